@@ -1,0 +1,63 @@
+# `make demo` and `make test` need Python 3.11+ and git; everything else lands in .venv.
+# The same as plain pip lines: CONTRIBUTING.md.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input install -qq
+NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+
+# The first interpreter on PATH that is new enough; or name one: make test PYTHON=/path/to/python3.11
+PYTHON ?= $(shell for python in python3 python3.11 python3.12 python3.13 python3.14; do \
+	$$python -c '$(NEW_ENOUGH)' 2>/dev/null && echo $$python && break; done)
+
+.PHONY: help demo test bench notebooks binder clean
+
+help:
+	@echo "make demo       look around: runs notebooks/demo.py, no network needed"
+	@echo "make test       lint, types, import rules, notebooks, tests"
+	@echo "make bench      the benchmarks, one after the other"
+	@echo "make notebooks  run the notebooks again and store their outputs"
+	@echo "make binder     try binder/ in a fresh environment, as its builder would"
+	@echo "make clean      remove .venv and the caches"
+
+demo: $(VENV)/core.stamp
+	@$(BIN)/python notebooks/demo.py
+
+test: $(VENV)/dev.stamp
+	@$(BIN)/python tools/check.py
+
+bench: $(VENV)/dev.stamp
+	@set -e; for script in benchmarks/[!_]*.py; do echo "== $$script"; $(BIN)/python $$script; done
+
+notebooks: $(VENV)/dev.stamp
+	@$(BIN)/python tools/refresh_notebooks.py
+
+binder:
+	@tools/binder_smoke.sh
+
+clean:
+	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/made.stamp:
+	@python="$(PYTHON)"; \
+	if [ -z "$$python" ] || ! "$$python" -c '$(NEW_ENOUGH)'; then \
+		echo "ledgerkit needs Python 3.11 or newer$${python:+, and $$python is not}." \
+			"Name one: make $(MAKECMDGOALS) PYTHON=/path/to/python3.11" >&2; exit 1; \
+	fi; \
+	echo "making $(VENV) with $$("$$python" --version)"; \
+	"$$python" -m venv --clear $(VENV)
+	@touch $@
+
+$(VENV)/core.stamp: pyproject.toml | $(VENV)/made.stamp
+	@echo "installing ledgerkit"
+	@$(PIP) -e .
+	@touch $@
+
+$(VENV)/dev.stamp: pyproject.toml | $(VENV)/made.stamp
+	@echo "installing ledgerkit and what its tests need (a minute or two, the first time)"
+	@$(PIP) -e ".[dev]"
+	@touch $(VENV)/core.stamp $@

@@ -1,0 +1,62 @@
+"""What every test starts from: nobody's own settings, and no network but what its folder allows."""
+
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+TESTS = Path(__file__).resolve().parent
+LOOPBACK = ("127.", "::1", "localhost")
+LIVE = os.environ.get("LEDGERKIT_LIVE") == "1"
+
+# This machine may be slow or busy, which is no failure; CI repeats the same examples each time.
+settings.register_profile("ledgerkit", deadline=None, derandomize="CI" in os.environ)
+settings.load_profile("ledgerkit")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what talks to a public network, unless it was asked for."""
+    for item in items:
+        if item.get_closest_marker("live") and not LIVE:
+            item.add_marker(pytest.mark.skip(reason="set LEDGERKIT_LIVE=1 to run it"))
+
+
+def allowed(item: pytest.Item, address: Any) -> bool:
+    """Tell whether a test may connect: unit tests nowhere, the others to this machine."""
+    if isinstance(address, str | bytes):  # a Unix socket, which never leaves the machine
+        return True
+    if TESTS / "unit" in item.path.parents:
+        return False
+    return str(address[0]).startswith(LOOPBACK)
+
+
+def guarded(connect: Callable[..., Any], item: pytest.Item) -> Callable[..., Any]:
+    """Wrap a socket's `connect` so that a forbidden address fails the test by name."""
+
+    def guard(self: socket.socket, address: Any) -> Any:
+        if not allowed(item, address):
+            pytest.fail(f"{item.nodeid} may not connect to {address!r}", pytrace=False)
+        return connect(self, address)
+
+    return guard
+
+
+@pytest.fixture(autouse=True)
+def _own_settings_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hide the LEDGERKIT_ variables of whoever runs the tests."""
+    for name in [n for n in os.environ if n.startswith("LEDGERKIT_")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True)
+def _network_as_allowed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refuse connections that the test's folder does not allow."""
+    if request.node.get_closest_marker("live"):
+        return
+    for name in ("connect", "connect_ex"):
+        original = getattr(socket.socket, name)
+        monkeypatch.setattr(socket.socket, name, guarded(original, request.node))

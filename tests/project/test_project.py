@@ -1,0 +1,210 @@
+"""The project about itself: one version, reasons given, nothing of one machine."""
+
+import ast
+import functools
+import inspect
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from numpydoc import validate
+from packaging.requirements import Requirement
+
+import ledgerkit
+from ledgerkit import _version
+
+ROOT = Path(__file__).resolve().parents[2]
+PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = PYPROJECT["project"]
+
+
+@functools.cache
+def tracked() -> list[Path]:
+    """Return the files that git knows or would add."""
+    if not shutil.which("git") or not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout.split(b"\0")
+    return [path for name in names if name and (path := ROOT / name.decode()).is_file()]
+
+
+def lines(suffix: str) -> list[tuple[str, str]]:
+    """Return (place, text) for each line of the tracked files with a suffix."""
+    return [
+        (f"{path.relative_to(ROOT)}:{number}", line)
+        for path in tracked()
+        if path.suffix == suffix
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+    ]
+
+
+def requirements(extra: str | None = None) -> dict[str, Requirement]:
+    """Return by name what the package, or one of its extras, depends on."""
+    listed = PROJECT["dependencies"] if extra is None else PROJECT["optional-dependencies"][extra]
+    return {r.name.replace("-", "_"): r for r in map(Requirement, listed)}
+
+
+def imported() -> set[str]:
+    """Return the top-level names that the package imports, at any depth of its code."""
+    found = set()
+    for path in (ROOT / "ledgerkit").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                found.add(node.module.split(".")[0])
+    return found - sys.stdlib_module_names - {"ledgerkit"}
+
+
+def test_one_version_everywhere():
+    """The top of the changelog names the version that the package tells and is built with."""
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    top = re.search(r"^## (\S+)", changelog, re.MULTILINE)
+
+    assert top is not None
+    assert top[1] == ledgerkit.__version__
+    assert PROJECT["dynamic"] == ["version"]
+    assert (ROOT / PYPROJECT["tool"]["hatch"]["version"]["path"]).samefile(_version.__file__)
+
+
+def test_extras_exist():
+    """The extras that the documentation names can be installed."""
+    assert {"notebook", "bulk", "test", "dev"} <= set(PROJECT["optional-dependencies"])
+
+
+def test_what_is_imported_is_declared():
+    """A library that the package imports is a dependency of its own, or of an extra."""
+    declared = {**requirements(), **requirements("notebook"), **requirements("bulk")}
+    with_pandas = {"numpy"}  # pandas cannot be installed without it
+
+    assert imported() - set(declared) - with_pandas == set()
+
+
+def test_what_is_declared_is_imported():
+    """No one installs a library that the package does not use."""
+    by_httpcore = {"sniffio"}
+
+    assert set(requirements()) - imported() - by_httpcore == set()
+
+
+def test_binder_pins_what_is_declared():
+    """Binder's pins are our own stack, each within the bounds that the package declares."""
+    declared = {**requirements(), **requirements("notebook")}
+    text = (ROOT / "binder" / "constraints.txt").read_text(encoding="utf-8")
+    pins = [Requirement(line) for line in text.splitlines() if line and not line.startswith("#")]
+    versions = {pin.name: str(pin.specifier).removeprefix("==") for pin in pins}
+
+    assert set(versions) - {"numpy"} == set(declared) - {"jupyterlab"}
+    assert [
+        name
+        for name, r in declared.items()
+        if name in versions and versions[name] not in r.specifier
+    ] == []
+
+
+def test_binder_scripts_can_run():
+    """Binder's builder runs the script as a program and installs the package by name."""
+    assert (ROOT / "binder" / "postBuild").stat().st_mode & 0o111
+    assert (
+        ".[notebook]"
+        in (ROOT / "binder" / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    )
+
+
+def test_ci_runs_the_test_command_of_the_readme():
+    """What a reader is told to run is what CI runs."""
+    assert "make test" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert "make test" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_every_ignored_rule_has_its_reason():
+    """A rule is switched off in pyproject.toml with a reason on the same line."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    section = text.partition("[tool.ruff.lint]")[2].partition("[tool.ruff.lint.flake8")[0]
+    codes = [line for line in section.splitlines() if re.match(r'\s+"[A-Z]+\d*",', line)]
+
+    assert len(codes) > 20
+    assert [line for line in codes if not re.search(r"# .{6,}", line)] == []
+
+
+def test_every_exception_in_the_code_has_its_reason():
+    """A check that is silenced on one line says why there, or in a comment on the line above."""
+    marks = re.compile(r"# noqa(: ?[A-Z0-9, ]+)?|# (type|pyright): ignore(\[[\w, -]+\])?")
+    found, above = [], ""
+    for place, line in lines(".py"):
+        reason = (
+            marks.sub("", line[match.start() :]) if (match := marks.search(line)) else "none asked"
+        )
+        if not re.search(r"\w{3,}", reason) and not above.strip().startswith("#"):
+            found.append(place)
+        above = line
+
+    assert found == []
+
+
+def test_type_checkers_have_something_to_read():
+    """Pyright passes an empty folder, so the file that uses every public name must be there."""
+    text = (ROOT / "tests" / "typing" / "api.py").read_text(encoding="utf-8")
+    unused = [n for n in ledgerkit.__all__ if not re.search(rf"\b{n}\b", text)]
+
+    assert unused == []
+
+
+def test_no_path_of_one_machine():
+    """No tracked file holds a path that exists on one machine only."""
+    machine = re.compile(rb"(?<![\w.~-])/(home|root|work|Users)/")
+    found = [str(path.relative_to(ROOT)) for path in tracked() if machine.search(path.read_bytes())]
+
+    assert found == []
+
+
+@pytest.mark.parametrize("folder", ["unit", "surface", "project"])
+def test_every_test_states_its_claim(folder):
+    """Each test has a docstring that says what is claimed."""
+    silent = [
+        f"{path.name}::{node.name}"
+        for path in sorted((ROOT / "tests" / folder).rglob("test_*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.name.startswith("test_")
+        and not ast.get_docstring(node)
+    ]
+
+    assert silent == []
+
+
+def public() -> list[str]:
+    """Return the dotted name of each exported function and class, and of their public methods."""
+    names = []
+    for name in ledgerkit.__all__:
+        thing = getattr(ledgerkit, name)
+        if inspect.isclass(thing):
+            names.append(name)
+            names += [
+                f"{name}.{m}"
+                for m, f in vars(thing).items()
+                if inspect.isfunction(f) and m[0] != "_"
+            ]
+        elif inspect.isfunction(thing):
+            names.append(name)
+    return names
+
+
+def test_what_users_call_is_documented_in_full():
+    """Every parameter and every result of a public name is described, as it is called today."""
+    asked = {"GL08", "PR01", "PR02", "PR03", "PR07", "RT01", "RT03", "SS03", "SS06"}
+    reports = {name: validate.validate(f"ledgerkit.{name}")["errors"] for name in public()}
+    faults = [
+        f"{name}: {message}"
+        for name, errors in reports.items()
+        for code, message in errors
+        if code in asked
+    ]
+
+    assert len(reports) > 20
+    assert faults == []
