@@ -1187,7 +1187,7 @@ def failure_text(value: object) -> tuple[str, str]:
         One sentence; where the contract wrote a text, that text unchanged.
     """
     try:
-        text = value["ActionError"]["kind"]["FunctionCallError"]["ExecutionError"]  # type: ignore[index]
+        text = value["ActionError"]["kind"]["FunctionCallError"]["ExecutionError"]  # type: ignore[index] - caught below
     except (KeyError, TypeError, IndexError):
         text = None
     if isinstance(text, str):
@@ -1249,7 +1249,7 @@ def _character(escape: re.Match[str]) -> str:
         return _ESCAPED.get(letter, escape[0])
     point = int(digits, 16)
     # Half a surrogate pair is no character and could never be encoded again.
-    valid = point < 0xD800 or 0xDFFF < point <= 0x10FFFF  # noqa: PLR2004
+    valid = point < 0xD800 or 0xDFFF < point <= 0x10FFFF  # noqa: PLR2004 - the surrogates, and the last code point
     return chr(point) if valid else escape[0]
 
 

@@ -1,0 +1,1 @@
+"""Decoded views to frames: pure functions, one module a subject."""

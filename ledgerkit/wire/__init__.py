@@ -1,0 +1,1 @@
+"""The JSON of both surfaces as msgspec Structs, one module a surface."""

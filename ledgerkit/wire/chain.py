@@ -1,0 +1,291 @@
+"""JSON-RPC answers about blocks, accounts, keys, state and the node."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Generic, TypeVar
+
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+T = TypeVar("T")
+
+
+class Envelope(Struct, Generic[T], gc=False):
+    """A JSON-RPC 2.0 answer: a result or an error."""
+
+    result: T | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
+
+
+class QueryFailure(Struct, gc=False):
+    """The failure that `query` sends as a result."""
+
+    error: str
+    block_height: int | None = None
+    block_hash: str | None = None
+
+
+class Account(Struct, gc=False):
+    """``view_account``."""
+
+    amount: str
+    locked: str
+    code_hash: str
+    storage_usage: int
+    block_height: int | None = None
+    block_hash: str | None = None
+
+
+class AccessKey(Struct, gc=False):
+    """``view_access_key``; the permission is a word or an object of one member."""
+
+    nonce: int
+    permission: str | dict[str, Any]
+    block_height: int | None = None
+    block_hash: str | None = None
+
+
+class KeyEntry(Struct, gc=False):
+    """One entry of a key list."""
+
+    public_key: str
+    access_key: AccessKey
+
+
+class KeyList(Struct, gc=False):
+    """``view_access_key_list``."""
+
+    keys: list[KeyEntry]
+    last_key: str | None = None
+    block_height: int | None = None
+    block_hash: str | None = None
+
+
+class CallResult(Struct, gc=False):
+    """``call_function``: the returned bytes as integers."""
+
+    result: list[int]
+    logs: list[str] = []
+    block_height: int | None = None
+    block_hash: str | None = None
+
+
+class StateItem(Struct, gc=False):
+    """One key and its value; base64 on the wire."""
+
+    key: bytes
+    value: bytes
+
+
+class State(Struct, gc=False):
+    """``view_state``."""
+
+    values: list[StateItem]
+    last_key: str | None = None
+    block_height: int | None = None
+    block_hash: str | None = None
+
+
+class Code(Struct, gc=False):
+    """``view_code``; base64 on the wire."""
+
+    code_base64: bytes
+    hash: str
+    block_height: int | None = None
+    block_hash: str | None = None
+
+
+class ChunkHeader(Struct, gc=False):
+    """A chunk's header; ``gas_used`` tells of the previous application."""
+
+    chunk_hash: str
+    shard_id: int
+    height_created: int
+    height_included: int
+    gas_used: int
+    gas_limit: int
+    balance_burnt: str
+    tx_root: str | None = None
+
+
+class BlockHeader(Struct, gc=False):
+    """A block's header."""
+
+    height: int
+    hash: str
+    prev_hash: str
+    epoch_id: str
+    chunks_included: int
+    gas_price: str
+    total_supply: str
+    timestamp: int | None = None
+    timestamp_nanosec: Annotated[str, Meta(pattern="^[0-9]{1,19}$")] | None = None
+    prev_height: int | None = None
+    last_final_block: str | None = None
+    latest_protocol_version: int | None = None
+    chunk_mask: list[bool] | None = None
+
+    @property
+    def time_ns(self) -> int | None:
+        """Nanoseconds since 1970; old nodes send only the integer."""
+        return int(self.timestamp_nanosec) if self.timestamp_nanosec else self.timestamp
+
+
+class Block(Struct, gc=False):
+    """``block``."""
+
+    author: str
+    header: BlockHeader
+    chunks: list[ChunkHeader] = []
+
+
+class ChunkTransaction(Struct, gc=False):
+    """A transaction as a chunk holds it."""
+
+    hash: str
+    signer_id: str
+    receiver_id: str
+    public_key: str
+    nonce: int
+    actions: list[Any]
+
+
+class Chunk(Struct, gc=False):
+    """``chunk``."""
+
+    author: str
+    header: ChunkHeader
+    transactions: list[ChunkTransaction] = []
+    receipts: list[Raw] = []
+
+
+class GasPrice(Struct, gc=False):
+    """``gas_price``."""
+
+    gas_price: str
+
+
+class Validator(Struct, gc=False):
+    """A validator of this epoch, the next, or a proposal."""
+
+    account_id: str
+    public_key: str
+    stake: str
+    shards: list[int] | None = None
+    num_produced_blocks: int | None = None
+    num_expected_blocks: int | None = None
+    num_produced_chunks: int | None = None
+    num_expected_chunks: int | None = None
+    num_produced_endorsements: int | None = None
+    num_expected_endorsements: int | None = None
+
+
+class Kickout(Struct, gc=False):
+    """A validator that lost its seat, and why."""
+
+    account_id: str
+    reason: str | dict[str, Any] | None = None
+
+
+class Validators(Struct, gc=False):
+    """``validators``."""
+
+    current_validators: list[Validator]
+    next_validators: list[Validator] = []
+    current_proposals: list[Validator] = []
+    prev_epoch_kickout: list[Kickout] = []
+    epoch_height: int | None = None
+    epoch_start_height: int | None = None
+
+
+class NodeVersion(Struct, gc=False):
+    """The node's version."""
+
+    version: str
+    build: str | None = None
+
+
+class SyncInfo(Struct, gc=False):
+    """How far a node is."""
+
+    latest_block_hash: str
+    latest_block_height: int
+    latest_block_time: str
+    syncing: bool
+    earliest_block_height: int | None = None
+    epoch_id: str | None = None
+    epoch_start_height: int | None = None
+
+
+class Status(Struct, gc=False):
+    """``status``."""
+
+    chain_id: str
+    sync_info: SyncInfo
+    version: NodeVersion
+    protocol_version: int | None = None
+    latest_protocol_version: int | None = None
+    validators: list[Any] = []
+
+
+class Change(Struct, gc=False):
+    """One change of state."""
+
+    type: str
+    cause: dict[str, Any]
+    change: dict[str, Any]
+
+
+class Changes(Struct, gc=False):
+    """``changes``."""
+
+    block_hash: str
+    changes: list[Change]
+
+
+class FtMetadata(Struct, gc=False):
+    """The parts of a token's metadata that frames use; types are the contract's choice."""
+
+    symbol: Any = None
+    decimals: Any = None
+
+
+class StakingPosition(Struct, gc=False):
+    """A staking pool's ``get_account``."""
+
+    staked_balance: str
+    unstaked_balance: str
+    can_withdraw: bool
+
+
+class NftMetadata(Struct, gc=False):
+    """A token's metadata; deployed contracts send numbers where texts belong and back."""
+
+    title: Any = None
+    description: Any = None
+    media: Any = None
+    media_hash: Any = None
+    copies: Any = None
+    issued_at: Any = None
+    expires_at: Any = None
+    starts_at: Any = None
+    updated_at: Any = None
+    extra: Any = None
+    reference: Any = None
+    reference_hash: Any = None
+
+
+class NftToken(Struct, gc=False):
+    """A token as its contract tells it."""
+
+    token_id: str
+    owner_id: Any = None
+    metadata: NftMetadata | None = None
+    approved_account_ids: dict[str, Any] | None = None
+
+
+class GasKeyNonces(Struct, gc=False):
+    """``view_gas_key_nonces``: one nonce a lane."""
+
+    nonces: list[int]
+    block_height: int | None = None
+    block_hash: str | None = None

@@ -1,0 +1,223 @@
+"""Frames keep their promise: columns, order and dtypes, whatever the rows."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import ledgerkit as lk
+from ledgerkit import frames
+from ledgerkit.errors import DecodeError, InvalidRequestError
+from ledgerkit.schemas import SCHEMAS, Column
+
+U128_MAX = 2**128 - 1
+U128 = st.integers(0, U128_MAX).map(str)
+DTYPES = {
+    "str": "str",
+    "amount": "object",
+    "Int64": "Int64",
+    "UInt64": "UInt64",
+    "boolean": "boolean",
+    "bool": "bool",
+    "float64": "float64",
+    "time": "datetime64[ns, UTC]",
+    "object": "object",
+}
+SOME: dict[str, list[Any]] = {
+    "str": ["a", ""],
+    "amount": [U128_MAX, 0],
+    "Int64": [2**63 - 1, -(2**63)],
+    "UInt64": [2**64 - 1, 0],
+    "boolean": [True, False],
+    "bool": [True, False],
+    "float64": [0.5, 1e300],
+    "time": [1771106600329561530, 0],
+    "object": [["x"], {"k": 1}],
+}
+MISSING_OF = {"bool": [False, False]}
+EVERY = pytest.mark.parametrize("name", SCHEMAS)
+
+
+def columns(name: str, values: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """Give values for each column of a schema, by its dtype."""
+    return {column.name: values[column.dtype] for column in SCHEMAS[name]}
+
+
+def ft_frame(*balances: str | None) -> pd.DataFrame:
+    """Frame balances as the wire sends them."""
+    tokens = [
+        {"contract_id": f"t{n}.near", "balance": balance, "last_update_block_height": n}
+        for n, balance in enumerate(balances)
+    ]
+    return lk.read(json.dumps({"account_id": "a.near", "tokens": tokens}).encode(), "ft")
+
+
+@given(st.lists(U128, min_size=1, max_size=20))
+def test_u128_from_wire_to_csv_and_back(texts: list[str]) -> None:
+    """Any u128 text goes from wire to frame to CSV and back without loss."""
+    frame = ft_frame(*texts)
+    read = pd.read_csv(io.StringIO(frame.to_csv(index=False)), dtype="str")
+    assert frame["balance"].tolist() == [int(text) for text in texts]
+    assert read["balance"].tolist() == texts
+
+
+@given(st.lists(U128, max_size=20))
+def test_sums_never_wrap(texts: list[str]) -> None:
+    """The sum of a column is the sum of its integers."""
+    assert ft_frame(*texts)["balance"].sum() == sum(int(text) for text in texts)
+
+
+def test_the_largest_amounts_sum_exactly() -> None:
+    """Twice 2^128-1 sums to 2^129-2, in a frame, by group and over a gap."""
+    frame = ft_frame(str(U128_MAX), str(U128_MAX))
+    assert frame["balance"].sum() == 680564733841876926926749214863536422910
+    by_group = frame.groupby("account_id")["balance"].sum()
+    assert by_group.tolist() == [680564733841876926926749214863536422910]
+    gap = ft_frame(str(U128_MAX), None, str(U128_MAX))["balance"]
+    assert gap.dropna().sum() == 2**129 - 2
+
+
+def test_differences_are_signed() -> None:
+    """A smaller balance minus a larger one is negative, not wrapped."""
+    balance = ft_frame("0", str(U128_MAX))["balance"]
+    assert (balance - balance.iloc[1]).tolist() == [-U128_MAX, 0]
+
+
+@EVERY
+def test_dtypes_are_as_declared(name: str) -> None:
+    """Empty, full and all-missing frames have the declared columns and dtypes."""
+    declared = [(column.name, DTYPES[column.dtype]) for column in SCHEMAS[name]]
+    missing = {word: MISSING_OF.get(word, [None, None]) for word in DTYPES}
+    for frame in (
+        frames.empty(name),
+        frames.build(name, columns(name, SOME)),
+        frames.build(name, columns(name, missing)),
+    ):
+        found = [(column, str(dtype)) for column, dtype in frame.dtypes.items()]
+        assert found == declared
+        assert isinstance(frame.index, pd.RangeIndex)
+
+
+@EVERY
+def test_values_come_back_as_they_went_in(name: str) -> None:
+    """No dtype changes a value on its way through a frame."""
+    frame = frames.build(name, columns(name, SOME))
+    for column in SCHEMAS[name]:
+        values = frame[column.name].tolist()
+        if column.dtype == "time":
+            values = [value.as_unit("ns").value for value in values]
+        assert values == SOME[column.dtype]
+
+
+@EVERY
+def test_missing_values_are_missing(name: str) -> None:
+    """None is missing in each dtype, and never zero, false or the word None."""
+    nullable = [c.name for c in SCHEMAS[name] if c.dtype not in ("bool", "object")]
+    missing = {word: MISSING_OF.get(word, [None, None]) for word in DTYPES}
+    frame = frames.build(name, columns(name, missing))
+    assert frame[nullable].isna().all(axis=None) == True  # noqa: E712 - of a numpy type
+
+
+def test_text_has_one_storage() -> None:
+    """Text does not depend on whether pyarrow is installed."""
+    dtype: Any = frames.empty("ft")["contract_id"].dtype
+    assert (dtype.storage, str(dtype)) == ("python", "str")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [("Int64", 2**63), ("Int64", -(2**63) - 1), ("UInt64", 2**64), ("UInt64", -1)],
+)
+def test_integers_beyond_their_column(dtype: str, value: int) -> None:
+    """An integer that its column cannot hold is an error by name and row, never wrapped."""
+    view, column = {"Int64": ("nft", "last_update_block_height"), "UInt64": ("keys", "nonce")}[
+        dtype
+    ]
+    given_ = columns(view, SOME) | {column: [1, value]}
+    with pytest.raises(DecodeError) as caught:
+        frames.build(view, given_)
+    assert caught.value.path == f"{view}.{column}[1]"
+    assert str(value) in str(caught.value)
+
+
+def test_a_height_beyond_int64_on_the_wire() -> None:
+    """The same from the wire on."""
+    tokens = [{"contract_id": "t.near", "last_update_block_height": 2**63}]
+    body = json.dumps({"account_id": "a.near", "tokens": tokens}).encode()
+    with pytest.raises(DecodeError) as caught:
+        lk.read(body, "ft")
+    assert caught.value.path == "ft.last_update_block_height[0]"
+
+
+def test_a_time_beyond_its_column() -> None:
+    """A time past the year 2262 does not wrap around."""
+    with pytest.raises(DecodeError):
+        frames.build("blocks", columns("blocks", SOME) | {"time": [0, 2**63]})
+
+
+def test_integers_never_pass_through_floats() -> None:
+    """Odd integers above 2^53 beside a gap stay odd."""
+    body = columns("nft", SOME) | {"last_update_block_height": [2**53 + 1, None]}
+    heights = frames.build("nft", body)["last_update_block_height"]
+    assert heights.iloc[0] == 9007199254740993
+    assert heights.iloc[1] is pd.NA
+
+
+@pytest.mark.parametrize("change", ["fewer", "other"])
+def test_a_frame_has_exactly_its_columns(change: str) -> None:
+    """A column too few, or of another name, is a mistake of ours and stops at once."""
+    body = columns("nft", SOME)
+    del body["contract_id"]
+    if change == "other":
+        body["contract"] = SOME["str"]
+    with pytest.raises((AssertionError, KeyError)):
+        frames.build("nft", body)
+
+
+def test_numpy_columns_are_taken_as_they_are() -> None:
+    """Columns already in an array give the same frame."""
+    plain = frames.build("nft", columns("nft", SOME))
+    arrays = {name: np.array(values, dtype=object) for name, values in columns("nft", SOME).items()}
+    arrays["last_update_block_height"] = np.array(SOME["Int64"], dtype=np.int64)
+    pd.testing.assert_frame_equal(frames.build("nft", arrays), plain)
+
+
+def test_provenance_travels_along() -> None:
+    """Attributes given to a frame are on it, and survive pickling."""
+    frame = frames.build("nft", columns("nft", SOME), attrs={"network": "lab"})
+    assert frame.attrs == {"network": "lab"}
+    assert pickle.loads(pickle.dumps(frame)).attrs == {"network": "lab"}  # noqa: S301 - our own
+
+
+@EVERY
+def test_schema_shows_the_promise(name: str) -> None:
+    """Each frame's schema has a line a column, each with a meaning."""
+    shown = lk.schema(name)
+    assert list(shown.columns) == ["name", "dtype", "unit", "meaning"]
+    assert shown["name"].tolist() == [column.name for column in SCHEMAS[name]]
+    assert set(shown["dtype"]) <= set(DTYPES)
+    assert (shown["meaning"] != "").all()
+    assert not shown.isna().any(axis=None)
+
+
+def test_amounts_tell_their_unit() -> None:
+    """No exact amount is without a unit."""
+    declared = [c for fields in SCHEMAS.values() for c in fields if c.dtype == "amount"]
+    assert [column for column in declared if not column.unit] == []
+    assert all(isinstance(column, Column) for column in declared)
+
+
+def test_no_such_schema() -> None:
+    """A frame that does not exist is refused, with a list of those that do."""
+    with pytest.raises(InvalidRequestError) as caught:
+        lk.schema("fts")
+    assert caught.value.field == "name"
+    assert "accounts_of" in str(caught.value)
