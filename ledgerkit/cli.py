@@ -1,0 +1,473 @@
+"""The command line: arguments and printing only."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ledgerkit import errors
+from ledgerkit._version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import pandas as pd
+
+    from ledgerkit.calls import Call
+    from ledgerkit.client import Ledger
+
+EXIT_CODES = """\
+exit codes:
+  0    everything was read
+  1    the ledger refused, or a contract failed
+  2    the arguments are not right
+  3    there is none: no such account, key, block, transaction
+  4    could not ask: connection, rate limit, API key
+  5    the answer was not as documented
+  130  interrupted
+
+environment: LEDGERKIT_NETWORK, LEDGERKIT_API_KEY, LEDGERKIT_RPC_URL, LEDGERKIT_API_URL
+"""
+
+_CODES: tuple[tuple[type[errors.LedgerError] | tuple[type[errors.LedgerError], ...], int], ...] = (
+    ((errors.InvalidRequestError, errors.NotConnectedError), 2),
+    (errors.NotFoundError, 3),
+    ((errors.TransportError, errors.RateLimitedError, errors.AuthError), 4),
+    (errors.DecodeError, 5),
+)
+_INTERRUPTED = 130
+
+
+class Command(NamedTuple):
+    """One command: its arguments, the calls it starts with, what it reads, its frame."""
+
+    help: str
+    arguments: Callable[[argparse.ArgumentParser], object]
+    plan: Callable[[argparse.Namespace], list[Call[Any]]]
+    read: Callable[[argparse.Namespace, Ledger], Any]
+    frame: Callable[[argparse.Namespace], str]
+    saved: str
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """
+    Run one command.
+
+    Parameters
+    ----------
+    argv
+        The arguments; None is those of the process.
+
+    Returns
+    -------
+    code
+        The exit code; the console script exits with it.
+    """
+    args = _parser().parse_args(argv)
+    try:
+        return _run(args)
+    except errors.LedgerError as error:
+        return _complain(error)
+    except KeyboardInterrupt:
+        print("ledgerkit: interrupted", file=sys.stderr)
+        return _INTERRUPTED
+    except BrokenPipeError:  # the reader, such as head, has seen enough
+        sys.stderr.close()
+        return 0
+
+
+def _run(args: argparse.Namespace) -> int:
+    """Print the plan, a saved answer, or what the ledger says."""
+    command = COMMANDS[args.command]
+    if args.from_file is not None:
+        _print(_saved(args, command), args.format)
+        return 0
+    planned = command.plan(args)  # checks the arguments, before anything is sent
+    if args.dry_run:
+        _print_plan(args, planned, command.frame(args))
+        return 0
+    from ledgerkit import client
+
+    with client.connect(args.network, rpc_url=args.rpc_url, api_url=args.api_url) as ledger:
+        found = command.read(args, ledger)
+    if not isinstance(found, tuple):
+        _print(found, args.format)
+        return 0
+    frame, failed = found
+    if failed.empty or not frame.empty:
+        _print(frame, args.format)
+    return 0 if failed.empty else _complain_of(failed)
+
+
+def _saved(args: argparse.Namespace, command: Command) -> Any:
+    """Read a saved answer in place of the ledger's."""
+    from ledgerkit import saved
+
+    if args.command == "view":
+        return saved.value_of(args.from_file)
+    return saved.read(args.from_file, command.saved)
+
+
+def _complain(error: errors.LedgerError) -> int:
+    """Say what went wrong in one line; gives the exit code."""
+    print(f"ledgerkit: {' '.join(str(error).split())}", file=sys.stderr)
+    return next((code for kinds, code in _CODES if isinstance(error, kinds)), 1)
+
+
+def _complain_of(failed: pd.DataFrame) -> int:
+    """Say what went wrong with each subject; gives the first one's exit code."""
+    for subject, message in zip(failed["subject"], failed["message"], strict=True):
+        print(f"ledgerkit: {subject}: {' '.join(message.split())}", file=sys.stderr)
+    first = getattr(errors, failed["error"].iloc[0], errors.LedgerError)
+    return next((code for kinds, code in _CODES if issubclass(first, kinds)), 1)
+
+
+# Printing ---------------------------------------------------------------------------------
+
+
+def _print(value: Any, form: str) -> None:
+    """Print a frame, or what a view call returned."""
+    import pandas as pd
+
+    if not isinstance(value, pd.DataFrame):
+        print(_json(value).decode() if not isinstance(value, bytes) else value.hex())
+    elif form == "csv":
+        value.to_csv(sys.stdout, index=False)
+    elif form == "json":
+        print(_json(_records(value)).decode())
+    elif value.empty:
+        print(f"no rows ({', '.join(value.columns)})")
+    else:
+        print(value.to_string(index=False, na_rep="", max_colwidth=60))
+
+
+def _json(value: Any) -> bytes:
+    """Encode as JSON, integers of any size exact."""
+    import msgspec
+
+    return msgspec.json.encode(value, enc_hook=str)
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Turn rows into objects; exact amounts are texts, which every JSON reader keeps exact."""
+    columns: dict[str, list[Any]] = {}
+    for name, column in frame.items():
+        values = column.astype(object).where(column.notna(), None).tolist()
+        as_text = column.dtype == object
+        columns[str(name)] = [str(v) if as_text and isinstance(v, int) else v for v in values]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _print_plan(args: argparse.Namespace, planned: Sequence[Call[Any]], name: str) -> None:
+    """Print the first requests a command would send, and the columns to come."""
+    from ledgerkit import frames, networks
+
+    network = networks.resolve(args.network, rpc_url=args.rpc_url, api_url=args.api_url)
+    columns = {
+        "surface": [call.surface for call in planned],
+        "method": ["GET" if call.body is None else "POST" for call in planned],
+        "address": [f"{network.address(call.surface) or '(none)'}{call.path}" for call in planned],
+        "body": [None if call.body is None else call.body.decode() for call in planned],
+    }
+    print("first requests (nothing is sent; an API key would travel in the header):")
+    print(frames.build("requests", columns).to_string(index=False, na_rep="", max_colwidth=None))
+    if name:
+        print(f"\ncolumns to come ({name}):")
+        print(frames.schema(name).to_string(index=False, na_rep=""))
+
+
+# Commands ---------------------------------------------------------------------------------
+
+
+def _parser() -> argparse.ArgumentParser:
+    """Build the parser."""
+    parser = argparse.ArgumentParser(
+        prog="ledgerkit",
+        description="Read accounts, tokens and transactions of NEAR, with exact numbers.",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"ledgerkit {__version__}")
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--network", help="mainnet or testnet, or a name beside addresses")
+    common.add_argument("--rpc-url", help="address of a JSON-RPC endpoint")
+    common.add_argument("--api-url", help="address of an indexed REST API")
+    common.add_argument("--format", choices=("table", "csv", "json"), default="table")
+    common.add_argument("--from-file", metavar="FILE", help="read a saved answer, send nothing")
+    common.add_argument(
+        "--dry-run", action="store_true", help="print the requests and columns, send nothing"
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, command in COMMANDS.items():
+        command.arguments(
+            commands.add_parser(name, help=command.help, description=command.help, parents=[common])
+        )
+    return parser
+
+
+def _ids(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    """Take account ids; none are needed beside a file."""
+    parser.add_argument("account_id", nargs="*", help="one account id or several")
+    return parser
+
+
+def _id(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    """Take one account id; none is needed beside a file."""
+    parser.add_argument("account_id", nargs="?", help="the account")
+    return parser
+
+
+def _at(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    """Take a point in history."""
+    parser.add_argument("--at", help="height, block hash, final, optimistic, or an ISO time")
+    return parser
+
+
+def _height_or_text(text: str | None) -> int | str | None:
+    """Read a height from digits; anything else stays text."""
+    return int(text) if text and text.isascii() and text.isdecimal() else text
+
+
+def _options(ledger: Ledger) -> dict[str, Any]:
+    """Keep the rows of subjects that could be read, beside the failures."""
+    return {"ledger": ledger, "on_error": "collect", "progress": sys.stderr.isatty()}
+
+
+def _subjects(args: argparse.Namespace) -> list[str]:
+    """Check the account ids."""
+    from ledgerkit import checks
+
+    return checks.account_ids(args.account_id) or checks.account_ids("")
+
+
+def _block_ref(at: str | None) -> Any:
+    """Name a block; a time is found from the first and the last one on."""
+    from ledgerkit import checks
+
+    point = checks.at(_height_or_text(at))
+    return checks.at("genesis") if point.timestamp_ns is not None else point
+
+
+def _each(describe: str) -> Callable[[argparse.Namespace], list[Call[Any]]]:
+    """Plan one REST call an account."""
+
+    def plan(args: argparse.Namespace) -> list[Call[Any]]:
+        from ledgerkit import indexed
+
+        return [getattr(indexed, describe)(one) for one in _subjects(args)]
+
+    return plan
+
+
+def _plan_account(args: argparse.Namespace) -> list[Call[Any]]:
+    """Plan the reading of accounts, now or at a block."""
+    from ledgerkit import rpc
+
+    if args.at is None:
+        return _each("full")(args)
+    point = _block_ref(args.at)
+    return [rpc.block(point), *(rpc.view_account(one, point) for one in _subjects(args))]
+
+
+def _plan_keys(args: argparse.Namespace) -> list[Call[Any]]:
+    """Plan the reading of keys."""
+    from ledgerkit import checks, rpc
+
+    account_id = checks.account_id(args.account_id)
+    return [rpc.view_access_key_list(account_id, _block_ref(args.at))]
+
+
+def _plan_block(args: argparse.Namespace) -> list[Call[Any]]:
+    """Plan the reading of a block."""
+    from ledgerkit import rpc
+
+    return [rpc.block(_block_ref(args.block))]
+
+
+def _plan_view(args: argparse.Namespace) -> list[Call[Any]]:
+    """Plan a view call."""
+    from ledgerkit import checks, rpc
+
+    contract_id = checks.account_id(args.contract_id, "contract_id")
+    method, point = checks.method_name(args.method), _block_ref(args.at)
+    return [rpc.call_function(contract_id, method, _json_text(args.args), point)]
+
+
+def _plan_receipts(args: argparse.Namespace) -> list[Call[Any]]:
+    """Plan the reading of a transaction."""
+    from ledgerkit import checks, rpc
+
+    tx_hash = checks.crypto_hash(args.tx_hash, "tx_hash")
+    return [rpc.transaction(tx_hash, checks.account_id(args.sender, "sender"), args.wait_until)]
+
+
+def _json_text(text: str | None) -> bytes:
+    """Check that a view call's arguments are JSON."""
+    import msgspec
+
+    data = (text or "{}").encode()
+    try:
+        msgspec.json.decode(data)
+    except msgspec.DecodeError as error:
+        raise errors.InvalidRequestError.refuse("args", text, f"JSON ({error})") from None
+    return data
+
+
+def _read_ft(args: argparse.Namespace, ledger: Ledger) -> Any:
+    """Read fungible tokens."""
+    from ledgerkit.views import tokens
+
+    return tokens.ft(_subjects(args), metadata=args.metadata, **_options(ledger))
+
+
+def _read_nft(args: argparse.Namespace, ledger: Ledger) -> Any:
+    """Read NFT collections."""
+    from ledgerkit.views import tokens
+
+    return tokens.nft(_subjects(args), **_options(ledger))
+
+
+def _read_staking(args: argparse.Namespace, ledger: Ledger) -> Any:
+    """Read staking pools."""
+    from ledgerkit.views import tokens
+
+    wanted = {"positions": args.positions, "pools": args.pool}
+    return tokens.staking(_subjects(args), **wanted, **_options(ledger))
+
+
+def _read_account(args: argparse.Namespace, ledger: Ledger) -> Any:
+    """Read accounts."""
+    from ledgerkit.views import accounts
+
+    at = _height_or_text(args.at)
+    return accounts.accounts(_subjects(args), at=at, **_options(ledger))
+
+
+def _read_keys(args: argparse.Namespace, ledger: Ledger) -> Any:
+    """Read the access keys of an account."""
+    from ledgerkit.views import accounts
+
+    return accounts.keys(args.account_id, at=_height_or_text(args.at), ledger=ledger)
+
+
+def _read_block(args: argparse.Namespace, ledger: Ledger) -> Any:
+    """Read a block."""
+    from ledgerkit.views import chain
+
+    return chain.block(_height_or_text(args.block), ledger=ledger)
+
+
+def _read_view(args: argparse.Namespace, ledger: Ledger) -> Any:
+    """Call a view method."""
+    from ledgerkit.views import chain
+
+    at = _height_or_text(args.at)
+    data = _json_text(args.args)
+    return chain.view(args.contract_id, args.method, data, at=at, ledger=ledger)
+
+
+def _read_receipts(args: argparse.Namespace, ledger: Ledger) -> Any:
+    """Read a receipt tree."""
+    from ledgerkit.views import transactions
+
+    return transactions.receipts(
+        args.tx_hash, args.sender, wait_until=args.wait_until, ledger=ledger
+    )
+
+
+def _ft_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `ft`."""
+    _ids(parser).add_argument(
+        "--metadata", action="store_true", help="add symbol, decimals and human units"
+    )
+
+
+def _staking_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `staking`."""
+    _ids(parser).add_argument(
+        "--positions", action="store_true", help="ask each pool for the present stake"
+    )
+    parser.add_argument("--pool", action="append", default=[], help="one more pool to ask")
+
+
+def _block_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `block`."""
+    parser.add_argument(
+        "block", nargs="?", default="final", help="height, block hash, final, or an ISO time"
+    )
+
+
+def _view_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `view`."""
+    parser.add_argument("contract_id", nargs="?", help="the contract")
+    parser.add_argument("method", nargs="?", help="the view method")
+    parser.add_argument("args", nargs="?", help="its arguments as JSON")
+    _at(parser)
+
+
+def _receipts_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `receipts`."""
+    from ledgerkit.checks import WAIT_LEVELS
+
+    parser.add_argument("tx_hash", nargs="?", help="the transaction")
+    parser.add_argument("sender", nargs="?", help="the account that signed it")
+    parser.add_argument("--wait-until", choices=WAIT_LEVELS, default="FINAL")
+
+
+COMMANDS = {
+    "account": Command(
+        "balances, storage and holdings of accounts",
+        lambda parser: _at(_ids(parser)),
+        _plan_account,
+        _read_account,
+        lambda _: "accounts",
+        "accounts",
+    ),
+    "ft": Command(
+        "fungible tokens of accounts",
+        _ft_arguments,
+        _each("ft"),
+        _read_ft,
+        lambda args: "ft_metadata" if args.metadata else "ft",
+        "ft",
+    ),
+    "nft": Command(
+        "NFT collections of accounts", _ids, _each("nft"), _read_nft, lambda _: "nft", "nft"
+    ),
+    "staking": Command(
+        "staking pools of accounts",
+        _staking_arguments,
+        _each("staking"),
+        _read_staking,
+        lambda args: "staking_positions" if args.positions or args.pool else "staking",
+        "staking",
+    ),
+    "keys": Command(
+        "access keys of an account",
+        lambda parser: _at(_id(parser)),
+        _plan_keys,
+        _read_keys,
+        lambda _: "keys",
+        "keys",
+    ),
+    "block": Command(
+        "one block", _block_arguments, _plan_block, _read_block, lambda _: "blocks", "blocks"
+    ),
+    "view": Command(
+        "what a contract's view method returns",
+        _view_arguments,
+        _plan_view,
+        _read_view,
+        lambda _: "",
+        "",
+    ),
+    "receipts": Command(
+        "the receipt tree of a transaction",
+        _receipts_arguments,
+        _plan_receipts,
+        _read_receipts,
+        lambda _: "receipts",
+        "receipts",
+    ),
+}

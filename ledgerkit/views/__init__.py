@@ -1,0 +1,1 @@
+"""The public verbs: fetch, then frame; one module a subject."""

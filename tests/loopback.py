@@ -1,0 +1,161 @@
+"""
+A real HTTP server on this machine, scripted by one function.
+
+>>> with serve(lambda method, path, headers, body: Reply(200, b"{}")) as server:
+...     ledger = connect(rpc_url=server.url, api_url=server.url)
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import ledgerkit as lk
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the server sends back; `truncate` hangs up after that many bytes of the body."""
+
+    status: int = 200
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    delay: float = 0.0
+    truncate: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the server was asked; the names of headers are in lower case."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        """The decoded body."""
+        return json.loads(self.body)
+
+
+Handler = Callable[[str, str, Mapping[str, str], bytes], Reply]
+
+
+@dataclass(slots=True)
+class Server:
+    """A running server: where it is, and every request it has seen."""
+
+    url: str
+    requests: list[Request] = field(default_factory=list)
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths that were asked for, in order."""
+        return [request.path for request in self.requests]
+
+    @property
+    def calls(self) -> list[Any]:
+        """The decoded bodies that were posted, in order."""
+        return [request.json for request in self.requests if request.body]
+
+
+def as_json(value: object, status: int = 200, **more: Any) -> Reply:
+    """Reply with JSON."""
+    headers = {"content-type": "application/json"}
+    return Reply(status, json.dumps(value).encode(), headers, **more)
+
+
+def result(value: object) -> Reply:
+    """Reply with the result of a JSON-RPC call."""
+    return as_json({"jsonrpc": "2.0", "id": "ledgerkit", "result": value})
+
+
+def failure(cause: str, info: object = None, status: int = 200, **members: object) -> Reply:
+    """Reply with a JSON-RPC error of that cause."""
+    told = {"name": "HANDLER_ERROR", "cause": {"name": cause, "info": info or {}}, "code": -32000}
+    error = {**told, "message": "Server error", **members}
+    return as_json({"jsonrpc": "2.0", "id": "ledgerkit", "error": error}, status)
+
+
+@contextmanager
+def serve(handler: Handler) -> Iterator[Server]:
+    """Run a server on a free port until the block ends."""
+    seen: list[Request] = []
+    with _Loopback(handler, seen) as httpd:
+        thread = threading.Thread(target=httpd.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        try:
+            yield Server(f"http://127.0.0.1:{httpd.server_port}", seen)
+        finally:
+            httpd.shutdown()
+            thread.join()
+
+
+@contextmanager
+def asking(handler: Handler, **options: Any) -> Iterator[Server]:
+    """Run a server whose ledger is the session's default; a failure is final at once."""
+    options = {"retries": lk.RetryPolicy(attempts=1, total_s=20.0), **options}
+    with serve(handler) as server:
+        try:
+            lk.connect("lab", rpc_url=server.url, api_url=server.url, **options)
+            yield server
+        finally:
+            lk.disconnect()
+
+
+class _Loopback(ThreadingHTTPServer):
+    """The server's socket; each connection has a thread of its own."""
+
+    daemon_threads = True
+    block_on_close = False  # a client may keep its connection open
+    request_queue_size = 128
+
+    def __init__(self, script: Handler, seen: list[Request]) -> None:
+        super().__init__(("127.0.0.1", 0), _Connection)
+        self.script = script
+        self.seen = seen
+
+    def handle_error(self, *_: object) -> None:
+        """Say nothing when a client hangs up."""
+
+
+class _Connection(BaseHTTPRequestHandler):
+    """One connection, kept open between requests."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: _Loopback
+
+    def _answer(self) -> None:
+        """Note the request, ask the script and send its reply."""
+        body = self.rfile.read(int(self.headers.get("content-length") or 0))
+        headers = {name.lower(): text for name, text in self.headers.items()}
+        self.server.seen.append(Request(self.command, self.path, headers, body))
+        try:
+            reply = self.server.script(self.command, self.path, headers, body)
+        except Exception as error:  # noqa: BLE001 - a script's mistake shows in the client's error
+            reply = Reply(599, f"the test's own script failed: {error!r}".encode())
+        time.sleep(reply.delay)
+        self._send(reply)
+
+    do_GET = do_POST = do_HEAD = _answer  # noqa: N815 - the names that http.server looks for
+
+    def _send(self, reply: Reply) -> None:
+        """Send a reply, whole or cut short."""
+        self.send_response(reply.status)
+        for name, text in reply.headers.items():
+            self.send_header(name, text)
+        self.send_header("content-length", str(len(reply.body)))
+        self.end_headers()
+        self.wfile.write(reply.body[: reply.truncate])
+        self.close_connection = self.close_connection or reply.truncate is not None
+
+    def log_message(self, *_: object) -> None:
+        """Keep quiet."""

@@ -1,0 +1,227 @@
+"""The command line: what is printed where, and which exit code a script sees."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ledgerkit.cli import COMMANDS, main
+from tests.loopback import Reply, as_json, failure, result, serve
+
+BIG = "340282366920938463463374607431768211455"
+FT = {
+    "account_id": "alice.near",
+    "tokens": [
+        {"contract_id": "big.near", "balance": BIG, "last_update_block_height": 7},
+        {"contract_id": "late.near", "balance": None, "last_update_block_height": None},
+    ],
+}
+BLOCK_HASH = "11111111111111111111111111111112"
+KEY = "ed25519:11111111111111111111111111111112"
+
+
+def run(handler, *argv):
+    """Run one command against a scripted server."""
+    with serve(handler) as server:
+        addresses = ["--rpc-url", server.url, "--api-url", server.url]
+        return main([*argv, *addresses]), server
+
+
+def ft_or(reply):
+    """Answer alice.near's tokens, and something else for everybody else."""
+
+    def handler(method, path, headers, body):
+        return as_json(FT) if path == "/v1/account/alice.near/ft" else reply
+
+    return handler
+
+
+def test_csv_is_exact_and_lossless(capsys):
+    """A balance of 2^128 - 1 leaves as its digits, a missing one as nothing."""
+    code, _ = run(ft_or(Reply(404)), "ft", "alice.near", "--format", "csv")
+    assert code == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "account_id,contract_id,balance,last_update_block_height,status",
+        f"alice.near,big.near,{BIG},7,ok",
+        "alice.near,late.near,,,pending",
+    ]
+
+
+def test_json_keeps_amounts_as_text_and_heights_as_numbers(capsys):
+    """Amounts are strings, which no JSON reader rounds; missing is null."""
+    code, _ = run(ft_or(Reply(404)), "ft", "alice.near", "--format", "json")
+    assert code == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert rows[0]["balance"] == BIG
+    assert rows[0]["last_update_block_height"] == 7
+    assert rows[1]["balance"] is None
+    assert rows[1]["last_update_block_height"] is None
+
+
+def test_a_table_shows_every_column(capsys):
+    """The default output is a table for people, with all columns and all digits."""
+    code, _ = run(ft_or(Reply(404)), "ft", "alice.near")
+    printed = capsys.readouterr().out
+    assert code == 0
+    assert printed.split()[:5] == [
+        "account_id",
+        "contract_id",
+        "balance",
+        "last_update_block_height",
+        "status",
+    ]
+    assert BIG in printed
+
+
+def test_no_rows_is_said(capsys):
+    """An empty answer is a sentence, not a blank screen, and no failure."""
+    empty = as_json({"account_id": "alice.near", "tokens": []})
+    code, _ = run(lambda *_: empty, "ft", "alice.near")
+    assert code == 0
+    assert capsys.readouterr().out.startswith("no rows (account_id, contract_id")
+
+
+def test_rows_of_the_others_are_printed_when_one_account_fails(capsys):
+    """What could be read goes to stdout, what could not to stderr, and the code tells."""
+    code, _ = run(ft_or(Reply(400, b'"Invalid argument"')), "ft", "alice.near", "bob.near")
+    out, err = capsys.readouterr()
+    assert code == 2
+    assert BIG in out
+    assert err.startswith("ledgerkit: bob.near: ")
+    assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("handler", "argv", "code", "words"),
+    [
+        (lambda *_: Reply(401), ["ft", "a.near"], 4, "HTTP 401"),
+        (lambda *_: Reply(200, b"<html>"), ["ft", "a.near"], 5, "tokens of a.near"),
+        (lambda *_: failure("UNKNOWN_BLOCK"), ["block", "12"], 3, "12"),
+        (
+            lambda *_: result({"error": "MethodResolveError(MethodNotFound)", "logs": []}),
+            ["view", "token.near", "nothing"],
+            1,
+            "nothing of token.near",
+        ),
+    ],
+    ids=["auth", "html", "unknown-block", "no-method"],
+)
+def test_each_kind_of_failure_has_its_exit_code(handler, argv, code, words, capsys):
+    """A script can branch on the code; the sentence names what was asked."""
+    got, _ = run(handler, *argv)
+    out, err = capsys.readouterr()
+    assert (got, out) == (code, "")
+    assert err.startswith("ledgerkit: ")
+    assert words in err
+    assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["ft"],
+        ["ft", "UPPER.near"],
+        ["block", "-1"],
+        ["view", "token.near", "m", "{not json"],
+        ["receipts", "abc", "a.near"],
+        ["keys"],
+    ],
+    ids=" ".join,
+)
+def test_bad_arguments_are_refused_before_anything_is_sent(argv, capsys):
+    """A malformed argument is exit code 2 and no request."""
+    code, server = run(lambda *_: Reply(500), *argv)
+    assert (code, server.requests) == (2, [])
+    assert capsys.readouterr().err.startswith("ledgerkit: ")
+
+
+def test_an_unknown_option_is_a_usage_error(capsys):
+    """argparse's own code for usage is the same 2."""
+    with pytest.raises(SystemExit) as stop:
+        main(["ft", "a.near", "--metdata"])
+    assert stop.value.code == 2
+    assert "--metdata" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("argv", "address", "column"),
+    [
+        (["ft", "a.near"], "GET https://api.fastnear.com/v1/account/a.near/ft", "balance"),
+        (["nft", "a.near"], "GET https://api.fastnear.com/v1/account/a.near/nft", "contract_id"),
+        (["staking", "a.near"], "/v1/account/a.near/staking", "pool_id"),
+        (["account", "a.near"], "/v1/account/a.near/full", "spendable"),
+        (["account", "a.near", "--at", "7"], '"block_id":7', "spendable"),
+        (["keys", "a.near"], "view_access_key_list", "allowance"),
+        (["block", "7"], '"params":{"block_id":7}', "block_height"),
+        (["view", "a.near", "get", '{"n":1}'], '"args_base64":"eyJuIjoxfQ=="', ""),
+        (["receipts", BLOCK_HASH, "a.near"], "EXPERIMENTAL_tx_status", "waits_for"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_dry_run_prints_the_requests_and_the_columns(argv, address, column, capsys):
+    """--dry-run sends nothing; it tells what would be asked and what would come."""
+    assert main([*argv, "--network", "mainnet", "--dry-run"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert address in printed
+    assert column in printed
+
+
+def test_every_command_can_read_a_saved_answer(tmp_path, capsys):
+    """--from-file needs no network, and no subject."""
+    saved = tmp_path / "ft.json"
+    saved.write_text(json.dumps(FT))
+    assert main(["ft", "--from-file", str(saved), "--format", "csv"]) == 0
+    assert f"big.near,{BIG},7,ok" in capsys.readouterr().out
+    for name in COMMANDS:
+        assert main([name, "--from-file", str(tmp_path / "none.json")]) == 2, name
+    assert "No such file" in capsys.readouterr().err
+
+
+def test_a_saved_view_call_prints_what_the_contract_returned(tmp_path, capsys):
+    """The returned JSON is printed as JSON, integers exact."""
+    saved = tmp_path / "view.json"
+    saved.write_text(json.dumps({"jsonrpc": "2.0", "id": 1, "result": _returned(BIG)}))
+    assert main(["view", "--from-file", str(saved)]) == 0
+    assert capsys.readouterr().out.strip() == BIG
+
+
+def _returned(text):
+    """The result of a view call that returned a text."""
+    return {"result": list(text.encode()), "logs": [], "block_height": 1, "block_hash": BLOCK_HASH}
+
+
+def test_keys_and_a_block_by_its_height_reach_the_node(capsys):
+    """The RPC commands send what their dry run says."""
+
+    def handler(method, path, headers, body):
+        entry = {"public_key": KEY, "access_key": {"nonce": 5, "permission": "FullAccess"}}
+        return result({"keys": [entry], "block_height": 9, "block_hash": BLOCK_HASH})
+
+    code, server = run(handler, "keys", "alice.near", "--format", "csv")
+    assert code == 0
+    assert server.calls[0]["params"]["finality"] == "final"
+    assert capsys.readouterr().out.splitlines()[1] == f"alice.near,{KEY},5,FullAccess,,,,,,5"
+
+
+def test_the_module_runs_as_a_program():
+    """`python -m ledgerkit` exits with the command's code."""
+    done = subprocess.run(
+        [sys.executable, "-m", "ledgerkit", "ft", "UPPER"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parents[2],
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("ledgerkit: account_id 'UPPER' is not valid")
+
+
+def test_a_closed_pipe_is_no_error():
+    """`ledgerkit … | head` ends quietly."""
+    command = f"{sys.executable} -m ledgerkit --help | head -1; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert done.stderr == ""

@@ -1,0 +1,1657 @@
+"""Every public verb against a small chain and indexer of our own, over a real HTTP server."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import base58
+import numpy as np
+import pandas as pd
+import pytest
+
+import ledgerkit as lk
+from ledgerkit import client, errors, schemas
+from tests.loopback import Reply, Server, as_json, asking, failure, result
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+KEY = "ed25519:" + base58.b58encode(bytes(range(32))).decode()
+OTHER_KEY = "ed25519:" + base58.b58encode(bytes(range(1, 33))).decode()
+FIRST, HEAD = 100, 140
+GENESIS_NS = 1_600_000_000_123_456_789
+STEP_NS = 1_000_000_007
+UNTYPED: Any = lk  # as whoever calls it without a type checker
+SKIPPED = {104, 110, 111, 112, 113}
+
+
+def fake_hash(text: object) -> str:
+    """Invent a hash: 32 bytes in base58."""
+    return base58.b58encode(hashlib.sha256(str(text).encode()).digest()).decode()
+
+
+def time_ns(height: int) -> int:
+    """Give the time of a height."""
+    return GENESIS_NS + (height - FIRST) * STEP_NS
+
+
+def make_block(height: int, /, *, chunks: int = 1, **header: Any) -> dict[str, Any]:
+    """Invent a block; its parent is the height before that was not skipped."""
+    before = height - 1
+    while before in SKIPPED:
+        before -= 1
+    return {
+        "author": "val.near",
+        "chunks": [make_chunk_header(height, shard) for shard in range(chunks)],
+        "header": {
+            "height": height,
+            "hash": fake_hash(height),
+            "prev_height": before,
+            "prev_hash": fake_hash(before),
+            "epoch_id": fake_hash("epoch"),
+            "chunks_included": chunks,
+            "gas_price": "100000000",
+            "total_supply": str(2**128 - 1),
+            "timestamp": time_ns(height),
+            "timestamp_nanosec": str(time_ns(height)),
+            "last_final_block": fake_hash(before),
+            "latest_protocol_version": 80,
+            "chunk_mask": [True] * chunks,
+            **header,
+        },
+    }
+
+
+def make_chunk_header(height: int, shard: int) -> dict[str, Any]:
+    """Invent a chunk's header; shard 1 missed its turn at odd heights."""
+    included = height - 1 if shard == 1 and height % 2 else height
+    return {
+        "chunk_hash": fake_hash(f"chunk {included} {shard}"),
+        "shard_id": shard,
+        "height_created": included,
+        "height_included": included,
+        "gas_used": 10**15 + shard,
+        "gas_limit": 2 * 10**15,
+        "balance_burnt": "123",
+    }
+
+
+def panic(text: str) -> dict[str, Any]:
+    """Fail as a contract does: inside the result."""
+    words = f'wasm execution failed with error: HostError(GuestPanic {{ panic_msg: "{text}" }})'
+    return {"error": words, "logs": [], "block_height": HEAD, "block_hash": fake_hash(HEAD)}
+
+
+@dataclass
+class Fake:
+    """A chain and an indexer in one: REST bodies by path, views by contract and method."""
+
+    rest: dict[str, Any] = field(default_factory=dict)
+    views: dict[tuple[str, str], Any] = field(default_factory=dict)
+    accounts: dict[str, Any] = field(default_factory=dict)
+    keys: dict[str, Any] = field(default_factory=dict)
+    methods: dict[str, Any] = field(default_factory=dict)
+    blocks: dict[int, Any] = field(
+        default_factory=lambda: {
+            h: make_block(h) for h in range(FIRST, HEAD + 1) if h not in SKIPPED
+        }
+    )
+
+    def __call__(self, method: str, path: str, _headers: object, body: bytes) -> Reply:
+        """Answer one request."""
+        if method == "GET":
+            found = self.rest.get(path, Reply(404))
+            return found if isinstance(found, Reply) else as_json(found)
+        call = json.loads(body)
+        name, params = call["method"], call["params"]
+        if name in self.methods:
+            return self._reply(self.methods[name], params)
+        if name == "block":
+            return self._block(params)
+        if name == "query":
+            return self._query(params)
+        return failure("METHOD_NOT_FOUND", {"method_name": name}, 400)
+
+    @staticmethod
+    def _reply(answer: Any, params: Any) -> Reply:
+        """Take a value, or what a function makes of the parameters, as a result."""
+        value = answer(params) if callable(answer) else answer
+        return value if isinstance(value, Reply) else result(value)
+
+    def _find(self, params: dict[str, Any]) -> Any:
+        """Find a block by any reference."""
+        if "finality" in params:
+            return self.blocks[max(self.blocks)]
+        if "sync_checkpoint" in params:
+            return self.blocks[min(self.blocks)]
+        wanted = params["block_id"]
+        by_hash = {block["header"]["hash"]: block for block in self.blocks.values()}
+        return self.blocks.get(wanted) or by_hash.get(wanted)
+
+    def _block(self, params: dict[str, Any]) -> Reply:
+        """Answer `block`."""
+        found = self._find(params)
+        return result(found) if found else failure("UNKNOWN_BLOCK", {}, 422)
+
+    def _query(self, params: dict[str, Any]) -> Reply:
+        """Answer `query`."""
+        found = self._find(params)
+        if not found:
+            return failure("UNKNOWN_BLOCK", {"block_reference": {"block_id": params["block_id"]}})
+        place = {"block_height": found["header"]["height"], "block_hash": found["header"]["hash"]}
+        account_id, kind = params["account_id"], params["request_type"]
+        if kind == "view_access_key_list":  # a missing account has an empty list
+            return result({"keys": self.keys.get(account_id, []), **place})
+        if kind == "view_account":
+            told = self.accounts.get(account_id)
+        else:
+            told = self._called(account_id, params)
+        if told is None:
+            return failure("UNKNOWN_ACCOUNT", {"requested_account_id": account_id, **place})
+        return told if isinstance(told, Reply) else result({**place, **told})
+
+    def _called(self, contract_id: str, params: dict[str, Any]) -> Any:
+        """Answer `call_function`."""
+        answer = self.views.get((contract_id, params["method_name"]))
+        if callable(answer):
+            answer = answer(json.loads(base64.b64decode(params["args_base64"])))
+        if answer is None or isinstance(answer, Reply | dict):
+            return answer
+        return {"result": list(answer), "logs": []}
+
+
+def as_bytes(value: object) -> bytes:
+    """Give what a contract returns for a JSON value."""
+    return json.dumps(value).encode()
+
+
+def rows(frame: pd.DataFrame, *columns: str) -> list[tuple[Any, ...]]:
+    """List the values of some columns by row, whatever is missing as None."""
+    lists = [
+        [None if v is pd.NA or v != v else v for v in frame[c].tolist()]  # noqa: PLR0124 - NaN
+        for c in columns
+    ]
+    return list(zip(*lists, strict=True))
+
+
+def ft_view(account_id: str, *tokens: tuple[Any, ...]) -> dict[str, Any]:
+    """Invent an FT view: contract, balance, height."""
+    fields = ("contract_id", "balance", "last_update_block_height")
+    return {
+        "account_id": account_id,
+        "tokens": [dict(zip(fields, t, strict=False)) for t in tokens],
+    }
+
+
+def full_view(account_id: str, **members: Any) -> dict[str, Any]:
+    """Invent a `/full` view."""
+    state = {"balance": "10", "locked": "0", "storage_bytes": 100}
+    told = {"account_id": account_id, "pools": [], "tokens": [], "nfts": [], "state": state}
+    return told | members
+
+
+def dtypes(frame: pd.DataFrame) -> list[str]:
+    """Give the dtypes of a frame as words."""
+    return [str(dtype) for dtype in frame.dtypes]
+
+
+# Accounts -------------------------------------------------------------------------------
+
+
+def test_every_verb_is_asked_here() -> None:
+    """No public verb is without a test in this file."""
+    text = Path(__file__).read_text(encoding="utf-8")
+    asked = set(re.findall(r"\blk\.([a-z_]+)\(", text))
+    verbs = {name for name in lk.__all__ if name.islower() and not name.startswith("_")}
+    assert verbs - asked - {"errors"} == set()
+
+
+def test_accounts_of_many() -> None:
+    """Two accounts and one unknown to the indexer are three rows of one frame."""
+    nfts = [{"contract_id": "art.near", "last_update_block_height": 7}]
+    pools = [{"pool_id": "p.poolv1.near", "last_update_block_height": 9}]
+    tokens = [{"contract_id": "t.near", "balance": "1", "last_update_block_height": None}]
+    state = {"balance": str(2**128 - 1), "locked": "1", "storage_bytes": 771}
+    fake = Fake()
+    fake.rest["/v1/account/a.near/full"] = full_view(
+        "a.near", nfts=nfts, pools=pools, tokens=tokens, state=state
+    )
+    fake.rest["/v1/account/b.near/full"] = {"account_id": "b.near", "state": None}
+    fake.rest["/v1/account/c.near/full"] = full_view("c.near")
+    with asking(fake):
+        frame = lk.accounts(["a.near", "b.near", "c.near", "a.near"], progress=False)
+    columns = ("account_id", "status", "balance", "locked", "storage_bytes", "storage_cost")
+    assert rows(frame, *columns, "spendable") == [
+        ("a.near", "ok", 2**128 - 1, 1, 771, 771 * 10**19, 2**128 - 1 - 771 * 10**19 + 1),
+        ("b.near", "not_indexed", None, None, None, None, None),
+        ("c.near", "ok", 10, 0, 100, 10**21, 10),
+    ]
+    assert rows(frame, "n_tokens", "n_nfts", "n_pools", "last_update_block_height") == [
+        (1, 1, 1, 9),
+        (0, 0, 0, None),
+        (0, 0, 0, None),
+    ]
+    assert frame.attrs["network"] == "lab"
+    assert frame.attrs["source"] == "GET /v1/account/{account_id}/full"
+
+
+def test_accounts_at_one_block() -> None:
+    """State at a block is read for all accounts at the same hash; a missing account is a row."""
+    told = {
+        "amount": "5000000000000000000000000",
+        "locked": "7",
+        "code_hash": "1" * 32,
+        "storage_usage": 500,
+        "storage_paid_at": 0,
+    }
+    fake = Fake(accounts={"a.near": told, "c.near": told})
+    with asking(fake) as server:
+        frame = lk.accounts(["a.near", "gone.near", "c.near"], at=103, progress=False)
+    assert rows(frame, "account_id", "status", "balance", "locked", "storage_bytes") == [
+        ("a.near", "ok", 5 * 10**24, 7, 500),
+        ("gone.near", "no_account", None, None, None),
+        ("c.near", "ok", 5 * 10**24, 7, 500),
+    ]
+    queried = [c["params"]["block_id"] for c in server.calls if c["method"] == "query"]
+    assert queried == [fake_hash(103)] * 3
+    assert frame.attrs["block_height"] == 103
+    assert frame.attrs["block_hash"] == fake_hash(103)
+
+
+def test_snapshot_card_is_escaped() -> None:
+    """Text from the chain never becomes markup of the card."""
+    evil = "<img src=x onerror=alert(1)>"
+    fake = Fake()
+    fake.rest["/v1/account/a.near/full"] = full_view(
+        "a.near",
+        tokens=[{"contract_id": evil, "balance": "1", "last_update_block_height": None}],
+        nfts=[{"contract_id": "<script>", "last_update_block_height": None}],
+        pools=[{"pool_id": "&lt;", "last_update_block_height": None}],
+    )
+    with asking(fake):
+        taken = lk.snapshot("a.near")
+    card = taken._repr_html_()
+    assert "<img" not in card
+    assert "<script" not in card
+    assert "&lt;img src=x onerror=alert(1)&gt;" in card
+    assert "&amp;lt;" in card
+    assert card.count("<details") == card.count("</details>") == 3
+    assert repr(taken) == "<Snapshot a.near: 1 tokens, 1 NFT collections, 1 pools>"
+    assert taken.ft["contract_id"].tolist() == [evil]
+
+
+def test_snapshot_of_an_unknown_account() -> None:
+    """An account that the indexer has never seen is said to be so."""
+    unknown = full_view("a.near", state=None)
+    with asking(Fake(rest={"/v1/account/a.near/full": unknown})):
+        taken = lk.snapshot("a.near")
+    assert repr(taken) == "<Snapshot a.near: not indexed>"
+    assert taken.state["status"].tolist() == ["not_indexed"]
+    assert [len(f) for f in (taken.ft, taken.nft, taken.staking)] == [0, 0, 0]
+
+
+def test_accounts_of_a_key() -> None:
+    """Full-access accounts and all accounts are two questions; the first row is primary."""
+    path = "/v1/public_key/" + KEY.replace(":", "%3A")
+    fake = Fake()
+    fake.rest[path] = {"public_key": KEY, "account_ids": ["b.near", "a.near"]}
+    fake.rest[path + "/all"] = {"public_key": KEY}
+    with asking(fake):
+        found = lk.accounts_of(KEY)
+        limited = lk.accounts_of(KEY, include_limited=True)
+    assert rows(found, "account_id", "is_primary") == [("b.near", True), ("a.near", False)]
+    assert len(limited) == 0
+    assert dtypes(limited) == dtypes(found) == ["str", "str", "bool"]
+
+
+def test_keys_of_every_permission() -> None:
+    """Each kind of key, also the gas keys, is a row; nonces beyond 2^63 stay exact."""
+    call = {"allowance": None, "receiver_id": "app.near", "method_names": ["go", "stop"]}
+    gas_key = {"balance": "1", "num_nonces": 4}
+    listed = [
+        (3 * 10**6 + 5, "FullAccess"),
+        (2**64 - 1, {"FunctionCall": call}),
+        (1, {"GasKeyFullAccess": gas_key}),
+        (2, {"GasKeyFunctionCall": gas_key | call | {"allowance": "9"}}),
+    ]
+    entries = [
+        {"public_key": KEY, "access_key": {"nonce": nonce, "permission": permission}}
+        for nonce, permission in listed
+    ]
+    with asking(Fake(keys={"a.near": entries})) as server:
+        frame = lk.keys("a.near")
+    assert len(server.requests) == 1
+    assert rows(frame, "nonce", "permission", "added_at_block", "use_count") == [
+        (3 * 10**6 + 5, "FullAccess", 4, 5),
+        (2**64 - 1, "FunctionCall", 18446744073710, 551615),
+        (1, "GasKeyFullAccess", None, 1),
+        (2, "GasKeyFunctionCall", None, 2),
+    ]
+    assert rows(frame, "receiver_id", "method_names", "allowance", "is_unlimited") == [
+        (None, None, None, None),
+        ("app.near", ["go", "stop"], None, True),
+        (None, None, None, None),
+        ("app.near", ["go", "stop"], 9, False),
+    ]
+
+
+def test_keys_of_a_missing_account() -> None:
+    """An empty key list of an account that does not exist is an error, not an empty frame."""
+    account = {"amount": "1", "locked": "0", "code_hash": "1" * 32, "storage_usage": 100}
+    with asking(Fake(accounts={"bare.near": account})):
+        with pytest.raises(errors.UnknownAccountError) as caught:
+            lk.keys("gone.near")
+        bare = lk.keys("bare.near")
+    assert caught.value.account_id == "gone.near"
+    assert caught.value.block_height == HEAD
+    assert len(bare) == 0
+
+
+# Tokens ---------------------------------------------------------------------------------
+
+
+def test_null_empty_zero_and_absent_are_four_things() -> None:
+    """A balance of null, of "", of "0" and an absent one never become each other."""
+    fake = Fake()
+    view = ft_view(
+        "a.near", ("x.near", None, 1), ("y.near", "", 2), ("z.near", "0", None), ("w.near",)
+    )
+    fake.rest["/v1/account/a.near/ft"] = view
+    fake.rest["/v1/account/b.near/ft"] = {"account_id": "b.near"}
+    fake.rest["/v1/account/c.near/ft"] = {"account_id": "c.near", "tokens": None, "new": [1]}
+    with asking(fake):
+        frame = lk.ft(["a.near", "b.near", "c.near"], progress=False)
+        empty = lk.ft("b.near")
+    assert rows(frame, "contract_id", "balance", "status", "last_update_block_height") == [
+        ("x.near", None, "pending", 1),
+        ("y.near", None, "broken", 2),
+        ("z.near", 0, "ok", None),
+        ("w.near", None, "pending", None),
+    ]
+    assert frame["balance"].iloc[0] is pd.NA
+    assert len(empty) == 0
+    assert dtypes(empty) == dtypes(frame)
+
+
+def two_of_three() -> Fake:
+    """Answer for a.near and c.near; fail for b.near."""
+    fake = Fake()
+    for account_id in ("a.near", "c.near"):
+        path = f"/v1/account/{account_id}"
+        fake.rest[path + "/ft"] = ft_view(account_id, ("t.near", str(2**128 - 1), 5))
+        fake.rest[path + "/nft"] = ft_view(account_id, ("n.near", None, 6))
+        fake.rest[path + "/full"] = full_view(account_id)
+        fake.rest[path + "/staking"] = {"account_id": account_id, "pools": [{"pool_id": "p.near"}]}
+    for view in ("ft", "nft", "full", "staking"):
+        fake.rest[f"/v1/account/b.near/{view}"] = as_json("Invalid argument", 400)
+    return fake
+
+
+MANY: dict[str, Callable[..., Any]] = {
+    "accounts": lambda ids, **options: lk.accounts(ids, progress=False, **options),
+    "ft": lambda ids, **options: lk.ft(ids, progress=False, **options),
+    "nft": lambda ids, **options: lk.nft(ids, progress=False, **options),
+    "staking": lambda ids, **options: lk.staking(ids, progress=False, **options),
+    "exposure": lambda ids, **options: lk.exposure(
+        ids, liquid_tokens=["t.near"], progress=False, **options
+    ),
+}
+
+
+@pytest.mark.parametrize("verb", MANY)
+def test_collected_failures(verb: str) -> None:
+    """With collect the others' rows are kept, in order, and the failed ones are listed."""
+    with asking(two_of_three()):
+        frame, failed = MANY[verb](["a.near", "b.near", "c.near"], on_error="collect")
+        both = MANY[verb](["a.near", "c.near"])
+    assert frame["account_id"].tolist() == ["a.near", "c.near"]
+    pd.testing.assert_frame_equal(frame, both)
+    assert rows(failed, "subject", "error", "retryable") == [
+        ("b.near", "InvalidRequestError", False)
+    ]
+    assert "HTTP 400" in failed["message"].iloc[0]
+    assert "b.near" in failed["message"].iloc[0]
+    assert dtypes(failed) == ["str", "str", "str", "bool"]
+
+
+@pytest.mark.parametrize("verb", MANY)
+def test_raised_failures(verb: str) -> None:
+    """With raise the typed error of the failed subject is raised."""
+    with asking(two_of_three()), pytest.raises(errors.InvalidRequestError) as caught:
+        MANY[verb](["a.near", "b.near", "c.near"])
+    assert caught.value.status == 400
+    assert "b.near" in str(caught.value)
+
+
+@pytest.mark.parametrize("verb", MANY)
+def test_no_subjects(verb: str) -> None:
+    """No ids are no requests, an empty frame, and no failures."""
+    with asking(two_of_three()) as server:
+        frame, failed = MANY[verb]([], on_error="collect")
+        full = MANY[verb](["a.near"])
+    assert (len(frame), len(failed)) == (0, 0)
+    assert dtypes(frame) == dtypes(full)
+    assert len(server.requests) == 1
+
+
+def test_one_subject_collected() -> None:
+    """Collecting works for a single id as well."""
+    with asking(two_of_three()):
+        frame, failed = lk.ft("b.near", on_error="collect")
+    assert len(frame) == 0
+    assert failed["subject"].tolist() == ["b.near"]
+
+
+def test_a_value_that_fits_no_column_is_its_subjects_failure() -> None:
+    """One account's broken number neither hides in the others' rows nor takes them along."""
+    fake = two_of_three()
+    fake.rest["/v1/account/b.near/ft"] = ft_view("b.near", ("t.near", "1", 1), ("u.near", "-1", 1))
+    with asking(fake):
+        frame, failed = lk.ft(["a.near", "b.near", "c.near"], on_error="collect", progress=False)
+        with pytest.raises(errors.DecodeError) as caught:
+            lk.ft(["a.near", "b.near", "c.near"], progress=False)
+    assert frame["account_id"].tolist() == ["a.near", "c.near"]
+    assert rows(failed, "subject", "error") == [("b.near", "DecodeError")]
+    assert caught.value.path == "balance[1]"
+    assert "b.near" in str(caught.value)
+    assert "'-1'" in str(caught.value)
+
+
+def test_sums_are_exact() -> None:
+    """Two balances of 2^128-1 sum to 2^129-2."""
+    with asking(two_of_three()):
+        frame = lk.ft(["a.near", "c.near"], progress=False)
+    assert frame["balance"].sum() == 2**129 - 2
+
+
+def test_nft_collections() -> None:
+    """Collections are rows; no token is named, none is invented."""
+    with asking(two_of_three()):
+        frame = lk.nft("a.near")
+    assert list(frame.columns) == ["account_id", "contract_id", "last_update_block_height"]
+    assert rows(frame, "contract_id", "last_update_block_height") == [("n.near", 6)]
+
+
+def test_top_holders() -> None:
+    """Ranks count the wire's order; null and "" are told apart here too."""
+    holders = [("a.near", "5"), ("b.near", None), ("c.near", ""), ("d.near", "0")]
+    fake = Fake()
+    fake.rest["/v1/ft/t.near/top"] = {
+        "token_id": "t.near",
+        "accounts": [{"account_id": a, "balance": b} for a, b in holders],
+    }
+    fake.rest["/v1/ft/u.near/top"] = {"token_id": "u.near"}
+    with asking(fake):
+        frame, empty = lk.top_holders("t.near"), lk.top_holders("u.near")
+    assert rows(frame, "rank", "account_id", "balance", "status") == [
+        (1, "a.near", 5, "ok"),
+        (2, "b.near", None, "pending"),
+        (3, "c.near", None, "broken"),
+        (4, "d.near", 0, "ok"),
+    ]
+    assert dtypes(empty) == dtypes(frame)
+
+
+# Metadata -------------------------------------------------------------------------------
+
+HOSTILE: dict[str, tuple[Any, str, str | None, int | None]] = {
+    "fine.near": ({"symbol": "FINE", "decimals": 2}, "ok", "FINE", 2),
+    "icon.near": (
+        {"symbol": "ICON", "decimals": 0, "icon": "data:image/svg+xml," + "A" * 2**20},
+        "ok",
+        "ICON",
+        0,
+    ),
+    "text.near": ({"symbol": "TEXT", "decimals": "24"}, "broken", "TEXT", None),
+    "minus.near": ({"symbol": "MINUS", "decimals": -1}, "broken", "MINUS", None),
+    "large.near": ({"symbol": "LARGE", "decimals": 300}, "broken", "LARGE", None),
+    "half.near": ({"symbol": "HALF", "decimals": 1.5}, "broken", "HALF", None),
+    "yes.near": ({"symbol": "YES", "decimals": True}, "broken", "YES", None),
+    "huge.near": (b'{"symbol":"HUGE","decimals":1e400}', "broken", None, None),
+    "tags.near": (
+        {"symbol": "<script>alert(1)</script>", "decimals": 1},
+        "ok",
+        "<script>alert(1)</script>",
+        1,
+    ),
+    "ctrl.near": ({"symbol": "A\x00\x1b[31mB\u202e\nC", "decimals": 1}, "ok", "A [31mB C", 1),
+    "long.near": ({"symbol": "L" * 10**5, "decimals": 1}, "ok", "L" * 64, 1),
+    "deep.near": (b'{"x":' + b"[" * 10**5 + b"]" * 10**5 + b"}", "broken", None, None),
+    "list.near": ([1, 2], "broken", None, None),
+    "null.near": (None, "broken", None, None),
+    "bytes.near": (b"\xff\xfe\x00", "broken", None, None),
+    "nothing.near": (b"", "broken", None, None),
+    "number.near": ({"symbol": 7, "decimals": 3}, "broken", None, 3),
+    "blank.near": ({"symbol": "  ", "decimals": 3}, "broken", None, 3),
+}
+
+
+def test_hostile_metadata() -> None:
+    """Whatever a token's contract says of itself, the frame stands and says what is usable."""
+    fake = Fake()
+    for contract_id, (told, *_) in HOSTILE.items():
+        answer = told if isinstance(told, bytes) else as_bytes(told)
+        fake.views[contract_id, "ft_metadata"] = answer
+    fake.views["panic.near", "ft_metadata"] = panic("no metadata")
+    contracts = [*HOSTILE, "panic.near", "gone.near"]
+    fake.rest["/v1/account/a.near/ft"] = ft_view("a.near", *((c, "250", 1) for c in contracts))
+    with asking(fake):
+        frame = lk.ft("a.near", metadata=True, progress=False)
+    expected = [(status, symbol, decimals) for _, status, symbol, decimals in HOSTILE.values()]
+    expected += [("missing", None, None)] * 2
+    assert rows(frame, "metadata_status", "symbol", "decimals") == expected
+    amounts = dict(rows(frame, "contract_id", "amount"))
+    assert amounts["fine.near"] == 2.5
+    assert amounts["icon.near"] == 250.0
+    assert amounts["tags.near"] == 25.0
+    assert amounts["number.near"] == 0.25
+    assert amounts["text.near"] is None
+    assert frame["balance"].tolist() == [250] * len(contracts)
+
+
+def test_metadata_is_fetched_once_a_session() -> None:
+    """Each contract is asked once, however many accounts and calls."""
+    fake = Fake()
+    for account_id in ("a.near", "b.near"):
+        path = f"/v1/account/{account_id}/ft"
+        fake.rest[path] = ft_view(account_id, ("t.near", "1", 1), ("u.near", None, 1))
+    fake.views["t.near", "ft_metadata"] = as_bytes({"symbol": "T", "decimals": 1})
+    fake.views["u.near", "ft_metadata"] = as_bytes({"symbol": "U", "decimals": 1})
+    with asking(fake) as server:
+        frame = lk.ft(["a.near", "b.near"], metadata=True, progress=False)
+        lk.ft("b.near", metadata=True)
+    asked = [call["params"]["account_id"] for call in server.calls]
+    assert sorted(asked) == ["t.near", "u.near"]
+    assert rows(frame, "symbol", "balance", "amount") == [
+        ("T", 1, 0.1),
+        ("U", None, None),
+        ("T", 1, 0.1),
+        ("U", None, None),
+    ]
+
+
+def test_metadata_that_could_not_be_asked() -> None:
+    """Not reaching a contract is that contract's failure; the balances stay, told as unread."""
+    fake = Fake()
+    fake.rest["/v1/account/a.near/ft"] = ft_view("a.near", ("t.near", "1", 1))
+    fake.rest["/v1/account/b.near/ft"] = ft_view("b.near", ("u.near", "1", 1))
+    fake.views["t.near", "ft_metadata"] = Reply(503)
+    fake.views["u.near", "ft_metadata"] = as_bytes({"symbol": "U", "decimals": 1})
+    with asking(fake):
+        frame, failed = lk.ft(
+            ["a.near", "b.near"], metadata=True, on_error="collect", progress=False
+        )
+        with pytest.raises(errors.TransportError) as caught:
+            lk.ft("a.near", metadata=True)
+    assert rows(frame, "account_id", "balance", "symbol", "metadata_status") == [
+        ("a.near", 1, None, "unread"),
+        ("b.near", 1, "U", "ok"),
+    ]
+    assert rows(failed, "subject", "error", "retryable") == [("t.near", "TransportError", True)]
+    assert caught.value.status == 503
+
+
+# NFT tokens -----------------------------------------------------------------------------
+
+
+def collection(tokens: int, cap: int | None = None, **token: Any) -> Callable[[Any], bytes]:
+    """Invent an NFT contract that pages, capped at `cap` tokens a page."""
+
+    def page(args: dict[str, Any]) -> bytes:
+        assert isinstance(args["from_index"], str)
+        start, limit = int(args["from_index"]), min(args["limit"], cap or tokens)
+        owner = args["account_id"]
+        ids = range(tokens)[start : start + limit]
+        return as_bytes([{"token_id": f"#{i}", "owner_id": owner, **token} for i in ids])
+
+    return page
+
+
+@pytest.mark.parametrize("cap", [None, 3])
+def test_nft_tokens_over_pages(cap: int | None) -> None:
+    """Three pages and more make one frame, also where the contract caps its pages."""
+    fake = Fake(views={("art.near", "nft_tokens_for_owner"): collection(12, cap)})
+    with asking(fake) as server:
+        frame = lk.nft_tokens("a.near", "art.near", at=120, page=5)
+    assert frame["token_id"].tolist() == [f"#{i}" for i in range(12)]
+    asked = [c["params"] for c in server.calls if c["method"] == "query"]
+    starts = [json.loads(base64.b64decode(p["args_base64"]))["from_index"] for p in asked]
+    assert starts == (["0", "5", "10", "12"] if cap is None else ["0", "3", "6", "9", "12"])
+    assert {p["block_id"] for p in asked} == {fake_hash(120)}
+    assert frame.attrs["block_height"] == 120
+
+
+def test_nft_tokens_of_a_contract_that_does_not_page() -> None:
+    """A contract that always gives all tokens is asked twice, and its tokens come once."""
+    all_of_them = as_bytes([{"token_id": "#0"}, {"token_id": "#1"}])
+    with asking(Fake(views={("art.near", "nft_tokens_for_owner"): all_of_them})) as server:
+        frame = lk.nft_tokens("a.near", "art.near")
+    assert frame["token_id"].tolist() == ["#0", "#1"]
+    assert len(server.requests) == 3
+
+
+def test_nft_metadata_of_any_type() -> None:
+    """Numbers where texts belong, wrapped owners and absent members are all kept as text."""
+    token = {
+        "owner_id": {"Account": "a.near"},
+        "metadata": {"title": "<b>", "copies": 1, "issued_at": 1700000000000, "extra": {"k": []}},
+        "approved_account_ids": {"market.near": 3},
+    }
+    fake = Fake(views={("art.near", "nft_tokens_for_owner"): collection(1, None, **token)})
+    with asking(fake):
+        frame = lk.nft_tokens("a.near", "art.near")
+    columns = ("owner_id", "title", "copies", "issued_at", "extra", "media")
+    assert rows(frame, *columns) == [
+        ('{"Account":"a.near"}', "<b>", "1", "1700000000000", '{"k":[]}', None)
+    ]
+    assert frame["approved_account_ids"].tolist() == [{"market.near": 3}]
+
+
+def test_nft_tokens_of_many_accounts() -> None:
+    """Accounts are paged side by side; one whose call fails is listed and has no rows."""
+
+    def answer(args: dict[str, Any]) -> Any:
+        if args["account_id"] == "b.near":
+            return panic("out of gas")
+        return collection(4)(args)
+
+    with asking(Fake(views={("art.near", "nft_tokens_for_owner"): answer})):
+        frame, failed = lk.nft_tokens(
+            ["a.near", "b.near", "c.near"], "art.near", page=3, on_error="collect", progress=False
+        )
+        with pytest.raises(errors.ContractPanicError) as caught:
+            lk.nft_tokens("b.near", "art.near")
+    assert frame["account_id"].tolist() == ["a.near"] * 4 + ["c.near"] * 4
+    assert rows(failed, "subject", "error") == [("b.near", "ContractPanicError")]
+    assert caught.value.panic_msg == "out of gas"
+
+
+# Staking --------------------------------------------------------------------------------
+
+
+def pool(staked: str, unstaked: str = "0", *, can_withdraw: bool = True) -> Callable[[Any], bytes]:
+    """Invent a staking pool."""
+    told = {"staked_balance": staked, "unstaked_balance": unstaked, "can_withdraw": can_withdraw}
+    return lambda args: as_bytes(told | {"account_id": args["account_id"]})
+
+
+def pools_of(account_id: str, *pool_ids: str) -> dict[str, Any]:
+    """Invent a staking view."""
+    listed = [{"pool_id": p, "last_update_block_height": 3} for p in pool_ids]
+    return {"account_id": account_id, "pools": listed}
+
+
+def test_staking_positions() -> None:
+    """Listed and named pools are asked; what is no pool is said to be none."""
+    fake = Fake(
+        views={
+            ("one.poolv1.near", "get_account"): pool(str(10**30), "7", can_withdraw=False),
+            ("two.poolv1.near", "get_account"): pool("0"),
+            ("text.near", "get_account"): b"hello",
+            ("odd.near", "get_account"): pool("many"),
+            ("panic.near", "get_account"): panic("no"),
+        }
+    )
+    fake.rest["/v1/account/a.near/staking"] = pools_of("a.near", "one.poolv1.near", "text.near")
+    more = ["two.poolv1.near", "one.poolv1.near", "panic.near", "gone.near", "odd.near"]
+    with asking(fake):
+        frame = lk.staking("a.near", pools=more, progress=False)
+        plain = lk.staking("a.near")
+    columns = ("pool_id", "staked", "unstaked", "can_withdraw", "status", "source")
+    assert rows(frame, *columns, "last_update_block_height") == [
+        ("one.poolv1.near", 10**30, 7, False, "ok", "indexed", 3),
+        ("text.near", None, None, None, "not_a_pool", "indexed", 3),
+        ("two.poolv1.near", 0, 0, True, "ok", "asked", None),
+        ("panic.near", None, None, None, "not_a_pool", "asked", None),
+        ("gone.near", None, None, None, "not_a_pool", "asked", None),
+        ("odd.near", None, None, None, "not_a_pool", "asked", None),
+    ]
+    assert list(plain.columns) == ["account_id", "pool_id", "last_update_block_height"]
+
+
+def test_a_pool_that_could_not_be_asked() -> None:
+    """Not reaching a pool is a failure, never an absent stake."""
+    fake = Fake(
+        views={("one.near", "get_account"): Reply(500), ("two.near", "get_account"): pool("1")}
+    )
+    fake.rest["/v1/account/a.near/staking"] = pools_of("a.near", "one.near", "two.near")
+    with asking(fake):
+        frame, failed = lk.staking("a.near", positions=True, on_error="collect", progress=False)
+        with pytest.raises(errors.TransportError):
+            lk.staking("a.near", positions=True, progress=False)
+    assert rows(frame, "pool_id", "staked") == [("two.near", 1)]
+    assert rows(failed, "subject", "error") == [("a.near in one.near", "TransportError")]
+
+
+def exposed() -> Fake:
+    """Invent six accounts of all classes."""
+    token = {"contract_id": "liquid.near", "last_update_block_height": 1}
+    other = {"contract_id": "coin.near", "balance": "5", "last_update_block_height": 1}
+    told: dict[str, tuple[list[str], list[str | None]]] = {
+        "both.near": (["one.near"], ["9"]),
+        "direct.near": (["one.near", "zero.near"], []),
+        "liquid.near": ([], ["9"]),
+        "none.near": ([], []),
+        "spent.near": (["zero.near"], ["0"]),
+        "unsure.near": (["text.near"], [None]),
+    }
+    fake = Fake(
+        views={
+            ("one.near", "get_account"): pool("1"),
+            ("zero.near", "get_account"): pool("0"),
+            ("text.near", "get_account"): b"hello",
+        }
+    )
+    for account_id, (pools, balances) in told.items():
+        tokens = [token | {"balance": balance} for balance in balances] + [other]
+        listed = pools_of(account_id, *pools)["pools"]
+        fake.rest[f"/v1/account/{account_id}/full"] = full_view(
+            account_id, pools=listed, tokens=tokens
+        )
+    return fake
+
+
+IDS = ["both.near", "direct.near", "liquid.near", "none.near", "spent.near", "unsure.near"]
+COUNTS = ("exposure_class", "n_direct", "n_liquid", "n_unknown")
+
+
+def test_exposure_counts_any_entry() -> None:
+    """Any listed entry counts, a spent one too; nothing visible is a class, not an error."""
+    with asking(exposed()) as server:
+        frame = lk.exposure(IDS, liquid_tokens=["liquid.near"], progress=False)
+    assert rows(frame, *COUNTS) == [
+        ("mixed", 1, 1, 1),
+        ("direct_only", 2, 0, 2),
+        ("liquid_only", 0, 1, 0),
+        ("no_visible_staking_position", 0, 0, 0),
+        ("mixed", 1, 1, 1),
+        ("mixed", 1, 1, 2),
+    ]
+    assert frame["direct_pools"].tolist()[1] == ["one.near", "zero.near"]
+    assert frame["liquid_tokens"].tolist()[2] == ["liquid.near"]
+    assert len(server.requests) == 6
+
+
+def test_exposure_drops_zeros_when_asked() -> None:
+    """Known zeros are dropped, what is unknown stays and is counted."""
+    with asking(exposed()):
+        frame = lk.exposure(IDS, liquid_tokens=["liquid.near"], nonzero=True, progress=False)
+    assert rows(frame, *COUNTS) == [
+        ("mixed", 1, 1, 0),
+        ("direct_only", 1, 0, 0),
+        ("liquid_only", 0, 1, 0),
+        ("no_visible_staking_position", 0, 0, 0),
+        ("no_visible_staking_position", 0, 0, 0),
+        ("mixed", 1, 1, 2),
+    ]
+    assert frame["direct_pools"].tolist()[1] == ["one.near"]
+
+
+def test_exposure_needs_to_know_the_tokens() -> None:
+    """A network without known liquid tokens asks for them before anything is sent."""
+    with asking(exposed()) as server:
+        with pytest.raises(errors.InvalidRequestError, match="liquid_tokens") as caught:
+            lk.exposure("both.near")
+        assert server.requests == []
+    assert caught.value.field == "liquid_tokens"
+
+
+# View calls -----------------------------------------------------------------------------
+
+
+def test_view_decodes_what_a_contract_returns() -> None:
+    """JSON is decoded exactly, other bytes are bytes, null and nothing are None."""
+    fake = Fake(
+        views={
+            ("c.near", "big"): b'{"n":340282366920938463463374607431768211456}',
+            ("c.near", "bytes"): b"\x00\x01\xff",
+            ("c.near", "null"): b"null",
+            ("c.near", "nothing"): b"",
+            ("c.near", "echo"): as_bytes,
+        }
+    )
+    with asking(fake):
+        assert lk.view("c.near", "big") == {"n": 2**128}
+        assert lk.view("c.near", "bytes") == b"\x00\x01\xff"
+        assert lk.view("c.near", "null") is None
+        assert lk.view("c.near", "nothing") is None
+        assert lk.view("c.near", "nothing", raw=True) == b""
+        assert lk.view("c.near", "echo", {"a": [1, "ü"]}) == {"a": [1, "ü"]}
+        assert lk.view("c.near", "echo", b'{"raw": true}') == {"raw": True}
+        assert lk.view("c.near", "echo") == {}
+
+
+def test_view_failures_are_typed() -> None:
+    """A panic, a missing contract and a byte beyond 255 are three errors."""
+    fake = Fake(
+        views={("c.near", "fail"): panic('no \\"luck\\"'), ("c.near", "odd"): {"result": [256]}}
+    )
+    with asking(fake):
+        with pytest.raises(errors.ContractPanicError) as panicked:
+            lk.view("c.near", "fail")
+        with pytest.raises(errors.UnknownAccountError):
+            lk.view("gone.near", "fail")
+        with pytest.raises(errors.DecodeError) as odd:
+            lk.view("c.near", "odd")
+    assert panicked.value.panic_msg == 'no "luck"'
+    assert panicked.value.block_height == HEAD
+    assert (odd.value.asked, odd.value.path) == ("odd of c.near", "$.result.result")
+
+
+def test_view_many_at_one_block() -> None:
+    """Answers come in order at one block, an error in the place of its call."""
+    odd = {"result": [256], "logs": []}
+    fake = Fake(
+        views={
+            ("c.near", "echo"): as_bytes,
+            ("c.near", "fail"): panic("no"),
+            ("c.near", "odd"): odd,
+        }
+    )
+    asked_for: list[tuple[Any, ...]] = [
+        ("c.near", "echo", {"n": 1}),
+        ("c.near", "fail"),
+        ("c.near", "echo", [2]),
+        ("c.near", "odd"),
+    ]
+    with asking(fake) as server:
+        values = lk.view_many(asked_for, at=130, progress=False)
+        assert lk.view_many([]) == []
+    assert values[0] == {"n": 1}
+    assert isinstance(values[1], errors.ContractPanicError)
+    assert values[2] == [2]
+    assert isinstance(values[3], errors.DecodeError)
+    asked = {c["params"]["block_id"] for c in server.calls if c["method"] == "query"}
+    assert asked == {fake_hash(130)}
+
+
+# Blocks ---------------------------------------------------------------------------------
+
+
+def test_block() -> None:
+    """One block is one row, gas summed over its new chunks, its time exact."""
+    fake = Fake()
+    fake.blocks[121] = make_block(121, chunks=2)  # the second chunk is an old one
+    with asking(fake):
+        frame = lk.block(121)
+    assert rows(frame, "block_height", "block_hash", "prev_height", "prev_hash") == [
+        (121, fake_hash(121), 120, fake_hash(120))
+    ]
+    assert rows(frame, "n_chunks", "gas_used", "gas_limit", "total_supply", "protocol_version") == [
+        (2, 10**15, 2 * 10**15, 2**128 - 1, 80)
+    ]
+    assert frame["time"].iloc[0].as_unit("ns").value == time_ns(121)
+    assert str(frame["time"].dtype) == "datetime64[ns, UTC]"
+
+
+@pytest.mark.parametrize(
+    ("at", "height"),
+    [
+        (120, 120),
+        (np.int64(120), 120),
+        (np.uint64(120), 120),
+        (fake_hash(120), 120),
+        ("final", HEAD),
+        ("optimistic", HEAD),
+        ("near-final", HEAD),
+        ("genesis", FIRST),
+        ("earliest_available", FIRST),
+        (None, HEAD),
+        (pd.Timestamp(time_ns(120), tz="UTC"), 120),
+        (pd.Timestamp(time_ns(120) - 1, tz="UTC"), 119),
+        (pd.Timestamp(time_ns(120) + 1, tz="UTC").tz_convert("Asia/Tokyo"), 120),
+        (np.datetime64(time_ns(120), "ns"), 120),
+        (datetime.fromtimestamp(time_ns(120) // 10**9 + 1, UTC), 120),
+        (pd.Timestamp(time_ns(112), tz="UTC"), 109),  # skipped heights
+        (pd.Timestamp(time_ns(104), tz="UTC"), 103),
+        (pd.Timestamp(GENESIS_NS, tz="UTC"), FIRST),
+        ("2100-01-01", HEAD),
+        (pd.Timestamp(time_ns(120), tz="UTC").isoformat(), 120),
+        (pd.Timestamp(time_ns(120) - 1, tz="UTC").isoformat(), 119),
+    ],
+    ids=repr,
+)
+def test_at(at: object, height: int) -> None:
+    """A point in time is found by height, hash, finality, checkpoint or time."""
+    with asking(Fake()) as server:
+        frame = lk.block(at)
+    assert frame["block_height"].tolist() == [height]
+    assert len(server.requests) <= 20
+
+
+def test_at_a_time_before_the_chain() -> None:
+    """A time before the first block is refused, naming the first block's time."""
+    with asking(Fake()), pytest.raises(errors.InvalidRequestError) as caught:
+        lk.block("2020-01-01T00:00:00")
+    assert caught.value.field == "at"
+    assert str(GENESIS_NS) in str(caught.value)
+
+
+def test_at_a_time_that_the_host_has_dropped() -> None:
+    """A time whose block this host has dropped is an error, never another block."""
+    fake = Fake()
+    for height in range(FIRST + 1, 120):
+        fake.blocks.pop(height, None)
+    with asking(fake) as server, pytest.raises(errors.UnknownBlockError):
+        lk.block(pd.Timestamp(time_ns(115), tz="UTC"))
+    assert len(server.requests) < 30
+
+
+def test_at_a_time_asks_few_blocks() -> None:
+    """A host that keeps only its newest blocks is not asked for each of the others."""
+    fake = Fake()
+    fake.blocks = {
+        FIRST: make_block(FIRST),
+        **{h: make_block(h) for h in (10**8 - 2, 10**8 - 1, 10**8)},
+    }
+    left = iter(range(2000))
+
+    def patient(*request: Any) -> Reply:
+        return fake(*request) if next(left, None) is not None else Reply(400, b"too many")
+
+    with asking(patient), pytest.raises(errors.UnknownBlockError):
+        lk.block(pd.Timestamp(time_ns(10**6), tz="UTC"))
+
+
+def test_blocks_with_skipped_heights() -> None:
+    """A height that the next block proves to be skipped has no row and is no error."""
+    with asking(Fake()):
+        frame = lk.blocks(102, 116, progress=False)
+    assert frame["block_height"].tolist() == [102, 103, 105, 106, 107, 108, 109, 114, 115]
+
+
+def test_blocks_that_are_not_proven_to_be_skipped() -> None:
+    """A missing block between others is an error, since its absence is not proven."""
+    fake = Fake()
+    del fake.blocks[107]
+    with asking(fake), pytest.raises(errors.UnknownBlockError) as caught:
+        lk.blocks(105, 109, progress=False)
+    assert caught.value.asked == "block 107"
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "heights"),
+    [
+        (108, 112, [108, 109]),  # the range ends in a gap that the next block proves
+        (110, 114, []),  # nothing but skipped heights
+        (112, 116, [114, 115]),  # the range begins in a gap
+        (120, 120, []),  # nothing asked for
+    ],
+)
+def test_blocks_at_the_edge_of_a_gap(start: int, stop: int, heights: list[int]) -> None:
+    """A gap at either end of the range is proven by the block after it."""
+    with asking(Fake()):
+        frame = lk.blocks(start, stop, progress=False)
+    assert frame["block_height"].tolist() == heights
+    assert len(frame.columns) == len(schemas.SCHEMAS["blocks"])
+
+
+def test_blocks_above_the_head() -> None:
+    """Heights that are still to come are an error, not a shorter frame."""
+    with asking(Fake()), pytest.raises(errors.UnknownBlockError):
+        lk.blocks(HEAD - 1, HEAD + 3, progress=False)
+
+
+def test_chunks_and_chunk() -> None:
+    """A block's chunk headers, and one chunk named in two ways."""
+    header = make_chunk_header(121, 0)
+    told = {"author": "cp.near", "header": header, "transactions": [], "receipts": [{}, {}]}
+    fake = Fake(methods={"chunk": told})
+    fake.blocks[121] = make_block(121, chunks=2)
+    with asking(fake) as server:
+        heads = lk.chunks(121)
+        by_hash = lk.chunk(header["chunk_hash"])
+        by_shard = lk.chunk(at=121, shard_id=0)
+    assert rows(heads, "shard_id", "is_new", "height_included", "gas_used", "balance_burnt") == [
+        (0, True, 121, 10**15, 123),
+        (1, False, 120, 10**15 + 1, 123),
+    ]
+    assert rows(by_hash, "block_height", "author", "is_new", "n_transactions", "n_receipts") == [
+        (None, "cp.near", None, 0, 2)
+    ]
+    assert rows(by_shard, "block_height", "is_new") == [(121, True)]
+    assert server.calls[-1]["params"] == {"block_id": fake_hash(121), "shard_id": 0}
+
+
+def test_transactions_of_a_block() -> None:
+    """A block's transactions come by shard; chunks that are old news are not read again."""
+    call = {"method_name": "go", "args": "", "gas": 2**62, "deposit": "5"}
+    told = {
+        "hash": fake_hash("tx"),
+        "signer_id": "a.near",
+        "receiver_id": "b.near",
+        "public_key": KEY,
+        "nonce": 2**64 - 1,
+        "signature": "ed25519:1",
+        "actions": [
+            "CreateAccount",
+            {"Transfer": {"deposit": str(2**127)}},
+            {"FunctionCall": call},
+        ],
+    }
+    header = make_chunk_header(121, 0)
+    chunk = {"author": "cp.near", "header": header, "transactions": [told], "receipts": []}
+    fake = Fake(methods={"chunk": chunk})
+    fake.blocks[121] = make_block(121, chunks=2)
+    with asking(fake) as server:
+        frame = lk.transactions(121)
+    columns = ("block_height", "shard_id", "tx_hash", "signer_id", "receiver_id", "nonce")
+    assert rows(frame, *columns) == [(121, 0, fake_hash("tx"), "a.near", "b.near", 2**64 - 1)]
+    assert rows(frame, "actions", "method_name", "deposit", "gas_attached") == [
+        ("CreateAccount+Transfer+FunctionCall", "go", 2**127 + 5, 2**62)
+    ]
+    assert [c["params"] for c in server.calls[1:]] == [{"chunk_id": header["chunk_hash"]}]
+
+
+def test_transactions_of_any_actions() -> None:
+    """Relayed calls are named, unknown actions carried through, none breaks the frame."""
+    call = {"FunctionCall": {"method_name": "go", "args": "e30=", "gas": 7, "deposit": "9"}}
+    odd: list[list[Any]] = [
+        [{"Delegate": {"delegate_action": {"actions": [call, {"CreateAccount": {}}]}}}],
+        [{"DelegateV2": {"delegate_action": {"V2": {"actions": [call]}}}}],
+        [{"Novelty": ["x"]}, "Bare", {"Stake": {"stake": "5", "public_key": KEY}}],
+        [7, {}, {"Delegate": None}, {"Delegate": {"delegate_action": {"actions": 7}}}],
+        [],
+    ]
+    shared = {"signer_id": "a.near", "receiver_id": "b.near", "public_key": KEY, "nonce": 1}
+    sent = [shared | {"hash": fake_hash(n), "actions": some} for n, some in enumerate(odd)]
+    chunk = {"author": "v.near", "header": make_chunk_header(121, 0), "transactions": sent}
+    with asking(Fake(methods={"chunk": chunk})):
+        frame = lk.transactions(121)
+    assert rows(frame, "actions", "method_name", "deposit", "gas_attached") == [
+        ("Delegate", "go", 0, 7),
+        ("DelegateV2", "go", 0, 7),
+        ("Novelty+Bare+Stake", None, 0, 0),
+        ("Unknown+Unknown+Delegate+Delegate", None, 0, 0),
+        ("", None, 0, 0),
+    ]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [{"deposit": 5}, {"deposit": "-5"}, {"gas": "7"}, {"gas": -1}, {"gas": 2**63}, "text", None],
+    ids=str,
+)
+def test_transactions_with_broken_actions(call: Any) -> None:
+    """A known action that is not as documented is a DecodeError."""
+    told = {
+        "hash": fake_hash(1),
+        "signer_id": "a.near",
+        "receiver_id": "b.near",
+        "public_key": KEY,
+        "nonce": 1,
+        "actions": [{"FunctionCall": call}],
+    }
+    chunk = {"author": "v.near", "header": make_chunk_header(121, 0), "transactions": [told]}
+    with asking(Fake(methods={"chunk": chunk})), pytest.raises(errors.DecodeError) as caught:
+        lk.transactions(121)
+    assert caught.value.asked == "chunk"
+
+
+# The node -------------------------------------------------------------------------------
+
+
+def test_status_of_node_and_indexer() -> None:
+    """Both statuses are one row each, members of newer versions skipped."""
+    sync = {
+        "latest_block_hash": fake_hash(1),
+        "latest_block_height": 2**53 + 1,
+        "latest_block_time": "2026-02-14T22:03:20.329561530Z",
+        "syncing": False,
+        "earliest_block_height": 5,
+        "epoch_id": fake_hash("epoch"),
+        "epoch_start_height": 7,
+    }
+    node = {
+        "chain_id": "testnet",
+        "sync_info": sync,
+        "version": {"version": "2.11.0", "build": "x", "rustc_version": "1.90"},
+        "protocol_version": 80,
+        "validators": [{"account_id": "v.near"}],
+        "uptime_sec": 5,
+    }
+    fake = Fake(methods={"status": node})
+    fake.rest["/status"] = {"version": "1", "sync_block_timestamp_nanosec": None, "extra": {}}
+    fake.rest["/health"] = {"status": "HighSyncLatency { latency: 12.5, max_latency: 10.0 }"}
+    with asking(fake):
+        found, indexer, health = lk.status(), lk.indexer_status(), lk.health()
+    assert rows(found, "chain_id", "latest_block_height", "earliest_block_height") == [
+        ("testnet", 2**53 + 1, 5)
+    ]
+    assert found["latest_block_time"].iloc[0].as_unit("ns").value == 1771106600329561530
+    assert rows(found, "version", "protocol_version", "latest_protocol_version") == [
+        ("2.11.0", 80, None)
+    ]
+    assert rows(indexer, "version", "sync_block_height", "sync_block_time", "sync_latency_s") == [
+        ("1", None, None, None)
+    ]
+    assert health == "HighSyncLatency { latency: 12.5, max_latency: 10.0 }"
+
+
+def test_gas_price_and_protocol_config() -> None:
+    """A price at a finality is asked by that block's hash; the configuration comes as sent."""
+    fake = Fake(
+        methods={
+            "gas_price": {"gas_price": str(2**127)},
+            "EXPERIMENTAL_protocol_config": {"big": 2**80, "protocol_version": 80},
+        }
+    )
+    with asking(fake) as server:
+        price, config = lk.gas_price("optimistic"), lk.protocol_config()
+        lk.gas_price(120)
+    assert price["gas_price"].tolist() == [2**127]
+    assert config == {"big": 2**80, "protocol_version": 80}
+    asked = [c["params"] for c in server.calls if c["method"] == "gas_price"]
+    assert asked == [[fake_hash(HEAD)], [120]]
+
+
+def test_validators_and_kickouts() -> None:
+    """Reasons are one line, whatever their shape."""
+    stake = {"account_id": "v.near", "public_key": KEY, "stake": str(10**33)}
+    reasons = [
+        "Unstaked",
+        {"NotEnoughBlocks": {"produced": 1, "expected": 9}},
+        {"NotEnoughStake": {"stake_u128": "1", "threshold_u128": "2"}},
+    ]
+    told = {
+        "current_validators": [stake | {"shards": [1, 3], "num_produced_chunks": 4}],
+        "prev_epoch_kickout": [{"account_id": "k.near", "reason": r} for r in reasons],
+        "epoch_height": 12,
+        "epoch_start_height": 100,
+    }
+    with asking(Fake(methods={"validators": told})) as server:
+        now, out = lk.validators(), lk.validators(120, which="kickouts")
+    assert rows(now, "account_id", "stake", "shards", "num_produced_chunks") == [
+        ("v.near", 10**33, [1, 3], 4)
+    ]
+    assert out["reason"].tolist() == [
+        "Unstaked",
+        "NotEnoughBlocks produced=1 expected=9",
+        "NotEnoughStake stake_u128=1 threshold_u128=2",
+    ]
+    assert [c["params"] for c in server.calls] == [[None], {"block_id": 120}]
+    assert out.attrs["epoch_height"] == 12
+
+
+def test_changes_state_and_code() -> None:
+    """What a block changed, what a contract stores, and its code."""
+    change = {"account_id": "c.near", "key_base64": "aw=="}
+    changes = {
+        "block_hash": fake_hash(5),
+        "changes": [
+            {
+                "type": "data_deletion",
+                "cause": {"type": "receipt_processing", "receipt_hash": fake_hash("r")},
+                "change": change,
+            }
+        ],
+    }
+    state = {
+        "values": [{"key": "/w==", "value": ""}],
+        "block_height": 1,
+        "block_hash": fake_hash(1),
+    }
+    code = {"code_base64": base64.b64encode(b"\0asm").decode(), "hash": fake_hash("code")}
+
+    def query(params: dict[str, Any]) -> dict[str, Any]:
+        return state if params["request_type"] == "view_state" else code
+
+    fake = Fake(methods={"EXPERIMENTAL_changes": changes, "query": query})
+    with asking(fake) as server:
+        changed = lk.changes("data_changes", ["c.near"], at=120, prefix=b"k")
+        stored = lk.contract_state("c.near", b"\xff")
+        wasm = lk.contract_code("c.near")
+    assert rows(changed, "type", "account_id", "cause", "cause_hash", "change") == [
+        ("data_deletion", "c.near", "receipt_processing", fake_hash("r"), change)
+    ]
+    assert rows(stored, "key", "value") == [(b"\xff", b"")]
+    assert wasm == b"\0asm"
+    assert server.calls[0]["params"] == {
+        "changes_type": "data_changes",
+        "account_ids": ["c.near"],
+        "key_prefix_base64": "aw==",
+        "block_id": 120,
+    }
+    assert server.calls[1]["params"]["prefix_base64"] == "/w=="
+
+
+# Transactions ---------------------------------------------------------------------------
+
+
+def transaction_result() -> dict[str, Any]:
+    """Invent a transfer and its receipt, executed at height 121."""
+    receipt_id, action = fake_hash("receipt"), {"Transfer": {"deposit": "7"}}
+    outcome = {
+        "logs": [],
+        "receipt_ids": [],
+        "gas_burnt": 5,
+        "tokens_burnt": "500",
+        "executor_id": "b.near",
+        "status": {"SuccessValue": ""},
+    }
+    converted = outcome | {
+        "receipt_ids": [receipt_id],
+        "executor_id": "a.near",
+        "status": {"SuccessReceiptId": receipt_id},
+    }
+    return {
+        "final_execution_status": "FINAL",
+        "status": {"SuccessValue": ""},
+        "transaction": {
+            "signer_id": "a.near",
+            "public_key": KEY,
+            "nonce": 1,
+            "receiver_id": "b.near",
+            "actions": [action],
+            "signature": "ed25519:1",
+            "hash": fake_hash("tx"),
+        },
+        "transaction_outcome": {
+            "proof": [],
+            "block_hash": fake_hash(120),
+            "id": fake_hash("tx"),
+            "outcome": converted,
+        },
+        "receipts_outcome": [
+            {"proof": [], "block_hash": fake_hash(121), "id": receipt_id, "outcome": outcome}
+        ],
+        "receipts": [
+            {
+                "predecessor_id": "a.near",
+                "receiver_id": "b.near",
+                "receipt_id": receipt_id,
+                "receipt": {
+                    "Action": {
+                        "signer_id": "a.near",
+                        "signer_public_key": KEY,
+                        "gas_price": "100",
+                        "actions": [action],
+                        "input_data_ids": [],
+                        "output_data_receivers": [],
+                    }
+                },
+            }
+        ],
+    }
+
+
+def test_trace_receipts_and_tx() -> None:
+    """A tree comes with heights and times of its blocks, each block read once."""
+    told = transaction_result()
+    fake = Fake(methods={"EXPERIMENTAL_tx_status": told, "tx": told})
+    with asking(fake) as server:
+        found = lk.trace(fake_hash("tx"), "a.near")
+        frame = lk.receipts(fake_hash("tx"), "a.near")
+        raw = lk.tx(fake_hash("tx"), "a.near", wait_until="INCLUDED")
+    assert (found.tx_hash, found.signer_id, found.verdict) == (
+        fake_hash("tx"),
+        "a.near",
+        "fully_succeeded",
+    )
+    columns = ("receipt_id", "receiver_id", "actions", "deposit", "block_height", "gas_burnt")
+    assert rows(frame, *columns) == [(fake_hash("receipt"), "b.near", "Transfer", 7, 121, 5)]
+    assert frame["time"].iloc[0].as_unit("ns").value == time_ns(121)
+    pd.testing.assert_frame_equal(frame, found.receipts)
+    assert frame.attrs["source"] == "EXPERIMENTAL_tx_status"
+    assert raw == told
+    asked = [c["method"] for c in server.calls]
+    assert asked == ["EXPERIMENTAL_tx_status", "block", "tx"]
+    assert server.calls[-1]["params"]["wait_until"] == "INCLUDED"
+
+
+def test_receipt() -> None:
+    """One receipt comes as sent."""
+    told = transaction_result()["receipts"][0]
+    with asking(Fake(methods={"EXPERIMENTAL_receipt": told})):
+        assert lk.receipt(fake_hash("receipt")) == told
+
+
+def test_read_gives_what_a_live_call_gives(tmp_path: Path) -> None:
+    """A saved answer, as bytes or as a file, is framed as a live one."""
+    view = ft_view("a.near", ("t.near", "1", 1))
+    path = tmp_path / "ft.json"
+    path.write_text(json.dumps(view), encoding="utf-8")
+    with asking(Fake(rest={"/v1/account/a.near/ft": view})):
+        live = lk.ft("a.near")
+    pd.testing.assert_frame_equal(lk.read(path, "ft"), live)
+    pd.testing.assert_frame_equal(lk.read(str(path), "ft"), live)
+    pd.testing.assert_frame_equal(lk.read(path.read_bytes(), "ft"), live)
+
+
+def test_schema_tells_every_column() -> None:
+    """The schema of a frame lists its columns in order."""
+    with asking(two_of_three()):
+        frame = lk.ft("a.near")
+    assert lk.schema("ft")["name"].tolist() == list(frame.columns)
+
+
+# Version 0 and raw calls ----------------------------------------------------------------
+
+
+def test_version_0_by_its_path() -> None:
+    """What only version 0 answers is reached by its path."""
+    fake = Fake()
+    for view, told in (("ft", "contract_ids"), ("nft", "contract_ids"), ("staking", "pools")):
+        fake.rest[f"/v0/account/a.near/{view}"] = {"account_id": "a.near", told: ["x.near"]}
+    with asking(fake):
+        ledger = client.current()
+        for view, told in (("ft", "contract_ids"), ("nft", "contract_ids"), ("staking", "pools")):
+            found = ledger.get(f"/v0/account/a.near/{view}")
+            assert found == {"account_id": "a.near", told: ["x.near"]}
+
+
+def test_raw_calls() -> None:
+    """Any method is reachable, with integers of any size; its errors are typed."""
+    with asking(Fake(methods={"genesis_config": {"supply": 2**100}})):
+        ledger = client.current()
+        assert ledger.rpc("genesis_config") == {"supply": 2**100}
+        with pytest.raises(errors.RpcMethodNotFoundError) as caught:
+            ledger.rpc("no_such_method", {})
+    assert caught.value.method_name == "no_such_method"
+
+
+def test_raw_query_that_failed_inside_its_result() -> None:
+    """The failure that comes as a result is an error of the raw call too."""
+    params = {
+        "request_type": "call_function",
+        "account_id": "c.near",
+        "method_name": "fail",
+        "args_base64": "e30=",
+        "finality": "final",
+    }
+    with (
+        asking(Fake(views={("c.near", "fail"): panic("no")})),
+        pytest.raises(errors.ContractPanicError),
+    ):
+        client.current().rpc("query", params)
+
+
+def test_connect_and_disconnect() -> None:
+    """A closed session has no default; the next verb says what to write."""
+    with asking(two_of_three()):
+        ledger = lk.connect("lab", rpc_url="http://127.0.0.1:9", api_url="http://127.0.0.1:9")
+        lk.disconnect()
+        with pytest.raises(errors.InvalidRequestError, match="closed"):
+            lk.ft("a.near", ledger=ledger)
+    with pytest.raises(errors.NotConnectedError, match="connect"):
+        lk.ft("a.near")
+
+
+# Answers that are none ------------------------------------------------------------------
+
+HTML = b"<!DOCTYPE html><html><body><h1>Bad gateway</h1></body></html>"
+FT = "the tokens of a.near"
+STATUS = "the node's status"
+
+
+def reading(reply: Reply, ask: Callable[[], Any]) -> errors.LedgerError:
+    """Ask a server that always answers the same, and give the error."""
+    with asking(lambda *_: reply), pytest.raises(errors.LedgerError) as caught:
+        ask()
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        (b"nonsense", "$"),
+        (HTML, "$"),
+        (b"", "$"),
+        (b'{"account_id":"a.near","tokens":[{"contract_id":"t.near"', "$"),
+        (b"[]", "$"),
+        (b"null", "$"),
+        (b"\xff\xfe", "$"),
+        (b"[" * 10**5, "$"),
+        (b'{"tokens":[]}', "$"),
+        (b'{"account_id":"a.near","tokens":{}}', "$.tokens"),
+        (b'{"account_id":"a.near","tokens":[{"contract_id":7}]}', "$.tokens[0].contract_id"),
+        (
+            b'{"account_id":"a.near","tokens":[{"contract_id":"t.near","balance":12}]}',
+            "$.tokens[0].balance",
+        ),
+    ],
+)
+def test_rest_answers_that_are_not_as_documented(body: bytes, path: str) -> None:
+    """A success that cannot be read names what was asked and the place."""
+    error = reading(Reply(200, body), lambda: lk.ft("a.near"))
+    assert type(error) is errors.DecodeError
+    assert (error.asked, error.path) == (FT, path)
+    assert FT in str(error)
+
+
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        (b"nonsense", "$"),
+        (HTML, "$"),
+        (b"", "$"),
+        (b'{"jsonrpc":"2.0","id":"x"}', "$"),
+        (b'{"jsonrpc":"2.0","id":"x","result":{"chain_id":1}}', "$.result.chain_id"),
+        (b'{"jsonrpc":"2.0","id":"x","result":null}', "$.result"),
+        (b'{"jsonrpc":"2.0","id":"x","result":{"chain_id":"t","sy', "$"),
+    ],
+)
+def test_rpc_answers_that_are_not_as_documented(body: bytes, path: str) -> None:
+    """The same over JSON-RPC."""
+    error = reading(Reply(200, body), lk.status)
+    assert type(error) is errors.DecodeError
+    assert (error.asked, error.path) == (STATUS, path)
+
+
+@pytest.mark.parametrize("ask", [lambda: lk.ft("a.near"), lk.status], ids=["rest", "rpc"])
+def test_an_error_page_of_a_gateway(ask: Callable[[], Any]) -> None:
+    """An HTML page with status 502 is a failure to ask, on either surface."""
+    error = reading(Reply(502, HTML), ask)
+    assert type(error) is errors.TransportError
+    assert error.status == 502
+    assert error.asked in (FT, STATUS)
+    assert "Bad gateway" in str(error)
+
+
+@pytest.mark.parametrize("ask", [lambda: lk.ft("a.near"), lk.status], ids=["rest", "rpc"])
+def test_an_answer_cut_short(ask: Callable[[], Any]) -> None:
+    """A body shorter than promised is a failure to ask."""
+    whole = json.dumps({"account_id": "a.near", "tokens": []}).encode()
+    error = reading(Reply(200, whole, truncate=10), ask)
+    assert type(error) is errors.TransportError
+    assert error.retryable
+    assert error.asked in (FT, STATUS)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        (400, b'"Invalid argument"', errors.InvalidRequestError),
+        (401, b"", errors.AuthError),
+        (403, b'{"error":"origin_not_allowed"}', errors.AuthError),
+        (404, b"", errors.InvalidRequestError),
+        (429, b"slow down", errors.RateLimitedError),
+        (500, b'"Internal server error: details"', errors.TransportError),
+    ],
+)
+def test_rest_failures(status: int, body: bytes, kind: type[errors.LedgerError]) -> None:
+    """Each failing status of the indexed API has its class."""
+    error = reading(Reply(status, body), lambda: lk.ft("a.near"))
+    assert type(error) is kind
+    assert error.asked == FT
+    assert f"HTTP {status}" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("method", "told", "ask", "path"),
+    [
+        ("block", make_block(120, gas_price="-1"), lambda: lk.block(120), "gas_price[0]"),
+        (
+            "block",
+            make_block(120, timestamp_nanosec="yesterday"),
+            lambda: lk.block(120),
+            None,
+        ),
+        (
+            "block",
+            make_block(120, height=2**63, hash=fake_hash(1)),
+            lambda: lk.block("final"),
+            "blocks.block_height[0]",
+        ),
+        ("gas_price", {"gas_price": ""}, lk.gas_price, "balance[0]"),
+    ],
+)
+def test_values_that_fit_no_column(
+    method: str, told: Any, ask: Callable[[], Any], path: str | None
+) -> None:
+    """A value that no column can hold is a DecodeError that names it, never a wrong number."""
+    with asking(Fake(methods={method: told})), pytest.raises(errors.DecodeError) as caught:
+        ask()
+    assert path is None or caught.value.path == path
+
+
+# Refused before anything is sent --------------------------------------------------------
+
+SECRET = "ed25519:" + base58.b58encode(bytes(64)[:-1] + b"\x09").decode()
+REFUSED: list[tuple[Callable[[], Any], str, str, str]] = [
+    (lambda: lk.ft("Bad.Near"), "account_id", "'Bad.Near'", "a-z, 0-9"),
+    (lambda: lk.ft(["a.near", ""]), "account_id", "''", "2 to 64"),
+    (lambda: UNTYPED.ft(7), "account_id", "7", "a list, Series or Index"),
+    (lambda: UNTYPED.ft(["a.near", None]), "account_id", "None", "2 to 64"),
+    (lambda: lk.accounts("a..near"), "account_id", "'a..near'", "single"),
+    (lambda: lk.snapshot("a" * 65), "account_id", "a" * 65, "2 to 64"),
+    (lambda: lk.accounts_of("ed25519:abc"), "public_key", "'ed25519:abc'", "base58"),
+    (lambda: lk.accounts_of("ed448:" + KEY[8:]), "public_key", "ed448", "ed25519"),
+    (lambda: lk.nft_tokens("a.near", "C"), "contract_id", "'C'", "a-z, 0-9"),
+    (lambda: lk.nft_tokens("a.near", "c.near", page=0), "page", "0", "from 1 to 1000"),
+    (lambda: lk.staking("a.near", pools=["P"]), "pools", "'P'", "a-z, 0-9"),
+    (lambda: lk.top_holders("x"), "contract_id", "'x'", "2 to 64"),
+    (lambda: lk.keys("a.near", at=-1), "at", "-1", "from 0 to"),
+    (lambda: lk.keys("a.near", at=True), "at", "True", "integer"),
+    (lambda: lk.keys("A.near"), "account_id", "'A.near'", "a-z, 0-9"),
+    (lambda: lk.keys("a.near", at="finality"), "at", "'finality'", "optimistic"),
+    (lambda: lk.keys("a.near", at=1.5), "at", "1.5", "a height"),
+    (lambda: lk.keys("a.near", at="20240101"), "at", "'20240101'", "a height"),
+    (lambda: lk.keys("a.near", at=pd.NaT), "at", "NaT", "a time"),
+    (lambda: lk.block(2**64), "at", str(2**64), "from 0 to"),
+    (lambda: lk.blocks(5, 3), "stop", "3", "from start (5)"),
+    (lambda: lk.blocks(0, 10**6), "stop", "1000000", "100000"),
+    (lambda: UNTYPED.blocks("a", 3), "start", "'a'", "integer"),
+    (lambda: lk.chunk("xyz"), "chunk_id", "'xyz'", "32 bytes"),
+    (lk.chunk, "chunk_id", "None", "shard_id"),
+    (lambda: lk.chunk(fake_hash(1), shard_id=1), "chunk_id", fake_hash(1), "either"),
+    (lambda: lk.view("c.near", ""), "method", "''", "1 to 256"),
+    (lambda: lk.view("c.near", "m", {1, 2} and object()), "args", "object", "JSON"),
+    (lambda: lk.view_many([("c.near",)]), "requests[0]", "('c.near',)", "a tuple"),
+    (lambda: UNTYPED.view_many([("c.near", "m"), 7]), "requests[1]", "7", "a tuple"),
+    (lambda: lk.changes("all", "a.near"), "changes_type", "'all'", "account_changes"),
+    (lambda: UNTYPED.changes("data_changes", "a.near", prefix="k"), "prefix", "'k'", "bytes"),
+    (
+        lambda: lk.changes("single_access_key_changes", "a.near"),
+        "public_key",
+        "None",
+        "ed25519",
+    ),
+    (lambda: UNTYPED.contract_state("c.near", "k"), "prefix", "'k'", "bytes"),
+    (lambda: UNTYPED.validators(which="all"), "which", "'all'", "current"),
+    (lambda: lk.tx("abc", "a.near"), "tx_hash", "'abc'", "32 bytes"),
+    (lambda: lk.tx(fake_hash(1), "A"), "sender", "'A'", "a-z, 0-9"),
+    (
+        lambda: lk.trace(fake_hash(1), "a.near", wait_until="DONE"),
+        "wait_until",
+        "'DONE'",
+        "FINAL",
+    ),
+    (lambda: lk.receipt("0" * 44), "receipt_id", "0" * 44, "base58"),
+    (lambda: lk.read(b"{}", "tokens"), "view", "'tokens'", "one of"),
+    (lambda: lk.read("/no/such/file", "ft"), "source", "'/no/such/file'", "No such file"),
+    (lambda: lk.schema("tokens"), "name", "'tokens'", "one of"),
+    (lambda: client.current().get("v1/x"), "path", "'v1/x'", "begins with /"),
+    (lambda: client.current().get("/x?apiKey=1"), "path", "/x", "no query"),
+    (lambda: client.current().rpc(""), "method", "''", "1 to 256"),
+]
+COLLECTING: dict[str, Callable[..., Any]] = MANY | {
+    "accounts at": lambda ids, **options: lk.accounts(ids, at=120, **options),
+    "nft_tokens": lambda ids, **options: lk.nft_tokens(ids, "c.near", **options),
+}
+
+
+@pytest.mark.parametrize("verb", COLLECTING)
+def test_a_mistyped_on_error(verb: str) -> None:
+    """A word that `on_error` does not know is refused before anything is sent."""
+    with asking(Fake()) as server:
+        with pytest.raises(errors.InvalidRequestError) as caught:
+            COLLECTING[verb](["a.near"], on_error="colect")
+        assert server.requests == []
+    assert (caught.value.field, caught.value.value) == ("on_error", "colect")
+    assert caught.value.rule == "one of raise, collect"
+
+
+@pytest.mark.parametrize(
+    ("ask", "field_", "value", "rule"),
+    REFUSED,
+    ids=[f"{number}-{name}" for number, (_, name, *_) in enumerate(REFUSED)],
+)
+def test_refused_before_sending(ask: Callable[[], Any], field_: str, value: str, rule: str) -> None:
+    """A malformed argument is refused by name, value and rule, and nothing is sent."""
+    with asking(Fake()) as server:
+        with pytest.raises(errors.InvalidRequestError) as caught:
+            ask()
+        assert server.requests == []
+    error = caught.value
+    assert error.field == field_
+    assert field_ in str(error)
+    assert value in str(error)
+    assert rule in str(error)
+
+
+def test_a_secret_key_is_not_repeated() -> None:
+    """A secret key in a public key's place is refused without showing it."""
+    with asking(Fake()) as server:
+        with pytest.raises(errors.InvalidRequestError) as caught:
+            lk.accounts_of(SECRET)
+        assert server.requests == []
+    shown = str(caught.value) + repr(caught.value) + repr(vars(caught.value))
+    assert SECRET[8:] not in shown
+    assert SECRET[8:40] not in shown
+    assert "secret key" in str(caught.value)
+
+
+MISTYPED: dict[str, Callable[[], Any]] = {
+    "ft": lambda: UNTYPED.ft("a.near", metdata=True),
+    "accounts": lambda: UNTYPED.accounts("a.near", block=5),
+    "snapshot": lambda: UNTYPED.snapshot("a.near", at=5),
+    "view": lambda: UNTYPED.view("c.near", "m", {}, None),
+    "block": lambda: UNTYPED.block(hight=5),
+    "connect": lambda: UNTYPED.connect("testnet", apikey="x"),
+    "RetryPolicy": lambda: UNTYPED.RetryPolicy(tries=3),
+}
+
+
+@pytest.mark.parametrize("verb", MISTYPED)
+def test_a_mistyped_option_is_a_type_error(verb: str) -> None:
+    """An option that does not exist is never ignored."""
+    with asking(Fake()) as server:
+        with pytest.raises(TypeError):
+            MISTYPED[verb]()
+        assert server.requests == []
+
+
+def test_a_ledger_can_be_passed() -> None:
+    """A verb asks the ledger it is given, not the session's default."""
+
+    def named(server: Server) -> lk.Ledger:
+        return lk.connect("other", rpc_url=server.url, api_url=server.url)
+
+    with asking(two_of_three()) as first:
+        default = client.current()
+        with asking(two_of_three()) as second, named(second) as ledger:
+            frame = lk.ft("a.near", ledger=ledger)
+            assert frame.attrs["network"] == "other"
+            assert lk.ft("a.near", ledger=default).attrs["network"] == "lab"
+            assert (len(first.requests), len(second.requests)) == (1, 1)
+        default.close()
+    with pytest.raises(errors.InvalidRequestError, match="ledger"):
+        UNTYPED.ft("a.near", ledger="testnet")

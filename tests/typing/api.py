@@ -1,0 +1,131 @@
+"""The public API as users write it: read by type checkers, never run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, TypeAlias, assert_type
+
+import httpx
+import pandas as pd
+
+import ledgerkit as lk
+from ledgerkit import errors
+
+Both: TypeAlias = tuple[pd.DataFrame, pd.DataFrame]
+
+
+def connecting() -> None:
+    """A ledger is opened, passed along and closed."""
+    ledger = lk.connect("testnet", api_key="key", timeout_s=5, rate=None, in_flight=64)
+    assert_type(ledger, lk.Ledger)
+    lk.connect(transport=httpx.MockTransport(lambda _: httpx.Response(200)))
+    lk.connect("lab", rpc_url="http://127.0.0.1:3030", retries=lk.RetryPolicy(attempts=2))
+    lk.connect("mainnet", key_in="query", rate="polite")
+    with lk.connect("mainnet") as inner:
+        assert_type(inner, lk.Ledger)
+        assert_type(inner.rpc("block", {"finality": "final"}), Any)
+        assert_type(inner.get("/v0/account/root.near/ft"), Any)
+    assert_type(ledger.close(), None)
+    assert_type(lk.disconnect(), None)
+
+
+def one_frame(ledger: lk.Ledger) -> None:
+    """Without collecting, the many-subject verbs give one frame."""
+    assert_type(lk.accounts("root.near"), pd.DataFrame)
+    assert_type(lk.accounts(["a.near", "b.near"], at="final", ledger=ledger), pd.DataFrame)
+    assert_type(lk.ft(pd.Series(["a.near"]), metadata=True, progress=False), pd.DataFrame)
+    assert_type(lk.nft("root.near", on_error="raise"), pd.DataFrame)
+    assert_type(lk.nft_tokens("root.near", "nft.near", page=20), pd.DataFrame)
+    assert_type(lk.staking("root.near", pools=["p.poolv1.near"]), pd.DataFrame)
+    assert_type(lk.exposure(["root.near"], nonzero=True, liquid_tokens=()), pd.DataFrame)
+
+
+def two_frames() -> None:
+    """When failures are collected, they are a second frame."""
+    assert_type(lk.accounts(["root.near"], on_error="collect"), Both)
+    assert_type(lk.ft(["root.near"], on_error="collect"), Both)
+    assert_type(lk.nft(["root.near"], on_error="collect"), Both)
+    assert_type(lk.nft_tokens(["root.near"], "nft.near", on_error="collect"), Both)
+    assert_type(lk.staking(["root.near"], on_error="collect"), Both)
+    assert_type(lk.exposure(["root.near"], on_error="collect"), Both)
+    frame, failed = lk.ft(["root.near"], on_error="collect")
+    assert_type(frame, pd.DataFrame)
+    assert_type(failed, pd.DataFrame)
+
+
+def one_account() -> None:
+    """Verbs of one account, one token, one key."""
+    taken = lk.snapshot("root.near")
+    assert_type(taken, lk.Snapshot)
+    assert_type(taken.account_id, str)
+    assert_type(taken.state, pd.DataFrame)
+    assert_type(taken.ft, pd.DataFrame)
+    assert_type(lk.accounts_of("ed25519:1", include_limited=True), pd.DataFrame)
+    assert_type(lk.keys("root.near", at=pd.Timestamp("2026-01-01")), pd.DataFrame)
+    assert_type(lk.top_holders("wrap.near"), pd.DataFrame)
+
+
+def the_chain() -> None:
+    """Verbs of blocks, the node and contracts."""
+    assert_type(lk.block(), pd.DataFrame)
+    assert_type(lk.block(at=120_000_000), pd.DataFrame)
+    assert_type(lk.blocks(120_000_000, 120_000_010), pd.DataFrame)
+    assert_type(lk.chunks("optimistic"), pd.DataFrame)
+    assert_type(lk.chunk(at="final", shard_id=0), pd.DataFrame)
+    assert_type(lk.transactions(), pd.DataFrame)
+    assert_type(lk.status(), pd.DataFrame)
+    assert_type(lk.indexer_status(), pd.DataFrame)
+    assert_type(lk.health(), str)
+    assert_type(lk.gas_price(), pd.DataFrame)
+    assert_type(lk.validators(which="kickouts"), pd.DataFrame)
+    assert_type(lk.changes("account_changes", ["root.near"]), pd.DataFrame)
+    assert_type(lk.contract_state("social.near", b"k"), pd.DataFrame)
+    assert_type(lk.contract_code("social.near"), bytes)
+    assert_type(lk.protocol_config(), dict[str, Any])
+    assert_type(lk.view("wrap.near", "ft_metadata"), Any)
+    assert_type(lk.view_many([("wrap.near", "ft_metadata"), ("a.near", "m", {"k": 1})]), list[Any])
+
+
+def one_transaction() -> None:
+    """A transaction's tree, live and from a file."""
+    found = lk.trace("hash", "root.near", wait_until="FINAL", blocks=False)
+    assert_type(found, lk.Trace)
+    assert_type(found.receipts, pd.DataFrame)
+    assert_type(found.edges, pd.DataFrame)
+    assert_type(found.verdict, str)
+    assert_type(found.tx_hash, str | None)
+    assert_type(found.signer_id, str | None)
+    assert_type(lk.Trace.from_json(b"{}"), lk.Trace)
+    assert_type(lk.Trace.load("trace.json"), lk.Trace)
+    assert_type(lk.receipts("hash", "root.near"), pd.DataFrame)
+    assert_type(lk.receipt("id"), dict[str, Any])
+    assert_type(lk.tx("hash", "root.near"), dict[str, Any])
+
+
+def offline() -> None:
+    """Saved answers and schemas need no ledger."""
+    assert_type(lk.read("answer.json", "ft"), pd.DataFrame)
+    assert_type(lk.read(Path("answer.json"), "receipts"), pd.DataFrame)
+    assert_type(lk.read(b"{}", "keys"), pd.DataFrame)
+    assert_type(lk.schema("ft"), pd.DataFrame)
+    assert_type(lk.__version__, str)
+
+
+def failing() -> str:
+    """Errors are told apart by class, and tell more by attribute."""
+    try:
+        lk.block(at=1)
+    except errors.UnknownBlockError as error:
+        assert_type(error.block, object)
+        assert_type(error.block_height, int | None)
+        return error.remedy
+    except errors.RateLimitedError as error:
+        assert_type(error.retry_after, float | None)
+        return str(error)
+    except errors.InvalidRequestError as error:
+        assert_type(error.field, str | None)
+        return error.sentence
+    except lk.LedgerError as error:
+        assert_type(error.retryable, bool)
+        return error.remedy
+    return ""

@@ -1,0 +1,306 @@
+"""Where the services are, and where an API key may and may not go."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+import ledgerkit as lk
+from ledgerkit import errors, networks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+KEY = "PLANTED-key-0123456789"
+OWN = "https://rpc.example.com"
+UNTYPED: Any = lk  # as whoever calls it without a type checker
+
+
+@pytest.fixture(autouse=True)
+def _no_default_left() -> Iterator[None]:
+    """Leave no session's default to the next test."""
+    yield
+    lk.disconnect()
+
+
+def sent(network: str | None = None, **options: str) -> list[httpx.Request]:
+    """Connect, ask both surfaces once, and give the requests that were made."""
+    requests: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        requests.append(request)
+        result = {"jsonrpc": "2.0", "id": "x", "result": {"gas_price": "1"}}
+        return httpx.Response(200, json=result if request.method == "POST" else {"status": "ok"})
+
+    ledger = UNTYPED.connect(network, transport=httpx.MockTransport(answer), **options)
+    with ledger:
+        lk.health()
+        lk.gas_price()
+    return requests
+
+
+# Addresses ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "rpc", "archival", "api"),
+    [
+        (
+            "mainnet",
+            "https://rpc.mainnet.fastnear.com",
+            "https://archival-rpc.mainnet.fastnear.com",
+            "https://api.fastnear.com",
+        ),
+        (
+            "testnet",
+            "https://rpc.testnet.fastnear.com",
+            "https://archival-rpc.testnet.fastnear.com",
+            "https://test.api.fastnear.com",
+        ),
+    ],
+)
+def test_presets(name: str, rpc: str, archival: str, api: str) -> None:
+    """The presets know all three addresses, a polite rate and some liquid tokens."""
+    found = networks.resolve(name)
+    assert [found.address(s) for s in ("rpc", "archival_rpc", "api")] == [rpc, archival, api]
+    assert found.rate == 20.0
+    assert len(found.liquid_tokens) > 0
+    host = rpc.removeprefix("https://")
+    assert repr(found).startswith(f"<Network {name}: ")
+    assert host in repr(found)
+
+
+def test_an_address_of_ones_own() -> None:
+    """Addresses of one's own make a network of any name; nothing else is assumed."""
+    found = networks.resolve("lab", rpc_url=OWN + "/", api_url="http://127.0.0.1:3000")
+    assert found == networks.Network("lab", OWN, None, "http://127.0.0.1:3000")
+    assert (found.rate, found.liquid_tokens) == (None, ())
+    assert networks.resolve(None, rpc_url=OWN).name == "custom"
+    assert networks.resolve(None, rpc_url=OWN).api_url is None
+
+
+def test_a_preset_with_an_address_of_ones_own() -> None:
+    """One address replaced keeps the others, but not another operator's archive."""
+    found = networks.resolve("mainnet", rpc_url=OWN)
+    assert (found.rpc_url, found.archival_rpc_url) == (OWN, None)
+    assert found.api_url == "https://api.fastnear.com"
+    assert found.rate == 20.0  # the indexer is still the public one
+    both = networks.resolve("mainnet", rpc_url=OWN, api_url=OWN)
+    assert both.rate is None
+    archive = networks.resolve("mainnet", archival_rpc_url=OWN)
+    assert archive.rpc_url == "https://rpc.mainnet.fastnear.com"
+    assert archive.archival_rpc_url == OWN
+
+
+def test_the_environment_chooses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Variables stand in for arguments; an argument wins, an empty variable is none."""
+    monkeypatch.setenv("LEDGERKIT_NETWORK", "testnet")
+    assert networks.resolve(None).rpc_url == "https://rpc.testnet.fastnear.com"
+    assert networks.resolve("mainnet").rpc_url == "https://rpc.mainnet.fastnear.com"
+    monkeypatch.setenv("LEDGERKIT_RPC_URL", OWN)
+    monkeypatch.setenv("LEDGERKIT_API_URL", "https://api.example.com")
+    found = networks.resolve(None)
+    assert (found.name, found.rpc_url, found.api_url) == ("testnet", OWN, "https://api.example.com")
+    assert (
+        networks.resolve(None, rpc_url="https://x.example.com").rpc_url == "https://x.example.com"
+    )
+    for name in ("NETWORK", "RPC_URL", "API_URL"):
+        monkeypatch.setenv(f"LEDGERKIT_{name}", "")
+    with pytest.raises(errors.NotConnectedError):
+        networks.resolve(None)
+
+
+@pytest.mark.parametrize("name", [None, "local", ""])
+def test_no_network_is_chosen(name: str | None) -> None:
+    """Without a choice the error says what to write."""
+    with pytest.raises(errors.NotConnectedError) as caught:
+        lk.connect(name)
+    assert 'connect("mainnet")' in str(caught.value)
+    assert 'connect("testnet")' in str(caught.value)
+
+
+def test_a_mistyped_network() -> None:
+    """A name that is no preset, without addresses, is refused with those there are."""
+    with pytest.raises(errors.InvalidRequestError) as caught:
+        lk.connect("mainet")
+    assert (caught.value.field, caught.value.value) == ("network", "mainet")
+    assert "mainnet, testnet" in str(caught.value)
+
+
+def test_a_verb_without_a_ledger_warns_when_the_environment_chose(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A network that only the environment names is used, with a warning that says which."""
+    from ledgerkit import client
+
+    monkeypatch.setenv("LEDGERKIT_NETWORK", "testnet")
+    with pytest.warns(UserWarning, match="testnet answers"):
+        assert client.current().network.name == "testnet"
+    assert client.current().network.name == "testnet"  # silent from now on
+
+
+@pytest.mark.parametrize("field", ["rpc_url", "api_url", "archival_rpc_url"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"https://user:{KEY}@rpc.example.com",
+        f"https://rpc.example.com?apiKey={KEY}",
+        f"https://rpc.example.com#{KEY}",
+    ],
+)
+def test_addresses_hold_no_credentials(field: str, address: str) -> None:
+    """Credentials in an address are refused, and not repeated."""
+    with pytest.raises(errors.InvalidRequestError) as caught:
+        UNTYPED.connect("lab", **{field: address})
+    assert caught.value.field == field
+    assert KEY not in f"{caught.value} {caught.value!r} {vars(caught.value)}"
+    assert "api_key=" in str(caught.value)
+
+
+def test_a_network_shows_hosts_only() -> None:
+    """A provider's path may hold a key, and is not shown."""
+    found = networks.resolve("lab", rpc_url=f"https://rpc.example.com/{KEY}", api_url=OWN)
+    assert repr(found) == "<Network lab: rpc.example.com>"
+
+
+# The key --------------------------------------------------------------------------------
+
+
+def test_one_key_for_both_surfaces() -> None:
+    """The key goes into the header of each request, and nowhere else."""
+    for request in sent("testnet", api_key=KEY):
+        assert request.headers["authorization"] == f"Bearer {KEY}"
+        assert KEY not in str(request.url)
+        assert KEY.encode() not in request.content
+
+
+def test_the_query_form_on_request() -> None:
+    """On request the key is a parameter of each address, and nowhere else."""
+    for request in sent("testnet", api_key=KEY, key_in="query"):
+        assert dict(request.url.params) == {"apiKey": KEY}
+        assert "authorization" not in request.headers
+        assert KEY not in json.dumps(dict(request.headers))
+
+
+def test_the_environments_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The key of the environment is used with a preset; an argument wins over it."""
+    monkeypatch.setenv("LEDGERKIT_API_KEY", KEY)
+    assert {r.headers["authorization"] for r in sent("testnet")} == {f"Bearer {KEY}"}
+    other = sent("testnet", api_key="another-key")
+    assert {r.headers["authorization"] for r in other} == {"Bearer another-key"}
+
+
+@pytest.mark.parametrize("network", ["testnet", "lab", None])
+def test_the_environments_key_stays_at_home(
+    network: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The key of the environment is not sent where an address was passed."""
+    monkeypatch.setenv("LEDGERKIT_API_KEY", KEY)
+    for request in sent(network, rpc_url=OWN, api_url=OWN):
+        assert "authorization" not in request.headers
+        assert KEY not in str(request.url)
+
+
+def test_a_key_for_ones_own_address() -> None:
+    """A key passed beside an address is meant for it."""
+    requests = sent("lab", api_key=KEY, rpc_url=OWN, api_url=OWN)
+    assert {r.headers["authorization"] for r in requests} == {f"Bearer {KEY}"}
+
+
+@pytest.mark.parametrize("field", ["rpc_url", "api_url", "archival_rpc_url"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://rpc.example.com",
+        "HTTP://rpc.example.com",
+        "http://192.168.1.7:3030",
+        "http://0.0.0.0:3030",
+        "http://127.example.com",
+        "http://127.0.0.1.example.com",
+        "http://localhost.example.com",
+    ],
+)
+def test_no_key_over_plain_http(field: str, address: str) -> None:
+    """A key is refused where anyone on the way could read it; the error shows no key."""
+    options = {"rpc_url": OWN, "api_url": OWN} | {field: address}
+    with pytest.raises(errors.InvalidRequestError) as caught:
+        UNTYPED.connect("lab", api_key=KEY, **options)
+    assert caught.value.field == field
+    assert "https" in str(caught.value)
+    assert KEY not in f"{caught.value} {vars(caught.value)}"
+
+
+@pytest.mark.parametrize(
+    "address", ["http://localhost:3030", "http://127.0.0.1:3030", "http://[::1]:3030"]
+)
+def test_a_key_stays_on_this_machine(address: str) -> None:
+    """Plain http to this machine is no risk."""
+    requests = sent("lab", api_key=KEY, rpc_url=address, api_url=address)
+    assert {r.headers["authorization"] for r in requests} == {f"Bearer {KEY}"}
+
+
+@pytest.mark.parametrize("key", ["", "   ", "schlüssel", "a\nb", "a\0b"], ids=repr)
+def test_what_is_no_key(key: str) -> None:
+    """A key that no header could carry is refused without being shown."""
+    with pytest.raises(errors.InvalidRequestError) as caught:
+        lk.connect("testnet", api_key=key)
+    assert caught.value.field == "api_key"
+    assert caught.value.value is None
+
+
+def test_a_key_hides() -> None:
+    """A key prints as hidden and refuses to be pickled."""
+    key = networks.ApiKey(f" {KEY} ")
+    assert (repr(key), str(key), key.reveal()) == ("<ApiKey hidden>", "<ApiKey hidden>", KEY)
+    with pytest.raises(TypeError, match="never pickled"):
+        pickle.dumps(key)
+
+
+def test_a_ledger_is_not_pickled() -> None:
+    """A ledger, which holds connections and a key, says so when it is pickled."""
+    with lk.connect("testnet", api_key=KEY) as ledger:
+        assert repr(ledger) == "<Ledger testnet>"
+        assert KEY not in repr(vars(ledger))
+        with pytest.raises(TypeError, match="connections"):
+            pickle.dumps(ledger)
+
+
+# Settings -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        ({"timeout_s": 0}, "timeout_s"),
+        ({"timeout_s": "20"}, "timeout_s"),
+        ({"timeout_s": True}, "timeout_s"),
+        ({"timeout_s": float("nan")}, "timeout_s"),
+        ({"rate": 0}, "rate"),
+        ({"rate": "fast"}, "rate"),
+        ({"in_flight": 0}, "in_flight"),
+        ({"in_flight": 1.5}, "in_flight"),
+        ({"in_flight": 10**6}, "in_flight"),
+        ({"key_in": "body"}, "key_in"),
+        ({"retries": 3}, "retries"),
+        ({"transport": object()}, "transport"),
+        ({"rpc_url": "rpc.example.com"}, "rpc_url"),
+    ],
+    ids=str,
+)
+def test_options_that_make_no_sense(options: dict[str, object], field: str) -> None:
+    """An option with a senseless value is refused by name."""
+    with pytest.raises(errors.InvalidRequestError) as caught:
+        UNTYPED.connect("testnet", **options)
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize("options", [{"attempts": 0}, {"attempts": 1.5}, {"total_s": 0}], ids=str)
+def test_retries_that_make_no_sense(options: dict[str, float]) -> None:
+    """A policy that never tries, or has no time, is refused by name."""
+    with pytest.raises(errors.InvalidRequestError) as caught:
+        UNTYPED.RetryPolicy(**options)
+    assert caught.value.field == next(iter(options))
