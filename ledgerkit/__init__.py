@@ -19,8 +19,15 @@ if TYPE_CHECKING:
     from ledgerkit.frames import schema
     from ledgerkit.saved import read
     from ledgerkit.settings import RetryPolicy
-    from ledgerkit.trace import Trace
-    from ledgerkit.views.accounts import Snapshot, accounts, accounts_of, keys, snapshot
+    from ledgerkit.tracing import Trace
+    from ledgerkit.views.accounts import (
+        Snapshot,
+        accounts,
+        accounts_of,
+        gas_key_nonces,
+        keys,
+        snapshot,
+    )
     from ledgerkit.views.chain import (
         block,
         blocks,
@@ -30,6 +37,7 @@ if TYPE_CHECKING:
         contract_code,
         contract_state,
         gas_price,
+        global_contract_code,
         health,
         indexer_status,
         protocol_config,
@@ -47,8 +55,15 @@ _HOMES = {
     "errors": ("LedgerError",),
     "saved": ("read",),
     "settings": ("RetryPolicy",),
-    "trace": ("Trace",),
-    "views.accounts": ("Snapshot", "accounts", "accounts_of", "keys", "snapshot"),
+    "tracing": ("Trace",),
+    "views.accounts": (
+        "Snapshot",
+        "accounts",
+        "accounts_of",
+        "gas_key_nonces",
+        "keys",
+        "snapshot",
+    ),
     "views.chain": (
         "block",
         "blocks",
@@ -58,6 +73,7 @@ _HOMES = {
         "contract_code",
         "contract_state",
         "gas_price",
+        "global_contract_code",
         "health",
         "indexer_status",
         "protocol_config",
@@ -94,7 +110,9 @@ __all__ = [
     "errors",
     "exposure",
     "ft",
+    "gas_key_nonces",
     "gas_price",
+    "global_contract_code",
     "health",
     "indexer_status",
     "keys",

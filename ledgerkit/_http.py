@@ -12,7 +12,7 @@ import time
 import traceback
 import weakref
 from concurrent.futures import FIRST_EXCEPTION, CancelledError, ThreadPoolExecutor, wait
-from contextlib import closing
+from contextlib import closing, suppress
 from email.utils import parsedate_to_datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -58,7 +58,6 @@ _HEADERS = (
     (b"accept-encoding", b"gzip, deflate"),
     (b"user-agent", f"ledgerkit/{__version__}".encode()),
 )
-_PHASES = ("connect", "read", "write", "pool")
 
 _keys: weakref.WeakSet[ApiKey] = weakref.WeakSet()
 
@@ -376,16 +375,20 @@ class Http:
             await asyncio.gather(*workers, return_exceptions=True)
 
     def _many(self, share: Share[T], count: int) -> None:
-        """Let threads answer what they share; after a failure or interrupt none is waited for."""
+        """Let threads answer what they share; an interrupt waits for none of them."""
 
         def work() -> None:
-            for place, call in share:
-                share.answer(place, self._one(call, share.sleep))
+            with suppress(CancelledError):
+                for place, call in share:
+                    share.answer(place, self._one(call, share.sleep))
 
         pool = ThreadPoolExecutor(count, "ledgerkit")
         workers = [pool.submit(work) for _ in range(count)]
         pool.shutdown(wait=False)
-        for worker in wait(workers, return_when=FIRST_EXCEPTION).done:
+        wait(workers, return_when=FIRST_EXCEPTION)
+        share.end()
+        wait(workers)
+        for worker in workers:
             worker.result()
 
     def _one(self, call: Call[Any], sleep: Callable[[float], None]) -> Any:
@@ -496,10 +499,6 @@ class Http:
         try:
             value = call.read(answer)
         except LedgerError as error:
-            if answer.retry_after is not None and isinstance(
-                error, TransportError | RateLimitedError
-            ):
-                error.retry_after = answer.retry_after  # a body does not tell it
             return _bare(error)
         if call.keep is not None and call.keep(value):
             self._cache.put(call.key, answer.body)
@@ -557,17 +556,23 @@ class Http:
             headers.append((b"authorization", f"Bearer {key.reveal()}".encode()))
         elif key is not None:
             url = url.copy_merge_params({"apiKey": key.reveal()})
-        seconds = None if self._is_async else ask.seconds
         # With a stream httpx takes the headers as they are: a fifth of the time.
         request = httpx.Request(
             "GET" if body is None else "POST",
             url,
             headers=headers,
             stream=httpx.ByteStream(body or b""),
-            extensions={"timeout": dict.fromkeys(_PHASES, seconds)},
+            extensions={"timeout": self._timeout(ask.seconds)},
         )
         request.read()
         return request
+
+    def _timeout(self, seconds: float) -> dict[str, float | None]:
+        """Limit the phases of a request, where the loop does not limit the whole."""
+        if not self._is_async:
+            return dict.fromkeys(("connect", "read", "write", "pool"), seconds)
+        # Cancelled in a TLS handshake httpcore leaves its socket open: let it give up before.
+        return {"connect": 0.9 * seconds, "read": None, "write": None, "pool": None}
 
     def _answer(self, ask: Ask, response: httpx.Response, body: bytes) -> Answer | LedgerError:
         """Take what came back; a host that repeats the key is not repeated."""

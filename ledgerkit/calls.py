@@ -285,9 +285,12 @@ def _unreadable(answer: Answer, asked: str, problem: Exception) -> Exception:
 
 
 def _told(error: msgspec.Raw, answer: Answer, asked: str) -> LedgerError:
-    """Read the error of an answer; the pause a limit asks for stands in its header."""
-    failure = taxonomy.from_rpc(msgspec.json.decode(error), asked=asked)
-    if isinstance(failure, errors.RateLimitedError):
+    """Read the error of an answer; the pause a host asks for stands in its header."""
+    told = msgspec.json.decode(error)
+    if answer.status >= _HTTP_ERROR and not isinstance(told, dict):
+        return _from_status(answer, asked)  # {"error": "some text"}, by what stands before the node
+    failure = taxonomy.from_rpc(told, asked=asked)
+    if isinstance(failure, errors.RateLimitedError | errors.TransportError):
         failure.retry_after = answer.retry_after
     return failure
 

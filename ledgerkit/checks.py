@@ -168,8 +168,8 @@ def at(value: object, field: str = "at") -> At:
     if isinstance(value, datetime) and value == value:  # noqa: PLR0124 - as said above
         return At({}, _nanoseconds(value))
     if type(value).__name__ == "datetime64":  # numpy's, without importing numpy
-        exact = value.astype("M8[ns]")  # type: ignore[attr-defined] - by its name
-        if exact.astype(value.dtype) == value:  # type: ignore[attr-defined] - as above
+        exact = value.astype("M8[ns]")  # type: ignore[attr-defined]  # by its name
+        if exact.astype(value.dtype) == value:  # type: ignore[attr-defined]  # as above
             return At({}, int(exact.astype("int64")))
     raise InvalidRequestError.refuse(field, value, _AT_RULE)
 

@@ -125,7 +125,7 @@ def _spellings(char: str) -> str:
     code = f"{ord(char):02x}"
     told = {char, f"\\{char}", html.escape(char), "+" if char == " " else char}
     ways = "|".join(re.escape(way) for way in sorted(told, key=len, reverse=True))
-    return rf"(?:{ways}|(?i:%{code}|\\u00{code}|&#x0*{code};)|&#0*{ord(char)};)"
+    return rf"(?:(?i:%{code}|\\u00{code}|&#x0*{code};)|&#0*{ord(char)};|{ways})"
 
 
 def environment(name: str) -> str | None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from ledgerkit.trace import Trace
+    from ledgerkit.tracing import Trace
     from ledgerkit.wire import chain
     from ledgerkit.wire import indexed as indexed_wire
 
@@ -142,7 +142,7 @@ def _chunks(body: bytes) -> pd.DataFrame:
 
 def _trace(body: bytes) -> Trace:
     """Read a receipt tree."""
-    from ledgerkit.trace import Trace
+    from ledgerkit.tracing import Trace
 
     return Trace.from_json(body)
 

@@ -20,7 +20,7 @@ MOST_IN_FLIGHT = 1024
 def positive(field: str, value: object) -> None:
     """Refuse what is not a number above zero."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not (number and 0 < value < math.inf):  # type: ignore[operator] - a number by then
+    if not (number and 0 < value < math.inf):  # type: ignore[operator]  # a number by then
         raise InvalidRequestError.refuse(field, value, "a number above 0")
 
 

@@ -1187,7 +1187,7 @@ def failure_text(value: object) -> tuple[str, str]:
         One sentence; where the contract wrote a text, that text unchanged.
     """
     try:
-        text = value["ActionError"]["kind"]["FunctionCallError"]["ExecutionError"]  # type: ignore[index] - caught below
+        text = value["ActionError"]["kind"]["FunctionCallError"]["ExecutionError"]  # type: ignore[index]  # caught below
     except (KeyError, TypeError, IndexError):
         text = None
     if isinstance(text, str):

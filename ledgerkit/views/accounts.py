@@ -11,13 +11,13 @@ from ledgerkit.errors import UnknownAccountError
 from ledgerkit.tables import accounts as account_tables
 from ledgerkit.tables import tokens as token_tables
 from ledgerkit.views._ask import Ask, framed, naming, provenance
+from ledgerkit.wire import chain
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from ledgerkit.client import Ledger, OnError
     from ledgerkit.views._ask import Answer, Ids
-    from ledgerkit.wire import chain
     from ledgerkit.wire import indexed as indexed_wire
 
 
@@ -252,14 +252,22 @@ def accounts_of(
     return framed(asked, lambda: account_tables.accounts_of(view), source)
 
 
-def keys(account_id: str, *, at: object = None, ledger: Ledger | None = None) -> pd.DataFrame:
+def keys(
+    account_id: str,
+    *,
+    public_key: str | None = None,
+    at: object = None,
+    ledger: Ledger | None = None,
+) -> pd.DataFrame:
     """
-    Read the access keys of an account.
+    Read the access keys of an account, or one of them.
 
     Parameters
     ----------
     account_id
         The account.
+    public_key
+        The one key to read; None reads all.
     at
         A height, a block hash, a finality name or a time; None is ``final``.
     ledger
@@ -274,6 +282,8 @@ def keys(account_id: str, *, at: object = None, ledger: Ledger | None = None) ->
     ------
     UnknownAccountError
         If there is no such account; the list alone would just be empty.
+    UnknownAccessKeyError
+        If the account has no such key.
     InvalidRequestError
         If an argument is malformed; nothing was sent then.
     LedgerError
@@ -281,19 +291,75 @@ def keys(account_id: str, *, at: object = None, ledger: Ledger | None = None) ->
 
     Notes
     -----
-    Source: query view_access_key_list.
+    Source: query view_access_key_list, or view_access_key.
     """
     asked = client.current(ledger)
     account_id = checks.account_id(account_id)
+    key = None if public_key is None else checks.public_key(public_key)
     point = asked.locate(at)
-    view = asked.send(rpc.view_access_key_list(account_id, point))
-    if not view.keys:  # an account that does not exist answers so too
-        point = checks.at(view.block_hash) if view.block_hash else point
-        asked.send(rpc.view_account(account_id, point))
+    view = (
+        _all_keys(asked, account_id, point) if key is None else _key(asked, account_id, key, point)
+    )
     return framed(
         asked,
         lambda: account_tables.keys(account_id, view),
-        "query view_access_key_list",
+        "query view_access_key_list" if key is None else "query view_access_key",
         block_height=view.block_height,
         block_hash=view.block_hash,
     )
+
+
+def _all_keys(asked: Ledger, account_id: str, at: checks.At) -> chain.KeyList:
+    """Read all keys; an account that does not exist answers with none, so it is looked up."""
+    view = asked.send(rpc.view_access_key_list(account_id, at))
+    if not view.keys:
+        point = checks.at(view.block_hash) if view.block_hash else at
+        asked.send(rpc.view_account(account_id, point))
+    return view
+
+
+def _key(asked: Ledger, account_id: str, public_key: str, at: checks.At) -> chain.KeyList:
+    """Read one key as a list of one."""
+    found = asked.send(rpc.view_access_key(account_id, public_key, at))
+    entry = chain.KeyEntry(public_key, found)
+    return chain.KeyList([entry], None, found.block_height, found.block_hash)
+
+
+def gas_key_nonces(
+    account_id: str, public_key: str, *, at: object = None, ledger: Ledger | None = None
+) -> list[int]:
+    """
+    Read the nonces of a gas key, one a lane.
+
+    Parameters
+    ----------
+    account_id
+        The account.
+    public_key
+        Its gas key.
+    at
+        A height, a block hash, a finality name or a time; None is ``final``.
+    ledger
+        The ledger to ask; None is the session's default.
+
+    Returns
+    -------
+    nonces
+        The last used nonce of each lane, in order.
+
+    Raises
+    ------
+    UnknownAccessKeyError
+        If the account has no such gas key.
+    InvalidRequestError
+        If an argument is malformed; nothing was sent then.
+    LedgerError
+        If it could not be read.
+
+    Notes
+    -----
+    Source: query view_gas_key_nonces.
+    """
+    asked = client.current(ledger)
+    account_id, key = checks.account_id(account_id), checks.public_key(public_key)
+    return asked.send(rpc.view_gas_key_nonces(account_id, key, asked.locate(at))).nonces

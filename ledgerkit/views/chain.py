@@ -525,6 +525,7 @@ def _block_id(asked: Ledger, at: object) -> int | str:
 def validators(
     at: object = None,
     *,
+    epoch_id: str | None = None,
     which: Literal["current", "next", "proposals", "kickouts"] = "current",
     ledger: Ledger | None = None,
 ) -> pd.DataFrame:
@@ -535,6 +536,8 @@ def validators(
     ----------
     at
         The last block of an epoch, by height, hash or time; None is the present epoch.
+    epoch_id
+        The epoch itself, in place of its last block.
     which
         ``current``, ``next``, ``proposals``, or ``kickouts`` of the epoch before.
     ledger
@@ -564,10 +567,18 @@ def validators(
     }
     wanted = lists[checks.one_of(which, "which", tuple(lists))]
     asked = client.current(ledger)
-    params = [None] if at is None else {"block_id": _block_id(asked, at)}
-    found = asked.send(rpc.validators(params))
+    found = asked.send(rpc.validators(_epoch(asked, at, epoch_id)))
     told = {"epoch_height": found.epoch_height, "epoch_start_height": found.epoch_start_height}
     return framed(asked, lambda: tables.validators(getattr(found, wanted)), "validators", **told)
+
+
+def _epoch(asked: Ledger, at: object, epoch_id: str | None) -> Any:
+    """Name an epoch: by itself, by its last block, or the present one."""
+    if epoch_id is not None:
+        if at is not None:
+            raise InvalidRequestError.refuse("epoch_id", epoch_id, "given without at=")
+        return {"epoch_id": checks.crypto_hash(epoch_id, "epoch_id")}
+    return [None] if at is None else {"block_id": _block_id(asked, at)}
 
 
 _ACCOUNT_CHANGES = ("account_changes", "all_access_key_changes", "contract_code_changes")
@@ -718,6 +729,59 @@ def contract_code(contract_id: str, *, at: object = None, ledger: Ledger | None 
     asked = client.current(ledger)
     contract_id = checks.account_id(contract_id, "contract_id")
     code: bytes = asked.send(rpc.view_code(contract_id, asked.locate(at))).code_base64
+    return code
+
+
+def global_contract_code(
+    code_hash: str | None = None,
+    *,
+    account_id: str | None = None,
+    at: object = None,
+    ledger: Ledger | None = None,
+) -> bytes:
+    """
+    Read a global contract's code, by its hash or by the account that deployed it.
+
+    Parameters
+    ----------
+    code_hash
+        The code's hash.
+    account_id
+        The account that deployed it, where it is named so.
+    at
+        A height, a block hash, a finality name or a time; None is ``final``.
+    ledger
+        The ledger to ask; None is the session's default.
+
+    Returns
+    -------
+    code
+        The WebAssembly module.
+
+    Raises
+    ------
+    NoGlobalContractCodeError
+        If there is no such global contract.
+    InvalidRequestError
+        If neither, or both, ways to name the contract are used.
+    LedgerError
+        If it could not be read.
+
+    Notes
+    -----
+    Source: query view_global_contract_code, or view_global_contract_code_by_account_id.
+    """
+    if (code_hash is None) == (account_id is None):
+        rule = "either a code's hash, or account_id="
+        raise InvalidRequestError.refuse("code_hash", code_hash, rule)
+    asked = client.current(ledger)
+    if account_id is None:
+        named = checks.crypto_hash(code_hash, "code_hash")
+        call = rpc.view_global_contract_code(named, asked.locate(at))
+    else:
+        owner = checks.account_id(account_id)
+        call = rpc.view_global_contract_code_by_account_id(owner, asked.locate(at))
+    code: bytes = asked.send(call).code_base64
     return code
 
 

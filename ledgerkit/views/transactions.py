@@ -8,7 +8,7 @@ import msgspec
 
 from ledgerkit import checks, client, rpc
 from ledgerkit.errors import LedgerError
-from ledgerkit.trace import Trace
+from ledgerkit.tracing import Trace
 from ledgerkit.views._ask import Ask, provenance
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ def run(handler, *argv):
 def ft_or(reply):
     """Answer alice.near's tokens, and something else for everybody else."""
 
-    def handler(method, path, headers, body):
+    def handler(_method, path, *_):
         return as_json(FT) if path == "/v1/account/alice.near/ft" else reply
 
     return handler
@@ -140,7 +140,7 @@ def test_bad_arguments_are_refused_before_anything_is_sent(argv, capsys):
 
 
 def test_an_unknown_option_is_a_usage_error(capsys):
-    """argparse's own code for usage is the same 2."""
+    """A mistyped option stops with the same code 2, naming it."""
     with pytest.raises(SystemExit) as stop:
         main(["ft", "a.near", "--metdata"])
     assert stop.value.code == 2
@@ -197,7 +197,7 @@ def _returned(text):
 def test_keys_and_a_block_by_its_height_reach_the_node(capsys):
     """The RPC commands send what their dry run says."""
 
-    def handler(method, path, headers, body):
+    def handler(*_):
         entry = {"public_key": KEY, "access_key": {"nonce": 5, "permission": "FullAccess"}}
         return result({"keys": [entry], "block_height": 9, "block_hash": BLOCK_HASH})
 

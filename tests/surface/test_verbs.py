@@ -354,6 +354,28 @@ def test_keys_of_a_missing_account() -> None:
     assert len(bare) == 0
 
 
+def test_one_key_and_the_lanes_of_a_gas_key() -> None:
+    """A single key is the row that the list has; a missing one is an error, not an empty frame."""
+    place = {"block_height": 9, "block_hash": fake_hash(9)}
+
+    def query(params: dict[str, Any]) -> Any:
+        if params["request_type"] == "view_gas_key_nonces":
+            return {"nonces": [5, 2**64 - 1], **place}
+        if params["account_id"] == "a.near":
+            return {"nonce": 7, "permission": "FullAccess", **place}
+        return {"error": f"access key {KEY} does not exist while viewing", "logs": [], **place}
+
+    with asking(Fake(methods={"query": query})) as server:
+        frame = lk.keys("a.near", public_key=KEY)
+        lanes = lk.gas_key_nonces("a.near", KEY)
+        with pytest.raises(errors.UnknownAccessKeyError) as caught:
+            lk.keys("b.near", public_key=KEY)
+    assert rows(frame, "account_id", "public_key", "nonce") == [("a.near", KEY, 7)]
+    assert lanes == [5, 2**64 - 1]
+    assert caught.value.public_key == KEY
+    assert server.calls[0]["params"]["request_type"] == "view_access_key"
+
+
 # Tokens ---------------------------------------------------------------------------------
 
 
@@ -1220,6 +1242,32 @@ def test_changes_state_and_code() -> None:
         "block_id": 120,
     }
     assert server.calls[1]["params"]["prefix_base64"] == "/w=="
+
+
+def test_global_contract_code_by_hash_or_by_account() -> None:
+    """A global contract has two names, and exactly one of them is given."""
+    code = {"code_base64": base64.b64encode(b"\0asm").decode(), "hash": fake_hash("code")}
+    with asking(Fake(methods={"query": code})) as server:
+        assert lk.global_contract_code(fake_hash("code")) == b"\0asm"
+        assert lk.global_contract_code(account_id="wallet.near") == b"\0asm"
+        with pytest.raises(errors.InvalidRequestError):
+            lk.global_contract_code()
+    assert [call["params"]["request_type"] for call in server.calls] == [
+        "view_global_contract_code",
+        "view_global_contract_code_by_account_id",
+    ]
+
+
+def test_validators_of_an_epoch_by_its_id() -> None:
+    """An epoch is named by itself or by its last block, not by both."""
+    told = {"current_validators": [], "epoch_height": 3, "epoch_start_height": 1}
+    with asking(Fake(methods={"validators": told})) as server:
+        frame = lk.validators(epoch_id=fake_hash("epoch"))
+        with pytest.raises(errors.InvalidRequestError):
+            lk.validators(120, epoch_id=fake_hash("epoch"))
+    assert len(frame) == 0
+    assert frame.attrs["epoch_height"] == 3
+    assert [call["params"] for call in server.calls] == [{"epoch_id": fake_hash("epoch")}]
 
 
 # Transactions ---------------------------------------------------------------------------

@@ -62,6 +62,8 @@ def one_account() -> None:
     assert_type(taken.ft, pd.DataFrame)
     assert_type(lk.accounts_of("ed25519:1", include_limited=True), pd.DataFrame)
     assert_type(lk.keys("root.near", at=pd.Timestamp("2026-01-01")), pd.DataFrame)
+    assert_type(lk.keys("root.near", public_key="ed25519:1"), pd.DataFrame)
+    assert_type(lk.gas_key_nonces("root.near", "ed25519:1"), list[int])
     assert_type(lk.top_holders("wrap.near"), pd.DataFrame)
 
 
@@ -81,6 +83,7 @@ def the_chain() -> None:
     assert_type(lk.changes("account_changes", ["root.near"]), pd.DataFrame)
     assert_type(lk.contract_state("social.near", b"k"), pd.DataFrame)
     assert_type(lk.contract_code("social.near"), bytes)
+    assert_type(lk.global_contract_code(account_id="wallet.near"), bytes)
     assert_type(lk.protocol_config(), dict[str, Any])
     assert_type(lk.view("wrap.near", "ft_metadata"), Any)
     assert_type(lk.view_many([("wrap.near", "ft_metadata"), ("a.near", "m", {"k": 1})]), list[Any])

@@ -75,11 +75,11 @@ def test_report_needs_nothing_else(demo: Any, tmp_path, capsys):
 
 
 @pytest.mark.usefixtures("replayed")
-def test_report_escapes_what_the_chain_says(demo: Any):
+def test_report_escapes_what_the_chain_says(demo: Any, tmp_path: Path):
     """Markup in a name or a message of the chain is shown, never run."""
     hostile = "<script>alert(1)</script>"
-    trace = lk.trace(demo.SALE, "alice.near")
-    trace.receipts["error_message"] = pd.Series([hostile] * len(trace.receipts), dtype="str")
+    saved = lk.trace(demo.SALE, "alice.near").save(tmp_path / "sale.json").read_text("utf-8")
+    trace = lk.Trace.from_json(saved.replace("tea-07 is sold out", hostile))
     found = {hostile: pd.DataFrame({hostile: [hostile]})}
 
     page = demo.page(lk.snapshot("alice.near"), found, trace)

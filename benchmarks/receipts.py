@@ -1,0 +1,313 @@
+"""
+Receipts: from the bytes of a transaction with 50,000 receipts to the frame.
+
+Prints medians of interleaved rounds in this process, and the peak memory of fresh processes
+as tracemalloc counts it. Targets: at least 8 times as fast as json and pandas.json_normalize,
+at most 1.7 times the typed decode alone, at most a fifth of the memory. Each contender is
+timed with the release of what it made. The typed decode is msgspec as anyone would call it;
+beside it stands the same with Python's collector paused, as ledgerkit runs it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import tracemalloc
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+RECEIPTS = 50_000
+ROUNDS = 7
+ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+SIGNER = "relayer.alpha.near"
+COSTS = (
+    "BASE",
+    "CONTRACT_LOADING_BASE",
+    "CONTRACT_LOADING_BYTES",
+    "READ_MEMORY_BASE",
+    "READ_REGISTER_BASE",
+    "STORAGE_READ_BASE",
+    "TOUCHING_TRIE_NODE",
+    "WASM_INSTRUCTION",
+)
+PANIC = "Smart contract panicked: The account doesn't have enough balance"
+
+
+def ident(*parts: object) -> str:
+    """Make 32 bytes in base58."""
+    number = int.from_bytes(hashlib.sha256(repr(parts).encode()).digest(), "big")
+    text = ""
+    while number:
+        number, digit = divmod(number, 58)
+        text = ALPHABET[digit] + text
+    return text
+
+
+class Node:
+    """One receipt to be."""
+
+    def __init__(self, number: int, kind: str, sender: str, receiver: str, level: int) -> None:
+        """Give it its place; data and children come later."""
+        self.number, self.kind, self.level = number, kind, level
+        self.sender, self.receiver = sender, receiver
+        self.inputs: list[str] = []
+        self.outputs: list[dict[str, str]] = []
+        self.children: list[Node] = []
+        self.id = ident("receipt", number)
+
+
+def grow(total: int) -> Node:
+    """
+    Grow a tree of exactly `total` receipts.
+
+    A call makes three calls, a callback that waits for the first of them, and a refund;
+    a callback and a call that makes none make a refund.
+    """
+    root = Node(0, "call", SIGNER, "root.alpha.near", 0)
+    nodes, waiting = [root], 1  # each waiting one will make a refund
+    for node in nodes:
+        me, level = node.receiver, node.level + 1
+        if node.kind == "refund":
+            continue
+        waiting -= 1
+        count = len(nodes)
+        if node.kind == "call" and count + waiting + 9 <= total:
+            i = node.number
+            names = (f"token{i % 61}.alpha.near", f"pool{i % 53}.beta.near", f"dex{i % 7}.c.near")
+            calls = [Node(count + k, "call", me, name, level) for k, name in enumerate(names)]
+            callback = Node(count + 3, "callback", me, me, level + 1)
+            callback.inputs = [ident("data", i)]
+            calls[0].outputs = [{"data_id": callback.inputs[0], "receiver_id": me}]
+            node.children = [*calls, callback]
+            waiting += 4
+        node.children.append(Node(count + len(node.children), "refund", "system", SIGNER, level))
+        nodes += node.children
+    spare = range(len(nodes), total)
+    root.children += [Node(i, "refund", "system", SIGNER, 1) for i in spare]
+    return root
+
+
+def encoded(node: Node) -> str:
+    """Write the arguments of a call."""
+    args = {"sender_id": node.sender, "receiver_id": f"user{node.number}.near"}
+    args |= {"amount": str(10**18 + node.number * 104_729), "memo": f"payout {node.number}"}
+    return base64.b64encode(json.dumps(args).encode()).decode()
+
+
+def action(node: Node) -> dict[str, Any]:
+    """Write what a receipt asks for."""
+    if node.kind == "refund":
+        return {"Transfer": {"deposit": str(10**20 + node.number * 7_919)}}
+    method = "ft_transfer_call" if node.kind == "call" else "ft_resolve_transfer"
+    deposit = "1" if node.kind == "call" else "0"
+    gas = 30_000_000_000_000 + node.number
+    call = {"args": encoded(node), "deposit": deposit, "gas": gas, "method_name": method}
+    return {"FunctionCall": call}
+
+
+def receipt(node: Node) -> dict[str, Any]:
+    """Write a receipt as a node sends it."""
+    body = {
+        "actions": [action(node)],
+        "gas_price": "0" if node.kind == "refund" else "100000000",
+        "input_data_ids": node.inputs,
+        "is_promise_yield": False,
+        "output_data_receivers": node.outputs,
+        "refund_to": None,
+        "signer_id": SIGNER,
+        "signer_public_key": "ed25519:" + ident("key"),
+    }
+    return {
+        "predecessor_id": node.sender,
+        "priority": 0,
+        "receipt": {"Action": body},
+        "receipt_id": node.id,
+        "receiver_id": node.receiver,
+    }
+
+
+def status(node: Node) -> dict[str, Any]:
+    """Write how a receipt ended: one call in 97 panics."""
+    if node.inputs or node.kind == "refund" or len(node.children) > 1:
+        handed_on = [child for child in node.children if child.inputs]
+        return {"SuccessReceiptId": handed_on[0].id} if handed_on else {"SuccessValue": ""}
+    if node.number % 97 == 0:
+        kind = {"FunctionCallError": {"ExecutionError": PANIC}}
+        return {"Failure": {"ActionError": {"index": 0, "kind": kind}}}
+    return {"SuccessValue": "IjEi"}
+
+
+def outcome(node: Node) -> dict[str, Any]:
+    """Write an outcome as a node sends it, with proof and gas profile."""
+    i, is_call = node.number, node.kind != "refund"
+    gas = 2_428_000_000_000 + i * 17 if is_call else 223_182_562_500
+    to, amount = f"user{i}.near", str(10**18 + i)
+    moved = {"old_owner_id": node.receiver, "new_owner_id": to, "amount": amount}
+    event = {"standard": "nep141", "version": "1.0.0", "event": "ft_transfer", "data": [moved]}
+    costs = [
+        {"cost": cost, "cost_category": "WASM_HOST_COST", "gas_used": str(1_000_003 * (i + k))}
+        for k, cost in enumerate(COSTS)
+    ]
+    told = {
+        "executor_id": node.receiver,
+        "gas_burnt": gas,
+        "logs": ["EVENT_JSON:" + json.dumps(event, separators=(",", ":"))]
+        if is_call and i % 2
+        else [],
+        "metadata": {"contracts": [None], "gas_profile": costs if is_call else [], "version": 4},
+        "receipt_ids": [child.id for child in node.children],
+        "status": status(node),
+        "tokens_burnt": str(gas * 10**8) if is_call else "0",
+    }
+    proof = [
+        {"direction": "Left" if i & 1 << k else "Right", "hash": ident("proof", i // 4, k)}
+        for k in range(i % 3)
+    ]
+    block_hash = ident("block", node.level)
+    return {"block_hash": block_hash, "id": node.id, "outcome": told, "proof": proof}
+
+
+def document(total: int) -> bytes:
+    """Write the answer of EXPERIMENTAL_tx_status, receipts depth first as nodes do."""
+    root = grow(total)
+    stack, nodes = [root], []
+    while stack:
+        nodes.append(stack.pop())
+        stack += reversed(nodes[-1].children)
+    transaction = {
+        "actions": [action(root)],
+        "hash": ident("transaction"),
+        "nonce": 7,
+        "priority_fee": 0,
+        "public_key": "ed25519:" + ident("key"),
+        "receiver_id": root.receiver,
+        "signature": "ed25519:" + ident("signature") + ident("signature", 2),
+        "signer_id": SIGNER,
+    }
+    first = outcome(root)
+    handed_on = {"receipt_ids": [root.id], "status": {"SuccessReceiptId": root.id}}
+    first = {**first, "id": transaction["hash"], "outcome": first["outcome"] | handed_on}
+    result = {
+        "final_execution_status": "FINAL",
+        "receipts": [receipt(node) for node in nodes],
+        "receipts_outcome": [outcome(node) for node in nodes],
+        "status": {"SuccessValue": ""},
+        "transaction": transaction,
+        "transaction_outcome": first,
+    }
+    answer = {"jsonrpc": "2.0", "result": result, "id": "bench"}
+    return json.dumps(answer, separators=(",", ":")).encode()
+
+
+def by_json_normalize(data: bytes) -> Any:
+    """Do what pandas offers: decode everything, flatten both lists, join them."""
+    import pandas as pd
+
+    result = json.loads(data)["result"]
+    receipts = pd.json_normalize(result["receipts"])
+    outcomes = pd.json_normalize(result["receipts_outcome"])
+    return receipts.merge(outcomes, left_on="receipt_id", right_on="id")
+
+
+def by_typed_decode(data: bytes) -> Any:
+    """Decode receipts and outcomes into structs, and no more."""
+    return typed_decoder().decode(data)
+
+
+def by_paused_decode(data: bytes) -> Any:
+    """Decode into structs while the collector is paused."""
+    from ledgerkit.wire.transactions import collector_paused
+
+    with collector_paused():
+        return typed_decoder().decode(data)
+
+
+def by_ledgerkit(data: bytes) -> Any:
+    """Take the public path to the frame."""
+    from ledgerkit.tracing import Trace
+
+    return Trace.from_json(data).receipts
+
+
+@cache
+def typed_decoder() -> Any:
+    """Declare the whole document with ledgerkit's own structs."""
+    import msgspec
+
+    from ledgerkit.wire.transactions import ExecutionOutcome, Receipt
+
+    fields = [("receipts", list[Receipt]), ("receipts_outcome", list[ExecutionOutcome])]
+    result = msgspec.defstruct("Result", fields, gc=False)
+    return msgspec.json.Decoder(msgspec.defstruct("Document", [("result", result)], gc=False))
+
+
+CONTENDERS = {
+    "json + json_normalize": by_json_normalize,
+    "typed decode": by_typed_decode,
+    "typed decode, collector paused": by_paused_decode,
+    "ledgerkit": by_ledgerkit,
+}
+
+
+def peak(name: str, path: Path) -> int:
+    """Run one contender on a file; give the most that Python had allocated for it, in bytes."""
+    data = path.read_bytes()
+    CONTENDERS[name](document(12))  # libraries are loaded before counting
+    tracemalloc.start()
+    kept = CONTENDERS[name](data)
+    assert kept is not None
+    return tracemalloc.get_traced_memory()[1]
+
+
+def measured_peak(name: str, path: Path) -> int:
+    """Measure one contender's peak in a fresh process."""
+    command = [sys.executable, __file__, "--peak", name, str(path)]
+    return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def seconds(name: str, data: bytes) -> float:
+    """Time one contender, the release of its result included."""
+    start = time.perf_counter()
+    CONTENDERS[name](data)
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    """Measure and report."""
+    data = document(RECEIPTS)
+    frame = by_ledgerkit(data)
+    assert len(frame) == RECEIPTS
+    del frame
+    times: dict[str, list[float]] = {name: [] for name in CONTENDERS}
+    for _ in range(ROUNDS):
+        for name in CONTENDERS:
+            times[name].append(seconds(name, data))
+    median = {name: statistics.median(taken) for name, taken in times.items()}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "document.json"
+        path.write_bytes(data)
+        peaks = {name: measured_peak(name, path) for name in CONTENDERS}
+    print(f"{RECEIPTS:,} receipts, {len(data) / 1e6:.0f} MB, median of {ROUNDS} rounds")
+    for name in CONTENDERS:
+        print(f"{name:32} {median[name] * 1e3:8.0f} ms {peaks[name] / 1e6:8.0f} MB peak")
+    ours = median["ledgerkit"]
+    plain, paused = median["typed decode"], median["typed decode, collector paused"]
+    print(f"json_normalize / ledgerkit       {median['json + json_normalize'] / ours:8.1f} (>= 8)")
+    print(f"ledgerkit / typed decode         {ours / plain:8.2f} (<= 1.7)")
+    print(f"ledgerkit / paused typed decode  {ours / paused:8.2f}")
+    share = peaks["ledgerkit"] / peaks["json + json_normalize"]
+    print(f"memory / json_normalize          {share:8.2f} (<= 0.2)")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--peak"]:
+        print(peak(sys.argv[2], Path(sys.argv[3])))
+    else:
+        main()

@@ -1,0 +1,548 @@
+"""The parts of the transport that need no host: rate, cache, key, pauses, workers, the loop."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import html
+import json
+import logging
+import math
+import threading
+import time
+from concurrent.futures import CancelledError
+from email.utils import formatdate
+from typing import TYPE_CHECKING
+from urllib.parse import quote, quote_plus
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import ledgerkit as lk
+from ledgerkit import _http, _loop, _thrift, indexed, networks, rpc
+from ledgerkit.errors import InvalidRequestError, TransportError
+from ledgerkit.networks import ApiKey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+HIDDEN = b"[key hidden]"
+
+
+# Rate -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Stop the clock; the function given back moves it."""
+    now = [1000.0]
+    monkeypatch.setattr(_thrift.time, "monotonic", lambda: now[0])
+
+    def forward(seconds: float) -> None:
+        now[0] += seconds
+
+    return forward
+
+
+def test_places_are_spaced_evenly(clock):
+    """With four requests a second each place is a quarter second after the one before."""
+    pacer = _thrift.Pacer(4)
+    assert [pacer.reserve(math.inf) for _ in range(4)] == [0.0, 0.25, 0.5, 0.75]
+    clock(10)
+    assert [pacer.reserve(math.inf) for _ in range(2)] == [0.0, 0.25]
+
+
+def test_without_a_rate_nobody_waits(clock):
+    """No rate is no limit, but a pause that a host asked for holds even then."""
+    pacer = _thrift.Pacer(None)
+    assert [pacer.reserve(math.inf) for _ in range(3)] == [0.0, 0.0, 0.0]
+    pacer.pause(5)
+    pacer.pause(2)
+    assert pacer.reserve(math.inf) == 5.0
+    clock(5)
+    assert pacer.reserve(math.inf) == 0.0
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_place_that_comes_too_late_is_not_taken():
+    """Who cannot wait for a place leaves it to others, and a place given back is free again."""
+    pacer = _thrift.Pacer(1)
+    assert pacer.reserve(1000.0) == 0.0
+    assert pacer.reserve(1000.5) is None
+    assert pacer.reserve(1001.0) == 1.0
+    pacer.give_back()
+    assert pacer.reserve(1001.0) == 1.0
+
+
+def test_a_cancelled_wait_gives_its_place_back():
+    """An interrupted queue leaves no hole: the next read does not wait for those who left."""
+    ledger = lk.connect("lab", transport=httpx.MockTransport(_fine), rate=2)
+    pacer = ledger._http._pacer
+    steps = [ledger._http._steps(indexed.ft(f"a{i}.near")) for i in range(5)]
+    waits = [next(one) for one in steps]
+    assert isinstance(waits[0], _http.Ask)
+    assert [round(wait, 1) for wait in waits[1:]] == [0.5, 1.0, 1.5, 2.0]
+    for one in steps:
+        one.close()
+    assert pacer.reserve(math.inf) == pytest.approx(0.5, abs=0.1)
+
+
+# Cache ----------------------------------------------------------------------------------
+
+
+def test_the_cache_drops_what_was_used_least():
+    """Above its size the cache drops the body that was not asked for the longest."""
+    cache = _thrift.Cache(limit=10)
+    for name in "abc":
+        cache.put(name, name.encode() * 3)
+    assert cache.get("a") == b"aaa"
+    cache.put("d", b"ddd")
+    assert [cache.get(name) for name in "abcd"] == [b"aaa", None, b"ccc", b"ddd"]
+    cache.put("d", b"dd")  # replaced, not added
+    cache.put("e", b"ee")
+    assert [cache.get(name) for name in "acde"] == [b"aaa", b"ccc", b"dd", b"ee"]
+
+
+def test_a_body_larger_than_the_cache_is_not_kept():
+    """A body above the size of the cache is dropped itself, whatever else it costs."""
+    cache = _thrift.Cache(limit=10)
+    cache.put("big", b"x" * 11)
+    assert cache.get("big") is None
+    cache.put("small", b"x" * 10)
+    assert cache.get("small") == b"x" * 10
+
+
+# What a host says about time -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        (None, None),
+        ("3", 3.0),
+        (" 3 ", 3.0),
+        ("0", 0.0),
+        ("1.5", 1.5),
+        ("-1", None),
+        ("nan", None),
+        ("inf", None),
+        ("9" * 400, None),
+        ("", None),
+        ("soon", None),
+        ("Wed, 99 Foo 2026 07:28:00 GMT", None),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0),
+        ("Wed, 21 Oct 9999999 07:28:00 GMT", None),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_retry_after(text, seconds):
+    """A pause is seconds or a date; what is neither, negative or endless is no pause."""
+    assert _http._retry_after(text) == seconds
+
+
+def test_retry_after_a_date_to_come():
+    """A date to come is a pause until then."""
+    assert _http._retry_after(formatdate(time.time() + 30, usegmt=True)) == pytest.approx(30, abs=2)
+
+
+# The key --------------------------------------------------------------------------------
+
+
+def plain(char: str) -> bool:
+    """Tell a character that no notation changes."""
+    return char.isalnum() or char in "-._~"
+
+
+keys = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), min_size=8, max_size=40).map(
+    str.strip
+)
+spellings = st.sampled_from(
+    [
+        str,
+        quote,
+        quote_plus,
+        lambda key: quote(key, safe=""),
+        lambda key: quote(key, safe="").lower() if key == key.lower() else quote(key),
+        lambda key: json.dumps(key)[1:-1],
+        lambda key: json.dumps(key)[1:-1].replace("/", r"\/"),
+        html.escape,
+        lambda key: "".join(c if plain(c) else f"&#{ord(c)};" for c in key),
+        lambda key: "".join(c if plain(c) else f"\\u{ord(c):04X}" for c in key),
+    ]
+)
+
+
+@given(key=keys.filter(lambda key: len(key) >= 8), spelled=spellings)
+def test_a_key_is_hidden_however_it_is_spelled(key, spelled):
+    """A key that a host repeats is taken out as URLs, JSON and HTML spell it."""
+    text = f'{{"error": "no such key: {spelled(key)}"}}'.encode()
+    assert ApiKey(key).hide(text) == b'{"error": "no such key: ' + HIDDEN + b'"}'
+
+
+def test_a_short_key_is_not_searched_for():
+    """A key of less than eight characters may be part of honest data, which stays as it is."""
+    body = b'{"account_id":"near"}'
+    assert ApiKey("near").hide(body) == body
+    assert ApiKey("account_").hide(body) == b'{"' + HIDDEN + b'id":"near"}'
+
+
+def test_hiding_is_cheap():
+    """A large body without the key is given back as it is, not copied."""
+    body = b"x" * 10_000_000
+    assert ApiKey("PLANTED-0123456789").hide(body) is body
+
+
+@pytest.mark.parametrize(
+    ("address", "exposed"),
+    [
+        ("https://rpc.example.com", False),
+        ("http://rpc.example.com", True),
+        ("HTTP://rpc.example.com", True),
+        ("http://localhost:3030", False),
+        ("http://127.0.0.1:3030", False),
+        ("http://127.1.2.3", False),
+        ("http://[::1]:3030", False),
+        ("http://127.example.com", True),
+        ("http://127.0.0.1.example.com", True),
+        ("http://localhost.example.com", True),
+        ("http://10.0.0.1", True),
+        ("http://[::2]", True),
+    ],
+)
+def test_what_is_exposed(address, exposed):
+    """Plain http is readable by others unless the host is this machine, in any spelling."""
+    assert networks.is_exposed(address) is exposed
+    if exposed:
+        with pytest.raises(InvalidRequestError, match="only sent over https") as caught:
+            lk.connect("lab", api_url=address, api_key="PLANTED-0123456789")
+        assert caught.value.field == "api_url"
+
+
+# Failures -------------------------------------------------------------------------------
+
+
+def _fine(_request: httpx.Request) -> httpx.Response:
+    return httpx.Response(200, json={"account_id": "a.near", "tokens": []})
+
+
+class Wrong(httpx.BaseTransport):
+    """A transport that does what it is told."""
+
+    def __init__(self, act: Callable[[httpx.Request], object]) -> None:
+        self.act = act
+        self.asked = 0
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Act."""
+        self.asked += 1
+        return self.act(request)  # type: ignore[return-value]
+
+
+class AsyncWrong(httpx.AsyncBaseTransport):
+    """The same, on a loop."""
+
+    def __init__(self, act: Callable[[httpx.Request], object]) -> None:
+        self.act = act
+        self.asked = 0
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Act."""
+        self.asked += 1
+        return self.act(request)  # type: ignore[return-value]
+
+
+class OneWay(httpx.SyncByteStream):
+    """A body that only threads can read."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield b"{}"
+
+
+def raising(error: BaseException) -> Callable[[httpx.Request], object]:
+    """Make an act that raises."""
+
+    def act(_request: httpx.Request) -> object:
+        raise error
+
+    return act
+
+
+def failure(transport: httpx.BaseTransport | httpx.AsyncBaseTransport) -> TransportError:
+    """Give what a read over a transport fails with."""
+    retries = lk.RetryPolicy(attempts=2, total_s=5)
+    with lk.connect("lab", transport=transport, retries=retries, timeout_s=2) as ledger:
+        with pytest.raises(TransportError) as caught:
+            lk.ft("a.near", ledger=ledger)
+        assert caught.value.asked == "the tokens of a.near"
+        return caught.value
+
+
+@pytest.mark.parametrize("kind", [Wrong, AsyncWrong])
+@pytest.mark.parametrize(
+    ("act", "words"),
+    [
+        (lambda _: None, "AttributeError"),
+        (lambda _: "text", "AttributeError"),
+        (lambda _: httpx.Request("GET", "http://a"), "AttributeError"),
+        (raising(KeyError("nothing recorded")), "KeyError: 'nothing recorded'"),
+        (raising(AssertionError()), "AssertionError: AssertionError"),
+        (raising(httpx.StreamClosed()), "StreamClosed"),
+    ],
+    ids=["nothing", "text", "request", "KeyError", "AssertionError", "StreamClosed"],
+)
+def test_a_broken_transport_is_blamed(kind, act, words):
+    """A transport that hands back nonsense, or raises, is named with the line, and not retried."""
+    transport = kind(act)
+    error = failure(transport)
+    assert (
+        f"could not ask localhost for the tokens of a.near: the transport failed, {words}"
+        in str(error)
+    )
+    assert ".py, line " in str(error)
+    assert str(error).endswith("Correct the transport given to connect().")
+    assert (error.retryable, transport.asked) == (False, 1)
+
+
+@pytest.mark.parametrize("kind", [Wrong, AsyncWrong])
+@pytest.mark.parametrize(
+    "error",
+    [
+        httpx.ConnectError("no route"),
+        httpx.ReadError("no route"),
+        httpx.RemoteProtocolError("no route"),
+        httpx.DecodingError("no route"),
+        ConnectionResetError("no route"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_failed_transport_is_asked_again(kind, error):
+    """What a transport may fail with is a TransportError that says so, after all attempts."""
+    transport = kind(raising(error))
+    told = failure(transport)
+    assert str(told).startswith("could not ask localhost for the tokens of a.near: no route.")
+    assert (told.retryable, transport.asked) == (True, 2)
+
+
+@pytest.mark.parametrize("kind", [Wrong, AsyncWrong])
+@pytest.mark.parametrize(
+    "error", [httpx.ReadTimeout("x"), httpx.PoolTimeout("x"), TimeoutError()], ids=repr
+)
+def test_a_timeout_says_how_long(kind, error):
+    """A timeout names the seconds that passed for one attempt."""
+    assert "for the tokens of a.near: no answer within 2 s" in str(failure(kind(raising(error))))
+
+
+def test_a_body_for_threads_cannot_be_read_on_a_loop():
+    """A body of the wrong kind is the transport's failure too."""
+    error = failure(AsyncWrong(lambda _: httpx.Response(200, stream=OneWay())))
+    assert "the transport failed, RuntimeError: Attempted to call an async close" in str(error)
+
+
+@pytest.mark.parametrize("stop", [SystemExit(3), KeyboardInterrupt()], ids=["exit", "interrupt"])
+def test_a_transport_cannot_end_the_loop(stop):
+    """A transport that exits on the background loop is a failure; the loop goes on."""
+    before = _loop.current()
+    assert f"the transport failed, {type(stop).__name__}" in str(failure(AsyncWrong(raising(stop))))
+    assert _loop.current() is before
+    with lk.connect("lab", transport=AsyncWrong(_fine)) as ledger:
+        assert lk.ft("a.near", ledger=ledger).empty
+
+
+@pytest.mark.parametrize("stop", [SystemExit(3), KeyboardInterrupt()], ids=["exit", "interrupt"])
+def test_an_interrupt_in_this_thread_passes(stop):
+    """An interrupt of a synchronous transport reaches the caller without the transport's frames."""
+    transport = Wrong(raising(stop))
+    with lk.connect("lab", transport=transport) as ledger:
+        with pytest.raises(type(stop)) as caught:
+            lk.ft("a.near", ledger=ledger)
+        assert caught.value is stop
+        assert stop.__context__ is None
+        assert [entry.name for entry in caught.traceback][-1] == "_exchange"
+        transport.act = _fine
+        assert lk.ft("a.near", ledger=ledger).empty
+
+
+def test_a_transport_is_checked():
+    """What is not a transport is refused by connect."""
+    with pytest.raises(InvalidRequestError, match=r"an httpx\.BaseTransport") as caught:
+        lk.connect("lab", transport=httpx.Client)  # type: ignore[arg-type]
+    assert caught.value.field == "transport"
+
+
+def test_no_address_for_a_surface():
+    """A ledger that knows only one surface names the option that is missing for the other."""
+    with lk.connect("lab", api_url="http://127.0.0.1:9", in_flight=1) as ledger:
+        with pytest.raises(InvalidRequestError, match=r"Connect with rpc_url=") as caught:
+            lk.gas_price(ledger=ledger)
+        assert caught.value.field == "rpc_url"
+
+
+# Lanes ----------------------------------------------------------------------------------
+
+
+class Line(httpx.AsyncBaseTransport):
+    """One connection that must not be shared."""
+
+    def __init__(self) -> None:
+        self.busy = self.closed = False
+        self.answers = 0
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Answer after a moment, alone."""
+        assert not self.busy
+        self.busy = True
+        await asyncio.sleep(0.001)
+        self.busy = False
+        self.answers += 1
+        if request.url.path.endswith("a3.near/ft"):
+            msg = "broken"
+            raise httpx.ReadError(msg)
+        return _fine(request)
+
+    async def aclose(self) -> None:
+        """Close."""
+        self.closed = True
+
+
+def test_lanes_carry_one_request_each():
+    """Lanes are as many as requests in flight, are used again, even after a failure, and close."""
+    lines: list[Line] = []
+
+    def make() -> Line:
+        lines.append(Line())
+        return lines[-1]
+
+    ids = [f"a{i}.near" for i in range(40)]
+    retries = lk.RetryPolicy(attempts=1)
+    with lk.connect("lab", transport=_http.Lanes(make), in_flight=4, retries=retries) as ledger:
+        _, errors = lk.ft(ids, ledger=ledger, on_error="collect", progress=False)
+    assert errors["subject"].tolist() == ["a3.near"]
+    assert len(lines) == 4
+    assert sum(line.answers for line in lines) == 40
+    assert all(line.closed for line in lines)
+
+
+# Workers --------------------------------------------------------------------------------
+
+
+def test_a_share_hands_out_each_call_once():
+    """Threads that share calls answer each once, in its place."""
+    calls = [indexed.ft(f"a{i}.near") for i in range(500)]
+    done = []
+    share = _http.Share(calls, stop=True, done=lambda: done.append(1))
+
+    def work() -> None:
+        for place, call in share:
+            share.answer(place, call.path)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert share.values == [call.path for call in calls]
+    assert len(done) == 500
+
+
+def test_a_share_that_ended_hands_out_nothing():
+    """After the end no call is taken, no answer counted, and nobody sleeps."""
+    share = _http.Share([indexed.ft("a.near")], stop=True, done=pytest.fail)
+    share.end()
+    assert list(share) == []
+    share.answer(0, "late")
+    assert share.values == [None]
+    with pytest.raises(CancelledError):
+        share.sleep(60)
+
+
+# The loop -------------------------------------------------------------------------------
+
+
+def test_one_loop_serves_all():
+    """There is one background loop, on a thread of its own."""
+    loop = _loop.current()
+
+    async def where() -> str:
+        return threading.current_thread().name
+
+    assert loop.run(where()) == "ledgerkit"
+    assert _loop.current() is loop
+
+
+def test_a_ledger_is_not_asked_from_its_own_loop():
+    """A transport that asks a ledger on the loop that serves it fails instead of hanging."""
+
+    def act(_request: httpx.Request) -> httpx.Response:
+        lk.health(ledger=ledger)
+        return _fine(_request)
+
+    with lk.connect("lab", transport=AsyncWrong(act)) as ledger:
+        with pytest.raises(InvalidRequestError, match="from inside its own transport") as caught:
+            lk.ft("a.near", ledger=ledger)
+        assert caught.value.field == "ledger"
+
+
+def test_what_is_left_is_cancelled_at_the_end():
+    """At the end of a loop its work is cancelled, its thread is gone, and later work is dropped."""
+    loop = _loop.Loop()
+    seen: list[str] = []
+
+    async def forever() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            seen.append("cancelled")
+
+    async def parting() -> None:
+        await asyncio.sleep(0.01)
+        seen.append("parted")
+
+    asyncio.run_coroutine_threadsafe(forever(), loop._loop)
+    loop.later(parting())
+    loop._end()
+    assert seen == ["parted", "cancelled"]
+    assert not loop.alive
+    loop.later(parting())
+    assert seen == ["parted", "cancelled"]
+
+
+def test_a_forgotten_ledger_leaves_a_transport_alone():
+    """A ledger that is dropped without being closed does not close what it was given."""
+    given_one = Line()
+    ledger = lk.connect("lab", transport=given_one)
+    del ledger
+    lk.disconnect()
+    assert given_one.closed  # closed by name
+    given_one.closed = False
+    ledger = lk.connect("lab", transport=given_one)
+    lk.connect("lab", transport=httpx.MockTransport(_fine))
+    del ledger
+    gc.collect()
+    assert not given_one.closed
+
+
+# Logging --------------------------------------------------------------------------------
+
+
+def test_a_retry_is_told_to_those_who_listen(caplog):
+    """Asking again is logged, with the reason and the wait, under the name of the package."""
+    answers = iter([httpx.Response(503, text="busy"), _fine(httpx.Request("GET", "http://a"))])
+    with (
+        caplog.at_level(logging.INFO, "ledgerkit"),
+        lk.connect("lab", transport=httpx.MockTransport(lambda _: next(answers))) as ledger,
+    ):
+        lk.ft("a.near", ledger=ledger)
+    (record,) = caplog.records
+    assert record.name == "ledgerkit"
+    assert record.getMessage().startswith("asking again in 0.")
+    assert "The host answered the tokens of a.near with HTTP 503: busy" in record.getMessage()
+
+
+def test_what_cannot_change_is_told_by_the_call():
+    """Blocks by hash and height may be kept; blocks by finality may not."""
+    from ledgerkit import checks
+
+    assert rpc.block(checks.at("final")).keep is None
+    assert rpc.block(checks.at("11111111111111111111111111111111")).keep is not None

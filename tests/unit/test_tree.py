@@ -1,0 +1,889 @@
+"""Receipt trees: every document gives rows in causal order, and none loops."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ledgerkit.errors import DecodeError
+from ledgerkit.tree import Tree, tree, verdict
+from ledgerkit.tree.tables import NOTHING
+from ledgerkit.wire.transactions import decode_transaction
+
+SHARED = Path(__file__).resolve().parents[2].parent / "shared"
+SIGNER, PRICE = "alice.near", 100_000_000
+
+
+def outcome(id_: str, made: Any = (), **told: Any) -> dict[str, Any]:
+    """Write an outcome: a success that burnt a little, unless told otherwise."""
+    place = {name: told.pop(name) for name in tuple(told) if name.startswith(("block_", "shard_"))}
+    usual = {"logs": [], "gas_burnt": 5, "tokens_burnt": "500", "executor_id": "bob.near"}
+    status = {"status": {"SuccessValue": ""}}
+    return {"id": id_, **place, "outcome": usual | status | {"receipt_ids": list(made)} | told}
+
+
+def body(id_: str, *actions: Any, sender: str = SIGNER, to: str = "bob.near", **more: Any) -> Any:
+    """Write an action receipt."""
+    asked = {"signer_id": SIGNER, "actions": list(actions), "input_data_ids": []}
+    action = asked | {"output_data_receivers": [], "gas_price": "1"} | more
+    return {
+        "receipt_id": id_,
+        "predecessor_id": sender,
+        "receiver_id": to,
+        "receipt": {"Action": action},
+    }
+
+
+def call(method: str = "m", args: Any = None, **more: Any) -> dict[str, Any]:
+    """Write a function call; args are given as base64, none is an empty object."""
+    usual = {"method_name": method, "args": args or "e30=", "gas": 10, "deposit": "1"}
+    return {"FunctionCall": usual | more}
+
+
+def transfer(deposit: str = "7") -> dict[str, Any]:
+    """Write a transfer."""
+    return {"Transfer": {"deposit": deposit}}
+
+
+def document(
+    outcomes: list[Any], bodies: list[Any] | None = None, root: Any = "R0", **more: Any
+) -> dict[str, Any]:
+    """Write a result whose transaction made the receipt `root`."""
+    first = {"receipt_ids": [root], "status": {"SuccessReceiptId": root}}
+    transaction = {"hash": "T", "signer_id": SIGNER, "receiver_id": "bob.near", "actions": [call()]}
+    result = {"transaction": transaction, "transaction_outcome": outcome("T", **first)}
+    result |= {"receipts_outcome": outcomes} | more
+    return result if bodies is None else result | {"receipts": bodies}
+
+
+def grown(written: dict[str, Any], **options: Any) -> Tree:
+    """Compute the tree of a document."""
+    return tree(decode_transaction(json.dumps(written).encode(), asked="a test"), **options)
+
+
+def column(found: Tree, name: str) -> list[Any]:
+    """List a column."""
+    return list(found.columns[name])
+
+
+def by_id(found: Tree, name: str) -> dict[str, Any]:
+    """Give a column's values by receipt."""
+    return dict(zip(column(found, "receipt_id"), column(found, name), strict=True))
+
+
+def edges(found: Tree) -> list[tuple[str, str, str, str | None]]:
+    """List the edges."""
+    columns = found.edges()
+    names = ("parent_id", "child_id", "kind", "data_id")
+    return list(zip(*(columns[name] for name in names), strict=True))
+
+
+# A call R0 asks R1 and lets R2 wait for its answer; R3 and R4 are refunds.
+CALLBACK = document(
+    [
+        outcome("R0", ["R1", "R2", "R3"], status={"SuccessReceiptId": "R2"}, gas_burnt=100),
+        outcome("R1", logs=["hello"], gas_burnt=30),
+        outcome("R2", ["R4"], gas_burnt=20, status={"SuccessValue": "Ijki"}),
+        outcome("R3", gas_burnt=0, tokens_burnt="0"),
+        outcome("R4", gas_burnt=0, tokens_burnt="0"),
+    ],
+    [
+        body("R0", call("ask")),
+        body(
+            "R1",
+            call("answer"),
+            output_data_receivers=[{"data_id": "D", "receiver_id": "bob.near"}],
+        ),
+        body("R2", call("resolve"), input_data_ids=["D"]),
+        body("R3", transfer(), sender="system"),
+        body("R4", transfer(), sender="system"),
+    ],
+)
+
+
+class TestRows:
+    """One row a receipt."""
+
+    def test_a_callback(self):
+        """A callback stands after what it waits for; parents, depth and gas add up."""
+        found = grown(CALLBACK)
+        assert column(found, "receipt_id") == ["R0", "R1", "R3", "R2", "R4"]
+        assert column(found, "parent_id") == [None, "R0", "R0", "R0", "R2"]
+        assert column(found, "depth") == [0, 1, 1, 1, 2]
+        assert column(found, "order") == [0, 1, 2, 3, 4]
+        assert column(found, "kind") == ["action", "action", "refund", "action", "refund"]
+        assert column(found, "subtree_gas") == [150, 30, 0, 20, 0]
+        assert by_id(found, "waits_for") == {"R0": [], "R1": [], "R2": ["R1"], "R3": [], "R4": []}
+        assert by_id(found, "input_data_ids")["R2"] == ["D"]
+        receivers = by_id(found, "output_data_receivers")
+        assert receivers["R1"] == [{"data_id": "D", "receiver_id": "bob.near"}]
+        assert by_id(found, "logs") == {"R0": [], "R1": ["hello"], "R2": [], "R3": [], "R4": []}
+        assert found.notes == ()
+
+    def test_edges_of_a_callback(self):
+        """Edges come by receipt: from its creator, then from the producers of its data."""
+        assert edges(grown(CALLBACK)) == [
+            ("R0", "R1", "creation", None),
+            ("R0", "R3", "creation", None),
+            ("R0", "R2", "creation", None),
+            ("R1", "R2", "data", "D"),
+            ("R2", "R4", "creation", None),
+        ]
+
+    def test_critical_path_goes_through_the_data(self):
+        """The last receipt to run waited for R2, which waited for R1, which R0 made."""
+        critical = by_id(grown(CALLBACK), "on_critical_path")
+        assert [id_ for id_, on_it in critical.items() if on_it] == ["R0", "R1", "R2", "R4"]
+
+    def test_an_unfinished_tree_ends_its_critical_path_at_what_ran(self):
+        """What has not run is on no critical path."""
+        written = document([outcome("R0", ["R1"])], [body("R0"), body("R1")])
+        assert column(grown(written), "on_critical_path") == [True, False]
+
+    def test_the_order_on_the_wire_does_not_matter(self):
+        """Shuffled lists give the same columns."""
+        straight = grown(CALLBACK)
+        for seed in range(10):
+            mixed = copy.deepcopy(CALLBACK)
+            chance = random.Random(seed)  # noqa: S311 - the same shuffles each run
+            chance.shuffle(mixed["receipts"])
+            chance.shuffle(mixed["receipts_outcome"])
+            found = grown(mixed)
+            for name in straight.columns:
+                assert column(found, name) == column(straight, name), name
+
+    def test_an_omitted_local_receipt_is_written_from_the_transaction(self):
+        """Where signer is receiver the first body is not sent: the transaction tells it all."""
+        written = document([outcome("R0", ["R1"]), outcome("R1")], [body("R1", sender="system")])
+        written["transaction"] |= {"receiver_id": SIGNER, "actions": ["CreateAccount", transfer()]}
+        found = grown(written)
+        assert column(found, "is_local") == [True, False]
+        assert column(found, "actions")[0] == "CreateAccount+Transfer"
+        assert column(found, "deposit")[0] == 7
+        assert column(found, "predecessor_id") == [SIGNER, "system"]
+        assert column(found, "receiver_id")[0] == SIGNER
+        assert found.notes == ()
+
+    def test_plain_tx_tells_less_and_says_so(self):
+        """Without bodies: the first receipt from the transaction, others by executor; a note."""
+        last = outcome("R3", tokens_burnt="0", executor_id=SIGNER)
+        written = [outcome("R0", ["R1", "R2"]), outcome("R1", ["R3"], executor_id="c.near"), last]
+        found = grown(document(written))
+        assert column(found, "receipt_id") == ["R0", "R1", "R2", "R3"]
+        assert column(found, "predecessor_id") == [SIGNER, "bob.near", None, None]
+        assert column(found, "receiver_id") == ["bob.near", "c.near", None, SIGNER]
+        assert column(found, "signer_id") == [SIGNER, SIGNER, None, None]
+        assert column(found, "kind") == ["action", "action", None, "refund"]
+        assert column(found, "actions") == ["FunctionCall", None, None, None]
+        assert column(found, "deposit") == [1, pd.NA, pd.NA, pd.NA]
+        assert column(found, "status")[2] == "not_executed"
+        assert len(found.notes) == 1
+        assert "EXPERIMENTAL_tx_status" in found.notes[0]
+
+    def test_a_listed_receipt_without_outcome_and_body_has_a_row(self):
+        """What a parent lists and nobody tells of is a row that was not executed, and a note."""
+        found = grown(document([outcome("R0", ["R9"])], [body("R0")]))
+        assert by_id(found, "status") == {"R0": "success_value", "R9": "not_executed"}
+        assert by_id(found, "parent_id")["R9"] == "R0"
+        assert by_id(found, "logs")["R9"] == []
+        assert column(found, "gas_burnt")[0] == 5
+        assert column(found, "subtree_gas") == [5, 0]
+        assert found.notes == ("the document has no outcome and no body for R9",)
+
+    def test_a_body_without_outcome_is_not_executed(self):
+        """A receipt that still waits has its actions, and no outcome."""
+        found = grown(document([outcome("R0", ["R1"])], [body("R0"), body("R1", call("later"))]))
+        assert by_id(found, "method_name")["R1"] == "later"
+        assert by_id(found, "status")["R1"] == "not_executed"
+        assert by_id(found, "tokens_burnt")["R1"] is pd.NA
+
+    def test_data_receipts_are_no_rows(self):
+        """A data receipt among the bodies makes no row."""
+        data = {"receipt_id": "RD", "receipt": {"Data": {"data_id": "D", "data": ""}}}
+        found = grown(document([outcome("R0")], [data, body("R0")]))
+        assert column(found, "receipt_id") == ["R0"]
+
+    def test_a_global_contract_distribution_is_named(self):
+        """A distribution receipt is an action without deposit."""
+        sent = {"receipt_id": "R0", "predecessor_id": "system", "receiver_id": "system"}
+        distribution = sent | {"receipt": {"GlobalContractDistribution": {"id": "c"}}}
+        found = grown(document([outcome("R0")], [distribution]))
+        assert column(found, "actions") == ["GlobalContractDistribution"]
+        assert column(found, "deposit") == [0]
+
+    def test_an_unknown_kind_of_receipt_has_a_row(self):
+        """A receipt of tomorrow is a row whose actions are missing."""
+        future = {"receipt_id": "R0", "predecessor_id": SIGNER, "receipt": {"Later": {}}}
+        found = grown(document([outcome("R0")], [future]))
+        assert column(found, "actions") == [None]
+        assert column(found, "deposit") == [pd.NA]
+
+    def test_an_empty_result(self):
+        """A transaction of which nothing is known has no rows and no edges."""
+        found = grown({"final_execution_status": "NONE"})
+        assert len(found) == 0
+        assert edges(found) == []
+        assert found.notes == ()
+        assert found.conversion.status == "not_executed"
+
+    def test_the_conversion_is_kept_beside_the_rows(self):
+        """What the transaction itself burnt is no row and is not lost."""
+        conversion = grown(CALLBACK).conversion
+        assert (conversion.tx_hash, conversion.signer_id) == ("T", SIGNER)
+        assert (conversion.gas_burnt, conversion.tokens_burnt) == (5, 500)
+        assert conversion.status == "success_receipt_id"
+
+
+class TestActions:
+    """What a receipt asks for."""
+
+    def described(self, *actions: Any) -> dict[str, Any]:
+        """Describe one receipt of some actions."""
+        found = grown(document([outcome("R0")], [body("R0", *actions)]))
+        names = ("actions", "method_name", "args", "deposit")
+        gas = found.columns["gas_attached"]
+        return {name: column(found, name)[0] for name in names} | {
+            "gas": gas.filled(-1).tolist()[0]
+        }
+
+    def test_several_actions_add_up(self):
+        """Names are joined, deposits and gas add up, several calls make a list of arguments."""
+        both = self.described(
+            call("a", "eyJuIjoxfQ=="), "CreateAccount", transfer("41"), call("b", "//8=")
+        )
+        assert both == {
+            "actions": "FunctionCall+CreateAccount+Transfer+FunctionCall",
+            "method_name": "a+b",
+            "args": [{"n": 1}, b"\xff\xff"],
+            "deposit": 43,
+            "gas": 20,
+        }
+
+    @pytest.mark.parametrize(
+        ("args", "decoded"),
+        [
+            ("eyJhIjogMTg0NDY3NDQwNzM3MDk1NTE2MTd9", {"a": 2**64 + 1}),
+            ("bnVsbA==", None),
+            ("IngiIA==", "x"),
+            ("", b""),
+            ("AAEC", b"\x00\x01\x02"),
+            ("W1tb", b"[[["),
+            ("Iv8i", b'"\xff"'),
+        ],
+    )
+    def test_arguments_are_json_or_bytes(self, args: str, decoded: Any):
+        """Arguments that are JSON are decoded, exactly; all others stay bytes."""
+        sent = call()
+        sent["FunctionCall"]["args"] = args
+        assert self.described(sent)["args"] == decoded
+
+    def test_deeply_nested_arguments_stay_bytes(self):
+        """Arguments too deep to decode do not break the frame."""
+        sent = call(args="W1tb" * 50_000)
+        assert self.described(sent)["args"] == b"[[[" * 50_000
+
+    def test_no_call_no_arguments(self):
+        """Without a call arguments are missing, which JSON null is not."""
+        assert self.described(transfer())["args"] is pd.NA
+        assert self.described("CreateAccount")["args"] is pd.NA
+
+    def test_a_delegate_shows_its_inner_call(self):
+        """A Delegate reads as Delegate; method, arguments and gas are the inner call's."""
+        inner = {"actions": [call("inner", gas=99), {"CreateAccount": {}}]}
+        delegate = {"Delegate": {"delegate_action": inner, "signature": "s"}}
+        expected = {
+            "actions": "Delegate",
+            "method_name": "inner",
+            "args": {},
+            "deposit": 0,
+            "gas": 99,
+        }
+        assert self.described(delegate) == expected
+        second = {"DelegateV2": {"delegate_action": {"V2": inner}, "signature": "s"}}
+        assert self.described(second) == expected | {"actions": "DelegateV2"}
+
+    def test_every_known_action_is_named(self):
+        """Each documented action keeps its wire name; only those that move tokens count."""
+        names = (
+            "CreateAccount DeployContract FunctionCall Transfer Stake AddKey DeleteKey "
+            "DeleteAccount Delegate DelegateV2 DeployGlobalContract "
+            "DeployGlobalContractByAccountId UseGlobalContract UseGlobalContractByAccountId "
+            "DeterministicStateInit TransferToGasKey WithdrawFromGasKey"
+        ).split()
+        described = self.described(*({name: {"deposit": "2", "gas": 1}} for name in names))
+        assert described["actions"] == "+".join(names)
+        assert described["deposit"] == 8
+
+    def test_an_unknown_action_leaves_the_deposit_unknown(self):
+        """What an action of tomorrow moves is not known, and not nothing."""
+        described = self.described({"Later": {"deposit": 5}}, transfer())
+        assert described["actions"] == "Later+Transfer"
+        assert described["deposit"] is pd.NA
+
+    def test_missing_members_of_a_call(self):
+        """A call without gas, deposit or arguments leaves these unknown."""
+        described = self.described({"FunctionCall": {"method_name": "m"}})
+        assert described["args"] is pd.NA
+        assert described["deposit"] is pd.NA
+        assert described["gas"] == -1
+
+    def test_the_largest_deposit_is_exact(self):
+        """2^128 - 1 survives; one more is refused."""
+        assert self.described(transfer(str(2**128 - 1)))["deposit"] == 2**128 - 1
+        for text in (str(2**128), "", "-1", "1_0", "+1", " 1", "1.0", "٣", "9" * 5000):
+            with pytest.raises(DecodeError) as refused:
+                self.described(transfer(text))
+            assert refused.value.path == "$.receipts[0].receipt.Action"
+
+    def test_gas_that_fits_no_column_is_refused(self):
+        """Attached gas above 64 bits is refused, not wrapped."""
+        with pytest.raises(DecodeError, match="does not fit 64 bits"):
+            self.described(call(gas=2**63 - 1), call(gas=1))
+
+
+class TestOutcomes:
+    """How receipts ended."""
+
+    def test_statuses(self):
+        """Every form of status has its word."""
+        failure = {
+            "Failure": {
+                "ActionError": {
+                    "index": 0,
+                    "kind": {
+                        "FunctionCallError": {"ExecutionError": "Smart contract panicked: no"}
+                    },
+                }
+            }
+        }
+        statuses = [
+            "Unknown",
+            {"Later": 1},
+            None,
+            failure,
+            {"SuccessReceiptId": "R0"},
+            {"SuccessValue": None},
+        ]
+        written = [outcome(f"R{n}", status=status) for n, status in enumerate(statuses)]
+        found = grown(document(written, []))
+        assert by_id(found, "status") == {
+            "R0": "unknown",
+            "R1": "unknown",
+            "R2": "unknown",
+            "R3": "failure",
+            "R4": "success_receipt_id",
+            "R5": "success_value",
+        }
+        assert by_id(found, "error_kind")["R3"] == "FunctionCallError.ExecutionError"
+        assert by_id(found, "error_message")["R3"] == "Smart contract panicked: no"
+        assert by_id(found, "error_kind")["R0"] is None
+
+    def test_bad_tokens_burnt_name_their_place(self):
+        """An amount that is no number is refused with the outcome's position."""
+        written = [outcome("R0"), outcome("R1", tokens_burnt="12x")]
+        with pytest.raises(DecodeError) as refused:
+            grown(document(written, []))
+        assert refused.value.path == "$.receipts_outcome[1].outcome.tokens_burnt"
+
+    def test_old_outcomes_miss_members(self):
+        """Nothing but an id: a row whose numbers are missing."""
+        found = grown({"receipts_outcome": [{"id": "R0", "outcome": {}}]})
+        assert column(found, "tokens_burnt") == [pd.NA]
+        assert found.columns["gas_burnt"].mask.tolist() == [True]
+        assert column(found, "logs") == [[]]
+
+    def test_gas_below_a_receipt_must_fit(self):
+        """A sum of gas above 64 bits is refused, not wrapped."""
+        most = 2**63 - 1
+        written = [outcome("R0", ["R1"], gas_burnt=most), outcome("R1", gas_burnt=most)]
+        with pytest.raises(DecodeError, match="does not fit 64 bits"):
+            grown(document(written, []))
+
+    def test_the_empty_list_is_shared_and_cannot_grow(self):
+        """Rows share one empty list, which no row can fill; copies are ordinary."""
+        with pytest.raises(TypeError, match="put a new list in its place"):
+            NOTHING.append("x")
+        with pytest.raises(TypeError):
+            NOTHING[:] = ["x"]
+        for own in (
+            copy.copy(NOTHING),
+            copy.deepcopy(NOTHING),
+            pickle.loads(pickle.dumps(NOTHING)),  # noqa: S301 - its own bytes
+        ):
+            assert type(own) is list
+        assert NOTHING == []
+        assert json.dumps(NOTHING) == "[]"
+
+
+class TestPlaces:
+    """Heights and times."""
+
+    def test_documents_bring_their_own(self):
+        """Height, time and shard of an outcome are the row's."""
+        place = {"block_hash": "B", "block_height": 9, "block_timestamp": 10**18, "shard_id": 3}
+        found = grown(document([outcome("R0", **place)], []))
+        names = ("block_hash", "block_height", "time", "shard_id")
+        assert [column(found, name)[0] for name in names] == ["B", 9, 10**18, 3]
+
+    def test_blocks_fill_in_what_the_document_lacks(self):
+        """Known blocks place their receipts; the document's own height comes first."""
+        written = [outcome("R0", block_hash="A"), outcome("R1", block_hash="B"), outcome("R2")]
+        written.append(outcome("R3", block_hash="A", block_height=8, block_timestamp=80))
+        found = grown(document(written, []), blocks={"A": (7, 70)})
+        heights = dict(
+            zip(
+                column(found, "receipt_id"),
+                found.columns["block_height"].filled(-1).tolist(),
+                strict=True,
+            )
+        )
+        assert heights == {"R0": 7, "R1": -1, "R2": -1, "R3": 8}
+        assert by_id(found, "time")["R3"] == 80
+
+    def test_lower_blocks_come_first(self):
+        """With heights siblings stand by block, whatever their place in the list."""
+        written = [
+            outcome("R0", ["R1", "R2"], block_height=1),
+            outcome("R1", block_height=5),
+            outcome("R2", ["R3", "R4"], block_height=2),
+            outcome("R3", block_height=3),
+        ]
+        found = grown(document(written, []))
+        assert column(found, "receipt_id") == ["R0", "R2", "R3", "R1", "R4"]
+
+    def test_heights_never_beat_edges(self):
+        """A height that contradicts an edge gives way: creators stand first."""
+        written = [outcome("R0", ["R1"], block_height=9), outcome("R1", ["R2"], block_height=1)]
+        found = grown(document([*written, outcome("R2")], []))
+        assert column(found, "receipt_id") == ["R0", "R1", "R2"]
+
+
+class TestContradictions:
+    """Documents that contradict themselves are read all the same."""
+
+    def test_an_id_twice(self):
+        """Of an id that comes twice the first outcome and the first body count."""
+        written = document(
+            [outcome("R0", ["R1"], gas_burnt=1), outcome("R1"), outcome("R0", ["R9"], gas_burnt=2)],
+            [body("R0", call("first")), body("R1"), body("R0", call("second"))],
+        )
+        found = grown(written)
+        assert column(found, "receipt_id") == ["R0", "R1"]
+        assert column(found, "method_name")[0] == "first"
+        assert column(found, "gas_burnt") == [1, 5]
+        assert found.notes == (
+            "a second outcome was left aside for R0",
+            "a second body was left aside for R0",
+        )
+
+    def test_two_creators(self):
+        """The first creator keeps a receipt; the transaction comes before all."""
+        written = [outcome("R0", ["R1", "R2"]), outcome("R1", ["R2", "R0"]), outcome("R2", ["R2"])]
+        found = grown(document(written, []))
+        assert by_id(found, "parent_id") == {"R0": None, "R1": "R0", "R2": "R0"}
+        assert "a further creator was left aside for R2, R0, R2" in found.notes
+
+    def test_a_receipt_that_creates_itself(self):
+        """A self-made receipt keeps its row and loses its parent."""
+        found = grown(document([outcome("R0"), outcome("R1", ["R1"])], []))
+        assert by_id(found, "parent_id") == {"R0": None, "R1": None}
+        assert "a ring of creators was cut at R1" in found.notes
+
+    def test_a_ring_apart_from_the_tree(self):
+        """A ring is cut at one receipt; the others follow it."""
+        written = [
+            outcome("R0"),
+            outcome("R1", ["R2"]),
+            outcome("R2", ["R3"]),
+            outcome("R3", ["R1"]),
+        ]
+        found = grown(document(written, []))
+        assert column(found, "receipt_id") == ["R0", "R1", "R2", "R3"]
+        assert by_id(found, "parent_id") == {"R0": None, "R1": None, "R2": "R1", "R3": "R2"}
+        assert by_id(found, "subtree_gas") == {"R0": 5, "R1": 15, "R2": 10, "R3": 5}
+
+    def test_data_in_a_ring(self):
+        """Two receipts that wait for each other run in listed order, with a note."""
+        first: Any = {"input_data_ids": ["A"], "output_data_receivers": [{"data_id": "B"}]}
+        second: Any = {"input_data_ids": ["B"], "output_data_receivers": [{"data_id": "A"}]}
+        bodies = [body("R0"), body("R1", **first), body("R2", **second)]
+        found = grown(document([outcome("R0", ["R1", "R2"]), outcome("R1"), outcome("R2")], bodies))
+        assert column(found, "receipt_id") == ["R0", "R1", "R2"]
+        assert "data edges in a ring were left aside between R1, R2" in found.notes
+        assert [kind for _, _, kind, _ in edges(found)] == ["creation", "creation"]
+
+    def test_a_receipt_that_waits_for_its_own_data(self):
+        """Waiting for oneself is no edge."""
+        own: Any = {"input_data_ids": ["A", "B"], "output_data_receivers": [{"data_id": "A"}, {}]}
+        found = grown(document([outcome("R0")], [body("R0", **own)]))
+        assert column(found, "waits_for") == [[]]
+
+    def test_a_producer_that_handed_on_gives_way(self):
+        """Where R1 handed its result on to R2, the data comes from R2, whatever their order."""
+        to = [{"data_id": "D", "receiver_id": "bob.near"}]
+        made = [
+            outcome("R0", ["R1", "R3"]),
+            outcome("R1", ["R2"], status={"SuccessReceiptId": "R2"}),
+            outcome("R2"),
+            outcome("R3"),
+        ]
+        bodies = [body("R0"), body("R3", input_data_ids=["D"])]
+        producers = [body("R1", output_data_receivers=to), body("R2", output_data_receivers=to)]
+        for written in ([*bodies, *producers], [*producers[::-1], *bodies]):
+            found = grown(document(made, written))
+            assert by_id(found, "waits_for")["R3"] == ["R2"]
+            assert column(found, "receipt_id") == ["R0", "R1", "R2", "R3"]
+
+    def test_a_gap(self):
+        """A receipt whose creator is not told of stands on its own, with a note."""
+        found = grown(document([outcome("R0"), outcome("R7")], [body("R0"), body("R7")]))
+        assert by_id(found, "parent_id") == {"R0": None, "R7": None}
+        assert found.notes == ("the document has no creator for R7",)
+
+
+PANIC = {"Failure": {"ActionError": {"index": 0, "kind": "DelegateActionExpired"}}}
+
+
+class TestVerdict:
+    """How the whole ended."""
+
+    @pytest.mark.parametrize(
+        ("written", "word"),
+        [
+            (CALLBACK, "fully_succeeded"),
+            (CALLBACK | {"status": {"SuccessValue": ""}}, "fully_succeeded"),
+            (CALLBACK | {"status": PANIC}, "failed"),
+            (document([outcome("R0", status=PANIC)], []), "failed"),
+            (
+                document([outcome("R0", ["R1"]), outcome("R1", status=PANIC)], []),
+                "succeeded_with_failed_receipts",
+            ),
+            (document([outcome("R0", ["R1"])], [body("R0"), body("R1")]), "pending"),
+            (
+                document([outcome("R0", ["R1"])], [body("R0"), body("R1", sender="system")]),
+                "fully_succeeded",
+            ),
+            (document([outcome("R0", ["R1"])], final_execution_status="INCLUDED_FINAL"), "pending"),
+            (
+                document([outcome("R0", ["R1"])], final_execution_status="EXECUTED_OPTIMISTIC"),
+                "fully_succeeded",
+            ),
+            (document([], [body("R0")]), "pending"),
+            (document([outcome("R0", status="Unknown")], []), "pending"),
+            ({"status": "NotStarted"}, "pending"),
+            ({"final_execution_status": "NONE"}, "pending"),
+            ({"transaction": {"hash": "T"}}, "unknown"),
+            ({"receipts_outcome": [outcome("R0")]}, "unknown"),
+            ({"status": {"SuccessValue": ""}}, "fully_succeeded"),
+            ({"transaction_outcome": outcome("T", status=PANIC)}, "failed"),
+            (document([outcome("R0", status={"SuccessReceiptId": "R0"})], []), "unknown"),
+        ],
+        ids=range(18),
+    )
+    def test_words(self, written: dict[str, Any], word: str):
+        """Each rule gives its word."""
+        assert verdict(grown(written)) == word
+
+    def test_dropped_needs_more_than_a_document(self):
+        """Only who knows that it expired may say dropped; and never of what is on the chain."""
+        nothing = grown({"final_execution_status": "NONE"})
+        assert verdict(nothing, expired=True) == "dropped"
+        assert verdict(grown(document([])), expired=True) == "pending"
+
+
+IDS = [f"R{n}" for n in range(12)]
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw documents that nest, repeat, ring, gap and wait at random."""
+    some = st.lists(st.sampled_from(IDS), max_size=4)
+    heights = st.none() | st.integers(0, 3)
+    outcomes = [
+        outcome(
+            id_,
+            draw(some),
+            **({} if (height := draw(heights)) is None else {"block_height": height}),
+        )
+        for id_ in draw(st.lists(st.sampled_from(IDS), max_size=14))
+    ]
+    data = st.lists(st.sampled_from("ABCD"), max_size=2)
+    bodies = [
+        body(
+            id_,
+            call(),
+            input_data_ids=draw(data),
+            output_data_receivers=[{"data_id": d} for d in draw(data)],
+        )
+        for id_ in draw(st.lists(st.sampled_from(IDS), max_size=14))
+    ]
+    return document(outcomes, bodies if draw(st.booleans()) else None)
+
+
+@given(documents())
+def test_any_document_gives_one_row_an_id_in_topological_order(written: dict[str, Any]):
+    """However the document contradicts itself: one row an id, edges forward, nothing lost."""
+    found = grown(written)
+    ids = column(found, "receipt_id")
+    listed = [i for o in written["receipts_outcome"] for i in [o["id"]]]
+    sent = [r["receipt_id"] for r in written.get("receipts", [])]
+    assert len(ids) == len(set(ids))
+    assert set(ids) >= {"R0", *listed, *sent}
+    position = {id_: n for n, id_ in enumerate(ids)}
+    for parent, child, _, _ in edges(found):
+        assert position[parent] < position[child]
+    for id_, parent in by_id(found, "parent_id").items():
+        assert parent is None or position[parent] < position[id_]
+    burnt = sum(found.columns["gas_burnt"].filled(0).tolist())
+    roots = [
+        gas
+        for gas, parent in zip(
+            column(found, "subtree_gas"), column(found, "parent_id"), strict=True
+        )
+        if parent is None
+    ]
+    assert sum(roots) == burnt
+    assert verdict(found) in {
+        "fully_succeeded",
+        "succeeded_with_failed_receipts",
+        "pending",
+        "unknown",
+    }
+
+
+@given(st.integers(1, 40), st.randoms(use_true_random=False))
+def test_any_tree_is_found_again_however_it_is_shuffled(size: int, chance: random.Random):
+    """A proper tree gives its parents and depths back, and no notes, in any wire order."""
+    parent = {n: chance.randrange(n) for n in range(1, size)}
+    made: dict[int, list[str]] = {n: [] for n in range(size)}
+    for child, creator in parent.items():
+        made[creator].append(f"R{child}")
+    outcomes = [outcome(f"R{n}", made[n]) for n in range(size)]
+    bodies = [body(f"R{n}") for n in range(size)]
+    chance.shuffle(outcomes)
+    chance.shuffle(bodies)
+    found = grown(document(outcomes, bodies))
+    assert found.notes == ()
+    assert by_id(found, "parent_id") == {"R0": None} | {f"R{c}": f"R{p}" for c, p in parent.items()}
+    depth = {0: 0}
+    for child, creator in parent.items():
+        depth[child] = depth[creator] + 1
+    assert by_id(found, "depth") == {f"R{n}": level for n, level in depth.items()}
+
+
+def test_a_chain_of_200_000_receipts():
+    """A tree as deep as it is large takes seconds, and no recursion."""
+    size = 200_000
+    outcomes = [outcome(f"R{n}", [f"R{n + 1}"] if n + 1 < size else []) for n in range(size)]
+    result = decode_transaction(json.dumps(document(outcomes, [])).encode(), asked="a test")
+    start = time.perf_counter()
+    found = tree(result)
+    assert time.perf_counter() - start < 30
+    assert found.columns["depth"][-1] == size - 1
+    assert found.columns["subtree_gas"][0] == 5 * size
+    assert found.columns["on_critical_path"].all()
+
+
+needs_recordings = pytest.mark.skipif(not SHARED.is_dir(), reason="the recordings are not here")
+
+
+def recorded(name: str) -> Tree:
+    """Compute the tree of a recording."""
+    data = (SHARED / "wire" / "samples" / name).read_bytes()
+    return tree(decode_transaction(data, asked=name))
+
+
+def short(found: Tree, name: str) -> list[str | None]:
+    """List the first four characters of a column of ids."""
+    return [None if value is None else value[:4] for value in column(found, name)]
+
+
+# Per recording: verdict, receipts in order, creators, kinds (r: refund), what waits for what.
+RECORDED = {
+    "tx/ft_transfer_success.json": ("fully_succeeded", "ExhY EAPh", "- ExhY", "ar", {}),
+    "tx/ft_transfer_failure_guest_panic.json": (
+        "failed",
+        "5bdB Td3Q DwLM",
+        "- 5bdB 5bdB",
+        "arr",
+        {},
+    ),
+    "tx/ft_transfer_call_with_callback.json": (
+        "fully_succeeded",
+        "Hw6z EB69 H7YW Akwg 4Tc8 9rxc",
+        "- Hw6z Hw6z EB69 Hw6z 4Tc8",
+        "aarrar",
+        {"4Tc8": ["EB69"]},
+    ),
+    "tx/local_receipt_omitted.json": ("fully_succeeded", "94Li 4qgD", "- 94Li", "ar", {}),
+    "tx/sandbox_create_account_executed_optimistic.json": (
+        "fully_succeeded",
+        "CDqC 7jm6",
+        "- CDqC",
+        "a-",
+        {},
+    ),
+    "rpc/EXPERIMENTAL_tx_status.response.json": (
+        "fully_succeeded",
+        "FXMV 3Ad7 FDp8 5DdQ",
+        "- FXMV FXMV 3Ad7",
+        "aarr",
+        {},
+    ),
+    "rpc/tx.response.json": ("fully_succeeded", "3dMf 46KY", "- 3dMf", "ar", {}),
+    "rpc/send_tx.response.json": ("fully_succeeded", "BLV2 3saw", "- BLV2", "ar", {}),
+    "txapi/delegate_small.json": ("fully_succeeded", "94Z3 DBuf 2JFB", "- 94Z3 DBuf", "aar", {}),
+    "txapi/delegate_cross_contract.json": (
+        "fully_succeeded",
+        "4LVo Bujp 3fmg u884 5GcF 4kyC",
+        "- 4LVo Bujp 3fmg Bujp 5GcF",
+        "aaarar",
+        {"5GcF": ["3fmg"]},
+    ),
+    "txapi/intents_execute.json": (
+        "fully_succeeded",
+        "H7C7 BVKz 6DDT E5io AoVq 767T 6NW2 DYbV",
+        "- H7C7 H7C7 BVKz BVKz H7C7 767T 767T",
+        "aararaar",
+        {"767T": ["E5io"]},
+    ),
+}
+
+
+@needs_recordings
+class TestRecordings:
+    """What real nodes and services sent."""
+
+    @pytest.mark.parametrize("name", RECORDED)
+    def test_tree(self, name: str):
+        """Receipts, creators, kinds and waits are as recorded, in causal order."""
+        word, ids, parents, kinds, waits = RECORDED[name]
+        found = recorded(name)
+        assert verdict(found) == word
+        assert short(found, "receipt_id") == ids.split()
+        assert short(found, "parent_id") == [None if p == "-" else p for p in parents.split()]
+        letters = {"action": "a", "refund": "r", None: "-"}
+        assert "".join(letters[kind] for kind in column(found, "kind")) == kinds
+        waiting = zip(short(found, "receipt_id"), column(found, "waits_for"), strict=True)
+        assert {id_: [w[:4] for w in names] for id_, names in waiting if names} == waits
+
+    @pytest.mark.parametrize("folder", ["tx", "txapi"])
+    def test_every_recording_is_looked_at(self, folder: str):
+        """No recording of a result is left out of the table above."""
+        names = {
+            f"{folder}/{path.name}" for path in (SHARED / "wire" / "samples" / folder).iterdir()
+        }
+        assert names - {"tx/signed_transactions.json"} <= set(RECORDED)
+
+    def test_a_panic(self):
+        """The guest panic keeps the contract's own words; both refunds stand after it."""
+        found = recorded("tx/ft_transfer_failure_guest_panic.json")
+        assert column(found, "error_kind")[0] == "FunctionCallError.ExecutionError"
+        assert column(found, "error_message")[0] == (
+            "Smart contract panicked: The account doesn't have enough balance"
+        )
+        assert column(found, "deposit") == [1, 1, 18_653_463_364_152_698_495_356]
+        assert found.conversion.gas_burnt == 2_428_084_223_182
+
+    def test_a_callback(self):
+        """Methods, arguments, gas and logs of the recorded callback."""
+        found = recorded("tx/ft_transfer_call_with_callback.json")
+        assert (
+            by_id(found, "method_name")["4Tc8MsrJZSMpNZx7u4jSqxr3WhRzqxaNHxLJFqz8tUPR"]
+            == "ft_resolve_transfer"
+        )
+        assert column(found, "args")[0] == {
+            "receiver_id": "dev-1623693121955-71667632531176",
+            "amount": "10",
+            "msg": "take-my-money",
+        }
+        assert column(found, "subtree_gas") == [
+            30_389_027_523_632,
+            3_568_066_327_145,
+            0,
+            0,
+            6_208_280_264_404,
+            0,
+        ]
+        assert column(found, "logs")[4] == [
+            "Refund 1 from dev-1623693121955-71667632531176 to serhii.testnet"
+        ]
+        assert column(found, "tokens_burnt")[0] == 2_061_268_093_208_300_000_000
+        assert found.columns["on_critical_path"].tolist() == [True, True, False, False, True, True]
+
+    def test_an_omitted_local_receipt(self):
+        """The omitted first receipt is the transaction's call."""
+        found = recorded("tx/local_receipt_omitted.json")
+        assert column(found, "is_local") == [True, False]
+        assert column(found, "method_name") == ["add_request_and_confirm", None]
+        assert column(found, "gas_attached")[0] == 30_000_000_000_000
+        assert found.conversion.tokens_burnt == 242_820_496_361_800_000_000
+        assert found.notes == ()
+
+    def test_the_sandbox(self):
+        """An unfinished refund dangles: a row of its own, and actions by name."""
+        found = recorded("tx/sandbox_create_account_executed_optimistic.json")
+        assert column(found, "actions") == ["CreateAccount+AddKey+Transfer", None]
+        assert column(found, "status") == ["success_value", "not_executed"]
+        assert column(found, "deposit") == [10**25, pd.NA]
+
+    def test_a_transactions_api_document_brings_places(self):
+        """Heights and nanoseconds come with the document; a Delegate shows what it relays."""
+        found = recorded("txapi/delegate_small.json")
+        assert column(found, "block_height") == [185572451, 185572452, 185572453]
+        assert column(found, "time")[0] == 1771106600798595035
+        assert column(found, "actions") == ["Delegate", "FunctionCall", "Transfer"]
+        assert column(found, "method_name") == ["l2_claim", "l2_claim", None]
+        assert len(column(found, "logs")[1]) == 6
+        assert column(found, "gas_attached")[:2] == [20_000_000_000_000] * 2
+
+
+def worked() -> list[Any]:
+    """Read the worked executions, where they are."""
+    path = SHARED / "vectors" / "trees.json"
+    return json.loads(path.read_text())["cases"] if path.exists() else []
+
+
+VERDICTS = {
+    "transfer": "fully_succeeded",
+    "transfer_local": "fully_succeeded",
+    "create_account": "fully_succeeded",
+    "create_account_fails": "failed",
+    "ft_transfer_call_all_used": "fully_succeeded",
+    "ft_transfer_call_part_refunded": "fully_succeeded",
+    "ft_transfer_call_receiver_panics": "succeeded_with_failed_receipts",
+}
+
+
+@pytest.mark.parametrize("case", worked(), ids=lambda case: case["name"])
+def test_worked_executions(case: dict[str, Any]):
+    """The worked executions: every receipt, in the order of the blocks it ran in."""
+    found = grown(case["result"])
+    ids = column(found, "receipt_id")
+    assert verdict(found) == VERDICTS[case["name"]]
+    assert sorted(ids) == sorted(case["executed_at"])
+    heights = [case["executed_at"][id_] for id_ in ids]
+    assert heights == sorted(heights)
+    creators = {
+        child: told["id"]
+        for told in case["result"]["receipts_outcome"]
+        for child in told["outcome"]["receipt_ids"]
+    }
+    assert by_id(found, "parent_id") == {id_: creators.get(id_) for id_ in ids}
+    assert column(found, "is_local")[0] == (case["name"] == "transfer_local")
+    produced = {data["data_id"] for data in case["data_receipts"]}
+    assert {data_id for _, _, kind, data_id in edges(found) if kind == "data"} == produced
+    burnt = sum(int(told["outcome"]["tokens_burnt"]) for told in case["result"]["receipts_outcome"])
+    assert sum(column(found, "tokens_burnt")) == burnt
+    last = [id_ for id_, on_it in by_id(found, "on_critical_path").items() if on_it][-1]
+    assert case["executed_at"][last] == max(heights)
