@@ -153,11 +153,9 @@ class Ledger:
         LedgerError
             The first failure, unless collected.
         """
-        from tqdm.auto import tqdm
-
         stop = checks.one_of(on_error, "on_error", ("raise", "collect")) == "raise"
         off = not progress or len(calls) < _WORTH_A_BAR
-        with tqdm(total=len(calls), desc=label, disable=off, delay=0.5, leave=False) as bar:
+        with _bar()(total=len(calls), desc=label, disable=off, delay=0.5, leave=False) as bar:
             return self._http.send_many(calls, stop=stop, done=bar.update)
 
     def locate(self, at: object = None) -> At:
@@ -241,6 +239,19 @@ class Ledger:
         """Refuse to be pickled."""
         msg = "a Ledger holds connections and perhaps a key; pickle its frames instead"
         raise TypeError(msg)
+
+
+def _bar() -> Any:
+    """Choose the progress bar: tqdm.auto warns in a notebook that has no widgets."""
+    from importlib.util import find_spec
+
+    if find_spec("ipywidgets"):
+        from tqdm import auto
+
+        return auto.tqdm
+    import tqdm
+
+    return tqdm.tqdm
 
 
 def _time(block: chain.Block) -> int:

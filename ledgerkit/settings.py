@@ -19,8 +19,8 @@ MOST_IN_FLIGHT = 1024
 
 def positive(field: str, value: object) -> None:
     """Refuse what is not a number above zero."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not (number and 0 < value < math.inf):  # type: ignore[operator]  # a number by then
+    number = value if isinstance(value, int | float) and not isinstance(value, bool) else 0
+    if not 0 < number < math.inf:
         raise InvalidRequestError.refuse(field, value, "a number above 0")
 
 

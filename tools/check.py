@@ -35,7 +35,7 @@ STEPS = {
     "ruff": module("ruff", "check", "--quiet"),
     "format": module("ruff", "format", "--check", "--quiet"),
     "mypy": module("mypy", "--no-error-summary"),
-    "pyright": module("pyright", "--warnings"),
+    "pyright": module("pyright", "--warnings", "--pythonpath", sys.executable),
     "imports": script("lint-imports", "--no-logo"),
     "numpydoc": module("numpydoc", "lint", *sources()),
     "notebooks": module("pytest", "-q", *NBVAL, SANITIZE, "-p", "no:cacheprovider", "notebooks"),
