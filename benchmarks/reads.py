@@ -1,0 +1,174 @@
+"""
+Wall time of many reads over a host with latency, against what the network allows.
+
+A server in a process of its own answers each request after 50 ms. With 128 requests in
+flight no client can do better than 50 ms / 128 = 391 us a read. ledgerkit's figure is the
+public verb: requests, decoding and the frame. The others only fetch bytes.
+"""
+
+import asyncio
+import contextlib
+import gc
+import multiprocessing
+import selectors
+import socket
+import statistics
+import time
+from collections import deque
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any
+
+import aiohttp
+import httpx
+import msgspec
+
+import ledgerkit as lk
+
+LATENCY_S = 0.050
+IN_FLIGHT = 128
+READS = 2_000
+# The slow ones do fewer, and are told by the read: a sequential loop costs the same each
+# time; a gather costs more the more it queues, so fewer flatter it.
+SEQUENTIAL_READS = 40
+GATHER_READS = 400
+ROUNDS = 7
+TARGET = 1.25
+
+ROWS = [
+    {"contract_id": f"token{i}.near", "balance": str(10**24 + i), "last_update_block_height": i}
+    for i in range(17)
+]
+
+
+def answer() -> bytes:
+    """Write the answer to every request."""
+    body = msgspec.json.encode({"account_id": "a.near", "tokens": ROWS})
+    head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}"
+    return head.encode() + b"\r\n\r\n" + body
+
+
+def serve(tell: Connection) -> None:
+    """
+    Answer each request after the latency, with as little work as can be.
+
+    What the server takes for itself would look like the clients' slowness: a server on
+    asyncio takes twice as long for each request.
+    """
+    whole = answer()
+    selector = selectors.DefaultSelector()
+    listening = socket.create_server(("127.0.0.1", 0), backlog=1024)
+    selector.register(listening, selectors.EVENT_READ)
+    tell.send(listening.getsockname()[1])
+    due: deque[tuple[float, socket.socket]] = deque()
+    while True:
+        patience = max(0.0, due[0][0] - time.monotonic()) if due else None
+        for key, _ in selector.select(patience):
+            if key.data is None:
+                connection = listening.accept()[0]
+                selector.register(connection, selectors.EVENT_READ, connection)
+            elif key.data.recv(65536):  # a request, in one piece
+                due.append((time.monotonic() + LATENCY_S, key.data))
+            else:
+                selector.unregister(key.data)
+        while due and due[0][0] <= time.monotonic():
+            with contextlib.suppress(OSError):
+                due.popleft()[1].sendall(whole)
+
+
+def path(number: int) -> str:
+    return f"/v1/account/a{number}.near/ft"
+
+
+def seconds_per(reads: int, work: Callable[[], object]) -> float:
+    """Time `work`, without what others left to collect, and divide by its reads."""
+    gc.collect()
+    begin = time.perf_counter()
+    work()
+    return (time.perf_counter() - begin) / reads
+
+
+def with_ledgerkit(url: str) -> float:
+    ids = [f"a{number}.near" for number in range(READS)]
+    frames: list[Any] = []
+    with lk.connect("lab", api_url=url, in_flight=IN_FLIGHT, rate=None) as ledger:
+        took = seconds_per(READS, lambda: frames.append(lk.ft(ids, ledger=ledger, progress=False)))
+    assert len(frames[0]) == READS * len(ROWS)
+    return took
+
+
+def with_aiohttp(url: str) -> float:
+    async def work() -> None:
+        left = iter(range(READS))
+
+        async def worker() -> None:
+            for number in left:
+                async with session.get(url + path(number)) as response:
+                    assert len(await response.read()) > 1000
+
+        connector = aiohttp.TCPConnector(limit=IN_FLIGHT)
+        async with aiohttp.ClientSession(connector=connector) as session:
+            await asyncio.gather(*(worker() for _ in range(IN_FLIGHT)))
+
+    return seconds_per(READS, lambda: asyncio.run(work()))
+
+
+def with_gather(url: str) -> float:
+    limits = httpx.Limits(max_connections=IN_FLIGHT, max_keepalive_connections=IN_FLIGHT)
+
+    async def work() -> None:
+        async with httpx.AsyncClient(limits=limits, timeout=60, trust_env=False) as client:
+            await asyncio.gather(*(client.get(url + path(n)) for n in range(GATHER_READS)))
+
+    return seconds_per(GATHER_READS, lambda: asyncio.run(work()))
+
+
+def one_by_one(url: str) -> float:
+    def work() -> None:
+        with httpx.Client(trust_env=False) as client:
+            for number in range(SEQUENTIAL_READS):
+                client.get(url + path(number))
+
+    return seconds_per(SEQUENTIAL_READS, work)
+
+
+CLIENTS = {
+    "ledgerkit.ft": (with_ledgerkit, READS),
+    "raw aiohttp": (with_aiohttp, READS),
+    "httpx gather": (with_gather, GATHER_READS),
+    "httpx sequential": (one_by_one, SEQUENTIAL_READS),
+}
+
+
+def report(figures: dict[str, list[float]]) -> None:
+    limit = LATENCY_S / IN_FLIGHT
+    print(f"{LATENCY_S * 1e3:.0f} ms latency, {IN_FLIGHT} in flight: limit {limit * 1e6:.0f} us")
+    print(f"{'client':<18}{'reads':>7}{'us a read':>12}{'x limit':>9}{'best':>12}{'x limit':>9}")
+    for name, took in figures.items():
+        print(f"{name:<18}{CLIENTS[name][1]:>7}", end="")
+        for figure in (statistics.median(took), min(took)):
+            print(f"{figure * 1e6:>12,.0f}{figure / limit:>9.2f}", end="")
+        print()
+    ours = statistics.median(figures["ledgerkit.ft"]) / limit
+    verdict = "met" if ours <= TARGET else "missed"
+    print(f"target: ledgerkit at most {TARGET} x limit: {verdict} ({ours:.2f})")
+
+
+def main() -> None:
+    context = multiprocessing.get_context("spawn")
+    hear, tell = context.Pipe(duplex=False)
+    server = context.Process(target=serve, args=(tell,), daemon=True)
+    server.start()
+    url = f"http://127.0.0.1:{hear.recv()}"
+    with_ledgerkit(url)  # imports, and the first frame
+    figures: dict[str, list[float]] = {name: [] for name in CLIENTS}
+    for _ in range(ROUNDS):  # interleaved: a busy moment hits all alike
+        for name, (measure, _reads) in CLIENTS.items():
+            figures[name].append(measure(url))
+    server.terminate()
+    server.join()
+    report(figures)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1009 @@
+"""How hosts are asked: retries, time, rate, cache, archive, concurrency, interrupts, the end."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import gzip
+import os
+import shutil
+import signal
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from email.utils import formatdate
+from pathlib import Path
+from socket import create_server
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+import ledgerkit as lk
+from ledgerkit import _http
+from ledgerkit.errors import (
+    AuthError,
+    DecodeError,
+    InvalidRequestError,
+    LedgerError,
+    RateLimitedError,
+    TransportError,
+    UnknownAccountError,
+    UnknownBlockError,
+)
+from tests.loopback import Reply, as_json, failure, result, serve
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable, Iterator, Mapping
+
+    from tests.loopback import Handler, Server
+
+ROOT = Path(__file__).resolve().parents[2]
+BLOCK = "11111111111111111111111111111111"
+WAYS = ("pool", "bulk", "lanes", "sync", "async")
+TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # made once, trusts nobody
+ONCE = lk.RetryPolicy(attempts=1, total_s=10)
+QUICK = lk.RetryPolicy(attempts=3, total_s=10)
+
+
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shorten the random waits between attempts."""
+    monkeypatch.setattr(_http, "_BACKOFF", lambda _state: 0.01)
+
+
+# Where the way to the host makes little difference: one loop, one set of threads.
+two_ways = pytest.mark.parametrize("way", ["bulk", "sync"], indirect=True)
+
+
+@pytest.fixture(params=WAYS)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Give the options of `connect` that choose each way to a host."""
+    if request.param == "lanes":
+        monkeypatch.setattr(_http, "find_spec", lambda _name: None)
+    if request.param == "sync":
+        return {"in_flight": 8, "transport": httpx.HTTPTransport(verify=TLS)}
+    if request.param == "async":
+        return {"in_flight": 8, "transport": httpx.AsyncHTTPTransport(verify=TLS)}
+    return {"in_flight": 8 if request.param == "pool" else 16}
+
+
+def tokens(path: str) -> Reply:
+    """Reply with one token of the account in the path."""
+    account_id = path.split("/")[3]
+    row = {"contract_id": f"of-{account_id}", "balance": "1", "last_update_block_height": 1}
+    return as_json({"account_id": account_id, "tokens": [row]})
+
+
+def by_path(_method: str, path: str, _headers: Mapping[str, str], _body: bytes) -> Reply:
+    """Reply to any account."""
+    return tokens(path)
+
+
+def in_turn(*replies: Reply) -> Handler:
+    """Reply with one after the other, then with the last forever."""
+    left = list(replies)
+
+    def handler(*_asked: object) -> Reply:
+        return left.pop(0) if len(left) > 1 else left[0]
+
+    return handler
+
+
+OK = as_json({"account_id": "a.near", "tokens": []})
+GAS = result({"gas_price": "100"})
+
+
+@contextmanager
+def asking(handler: Handler, **options: Any) -> Iterator[tuple[lk.Ledger, Server]]:
+    """Connect to a server of one's own; it answers for both surfaces."""
+    options = {"retries": QUICK, **options}
+    with (
+        serve(handler) as server,
+        lk.connect("lab", rpc_url=server.url, api_url=server.url, **options) as ledger,
+    ):
+        yield ledger, server
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Time something."""
+    begin = time.monotonic()
+    work()
+    return time.monotonic() - begin
+
+
+# One and many ---------------------------------------------------------------------------
+
+
+def test_every_way_gives_the_same(way):
+    """One read or many, each on its own connection or not: the same rows in the order asked."""
+    ids = [f"a{number}.near" for number in range(60)]
+    with asking(by_path, **way) as (ledger, server):
+        one = lk.ft("a7.near", ledger=ledger)
+        many = lk.ft(ids, ledger=ledger, progress=False)
+    assert one["contract_id"].tolist() == ["of-a7.near"]
+    assert many["contract_id"].tolist() == [f"of-{one}" for one in ids]
+    assert len(server.requests) == 61
+    assert {request.headers["host"] for request in server.requests} == {server.url[7:]}
+    assert {request.headers["accept"] for request in server.requests} == {"application/json"}
+
+
+def test_every_way_posts(way):
+    """A call of the RPC is posted as JSON, with its length."""
+    with asking(lambda *_: GAS, **way) as (ledger, server):
+        assert lk.gas_price(ledger=ledger)["gas_price"].tolist() == [100]
+    (request,) = server.requests
+    assert (request.method, request.path) == ("POST", "/")
+    assert request.headers["content-type"] == "application/json"
+    assert int(request.headers["content-length"]) == len(request.body)
+    assert "transfer-encoding" not in request.headers
+    assert request.json["method"] == "gas_price"
+
+
+@two_ways
+def test_large_and_compressed_answers(way):
+    """Megabytes, and gzip, arrive whole; broken gzip is a failure to ask."""
+    rows = [{"contract_id": f"token{i}.near", "balance": "1"} for i in range(40_000)]
+    plain = as_json({"account_id": "a.near", "tokens": rows})
+    packed = Reply(200, gzip.compress(plain.body), {"content-encoding": "gzip"})
+    broken = Reply(200, b"no gzip", {"content-encoding": "gzip"})
+    with asking(in_turn(plain, packed, broken), **(way | {"retries": ONCE})) as (ledger, _):
+        assert len(lk.ft("a.near", ledger=ledger)) == 40_000
+        assert len(lk.ft("a.near", ledger=ledger)) == 40_000
+        with pytest.raises(TransportError, match=r"for the tokens of a\.near"):
+            lk.ft("a.near", ledger=ledger)
+
+
+class Counting:
+    """Counts how many requests are being answered at the same time."""
+
+    def __init__(self, delay: float) -> None:
+        self.delay = delay
+        self.now = self.most = 0
+        self.lock = threading.Lock()
+
+    def __call__(self, _method: str, path: str, *_: object) -> Reply:
+        """Reply after a while."""
+        with self.lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        time.sleep(self.delay)
+        with self.lock:
+            self.now -= 1
+        return tokens(path)
+
+
+@two_ways
+def test_no_more_in_flight_than_asked_for(way):
+    """As many requests as `in_flight` are under way at the same time, and never more."""
+    handler = Counting(0.03)
+    many = 4 * way["in_flight"]
+    with asking(handler, **way) as (ledger, _):
+        took = seconds(
+            lambda: lk.ft([f"a{i}.near" for i in range(many)], ledger=ledger, progress=False)
+        )
+    assert handler.most == way["in_flight"]
+    assert took < 0.03 * many / 3
+
+
+def test_threads_of_the_user_share_the_limit():
+    """Verbs called from several threads keep to the limit together, and none times out for it."""
+    handler = Counting(0.05)
+    with asking(handler, in_flight=2, timeout_s=0.2) as (ledger, _):
+        work = [
+            threading.Thread(target=lk.ft, args=(f"a{i}.near",), kwargs={"ledger": ledger})
+            for i in range(12)
+        ]
+        for thread in work:
+            thread.start()
+        for thread in work:
+            thread.join()
+    assert handler.most == 2
+
+
+def test_a_bar_shows_unless_silenced(capsys):
+    """Many slow reads show a bar on stderr that counts them; `progress=False` shows none."""
+    ids = [f"a{number}.near" for number in range(12)]
+    with asking(Counting(0.3), in_flight=6) as (ledger, _):
+        lk.ft(ids, ledger=ledger, progress=False)
+        assert capsys.readouterr().err == ""
+        lk.ft(ids, ledger=ledger)
+        told = capsys.readouterr().err
+    assert "tokens" in told
+    assert "/12" in told
+
+
+# Retries --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504, 599])
+def test_what_is_asked_again(status):
+    """A status that may pass is asked again, on both surfaces."""
+    with asking(in_turn(Reply(status, b"busy"), OK)) as (ledger, server):
+        assert lk.ft("a.near", ledger=ledger).empty
+    assert len(server.requests) == 2
+    with asking(in_turn(Reply(status, b"busy"), GAS)) as (ledger, server):
+        assert len(lk.gas_price(ledger=ledger)) == 1
+    assert len(server.requests) == 2
+    assert server.requests[0].body == server.requests[1].body
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (400, InvalidRequestError),
+        (401, AuthError),
+        (402, AuthError),
+        (403, AuthError),
+        (404, LedgerError),
+        (422, InvalidRequestError),
+    ],
+)
+def test_what_is_not_asked_again(status, error):
+    """A refusal is final after one request."""
+    with asking(lambda *_: Reply(status, b"no")) as (ledger, server):
+        with pytest.raises(error) as caught:
+            lk.ft("a.near", ledger=ledger)
+        assert not caught.value.retryable
+    assert len(server.requests) == 1
+
+
+@two_ways
+@pytest.mark.parametrize("attempts", [1, 2, 4])
+def test_attempts_are_bounded(way, attempts):
+    """A host that stays busy is asked exactly as often as allowed; the last failure is raised."""
+    policy = lk.RetryPolicy(attempts=attempts, total_s=10)
+    with asking(lambda *_: Reply(503, b"busy"), **way, retries=policy) as (ledger, server):
+        with pytest.raises(TransportError, match="HTTP 503: busy") as caught:
+            lk.ft("a.near", ledger=ledger)
+        assert caught.value.status == 503
+    assert len(server.requests) == attempts
+
+
+@two_ways
+def test_total_time_is_bounded(way, monkeypatch):
+    """However many attempts are allowed, the total time ends them."""
+    monkeypatch.setattr(_http, "_BACKOFF", lambda _state: 0.1)
+    policy = lk.RetryPolicy(attempts=1000, total_s=0.4)
+    with asking(lambda *_: Reply(503, b"busy"), **way, retries=policy) as (ledger, server):
+        begin = time.monotonic()
+        with pytest.raises(TransportError, match="HTTP 503"):
+            lk.ft("a.near", ledger=ledger)
+        assert time.monotonic() - begin < 0.5
+    assert 3 <= len(server.requests) <= 6
+
+
+def test_a_slow_host(way):
+    """A host that does not answer in time is asked again; the error tells the time it had."""
+    slow = as_json({"account_id": "a.near", "tokens": []}, delay=1.0)
+    policy = lk.RetryPolicy(attempts=2, total_s=10)
+    with asking(lambda *_: slow, **way, retries=policy, timeout_s=0.15) as (ledger, server):
+        begin = time.monotonic()
+        with pytest.raises(
+            TransportError, match=r"for the tokens of a.near: no answer within 0.15 s"
+        ):
+            lk.ft("a.near", ledger=ledger)
+        assert 0.3 <= time.monotonic() - begin < 0.8
+    assert len(server.requests) == 2
+
+
+def test_a_cut_answer_is_asked_again(way):
+    """A connection lost in the middle of an answer is a failure to ask, never half an answer."""
+    cut = as_json({"account_id": "a.near", "tokens": []}, truncate=10)
+    with asking(in_turn(cut, OK), **way) as (ledger, server):
+        assert lk.ft("a.near", ledger=ledger).empty
+        assert len(server.requests) == 2
+    with asking(lambda *_: cut, **way) as (ledger, server):
+        with pytest.raises(TransportError, match=r"could not ask 127\.0\.0\.1 for the tokens"):
+            lk.ft("a.near", ledger=ledger)
+        assert len(server.requests) == 3
+
+
+@contextmanager
+def raw_host(serve_one: Callable[[socket.socket], None]) -> Iterator[str]:
+    """Run a server that speaks bytes, one thread a connection."""
+    with create_server(("127.0.0.1", 0)) as listening:
+
+        def accept() -> None:
+            while True:
+                try:
+                    connection, _ = listening.accept()
+                except OSError:
+                    return
+                threading.Thread(target=talk, args=(connection,), daemon=True).start()
+
+        def talk(connection: socket.socket) -> None:
+            with connection:
+                try:
+                    serve_one(connection)
+                except OSError:
+                    return
+
+        thread = threading.Thread(target=accept, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        listening.shutdown(2)
+        thread.join()
+
+
+def dripping(head: bytes) -> Callable[[socket.socket], None]:
+    """Send a byte at a time, forever, after a beginning."""
+
+    def talk(connection: socket.socket) -> None:
+        connection.recv(65536)
+        connection.sendall(head)
+        while True:
+            connection.sendall(b"x")
+            time.sleep(0.02)
+
+    return talk
+
+
+@pytest.mark.parametrize("part", ["body", "headers"])
+def test_a_dripping_host(way, part):
+    """A host that sends a byte now and then does not outlast the time of an attempt."""
+    if part == "headers" and isinstance(way.get("transport"), httpx.HTTPTransport):
+        pytest.skip("what a synchronous transport does before it answers cannot be cut short")
+    body = b"HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n"
+    head = body if part == "body" else b"HTTP/1.1 200 OK\r\nx-more: "
+    with (
+        raw_host(dripping(head)) as url,
+        lk.connect("lab", api_url=url, **way, timeout_s=0.15, retries=ONCE) as ledger,
+    ):
+        begin = time.monotonic()
+        with pytest.raises(TransportError, match=r"no answer within 0\.15 s"):
+            lk.ft("a.near", ledger=ledger)
+        assert time.monotonic() - begin < 0.5
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [b"", b"\x00\x01\x02 nonsense\r\n\r\n", b"HTTP/1.1 999999 No\r\n\r\n", b"SSH-2.0-x\r\n"],
+    ids=["nothing", "noise", "status", "ssh"],
+)
+def test_a_host_that_speaks_something_else(way, answer):
+    """A host that hangs up, or does not speak HTTP, could not be asked."""
+
+    def talk(connection: socket.socket) -> None:
+        connection.recv(65536)
+        connection.sendall(answer)
+
+    with (
+        raw_host(talk) as url,
+        lk.connect("lab", api_url=url, **way, timeout_s=2, retries=QUICK) as ledger,
+        pytest.raises(TransportError, match=r"could not ask 127\.0\.0\.1 for the tokens") as caught,
+    ):
+        lk.ft("a.near", ledger=ledger)
+    assert "no answer within" not in str(caught.value)
+    assert caught.value.retryable
+
+
+def test_nobody_listens(way):
+    """A refused connection could not be asked; the sentence names host and question."""
+    with create_server(("127.0.0.1", 0)) as closed:
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    with (
+        lk.connect("lab", rpc_url=url, **way, retries=QUICK) as ledger,
+        pytest.raises(
+            TransportError, match=r"could not ask 127\.0\.0\.1 for the gas price"
+        ) as caught,
+    ):
+        lk.gas_price(ledger=ledger)
+    assert caught.value.status is None
+    assert caught.value.__context__ is None
+    assert caught.value.__cause__ is None
+
+
+# What a host asks for -------------------------------------------------------------------
+
+
+def busy(after: str, status: int = 429) -> Reply:
+    """Reply that it is too much, and when to come back."""
+    return Reply(status, b"slow down", {"retry-after": after})
+
+
+@two_ways
+@pytest.mark.parametrize("status", [429, 503])
+def test_the_pause_a_host_asks_for(way, status):
+    """`Retry-After` in seconds is waited for, at least."""
+    with asking(in_turn(busy("0.2", status), OK), **way) as (ledger, server):
+        took = seconds(lambda: lk.ft("a.near", ledger=ledger))
+    assert 0.2 <= took < 0.6
+    assert len(server.requests) == 2
+
+
+def test_the_date_a_host_names():
+    """`Retry-After` as a date is waited for."""
+    until = time.time() + 2
+    with asking(in_turn(busy(formatdate(until, usegmt=True)), OK)) as (ledger, _):
+        lk.ft("a.near", ledger=ledger)
+    assert int(until) <= time.time() < until + 1
+
+
+@pytest.mark.parametrize("after", ["3600", formatdate(time.time() + 7200, usegmt=True)])
+def test_a_pause_too_long_is_told(after):
+    """A pause beyond the total time is not slept through: the error tells it at once."""
+    with asking(lambda *_: busy(after)) as (ledger, server):
+        begin = time.monotonic()
+        with pytest.raises(RateLimitedError) as caught:
+            lk.ft("a.near", ledger=ledger)
+        assert time.monotonic() - begin < 0.5
+        assert caught.value.retry_after is not None
+        assert caught.value.retry_after >= 3600
+        assert len(server.requests) == 1
+        with pytest.raises(RateLimitedError):  # nor does anybody else wait for it
+            lk.ft("b.near", ledger=ledger)
+        assert time.monotonic() - begin < 0.5
+
+
+def test_a_pause_in_json_rpc_form():
+    """A rate limit told as a JSON-RPC error has the pause of its header."""
+    told = {"jsonrpc": "2.0", "id": 1, "error": {"code": -429, "message": "Rate limit exceeded"}}
+    reply = as_json(told, 429)
+    limited = Reply(reply.status, reply.body, {**reply.headers, "retry-after": "0.3"})
+    with asking(in_turn(limited, GAS)) as (ledger, _):
+        assert seconds(lambda: lk.gas_price(ledger=ledger)) >= 0.3
+    with (
+        asking(lambda *_: limited, retries=ONCE) as (ledger, _),
+        pytest.raises(RateLimitedError) as caught,
+    ):
+        lk.gas_price(ledger=ledger)
+    assert caught.value.retry_after == 0.3
+
+
+@two_ways
+def test_a_rate_limit_holds_everyone(way):
+    """When one request is told to pause, those that follow pause as well."""
+    times: list[float] = []
+
+    def handler(_method: str, path: str, *_: object) -> Reply:
+        times.append(time.monotonic())
+        return busy("0.3") if len(times) == 1 else tokens(path)
+
+    with asking(handler, **(way | {"in_flight": 1})) as (ledger, _):
+        work = [
+            threading.Thread(target=lk.ft, args=(f"a{i}.near",), kwargs={"ledger": ledger})
+            for i in range(3)
+        ]
+        for thread in work:
+            thread.start()
+        for thread in work:
+            thread.join()
+    assert len(times) == 4
+    assert all(later - times[0] >= 0.3 for later in times[1:])
+
+
+# Body and status ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [200, 400, 408, 422, 429, 500, 503])
+def test_the_body_is_believed_before_the_status(status):
+    """A typed error in the body decides, whatever the status: an unknown account is final."""
+    gone = failure("UNKNOWN_ACCOUNT", {"requested_account_id": "a.near"}, status)
+    with (
+        asking(lambda *_: gone) as (ledger, server),
+        pytest.raises(UnknownAccountError, match=r"a\.near"),
+    ):
+        lk.keys("a.near", ledger=ledger)
+    assert len(server.requests) == 1
+
+
+def test_a_result_with_a_failing_status_is_a_result():
+    """A node that answers with a result has answered, whatever the status."""
+    reply = Reply(500, GAS.body)
+    with asking(lambda *_: reply) as (ledger, server):
+        assert lk.gas_price(ledger=ledger)["gas_price"].tolist() == [100]
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("cause", ["INTERNAL_ERROR", "NO_SYNCED_BLOCKS", "NOT_SYNCED_YET"])
+def test_a_cause_that_may_pass_is_asked_again(cause):
+    """A node that is behind, or failed, is asked again even if it says so with status 200."""
+    with asking(in_turn(failure(cause), GAS)) as (ledger, server):
+        assert len(lk.gas_price(ledger=ledger)) == 1
+    assert len(server.requests) == 2
+
+
+# What may be repeated -------------------------------------------------------------------
+
+
+def test_identical_signed_bytes_are_sent_again():
+    """Sending signed bytes again is safe, and they are the same bytes."""
+    ok = result({"final_execution_status": "NONE"})
+    with asking(in_turn(Reply(503), Reply(503), ok)) as (ledger, server):
+        ledger.rpc("send_tx", {"signed_tx_base64": "AAAA", "wait_until": "NONE"})
+    assert len(server.requests) == 3
+    assert len({request.body for request in server.requests}) == 1
+
+
+@pytest.mark.parametrize("reply", [Reply(503), Reply(429), failure("UNKNOWN_BLOCK")])
+def test_what_is_not_known_to_be_a_read_is_sent_once(reply):
+    """A method that ledgerkit does not know is never sent twice, nor to another host."""
+    with (
+        serve(lambda *_: GAS) as archive,
+        asking(lambda *_: reply, archival_rpc_url=archive.url) as (ledger, server),
+    ):
+        with pytest.raises(LedgerError):
+            ledger.rpc("novel_method", [])
+        assert len(server.requests) == 1
+        assert archive.requests == []
+
+
+# The archival host ----------------------------------------------------------------------
+
+GONE = failure("UNKNOWN_BLOCK")
+COLLECTED = failure("GARBAGE_COLLECTED_BLOCK", {"block_height": 1, "block_hash": BLOCK}, 422)
+
+
+@two_ways
+@pytest.mark.parametrize("reply", [GONE, COLLECTED], ids=["unknown", "collected"])
+def test_the_archive_is_asked_next(way, reply):
+    """What the regular host has dropped is asked of the archival one: each once."""
+    with (
+        serve(lambda *_: GAS) as archive,
+        asking(lambda *_: reply, **way, archival_rpc_url=archive.url) as (ledger, server),
+    ):
+        assert lk.gas_price(at=7, ledger=ledger)["gas_price"].tolist() == [100]
+    assert server.calls == archive.calls
+    assert len(server.calls) == 1
+
+
+def test_the_archive_does_not_know_either():
+    """What both hosts do not know is unknown."""
+    with (
+        serve(lambda *_: GONE) as archive,
+        asking(lambda *_: GONE, archival_rpc_url=archive.url) as (ledger, server),
+    ):
+        with pytest.raises(UnknownBlockError):
+            lk.block(7, ledger=ledger)
+        assert (len(server.requests), len(archive.requests)) == (1, 1)
+
+
+@pytest.mark.parametrize("reply", [GAS, Reply(503, b"busy"), failure("UNKNOWN_ACCOUNT")])
+def test_the_archive_is_left_alone(reply):
+    """A host that knows, is busy, or says there is none leaves nothing to ask the archive."""
+    with (
+        serve(lambda *_: GAS) as archive,
+        asking(lambda *_: reply, archival_rpc_url=archive.url) as (ledger, _),
+    ):
+        with pytest.raises(LedgerError) if reply is not GAS else _nothing():
+            lk.gas_price(ledger=ledger)
+        assert archive.requests == []
+
+
+@contextmanager
+def _nothing() -> Iterator[None]:
+    yield
+
+
+def test_an_archive_that_cannot_be_asked_is_no_unknown_block():
+    """An archive that is down leaves the question open: that is no unknown block."""
+    with (
+        serve(lambda *_: Reply(502, b"down")) as archive,
+        asking(lambda *_: GONE, archival_rpc_url=archive.url) as (ledger, server),
+    ):
+        with pytest.raises(TransportError, match="HTTP 502: down"):
+            lk.block(7, ledger=ledger)
+        assert (len(server.requests), len(archive.requests)) == (1, 3)
+
+
+def test_hosts_share_the_total_time(monkeypatch):
+    """The archive has the time that the regular host left, and no more."""
+    monkeypatch.setattr(_http, "_BACKOFF", lambda _state: 0.05)
+    slow = Reply(GONE.status, GONE.body, delay=0.4)
+    policy = lk.RetryPolicy(attempts=100, total_s=0.7)
+    with (
+        serve(lambda *_: Reply(200, b"{}", delay=1.0)) as archive,
+        asking(lambda *_: slow, archival_rpc_url=archive.url, retries=policy) as (ledger, _),
+    ):
+        begin = time.monotonic()
+        with pytest.raises(TransportError, match=r"no answer within 0\.[23]\d* s"):
+            lk.block(7, ledger=ledger)
+        assert time.monotonic() - begin < 0.85
+
+
+# Rate and cache -------------------------------------------------------------------------
+
+
+@two_ways
+def test_the_rate_is_kept(way):
+    """Requests start no faster than the rate, however many are in flight."""
+    times: list[float] = []
+
+    def handler(_method: str, path: str, *_: object) -> Reply:
+        times.append(time.monotonic())
+        return tokens(path)
+
+    with asking(handler, **way, rate=40) as (ledger, _):
+        lk.ft([f"a{i}.near" for i in range(13)], ledger=ledger, progress=False)
+    assert 12 / 40 - 0.02 <= times[-1] - times[0] < 0.8
+
+
+@two_ways
+def test_a_queue_longer_than_the_patience(way):
+    """Waiting for the rate is our own doing: it uses up nobody's time to answer."""
+    policy = lk.RetryPolicy(attempts=1, total_s=0.2)
+    with asking(by_path, **way, rate=25, retries=policy, timeout_s=0.2) as (ledger, _):
+        frame = lk.ft([f"a{i}.near" for i in range(10)], ledger=ledger, progress=False)
+    assert len(frame) == 10
+
+
+def block() -> dict[str, Any]:
+    """Make a block, as a node sends it."""
+    header = {
+        "height": 7,
+        "hash": BLOCK,
+        "prev_hash": BLOCK,
+        "epoch_id": BLOCK,
+        "next_epoch_id": BLOCK,
+        "timestamp": 1,
+        "timestamp_nanosec": "1",
+        "gas_price": "1",
+        "total_supply": "1",
+        "chunks_included": 0,
+        "latest_protocol_version": 80,
+    }
+    return {"author": "a.near", "header": header, "chunks": []}
+
+
+@two_ways
+def test_what_cannot_change_is_asked_once(way):
+    """A block by its hash is asked once a session, and costs no place in the rate."""
+    with asking(lambda *_: result(block()), **way, rate=5) as (ledger, server):
+        first = lk.block(BLOCK, ledger=ledger)
+        took = seconds(lambda: [lk.block(BLOCK, ledger=ledger) for _ in range(20)])
+        again = lk.block(BLOCK, ledger=ledger)
+    assert len(server.requests) == 1
+    assert took < 1
+    assert again.drop(columns=[]).equals(first)
+
+
+def test_what_can_change_is_asked_each_time():
+    """The head of the chain is another one each time."""
+    with asking(lambda *_: result(block())) as (ledger, server):
+        for _ in range(3):
+            lk.block("final", ledger=ledger)
+    assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [Reply(200, b"<html>"), Reply(200, b'{"jsonrpc":"2.0","result":{"no":"block"}}'), GONE],
+    ids=["html", "shape", "unknown"],
+)
+def test_a_failure_is_never_kept(reply):
+    """An answer that failed is asked again; the good one is kept."""
+    with asking(in_turn(reply, result(block()))) as (ledger, server):
+        with pytest.raises(LedgerError):
+            lk.block(BLOCK, ledger=ledger)
+        for _ in range(2):
+            assert len(lk.block(BLOCK, ledger=ledger)) == 1
+    assert len(server.requests) == 2
+
+
+# Failures among many --------------------------------------------------------------------
+
+
+@two_ways
+def test_failures_are_collected(way):
+    """Each failure stands in its subject's place; the other rows are kept, in order."""
+
+    def handler(_method: str, path: str, *_: object) -> Reply:
+        if "/a3." in path:
+            return Reply(200, b"<html>")
+        return Reply(503, b"busy") if "/a5." in path else tokens(path)
+
+    ids = [f"a{number}.near" for number in range(20)]
+    with asking(handler, **way) as (ledger, _):
+        frame, errors = lk.ft(ids, ledger=ledger, on_error="collect", progress=False)
+    assert errors["subject"].tolist() == ["a3.near", "a5.near"]
+    assert errors["error"].tolist() == ["DecodeError", "TransportError"]
+    assert errors["retryable"].tolist() == [False, True]
+    assert frame["account_id"].tolist() == [one for one in ids if one not in ("a3.near", "a5.near")]
+
+
+def test_the_first_failure_ends_it(way):
+    """Unless collected, the first failure is raised and what was not begun is never asked."""
+
+    def handler(_method: str, path: str, *_: object) -> Reply:
+        return Reply(200, b"<html>") if "/a3." in path else tokens(path)
+
+    ids = [f"a{number}.near" for number in range(500)]
+    with asking(handler, **way) as (ledger, server):
+        with pytest.raises(DecodeError, match=r"the tokens of a3\.near"):
+            lk.ft(ids, ledger=ledger, progress=False)
+        time.sleep(0.1)
+        assert len(server.requests) < 100
+        assert lk.ft("a7.near", ledger=ledger)["account_id"].tolist() == ["a7.near"]
+
+
+# Interrupts, loops, processes -----------------------------------------------------------
+
+
+class CtrlC:
+    """Answers as told, and presses Ctrl-C a moment after the first request has come."""
+
+    def __init__(self, handler: Handler) -> None:
+        self.handler = handler
+        self.first = threading.Event()
+        self.pressed = 0.0
+
+    def __call__(self, *asked: Any) -> Reply:
+        """Answer."""
+        if not self.first.is_set():
+            self.first.set()
+            threading.Timer(0.1, self.press).start()
+        return self.handler(*asked)
+
+    def press(self) -> None:
+        """Interrupt the main thread."""
+        self.pressed = time.monotonic()
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+
+@pytest.mark.parametrize("many", [False, True], ids=["one", "many"])
+def test_ctrl_c(way, many):
+    """Ctrl-C ends a verb at once; nothing more is asked, and the ledger goes on working."""
+    go_on = threading.Event()
+
+    def slow(_method: str, path: str, *_: object) -> Reply:
+        go_on.wait(5)
+        return tokens(path)
+
+    handler = CtrlC(slow)
+    ids = [f"a{number}.near" for number in range(100)] if many else "a0.near"
+    with asking(handler, **way, rate=200) as (ledger, server):
+        with pytest.raises(KeyboardInterrupt):
+            lk.ft(ids, ledger=ledger, progress=False)
+        assert time.monotonic() - handler.pressed < 0.3
+        go_on.set()
+        asked = len(server.requests)
+        assert asked <= way["in_flight"]
+        assert len(lk.ft(["a.near", "b.near"], ledger=ledger, progress=False)) == 2
+        assert len(server.requests) == asked + 2
+
+
+@two_ways
+def test_ctrl_c_while_waiting_to_ask_again(way, monkeypatch):
+    """Ctrl-C ends the wait between attempts too, in threads as on the loop."""
+    monkeypatch.setattr(_http, "_BACKOFF", lambda _state: 5.0)
+    policy = lk.RetryPolicy(attempts=3, total_s=60)
+    handler = CtrlC(lambda *_: Reply(503))
+    with asking(handler, **way, retries=policy) as (ledger, _):
+        with pytest.raises(KeyboardInterrupt):
+            lk.ft([f"a{number}.near" for number in range(100)], ledger=ledger, progress=False)
+        assert time.monotonic() - handler.pressed < 0.3
+
+
+def test_inside_a_running_loop(way):
+    """In a notebook, where a loop is always running, verbs work as anywhere."""
+
+    async def cell() -> int:
+        return len(lk.ft(["a.near", "b.near"], ledger=ledger, progress=False))
+
+    with asking(by_path, **way) as (ledger, _):
+        assert asyncio.run(cell()) == 2
+
+
+def test_a_closed_ledger(way):
+    """A closed ledger refuses to ask, one or many, and closing it again does nothing."""
+    with asking(by_path, **way) as (ledger, server):
+        lk.ft("a.near", ledger=ledger)
+        ledger.close()
+        ledger.close()
+        for ids in ("a.near", ["a.near", "b.near"]):
+            with pytest.raises(
+                InvalidRequestError, match=r"this ledger is closed\. Connect again\."
+            ):
+                lk.ft(ids, ledger=ledger)
+    assert len(server.requests) == 1
+
+
+SCRIPT = """
+import os, sys, warnings
+import ledgerkit as lk
+from ledgerkit import _http, indexed
+
+url, kind = sys.argv[1:]
+if kind == "lanes":
+    _http.find_spec = lambda name: None
+calls = [indexed.ft(f"a{i}.near") for i in range(30)]
+ledger = lk.connect("lab", api_url=url, in_flight=8 if kind == "pool" else 16)
+asked = [view.account_id for view in ledger.send_many(calls)]
+assert asked == [f"a{i}.near" for i in range(30)]
+"""
+FORK = """
+warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons advise against forking
+if child := os.fork():
+    assert len(ledger.send_many(calls)) == 30
+    assert os.waitpid(child, 0)[1] == 0
+    assert len(ledger.send_many(calls)) == 30
+else:
+    assert len(ledger.send_many(calls)) == 30
+    assert ledger.send(calls[0]).account_id == "a0.near"
+    ENDING
+"""
+
+
+def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a script in a process of its own, warnings being errors."""
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", script, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "ending"),
+    [
+        ("pool", ""),
+        ("bulk", ""),
+        ("lanes", ""),
+        ("bulk", "del ledger; lk.disconnect()"),
+        ("pool", "ledger.close()"),
+        ("bulk", "ledger.close(); os._exit(0)"),
+    ],
+)
+def test_nothing_is_left_at_the_end(kind, ending):
+    """A script that ends, however, leaves no connection, no task, no warning."""
+    with serve(by_path) as server:
+        ended = run(SCRIPT + ending, server.url, kind)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.parametrize(
+    ("kind", "ending"),
+    [("pool", "sys.exit()"), ("bulk", "sys.exit()"), ("bulk", "ledger.close()"), ("lanes", "")],
+)
+def test_a_forked_child_asks_on_its_own(kind, ending):
+    """After a fork parent and child both work, on connections of their own, and both end."""
+    with serve(by_path) as server:
+        ended = run(SCRIPT + FORK.replace("ENDING", ending), server.url, kind)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert len(server.requests) == 30 * 4 + 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.parametrize("kind", ["pool", "bulk", "lanes"])
+def test_a_forked_child_that_asks_nothing_disturbs_nobody(kind):
+    """A child that ends, and with it all it has from its parent, leaves the parent's loop alone."""
+    script = FORK.partition("else:")[0] + "del ledger, calls"
+    with serve(by_path) as server:
+        ended = run(SCRIPT + script, server.url, kind)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert len(server.requests) == 30 * 3
+
+
+# Redirects, proxies, TLS ----------------------------------------------------------------
+
+
+@two_ways
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_redirects_are_not_followed(way, status):
+    """A redirect is an error that says so; the other host is never asked, the first once."""
+    with serve(by_path) as other:
+        moved = Reply(status, b"{}", {"location": other.url + "/v1/account/a.near/ft"})
+        with asking(lambda *_: moved, **way) as (ledger, server):
+            for verb in (lambda: lk.ft("a.near", ledger=ledger), lambda: ledger.rpc("block")):
+                with pytest.raises(TransportError, match=rf"redirect \(HTTP {status}\)") as caught:
+                    verb()
+                assert caught.value.status == status
+                assert not caught.value.retryable
+        assert len(server.requests) == 2
+        assert other.requests == []
+
+
+@pytest.mark.parametrize("kind", ["pool", "bulk", "lanes"])
+def test_the_proxy_of_the_environment(kind, monkeypatch):
+    """A proxy that the environment names is used for other hosts, and not for this machine."""
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    if kind == "lanes":
+        monkeypatch.setattr(_http, "find_spec", lambda _name: None)
+    with serve(lambda _m, path, *_: tokens(path[len("http://api.example") :])) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url)
+        options: dict[str, Any] = {"in_flight": 8 if kind == "pool" else 16, "retries": ONCE}
+        with serve(lambda *_: GAS) as server:
+            urls: dict[str, Any] = {"api_url": "http://api.example", "rpc_url": server.url}
+            with lk.connect("lab", **urls, **options) as ledger:
+                assert lk.ft("a.near", ledger=ledger)["account_id"].tolist() == ["a.near"]
+                assert len(lk.gas_price(ledger=ledger)) == 1
+    assert proxy.paths == ["http://api.example/v1/account/a.near/ft"]
+    assert server.paths == ["/"]
+
+
+def test_a_proxy_that_cannot_be_used(monkeypatch):
+    """A proxy of another kind is refused without quoting its password."""
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.setenv("http_proxy", "gopher://me:secret-word@127.0.0.1:9")
+    with pytest.raises(InvalidRequestError, match="the gopher proxy") as caught:
+        lk.connect("lab", api_url="http://api.example")
+    assert "secret-word" not in str(caught.value)
+
+
+def test_plain_http_behind_an_https_address(way):
+    """A host that does not speak TLS could not be asked."""
+    with (
+        serve(by_path) as server,
+        lk.connect(
+            "lab", api_url=server.url.replace("http:", "https:"), **way, retries=ONCE
+        ) as ledger,
+        pytest.raises(TransportError, match="could not ask"),
+    ):
+        lk.ft("a.near", ledger=ledger)
+
+
+def test_a_handshake_without_an_end(way):
+    """A host that never finishes its greeting is given up, and no socket is left open."""
+    options = way | {"timeout_s": 0.2, "retries": ONCE}
+    with (
+        raw_host(lambda _: time.sleep(0.6)) as url,
+        lk.connect("lab", api_url=url.replace("http:", "https:"), **options) as ledger,
+        pytest.raises(TransportError, match=r"no answer within 0\.2 s"),
+    ):
+        lk.ft("a.near", ledger=ledger)
+    gc.collect()  # a socket left open would warn, which is an error
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a certificate that nobody has signed but itself."""
+    if not (openssl := shutil.which("openssl")):
+        pytest.skip("openssl makes the certificate")
+    path = tmp_path_factory.mktemp("tls") / "own.pem"
+    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+    out = ["-newkey", "rsa:2048", "-nodes", "-keyout", str(path), "-out", f"{path}.crt"]
+    subprocess.run(
+        [openssl, "req", "-x509", "-days", "2", *names, *out], capture_output=True, check=True
+    )
+    path.write_bytes(path.read_bytes() + Path(f"{path}.crt").read_bytes())
+    return path
+
+
+def tls_host(certificate: Path) -> Callable[[socket.socket], None]:
+    """Answer one request a connection over TLS."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+
+    def talk(connection: socket.socket) -> None:
+        with context.wrap_socket(connection, server_side=True) as stream:
+            path = stream.recv(65536).split()[1].decode()
+            body = tokens(path).body
+            stream.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n" % len(body))
+            stream.sendall(b"connection: close\r\n\r\n" + body)
+
+    return talk
+
+
+@pytest.mark.parametrize("kind", ["pool", "bulk", "lanes"])
+def test_certificates_are_verified(kind, certificate, monkeypatch):
+    """A host that nobody vouches for is not asked; one that the environment trusts is."""
+    if kind == "lanes":
+        monkeypatch.setattr(_http, "find_spec", lambda _name: None)
+    in_flight = 8 if kind == "pool" else 16
+    with raw_host(tls_host(certificate)) as plain, serve(lambda *_: GAS) as server:
+        url = plain.replace("http:", "https:")
+        urls: dict[str, Any] = {
+            "api_url": url,
+            "rpc_url": server.url,
+        }  # plain http beside it changes nothing
+        options: dict[str, Any] = {"retries": ONCE, "in_flight": in_flight}
+        with (
+            lk.connect("lab", **urls, **options) as ledger,
+            pytest.raises(TransportError, match=r"(?i)certificate"),
+        ):
+            lk.ft("a.near", ledger=ledger)
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        with lk.connect("lab", **urls, **options, api_key="PLANTED-0123") as ledger:
+            ids = [f"a{number}.near" for number in range(20)]
+            assert lk.ft(ids, ledger=ledger, progress=False)["account_id"].tolist() == ids
