@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ledgerkit import errors
+    from ledgerkit import protocol as protocol
+    from ledgerkit import units as units
     from ledgerkit.client import Ledger, connect, disconnect
     from ledgerkit.errors import LedgerError
     from ledgerkit.frames import schema
@@ -87,6 +89,7 @@ _HOMES = {
     "views.tokens": ("exposure", "ft", "nft", "nft_tokens", "staking", "top_holders"),
     "views.transactions": ("receipt", "receipts", "trace", "tx"),
 }
+_MODULES = ("errors", "protocol", "units")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
@@ -142,8 +145,8 @@ def __getattr__(name: str) -> Any:
 
     if name in _HOME_OF:
         value = getattr(import_module(f"ledgerkit.{_HOME_OF[name]}"), name)
-    elif name == "errors":
-        value = import_module("ledgerkit.errors")
+    elif name in _MODULES:
+        value = import_module(f"ledgerkit.{name}")
     else:
         raise AttributeError(f"module 'ledgerkit' has no attribute {name!r}")
     globals()[name] = value

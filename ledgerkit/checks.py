@@ -19,9 +19,9 @@ FINALITIES = ("optimistic", "near-final", "final")
 CHECKPOINTS = ("genesis", "earliest_available")
 WAIT_LEVELS = ("NONE", "INCLUDED", "EXECUTED_OPTIMISTIC", "INCLUDED_FINAL", "EXECUTED", "FINAL")
 
-_ACCOUNT = re.compile(r"(([a-z\d]+[-_])*[a-z\d]+\.)*([a-z\d]+[-_])*[a-z\d]+", re.ASCII)
-_ACCOUNT_LENGTHS = range(2, 65)
-_ACCOUNT_RULE = "2 to 64 characters: a-z, 0-9, and single - _ . between them"
+ACCOUNT = re.compile(r"(([a-z\d]+[-_])*[a-z\d]+\.)*([a-z\d]+[-_])*[a-z\d]+", re.ASCII)
+ACCOUNT_LENGTHS = range(2, 65)
+ACCOUNT_RULE = "2 to 64 characters: a-z, 0-9, and single - _ . between them"
 _BELOW_MICROSECONDS = re.compile(r"[.,]\d{6}(\d{1,3})", re.ASCII)
 _BASE58 = re.compile(r"[1-9A-HJ-NP-Za-km-z]+")
 _HASH_RULE = "32 bytes in base58, 43 or 44 characters"
@@ -51,9 +51,14 @@ class At:
 
 def account_id(value: object, field: str = "account_id") -> str:
     """Check an account id by the chain's rule."""
-    if isinstance(value, str) and len(value) in _ACCOUNT_LENGTHS and _ACCOUNT.fullmatch(value):
-        return value
-    raise InvalidRequestError.refuse(field, value, _ACCOUNT_RULE)
+    if isinstance(value, str) and len(value) in ACCOUNT_LENGTHS and ACCOUNT.fullmatch(value):
+        return str(value)  # encoders refuse subclasses, such as protocol's AccountId
+    raise InvalidRequestError.refuse(field, value, ACCOUNT_RULE)
+
+
+def _text(value: object) -> object:
+    """Take the text of a hash or key that `ledgerkit.protocol` has checked."""
+    return str(value) if type(value).__module__ == "ledgerkit.protocol.types" else value
 
 
 def account_ids(value: object, field: str = "account_id") -> list[str]:
@@ -75,6 +80,7 @@ def _is_table(value: object) -> bool:
 
 def crypto_hash(value: object, field: str = "tx_hash") -> str:
     """Check a 32-byte hash in base58."""
+    value = _text(value)
     if isinstance(value, str) and len(value) <= _LONGEST_HASH and _size(value) == _HASH_BYTES:
         return value
     raise InvalidRequestError.refuse(field, value, _HASH_RULE)
@@ -82,6 +88,7 @@ def crypto_hash(value: object, field: str = "tx_hash") -> str:
 
 def public_key(value: object, field: str = "public_key") -> str:
     """Check a public key; one without a curve reads as ed25519."""
+    value = _text(value)
     curve, _, text = value.rpartition(":") if isinstance(value, str) else ("", "", "")
     curve = curve or "ed25519"
     if len(text) in _SECRET_LENGTHS.get(curve, ()):

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ledgerkit import checks
+from ledgerkit import checks, protocol
 from ledgerkit.errors import InvalidRequestError
 
 
@@ -448,3 +448,12 @@ def test_what_is_no_method(value: object) -> None:
     """A method's name has 1 to 256 bytes."""
     assert checks.method_name("x" * 256) == "x" * 256
     assert refusal(checks.method_name, value).rule == "a text of 1 to 256 bytes"
+
+
+def test_values_that_the_protocol_has_checked_read_as_their_text() -> None:
+    """An id, hash or key of `ledgerkit.protocol` goes into any verb, as plain text."""
+    digest = protocol.CryptoHash(bytes(31) + b"\1")
+    key = protocol.PublicKey("ed25519", bytes(31) + b"\1")
+    assert type(checks.account_id(protocol.AccountId("a.near"))) is str
+    assert checks.crypto_hash(digest) == "1" * 31 + "2"
+    assert checks.public_key(key) == "ed25519:" + "1" * 31 + "2"

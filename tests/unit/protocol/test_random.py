@@ -1,0 +1,330 @@
+"""Any value survives its bytes, any damaged bytes are refused or honest, and nearcore agrees."""
+
+import dataclasses
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from ledgerkit.errors import DecodeError
+from ledgerkit.protocol import (
+    AccessKey,
+    AddKey,
+    CreateAccount,
+    CryptoHash,
+    Delegate,
+    DelegateAction,
+    DelegateActionV2,
+    DelegateV2,
+    DeleteAccount,
+    DeleteKey,
+    DeployContract,
+    DeployGlobalContract,
+    DeterministicStateInit,
+    FullAccess,
+    FunctionCall,
+    FunctionCallPermission,
+    GasKeyFullAccess,
+    GasKeyFunctionCall,
+    OffchainMessage,
+    PublicKey,
+    SecretKey,
+    Signature,
+    SignedTransaction,
+    Stake,
+    StateInit,
+    Transaction,
+    Transfer,
+    TransferToGasKey,
+    UseGlobalContract,
+    WithdrawFromGasKey,
+)
+
+U16, U64, U128 = (st.integers(0, 2**bits - 1) for bits in (16, 64, 128))
+TEXT = st.text(max_size=20)
+BLOB = st.binary(max_size=40)
+NAME = st.from_regex(r"[a-z0-9]{2,9}([-_.][a-z0-9]{1,9}){0,3}", fullmatch=True)
+IMPLICIT = st.from_regex(r"[0-9a-f]{64}|0[xs][0-9a-f]{40}", fullmatch=True)
+ACCOUNT = NAME | IMPLICIT
+HASH = st.binary(min_size=32, max_size=32).map(CryptoHash)
+ED_KEY = st.binary(min_size=32, max_size=32).map(lambda data: PublicKey("ed25519", data))
+SECP_KEY = st.binary(min_size=64, max_size=64).map(lambda data: PublicKey("secp256k1", data))
+KEY = ED_KEY | SECP_KEY
+# The last byte of an ed25519 signature has its three high bits clear.
+ED_SIGNATURE = st.builds(
+    lambda data, last: Signature("ed25519", data + bytes([last])),
+    st.binary(min_size=63, max_size=63),
+    st.integers(0, 31),
+)
+SECP_SIGNATURE = st.binary(min_size=65, max_size=65).map(lambda d: Signature("secp256k1", d))
+SIGNATURE = ED_SIGNATURE | SECP_SIGNATURE
+NAMES = st.lists(TEXT, max_size=3)
+CONTRACT = HASH | ACCOUNT
+
+CALL_PERMISSION = st.builds(FunctionCallPermission, st.none() | U128, TEXT, NAMES)
+PERMISSION = (
+    st.builds(FullAccess)
+    | CALL_PERMISSION
+    | st.builds(GasKeyFunctionCall, U128, U16, st.none() | U128, TEXT, NAMES)
+    | st.builds(GasKeyFullAccess, U128, U16)
+)
+ACCESS_KEY = st.builds(AccessKey, U64, PERMISSION)
+STATE = st.builds(StateInit, CONTRACT, st.dictionaries(BLOB, BLOB, max_size=3))
+PLAIN = st.one_of(
+    st.builds(CreateAccount),
+    st.builds(DeployContract, BLOB),
+    st.builds(FunctionCall, TEXT, BLOB, U64, U128),
+    st.builds(Transfer, U128),
+    st.builds(Stake, U128, KEY),
+    st.builds(AddKey, KEY, ACCESS_KEY),
+    st.builds(DeleteKey, KEY),
+    st.builds(DeleteAccount, ACCOUNT),
+    st.builds(DeployGlobalContract, BLOB, st.sampled_from(["CodeHash", "AccountId"])),
+    st.builds(UseGlobalContract, CONTRACT),
+    st.builds(DeterministicStateInit, STATE, U128),
+    st.builds(TransferToGasKey, KEY, U128),
+    st.builds(WithdrawFromGasKey, KEY, U128),
+)
+FEW = st.lists(PLAIN, max_size=3)
+DELEGATE = st.builds(DelegateAction, ACCOUNT, ACCOUNT, FEW, U64, U64, KEY)
+DELEGATE_V2 = st.builds(DelegateActionV2, ACCOUNT, ACCOUNT, FEW, U64, U64, KEY, st.none() | U16)
+ACTION = (
+    PLAIN | st.builds(Delegate, DELEGATE, SIGNATURE) | st.builds(DelegateV2, DELEGATE_V2, SIGNATURE)
+)
+ACTIONS = st.lists(ACTION, max_size=3)
+V0 = st.builds(Transaction, ACCOUNT, KEY, U64, ACCOUNT, HASH, ACTIONS)
+V1 = st.builds(
+    Transaction,
+    ACCOUNT,
+    KEY,
+    U64,
+    ACCOUNT,
+    HASH,
+    ACTIONS,
+    version=st.just(1),
+    nonce_index=st.none() | U16,
+    nonce_mode=st.sampled_from(["monotonic", "strict"]),
+)
+TRANSACTION = V0 | V1
+SIGNED = st.builds(SignedTransaction, TRANSACTION, SIGNATURE)
+MESSAGE = st.builds(
+    OffchainMessage, TEXT, st.binary(min_size=32, max_size=32), TEXT, st.none() | TEXT
+)
+ANYTHING = st.one_of(
+    KEY, SIGNATURE, ACTION, PERMISSION, ACCESS_KEY, STATE, DELEGATE, DELEGATE_V2, SIGNED, MESSAGE
+)
+
+ALICE = SecretKey.from_text("ed25519:4vJ9JU1bJJE96FWSJKvHsmmFADCg4gpZQff4P3bkLKi")  # 32 ones
+CALL = FunctionCall("ft_transfer", b"{}", 30 * 10**12, 1)
+SAMPLES = [
+    Transaction("alice.near", ALICE.public_key, 1, "bob.near", bytes(32), [Transfer(1)]),
+    Transaction(
+        "alice.near",
+        ALICE.public_key,
+        1,
+        "bob.near",
+        bytes(32),
+        [CALL, AddKey(ALICE.public_key, AccessKey(0, FunctionCallPermission(5, "ab", ["m"])))],
+        version=1,
+        nonce_index=7,
+        nonce_mode="strict",
+    ),
+    Transaction(
+        "alice.near",
+        ALICE.public_key,
+        1,
+        "bob.near",
+        bytes(32),
+        [
+            DelegateAction("ab", "cd", [CALL], 1, 2, ALICE.public_key).sign(ALICE),
+            DeterministicStateInit(StateInit("ab", {b"k": b"v", b"m": b""}), 3),
+        ],
+    ),
+]
+
+
+@given(ANYTHING)
+def test_encoding_and_decoding(value):
+    """Whatever is encoded reads as itself, and has no second spelling."""
+    data = value.encode()
+
+    assert type(value).decode(data) == value
+    assert type(value).decode(data).encode() == data
+
+
+@given(ANYTHING)
+def test_every_truncation_is_refused(value):
+    """The beginning of a value's bytes is never a value, nor is one followed by a byte."""
+    data = value.encode()
+    for cut in (*range(min(len(data), 40)), len(data) - 1):
+        with pytest.raises(DecodeError):
+            type(value).decode(data[:cut])
+    with pytest.raises(DecodeError):
+        type(value).decode(data + b"\0")
+
+
+def honest(data):
+    """Tell whether bytes are refused, or read as something with exactly these bytes."""
+    try:
+        return SignedTransaction.decode(data).encode() == data
+    except DecodeError:
+        return True
+
+
+@pytest.mark.parametrize("tx", SAMPLES, ids=["V0", "V1", "delegate"])
+def test_every_damage_of_a_transaction(tx):
+    """Of a transaction, every truncation is refused and every other byte refused or honest."""
+    data = tx.sign(ALICE).encode()
+    for at in range(len(data)):
+        with pytest.raises(DecodeError):
+            SignedTransaction.decode(data[:at])
+        for byte in {data[at] ^ flip for flip in (1, 2, 0x20, 0x80, 0xFF)} | {0, 1, 0xFF}:
+            assert honest(data[:at] + bytes([byte]) + data[at + 1 :])
+
+
+@given(st.binary(max_size=300))
+@example(b"\1\2")
+@example(b"\2\0\0\0")
+def test_random_bytes(data):
+    """Random bytes raise nothing but DecodeError."""
+    assert honest(data)
+
+
+@given(SIGNED, st.data())
+def test_damaged_transactions(signed, data):
+    """A random transaction with any of its bytes changed is refused or honest."""
+    encoded = bytearray(signed.encode())
+    encoded[data.draw(st.integers(0, len(encoded) - 1))] = data.draw(st.integers(0, 255))
+
+    assert honest(bytes(encoded))
+
+
+@given(SIGNED)
+def test_equal_values_hash_alike(signed):
+    """A transaction read back is the same key of a dict, and its parts can be replaced."""
+    again = SignedTransaction.from_base64(signed.to_base64())
+
+    assert {signed: 1}[again] == 1
+    assert dataclasses.replace(signed.transaction, nonce=0).nonce == 0
+
+
+def test_no_allocation_for_a_claim():
+    """A list that claims four billion items costs nothing to refuse."""
+    empty = Transaction("ab", ALICE.public_key, 1, "cd", bytes(32), []).encode()
+
+    with pytest.raises(DecodeError, match="claims 4294967295 items"):
+        Transaction.decode(empty[:-4] + b"\xff\xff\xff\xff")
+
+
+# nearcore's own types ---------------------------------------------------------------------
+
+
+def rust_key(fields, access_key):
+    """Turn an access key into nearcore's."""
+    permission = access_key.permission
+    if isinstance(permission, FullAccess):
+        return fields.AccessKey(access_key.nonce, fields.AccessKeyPermissionFieldless.FullAccess)
+    return fields.AccessKey(
+        access_key.nonce,
+        fields.FunctionCallPermission(
+            permission.receiver_id, list(permission.method_names), permission.allowance
+        ),
+    )
+
+
+def rust_delegate(rust, action):
+    """Turn a delegate action into nearcore's."""
+    return rust.DelegateAction(
+        str(action.sender_id),
+        str(action.receiver_id),
+        [rust_action(rust, one) for one in action.actions],
+        action.nonce,
+        action.max_block_height,
+        action.public_key.data,
+    )
+
+
+def rust_action(rust, action):
+    """Turn an action into nearcore's."""
+    make: dict[type, Any] = {
+        CreateAccount: lambda _: rust.CreateAccountAction(),
+        DeployContract: lambda a: rust.DeployContractAction(a.code),
+        FunctionCall: lambda a: rust.FunctionCallAction(a.method_name, a.args, a.gas, a.deposit),
+        Transfer: lambda a: rust.TransferAction(a.deposit),
+        Stake: lambda a: rust.StakeAction(a.stake, a.public_key.data),
+        AddKey: lambda a: rust.AddKeyAction(a.public_key.data, rust_key(rust, a.access_key)),
+        DeleteKey: lambda a: rust.DeleteKeyAction(a.public_key.data),
+        DeleteAccount: lambda a: rust.DeleteAccountAction(str(a.beneficiary_id)),
+        Delegate: lambda a: rust.SignedDelegateAction(
+            rust_delegate(rust, a.delegate_action), a.signature.data
+        ),
+    }
+    return make[type(action)](action)
+
+
+# The variants that py-near-primitives can build; it knows ed25519 keys and named permissions.
+ED_ACCESS = st.builds(
+    AccessKey,
+    U64,
+    st.builds(FullAccess) | st.builds(FunctionCallPermission, st.none() | U128, TEXT, NAMES),
+)
+SHARED = st.one_of(
+    st.builds(CreateAccount),
+    st.builds(DeployContract, BLOB),
+    st.builds(FunctionCall, TEXT, BLOB, U64, U128),
+    st.builds(Transfer, U128),
+    st.builds(Stake, U128, ED_KEY),
+    st.builds(AddKey, ED_KEY, ED_ACCESS),
+    st.builds(DeleteKey, ED_KEY),
+    st.builds(DeleteAccount, ACCOUNT),
+)
+SHARED_FEW = st.lists(SHARED, max_size=4)
+SHARED_DELEGATE = st.builds(
+    Delegate,
+    st.builds(DelegateAction, ACCOUNT, ACCOUNT, SHARED_FEW, U64, U64, ED_KEY),
+    ED_SIGNATURE,
+)
+SHARED_ALL = st.lists(SHARED | SHARED_DELEGATE, max_size=4)
+
+
+@pytest.fixture(scope="module")
+def rust():
+    """Return nearcore's types, where their wheel is installed."""
+    try:
+        import py_near_primitives  # type: ignore[import-untyped]  # a compiled module
+    except ImportError:
+        pytest.skip("py-near-primitives has no wheel here")
+    return py_near_primitives
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    tx=st.builds(Transaction, ACCOUNT, st.just(ALICE.public_key), U64, ACCOUNT, HASH, SHARED_ALL)
+)
+def test_nearcore_agrees(rust, tx):
+    """Random transactions have the bytes, hash and signature of nearcore's own Rust types."""
+    key = ALICE.public_key
+    theirs = rust.Transaction(
+        str(tx.signer_id),
+        key.data,
+        tx.nonce,
+        str(tx.receiver_id),
+        bytes(tx.block_hash),
+        [rust_action(rust, action) for action in tx.actions],
+    )
+    pair = bytes([1] * 32) + key.data
+
+    assert bytes(theirs.serialize()) == tx.encode()
+    assert bytes(theirs.get_hash()) == tx.hash
+    assert bytes(theirs.to_vec(pair)) == tx.sign(ALICE).encode()
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+@given(action=st.builds(DelegateAction, ACCOUNT, ACCOUNT, SHARED_FEW, U64, U64, ED_KEY))
+def test_nearcore_agrees_on_what_a_delegate_signs(rust, action):
+    """Random delegated actions have the bytes and the signed hash of nearcore's own types."""
+    theirs = rust_delegate(rust, action)
+
+    assert bytes(theirs.serialize()) == action.encode()
+    assert bytes(theirs.get_nep461_hash()) == action.hash

@@ -1,0 +1,300 @@
+"""Transactions as users meet them: built of plain values, shown, tabulated, refused."""
+
+import dataclasses
+import pickle
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ledgerkit.errors import DecodeError, InvalidRequestError
+from ledgerkit.protocol import (
+    AccessKey,
+    AccountId,
+    AddKey,
+    Balance,
+    CreateAccount,
+    CryptoHash,
+    DelegateAction,
+    DeleteAccount,
+    DeployContract,
+    DeployGlobalContract,
+    DeterministicStateInit,
+    FunctionCall,
+    FunctionCallPermission,
+    GasKeyFullAccess,
+    OffchainMessage,
+    PublicKey,
+    SecretKey,
+    SignedTransaction,
+    Stake,
+    StateInit,
+    Transaction,
+    Transfer,
+    UseGlobalContract,
+)
+
+KEY = SecretKey.from_text("ed25519:4vJ9JU1bJJE96FWSJKvHsmmFADCg4gpZQff4P3bkLKi")
+PUBLIC = KEY.public_key
+BLOCK = CryptoHash(bytes(32))
+CALL = FunctionCall("ft_transfer", b'{"receiver_id":"b.near"}', 30 * 10**12, 1)
+MLDSA = PublicKey("ml-dsa-65", bytes(1952))
+
+
+def tx(*actions, **options):
+    """Build a transaction of actions."""
+    return Transaction("alice.near", PUBLIC, 7, "bob.near", BLOCK, actions, **options)
+
+
+def test_plain_values_become_checked_ones():
+    """Texts of ids, keys and hashes are read once, numbers of any kind become plain ones."""
+    nonce: Any = np.uint64(7)
+    paid = Transfer(Balance(1))
+    built = Transaction("alice.near", str(PUBLIC), nonce, "bob.near", str(BLOCK), [paid])
+
+    assert built == tx(Transfer(1))
+    assert type(built.signer_id) is AccountId
+    assert type(built.public_key) is PublicKey
+    assert type(built.block_hash) is CryptoHash
+    assert type(built.nonce) is int
+    assert type(paid.deposit) is int
+    assert built.actions == (Transfer(1),)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("signer_id", "Alice"),
+        ("signer_id", None),
+        ("public_key", "ed25519:1"),
+        ("public_key", MLDSA),
+        ("nonce", -1),
+        ("nonce", 2**64),
+        ("nonce", 1.0),
+        ("nonce", True),
+        ("receiver_id", ""),
+        ("block_hash", b"short"),
+        ("actions", Transfer(1)),
+        ("actions", ["Transfer"]),
+        ("actions", "ab"),
+        ("version", 2),
+        ("version", "1"),
+        ("nonce_mode", "eager"),
+        ("nonce_index", 2**16),
+    ],
+    ids=range(17),
+)
+def test_refused_fields(field, value):
+    """A field of another kind or range is refused by its name, before anything is signed."""
+    fields = {
+        "signer_id": "alice.near",
+        "public_key": PUBLIC,
+        "nonce": 7,
+        "receiver_id": "bob.near",
+        "block_hash": BLOCK,
+        "actions": [],
+        "version": 1,
+    }
+    with pytest.raises(InvalidRequestError) as caught:
+        Transaction(**fields | {field: value})
+
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize("options", [{"nonce_index": 0}, {"nonce_mode": "strict"}])
+def test_the_first_version_has_no_lanes(options):
+    """A lane or a strict nonce needs the second version, said in so many words."""
+    with pytest.raises(InvalidRequestError, match="version 0 is not valid") as caught:
+        tx(**options)
+
+    assert caught.value.field == "version"
+
+
+RELAYED = DelegateAction("ab", "cd", [], 1, 1, PUBLIC).sign(KEY)
+REFUSED: dict[str, tuple[Any, ...]] = {
+    "transfer": (Transfer, 2**128),
+    "negative": (Transfer, -1),
+    "float": (Transfer, 1.0),
+    "gas": (FunctionCall, "m", b"", 2**64),
+    "args": (FunctionCall, "m", "{}", 1),
+    "method": (FunctionCall, b"m", b"", 1),
+    "surrogate": (FunctionCall, "\ud800", b"", 1),
+    "code": (DeployContract, "wasm"),
+    "mode": (DeployGlobalContract, b"", "Hash"),
+    "identifier": (UseGlobalContract, "B@D"),
+    "stake key": (Stake, 1, MLDSA),
+    "access key": (AddKey, PUBLIC, "FullAccess"),
+    "permission": (AccessKey, 0, "FullAccess"),
+    "names": (FunctionCallPermission, None, "ab", "method"),
+    "lanes": (GasKeyFullAccess, 0, 2**16),
+    "state": (DeterministicStateInit, {}, 1),
+    "records": (StateInit, "ab", [(b"k", b"v")]),
+    "record": (StateInit, "ab", {"k": b"v"}),
+    "beneficiary": (DeleteAccount, ""),
+    "delegated in turn": (DelegateAction, "ab", "cd", [RELAYED], 1, 1, PUBLIC),
+    "service's nonce": (OffchainMessage, "m", b"short", "r"),
+    "no signature": (SignedTransaction, tx(), "ed25519:1"),
+    "no transaction": (SignedTransaction, b"", "ed25519:" + "1" * 64),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_actions(name):
+    """An action with a value that its bytes cannot hold is refused where it is made."""
+    kind, *values = REFUSED[name]
+    with pytest.raises(InvalidRequestError):
+        kind(*values)
+
+
+def test_frozen():
+    """What was checked does not change afterwards."""
+    built = tx(Transfer(1))
+    for value, field in ((built, "nonce"), (built.actions[0], "deposit"), (PUBLIC, "data")):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(value, field, 5)
+
+
+def test_lists_are_copied():
+    """A list that changes later changes no transaction."""
+    actions, names = [Transfer(1)], ["a"]
+    built = Transaction("alice.near", PUBLIC, 7, "bob.near", BLOCK, actions)
+    permission = FunctionCallPermission(None, "ab", names)
+    actions.append(Transfer(2))
+    names.append("b")
+
+    assert built.actions == (Transfer(1),)
+    assert permission.method_names == ("a",)
+
+
+def test_hash_and_size():
+    """Hash and size are of the unsigned bytes, whose form is computed once."""
+    built = tx(Transfer(1))
+    signed = built.sign(KEY)
+
+    assert built.hash == CryptoHash.of(built.encode()) == signed.hash
+    assert (built.size, signed.size) == (len(built.encode()), len(built.encode()))
+    assert signed.wire_size == built.size + 65
+    assert built.encode() is built.encode()
+
+
+def test_pickles():
+    """A signed transaction, which holds no secret, can be sent to another process."""
+    signed = tx(CALL, DeterministicStateInit(StateInit("ab", {b"k": b"v"}))).sign(KEY)
+
+    assert pickle.loads(pickle.dumps(signed)) == signed  # noqa: S301  # our own bytes
+    assert hash(pickle.loads(pickle.dumps(signed))) == hash(signed)  # noqa: S301  # as above
+
+
+def test_replaced():
+    """A transaction signed anew with another nonce has the new bytes, not remembered ones."""
+    built = tx(Transfer(1))
+    before = built.sign(KEY)
+    after = dataclasses.replace(built, nonce=8).sign(KEY)
+
+    assert after.transaction.nonce == 8
+    assert after.verify()
+    assert after.hash != before.hash
+
+
+def test_base64():
+    """Signed or not, a transaction survives its base64."""
+    built = tx(Transfer(1), CALL)
+
+    assert Transaction.from_base64(built.to_base64()) == built
+    assert SignedTransaction.from_base64(built.sign(KEY).to_base64()) == built.sign(KEY)
+    with pytest.raises(DecodeError):
+        SignedTransaction.from_base64(built.to_base64())
+    with pytest.raises(DecodeError):
+        Transaction.from_base64(built.sign(KEY).to_base64())
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda text: text + "\n",
+        lambda text: " " + text,
+        lambda text: text[:-1],
+        lambda text: text + "====",
+        lambda _: "",
+        lambda text: "é" + text,
+        lambda text: text.replace("A", "-", 1),
+        lambda _: None,
+    ],
+    ids=range(8),
+)
+def test_no_base64(spoil):
+    """Base64 has one spelling; anything else is a DecodeError."""
+    with pytest.raises(DecodeError) as caught:
+        SignedTransaction.from_base64(spoil(tx(Transfer(1)).sign(KEY).to_base64()))
+
+    assert caught.value.path
+
+
+@pytest.mark.parametrize(
+    ("built", "text"),
+    [
+        (tx(Transfer(10**23)), "<Transaction alice.near -> bob.near: Transfer 0.1 NEAR; nonce 7>"),
+        (
+            tx(CALL),
+            "<Transaction alice.near -> bob.near: ft_transfer() with 30 Tgas and 1 yocto; nonce 7>",
+        ),
+        (tx(), "<Transaction alice.near -> bob.near: no actions; nonce 7>"),
+        (
+            tx(*[CreateAccount()] * 6, version=1, nonce_index=3, nonce_mode="strict"),
+            (
+                "<Transaction alice.near -> bob.near: CreateAccount, CreateAccount,"
+                " CreateAccount, CreateAccount, 2 more; strict nonce 7 of lane 3>"
+            ),
+        ),
+    ],
+    ids=range(4),
+)
+def test_repr(built, text):
+    """A transaction reads as what it does."""
+    assert repr(built) == text
+    assert repr(built.sign(KEY)) == f"<Signed{text[1:-1]}, hash {built.hash}>"
+
+
+def test_long_bytes_are_counted():
+    """Code of megabytes does not fill a notebook."""
+    code = b"\0asm" * 10**6
+
+    assert repr(DeployContract(code)) == "DeployContract(code=<4000000 bytes>)"
+    assert len(repr(tx(FunctionCall("m" * 10**5, code, 1)))) < 200
+    assert repr(DeployGlobalContract(b"\0", "CodeHash")) == (
+        "DeployGlobalContract(code=b'\\x00', deploy_mode='CodeHash')"
+    )
+
+
+def test_to_frame():
+    """One row with exact amounts, as the transactions of a block are tabulated."""
+    relayed = DelegateAction("bob.near", "cd", [Transfer(2**127), CALL], 1, 1, PUBLIC).sign(KEY)
+    built = tx(Transfer(2**127), relayed, CALL)
+    frame = built.sign(KEY).to_frame()
+    row = frame.iloc[0]
+
+    assert frame.shape == (1, 11)
+    assert row["tx_hash"] == str(built.hash)
+    assert row["actions"] == "Transfer+Delegate+FunctionCall"
+    assert row["method_name"] == "ft_transfer+ft_transfer"
+    assert row["deposit"] == 2**127 + 1
+    assert row["gas_attached"] == 60 * 10**12
+    assert (row["nonce"], row["signer_id"]) == (7, "alice.near")
+    assert frame["block_height"].isna().all()
+    assert str(frame["nonce"].dtype) == "UInt64"
+
+
+def test_import_is_light():
+    """The package loads no library to read, build and encode; signing loads one."""
+    code = (
+        "import sys, ledgerkit.protocol as p\n"
+        "t = p.Transaction('ab', p.PublicKey('ed25519', bytes(32)), 1, 'cd', bytes(32), [])\n"
+        "p.Transaction.decode(t.encode())\n"
+        "heavy = {'nacl', 'coincurve', 'base58', 'Crypto', 'pandas', 'numpy', 'httpx', 'msgspec'}\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,285 @@
+"""Account ids, hashes, keys, signatures and integers: what they take, tell and refuse."""
+
+import json
+import pickle
+
+import base58
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ledgerkit.errors import DecodeError, InvalidRequestError
+from ledgerkit.protocol import (
+    AccountId,
+    Balance,
+    BlockHeight,
+    CryptoHash,
+    Gas,
+    Nonce,
+    PublicKey,
+    ShardId,
+    Signature,
+    StateInit,
+    action_hash,
+    deterministic_account_id,
+    eth_implicit_account_id,
+    implicit_account_id,
+    random_seed_of,
+    receipt_id_of,
+)
+from ledgerkit.protocol import curves as engines
+from ledgerkit.protocol.borsh import Reader
+
+HEX = "0123456789abcdef"
+ED = PublicKey("ed25519", bytes(32))
+SECP = PublicKey("secp256k1", bytes(range(64)))
+MLDSA = f"ml-dsa-65:{base58.b58encode(bytes([7]) * 1952).decode()}"
+
+
+# Account ids ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["ab", "a-b", "a_b", "a.b", "00", "alice.near", "a" * 64, "100", "a.b.c-d_e.near", "system"],
+)
+def test_account_ids(text):
+    """Two to 64 characters with single separators between them are an account id."""
+    account = AccountId(text)
+
+    assert account == text
+    assert (type(str(account)), repr(account)) == (str, f"AccountId({text!r})")
+    assert {text: 1}[account] == 1
+    assert pickle.loads(pickle.dumps(account)) == account  # noqa: S301  # our own bytes
+
+
+@pytest.mark.parametrize("text", ["a\n", "ab\n", "\u0664\u0664", None, 5, b"ab"], ids=range(6))
+def test_no_texts(text):
+    """Digits of other scripts, a line's end and what is no text are refused too."""
+    with pytest.raises(InvalidRequestError):
+        AccountId(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "a", "a" * 65, "A.near", "a..b", "-a", "a-", "a_-b", ".a", "a.", "a b", "a@b", "é.near"],
+)
+def test_no_account_ids(text):
+    """Everything else is refused by the argument's name."""
+    with pytest.raises(InvalidRequestError) as caught:
+        AccountId(text, "receiver_id")
+
+    assert caught.value.field == "receiver_id"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("alice.near", "named"),
+        ("near", "named"),
+        (HEX * 4, "near-implicit"),
+        ("0x" + HEX * 2 + "01234567", "eth-implicit"),
+        ("0s" + HEX * 2 + "01234567", "deterministic"),
+        (HEX * 3 + HEX[:15], "named"),
+        ("0x" + HEX * 2 + "0123456", "named"),
+        ("0x" + HEX * 2 + "0123456g", "named"),
+        ("g" * 64, "named"),
+    ],
+    ids=range(9),
+)
+def test_kinds(text, kind):
+    """An id tells whether somebody chose it or what it is made of."""
+    assert AccountId(text).kind == kind
+
+
+def test_families():
+    """A sub-account has exactly one label more than its parent."""
+    account = AccountId("c.a.near")
+
+    assert account.parent == "a.near"
+    assert account.is_sub_account_of("a.near")
+    assert not account.is_sub_account_of("near")
+    assert not AccountId("ca.near").is_sub_account_of("a.near")
+    assert AccountId("near").parent is None
+    assert AccountId("a.b").parent is None
+    assert AccountId("near").is_top_level
+    assert not AccountId(HEX * 4).is_top_level
+    assert AccountId("system").is_system
+    assert not account.is_system
+
+
+# Hashes -----------------------------------------------------------------------------------
+
+
+@given(st.binary(min_size=32, max_size=32))
+def test_hashes(data):
+    """A hash is its 32 bytes, and reads in base58 as the library base58 writes it."""
+    value = CryptoHash(data)
+
+    assert value == data
+    assert str(value) == base58.b58encode(data).decode()
+    assert CryptoHash(str(value)) == value
+    assert repr(value) == f"CryptoHash({str(value)!r})"
+    assert CryptoHash(bytearray(data)) == CryptoHash(memoryview(data)) == value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *["", "1" * 31, "1" * 33, "1" * 45, "0" * 32, "z" * 44, " " + "1" * 32, "1" * 32 + "\n"],
+        *[b"", bytes(31), bytes(33), None, 5],
+    ],
+    ids=range(13),
+)
+def test_no_hashes(value):
+    """What has not 32 bytes is no hash."""
+    with pytest.raises(InvalidRequestError, match="32 bytes"):
+        CryptoHash(value)
+
+
+def test_hashing():
+    """`of` is SHA-256."""
+    expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+    assert CryptoHash.of(b"abc").hex() == expected
+    assert type(CryptoHash.of(b"abc")) is CryptoHash
+
+
+# Keys and signatures ------------------------------------------------------------------------
+
+
+@given(st.sampled_from(["ed25519", "secp256k1"]), st.binary(min_size=65, max_size=65))
+def test_texts(curve, data):
+    """Keys and signatures survive their texts."""
+    size = 32 if curve == "ed25519" else 64
+    key = PublicKey(curve, data[:size])
+    signature = Signature(curve, data[: 64 if curve == "ed25519" else 65])
+
+    assert PublicKey.from_text(str(key)) == key
+    assert Signature.from_text(str(signature)) == signature
+    assert str(key) == f"{curve}:{base58.b58encode(data[:size]).decode()}"
+    assert repr(key) == f"PublicKey.from_text({str(key)!r})"
+    assert repr(signature) == f"Signature.from_text({str(signature)!r})"
+
+
+def test_a_bare_key():
+    """A key without its curve is ed25519."""
+    assert PublicKey.from_text("1" * 32) == ED
+    assert Signature.from_text("1" * 64) == Signature("ed25519", bytes(64))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *["", "ed25519:", "ed25519:1", "secp256k1:" + "1" * 32, "ed448:" + "1" * 32],
+        *["a:b:" + "1" * 32, "ed25519:" + "0" * 32, "ED25519:" + "1" * 32],
+        *["ed25519:" + "1" * 10**6, None, 5],
+    ],
+    ids=range(11),
+)
+def test_no_keys(text):
+    """What is no key is refused, quickly and without being shown."""
+    with pytest.raises(InvalidRequestError) as caught:
+        PublicKey.from_text(text)
+    with pytest.raises(InvalidRequestError):
+        Signature.from_text(text)
+
+    assert caught.value.value is None
+
+
+@pytest.mark.parametrize(("curve", "data"), [("ed25519", bytes(31)), ("x", bytes(32)), ("", b"")])
+def test_no_bytes_of_keys(curve, data):
+    """The size must be the curve's."""
+    with pytest.raises(InvalidRequestError):
+        PublicKey(curve, data)
+    with pytest.raises(InvalidRequestError):
+        Signature(curve, data)
+
+
+def test_ml_dsa_is_carried_but_not_signed():
+    """Keys of a curve that answers may hold keep their text; encoding them is refused."""
+    key = PublicKey.from_text(MLDSA)
+    hashed = "ml-dsa-65-hash:" + base58.b58encode(bytes([9]) * 32).decode()
+    signature = Signature("ml-dsa-65", bytes(3309))
+
+    assert str(key) == MLDSA
+    assert str(PublicKey.from_text(hashed)) == hashed
+    assert str(Signature.from_text(str(signature))) == str(signature)
+    assert not key.verify(bytes(32), signature)
+    for value in (key, signature):
+        with pytest.raises(InvalidRequestError, match="read in answers only"):
+            value.encode()
+
+
+# Integers -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "most"),
+    [
+        (Balance, 2**128 - 1),
+        (Gas, 2**64 - 1),
+        (Nonce, 2**64 - 1),
+        (BlockHeight, 2**64 - 1),
+        (ShardId, 2**64 - 1),
+    ],
+)
+def test_integers(kind, most):
+    """Each integer has its range, and reads the digits that answers write."""
+    assert kind(most) == kind(str(most)) == most
+    assert kind(np.uint8(7)) == 7
+    assert isinstance(kind(0), int)
+    for wrong in (-1, most + 1, str(most + 1), "1_0", " 1", "+1", "", "9" * 5000, 1.0, True, None):
+        with pytest.raises(InvalidRequestError):
+            kind(wrong)
+
+
+# Ids ----------------------------------------------------------------------------------------
+
+
+def test_ids_of_keys():
+    """Each implicit id needs the key of its curve."""
+    assert implicit_account_id(ED) == "0" * 64
+    assert implicit_account_id(str(ED)).kind == "near-implicit"
+    assert eth_implicit_account_id(SECP).kind == "eth-implicit"
+    assert eth_implicit_account_id(SECP)[2:] == engines.keccak256(bytes(range(64)))[12:].hex()
+    assert deterministic_account_id(StateInit("ab")).kind == "deterministic"
+    with pytest.raises(InvalidRequestError, match="a key of ed25519"):
+        implicit_account_id(SECP)
+    with pytest.raises(InvalidRequestError, match="a key of secp256k1"):
+        eth_implicit_account_id(ED)
+
+
+def test_ids_of_receipts():
+    """Salts count up for receipts and down for actions."""
+    base = CryptoHash(bytes(32))
+    first = bytes(32) + (5).to_bytes(8, "little")
+
+    assert receipt_id_of(base, 5, 1) == CryptoHash.of(first + b"\1" + bytes(7))
+    assert action_hash(base, 5, 1) == CryptoHash.of(first + b"\xfe" + b"\xff" * 7)
+    assert random_seed_of(base, base) == CryptoHash.of(bytes(64))
+    for wrong in [-1, 2**64]:
+        with pytest.raises(InvalidRequestError):
+            receipt_id_of(base, wrong, 0)
+        with pytest.raises(InvalidRequestError):
+            receipt_id_of(base, 0, wrong)
+
+
+# Elsewhere ----------------------------------------------------------------------------------
+
+
+def test_plain_kinds_go_through_json():
+    """Account ids and numbers are written as what they are; exact types are a `str()` away."""
+    assert json.dumps({"a": AccountId("ab"), "b": Balance(5)}) == '{"a": "ab", "b": 5}'
+    assert msgspec.json.encode([str(AccountId("ab")), int(Balance(5))]) == b'["ab",5]'
+
+
+def test_reader_booleans():
+    """Of 256 bytes two are booleans."""
+    assert Reader(b"\0").boolean() is False
+    assert Reader(b"\1").boolean() is True
+    for byte in range(2, 256):
+        with pytest.raises(DecodeError, match="a boolean has no variant"):
+            Reader(bytes([byte])).boolean()

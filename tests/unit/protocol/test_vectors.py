@@ -1,0 +1,287 @@
+"""The same bytes, hashes, signatures and ids as other implementations, and as the chain."""
+
+import base64
+from typing import Any
+
+import pytest
+
+from ledgerkit.protocol import (
+    AccessKey,
+    AddKey,
+    CreateAccount,
+    CryptoHash,
+    Delegate,
+    DelegateAction,
+    DelegateActionV2,
+    DelegateV2,
+    DeleteAccount,
+    DeleteKey,
+    DeployContract,
+    DeployGlobalContract,
+    DeterministicStateInit,
+    FullAccess,
+    FunctionCall,
+    FunctionCallPermission,
+    GasKeyFullAccess,
+    GasKeyFunctionCall,
+    OffchainMessage,
+    PublicKey,
+    SecretKey,
+    Signature,
+    SignedTransaction,
+    Stake,
+    StateInit,
+    Transaction,
+    Transfer,
+    TransferToGasKey,
+    UseGlobalContract,
+    WithdrawFromGasKey,
+    action_hash,
+    data_id,
+    deterministic_account_id,
+    eth_implicit_account_id,
+    implicit_account_id,
+    receipt_id_of,
+)
+
+KINDS = {
+    kind.__name__: kind
+    for kind in (
+        CreateAccount,
+        DeleteAccount,
+        DeleteKey,
+        FunctionCall,
+        Stake,
+        Transfer,
+        TransferToGasKey,
+        WithdrawFromGasKey,
+    )
+}
+NUMBERS = ("deposit", "gas", "stake", "amount", "allowance", "balance", "nonce")
+
+
+def plain(fields):
+    """Turn the texts of numbers and the base64 of the vectors into values."""
+    values: dict[str, Any] = {
+        k: int(v) if k in NUMBERS and v is not None else v for k, v in fields.items()
+    }
+    for name in ("args", "code"):
+        if isinstance(values.get(name), str):
+            values[name] = base64.b64decode(values[name])
+    return values
+
+
+def contract(named):
+    """Return a global contract's identifier."""
+    return CryptoHash(named["CodeHash"]) if "CodeHash" in named else named["AccountId"]
+
+
+def access_key(fields):
+    """Build an access key from its view."""
+    permission = fields["permission"]
+    if permission == "FullAccess":
+        return AccessKey(fields["nonce"], FullAccess())
+    [(kind, body)] = permission.items()
+    classes = {
+        "FunctionCall": FunctionCallPermission,
+        "GasKeyFunctionCall": GasKeyFunctionCall,
+        "GasKeyFullAccess": GasKeyFullAccess,
+    }
+    return AccessKey(fields["nonce"], classes[kind](**plain(body)))
+
+
+def delegated(fields):
+    """Build a delegate action of the first version."""
+    return DelegateAction(**fields | {"actions": [action(a) for a in fields["actions"]]})
+
+
+def delegated_v2(fields):
+    """Build a delegate action of the second version."""
+    nonce = fields["nonce"]["Nonce"]["nonce"]
+    changed = {"actions": [action(a) for a in fields["actions"]], "nonce": nonce}
+    return DelegateActionV2(**fields | changed)
+
+
+def action(view):
+    """Build an action from its description in the vectors."""
+    [(name, fields)] = view.items()
+    if name in KINDS:
+        return KINDS[name](**plain(fields))
+    builders = {
+        "AddKey": lambda: AddKey(fields["public_key"], access_key(fields["access_key"])),
+        "DeployContract": lambda: DeployContract(**plain(fields)),
+        "DeployGlobalContract": lambda: DeployGlobalContract(**plain(fields)),
+        "UseGlobalContract": lambda: UseGlobalContract(contract(fields["contract_identifier"])),
+        "DeterministicStateInit": lambda: DeterministicStateInit(
+            state_init(fields["state_init"]), int(fields["deposit"])
+        ),
+        "Delegate": lambda: Delegate(delegated(fields["delegate_action"]), fields["signature"]),
+        "DelegateV2": lambda: DelegateV2(
+            delegated_v2(fields["delegate_action"]["V2"]), fields["signature"]
+        ),
+    }
+    return builders[name]()
+
+
+def state_init(view):
+    """Build a state init of base64 records."""
+    first = view["V1"]
+    data = {base64.b64decode(k): base64.b64decode(v) for k, v in first["data"].items()}
+    return StateInit(contract(first["code"]), data)
+
+
+def build(vector):
+    """Build the transaction of a case from its fields."""
+    return Transaction(
+        vector["signer_id"],
+        vector["public_key"],
+        int(vector["nonce"]),
+        vector["receiver_id"],
+        vector["block_hash"],
+        [action(view) for view in vector["actions"]],
+        version=1 if vector["version"] == "V1" else 0,
+        nonce_index=vector.get("nonce_index"),
+        nonce_mode=vector.get("nonce_mode", "monotonic"),
+    )
+
+
+def keys(vectors):
+    """Return the secret keys by name."""
+    return {key["name"]: SecretKey.from_text(key["secret_key"]) for key in vectors["keys"]}
+
+
+def test_building_gives_the_same_bytes(vector):
+    """A transaction built from fields has the bytes and the hash of other implementations."""
+    tx = build(vector)
+
+    assert tx.encode().hex() == vector["unsigned_borsh_hex"]
+    assert tx.size == vector["size"]
+    assert str(tx.hash) == vector["hash"]
+    assert tx.hash.hex() == vector["hash_hex"]
+
+
+def test_signing_gives_the_same_signature(vector, vectors):
+    """Signatures of both curves are the ones that other implementations make."""
+    signed = build(vector).sign(keys(vectors)[vector["signer_key"]])
+
+    assert str(signed.signature) == vector["signature"]
+    assert signed.signature.encode().hex() == vector["signature_borsh_hex"]
+    assert signed.encode().hex() == vector["signed_borsh_hex"]
+    assert signed.to_base64() == vector["signed_base64"]
+    assert (signed.size, signed.wire_size) == (vector["size"], vector["wire_size"])
+
+
+def test_reading_gives_what_was_built(vector):
+    """Bytes made elsewhere read as the transaction that their fields describe, and verify."""
+    signed = SignedTransaction.from_base64(vector["signed_base64"])
+
+    assert signed.transaction == build(vector)
+    assert signed.encode().hex() == vector["signed_borsh_hex"]
+    assert signed.verify()
+
+
+def test_what_the_chain_took_reads_and_verifies(recorded):
+    """Transactions recorded on public networks verify and re-encode to the same bytes."""
+    signed = SignedTransaction.from_base64(recorded[1])
+
+    assert signed.verify()
+    assert signed.to_base64() == recorded[1]
+
+
+def test_recorded_fields(recordings):
+    """Recorded transactions have the hash, key, nonce and signature that the node answered."""
+    for record in recordings:
+        signed = SignedTransaction.from_base64(record["signed_tx_base64"])
+        tx = signed.transaction
+
+        assert str(signed.hash) == record["tx_hash"]
+        assert str(signed.signature) == record["signature"]
+        assert str(tx.public_key) == record["public_key"]
+        assert (tx.signer_id, tx.receiver_id) == (record["signer_id"], record["receiver_id"])
+        assert (tx.nonce, str(tx.block_hash)) == (record["nonce"], record["block_hash"])
+
+
+def test_keys(vectors):
+    """Secret keys have the public keys, texts and bytes of other implementations."""
+    for known in vectors["keys"]:
+        key = SecretKey.from_text(known["secret_key"])
+
+        assert str(key.public_key) == known["public_key"]
+        assert key.public_key.encode().hex() == known["public_key_borsh_hex"]
+        assert key.reveal() == known["secret_key"]
+        assert PublicKey.from_text(known["public_key"]) == key.public_key
+
+
+def test_account_ids(vectors):
+    """Account ids made of keys and of state are the chain's."""
+    expected = vectors["account_ids"]
+    own = keys(vectors)
+    made = StateInit("alice.near", {b"STATE": b"hello"})
+
+    assert implicit_account_id(own["alice"].public_key) == expected["near_implicit_of_alice"]
+    assert implicit_account_id(own["bob"].public_key) == expected["near_implicit_of_bob"]
+    assert eth_implicit_account_id(own["eth"].public_key) == expected["eth_implicit_of_eth"]
+    assert made.encode().hex() == expected["deterministic"]["state_init_borsh_hex"]
+    assert deterministic_account_id(made) == expected["deterministic"]["account_id"]
+
+
+def test_delegates(vectors):
+    """What is signed in a delegated action has the bytes and hashes of other implementations."""
+    bob = keys(vectors)["bob"]
+    first, second = vectors["delegate"], vectors["delegate_v2"]
+    inner = delegated(first["inner"])
+    later = DelegateActionV2(
+        inner.sender_id, inner.receiver_id, inner.actions, 78, 200_000_000, bob.public_key
+    )
+
+    assert inner.encode().hex() == first["signed_message_hex"][8:]
+    assert str(inner.hash) == first["hash"]
+    assert str(inner.sign(bob).signature) == first["signature"]
+    assert inner.sign(bob).verify()
+    assert later.encode().hex() == second["signed_message_hex"][8:]
+    assert str(later.hash) == second["hash"]
+    assert str(later.sign(bob).signature) == second["signature"]
+    assert later.sign(bob).verify()
+
+
+def test_message_for_a_service(vectors):
+    """An off-chain message has the hash and signature that wallets make."""
+    known = vectors["nep413"]
+    key = keys(vectors)[known["signer_key"]]
+    nonce = bytes.fromhex(known["nonce_hex"])
+    message = OffchainMessage(known["message"], nonce, known["recipient"], known["callback_url"])
+    signature = message.sign(key)
+
+    assert message.hash.hex() == known["hash_hex"]
+    assert base64.b64encode(signature.data).decode() == known["signature_base64"]
+    assert message.verify(key.public_key, signature)
+
+
+def test_receipt_ids(vectors):
+    """Receipts, action hashes and data ids follow from their creators."""
+    known = vectors["receipt_ids"]
+    receipt_id = receipt_id_of(known["tx_hash"], known["included_height"], 0)
+    height = known["executed_height"]
+    first = action_hash(receipt_id, height, 0)
+
+    assert str(receipt_id) == known["receipt_id"]
+    assert [str(receipt_id_of(receipt_id, height, n)) for n in range(3)] == known[
+        "child_receipt_ids"
+    ]
+    assert str(first) == known["action_hash_index0"]
+    assert str(action_hash(receipt_id, height, 1)) == known["action_hash_index1"]
+    assert [str(data_id(first, height, n)) for n in range(2)] == known["data_ids_of_action0"]
+
+
+@pytest.mark.parametrize("curve", ["alice", "eth"])
+def test_another_transaction_does_not_verify(vectors, curve):
+    """A signature is of one transaction only."""
+    key = keys(vectors)[curve]
+    block_hash = vectors["block_hash"]["base58"]
+    fields = ("alice.near", key.public_key, 1, "bob.near", block_hash)
+    signed = Transaction(*fields, [Transfer(1)]).sign(key)
+    other = Transaction(*fields, [Transfer(2)])
+
+    assert signed.verify()
+    assert not SignedTransaction(other, signed.signature).verify()
+    assert not SignedTransaction(other, Signature("ed25519", bytes(64))).verify()

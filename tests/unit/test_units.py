@@ -1,0 +1,213 @@
+"""Exact conversions, and what they refuse to guess."""
+
+import decimal
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ledgerkit import units
+from ledgerkit.errors import InvalidRequestError
+
+U64 = st.integers(0, 2**64 - 1)
+U128 = st.integers(0, 2**128 - 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "yocto"),
+    [
+        ("1 NEAR", 10**24),
+        ("0.1 NEAR", 10**23),
+        ("0.1near", 10**23),
+        (" 2.50 Near ", 25 * 10**23),
+        ("0 NEAR", 0),
+        ("0.000000000000000000000001 NEAR", 1),
+        ("1 yocto", 1),
+        ("1 yoctoNEAR", 1),
+        ("340282366920938463463374607431768211455 yocto", 2**128 - 1),
+        (5, 5),
+        (np.int64(5), 5),
+    ],
+)
+def test_amounts_of_near(text, yocto):
+    """Text names its unit; an integer is yocto already."""
+    assert units.yocto(text) == yocto
+    assert type(units.yocto(text)) is int
+
+
+@pytest.mark.parametrize(
+    ("text", "gas"),
+    [
+        ("30 Tgas", 30 * 10**12),
+        ("0.5 TGas", 5 * 10**11),
+        ("500 Ggas", 5 * 10**11),
+        ("7 gas", 7),
+        (300_000_000_000_000, 3 * 10**14),
+    ],
+)
+def test_amounts_of_gas(text, gas):
+    """Text names its unit; an integer is gas already."""
+    assert units.gas(text) == gas
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "1",
+        "1_000 NEAR",
+        "1,5 NEAR",
+        "-1 NEAR",
+        "+1 NEAR",
+        "1e3 NEAR",
+        ".5 NEAR",
+        "5. NEAR",
+        "1   NEAR",
+        "NEAR",
+        "",
+        "1 BTC",
+        "1 Tgas",
+        "\u0661 NEAR",
+        "0.0000000000000000000000001 NEAR",
+        "0.5 yocto",
+        "340282366920938463463374607431768211456 yocto",
+        "1" * 500 + " NEAR",
+        1.0,
+        Decimal(1),
+        -1,
+        2**128,
+        True,
+        None,
+        b"1 NEAR",
+        np.True_,
+    ],
+)
+def test_no_amount_of_near(value):
+    """What is ambiguous, inexact or out of range is refused by the argument's name."""
+    with pytest.raises(InvalidRequestError) as caught:
+        units.yocto(value, "deposit")
+
+    assert caught.value.field == "deposit"
+
+
+@pytest.mark.parametrize("value", ["30", "30 NEAR", "0.0000000000001 Tgas", 2**64, 1.5])
+def test_no_amount_of_gas(value):
+    """Gas is refused as amounts are."""
+    with pytest.raises(InvalidRequestError):
+        units.gas(value)
+
+
+@pytest.mark.parametrize(
+    ("number", "decimals", "whole"),
+    [
+        ("1.5", 6, 1_500_000),
+        ("1.500000000", 6, 1_500_000),
+        (5, 6, 5_000_000),
+        (Decimal("0.000001"), 6, 1),
+        (Decimal("1E+3"), 0, 1000),
+        (Decimal("340282366920938463463.374607431768211455"), 18, 2**128 - 1),
+        ("7", 0, 7),
+        (0.5, 6, 500_000),
+        (2.0, 6, 2_000_000),
+        (np.float64(0.25), 2, 25),
+    ],
+)
+def test_tokens(number, decimals, whole):
+    """Human numbers become whole units by the token's decimals, digit by digit."""
+    assert units.to_units(number, decimals) == whole
+
+
+@pytest.mark.parametrize(
+    "number",
+    [0.1, 0.3, 1e23, 2.0**53 + 2, float("nan"), float("inf"), -0.5, np.float64(0.7)],
+)
+def test_floats_that_lose(number):
+    """A float that is not what it prints is refused, whether or not it would come out even."""
+    with pytest.raises(InvalidRequestError) as caught:
+        units.near_to_yocto(number)
+
+    assert caught.value.field == "amount"
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        *["", "1e5", "1_000", "-1", " 1", "1.", "nan", Decimal("NaN"), Decimal("1e999999")],
+        *[Decimal("1e-999999"), Decimal(-1), 10**400, [1], b"1", True, None],
+    ],
+    ids=range(16),
+)
+def test_no_numbers(number):
+    """What is no plain number is refused, however hostile its size."""
+    with pytest.raises(InvalidRequestError):
+        units.to_units(number, 6)
+
+
+def test_too_many_decimals():
+    """A part of the smallest unit is never rounded away."""
+    with pytest.raises(InvalidRequestError, match="at most 6 decimals"):
+        units.to_units("0.0000001", 6)
+
+
+@pytest.mark.parametrize("decimals", [-1, 256, 10**9, "6", 6.0, None])
+def test_decimals(decimals):
+    """A token with senseless decimals is refused before anything is computed."""
+    with pytest.raises(InvalidRequestError):
+        units.to_units("1", decimals)
+    with pytest.raises(InvalidRequestError):
+        units.to_text(1, decimals)
+
+
+def test_texts():
+    """Amounts are written with every digit and no other."""
+    assert units.near_text(10**23) == "0.1 NEAR"
+    assert units.near_text(0) == "0 NEAR"
+    assert units.near_text(1) == "1 yocto"
+    assert units.near_text(-(10**24)) == "-1 NEAR"
+    assert units.near_text(2**128 - 1) == "340282366920938.463463374607431768211455 NEAR"
+    assert units.gas_text(30 * 10**12) == "30 Tgas"
+    assert units.gas_text(1) == "0.000000000001 Tgas"
+    assert units.to_text(1_500_000, 6) == "1.5"
+    assert units.to_text(1_500_000, 6, "USDC") == "1.5 USDC"
+    assert units.to_text(7, 0) == "7"
+
+
+def test_no_units():
+    """Only integers are units."""
+    with pytest.raises(InvalidRequestError, match=r"units 1\.5 is not valid"):
+        units.to_text(1.5, 6)  # type: ignore[arg-type]  # what is refused here
+
+
+@given(U128)
+def test_near_round_trip(yocto):
+    """Any amount survives its text, and its Decimal, whatever the decimal context."""
+    with decimal.localcontext(prec=3):
+        assert units.yocto(units.near_text(yocto)) == yocto
+        assert units.near_to_yocto(units.yocto_to_near(yocto)) == yocto
+
+
+@given(U64)
+def test_gas_round_trip(gas):
+    """Any gas survives its text and its Decimal."""
+    assert units.gas(units.gas_text(gas)) == gas
+    assert units.tgas_to_gas(units.gas_to_tgas(gas)) == gas
+
+
+@given(U128, st.integers(0, 255))
+def test_tokens_round_trip(whole, decimals):
+    """Any balance survives its Decimal, whatever the token's decimals that digits can hold."""
+    number = units.to_decimal(whole, decimals)
+    if decimals <= 80:
+        assert units.to_units(number, decimals) == whole
+    assert number.scaleb(decimals, decimal.Context(prec=400)) == whole
+
+
+@given(st.floats(min_value=0, max_value=2.0**53))
+def test_floats(number):
+    """A float is either converted to exactly what it prints, or refused."""
+    try:
+        whole = units.near_to_yocto(number)
+    except InvalidRequestError:
+        return
+    assert units.yocto_to_near(whole) == Decimal(number) == Decimal(repr(number))
