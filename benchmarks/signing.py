@@ -1,0 +1,187 @@
+"""
+A signed transaction from its arguments to base64: ledgerkit, its peers, and the signature alone.
+
+Everyone starts from the same account ids, nonce, arguments and parsed keys, and must give the
+same text. Prints medians of interleaved rounds in this process. Targets: at most 1.2 times
+PyNaCl's signature alone, and ahead of every peer that is installed.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import statistics
+import time
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+import base58
+from nacl.signing import SigningKey
+
+from ledgerkit import protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Way = Callable[[int], str]
+
+CALLS = 250
+ROUNDS = 41
+TARGET = 1.2
+SIGNER, RECEIVER = "alice.near", "wrap.near"
+SEED = bytes(range(32))
+BLOCK_HASH = hashlib.sha256(b"a block").digest()
+DEPOSIT, GAS = 10**24, 30 * 10**12
+METHOD = "ft_transfer"
+ARGS = json.dumps({"receiver_id": "bob.near", "amount": "1000000"}).encode()
+
+native = SigningKey(SEED)
+PUBLIC = bytes(native.verify_key)
+SECRET = SEED + PUBLIC
+SECRET_TEXT = "ed25519:" + base58.b58encode(SECRET).decode()
+
+
+def with_ledgerkit() -> dict[str, Way]:
+    key = protocol.SecretKey.from_text(SECRET_TEXT)
+    public_key, block_hash = key.public_key, protocol.CryptoHash(BLOCK_HASH)
+
+    def transfer(nonce: int) -> str:
+        actions = [protocol.Transfer(DEPOSIT)]
+        built = protocol.Transaction(SIGNER, public_key, nonce, RECEIVER, block_hash, actions)
+        return built.sign(key).to_base64()
+
+    def call(nonce: int) -> str:
+        actions = [protocol.FunctionCall(METHOD, ARGS, GAS, 1)]
+        built = protocol.Transaction(SIGNER, public_key, nonce, RECEIVER, block_hash, actions)
+        return built.sign(key).to_base64()
+
+    return {"transfer": transfer, "function call": call}
+
+
+def with_py_near_primitives() -> dict[str, Way]:
+    lib = import_module("py_near_primitives")
+
+    def transfer(nonce: int) -> str:
+        actions = [lib.TransferAction(DEPOSIT)]
+        built = lib.Transaction(SIGNER, PUBLIC, nonce, RECEIVER, BLOCK_HASH, actions)
+        return base64.b64encode(built.to_vec(SECRET)).decode()
+
+    def call(nonce: int) -> str:
+        actions = [lib.FunctionCallAction(METHOD, ARGS, GAS, 1)]
+        built = lib.Transaction(SIGNER, PUBLIC, nonce, RECEIVER, BLOCK_HASH, actions)
+        return base64.b64encode(built.to_vec(SECRET)).decode()
+
+    return {"transfer": transfer, "function call": call}
+
+
+def with_py_near() -> dict[str, Way]:
+    lib = import_module("py_near.transactions")
+    sign = lib.sign_and_serialize_transaction
+
+    def transfer(nonce: int) -> str:
+        actions = [lib.create_transfer_action(DEPOSIT)]
+        return str(sign(SIGNER, SECRET, RECEIVER, nonce, actions, BLOCK_HASH))
+
+    def call(nonce: int) -> str:
+        actions = [lib.create_function_call_action(METHOD, ARGS, GAS, 1)]
+        return str(sign(SIGNER, SECRET, RECEIVER, nonce, actions, BLOCK_HASH))
+
+    return {"transfer": transfer, "function call": call}
+
+
+def with_near_kit() -> dict[str, Way]:
+    keys, wire = import_module("near.keys"), import_module("near.wire")
+    signer = keys.KeyPairSigner(SIGNER, keys.parse_key(SECRET_TEXT))
+    public_key = wire.to_wire_public_key(signer.public_key)
+
+    def signed(nonce: int, action: object) -> str:
+        built = wire.Transaction(
+            signer_id=SIGNER,
+            public_key=public_key,
+            nonce=nonce,
+            receiver_id=RECEIVER,
+            block_hash=BLOCK_HASH,
+            actions=[action],
+        )
+        return base64.b64encode(wire.sign_transaction(built, signer)[1]).decode()
+
+    def transfer(nonce: int) -> str:
+        return signed(nonce, wire.Action.Transfer(deposit=DEPOSIT))
+
+    def call(nonce: int) -> str:
+        action = wire.Action.FunctionCall(method_name=METHOD, args=ARGS, gas=GAS, deposit=1)
+        return signed(nonce, action)
+
+    return {"transfer": transfer, "function call": call}
+
+
+PEERS = {
+    "py-near-primitives": with_py_near_primitives,
+    "py-near": with_py_near,
+    "near-kit": with_near_kit,
+}
+
+
+DIGESTS = [hashlib.sha256(str(number).encode()).digest() for number in range(CALLS + 1)]
+
+
+def signature_alone(nonce: int) -> str:
+    native.sign(DIGESTS[nonce])
+    return ""
+
+
+def contenders() -> dict[str, dict[str, Way]]:
+    """Collect who is installed, saying who is not."""
+    found = {"ledgerkit": with_ledgerkit()}
+    for name, prepare in PEERS.items():
+        try:
+            found[name] = prepare()
+        except ImportError as error:
+            print(f"{name}: not installed ({error})")
+        else:
+            print(f"{name} {version(name)}")
+    return found
+
+
+def seconds(way: Way) -> float:
+    begin = time.perf_counter()
+    for nonce in range(1, CALLS + 1):
+        way(nonce)
+    return (time.perf_counter() - begin) / CALLS
+
+
+def measure(ways: dict[str, Way]) -> dict[str, float]:
+    took: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(ROUNDS):  # interleaved: a busy moment hits all alike
+        for name, way in ways.items():
+            took[name].append(seconds(way))
+    return {name: statistics.median(all_s) for name, all_s in took.items()}
+
+
+def report(case: str, medians: dict[str, float]) -> None:
+    limit, ours = medians["PyNaCl sign alone"], medians["ledgerkit"]
+    print(f"\n{case:<20}{'us':>8}{'a second':>11}{'x signature':>13}{'x ledgerkit':>13}")
+    for name, median in medians.items():
+        ratios = f"{median / limit:>13.2f}{median / ours:>13.2f}"
+        print(f"{name:<20}{median * 1e6:>8.1f}{1 / median:>11,.0f}{ratios}")
+    within = "met" if ours <= TARGET * limit else "missed"
+    print(f"target: at most {TARGET} x the signature alone: {within} ({ours / limit:.2f})")
+    peers = {name: median / ours for name, median in medians.items() if name in PEERS}
+    if peers:
+        nearest = min(peers, key=lambda name: peers[name])
+        ahead = "met" if peers[nearest] > 1 else "missed"
+        print(f"target: ahead of every peer: {ahead} ({peers[nearest]:.2f} x {nearest})")
+
+
+def main() -> None:
+    found = contenders()
+    for case in ("transfer", "function call"):
+        ways = {name: made[case] for name, made in found.items()}
+        assert len({way(7) for way in ways.values()}) == 1, "not the same bytes"
+        report(case, measure({"PyNaCl sign alone": signature_alone, **ways}))
+
+
+if __name__ == "__main__":
+    main()

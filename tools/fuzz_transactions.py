@@ -1,0 +1,303 @@
+"""
+Feed hostile bytes to the transaction decoders; fail if they do anything but refuse or agree.
+
+Each string is random, or a valid transaction that was cut, changed, spliced or given other
+lengths. Decoding it must raise DecodeError, or give a transaction that encodes to the very
+same bytes, and never take memory that a length only claims.
+
+`python tools/fuzz_transactions.py --count 1000000 --seed 1` repeats a run exactly.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import resource
+import struct
+import sys
+import time
+from collections import Counter
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from ledgerkit.errors import DecodeError
+from ledgerkit.protocol import SignedTransaction, Transaction
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+DECODERS: dict[str, Callable[[bytes], Any]] = {
+    "signed": SignedTransaction.decode,
+    "unsigned": Transaction.decode,
+}
+MEMORY = 2**30  # far below what the longest lengths claim
+SHOWN = 10  # violations printed in full
+LENGTHS = (0, 1, 2, 63, 64, 65, 255, 2**16, 2**24, 2**30, 2**31 - 1, 2**31, 2**32 - 1)
+
+# Valid transactions, byte by byte: nothing of the code under test helps to make them ---------
+
+
+def u16(number: int) -> bytes:
+    """Write two bytes, the low one first."""
+    return struct.pack("<H", number)
+
+
+def u32(number: int) -> bytes:
+    """Write four bytes."""
+    return struct.pack("<I", number)
+
+
+def u64(number: int) -> bytes:
+    """Write eight bytes."""
+    return struct.pack("<Q", number)
+
+
+def u128(number: int) -> bytes:
+    """Write sixteen bytes."""
+    return number.to_bytes(16, "little")
+
+
+def blob(value: bytes) -> bytes:
+    """Write a length and the bytes."""
+    return u32(len(value)) + value
+
+
+def several(*items: bytes) -> bytes:
+    """Write a count and the items."""
+    return u32(len(items)) + b"".join(items)
+
+
+ALICE, BOB, WRAP = blob(b"alice.near"), blob(b"bob.near"), blob(b"wrap.near")
+ED25519 = b"\0" + bytes(range(32))
+SECP256K1 = b"\1" + bytes(range(64))
+SIGNATURES = (b"\0" + bytes(range(63)) + b"\x0f", b"\1" + bytes(range(1, 65)) + b"\1")
+HASH = bytes(range(100, 132))
+NONCES = (b"\0" + u64(7), b"\1" + u64(8) + u16(3))
+LIMITS = WRAP + several(blob(b"ft_transfer"), blob(b"storage_deposit"))
+GAS_KEY = u128(10**24) + u16(4)
+PERMISSIONS = (
+    b"\0\1" + u128(10**24) + LIMITS,
+    b"\0\0" + WRAP + several(),
+    b"\1",
+    b"\2" + GAS_KEY + b"\0" + LIMITS,
+    b"\3" + GAS_KEY,
+)
+CODES = (b"\0" + HASH, b"\1" + WRAP)
+STATE = several(blob(b"a") + blob(b"1"), blob(b"b") + blob(b"\xff\0"))
+CALL = b"\2" + blob(b"ft_transfer") + blob(b'{"amount":"1"}') + u64(30 * 10**12) + u128(1)
+TRANSFER = b"\3" + u128(2**128 - 1)
+DELEGATED = ALICE + BOB + several(TRANSFER, CALL)
+ACTIONS = (
+    b"\0",
+    b"\1" + blob(b"\0asm" * 4),
+    CALL,
+    TRANSFER,
+    b"\4" + u128(10**24) + ED25519,
+    *(b"\5" + SECP256K1 + u64(5) + permission for permission in PERMISSIONS),
+    b"\6" + ED25519,
+    b"\7" + BOB,
+    b"\x08" + DELEGATED + u64(12) + u64(99) + ED25519 + SIGNATURES[0],
+    *(b"\x09" + blob(b"\0asm") + mode for mode in (b"\0", b"\1")),
+    *(b"\x0a" + code for code in CODES),
+    *(b"\x0b\0" + code + STATE + u128(5) for code in CODES),
+    b"\x0c" + ED25519 + u128(6),
+    b"\x0d" + SECP256K1 + u128(7),
+    *(b"\x0e\0" + DELEGATED + nonce + u64(99) + ED25519 + SIGNATURES[0] for nonce in NONCES),
+)
+
+
+def transactions() -> Iterator[bytes]:
+    """Write unsigned transactions: each action in both versions, several, and none."""
+    lists = [several(action) for action in ACTIONS]
+    lists += [several(), several(TRANSFER, CALL, TRANSFER)]
+    for number, actions in enumerate(lists):
+        key = (ED25519, SECP256K1)[number % 2]
+        yield ALICE + key + u64(7) + WRAP + HASH + actions
+        nonce, mode = NONCES[number // 2 % 2], bytes([number % 2])
+        yield b"\1" + ALICE + key + nonce + WRAP + HASH + actions + mode
+
+
+UNSIGNED = list(transactions())
+SIGNED = [tx + SIGNATURES[number // 2 % 2] for number, tx in enumerate(UNSIGNED)]
+VALID = SIGNED + UNSIGNED
+
+# Ways to make them invalid, mostly ------------------------------------------------------
+
+
+def at_random(rng: random.Random) -> bytes:
+    """Invent everything."""
+    return rng.randbytes(rng.randrange(300))
+
+
+def cut(rng: random.Random) -> bytes:
+    """Leave the end out."""
+    valid = rng.choice(VALID)
+    return valid[: rng.randrange(len(valid))]
+
+
+def invented_end(rng: random.Random) -> bytes:
+    """Go on at random."""
+    return cut(rng) + rng.randbytes(rng.randrange(120))
+
+
+def changed(rng: random.Random) -> bytes:
+    """Set one to four bytes to anything."""
+    data = bytearray(rng.choice(VALID))
+    for _ in range(rng.randint(1, 4)):
+        data[rng.randrange(len(data))] = rng.randrange(256)
+    return bytes(data)
+
+
+def one_bit(rng: random.Random) -> bytes:
+    """Turn one bit around."""
+    data = bytearray(rng.choice(VALID))
+    data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+    return bytes(data)
+
+
+def small_step(rng: random.Random) -> bytes:
+    """Make one byte a little more or less: the next tag, length or letter."""
+    data = bytearray(rng.choice(VALID))
+    at = rng.randrange(len(data))
+    data[at] = (data[at] + rng.choice((-2, -1, 1, 2))) % 256
+    return bytes(data)
+
+
+def other_length(rng: random.Random) -> bytes:
+    """Write a hostile length over any four bytes."""
+    data = rng.choice(VALID)
+    at = rng.randrange(len(data) - 3)
+    return data[:at] + u32(rng.choice(LENGTHS)) + data[at + 4 :]
+
+
+def spliced(rng: random.Random) -> bytes:
+    """Join the beginning of one and the end of another."""
+    other = rng.choice(VALID)
+    return cut(rng) + other[rng.randrange(len(other)) :]
+
+
+def grown(rng: random.Random) -> bytes:
+    """Put bytes in, or say some twice."""
+    data = rng.choice(VALID)
+    at = rng.randrange(len(data) + 1)
+    size = rng.randint(1, 8)
+    return data[:at] + rng.choice((rng.randbytes(size), data[at : at + size])) + data[at:]
+
+
+def shrunk(rng: random.Random) -> bytes:
+    """Leave bytes out in the middle."""
+    data = rng.choice(VALID)
+    at = rng.randrange(len(data))
+    return data[:at] + data[at + rng.randint(1, 8) :]
+
+
+WAYS = (
+    at_random,
+    cut,
+    invented_end,
+    changed,
+    one_bit,
+    small_step,
+    other_length,
+    spliced,
+    grown,
+    shrunk,
+)
+
+# What must hold -------------------------------------------------------------------------
+
+
+def outcome(decode: Callable[[bytes], Any], data: bytes) -> str:
+    """Decode one string: "decoded", "refused", or what is wrong."""
+    try:
+        value = decode(data)
+        if value.encode() != data:
+            return f"decodes, but encodes to {value.encode().hex()}"
+        repr(value)
+    except DecodeError as error:
+        return "refused" if error.path else "refused without saying where"
+    except Exception as error:  # noqa: BLE001 - any other is what this script looks for
+        return f"raises {type(error).__name__}: {error}"
+    return "decoded"
+
+
+def valid_ones() -> Iterator[str]:
+    """Name the valid transactions that are not decoded, and the decoder."""
+    for name, examples in (("signed", SIGNED), ("unsigned", UNSIGNED)):
+        for data in examples:
+            found = outcome(DECODERS[name], data)
+            if found != "decoded":
+                yield f"{name}, valid: {data.hex()} {found}"
+
+
+class Tally:
+    """What came of the strings so far."""
+
+    def __init__(self) -> None:
+        """Begin with the valid ones, which must all be decoded."""
+        self.counts: Counter[tuple[str, str]] = Counter()
+        self.violations = list(valid_ones())
+        self.slowest_s = 0.0
+
+    def feed(self, way: str, data: bytes) -> None:
+        """Give one string to every decoder."""
+        begin = time.process_time()
+        for name, decode in DECODERS.items():
+            found = outcome(decode, data)
+            if found not in {"decoded", "refused"}:
+                self.violations.append(f"{name}, {way}: {data.hex()} {found}")
+                found = "violations"
+            self.counts[way, found] += 1
+        self.slowest_s = max(self.slowest_s, time.process_time() - begin)
+
+
+def limit_memory() -> None:
+    """Let an allocation of what a hostile length claims fail, and so be found."""
+    with suppress(ValueError, OSError):  # not every system can
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, resource.RLIM_INFINITY))
+
+
+def report(tally: Tally, count: int, took_s: float) -> None:
+    """Print the counts, what went wrong, and the closing figure."""
+    outcomes = ("decoded", "refused", "violations")
+    print(f"{'':<16}" + "".join(f"{name:>12}" for name in outcomes))
+    for way in WAYS:
+        counts = "".join(f"{tally.counts[way.__name__, name]:>12,}" for name in outcomes)
+        print(f"{way.__name__:<16}{counts}")
+    for violation in tally.violations[:SHOWN]:
+        print(violation)
+    print(f"{len(VALID)} valid ones first; slowest string {tally.slowest_s * 1e3:.1f} ms")
+    decoded = sum(n for (_, found), n in tally.counts.items() if found == "decoded")
+    print(
+        f"{count:,} strings to {len(DECODERS)} decoders in {took_s:.0f} s: {decoded:,} times "
+        f"decoded and encoded identically, {len(tally.violations):,} violations"
+    )
+
+
+def whole(text: str) -> int:
+    """Read a number of strings."""
+    number = int(text.replace("_", ""))
+    if number < 1:
+        raise argparse.ArgumentTypeError("at least 1")
+    return number
+
+
+def main() -> int:
+    """Feed the strings and return the exit code."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[1])
+    parser.add_argument("--count", type=whole, default=1_000_000, help="how many strings")
+    parser.add_argument("--seed", type=int, default=0, help="another seed, other strings")
+    chosen = parser.parse_args()
+    limit_memory()
+    rng = random.Random(chosen.seed)  # noqa: S311 - to be repeated, not to be secret
+    begin = time.perf_counter()
+    tally = Tally()
+    for number in range(chosen.count):
+        way = WAYS[number % len(WAYS)]
+        tally.feed(way.__name__, way(rng))
+    report(tally, chosen.count, time.perf_counter() - begin)
+    return 1 if tally.violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
