@@ -30,24 +30,21 @@ if TYPE_CHECKING:
         keys,
         snapshot,
     )
-    from ledgerkit.views.chain import (
-        block,
-        blocks,
-        changes,
-        chunk,
-        chunks,
+    from ledgerkit.views.blocks import block, blocks, changes, chunk, chunks, transactions
+    from ledgerkit.views.contracts import (
         contract_code,
         contract_state,
-        gas_price,
         global_contract_code,
+        view,
+        view_many,
+    )
+    from ledgerkit.views.node import (
+        gas_price,
         health,
         indexer_status,
         protocol_config,
         status,
-        transactions,
         validators,
-        view,
-        view_many,
     )
     from ledgerkit.views.tokens import exposure, ft, nft, nft_tokens, staking, top_holders
     from ledgerkit.views.transactions import receipt, receipts, trace, tx
@@ -66,24 +63,21 @@ _HOMES = {
         "keys",
         "snapshot",
     ),
-    "views.chain": (
-        "block",
-        "blocks",
-        "changes",
-        "chunk",
-        "chunks",
+    "views.blocks": ("block", "blocks", "changes", "chunk", "chunks", "transactions"),
+    "views.contracts": (
         "contract_code",
         "contract_state",
-        "gas_price",
         "global_contract_code",
+        "view",
+        "view_many",
+    ),
+    "views.node": (
+        "gas_price",
         "health",
         "indexer_status",
         "protocol_config",
         "status",
-        "transactions",
         "validators",
-        "view",
-        "view_many",
     ),
     "frames": ("schema",),
     "views.tokens": ("exposure", "ft", "nft", "nft_tokens", "staking", "top_holders"),

@@ -120,6 +120,13 @@ def method_name(value: object, field: str = "method") -> str:
     return value
 
 
+def plain_bytes(value: object, field: str) -> bytes:
+    """Check bytes."""
+    if not isinstance(value, bytes):
+        raise InvalidRequestError.refuse(field, value, "bytes")
+    return value
+
+
 def block_height(value: object, field: str = "block_height") -> int:
     """Check a block height."""
     return whole(value, field, most=_U64_MAX, unit="a block height")

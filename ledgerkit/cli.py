@@ -353,18 +353,18 @@ def _read_keys(args: argparse.Namespace, ledger: Ledger) -> Any:
 
 def _read_block(args: argparse.Namespace, ledger: Ledger) -> Any:
     """Read a block."""
-    from ledgerkit.views import chain
+    from ledgerkit.views import blocks
 
-    return chain.block(_height_or_text(args.block), ledger=ledger)
+    return blocks.block(_height_or_text(args.block), ledger=ledger)
 
 
 def _read_view(args: argparse.Namespace, ledger: Ledger) -> Any:
     """Call a view method."""
-    from ledgerkit.views import chain
+    from ledgerkit.views import contracts
 
     at = _height_or_text(args.at)
     data = _json_text(args.args)
-    return chain.view(args.contract_id, args.method, data, at=at, ledger=ledger)
+    return contracts.view(args.contract_id, args.method, data, at=at, ledger=ledger)
 
 
 def _read_receipts(args: argparse.Namespace, ledger: Ledger) -> Any:
