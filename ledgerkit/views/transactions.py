@@ -116,10 +116,8 @@ def trace(
     asked = client.current(ledger)
     answer = asked.send(_call(tx_hash, sender, wait_until, receipts=True))
     told = provenance(asked, "EXPERIMENTAL_tx_status")
-    found = Trace(answer.result, answer.body, attrs=told)
-    if not blocks:
-        return found
-    calls = [rpc.block(checks.at(block_hash)) for block_hash in found.block_hashes]
+    hashes = answer.result.block_hashes() if blocks else []
+    calls = [rpc.block(checks.at(block_hash)) for block_hash in hashes]
     heads = Ask(asked, "raise").send(calls, "blocks")
     known = {
         b.header.hash: (b.header.height, b.header.time_ns or 0)

@@ -301,6 +301,11 @@ class TxResult:
     executions: Parts[Execution]
     bodies: Parts[Receipt] | None
 
+    def block_hashes(self) -> list[str]:
+        """List the blocks in which receipts ran, each once."""
+        found = (outcome.block_hash for _, piece in self.outcomes.pieces() for outcome in piece)
+        return [block_hash for block_hash in dict.fromkeys(found) if block_hash is not None]
+
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
