@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 
 from ledgerkit.errors import DecodeError, cut
+from ledgerkit.units import U128_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-U128_MAX = 2**128 - 1
 _LONGEST = 4300  # digits that Python turns into an integer
 
 
@@ -38,10 +38,10 @@ def parse(texts: Sequence[str | None], *, name: str = "balance") -> np.ndarray:
         If a text is not ASCII digits, or above 2^128 - 1. Signs, spaces,
         underscores and empty texts are refused; the row is named.
     """
-    values = _plain(texts)
+    values = plain(texts)
     gaps = values is None and None in texts
     if gaps:
-        values = _plain(["0" if text is None else text for text in texts])
+        values = plain(["0" if text is None else text for text in texts])
     if values is None:
         return exact([_one(text, row, name) for row, text in enumerate(texts)], name=name)
     held = np.fromiter(values, dtype=object, count=len(values))
@@ -50,7 +50,7 @@ def parse(texts: Sequence[str | None], *, name: str = "balance") -> np.ndarray:
     return held
 
 
-def _plain(texts: Sequence[Any]) -> list[int] | None:
+def plain(texts: Sequence[Any]) -> list[int] | None:
     """Parse texts of digits all at once; None if one of them needs a closer look."""
     try:
         joined = "".join(texts)

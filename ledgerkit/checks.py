@@ -31,7 +31,6 @@ _SECRET_LENGTHS = {"ed25519": range(60, 101), "secp256k1": range(30, 61)}
 _KEY_RULE = "ed25519:<base58 of 32 bytes> or secp256k1:<base58 of 64 bytes>"
 _LONGEST_METHOD = 256
 _HASH_BYTES = 32
-_LONGEST_HASH = 44
 _U64_MAX = 2**64 - 1
 _NS = 1_000_000_000
 
@@ -81,7 +80,7 @@ def _is_table(value: object) -> bool:
 def crypto_hash(value: object, field: str = "tx_hash") -> str:
     """Check a 32-byte hash in base58."""
     value = _text(value)
-    if isinstance(value, str) and len(value) <= _LONGEST_HASH and _size(value) == _HASH_BYTES:
+    if isinstance(value, str) and from_base58(value, _HASH_BYTES):
         return value
     raise InvalidRequestError.refuse(field, value, _HASH_RULE)
 
@@ -89,8 +88,7 @@ def crypto_hash(value: object, field: str = "tx_hash") -> str:
 def public_key(value: object, field: str = "public_key") -> str:
     """Check a public key; one without a curve reads as ed25519."""
     value = _text(value)
-    curve, _, text = value.rpartition(":") if isinstance(value, str) else ("", "", "")
-    curve = curve or "ed25519"
+    curve, text = split_key(value)
     if len(text) in _SECRET_LENGTHS.get(curve, ()):
         raise InvalidRequestError(
             f"{field} looks like a secret key, which is never sent and not shown here",
@@ -98,19 +96,26 @@ def public_key(value: object, field: str = "public_key") -> str:
             value=None,
             rule=_KEY_RULE,
         )
-    size = _size(text)
-    if size is None or size != _KEY_BYTES.get(curve):
+    if curve not in _KEY_BYTES or not from_base58(text, _KEY_BYTES[curve]):
         raise InvalidRequestError.refuse(field, value, _KEY_RULE)
     return f"{curve}:{text}"
 
 
-def _size(text: str) -> int | None:
-    """Count the bytes behind a base58 text; None if it is not base58."""
-    if not _BASE58.fullmatch(text):
+def split_key(written: object) -> tuple[str, str]:
+    """Split `<curve>:<base58>`; a bare key is ed25519."""
+    curve, _, rest = written.rpartition(":") if isinstance(written, str) else ("?", "", "")
+    return curve or "ed25519", rest
+
+
+def from_base58(written: str, size: int) -> bytes | None:
+    """Read the base58 of so many bytes; None where it is not."""
+    # The time to read it grows with the square of its length: a long one is not tried.
+    if not size <= len(written) <= size * 1.38 + 1 or not _BASE58.fullmatch(written):
         return None
     import base58
 
-    return len(base58.b58decode(text))
+    data = base58.b58decode(written)
+    return data if len(data) == size else None
 
 
 def method_name(value: object, field: str = "method") -> str:
@@ -199,7 +204,7 @@ def _at_text(value: str, field: str) -> At:
         return At({"finality": value})
     if value in CHECKPOINTS:
         return At({"sync_checkpoint": value})
-    if _size(value) == _HASH_BYTES:
+    if from_base58(value, _HASH_BYTES):
         return At({"block_id": value})
     timestamp_ns = None if value.isdigit() else _iso_nanoseconds(value)  # a height is no text
     if timestamp_ns is None:

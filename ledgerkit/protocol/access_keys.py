@@ -8,7 +8,8 @@ from typing import Any, ClassVar, Self
 
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.protocol.borsh import Borsh, Reader, items, option, text, u16, u64, u128
-from ledgerkit.protocol.types import U16_MAX, U64_MAX, U128_MAX, plain_text, whole
+from ledgerkit.protocol.types import U16_MAX, U64_MAX, plain_text, whole
+from ledgerkit.units import U128_MAX
 
 _set = object.__setattr__  # how a frozen dataclass settles its own fields
 

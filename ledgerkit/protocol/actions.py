@@ -22,7 +22,6 @@ from ledgerkit.protocol.borsh import Borsh, Reader, blob, items, text, u16, u32,
 from ledgerkit.protocol.types import (
     U16_MAX,
     U64_MAX,
-    U128_MAX,
     CryptoHash,
     PublicKey,
     Signature,
@@ -37,6 +36,7 @@ from ledgerkit.protocol.types import (
     signature,
     whole,
 )
+from ledgerkit.units import U128_MAX
 
 if TYPE_CHECKING:
     from ledgerkit.protocol.keys import SecretKey

@@ -15,6 +15,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal, Never, Self
 
+from ledgerkit.checks import from_base58, split_key
 from ledgerkit.errors import InvalidRequestError, LedgerError
 from ledgerkit.protocol import curves
 from ledgerkit.protocol.types import (
@@ -23,10 +24,8 @@ from ledgerkit.protocol.types import (
     PublicKey,
     Signature,
     account_id,
-    from_base58,
     hidden,
     known_signature,
-    split_key,
     to_base58,
 )
 

@@ -10,26 +10,25 @@ Only what asks for exact types, as msgspec's encoders do, wants `str(account_id)
 
 from __future__ import annotations
 
-import operator
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any, ClassVar, Literal, NamedTuple, Self, SupportsIndex
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
-from ledgerkit.checks import ACCOUNT, ACCOUNT_LENGTHS, ACCOUNT_RULE
+from ledgerkit import checks
+from ledgerkit.checks import ACCOUNT, ACCOUNT_LENGTHS, ACCOUNT_RULE, from_base58, split_key
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.protocol.borsh import Borsh, Reader, text
+from ledgerkit.units import U128_MAX
 
 U16_MAX = 2**16 - 1
 U64_MAX = 2**64 - 1
-U128_MAX = 2**128 - 1
 HASH_BYTES = 32
 
 AccountKind = Literal["named", "near-implicit", "eth-implicit", "deterministic"]
 
 _IMPLICIT = re.compile(r"(?P<near>[\da-f]{64})|(?P<eth>0x[\da-f]{40})|0s[\da-f]{40}", re.ASCII)
-_BASE58 = re.compile(r"[1-9A-HJ-NP-Za-km-z]+")
 _HASH_RULE = "32 bytes, or their base58 of at most 44 characters"
 _KEY_RULE = "ed25519:<base58 of 32 bytes> or secp256k1:<base58 of 64 bytes>"
 _SIGNATURE_RULE = "ed25519:<base58 of 64 bytes> or secp256k1:<base58 of 65 bytes>"
@@ -61,22 +60,10 @@ _set = object.__setattr__  # how a frozen dataclass settles its own fields
 
 
 def whole(value: object, field: str, most: int) -> int:
-    """Check an integer from 0 to `most`."""
+    """Check an integer from 0 to `most`; a plain one without a further call."""
     if type(value) is int and 0 <= value <= most:
         return value
-    return _whole(value, field, most)
-
-
-def _whole(value: object, field: str, most: int) -> int:
-    """Check what is no plain int, such as numpy's, and refuse the rest."""
-    if isinstance(value, SupportsIndex) and not isinstance(value, bool):
-        try:
-            number = int(operator.index(value))
-        except TypeError:  # numpy's bool and arrays only look like integers
-            number = -1
-        if 0 <= number <= most:
-            return number
-    raise InvalidRequestError.refuse(field, value, f"an integer from 0 to {most}")
+    return checks.whole(value, field, most=most)
 
 
 class _Bounded(int):
@@ -318,23 +305,6 @@ def to_base58(data: bytes) -> str:
     import base58
 
     return base58.b58encode(data).decode()
-
-
-def from_base58(written: str, size: int) -> bytes | None:
-    """Read the base58 of so many bytes; None where it is not."""
-    # The time to read it grows with the square of its length: a long one is not tried.
-    if not size <= len(written) <= size * 1.38 + 1 or not _BASE58.fullmatch(written):
-        return None
-    import base58
-
-    data = base58.b58decode(written)
-    return data if len(data) == size else None
-
-
-def split_key(written: object) -> tuple[str, str]:
-    """Split `<curve>:<base58>`; a bare key is ed25519."""
-    curve, _, rest = written.rpartition(":") if isinstance(written, str) else ("?", "", "")
-    return curve or "ed25519", rest
 
 
 def hidden(field: str, rule: str) -> InvalidRequestError:

@@ -8,7 +8,7 @@ ends with what a row holds that has no outcome, or no body.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import msgspec
 import numpy as np
@@ -16,6 +16,7 @@ from msgspec import UNSET
 from msgspec.structs import astuple
 from pandas import NA
 
+from ledgerkit import amounts as seam
 from ledgerkit import taxonomy
 from ledgerkit.errors import DecodeError
 from ledgerkit.wire.transactions import Action, ActionReceipt, Delegate, ReceiptBody, Status
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     Blocks = Mapping[str, tuple[int, int]]
 
 INT64_MAX = 2**63 - 1
-_U128_MAX = 2**128 - 1
-_SAFE_DIGITS = 38  # so many digits always fit 128 bits
 
 WORDS = ("success_value", "success_receipt_id", "failure", "unknown", "not_executed")
 VALUE, HANDED_ON, FAILED, UNKNOWN, NOT_EXECUTED = range(len(WORDS))
@@ -354,14 +353,7 @@ def amounts(texts: Sequence[str | None], member: str, where: Where) -> list[Any]
     DecodeError
         If a text is not decimal digits, or above 2^128 - 1.
     """
-    plain = cast("Sequence[str]", texts)
-    try:
-        joined = "".join(plain)
-        if joined.isascii() and joined.isdigit() and max(map(len, plain)) <= _SAFE_DIGITS:
-            return list(map(int, plain))
-    except (TypeError, ValueError):
-        pass  # one is missing, or empty
-    return [
+    return seam.plain(texts) or [
         NA if text is None else amount(text, where.at(member, offset))
         for offset, text in enumerate(texts)
     ]
@@ -388,10 +380,9 @@ def amount(text: str, path: str) -> int:
     DecodeError
         If the text is not decimal digits, or above 2^128 - 1.
     """
-    if text.isascii() and text.isdigit() and len(text) <= _SAFE_DIGITS + 1:
-        value = int(text)
-        if value <= _U128_MAX:
-            return value
+    values = seam.plain([text])
+    if values is not None:
+        return values[0]
     sentence = f"the amount {text[:60]!r} at {path} is not a whole number of 128 bits"
     raise DecodeError(sentence, path=path)
 
