@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -73,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("ledgerkit: interrupted", file=sys.stderr)
         return _INTERRUPTED
     except BrokenPipeError:  # the reader, such as head, has seen enough
-        sys.stderr.close()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the last flush
         return 0
 
 
