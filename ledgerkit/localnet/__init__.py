@@ -1,0 +1,1 @@
+"""The embedded ledger: a chain on this machine that answers as the public services do."""

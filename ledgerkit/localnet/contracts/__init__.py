@@ -1,0 +1,1 @@
+"""Contracts of the embedded ledger, one module each."""
