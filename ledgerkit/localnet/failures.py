@@ -175,7 +175,7 @@ class CodeError(CallError):
         """The `FunctionCallError` of a receipt."""
         if self.account_id is None:
             return {"CompilationError": {"PrepareError": "Deserialization"}}
-        return {"CompilationError": {"CodeDoesNotExist": {"account_id": self.account_id}}}
+        return {"CompilationError": {"CodeDoesNotExist": {"account_id": str(self.account_id)}}}
 
     @property
     def told(self) -> str:

@@ -38,7 +38,7 @@ from typing import (
 import msgspec
 
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.localnet.failures import MethodError, PanicError
+from ledgerkit.localnet.failures import LocalnetError, MethodError, PanicError
 from ledgerkit.localnet.vm import Promise, Vm
 from ledgerkit.protocol import AccountId, CryptoHash, PublicKey
 from ledgerkit.protocol.borsh import text
@@ -214,12 +214,24 @@ def run(cls: type[Contract], vm: Vm, method_name: str) -> bytes | Promise:
     contract = cls(vm)
     held = _load(cls, contract, init=method.init)
     arguments = _arguments(function, vm.input)
-    result = function(contract, **arguments)
-    if contract.state is not None and (written := to_json(contract.state)) != held:
-        vm.storage_write(STATE_KEY, written)
+    result = _call(function, contract, arguments)
+    if method.writes and contract.state is not None:
+        written = to_json(contract.state)
+        if written != held:
+            vm.storage_write(STATE_KEY, written)
     done = result if isinstance(result, Promise) else _result(function, result)
     vm.finish(done)
     return done
+
+
+def _call(function: Callable[..., Any], contract: Contract, arguments: dict[str, Any]) -> Any:
+    """Run a contract's own code; what goes wrong in it stops this call, and nothing else."""
+    try:
+        return function(contract, **arguments)
+    except LocalnetError:
+        raise
+    except Exception as error:
+        raise PanicError(f"panicked at '{type(error).__name__}: {error}'") from error
 
 
 def _load(cls: type[Contract], contract: Contract, *, init: bool) -> bytes | None:
@@ -231,7 +243,7 @@ def _load(cls: type[Contract], contract: Contract, *, init: bool) -> bytes | Non
     if init and held is not None:
         raise PanicError(INITIALIZED)
     if held is not None:
-        contract.state = msgspec.json.decode(held, type=shape)
+        contract.state = msgspec.json.decode(held, type=shape, dec_hook=_read)
     elif not init:
         try:
             contract.state = shape()
@@ -240,38 +252,58 @@ def _load(cls: type[Contract], contract: Contract, *, init: bool) -> bytes | Non
     return held
 
 
-_shapes: dict[Callable[..., Any], tuple[type[msgspec.Struct], dict[str, str], Any]] = {}
+class _Shape(NamedTuple):
+    """How a method's arguments are read, and whether it returns nothing."""
+
+    arguments: type[msgspec.Struct]
+    names: tuple[str, ...]
+    keys: frozenset[str]  # the arguments that are public keys
+    returns_nothing: bool
 
 
-def _shape(function: Callable[..., Any]) -> tuple[type[msgspec.Struct], dict[str, str], Any]:
-    """Make the shape of a method's arguments, once; and tell what it returns."""
+_shapes: dict[Callable[..., Any], _Shape] = {}
+
+
+def _shape(function: Callable[..., Any]) -> _Shape:
+    """Find out a method's shape, once."""
     found = _shapes.get(function)
     if found is None:
-        hints = get_type_hints(function, localns=dict(vars(msgspec)))
-        parameters = list(inspect.signature(function).parameters.values())[1:]
-        fields: list[Any] = []
-        for parameter in parameters:
-            hint = hints.get(parameter.name, Any)
-            has_default = parameter.default is not inspect.Parameter.empty
-            fields.append(
-                (parameter.name, hint, parameter.default) if has_default else (parameter.name, hint)
-            )
-        shape = msgspec.defstruct(function.__name__, fields, kw_only=True)
-        names = {parameter.name: parameter.name for parameter in parameters}
-        found = _shapes[function] = (shape, names, hints.get("return", Any))
+        found = _shapes[function] = _find_shape(function)
     return found
+
+
+def _find_shape(function: Callable[..., Any]) -> _Shape:
+    """Read a method's parameters and annotations."""
+    hints = get_type_hints(function)
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    fields: list[Any] = []
+    keys = set()
+    for parameter in parameters:
+        hint = hints.get(parameter.name, Any)
+        if hint in (PublicKey, PublicKey | None):  # a dataclass, which would be read as an object
+            keys.add(parameter.name)
+            hint = str if hint is PublicKey else str | None
+        optional = parameter.default is not inspect.Parameter.empty
+        fields.append((parameter.name, hint, *((parameter.default,) if optional else ())))
+    shape = msgspec.defstruct(function.__name__, fields, kw_only=True)
+    names = tuple(parameter.name for parameter in parameters)
+    returned = hints.get("return", Any)
+    return _Shape(shape, names, frozenset(keys), returned is None or returned is type(None))
 
 
 def _arguments(function: Callable[..., Any], data: bytes) -> dict[str, Any]:
     """Read the JSON arguments by the method's parameters."""
-    shape, names, _ = _shape(function)
-    if not names:
+    shape = _shape(function)
+    if not shape.names:
         return {}
     try:
-        found = msgspec.json.decode(data or b"{}", type=shape, dec_hook=_read)
-    except (msgspec.DecodeError, RecursionError):
+        found = msgspec.json.decode(data or b"{}", type=shape.arguments, dec_hook=_read)
+        given = {name: getattr(found, name) for name in shape.names}
+        for name in shape.keys:
+            given[name] = None if given[name] is None else PublicKey.from_text(given[name])
+    except (msgspec.DecodeError, RecursionError, InvalidRequestError):
         raise PanicError(BAD_INPUT) from None
-    return {name: getattr(found, name) for name in names}
+    return given
 
 
 def _read(kind: type, value: Any) -> Any:
@@ -283,8 +315,6 @@ def _read(kind: type, value: Any) -> Any:
                 return U128(number)
         elif kind is AccountId:
             return AccountId(value)
-        elif kind is PublicKey:
-            return PublicKey.from_text(value)
     except InvalidRequestError:
         pass
     raise ValueError(f"no {kind.__name__}")
@@ -294,7 +324,7 @@ def _result(function: Callable[..., Any], result: Any) -> bytes:
     """Write what a method returns: nothing for a method that is said to return None."""
     if isinstance(result, bytes):
         return result
-    if result is None and _shape(function)[2] in (None, type(None)):
+    if result is None and _shape(function).returns_nothing:
         return b""
     return to_json(result)
 
@@ -376,7 +406,7 @@ class Records(Generic[T]):
     def get(self, key: str) -> T | None:
         """Give a value, None where there is none."""
         held = self._vm.storage_read(self._prefix + text(key))
-        return None if held is None else msgspec.json.decode(held, type=self._kind)
+        return None if held is None else self._decode(held)
 
     def put(self, key: str, value: T) -> None:
         """Keep a value."""
@@ -393,4 +423,8 @@ class Records(Generic[T]):
         """Go through keys and values, in the order of the packed keys."""
         skip = len(self._prefix) + 4
         for key, value in self._vm.records(self._prefix):
-            yield key[skip:].decode(), msgspec.json.decode(value, type=self._kind)
+            yield key[skip:].decode(), self._decode(value)
+
+    def _decode(self, value: bytes) -> T:
+        """Read a value."""
+        return msgspec.json.decode(value, type=self._kind, dec_hook=_read)

@@ -303,6 +303,43 @@ class World:
             self.advance()
         return self.advance(3)
 
+    def keys(self) -> dict[str, str]:
+        """Give the published secret keys by account id; they are everybody's to use."""
+        told = self.stories.accounts
+        return {story.account_id: story.secret_key for story in told if story.secret_key}
+
+    def deploy(
+        self, account_id: str, contract: type[sdk.Contract], *, balance: str = "10 NEAR"
+    ) -> SignedTransaction:
+        """
+        Create an account with a contract, and let that be executed.
+
+        Parameters
+        ----------
+        account_id
+            Below an account whose key this world publishes, such as ``mine.near``.
+        contract
+            The contract.
+        balance
+            What the account gets.
+
+        Returns
+        -------
+        signed
+            The transaction, which is final.
+
+        Raises
+        ------
+        InvalidRequestError
+            If the key of the account above is not published.
+        """
+        from ledgerkit.localnet.deploying import deployment
+
+        signed = deployment(self, account_id, contract, balance)
+        self.submit(signed)
+        self.settle()
+        return signed
+
     def drop_transactions(self, count: int) -> None:
         """Lose the next transactions that are submitted, as a network may."""
         self._to_drop = count

@@ -1,0 +1,71 @@
+"""Wrapped NEAR: a token that is paid in and out at one yoctoNEAR for its smallest unit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ledgerkit.localnet.contracts.fungible import (
+    REGISTRATION,
+    SPEC,
+    FungibleBase,
+    FungibleMetadata,
+    balance_records,
+)
+from ledgerkit.localnet.sdk import STATE_KEY, U128, call, to_json
+from ledgerkit.localnet.vm import Promise  # noqa: TC001 - annotations are read when it runs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+METADATA = FungibleMetadata(
+    spec=SPEC, name="Wrapped NEAR fungible token", symbol="wNEAR", decimals=24
+)
+
+
+class Wrapped(FungibleBase):
+    """The wrapped token: each unit stands for a yoctoNEAR that the contract's account holds."""
+
+    @call(init=True)
+    def new(self) -> None:
+        """Begin, without tokens."""
+        self.state = self.State(metadata=METADATA)
+
+    @call(payable=True)
+    def near_deposit(self) -> None:
+        """Wrap the deposit; the first one pays for registration."""
+        account_id, amount = self.vm.predecessor_id, self.vm.attached_deposit
+        self.require(amount > 0, "Requires positive attached deposit")
+        if account_id not in self.accounts:
+            self.require(amount >= REGISTRATION, "ERR_DEPOSIT_TOO_SMALL")
+            self.register(account_id)
+            amount -= REGISTRATION
+        self.credit(account_id, amount)
+        self.vm.log(f"Deposit {amount} NEAR to {account_id}")
+
+    @call(payable=True)
+    def near_withdraw(self, amount: U128) -> Promise:
+        """Unwrap; the yoctoNEAR attached comes back too."""
+        self.one_yocto()
+        account_id = self.vm.predecessor_id
+        self.debit(account_id, amount)
+        self.vm.log(f"Withdraw {amount} yoctoNEAR from {account_id}")
+        return self.vm.promise(account_id).transfer(amount + 1)
+
+    @classmethod
+    def genesis(cls, holders: Mapping[str, int]) -> Iterator[tuple[bytes, bytes]]:
+        """
+        Write the records of a wrapped token that has its holders already.
+
+        Parameters
+        ----------
+        holders
+            The registered accounts and their balances; the contract's account has to hold
+            as many yoctoNEAR.
+
+        Yields
+        ------
+        key, value
+            As calls of `new` and `near_deposit` would leave them.
+        """
+        yield STATE_KEY, to_json(cls.State(metadata=METADATA, total_supply=sum(holders.values())))
+        yield from balance_records(holders)

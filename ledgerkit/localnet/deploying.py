@@ -1,0 +1,46 @@
+"""The transaction that puts a contract on a new account."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ledgerkit.errors import InvalidRequestError
+from ledgerkit.protocol import (
+    AccountId,
+    AddKey,
+    CreateAccount,
+    DeployContract,
+    SecretKey,
+    SignedTransaction,
+    Transaction,
+    Transfer,
+)
+from ledgerkit.units import yocto
+
+if TYPE_CHECKING:
+    from ledgerkit.localnet.sdk import Contract
+    from ledgerkit.localnet.world import World
+
+
+def deployment(
+    world: World, account_id: str, contract: type[Contract], balance: str
+) -> SignedTransaction:
+    """Sign for the account above a new one: create it, fund it, add the same key, deploy."""
+    name = AccountId(account_id)
+    parent_id = name.parent
+    secret_text = world.keys().get(parent_id or "")
+    if parent_id is None or secret_text is None:
+        rule = f"an id below one of {', '.join(sorted(world.keys())) or 'no account'}"
+        raise InvalidRequestError.refuse("account_id", account_id, rule)
+    secret = SecretKey.from_text(secret_text)
+    held = world.state().access_key(parent_id, secret.public_key.packed)
+    actions = (
+        CreateAccount(),
+        Transfer(yocto(balance)),
+        AddKey(secret.public_key),
+        DeployContract(contract.code),
+    )
+    nonce = held.nonce + 1 if held else 1
+    block_hash = world.chain.final.hash
+    tx = Transaction(parent_id, secret.public_key, nonce, name, block_hash, actions)
+    return tx.sign(secret)

@@ -1,0 +1,248 @@
+"""What became of transactions and receipts, and what a block changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from ledgerkit.localnet import forms
+from ledgerkit.localnet.records import (
+    NO_CODE,
+    Account,
+    ActionReceipt,
+    Change,
+    Outcome,
+    SuccessReceiptId,
+    TransactionRecord,
+)
+from ledgerkit.localnet.rpc import blocks
+from ledgerkit.localnet.rpc import params as read
+from ledgerkit.localnet.rpc.errors import HandlerError
+from ledgerkit.protocol import CryptoHash
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ledgerkit.localnet.failures import Json
+    from ledgerkit.localnet.records import Block
+    from ledgerkit.localnet.rpc.errors import Object
+    from ledgerkit.localnet.rpc.params import Members
+    from ledgerkit.localnet.world import World
+
+
+# Transactions ----------------------------------------------------------------------------
+
+
+class Progress(Struct, frozen=True):
+    """How far a transaction is."""
+
+    record: TransactionRecord
+    outcomes: tuple[Outcome, ...]  # of its receipts, each before those that it made
+    missing: tuple[CryptoHash, ...]  # receipts that were not executed yet
+
+
+def find(world: World, tx_hash: CryptoHash) -> TransactionRecord | None:
+    """Find a transaction in a block that is still kept."""
+    record = world.transaction(tx_hash)
+    dropped = record is not None and record.outcome.block_height < world.chain.earliest.height
+    return None if dropped else record
+
+
+def progress(world: World, record: TransactionRecord) -> Progress:
+    """Follow a transaction through all its receipts."""
+    outcomes: list[Outcome] = []
+    missing: list[CryptoHash] = []
+    ahead = [record.receipt.receipt_id]
+    while ahead:
+        receipt_id = ahead.pop()
+        outcome = world.outcome(receipt_id)
+        if outcome is None:
+            missing.append(receipt_id)
+        else:
+            outcomes.append(outcome)
+            ahead.extend(reversed(outcome.receipt_ids))
+    return Progress(record, tuple(outcomes), tuple(missing))
+
+
+def level(world: World, seen: Progress) -> str:
+    """Name how far a transaction is: refunds count for the last level only."""
+    final = world.chain.final.height
+    included_final = seen.record.outcome.block_height <= final
+    if not all(_is_refund(world, receipt_id) for receipt_id in seen.missing):
+        return "INCLUDED_FINAL" if included_final else "INCLUDED"
+    if not included_final:
+        return "EXECUTED_OPTIMISTIC"
+    last = max((outcome.block_height for outcome in seen.outcomes), default=final)
+    return "EXECUTED" if seen.missing or last > final else "FINAL"
+
+
+def _is_refund(world: World, receipt_id: CryptoHash) -> bool:
+    """Tell whether a receipt gives back what was not used."""
+    receipt = world.receipt(receipt_id)
+    return isinstance(receipt, ActionReceipt) and receipt.is_refund
+
+
+def result(world: World, seen: Progress, *, receipts: bool) -> Object:
+    """Show a transaction and everything that followed, with its receipts if wanted."""
+    record = seen.record
+    shown = {
+        "final_execution_status": level(world, seen),
+        "status": _status(seen),
+        "transaction": forms.transaction(record.signed),
+        "transaction_outcome": _outcome(world, record.outcome),
+        "receipts_outcome": [_outcome(world, outcome) for outcome in seen.outcomes],
+    }
+    return shown | {"receipts": _receipts(world, seen)} if receipts else shown
+
+
+def _status(seen: Progress) -> Json:
+    """Show how a transaction ended: as the receipt did that tells its result."""
+    outcomes = {outcome.id: outcome for outcome in (seen.record.outcome, *seen.outcomes)}
+    ended: Outcome | None = seen.record.outcome
+    while ended is not None:
+        if not isinstance(ended.status, SuccessReceiptId):
+            return forms.status(ended)
+        ended = outcomes.get(ended.status.receipt_id)
+    return "Started"
+
+
+def _outcome(world: World, outcome: Outcome) -> Object:
+    """Show an outcome, and where it is."""
+    block = world.chain.by_height(outcome.block_height)
+    if block is None:
+        raise LookupError(f"an outcome is of height {outcome.block_height}, which was skipped")
+    return forms.outcome(outcome, block.hash)
+
+
+def _receipts(world: World, seen: Progress) -> list[Object]:
+    """Show the receipts that were executed, but for one that never left its own block."""
+    local = seen.record.receipt.receipt_id if seen.record.is_local else None
+    found = (world.receipt(outcome.id) for outcome in seen.outcomes if outcome.id != local)
+    return [forms.receipt(receipt) for receipt in found if receipt is not None]
+
+
+# Receipts --------------------------------------------------------------------------------
+
+
+def receipt(world: World, params: Any) -> Object:
+    """Answer `EXPERIMENTAL_receipt`."""
+    receipt_id = read.member(read.members(params), "receipt_id", read.crypto_hash)
+    found = world.receipt(receipt_id)
+    if found is None:
+        raise _unknown(receipt_id)
+    return forms.receipt(found)
+
+
+def receipt_to_tx(world: World, params: Any) -> Object:
+    """Answer `EXPERIMENTAL_receipt_to_tx`."""
+    receipt_id = read.member(read.members(params), "receipt_id", read.crypto_hash)
+    makers = _makers(world)
+    maker: CryptoHash | None = receipt_id
+    while maker is not None:
+        record = find(world, maker)
+        if record is not None:
+            sender = record.signed.transaction.signer_id
+            return {"transaction_hash": maker, "sender_account_id": sender}
+        maker = makers.get(maker)
+    raise _unknown(receipt_id)
+
+
+def _makers(world: World) -> dict[CryptoHash, CryptoHash]:
+    """Tell of every receipt which transaction or receipt made it."""
+    return {
+        made: outcome.id
+        for block in world.chain.blocks()
+        for outcome in world.chain.receipts_applied(block.height)
+        for made in outcome.receipt_ids
+    }
+
+
+def _unknown(receipt_id: CryptoHash) -> HandlerError:
+    """Say that there is no such receipt."""
+    data = f"Receipt with id {receipt_id} has never been observed on this node"
+    return HandlerError("UNKNOWN_RECEIPT", data, {"receipt_id": receipt_id})
+
+
+# Changes ---------------------------------------------------------------------------------
+
+
+def changes(world: World, params: Any) -> Object:
+    """Answer `changes`: those of one kind, to the accounts or keys that are named."""
+    held = read.members(params)
+    reference = read.reference(held)
+    wanted = read.member(held, "changes_type", read.one_of(tuple(_WANTED)))
+    keep = _WANTED[wanted](held)
+    block = blocks.find(world, reference)
+    found = [forms.change(change) for change in _changes(world, block) if keep(change)]
+    return {"block_hash": block.hash, "changes": found}
+
+
+def changes_in_block(world: World, params: Any) -> Object:
+    """Answer `block_effects`: whose state a block changed."""
+    block = blocks.find(world, read.lone_reference(params))
+    return {"block_hash": block.hash, "changes": forms.touched(_changes(world, block))}
+
+
+def _changes(world: World, block: Block) -> list[Change]:
+    """List a block's changes, each change of code after the account's."""
+    found: list[Change] = []
+    codes: dict[str, CryptoHash] = {}
+    for change in world.chain.changes(block.height):
+        found.append(change)
+        if change.kind == "account":
+            found.extend(_change_of_code(world, block, change, codes))
+    return found
+
+
+def _change_of_code(
+    world: World, block: Block, change: Change, codes: dict[str, CryptoHash]
+) -> Iterator[Change]:
+    """Give the change of code that goes with a change of an account, if there is one."""
+    name = change.account_id
+    if name not in codes:
+        before = world.state(block.prev_height).account(name)
+        codes[name] = NO_CODE if before is None else before.code_hash
+    now = change.value.code_hash if isinstance(change.value, Account) else NO_CODE
+    if now != codes[name]:
+        codes[name] = now
+        yield Change(change.cause, "code", name, b"", world.store.codes[now] or None)
+
+
+def _of_accounts(kind: str) -> Callable[[Members], Callable[[Change], bool]]:
+    """Want the changes of a kind, to some accounts."""
+
+    def wanted(held: Members) -> Callable[[Change], bool]:
+        names = set(read.member(held, "account_ids", read.many(read.account_id)))
+        return lambda change: change.kind == kind and change.account_id in names
+
+    return wanted
+
+
+def _of_keys(held: Members) -> Callable[[Change], bool]:
+    """Want the changes of some access keys."""
+    keys = set(read.member(held, "keys", read.many(_key)))
+    return lambda change: change.kind == "access_key" and (change.account_id, change.key) in keys
+
+
+def _key(value: Any) -> tuple[str, bytes]:
+    """Read an account and one of its keys."""
+    held = read.members(value)
+    account_id = read.member(held, "account_id", read.account_id)
+    return account_id, read.member(held, "public_key", read.public_key).packed
+
+
+def _of_data(held: Members) -> Callable[[Change], bool]:
+    """Want the changes of some contracts' records whose keys begin so."""
+    of_accounts = _of_accounts("data")(held)
+    prefix = read.member(held, "key_prefix_base64", read.base64)
+    return lambda change: of_accounts(change) and change.key.startswith(prefix)
+
+
+_WANTED: dict[str, Callable[[Members], Callable[[Change], bool]]] = {
+    "account_changes": _of_accounts("account"),
+    "single_access_key_changes": _of_keys,
+    "all_access_key_changes": _of_accounts("access_key"),
+    "contract_code_changes": _of_accounts("code"),
+    "data_changes": _of_data,
+}

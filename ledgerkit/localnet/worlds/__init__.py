@@ -1,0 +1,58 @@
+"""Worlds by name: chains that begin the same on every machine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ledgerkit.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from ledgerkit.localnet.settings import Settings
+    from ledgerkit.localnet.world import World
+
+WORLDS = ("demo", "empty", "crowd")
+
+
+def open_world(
+    name: str, *, size: int | None = None, seed: int = 0, settings: Settings | None = None
+) -> World:
+    """
+    Open a world.
+
+    Parameters
+    ----------
+    name
+        ``demo``: some forty accounts with stories. ``empty``: one account to create
+        others from. ``crowd``: many accounts, for bulk work.
+    size
+        How many people there are in ``crowd``.
+    seed
+        Which of the possible ones.
+    settings
+        Names, clock, shards, limits, in place of the world's own.
+
+    Returns
+    -------
+    world
+        After all that has happened in it.
+
+    Raises
+    ------
+    InvalidRequestError
+        If there is no such world, or its size is fixed.
+    """
+    if name not in WORLDS:
+        raise InvalidRequestError.refuse("world", name, f"one of {', '.join(WORLDS)}")
+    if name == "crowd":
+        from ledgerkit.localnet.worlds.crowd import open_crowd
+
+        return open_crowd(size, seed, settings)
+    if size is not None:
+        raise InvalidRequestError.refuse("size", size, f"left out: {name} has a fixed size")
+    if name == "demo":
+        from ledgerkit.localnet.worlds.demo import open_demo
+
+        return open_demo(seed, settings)
+    from ledgerkit.localnet.worlds.empty import open_empty
+
+    return open_empty(seed, settings)

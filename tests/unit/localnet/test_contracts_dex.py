@@ -1,0 +1,1065 @@
+"""The exchange, the two creators of accounts, the counter, the shapes of promises, the receiver."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ledgerkit.localnet import fees, sdk
+from ledgerkit.localnet.contracts.asynchronous import Async
+from ledgerkit.localnet.contracts.counter import Counter
+from ledgerkit.localnet.contracts.dex import Dex, Pool
+from ledgerkit.localnet.contracts.factory import Factory
+from ledgerkit.localnet.contracts.fungible import Fungible
+from ledgerkit.localnet.contracts.naming import Naming
+from ledgerkit.localnet.contracts.receiver import Receiver
+from ledgerkit.localnet.failures import CallError, PanicError
+from ledgerkit.localnet.genesis import Genesis
+from ledgerkit.localnet.records import SYSTEM_KEY, Outcome, SuccessReceiptId, SuccessValue
+from ledgerkit.localnet.settings import Settings
+from ledgerkit.localnet.store import Store
+from ledgerkit.localnet.vm import Context, Promise, Vm
+from ledgerkit.localnet.world import World
+from ledgerkit.protocol import CryptoHash, DeployContract, FunctionCall, SecretKey, Transaction
+
+TGAS = 10**12
+NEAR = 10**24
+KEY = "ed25519:6E8sCci9badyRkXb3JoRpBj5p8C6Tw41ELDZoiihKEtp"
+
+
+class Called:
+    """What became of a call."""
+
+    def __init__(self, vm: Vm, result: bytes | Promise) -> None:
+        self.vm, self.logs, self.raw = vm, vm.logs, result
+        self.value = sdk.from_json(result) if isinstance(result, bytes) else None
+        self.returned = vm.drafts.index(result.drafts[0]) if isinstance(result, Promise) else None
+
+    @property
+    def sent(self) -> list[tuple[str, list[Any]]]:
+        """The receipts: to whom, and calls as (method, arguments, deposit)."""
+        return [
+            (
+                draft.receiver_id,
+                [
+                    (one.method_name, sdk.from_json(one.args), one.deposit)
+                    if isinstance(one, FunctionCall)
+                    else one
+                    for one in draft.actions
+                ],
+            )
+            for draft in self.vm.drafts
+        ]
+
+    def gas(self, receipt: int) -> int:
+        """The gas of a receipt's last call."""
+        calls = [a for a in self.vm.drafts[receipt].actions if isinstance(a, FunctionCall)]
+        return calls[-1].gas
+
+    def awaits(self, receipt: int) -> list[int]:
+        """Which receipts a receipt waits for."""
+        wanted = self.vm.drafts[receipt].input_data_ids
+        given = [
+            (made, place)
+            for place, draft in enumerate(self.vm.drafts)
+            for made, _ in draft.output_data_receivers
+        ]
+        return [place for made, place in given if made in wanted]
+
+
+class Site:
+    """An account with a contract, and nothing around it."""
+
+    def __init__(self, cls: type[sdk.Contract], account_id: str, genesis=()) -> None:
+        self.cls, self.account_id, self.store = cls, account_id, Store()
+        for key, value in genesis:
+            self.store.data.put(account_id, key, value)
+        self.context = Context(
+            current_account_id=account_id,
+            signer_id="alice.near",
+            signer_public_key=SYSTEM_KEY,
+            predecessor_id="alice.near",
+            input=b"",
+            block_height=100,
+            block_timestamp=0,
+            epoch_height=1,
+            balance=10 * NEAR,
+            locked=0,
+            storage_usage=100,
+            attached_deposit=0,
+            prepaid_gas=300 * TGAS,
+            random_seed=bytes(32),
+            action_hash=CryptoHash(bytes(32)),
+        )
+
+    def call(self, method: str, by: str = "alice.near", /, *, deposit=0, results=(), **args):
+        """Call a method; a panic undoes what it wrote."""
+        context = msgspec.structs.replace(
+            self.context,
+            predecessor_id=by,
+            input=sdk.to_json(args),
+            attached_deposit=deposit,
+            balance=self.context.balance + deposit,
+            promise_results=tuple(results),
+        )
+        vm, mark = Vm(context, self.store.at(), fees.PROFILES["86"]), self.store.mark()
+        try:
+            return Called(vm, sdk.run(self.cls, vm, method))
+        except CallError:
+            self.store.rollback(mark)
+            raise
+
+    def back(self, method: str, /, *results: bytes | None, **args):
+        """Call a callback with what it waited for."""
+        return self.call(method, self.account_id, results=results, **args)
+
+    def panics(self, method: str, /, *given, **args) -> str:
+        """Call a method that panics, and tell what it says."""
+        with pytest.raises(CallError) as caught:
+            self.call(method, *given, **args)
+        assert isinstance(caught.value, PanicError)
+        return caught.value.message
+
+    def view(self, method: str, /, **args):
+        """Ask."""
+        context = msgspec.structs.replace(self.context, input=sdk.to_json(args), is_view=True)
+        vm = Vm(context, self.store.at(), fees.PROFILES["86"])
+        result = sdk.run(self.cls, vm, method)
+        assert isinstance(result, bytes)
+        return sdk.from_json(result)
+
+    @property
+    def records(self) -> dict[bytes, bytes]:
+        """What is stored."""
+        return dict(self.store.at().records(self.account_id))
+
+
+# The exchange ----------------------------------------------------------------------------
+
+A, B, C = "a.near", "b.near", "c.near"
+
+
+def deposit(dex: Site, token_id: str, amount: int, by: str = "olga.near") -> Called:
+    """Deposit, as the token's contract tells it."""
+    return dex.call("ft_on_transfer", token_id, sender_id=by, amount=str(amount), msg="")
+
+
+def swap(*actions: dict[str, Any]) -> str:
+    """Write the message of a swap."""
+    return sdk.to_json({"actions": actions}).decode()
+
+
+def hop(pool_id: int, token_in: str, token_out: str, least: int = 0) -> dict[str, Any]:
+    """Write one swap."""
+    return {
+        "pool_id": pool_id,
+        "token_in": token_in,
+        "token_out": token_out,
+        "min_amount_out": str(least),
+    }
+
+
+@pytest.fixture
+def dex() -> Site:
+    """An exchange with a million of A against two million of B, filled by calls."""
+    site = Site(Dex, "dex.near")
+    site.call("new", owner_id="olga.near")
+    site.call("add_simple_pool", "olga.near", tokens=[A, B])
+    deposit(site, A, 1_000_000)
+    deposit(site, B, 2_000_000)
+    site.call("add_liquidity", "olga.near", pool_id=0, amounts=["1000000", "2000000"])
+    return site
+
+
+def test_pool_as_told(dex):
+    """A pool is told with its kind, tokens, amounts, fee and shares, amounts as texts."""
+    pool = {
+        "pool_kind": "SIMPLE_POOL",
+        "token_account_ids": [A, B],
+        "amounts": ["1000000", "2000000"],
+        "total_fee": 30,
+        "shares_total_supply": "1000000000000000000000000",
+    }
+    assert dex.view("get_pool", pool_id=0) == pool
+    assert dex.view("get_pools", from_index=0, limit=10) == [pool]
+    assert dex.view("get_pools", from_index=1) == []
+    assert dex.view("get_number_of_pools") == 1
+    assert dex.view("get_owner") == "olga.near"
+    assert dex.view("get_pool_shares", pool_id=0, account_id="olga.near") == str(NEAR)
+
+
+def test_swap(dex):
+    """A swap keeps the product but for the fee, rounds down, sends the other token, returns 0."""
+    # net 10_000 * 9970 = 99_700_000; out = net * 2_000_000 // (1_000_000 * 10_000 + net)
+    assert dex.view("get_return", pool_id=0, token_in=A, amount_in="10000", token_out=B) == "19743"
+    done = dex.call(
+        "ft_on_transfer", A, sender_id="bob.near", amount="10000", msg=swap(hop(0, A, B, 19743))
+    )
+    assert done.raw == b'"0"'
+    assert done.logs == ["Swapped 10000 a.near for 19743 b.near"]
+    told = {"account_id": "bob.near", "token_id": B, "amount": "19743"}
+    assert done.sent == [
+        (B, [("ft_transfer", {"receiver_id": "bob.near", "amount": "19743"}, 1)]),
+        ("dex.near", [("on_sent", told, 0)]),
+    ]
+    assert [done.gas(0), done.gas(1), done.awaits(1)] == [6 * TGAS, 4 * TGAS, [0]]
+    assert done.vm.balance == 10 * NEAR - 1  # the yoctoNEAR is the exchange's own
+    assert dex.view("get_pool", pool_id=0)["amounts"] == ["1010000", "1980257"]
+
+
+def test_swap_fits_a_small_call(dex):
+    """A swap runs with what `ft_transfer_call` has left for it of 30 Tgas."""
+    dex.context = msgspec.structs.replace(dex.context, prepaid_gas=16 * TGAS)
+    msg = swap(hop(0, A, B))
+    assert dex.call("ft_on_transfer", A, sender_id="bob.near", amount="9", msg=msg).value == "0"
+
+
+def test_swaps_in_a_row(dex):
+    """Each swap of a message goes on with what the one before gave."""
+    dex.call("add_simple_pool", "olga.near", tokens=[B, C])
+    deposit(dex, B, 100_000)
+    deposit(dex, C, 100_000)
+    dex.call("add_liquidity", "olga.near", pool_id=1, amounts=["100000", "100000"])
+    msg = swap(hop(0, A, B), hop(1, B, C))
+    done = dex.call("ft_on_transfer", A, sender_id="bob.near", amount="10000", msg=msg)
+    # 19_743 * 9970 = 196_837_710; * 100_000 // (100_000 * 10_000 + 196_837_710) = 16_446
+    assert done.logs == [
+        "Swapped 10000 a.near for 19743 b.near",
+        "Swapped 19743 b.near for 16446 c.near",
+    ]
+    assert done.sent[0] == (C, [("ft_transfer", {"receiver_id": "bob.near", "amount": "16446"}, 1)])
+
+
+@pytest.mark.parametrize(
+    ("msg", "said"),
+    [
+        ("swap!", "The message is not understood"),
+        ("{}", "The message is not understood"),
+        ('{"actions":[]}', "The message is not understood"),
+        (swap(hop(0, A, B) | {"min_amount_out": "-1"}), "The message is not understood"),
+        (swap(hop(0, A, B) | {"min_amount_out": 5}), "The message is not understood"),
+        ("[" * 100_000, "The message is not understood"),
+        (swap(hop(7, A, B)), "There is no pool 7"),
+        (swap(hop(0, A, C)), "Pool 0 does not trade a.near for c.near"),
+        (swap(hop(0, A, A)), "Pool 0 does not trade a.near for a.near"),
+        (swap(hop(0, B, A)), "a.near is not the token to swap"),
+        (swap(hop(0, A, B), hop(0, A, B)), "b.near is not the token to swap"),
+        (swap(hop(0, A, B, 20_000)), "Slippage: 19743 is less than the least amount 20000"),
+    ],
+    ids=range(12),
+)
+def test_swaps_refused(dex, msg, said):
+    """What can't be swapped as asked panics, so that the token gives it back."""
+    before = dex.records
+    args = {"sender_id": "bob.near", "amount": "10000", "msg": msg}
+    assert dex.panics("ft_on_transfer", A, **args) == said
+    assert dex.records == before
+
+
+def test_swap_for_nothing(dex):
+    """An amount too small to give anything is refused, and a pool that holds nothing gives none."""
+    dex.call("add_simple_pool", "olga.near", tokens=[A, C])
+    args = {"sender_id": "bob.near", "amount": "10"}
+    assert (
+        dex.panics("ft_on_transfer", A, **args, msg=swap(hop(1, A, C)))
+        == "The amount is too small to swap"
+    )
+
+
+@given(
+    held=st.tuples(st.integers(1, 2**100), st.integers(1, 2**100)),
+    amount=st.integers(0, 2**100),
+)
+def test_product_never_falls(held, amount):
+    """Whatever is swapped, the product of a pool's sides does not fall and no side is emptied."""
+    out = Pool([A, B], list(held)).quote(A, amount, B)
+    assert out is not None
+    assert out < held[1]
+    assert (held[0] + amount) * (held[1] - out) >= held[0] * held[1]
+
+
+def test_paused(dex):
+    """While paused it takes nothing in; deposits can be withdrawn; the owner resumes it."""
+    deposit(dex, A, 5, by="bob.near")
+    assert dex.call("pause", "olga.near").logs == ["Paused"]
+    assert dex.view("is_paused") is True
+    for msg in ("", swap(hop(0, A, B))):
+        args = {"sender_id": "bob.near", "amount": "10000", "msg": msg}
+        assert dex.panics("ft_on_transfer", A, **args) == "the contract is paused"
+    liquidity = {"pool_id": 0, "amounts": ["1", "2"]}
+    assert dex.panics("add_liquidity", "olga.near", **liquidity) == "the contract is paused"
+    dex.call("withdraw", "bob.near", deposit=1, token_id=A, amount="5")
+    assert dex.call("resume", "olga.near").logs == ["Resumed"]
+    assert dex.view("is_paused") is False
+    assert deposit(dex, A, 5).value == "0"
+
+
+@pytest.mark.parametrize("method_name", ["pause", "resume", "add_simple_pool"])
+def test_owner_only(dex, method_name):
+    """Nobody but the owner pauses, resumes or opens pools."""
+    args = {"tokens": [A, C]} if method_name == "add_simple_pool" else {}
+    assert dex.panics(method_name, "bob.near", **args) == "Only the owner may do this"
+
+
+@pytest.mark.parametrize("tokens", [[A], [A, A], [A, B, C]])
+def test_pools_of_two(dex, tokens):
+    """A pool has two different tokens."""
+    said = dex.panics("add_simple_pool", "olga.near", tokens=tokens)
+    assert said == "A pool has two different tokens"
+
+
+def test_deposit_and_withdraw(dex):
+    """A deposit is kept until it is withdrawn, and kept again where sending it fails."""
+    done = deposit(dex, C, 70, by="bob.near")
+    assert (done.value, done.logs) == ("0", ["Deposited 70 c.near for bob.near"])
+    done = dex.call("withdraw", "bob.near", deposit=1, token_id=C, amount="30")
+    assert done.sent[0] == (C, [("ft_transfer", {"receiver_id": "bob.near", "amount": "30"}, 1)])
+    assert done.returned == 1  # the callback tells the result
+    assert dex.view("get_deposits", account_id="bob.near") == {C: "40"}
+    told = {"account_id": "bob.near", "token_id": C, "amount": "30"}
+    sent = dex.back("on_sent", b"", **told)
+    assert (sent.value, sent.logs) == (True, [])
+    assert dex.view("get_deposits", account_id="bob.near") == {C: "40"}
+    failed = dex.back("on_sent", None, **told)
+    assert failed.value is False
+    assert failed.logs == ["Could not send 30 c.near to bob.near: it is deposited"]
+    assert dex.view("get_deposits", account_id="bob.near") == {C: "70"}
+
+
+def test_withdrawn_whole(dex):
+    """Nothing is stored of a deposit that is used up."""
+    before = dex.records
+    deposit(dex, C, 70, by="bob.near")
+    dex.call("withdraw", "bob.near", deposit=1, token_id=C, amount="70")
+    assert dex.records == before
+    assert dex.view("get_deposits", account_id="bob.near") == {}
+
+
+def test_withdraw_refused(dex):
+    """A withdrawal takes one yoctoNEAR, a positive amount, and no more than there is."""
+    deposit(dex, C, 70, by="bob.near")
+    args = {"token_id": C, "amount": "71"}
+    assert (
+        dex.panics("withdraw", "bob.near", **args)
+        == "Requires attached deposit of exactly 1 yoctoNEAR"
+    )
+    assert (
+        dex.panics("withdraw", "bob.near", deposit=1, **args)
+        == "bob.near has not deposited enough c.near"
+    )
+    assert (
+        dex.panics("withdraw", "bob.near", deposit=1, token_id=C, amount="0")
+        == "The amount should be a positive number"
+    )
+
+
+def test_liquidity(dex):
+    """Later liquidity is taken at the pool's ratio, rounded up, and shares are rounded down."""
+    dex.call("ft_on_transfer", A, sender_id="bob.near", amount="10000", msg=swap(hop(0, A, B)))
+    deposit(dex, A, 1_000, by="eve.near")
+    deposit(dex, B, 5_000, by="eve.near")
+    done = dex.call("add_liquidity", "eve.near", pool_id=0, amounts=["1000", "5000"])
+    # 1_000 * 10**24 // 1_010_000; and of B that part of 1_980_257, which is 1960.6, rounded up
+    assert done.value == "990099009900990099009"
+    assert done.logs == [
+        "Liquidity added 1000 a.near and 1961 b.near, minted 990099009900990099009 shares"
+    ]
+    assert dex.view("get_pool", pool_id=0)["amounts"] == ["1011000", "1982218"]
+    assert dex.view("get_deposits", account_id="eve.near") == {B: "3039"}
+    done = dex.call("remove_liquidity", "eve.near", pool_id=0, shares=done.value)
+    assert done.value == ["999", "1960"]  # rounded down: nobody gains by coming and going
+    assert dex.view("get_deposits", account_id="eve.near") == {B: "4999", A: "999"}
+    assert dex.view("get_pool_shares", pool_id=0, account_id="eve.near") == "0"
+
+
+def test_all_liquidity_removed(dex):
+    """The last provider gets all that is left, and the pool can be filled anew."""
+    done = dex.call("remove_liquidity", "olga.near", pool_id=0, shares=str(NEAR))
+    assert done.value == ["1000000", "2000000"]
+    assert dex.view("get_pool", pool_id=0)["shares_total_supply"] == "0"
+    done = dex.call("add_liquidity", "olga.near", pool_id=0, amounts=["7", "9"])
+    assert done.value == str(NEAR)
+
+
+@pytest.mark.parametrize(
+    ("amounts", "said"),
+    [
+        (["1"], "Give an amount for each token"),
+        (["0", "2"], "The amounts are too small"),
+        (["1", "2"], "bob.near has not deposited enough a.near"),
+    ],
+    ids=range(3),
+)
+def test_liquidity_refused(dex, amounts, said):
+    """Liquidity comes out of deposits, of both tokens."""
+    assert dex.panics("add_liquidity", "bob.near", pool_id=0, amounts=amounts) == said
+
+
+def test_shares_refused(dex):
+    """Nobody removes more than is theirs."""
+    args = {"pool_id": 0, "shares": "1"}
+    assert dex.panics("remove_liquidity", "bob.near", **args) == "Not enough shares"
+    args["shares"] = "0"
+    assert (
+        dex.panics("remove_liquidity", "olga.near", **args)
+        == "The shares should be a positive number"
+    )
+
+
+def test_amounts_are_bounded(dex):
+    """An amount beyond 128 bits is refused, and crashes nothing."""
+    deposit(dex, "eve.near", 2**128 - 1, by="eve.near")
+    args = {"sender_id": "eve.near", "amount": "1", "msg": ""}
+    assert dex.panics("ft_on_transfer", "eve.near", **args) == "An amount exceeds 128 bits"
+
+
+def test_dex_genesis(dex):
+    """The genesis writes what the calls write."""
+    assert dict(Dex.genesis("olga.near", [{A: 1_000_000, B: 2_000_000}])) == dex.records
+    dex.call("pause", "olga.near")
+    pools = [{A: 1_000_000, B: 2_000_000}]
+    assert dict(Dex.genesis("olga.near", pools, paused=True)) == dex.records
+    assert dict(Dex.genesis("olga.near")) == {
+        b"STATE": b'{"owner_id":"olga.near","pool_count":0,"paused":false}'
+    }
+
+
+def test_dex_not_initialized():
+    """Before `new` nothing works, and after it `new` does not."""
+    dex = Site(Dex, "dex.near")
+    assert dex.panics("pause") == "The contract is not initialized"
+    dex.call("new", owner_id="olga.near")
+    assert dex.panics("new", owner_id="eve.near") == "The contract has already been initialized"
+
+
+# Creating accounts -----------------------------------------------------------------------
+
+
+def test_naming_creates():
+    """An account is created in one receipt with its key and all that was attached."""
+    near = Site(Naming, "near")
+    args = {"new_account_id": "bob.near", "new_public_key": KEY}
+    done = near.call("create_account", deposit=NEAR, **args)
+    (receiver_id, batch), callback = done.sent
+    assert receiver_id == "bob.near"
+    assert [type(action).__name__ for action in batch] == ["CreateAccount", "AddKey", "Transfer"]
+    assert (str(batch[1].public_key), batch[2].deposit) == (KEY, NEAR)
+    told = {
+        "new_account_id": "bob.near",
+        "predecessor_account_id": "alice.near",
+        "amount": str(NEAR),
+    }
+    assert callback == ("near", [("on_account_created", told, 0)])
+    assert (done.returned, done.awaits(1)) == (1, [0])
+    created = near.back("on_account_created", b"", **told)
+    assert (created.value, created.logs, created.sent) == (True, ["Created bob.near"], [])
+    assert near.records == dict(Naming.genesis()) == {}
+
+
+def test_naming_gives_back():
+    """Where no account came to be, whoever called gets the deposit back, and false."""
+    told = {"new_account_id": "bob.near", "predecessor_account_id": "alice.near"}
+    done = Site(Naming, "near").back("on_account_created", None, **told, amount=str(NEAR))
+    assert done.value is False
+    assert done.logs == [f"Could not create bob.near: {NEAR} yoctoNEAR go back to alice.near"]
+    ((receiver_id, (transfer,)),) = done.sent
+    assert (receiver_id, transfer.deposit) == ("alice.near", NEAR)
+    assert done.returned is None
+
+
+def test_naming_without_deposit():
+    """Nothing is sent back where nothing was attached."""
+    told = {"new_account_id": "bob.near", "predecessor_account_id": "alice.near"}
+    done = Site(Naming, "near").back("on_account_created", None, **told, amount="0")
+    assert (done.value, done.sent) == (False, [])
+
+
+@pytest.mark.parametrize(
+    ("by", "results", "said"),
+    [
+        ("alice.near", [b""], "Method on_account_created is private"),
+        ("near", [], "Contract expected a result on the callback"),
+    ],
+    ids=["others", "no result"],
+)
+def test_naming_callback_guarded(by, results, said):
+    """The callback pays out for a creation only, never when somebody just calls it."""
+    told = {"new_account_id": "b.near", "predecessor_account_id": "alice.near", "amount": "9"}
+    assert Site(Naming, "near").panics("on_account_created", by, results=results, **told) == said
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"new_account_id": "Bob", "new_public_key": KEY},
+        {"new_account_id": "bob.near", "new_public_key": "ed25519:1"},
+        {"new_account_id": "bob.near"},
+    ],
+    ids=["id", "key", "missing"],
+)
+def test_naming_bad_arguments(args):
+    """An id or a key that is none is refused as any bad argument is."""
+    said = Site(Naming, "near").panics("create_account", **args)
+    assert said == "Failed to deserialize input from JSON."
+
+
+def test_factory_creates():
+    """Account, deposit, the signer's key, code and `new` go into one receipt."""
+    done = Site(Factory, "make.near").call(
+        "create", deposit=2 * NEAR, name="one", kind="counter", args={"number": 5}
+    )
+    (receiver_id, batch), (callback_id, callback) = done.sent
+    assert receiver_id == "one.make.near"
+    assert [type(action).__name__ for action in batch[:4]] == [
+        "CreateAccount",
+        "Transfer",
+        "AddKey",
+        "DeployContract",
+    ]
+    assert batch[1].deposit == 2 * NEAR
+    assert batch[2].public_key == SYSTEM_KEY
+    assert batch[3] == DeployContract(Counter.code)
+    assert batch[4] == ("new", {"number": 5}, 0)
+    told = {"account_id": "one.make.near", "creator_id": "alice.near", "amount": str(2 * NEAR)}
+    assert (callback_id, callback) == ("make.near", [("on_created", told, 0)])
+    assert [done.gas(0), done.gas(1), done.returned] == [15 * TGAS, 10 * TGAS, 1]
+
+
+def test_factory_settles():
+    """The callback tells whether it worked, and where not, the deposit goes to who called."""
+    site = Site(Factory, "make.near")
+    told = {"account_id": "one.make.near", "creator_id": "carol.near", "amount": str(NEAR)}
+    done = site.back("on_created", b"", **told)
+    assert (done.value, done.logs, done.sent) == (True, ["Created one.make.near"], [])
+    done = site.back("on_created", None, **told)
+    ((receiver_id, (transfer,)),) = done.sent
+    assert (done.value, receiver_id, transfer.deposit) == (False, "carol.near", NEAR)
+    assert done.logs == [f"Could not create one.make.near: {NEAR} yoctoNEAR go back to carol.near"]
+    assert site.records == dict(Factory.genesis()) == {}
+
+
+def test_factory_kinds():
+    """The factory makes tokens of both kinds and counters, and nothing else."""
+    site = Site(Factory, "make.near")
+    assert site.view("get_kinds") == ["counter", "ft", "nft"]
+    codes = set()
+    for kind in site.view("get_kinds"):
+        done = site.call("create", deposit=NEAR, name="one", kind=kind, args={})
+        codes.add(done.sent[0][1][3].code)
+    assert len(codes) == 3
+    said = site.panics("create", name="one", kind="bank", args={})
+    assert said == "There is no contract of kind bank"
+
+
+# The counter -----------------------------------------------------------------------------
+
+
+def test_counter_counts():
+    """The counter counts from 0, by 1 or more, up and down, and tells the number in its logs."""
+    counter = Site(Counter, "counter.near")
+    assert counter.call("increment").logs == ["Increased number to 1"]
+    assert counter.call("increment", by=41).logs == ["Increased number to 42"]
+    assert counter.call("decrement", by=50).logs == ["Decreased number to -8"]
+    assert counter.view("get_num") == -8
+    assert counter.call("reset").logs == ["Reset counter to zero"]
+    assert counter.view("get_num") == 0
+
+
+def test_counter_begins_elsewhere():
+    """`new` begins at a number, once, and writes what the genesis writes."""
+    counter = Site(Counter, "counter.near")
+    assert counter.call("new", number=7).raw == b""
+    assert counter.view("get_num") == 7
+    assert counter.records == dict(Counter.genesis(7)) == {b"STATE": b'{"number":7}'}
+    assert counter.panics("new") == "The contract has already been initialized"
+
+
+def test_counter_fails():
+    """A failing call changes nothing and says why."""
+    counter = Site(Counter, "counter.near", Counter.genesis(3))
+    assert counter.panics("fail", message="no more") == "no more"
+    assert counter.panics("fail") == "The counter was told to fail"
+    assert counter.view("get_num") == 3
+
+
+@pytest.mark.parametrize(
+    ("method_name", "number"), [("increment", 2**63 - 1), ("decrement", -(2**63))]
+)
+def test_counter_bounds(method_name, number):
+    """The number stays within 64 bits."""
+    counter = Site(Counter, "counter.near", Counter.genesis(number))
+    assert counter.panics(method_name) == "attempt to add with overflow"
+    assert counter.panics(method_name, by=10**4000) == "attempt to add with overflow"
+    assert counter.view("get_num") == number
+
+
+# The shapes of promises ------------------------------------------------------------------
+
+
+@pytest.fixture
+def shapes() -> Site:
+    """An account with the contract of shapes."""
+    return Site(Async, "async.near")
+
+
+def test_chain(shapes):
+    """A chain's receipt makes the next one with all its gas, and the last returns the count."""
+    done = shapes.call("chain", depth=2)
+    assert done.sent == [("async.near", [("chain", {"depth": 1, "made": 1}, 0)])]
+    assert done.returned == 0
+    assert done.vm.gas.used == 300 * TGAS  # nothing is left unused
+    assert done.gas(0) > 295 * TGAS
+    assert shapes.call("chain", depth=0, made=2).value == 2
+
+
+def test_fan_out_joined(shapes):
+    """Calls side by side are awaited by one callback, whose list is the result."""
+    done = shapes.call("fan_out", width=3)
+    assert done.sent == [
+        ("async.near", [("echo", {"value": 0}, 0)]),
+        ("async.near", [("echo", {"value": 1}, 0)]),
+        ("async.near", [("echo", {"value": 2}, 0)]),
+        ("async.near", [("joined", {}, 0)]),
+    ]
+    assert (done.awaits(3), done.returned) == ([0, 1, 2], 3)
+    assert len({done.gas(place) for place in range(2)}) == 1
+    assert shapes.call("fan_out", width=1, receiver_id="bob.near").sent[0][0] == "bob.near"
+
+
+def test_fan_out_bounds(shapes):
+    """128 results can be awaited; of more calls nobody waits, and their number is the result."""
+    shapes.context = msgspec.structs.replace(shapes.context, prepaid_gas=1000 * TGAS)
+    done = shapes.call("fan_out", width=128)
+    assert (len(done.sent), done.returned, len(done.awaits(128))) == (129, 128, 128)
+    done = shapes.call("fan_out", width=129)
+    assert (len(done.sent), done.value) == (129, 129)
+    assert not any(done.awaits(place) for place in range(129))
+    assert shapes.call("fan_out", width=0).sent == [("async.near", [("joined", {}, 0)])]
+
+
+def test_join(shapes):
+    """Several contracts are called with the same, and the results keep the order."""
+    done = shapes.call("join", receiver_ids=["x.near", "y.near"], method_name="m", args={"k": 1})
+    assert done.sent == [
+        ("x.near", [("m", {"k": 1}, 0)]),
+        ("y.near", [("m", {"k": 1}, 0)]),
+        ("async.near", [("joined", {}, 0)]),
+    ]
+    assert (done.awaits(2), done.returned) == ([0, 1], 2)
+    assert shapes.back("joined", b'"a"', None, b"", b"{", b"[1]").value == [
+        "a",
+        None,
+        None,
+        None,
+        [1],
+    ]
+    assert shapes.call("echo", value={"deep": [1]}).value == {"deep": [1]}
+
+
+def test_swallow(shapes):
+    """The callback succeeds, whatever became of the call."""
+    done = shapes.call("swallow", receiver_id="bob.near", method_name="fail")
+    assert done.sent == [("bob.near", [("fail", {}, 0)]), ("async.near", [("swallowed", {}, 0)])]
+    assert (done.awaits(1), done.returned) == ([0], 1)
+    failed = shapes.back("swallowed", None)
+    assert (failed.raw, failed.logs) == (b"false", ["The call failed, and that is all right"])
+    ended = shapes.back("swallowed", b"")
+    assert (ended.raw, ended.logs) == (b"true", ["The call succeeded"])
+
+
+def test_detached_failure(shapes):
+    """A receipt that will fail is made, and nobody waits for it."""
+    done = shapes.call("detached_failure", message="alone")
+    assert done.sent == [("async.near", [("fail", {"message": "alone"}, 0)])]
+    assert (done.raw, done.returned) == (b"", None)
+    assert shapes.panics("fail", message="alone") == "alone"
+
+
+def test_wait_and_resume(shapes):
+    """A call waits for data at an id it logs; whoever knows the id brings it."""
+    done = shapes.call("wait_for", what="a price")
+    (data_id,) = done.vm.yielded
+    assert done.logs == [f"Waiting for a price at {data_id}"]
+    assert done.sent == [("async.near", [("waited", {"what": "a price"}, 0)])]
+    assert (done.returned, done.vm.drafts[0].is_yield) == (0, True)
+    assert shapes.call("resume", data_id=str(data_id), payload=7).value is False  # nobody waits
+    assert shapes.panics("resume", data_id="0OIl") == "The data_id is not a hash"
+    came = shapes.back("waited", b"7", what="a price")
+    assert (came.raw, came.logs) == (b"7", ["a price came"])
+    late = shapes.back("waited", None, what="a price")
+    assert (late.raw, late.logs) == (b"null", ["a price did not come in time"])
+    assert shapes.records == dict(Async.genesis()) == {}
+
+
+# The receiver ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("told", "msg", "answer"),
+    [
+        ({}, "take", b'"0"'),
+        ({"unused": 400}, "take", b'"400"'),
+        ({"unused": 400}, "return 7", b'"7"'),
+        ({}, "return lots", b'"lots"'),
+        ({"panics": "no thanks"}, "return 7", b'"7"'),
+    ],
+    ids=range(5),
+)
+def test_receiver_of_fungible(told, msg, answer):
+    """The message says what is returned, else what the contract was told in advance."""
+    site = Site(Receiver, "bob.near", Receiver.genesis(**told))
+    args = {"sender_id": "alice.near", "amount": "1000", "msg": msg}
+    assert site.call("ft_on_transfer", "token.near", **args).raw == answer
+
+
+@pytest.mark.parametrize(
+    ("told", "msg", "said"),
+    [
+        ({"panics": "no thanks"}, "take", "no thanks"),
+        ({}, "panic no room", "no room"),
+        ({"panics": "no thanks"}, "panic no room", "no room"),
+    ],
+    ids=range(3),
+)
+def test_receiver_panics(told, msg, said):
+    """A receiver panics where it was told to, by the message or before."""
+    site = Site(Receiver, "bob.near", Receiver.genesis(**told))
+    args = {"sender_id": "alice.near", "amount": "1000", "msg": msg}
+    assert site.panics("ft_on_transfer", "token.near", **args) == said
+    token = {"sender_id": "a.near", "previous_owner_id": "a.near", "token_id": "1", "msg": msg}
+    assert site.panics("nft_on_transfer", "nft.near", **token) == said
+
+
+@pytest.mark.parametrize(
+    ("unused", "msg", "answer"),
+    [(0, "take", False), (1, "take", True), (0, "return true", True), (1, "return false", False)],
+)
+def test_receiver_of_single(unused, msg, answer):
+    """A single token goes back where the message or the contract's state says so."""
+    site = Site(Receiver, "bob.near", Receiver.genesis(unused))
+    args = {"sender_id": "a.near", "previous_owner_id": "a.near", "token_id": "1", "msg": msg}
+    assert site.call("nft_on_transfer", "nft.near", **args).value is answer
+
+
+def test_receiver_is_told():
+    """The account itself says what to do in advance, nobody else; the genesis writes the same."""
+    site = Site(Receiver, "bob.near")
+    site.call("set_behaviour", "bob.near", unused="400", panics="no thanks")
+    assert site.view("get_behaviour") == {"unused": "400", "panics": "no thanks"}
+    assert site.records == dict(Receiver.genesis(400, "no thanks"))
+    assert site.panics("set_behaviour", unused="0") == "Method set_behaviour is private"
+
+
+# On a chain ------------------------------------------------------------------------------
+
+SECRET = SecretKey.from_text("11111111111111111111111111111112")
+
+
+class Live:
+    """A chain with all these contracts, and people whose calls run to their end."""
+
+    def __init__(self, **contracts: tuple[type[sdk.Contract], dict[bytes, bytes]]) -> None:
+        genesis = Genesis()
+        for name in ("alice.near", "olga.near"):
+            genesis.account(name, 1000 * NEAR, keys=[SECRET.public_key])
+        for name, (cls, records) in contracts.items():
+            account_id = name.replace("_", ".")
+            genesis.account(account_id, 100 * NEAR, contract=cls, records=records.items())
+        self.world, self.nonce = World(Settings(), genesis), 0
+        self.supply = self.world.total_supply()
+
+    def call(
+        self, receiver_id: str, method: str, /, *, by="alice.near", deposit=0, gas=100, **args
+    ):
+        """Call, let time pass until all is done, and give the outcomes, the transaction's first."""
+        tx_hash = self.send(receiver_id, method, by=by, deposit=deposit, gas=gas, **args)
+        self.world.settle()
+        assert self.world.total_supply() + self.world.burnt == self.supply
+        return self.outcomes(tx_hash)
+
+    def send(
+        self, receiver_id: str, method: str, /, *, by="alice.near", deposit=0, gas=100, **args
+    ):
+        """Send a call."""
+        self.nonce += 1
+        call = FunctionCall(method, sdk.to_json(args), gas * TGAS, deposit)
+        head = self.world.chain.head.hash
+        made = Transaction(by, SECRET.public_key, self.nonce, receiver_id, head, [call])
+        signed = made.sign(SECRET)
+        self.world.submit(signed)
+        return signed.hash
+
+    def outcomes(self, outcome_id: CryptoHash) -> list[Outcome]:
+        """Give an outcome and all that follow from it, but for the chain's refunds."""
+        receipt, outcome = self.world.receipt(outcome_id), self.world.outcome(outcome_id)
+        if outcome is None or (receipt is not None and receipt.predecessor_id == "system"):
+            return []
+        return [outcome, *(o for one in outcome.receipt_ids for o in self.outcomes(one))]
+
+    def result(self, outcome: Outcome | None) -> Any:
+        """Follow what is returned to its value; of a failure, why."""
+        assert outcome is not None
+        status = outcome.status
+        if isinstance(status, SuccessReceiptId):
+            return self.result(self.world.outcome(status.receipt_id))
+        if isinstance(status, SuccessValue):
+            return sdk.from_json(status.value)
+        kind: Any = status.error
+        kind = kind["ActionError"]["kind"]
+        return kind.get("FunctionCallError", kind).get("ExecutionError", kind)
+
+    def balance(self, account_id: str) -> int:
+        """Give an account's yoctoNEAR."""
+        balance = self.world.balance(account_id)
+        assert balance is not None
+        return balance
+
+    def view(self, contract_id: str, method: str, /, **args):
+        """Ask."""
+        head = self.world.chain.head
+        return sdk.from_json(self.world.view(contract_id, method, sdk.to_json(args), head).result)
+
+
+def shown(outcomes: list[Outcome]) -> list[tuple[str, list[str]]]:
+    """Give who executed what, and its logs but for events."""
+    return [
+        (outcome.executor_id, [log for log in outcome.logs if not log.startswith("EVENT_JSON")])
+        for outcome in outcomes
+    ]
+
+
+def test_naming_on_chain():
+    """An account comes to be by a call of `near`; a second time the deposit comes back."""
+    live = Live(near=(Naming, {}))
+    args = {"new_account_id": "bob.near", "new_public_key": KEY}
+    done = live.call("near", "create_account", deposit=5 * NEAR, **args)
+    assert live.result(done[0]) is True
+    assert live.world.balance("bob.near") == 5 * NEAR
+    before = live.balance("alice.near")
+    done = live.call("near", "create_account", deposit=5 * NEAR, **args)
+    told = "Could not create bob.near: 5000000000000000000000000 yoctoNEAR go back to alice.near"
+    assert live.result(done[0]) is False
+    assert shown(done)[1:] == [
+        ("near", []),
+        ("bob.near", []),
+        ("near", [told]),
+        ("alice.near", []),
+    ]
+    assert before - live.balance("alice.near") < NEAR // 100  # gas only
+
+
+@pytest.mark.parametrize(
+    ("kind", "args", "method_name", "answer"),
+    [
+        ("counter", {"number": 5}, "get_num", 5),
+        (
+            "ft",
+            {
+                "owner_id": "alice.near",
+                "total_supply": "77",
+                "metadata": {"spec": "ft-1.0.0", "name": "N", "symbol": "S", "decimals": 0},
+            },
+            "ft_total_supply",
+            "77",
+        ),
+        (
+            "nft",
+            {
+                "owner_id": "alice.near",
+                "metadata": {"spec": "nft-1.0.0", "name": "N", "symbol": "S"},
+            },
+            "nft_total_supply",
+            "0",
+        ),
+    ],
+    ids=["counter", "ft", "nft"],
+)
+def test_factory_on_chain(kind, args, method_name, answer):
+    """What the factory made can be used at once, and belongs to who signed."""
+    live = Live(make_near=(Factory, {}))
+    done = live.call("make.near", "create", deposit=5 * NEAR, name="one", kind=kind, args=args)
+    assert live.result(done[0]) is True
+    assert live.view("one.make.near", method_name) == answer
+    assert live.world.state().access_key("one.make.near", SECRET.public_key.packed) is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "args"), [("one", {"number": "x"}), ("a.b", {})], ids=["new fails", "not a child"]
+)
+def test_factory_failure_on_chain(name, args):
+    """Where a part fails nothing remains, the call succeeds with false, and the deposit is back."""
+    live = Live(make_near=(Factory, {}))
+    before = live.balance("alice.near")
+    done = live.call("make.near", "create", deposit=5 * NEAR, name=name, kind="counter", args=args)
+    assert live.result(done[0]) is False
+    assert live.world.balance(f"{name}.make.near") is None
+    assert before - live.balance("alice.near") < NEAR // 100
+    assert live.balance("make.near") >= 100 * NEAR
+
+
+@pytest.fixture
+def market() -> Live:
+    """An exchange of two tokens, of which Alice has a thousand each, and nobody else any."""
+    held = {"alice.near": 1000, "dex.near": 1_000_000, "olga.near": 0}
+    token = dict(Fungible.genesis("olga.near", held))
+    pool = dict(Dex.genesis("olga.near", [{A: 1_000_000, B: 1_000_000}]))
+    return Live(a_near=(Fungible, token), b_near=(Fungible, token), dex_near=(Dex, pool))
+
+
+def balances(live: Live, account_id: str) -> tuple[str, str]:
+    """Give an account's balances of the two tokens."""
+    return tuple(live.view(token, "ft_balance_of", account_id=account_id) for token in (A, B))
+
+
+def sell(live: Live, least: int = 0, by: str = "alice.near", gas: int = 100) -> list[Outcome]:
+    """Swap 1000 of A for B."""
+    args = {"receiver_id": "dex.near", "amount": "1000", "msg": swap(hop(0, A, B, least))}
+    return live.call(A, "ft_transfer_call", by=by, deposit=1, gas=gas, **args)
+
+
+@pytest.mark.parametrize("gas", [30, 100, 300])
+def test_swap_on_chain(market, gas):
+    """A swap moves both tokens, and its transaction's result is what was used."""
+    done = sell(market, gas=gas)
+    assert market.result(done[0]) == "1000"
+    # 1000 * 9970 * 1_000_000 // (1_000_000 * 10_000 + 9_970_000) = 996
+    assert shown(done)[1:] == [
+        (A, []),
+        ("dex.near", ["Swapped 1000 a.near for 996 b.near"]),
+        (B, []),
+        ("dex.near", []),
+        (A, []),
+    ]
+    assert balances(market, "alice.near") == ("0", "1996")
+    assert balances(market, "dex.near") == ("1001000", "999004")
+    assert market.view("dex.near", "get_pool", pool_id=0)["amounts"] == ["1001000", "999004"]
+
+
+def test_refunded_on_chain(market):
+    """A swap that is refused, here for a pause or for slippage, leaves everything as it was."""
+    market.call("dex.near", "pause", by="olga.near")
+    done = sell(market)
+    assert market.result(done[0]) == "0"
+    assert market.result(done[2]) == "Smart contract panicked: the contract is paused"
+    market.call("dex.near", "resume", by="olga.near")
+    done = sell(market, least=997)
+    assert market.result(done[0]) == "0"
+    assert (
+        market.result(done[2])
+        == "Smart contract panicked: Slippage: 996 is less than the least amount 997"
+    )
+    assert balances(market, "alice.near") == ("1000", "1000")
+    assert balances(market, "dex.near") == ("1000000", "1000000")
+
+
+def test_unregistered_on_chain(market):
+    """What can't be sent, because its receiver is not registered, is deposited for them."""
+    market.call(B, "storage_unregister", deposit=1, force=True)
+    done = sell(market)
+    assert market.result(done[0]) == "1000"
+    assert market.view("dex.near", "get_deposits", account_id="alice.near") == {B: "996"}
+    market.call(B, "storage_deposit", deposit=NEAR)
+    done = market.call("dex.near", "withdraw", deposit=1, token_id=B, amount="996")
+    assert market.result(done[0]) is True
+    assert balances(market, "alice.near") == ("0", "996")
+    assert market.view("dex.near", "get_deposits", account_id="alice.near") == {}
+
+
+@pytest.fixture
+def async_live() -> Live:
+    """A chain with the contract of shapes, and a counter."""
+    return Live(async_near=(Async, {}), counter_near=(Counter, dict(Counter.genesis(7))))
+
+
+def test_chain_on_chain(async_live):
+    """A chain of 5 takes a block for each receipt."""
+    done = async_live.call("async.near", "chain", depth=5, gas=300)
+    assert async_live.result(done[0]) == 5
+    first = done[0].block_height
+    assert [outcome.block_height for outcome in done] == [first + hop for hop in range(7)]
+
+
+def test_fan_out_on_chain(async_live):
+    """128 calls run in one block, and their results come in their order two blocks later."""
+    done = async_live.call("async.near", "fan_out", width=128, gas=1000)
+    assert async_live.result(done[0]) == list(range(128))
+    heights = [outcome.block_height - done[0].block_height for outcome in done]
+    assert heights == [0, 1] + [2] * 128 + [3]
+    done = async_live.call("async.near", "fan_out", width=200, gas=1000)
+    assert async_live.result(done[0]) == 200
+    assert len(done) == 202
+
+
+def test_join_on_chain(async_live):
+    """A join gives null for what failed, and succeeds."""
+    ids = ["counter.near", "nobody.near", "async.near"]
+    done = async_live.call("async.near", "join", receiver_ids=ids, method_name="get_num")
+    assert async_live.result(done[0]) == [7, None, None]
+    assert async_live.result(done[3]) == {"AccountDoesNotExist": {"account_id": "nobody.near"}}
+
+
+def test_failures_on_chain(async_live):
+    """A transaction succeeds, whose call failed: behind a callback, or with nobody waiting."""
+    args = {"receiver_id": "counter.near", "method_name": "fail", "args": {"message": "no"}}
+    done = async_live.call("async.near", "swallow", **args)
+    assert async_live.result(done[0]) is False
+    assert async_live.result(done[2]) == "Smart contract panicked: no"
+    done = async_live.call("async.near", "detached_failure", message="alone")
+    assert async_live.result(done[0]) is None
+    assert async_live.result(done[2]) == "Smart contract panicked: alone"
+    done = async_live.call("async.near", "fail", message="plainly")
+    assert async_live.result(done[0]) == "Smart contract panicked: plainly"
+    assert async_live.view("counter.near", "get_num") == 7
+
+
+def test_wait_on_chain(async_live):
+    """A waiting call ends with what is brought in a later transaction, once."""
+    tx_hash = async_live.send("async.near", "wait_for", what="a price")
+    async_live.world.advance(10)
+    (_, outcome) = async_live.outcomes(tx_hash)
+    data_id = outcome.logs[0].removeprefix("Waiting for a price at ")
+    args = {"data_id": data_id, "payload": {"near": 3}}
+    assert async_live.result(async_live.call("async.near", "resume", **args)[0]) is True
+    assert async_live.result(async_live.world.outcome(tx_hash)) == {"near": 3}
+    assert async_live.result(async_live.call("async.near", "resume", **args)[0]) is False
+
+
+def test_wait_in_vain_on_chain(async_live):
+    """After 200 blocks a waiting call ends without data."""
+    tx_hash = async_live.send("async.near", "wait_for", what="a price")
+    async_live.world.advance(195)
+    assert len(async_live.outcomes(tx_hash)) == 2
+    async_live.world.advance(15)
+    done = async_live.outcomes(tx_hash)
+    assert shown(done)[2] == ("async.near", ["a price did not come in time"])
+    assert done[2].block_height - done[1].block_height in (200, 201)
+    assert async_live.result(done[0]) is None
+
+
+def test_counter_on_chain(async_live):
+    """A counter counts, and is left alone by a call that fails."""
+    assert shown(async_live.call("counter.near", "increment"))[1] == (
+        "counter.near",
+        ["Increased number to 8"],
+    )
+    done = async_live.call("counter.near", "fail", message="no more")
+    assert async_live.result(done[0]) == "Smart contract panicked: no more"
+    assert async_live.view("counter.near", "get_num") == 8
+
+
+@pytest.mark.parametrize(
+    ("told", "used", "reached"),
+    [((0, None), "1000", "1000"), ((400, None), "600", "600"), ((0, "no thanks"), "0", "0")],
+    ids=["all used", "part refunded", "panics"],
+)
+def test_receiver_on_chain(told, used, reached):
+    """The same call ends differently, by what the receiver was told in advance."""
+    token = dict(Fungible.genesis("olga.near", {"alice.near": 1000, "bob.near": 0}))
+    receiver = dict(Receiver.genesis(*told))
+    live = Live(token_near=(Fungible, token), bob_near=(Receiver, receiver))
+    args = {"receiver_id": "bob.near", "amount": "1000", "msg": "take"}
+    done = live.call("token.near", "ft_transfer_call", deposit=1, **args)
+    assert live.result(done[0]) == used
+    assert live.view("token.near", "ft_balance_of", account_id="bob.near") == reached
