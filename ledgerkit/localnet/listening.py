@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from ledgerkit.localnet.server import ABORT
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Callable, Coroutine, Iterator
 
     from ledgerkit.localnet.server import App, Message, Receive, Send
@@ -47,6 +47,8 @@ class Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as its base
         """Begin to wait for a head."""
         super().connection_made(transport)
+        # asyncio does so only for sockets that name their protocol, which ours do not.
+        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._expect_head()
 
     def data_received(self, data: bytes) -> None:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
 
 from ledgerkit.errors import InvalidRequestError
+from ledgerkit.localnet.settings import Settings
 
 if TYPE_CHECKING:
-    from ledgerkit.localnet.settings import Settings
     from ledgerkit.localnet.world import World
 
 WORLDS = ("demo", "empty", "crowd")
 
 
-def open_world(
-    name: str, *, size: int | None = None, seed: int = 0, settings: Settings | None = None
-) -> World:
+def open_world(name: str, *, size: int | None = None, seed: int = 0, **settings: Any) -> World:
     """
     Open a world.
 
@@ -28,8 +27,8 @@ def open_world(
         How many people there are in ``crowd``.
     seed
         Which of the possible ones.
-    settings
-        Names, clock, shards, limits, in place of the world's own.
+    **settings
+        Names, clock, shards, limits, as `Settings` has them, in place of the world's own.
 
     Returns
     -------
@@ -39,10 +38,14 @@ def open_world(
     Raises
     ------
     InvalidRequestError
-        If there is no such world, or its size is fixed.
+        If there is no such world or setting, or the world's size is fixed.
     """
     if name not in WORLDS:
         raise InvalidRequestError.refuse("world", name, f"one of {', '.join(WORLDS)}")
+    unknown = settings.keys() - {field.name for field in fields(Settings)}
+    if unknown:
+        rule = f"one of {', '.join(field.name for field in fields(Settings))}"
+        raise InvalidRequestError.refuse("settings", ", ".join(sorted(unknown)), rule)
     if name == "crowd":
         from ledgerkit.localnet.worlds.crowd import open_crowd
 

@@ -7,6 +7,7 @@ signed with their published keys and executed.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
@@ -44,7 +45,7 @@ from ledgerkit.protocol import (
 from ledgerkit.units import U128_MAX, yocto
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 NAME = "demo"
 NEAR = yocto("1 NEAR")
@@ -110,7 +111,7 @@ class Torn(Fungible):
         self.vm.panic(f"Cannot deserialize the balance of {account_id}")
 
 
-def open_demo(seed: int = 0, settings: Settings | None = None) -> World:
+def open_demo(seed: int = 0, changes: Mapping[str, Any] | None = None) -> World:
     """
     Open the world, after everything that happened in it.
 
@@ -118,15 +119,15 @@ def open_demo(seed: int = 0, settings: Settings | None = None) -> World:
     ----------
     seed
         Another one gives other keys, ids and hashes.
-    settings
-        In place of this world's.
+    changes
+        Of its settings.
 
     Returns
     -------
     world
         With its stories.
     """
-    chosen = settings or SETTINGS
+    chosen = replace(SETTINGS, **changes or {})
     genesis = Beginning(NAME, seed)
     _people(genesis, chosen)
     _tokens(genesis)

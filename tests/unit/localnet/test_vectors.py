@@ -248,7 +248,7 @@ def test_examples_are_executed_at_their_cost(example, version):
     outcome = ledger.outcome(tx_hash)
     assert outcome.gas_burnt == expected["tx_gas_burnt"]
     assert outcome.tokens_burnt == int(expected["tx_tokens_burnt"])
-    receipt = ledger.world.receipt(outcome.receipt_ids[0])
+    receipt = ledger.receipt(outcome.receipt_ids[0])
     assert isinstance(receipt, ActionReceipt)
     assert receipt.gas_price == int(expected["receipt_gas_price"])
     if signer_id != receiver_id:
@@ -264,7 +264,7 @@ def check_success(ledger, outcome, receiver_id, expected):
     wanted = expected["on_success"]
     assert outcome.gas_burnt == wanted["receipt_gas_burnt"]
     assert outcome.tokens_burnt == int(wanted["receipt_tokens_burnt"])
-    refunds = [ledger.world.receipt(child).actions for child in outcome.receipt_ids]
+    refunds = [ledger.receipt(child).actions for child in outcome.receipt_ids]
     amount = int(wanted["gas_refund"])
     assert refunds == ([(Transfer(amount),)] if amount else [])
     known = ledger.world.state(START).account(receiver_id) is not None
