@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 ABORT = "ledgerkit.abort"  # the extension by which a server lets the application hang up
 BODY_S = 10.0  # a request's body may take so long, and an answer to be read
 SEND_S = 30.0
+PEEK_S = 1.0
 MOST_READ = 8 * MOST_BODY  # of a body that is too large, before the answer says so
 MOST_HELD = 256 * 2**20  # of all bodies at a time
 _MOST_PORT = 65535
@@ -48,9 +49,11 @@ class Clock:
         self._came = asyncio.Event()
 
     async def next_block(self) -> None:
-        """Wait for a block, or make one."""
+        """Make a block, or wait for one, but not for ever: the waiting may have a limit."""
         if self._world.settings.real_time:
-            await self._came.wait()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(PEEK_S):
+                    await self._came.wait()
             return
         self._advance()
         await asyncio.sleep(0)  # the others have their turn

@@ -519,6 +519,20 @@ def test_blocks_come_by_the_clock() -> None:
         assert running.stop() == (0, "")
 
 
+def test_a_wait_ends_before_the_block_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where blocks are far apart, what waits may look now and then whether its time is up."""
+    monkeypatch.setattr(server, "PEEK_S", 0.01)
+    world = open_world("empty", real_time=True, block_time_ns=3600 * 10**9)
+    height = world.chain.head.height
+
+    async def wait() -> None:
+        async with asyncio.timeout(5):
+            await server.Clock(world).next_block()
+
+    asyncio.run(wait())
+    assert world.chain.head.height == height
+
+
 def test_time_stands_still_without_one(running: Running) -> None:
     """Without a block time nothing happens while nobody waits."""
     with running.connect() as ledger:

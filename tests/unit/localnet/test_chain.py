@@ -308,7 +308,7 @@ def test_epochs_begin_when_the_last_is_nearly_final():
     """The next begins at final + 3 >= start + length, so without gaps every ten heights."""
     ledger = staked("v.near")
     ledger.world.advance(45)
-    starts = {}
+    starts: dict[int, int] = {}
     for block in ledger.world.chain.blocks():
         starts.setdefault(block.epoch_height, block.height)
     assert starts == {0: 1000, 1: 1010, 2: 1020, 3: 1030, 4: 1040}
@@ -319,7 +319,7 @@ def test_an_epochs_id_is_a_hash_of_two_epochs_ago():
     """The first two are all ones; that of T+2 is the hash of T's last block."""
     ledger = staked("v.near")
     ledger.world.advance(45)
-    by_epoch = {}
+    by_epoch: dict[int, list] = {}
     for block in ledger.world.chain.blocks():
         by_epoch.setdefault(block.epoch_height, []).append(block)
     for number, blocks in by_epoch.items():
