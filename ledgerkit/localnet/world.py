@@ -331,13 +331,15 @@ class World:
         Raises
         ------
         InvalidRequestError
-            If the key of the account above is not published.
+            If the key of the account above is not published, or the chain refuses, as it
+            does where the account is there already.
         """
-        from ledgerkit.localnet.deploying import deployment
+        from ledgerkit.localnet.deploying import check_deployed, deployment
 
         signed = deployment(self, account_id, contract, balance)
         self.submit(signed)
         self.settle()
+        check_deployed(self, signed)
         return signed
 
     def drop_transactions(self, count: int) -> None:

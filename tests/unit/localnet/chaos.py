@@ -34,6 +34,10 @@ TOKEN = "token.near"
 BOUNDARIES = ("a", "b", "bz", "c", "ea", "f", "m", "s.near", "t", "token", "u", "z")
 KEYS = [f"key{number}" for number in range(12)]
 
+PLAIN = "log write write remove value results results resume panic burn".split()
+PROMISING = "call call call transfer batch wait".split()
+THEN = ["then"] * 4
+
 
 class Chaos:
     """
@@ -65,7 +69,7 @@ class Chaos:
             contract = Script if name in SCRIPTS else None
             staked = {"locked": 50 * N, "validator_key": public("v")} if name == "ann.near" else {}
             genesis.account(name, 200 * N, keys=[public(name)], contract=contract, **staked)
-        records = Fungible.genesis(TOKEN, {name: 10**6 for name in (*PEOPLE[:3], "s.near")})
+        records = Fungible.genesis(TOKEN, dict.fromkeys((*PEOPLE[:3], "s.near"), 10**6))
         genesis.account(TOKEN, 50 * N, keys=[public(TOKEN)], contract=Fungible, records=records)
         self.world = World(self.settings, genesis)
         self.indexer = Indexer(self.world)
@@ -109,7 +113,8 @@ class Chaos:
         chosen = self.random.sample(self.signers, len(self.signers))
         for signer_id, key in chosen:
             held = state.access_key(signer_id, public(key).packed)
-            if self.random.random() < 0.01 or (held and state.account(signer_id).amount > N // 2):
+            rich = held is not None and (self.world.balance(signer_id) or 0) > N // 2
+            if rich or self.random.random() < 0.01:
                 return signer_id, key
         return chosen[0]
 
@@ -164,42 +169,36 @@ class Chaos:
         steps: list = []
         made: list[str] = []
         for _ in range(self.random.randrange(6)):
+            verbs = [*PLAIN, *PROMISING * (depth > 0), *THEN * (depth > 0 and bool(made))]
+            verb = self.random.choice(verbs)
             name = f"p{len(made)}"
-            step = self.random.choice(self.plain(name) + (self.promises(name, depth, made)))
-            if step[0] in ("call", "then", "transfer", "batch", "wait"):
+            steps.append([verb, *self.operands(verb, name, depth, made)])
+            if verb in PROMISING or verb == "then":
                 made.append(name)
-            steps.append(step)
         if made and self.random.random() < 0.7:
             steps.append(["give", self.random.choice(made)])
         return steps
 
-    def plain(self, name):
-        """List what makes no promise, and resuming, which may find one."""
-        key = self.random.choice("abc")
-        value = "v" * self.random.randrange(50)
-        some = [["log", name], ["write", key, value], ["remove", key], ["value", name]]
-        rare = self.random.choice([["panic", name], ["burn", 90 * TGAS], ["results"], ["results"]])
-        return [*some, ["resume", "x"], rare]
-
-    def promises(self, name, depth, made):
-        """List what makes a promise."""
-        if not depth:
-            return []
-        to = self.random.choice([*SCRIPTS, *SCRIPTS, *self.names])
-        amount = self.random.choice([0, 1, N // 10])
-        options = {"weight": 1, "deposit": amount}
-        actions = [["create_account"], ["transfer", amount], ["add_full_access_key", str(public("key0"))]]
-        found = [
-            ["call", name, to, self.steps(depth - 1), options],
-            ["transfer", name, to, str(self.amount())],
-            ["batch", name, self.random.choice(["x.s.near", "y.t.near", to]), *actions],
-            ["wait", name, self.steps(0)],
-            ["call", name, self.random.choice(SCRIPTS), self.steps(depth - 1), options],
-        ]
-        if made:
-            after = self.random.choice(made)
-            found += [["then", name, after, to, self.steps(depth - 1)]] * 4
-        return found
+    def operands(self, verb, name, depth, made):
+        """Choose what a step is done with."""
+        random = self.random
+        to = random.choice([*SCRIPTS * 3, *self.names])
+        key, value = random.choice("abc"), "v" * random.randrange(50)
+        if verb in ("log", "value", "panic"):
+            return [name]
+        if verb in ("call", "then"):
+            options = {"weight": 1, "deposit": random.choice([0, 1, N // 10])}
+            after = [options] if verb == "call" else []
+            before = [random.choice(made)] if verb == "then" else []
+            return [name, *before, to, self.steps(depth - 1), *after]
+        if verb == "batch":
+            created = random.choice(["x.s.near", "y.t.near", to])
+            amount = random.choice([1, N // 10])
+            added = ["add_full_access_key", str(public("key0"))]
+            return [name, created, ["create_account"], ["transfer", amount], added]
+        operands: dict = {"write": [key, value], "remove": [key], "resume": ["x"], "results": []}
+        operands |= {"burn": [90 * TGAS], "transfer": [name, to, str(self.amount())]}
+        return operands.get(verb) or ([name, self.steps(0)] if verb == "wait" else [])
 
     def token(self, signer_id):
         """Move tokens, or come and go."""
@@ -222,7 +221,7 @@ class Chaos:
         del signer_id
         sender_id, key = self.signer()
         receiver_id, actions = self.random.choice([self.moved, self.called, self.keys])(sender_id)
-        kinds = [DelegateAction]
+        kinds: list = [DelegateAction]
         if self.settings.profile == "86":
             kinds.append(DelegateActionV2)
         height = self.world.chain.head.height + self.random.choice([0, 50, 50, 50])
@@ -275,6 +274,8 @@ class Chaos:
         name = self.random.choice(self.names)
         if signer_id not in (*PEOPLE[:3], *SCRIPTS, TOKEN):
             name = signer_id
+        elif name == signer_id:
+            name = "nobody.near"
         return name, [DeleteAccount(self.random.choice(self.names))]
 
     def deployed(self, signer_id):

@@ -9,7 +9,7 @@ from ledgerkit.localnet.records import ActionReceipt, DataReceipt, Failure, Rece
 from ledgerkit.protocol import CryptoHash, FullAccess, PublicKey, implicit_account_id
 from tests.unit.localnet.chaos import TOKEN, Chaos
 
-SEEDS = (1, 2, 3, 4)
+SEEDS = (1, 2, 3, 4, 5, 6)
 TRANSACTIONS = 1000
 
 

@@ -358,6 +358,23 @@ def test_a_world_that_cannot_be_is_refused(name, size, field):
     assert caught.value.field == field
 
 
+def test_a_world_takes_settings():
+    """What is asked for takes the place of the world's own setting, and of no other."""
+    world = opened("demo", chain_id="mynet", block_time_ns=10**9)
+
+    assert world.settings.chain_id == "mynet"
+    assert world.settings.balance_lag == opened("demo").settings.balance_lag > 0
+    head, genesis = world.chain.head, world.chain.genesis
+    assert head.timestamp_ns - genesis.timestamp_ns == (head.height - genesis.height) * 10**9
+
+
+def test_a_setting_that_there_is_not_is_refused():
+    """A mistyped setting is named, with those there are."""
+    with pytest.raises(InvalidRequestError, match=r"'block_tim' .* block_time_ns") as caught:
+        opened("empty", block_tim=5)
+    assert caught.value.field == "settings"
+
+
 # A contract of one's own ------------------------------------------------------------------
 
 
@@ -399,3 +416,10 @@ def test_an_account_that_nobody_can_create_is_refused(account_id, words):
 
     assert caught.value.field == "account_id"
     assert not world.is_busy
+
+
+def test_deploying_where_an_account_is_says_so() -> None:
+    """What the chain refuses is told, and nothing seems to have worked."""
+    world = open_world("demo")
+    with pytest.raises(InvalidRequestError, match="AccountAlreadyExists"):
+        world.deploy("bob.near", Guestbook)
