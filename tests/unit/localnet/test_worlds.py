@@ -402,8 +402,8 @@ def test_a_contract_of_ones_own():
 @pytest.mark.parametrize(
     ("account_id", "words"),
     [
-        ("book.nowhere.near", "an id below one of near"),
-        ("book", "an id below one of near"),
+        ("book.nowhere.near", "an id below an account whose key is published"),
+        ("book", "an id below an account whose key is published"),
         ("Book.near", "a-z, 0-9"),
     ],
 )
