@@ -125,7 +125,6 @@ class Gas:
     def reserve(self, gas: int) -> None:
         """Set gas aside for a receipt that is made."""
         if gas > self.limit - self.used:
-            self.burnt += self.limit - self.used  # as the machine does: all that is left is gone
             self.used = self.limit
             raise _out_of_gas()
         self.used += gas

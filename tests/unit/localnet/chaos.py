@@ -76,6 +76,7 @@ class Chaos:
         self.signers = [(name, name) for name in (*PEOPLE, *SCRIPTS, TOKEN)]
         self.names = [*PEOPLE, *SCRIPTS, TOKEN, "nobody.near", "0x" + "cd" * 20]
         self.nonces: dict = {}
+        self.kept: dict = {}  # the states of the heads there were
         self.made = self.refused = 0
 
     def block(self):

@@ -245,6 +245,25 @@ def test_what_was_delayed_comes_before_what_arrives():
     assert ledger.outcome(receipt_id).block_height == START + 4
 
 
+def test_data_waits_too_where_a_chunk_is_full():
+    """A callback's data behind 1000 Tgas of others comes with the next block."""
+    ledger = Ledger("alice.near", scripts=["s.near", "t.near"], **ONE_SHARD)
+    steps = [
+        ["call", "a", "t.near", []],
+        ["then", "b", "a", "s.near", [["results"]]],
+        ["give", "b"],
+    ]
+    tx_hash = ledger.send("alice.near", "s.near", do(*steps))
+    ledger.world.advance(2)
+    burners(ledger, 5, 300 * TGAS)
+    ledger.world.settle()
+    called, back, _ = ledger.children(ledger.children(ledger.outcome(tx_hash))[0])
+    assert called.block_height == START + 3
+    # In 1004 arrive, in the order of their making, five calls of a transaction and the data.
+    assert back.block_height == START + 5
+    assert told(back) == ["null"]
+
+
 def test_the_price_of_gas_follows_the_load():
     """A full block raises it by half a hundredth and more, an empty one lowers it to the least."""
     ledger = Ledger("alice.near", scripts=["s.near"], **ONE_SHARD)

@@ -18,6 +18,7 @@ from ledgerkit.protocol import (
     DelegateActionV2,
     DeleteAccount,
     DeployContract,
+    DeterministicStateInit,
     FunctionCall,
     FunctionCallPermission,
     GasKeyFullAccess,
@@ -25,6 +26,7 @@ from ledgerkit.protocol import (
     SecretKey,
     SignedTransaction,
     Stake,
+    StateInit,
     Transaction,
     Transfer,
     TransferToGasKey,
@@ -276,10 +278,11 @@ def refusal(ledger, signed):
     return caught.value.error
 
 
-def refused_by_chunk(ledger, signed, **more):
+def refused_by_chunk(ledger, signed):
     """Give the error with which a transaction is not included at the next height."""
     world = ledger.world
-    given = {"gas_price": 10**8, "height": world.chain.head.height + 1, "for_chunk": True} | more
+    height = world.chain.head.height
+    given = {"gas_price": 10**8, "height": height, "chunk_height": height + 1}
     with pytest.raises(InvalidTransactionError) as caught:
         validity.check(
             signed,
@@ -424,11 +427,13 @@ def test_a_transaction_is_valid_for_a_day_of_blocks():
 
 
 def test_a_transaction_expires_while_it_waits():
-    """What was admitted at the last height is too old for the next block: it vanishes."""
+    """Its shard has no chunk in the last block it was valid for: it vanishes in the next."""
     ledger = Ledger("alice.near", validity=5)
     block = ledger.world.chain.genesis.hash
     ledger.world.advance(5)
     tx_hash = ledger.send("alice.near", "alice.near", Transfer(1), block=block)
+    ledger.world.advance(missing=[11])
+    assert ledger.world.is_pending(tx_hash)
     ledger.world.advance()
     assert ledger.world.outcome(tx_hash) is None
     assert not ledger.world.is_pending(tx_hash)
@@ -440,6 +445,16 @@ def test_a_block_of_another_chain_is_no_block():
     ledger = Ledger("alice.near")
     signed = ledger.sign("alice.near", "bob.near", Transfer(1), block=CryptoHash.of(b"other"))
     assert refusal(ledger, signed) == "Expired"
+
+
+def test_what_is_admitted_last_is_included():
+    """The age is the parent's in both checks: at the last height a chunk still takes it."""
+    ledger = Ledger("alice.near", validity=5)
+    block = ledger.world.chain.genesis.hash
+    ledger.world.advance(5)
+    tx_hash = ledger.send("alice.near", "alice.near", Transfer(1), block=block)
+    ledger.world.advance()
+    assert ledger.outcome(tx_hash).block_height == START + 6
 
 
 # Silent drops ----------------------------------------------------------------------------
@@ -560,11 +575,12 @@ def test_bytes_that_are_no_transaction_are_refused():
 @pytest.mark.parametrize(
     ("action", "tag"),
     [
+        (DeterministicStateInit(StateInit(CryptoHash(bytes(32)))), 11),
         (TransferToGasKey(public("x"), 1), 12),
         (WithdrawFromGasKey(public("x"), 1), 13),
         (AddKey(public("x"), AccessKey(0, GasKeyFullAccess(0, 2))), 3),
     ],
-    ids=["fund", "withdraw", "key"],
+    ids=["init", "fund", "withdraw", "key"],
 )
 def test_later_actions_are_unknown(action, tag):
     """What gas keys brought is refused as a node refuses a tag it does not know."""
