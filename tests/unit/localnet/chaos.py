@@ -47,9 +47,11 @@ class Chaos:
     ----------
     seed
         Of everything that is left to chance.
+    **more
+        Settings of the world.
     """
 
-    def __init__(self, seed):
+    def __init__(self, seed, **more):
         self.random = random = Random(seed)  # noqa: S311 - no secrets
         boundaries = tuple(sorted(random.sample(BOUNDARIES, random.randrange(8))))
         shard_ids = list(range(20, 21 + len(boundaries)))
@@ -63,6 +65,7 @@ class Chaos:
             reward_per_epoch=random.choice([0, 100]),
             validity=60,
             yield_timeout=12,
+            **more,
         )
         self.genesis = genesis = Genesis()
         for name in (*PEOPLE, *SCRIPTS):

@@ -3,6 +3,7 @@
 from itertools import pairwise
 
 import pytest
+from msgspec import structs
 
 from ledgerkit.localnet.genesis import Genesis
 from ledgerkit.localnet.settings import BOUNDARIES, SHARD_IDS, Settings
@@ -91,6 +92,8 @@ def test_blocks_are_linked():
     assert world.chain.by_height(START - 1) is None
     assert world.chain.by_height(START + 100) is None
     assert world.chain.by_hash(ZERO) is None
+    assert world.chain.chunk(ZERO) is None
+    assert world.chain.height_of(ZERO) is None
 
 
 def test_the_same_world_has_the_same_hashes():
@@ -280,6 +283,27 @@ def test_the_price_of_gas_follows_the_load():
     assert PRICE < price < expected
     ledger.world.advance(2)
     assert ledger.world.chain.head.gas_price == PRICE
+
+
+@pytest.mark.parametrize(
+    ("price", "used", "expected"),
+    [
+        (PRICE, 0, PRICE),
+        (2 * PRICE, 0, 199_000_000),
+        (2 * PRICE, LIMIT // 2, 2 * PRICE),
+        (2 * PRICE, LIMIT, 201_000_000),
+        (20 * PRICE, LIMIT, 20 * PRICE),
+        (20 * PRICE - 1, LIMIT, 20 * PRICE),
+        (PRICE + 1, 0, PRICE),
+    ],
+)
+def test_the_price_of_gas_moves_by_half_a_hundredth(price, used, expected):
+    """Down when a block is empty, up when it is full, between the least and twenty times it."""
+    chain = Ledger(**ONE_SHARD).world.chain
+    chain.head = structs.replace(chain.head, gas_price=price)
+    chunk = structs.replace(chain.head.chunks[0], gas_used=used, height_included=START + 1)
+    assert chain._gas_price((chunk,), START + 1) == expected
+    assert chain._gas_price((chunk,), START + 2) == price  # no new chunk, no change
 
 
 def test_a_higher_price_is_paid():

@@ -7,7 +7,7 @@ from ledgerkit.localnet.failures import CallError
 from ledgerkit.localnet.genesis import Genesis
 from ledgerkit.localnet.records import GasCost
 from ledgerkit.localnet.sdk import Contract, call, view
-from ledgerkit.protocol import FunctionCall
+from ledgerkit.protocol import DeployContract, FunctionCall
 from tests.unit.localnet.ledger import TGAS, Ledger, N, Script, do, told
 
 MIB = 2**20
@@ -193,6 +193,15 @@ def test_views_fail_in_the_nodes_words(ledger):
     assert refusal(ledger, "bob.near", "get")[0] == missing
     assert refusal(ledger, "n.near", "spin")[0] == "HostError(GasExceeded)"
     assert look(ledger, "n.near", "bare").result == b""
+
+
+def test_a_view_of_unknown_code_cannot_be_prepared(ledger):
+    """Bytes that are no contract are there, and do not run; no account has no code."""
+    ledger.run("alice.near", "alice.near", DeployContract(b"\0asm"))
+    expected = "CompilationError(PrepareError(Deserialization))"
+    assert refusal(ledger, "alice.near", "get")[0] == expected
+    missing = 'CompilationError(CodeDoesNotExist { account_id: "no.near" })'
+    assert refusal(ledger, "no.near", "get")[0] == missing
 
 
 def test_bad_arguments_panic(ledger):

@@ -240,6 +240,21 @@ def test_the_past_stays_what_it_was(chaos):
     assert chaos.kept[heights[0]] != chaos.kept[heights[-1]]
 
 
+@pytest.mark.parametrize("archival", [True, False])
+def test_chance_is_the_seeds(archival):
+    """The same seed makes the same blocks and the same state, whatever is kept of the past."""
+    first, second = Chaos(7), Chaos(7, archival=archival)
+    for one in (first, second):
+        for _ in range(15):
+            one.block()
+    hashes = [[block.hash for block in one.world.chain.blocks()] for one in (first, second)]
+    assert hashes[0] == hashes[1]
+    known = list(first.world.store.accounts.head)
+    states = [snapshot(one.world.state(), known) for one in (first, second)]
+    assert states[0] == states[1]
+    assert first.made > 100
+
+
 def test_receipts_are_named_once(chaos):
     """No two receipts and no two pieces of data have one id."""
     receipts: list[Receipt] = chaos.world.receipts()
