@@ -99,9 +99,13 @@ def test_a_delegate_prepays_what_is_inside():
     wanted = DelegateAction("bob.near", "s.near", inner, 1, 9, key.public_key).sign(key)
     assert tuple(NOW.fee(wanted, "bob.near")) == (200_000_000_000,) * 3
     receipt = 108_059_500_000
-    sending = receipt + 200_000_000_000 + 47_683_715 + 115_123_062_500
+    sending = 200_000_000_000 + 47_683_715 + 115_123_062_500
     execution = receipt + 780_000_000_000 + 2_235_934 + 115_123_062_500
     assert NOW.prepaid_execution([wanted], "bob.near") == 200_000_000_000 + sending + execution
+    # Sent by another, what is inside travels as far as the delegate itself; by bob, as near.
+    assert NOW.send([wanted], "alice.near", "bob.near") == 200_000_000_000 + sending
+    near = 200_000_000_000 + 2_235_934 + 115_123_062_500
+    assert NOW.send([wanted], "bob.near", "bob.near") == 200_000_000_000 + near
     assert fees.attached_gas([wanted, FunctionCall("b", b"", TGAS)]) == 8 * TGAS
     assert fees.deposits([wanted, Transfer(4)]) == 12
 
