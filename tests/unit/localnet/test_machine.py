@@ -326,6 +326,18 @@ def test_a_promise_costs_its_sending_at_once():
     assert receipts[2].actions[0].deposit == unused * 10**9 + outcome.gas_burnt * 9 * 10**8
 
 
+def test_a_profile_keeps_base_and_bytes_apart():
+    """As the public network does: what a call costs in any case, and what its bytes cost."""
+    ledger = Ledger("alice.near", scripts=["s.near"], vm_gas={".do": 0})
+    outcome = ledger.run("alice.near", "s.near", do(["call", "a", "bob.near", []]))
+    inner = 2 + len(b'{"steps":[]}')
+    assert outcome.gas_profile == (
+        GasCost("ACTION_COST", "FUNCTION_CALL_BASE", 200_000_000_000),
+        GasCost("ACTION_COST", "FUNCTION_CALL_BYTE", inner * 47_683_715),
+        GasCost("ACTION_COST", "NEW_ACTION_RECEIPT", 108_059_500_000),
+    )
+
+
 def test_what_a_callee_returns_is_paid_by_the_byte():
     """Somebody waits for it: each byte is sent and received, at the callee's cost."""
     ledger = Ledger("alice.near", scripts=["s.near", "t.near"], vm_gas={".do": 0})

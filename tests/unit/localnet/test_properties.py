@@ -175,6 +175,33 @@ def test_nonces_rise(chaos):
     assert len(seen) > 10
 
 
+def test_a_keys_nonce_never_falls(chaos):
+    """Neither transactions nor delegates, refunds, deletion and addition lower it."""
+    seen: dict = {}
+    for block in chaos.world.chain.blocks():
+        for change in chaos.world.chain.changes(block.height):
+            if change.kind == "access_key" and change.value is not None:
+                lane = (change.account_id, change.key)
+                assert change.value.nonce >= seen.get(lane, 0)
+                seen[lane] = change.value.nonce
+    assert len(seen) > 20
+
+
+def test_changes_add_up_to_the_state(chaos):
+    """Whoever replays every change from genesis on has the state of the head."""
+    world = chaos.world
+    state = world.state()
+    held: dict = {}
+    for block in world.chain.blocks():
+        for change in world.chain.changes(block.height):
+            held[change.kind, change.account_id, change.key] = change.value
+    read = {"account": lambda a, _: state.account(a), "access_key": state.access_key}
+    read |= {"data": state.data}
+    for (kind, account_id, key), value in held.items():
+        assert read[kind](account_id, key) == value
+    assert {kind for kind, _, _ in held} == {"account", "access_key", "data"}
+
+
 def test_blocks_are_in_line(chaos):
     """Heights and times rise, finality follows, and a header's supply moves by what burnt."""
     for older, newer in pairwise(chaos.world.chain.blocks()):

@@ -310,6 +310,11 @@ def test_a_promise_carries_the_rarer_actions(ledger):
     """Keys for calls, stakes and deletions are actions of the receipt that is made."""
     outcome = act(ledger, "k.near", "send")
     made = ledger.receipt(outcome.receipt_ids[0])
+    lines = {line.cost: line.gas_used for line in outcome.gas_profile}
+    assert lines["ADD_FUNCTION_CALL_KEY_BASE"] == 102_217_625_000
+    assert lines["ADD_FUNCTION_CALL_KEY_BYTE"] == 2 * 47_683_715
+    assert lines["STAKE"] == 141_715_687_500
+    assert lines["DELETE_ACCOUNT"] == 147_489_000_000
     permission = FunctionCallPermission(5, "b.near", ["m"])
     assert made.actions == (
         AddKey(public("k"), AccessKey(0, permission)),

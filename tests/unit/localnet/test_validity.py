@@ -3,6 +3,8 @@
 from functools import cache
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ledgerkit.errors import DecodeError
 from ledgerkit.localnet import fees, validity
@@ -508,6 +510,17 @@ def test_broadcast_admits_without_a_word():
     assert ledger.world.is_pending(good.hash)
 
 
+def test_the_same_bytes_may_be_sent_again():
+    """While they wait they wait once; once they are in a block their nonce is spent."""
+    ledger = Ledger("alice.near")
+    signed = ledger.sign("alice.near", "alice.near", Transfer(1))
+    for _ in range(3):
+        ledger.world.submit(signed)
+    assert len(ledger.world.pool) == 1
+    ledger.world.advance()
+    assert refusal(ledger, signed) == {"InvalidNonce": {"tx_nonce": 1, "ak_nonce": 1}}
+
+
 def test_a_monotonic_nonce_may_leave_a_gap():
     """Nonces 5 and 9 both pass; 7, which comes later, does not."""
     ledger = Ledger("alice.near")
@@ -570,6 +583,41 @@ def test_bytes_that_are_no_transaction_are_refused():
         with pytest.raises(UndecodableError):
             validity.decode(bad, ledger.world.runtime.profile)
     assert validity.decode(data, ledger.world.runtime.profile).encode() == data
+
+
+@cache
+def samples():
+    """Make a chain, and transactions with all kinds of actions."""
+    ledger = Ledger("alice.near", "carol.near", scripts=["s.near"])
+    key = secret("carol.near")
+    later = DelegateActionV2("carol.near", "s.near", [Transfer(1)], 9, 9999, key.public_key)
+    lists = [
+        [Transfer(1)],
+        [do(gas=TGAS), AddKey(public("k")), add_key("s.near", "m"), Stake(1, public("k"))],
+        [CreateAccount(), DeployContract(b"code"), DeleteAccount("s.near")],
+        [delegate()],
+        [later.sign(key)],
+    ]
+    signed = [ledger.sign("alice.near", "s.near", *actions) for actions in lists]
+    return ledger, [one.encode() for one in signed]
+
+
+@given(st.data())
+def test_mangled_bytes_harm_nothing(data):
+    """Whatever is changed in a transaction, it is undecodable, or refused, or as it was."""
+    ledger, packed = samples()
+    original = data.draw(st.sampled_from(packed))
+    mangled = bytearray(original)
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, len(mangled) - 1))
+        mangled[place : place + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=3))
+        mangled = mangled or bytearray(1)
+    try:
+        signed = validity.decode(bytes(mangled), ledger.world.runtime.profile)
+        ledger.world.check(signed)
+    except (UndecodableError, InvalidTransactionError):
+        return
+    assert bytes(mangled) == original
 
 
 @pytest.mark.parametrize(
