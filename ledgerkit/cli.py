@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import warnings
+from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit import errors
@@ -32,12 +34,21 @@ environment: LEDGERKIT_NETWORK, LEDGERKIT_API_KEY, LEDGERKIT_RPC_URL, LEDGERKIT_
 """
 
 _CODES: tuple[tuple[type[errors.LedgerError] | tuple[type[errors.LedgerError], ...], int], ...] = (
-    ((errors.InvalidRequestError, errors.NotConnectedError), 2),
+    (errors.InvalidRequestError, 2),
     (errors.NotFoundError, 3),
     ((errors.TransportError, errors.RateLimitedError, errors.AuthError), 4),
     (errors.DecodeError, 5),
 )
 _INTERRUPTED = 130
+_SHORTEST_NS, _LONGEST_NS = 10**7, 3600 * 10**9
+
+
+class Task(NamedTuple):
+    """One command that reads no ledger: its arguments, and what it does."""
+
+    help: str
+    arguments: Callable[[argparse.ArgumentParser], object]
+    run: Callable[[argparse.Namespace], int]
 
 
 class Command(NamedTuple):
@@ -67,7 +78,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     args = _parser().parse_args(argv)
     try:
-        return _run(args)
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn
+            return TASKS[args.command].run(args) if args.command in TASKS else _run(args)
     except errors.LedgerError as error:
         return _complain(error)
     except KeyboardInterrupt:
@@ -91,6 +104,7 @@ def _run(args: argparse.Namespace) -> int:
     from ledgerkit import client
 
     with client.connect(args.network, rpc_url=args.rpc_url, api_url=args.api_url) as ledger:
+        _say_who(args, ledger)
         found = command.read(args, ledger)
     if not isinstance(found, tuple):
         _print(found, args.format)
@@ -108,6 +122,22 @@ def _saved(args: argparse.Namespace, command: Command) -> Any:
     if args.command == "view":
         return saved.value_of(args.from_file)
     return saved.read(args.from_file, command.saved)
+
+
+def _say_who(args: argparse.Namespace, ledger: Ledger) -> None:
+    """Say that the embedded ledger answers, where nobody chose it."""
+    from ledgerkit import networks
+
+    if ledger.network.name == networks.LOCAL and not (
+        args.network or networks.environment("NETWORK")
+    ):
+        told = "the embedded ledger answers; --network mainnet asks the public network"
+        print(f"ledgerkit: {told}", file=sys.stderr)
+
+
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
+    """Say a warning in one line, without the place in the code that it came from."""
+    print(f"ledgerkit: {' '.join(str(message).split())}", file=sys.stderr)
 
 
 def _complain(error: errors.LedgerError) -> int:
@@ -191,7 +221,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"ledgerkit {__version__}")
     common = argparse.ArgumentParser(add_help=False)
-    common.add_argument("--network", help="mainnet or testnet, or a name beside addresses")
+    common.add_argument("--network", help="mainnet, testnet, local, or a name beside addresses")
     common.add_argument("--rpc-url", help="address of a JSON-RPC endpoint")
     common.add_argument("--api-url", help="address of an indexed REST API")
     common.add_argument("--format", choices=("table", "csv", "json"), default="table")
@@ -204,6 +234,8 @@ def _parser() -> argparse.ArgumentParser:
         command.arguments(
             commands.add_parser(name, help=command.help, description=command.help, parents=[common])
         )
+    for name, task in TASKS.items():
+        task.arguments(commands.add_parser(name, help=task.help, description=task.help))
     return parser
 
 
@@ -471,4 +503,101 @@ COMMANDS = {
         lambda _: "receipts",
         "receipts",
     ),
+}
+
+
+# The embedded ledger ----------------------------------------------------------------------
+
+
+def _world_arguments(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    """Declare what a world is opened with."""
+    parser.add_argument("--size", type=int, help="how many accounts, where a world lets choose")
+    parser.add_argument("--seed", type=int, default=0, help="which of the possible worlds")
+    return parser
+
+
+def _serve_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `serve`."""
+    _world_arguments(parser).add_argument("--world", default="demo", help="its name")
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen at")
+    parser.add_argument("--port", type=int, default=3030, help="the port; 0 is any free one")
+    parser.add_argument(
+        "--block-time", metavar="S", help="seconds a block; without it time moves when awaited"
+    )
+    parser.add_argument(
+        "--require-key", action="store_true", help="demand the key that LEDGERKIT_API_KEY holds"
+    )
+    parser.add_argument(
+        "--allow-remote", action="store_true", help="let other machines in, if --host does"
+    )
+
+
+def _tell_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `world`."""
+    _world_arguments(parser).add_argument("world", nargs="?", default="demo", help="its name")
+    parser.add_argument("--json", action="store_true", help="print all as one JSON document")
+
+
+def _serve(args: argparse.Namespace) -> int:
+    """Serve a world until a signal comes."""
+    from ledgerkit.localnet.server import serve
+    from ledgerkit.localnet.worlds import open_world
+
+    world = open_world(args.world, size=args.size, seed=args.seed, **_chain_settings(args))
+
+    def ready(url: str) -> None:
+        told = f"world {args.world} on {url} (JSON-RPC), {url}/api (REST)"
+        print(f"ledgerkit: {told}; stop with Ctrl-C", flush=True)
+
+    serve(world, host=args.host, port=args.port, allow_remote=args.allow_remote, ready=ready)
+    return 0
+
+
+def _chain_settings(args: argparse.Namespace) -> dict[str, Any]:
+    """Choose a chain's clock and its keys."""
+    from ledgerkit import networks
+
+    options: dict[str, Any] = {}
+    if args.block_time is not None:
+        options = {"real_time": True, "block_time_ns": _nanoseconds(args.block_time)}
+    if args.require_key:
+        key = networks.environment("API_KEY")
+        if key is None:
+            rule = "beside the variable LEDGERKIT_API_KEY, which holds the key"
+            raise errors.InvalidRequestError.refuse("--require-key", None, rule)
+        options["api_keys"] = (key,)
+    return options
+
+
+def _nanoseconds(text: str) -> int:
+    """Read seconds as whole nanoseconds."""
+    try:
+        found = Decimal(text) * 10**9
+        if found.is_finite() and _SHORTEST_NS <= found <= _LONGEST_NS:
+            return int(found)
+    except InvalidOperation:
+        pass
+    raise errors.InvalidRequestError.refuse("--block-time", text, "seconds from 0.01 to 3600")
+
+
+def _tell(args: argparse.Namespace) -> int:
+    """Print who lives in a world, and with which keys."""
+    from ledgerkit.localnet.worlds import open_world
+
+    stories = open_world(args.world, size=args.size, seed=args.seed).stories
+    if args.json:
+        print(_json(stories).decode())
+        return 0
+    for account in stories.accounts:
+        print(f"{account.account_id}  {account.secret_key or '-'}  {account.story}")
+    for name, found in stories.contracts.items():
+        print(f"{name}: {found if isinstance(found, str) else ', '.join(found)}")
+    for tx in stories.transactions:
+        print(f"{tx.tx_hash}  {tx.signer_id}  {tx.story}")
+    return 0
+
+
+TASKS = {
+    "serve": Task("answer as a node and an indexer do, on this machine", _serve_arguments, _serve),
+    "world": Task("who lives in a world of the embedded ledger", _tell_arguments, _tell),
 }

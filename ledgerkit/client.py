@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Never, Self, TypeVar
 
 from ledgerkit import calls, checks, networks, rpc
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from ledgerkit._http import AnyTransport
+    from ledgerkit._local import Faults, World
     from ledgerkit.calls import Call
     from ledgerkit.checks import At
     from ledgerkit.networks import Network
@@ -25,6 +28,7 @@ T = TypeVar("T")
 OnError = Literal["raise", "collect"]
 _WORTH_A_BAR = 2
 _LONGEST_GAP = 64  # more heights in a row are hardly ever skipped
+_MOST_NAMED = 3
 
 
 class Ledger:
@@ -46,6 +50,26 @@ class Ledger:
 
         self.network = settings.network
         self._http = Http(settings)
+
+    @property
+    def world(self) -> World:
+        """The world of the embedded ledger: let time pass in it, look behind its answers."""
+        found: World = self._embedded("world")
+        return found
+
+    @property
+    def faults(self) -> Faults:
+        """What is to go wrong in the embedded ledger: ``ledger.faults.add("status=429")``."""
+        found: Faults = self._embedded("faults")
+        return found
+
+    def _embedded(self, name: str) -> Any:
+        """Give a part of the embedded ledger; its transport alone has one."""
+        found = getattr(self._http.settings.transport, name, None)
+        if found is None:
+            msg = f"{self.network.name} is not the embedded ledger and has no {name}"
+            raise InvalidRequestError(msg, remedy='Connect with connect("local").', field=name)
+        return found
 
     def rpc(self, method: str, params: Any = ()) -> Any:
         """
@@ -118,6 +142,7 @@ class Ledger:
         LedgerError
             The typed error of the answer, or of the failure to ask.
         """
+        self._warn_of_strangers([call])
         return self._http.send(call)
 
     def send_many(
@@ -154,9 +179,23 @@ class Ledger:
             The first failure, unless collected.
         """
         stop = checks.one_of(on_error, "on_error", ("raise", "collect")) == "raise"
+        self._warn_of_strangers(calls)
         off = not progress or len(calls) < _WORTH_A_BAR
         with _bar()(total=len(calls), desc=label, disable=off, delay=0.5, leave=False) as bar:
             return self._http.send_many(calls, stop=stop, done=bar.update)
+
+    def _warn_of_strangers(self, calls: Sequence[Call[Any]]) -> None:
+        """Say which accounts the embedded ledger does not hold: the public one may."""
+        look = getattr(self._http.settings.transport, "strangers", None)
+        strangers: list[str] = look(calls) if look else []
+        if strangers:
+            more = len(strangers) - _MOST_NAMED
+            named = ", ".join(strangers[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+            warnings.warn(
+                f"{_who(self)} holds no account {named}, and knows nothing of the public "
+                'networks: connect("mainnet") asks there',
+                stacklevel=_depth(),
+            )
 
     def locate(self, at: object = None) -> At:
         """
@@ -241,6 +280,22 @@ class Ledger:
         raise TypeError(msg)
 
 
+def _who(ledger: Ledger) -> str:
+    """Name who answers."""
+    name = getattr(ledger._http.settings.transport, "name", None)  # noqa: SLF001 - of this module
+    if ledger.network.name != networks.LOCAL or name is None:
+        return ledger.network.name
+    return f"the embedded ledger (world {name})" if name else "the embedded ledger"
+
+
+def _depth() -> int:
+    """Count the calls from a warning up to whoever called this package."""
+    frame, depth = inspect.currentframe(), 0
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("ledgerkit."):
+        frame, depth = frame.f_back, depth + 1
+    return depth
+
+
 def _bar() -> Any:
     """Choose the progress bar: tqdm.auto warns in a notebook that has no widgets."""
     from importlib.util import find_spec
@@ -287,6 +342,9 @@ def connect(
     rate: float | Literal["polite"] | None = "polite",
     in_flight: int = 8,
     key_in: Literal["header", "query"] = "header",
+    world: str | World | None = None,
+    size: int | None = None,
+    seed: int = 0,
 ) -> Ledger:
     """
     Open a ledger and make it the session's default.
@@ -294,11 +352,13 @@ def connect(
     Parameters
     ----------
     network
-        ``"mainnet"``, ``"testnet"``, or any name beside addresses of its own. None
-        reads ``LEDGERKIT_NETWORK``.
+        ``"mainnet"``, ``"testnet"``, ``"local"`` for the embedded ledger, or any name
+        beside addresses of its own. None reads ``LEDGERKIT_NETWORK``; where that names
+        none and there is no address, the embedded ledger answers.
     api_key
-        One key for both surfaces. None reads ``LEDGERKIT_API_KEY``, unless an
-        address is passed here: a key meant for one service is not sent to another.
+        One key for both surfaces. None reads ``LEDGERKIT_API_KEY``, unless an address
+        is passed here or the embedded ledger answers: a key meant for one service is
+        not sent to another.
     rpc_url, api_url, archival_rpc_url
         Addresses in place of the network's own. None reads ``LEDGERKIT_RPC_URL``
         and ``LEDGERKIT_API_URL``.
@@ -316,6 +376,11 @@ def connect(
         Most requests at a time. Beyond 8 the extra ``ledgerkit[bulk]`` is faster.
     key_in
         Where the key travels: ``"header"``, or ``"query"`` as ``apiKey=``.
+    world
+        For the embedded ledger: ``"demo"``, ``"empty"``, ``"crowd"``, or an open world.
+        None is ``"demo"``.
+    size, seed
+        How large a named world is, where that varies, and which of the possible ones.
 
     Returns
     -------
@@ -324,8 +389,6 @@ def connect(
 
     Raises
     ------
-    NotConnectedError
-        If neither network nor address is given.
     InvalidRequestError
         If an argument is malformed, or a key would travel over plain http.
     """
@@ -333,17 +396,25 @@ def connect(
     from ledgerkit.settings import RetryPolicy, Settings
 
     own = any((rpc_url, api_url, archival_rpc_url))
-    key = _key(api_key, own_addresses=own)
+    key = None if api_key is None else ApiKey(api_key)
     del api_key  # a traceback shows local variables
-    if key is not None:
-        key.check()
     found = networks.resolve(
-        network,
+        networks.LOCAL if network is None and world is not None else network,
         rpc_url=rpc_url,
         api_url=api_url,
         archival_rpc_url=archival_rpc_url,
         bare=transport is not None,
     )
+    embedded = transport is None and found is networks.PRESETS[networks.LOCAL]
+    if key is None and not own and not embedded:
+        key = _environments_key()
+    if key is not None:
+        key.check()
+    if embedded:
+        found, transport = _open_local(found, world, size, seed)
+    elif world is not None or size is not None or seed:
+        rule = 'left out, or beside "local" without an address: it is of the embedded ledger'
+        raise InvalidRequestError.refuse("world", world, rule)
     settings = Settings(
         network=found,
         key=key,
@@ -374,8 +445,8 @@ def current(ledger: Ledger | None = None) -> Ledger:
 
     Raises
     ------
-    NotConnectedError
-        If none is passed, none is the default and the environment names none.
+    InvalidRequestError
+        If what is passed is no ledger, or the environment names no network there is.
     """
     if ledger is not None:
         if not isinstance(ledger, Ledger):
@@ -383,7 +454,10 @@ def current(ledger: Ledger | None = None) -> Ledger:
         return ledger
     if _default is None:
         chosen = connect()
-        warnings.warn(f"no ledger was chosen: {chosen.network.name} answers", stacklevel=3)
+        told = f"no ledger was chosen: {_who(chosen)} answers"
+        if chosen.network.name == networks.LOCAL:
+            told += '; connect("mainnet") asks the public network'
+        warnings.warn(told, stacklevel=_depth())
         return chosen
     return _default
 
@@ -396,11 +470,20 @@ def disconnect() -> None:
         _default = None
 
 
-def _key(api_key: str | None, *, own_addresses: bool) -> ApiKey | None:
-    """Wrap the key as soon as it is seen."""
-    if api_key is None and not own_addresses:
-        api_key = networks.environment("API_KEY")
-    return None if api_key is None else ApiKey(api_key)
+def _environments_key() -> ApiKey | None:
+    """Wrap the environment's key as soon as it is seen."""
+    text = networks.environment("API_KEY")
+    return None if text is None else ApiKey(text)
+
+
+def _open_local(
+    network: Network, world: str | World | None, size: int | None, seed: int
+) -> tuple[Network, AnyTransport]:
+    """Open the embedded ledger; which of its tokens are liquid stake is for its world to say."""
+    from ledgerkit import _local
+
+    way = _local.open_local("demo" if world is None else world, size=size, seed=seed)
+    return replace(network, liquid_tokens=way.liquid_tokens), way
 
 
 def _rate(

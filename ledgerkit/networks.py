@@ -12,13 +12,15 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from ledgerkit import checks
-from ledgerkit.errors import InvalidRequestError, NotConnectedError
+from ledgerkit.errors import InvalidRequestError
 
 Surface = Literal["rpc", "archival_rpc", "api"]
 SURFACES: tuple[Surface, ...] = ("rpc", "archival_rpc", "api")
 
 # Limits of the public hosts are not published; this many requests a second is polite.
 PUBLIC_RATE = 20.0
+
+LOCAL = "local"  # the embedded ledger: it needs no network
 
 _TELLING = 8  # a shorter key may well be a part of honest data
 
@@ -71,6 +73,8 @@ PRESETS = {
         PUBLIC_RATE,
         ("meta-v2.pool.testnet", "linear-protocol.testnet"),
     ),
+    # Nothing is sent: these are the addresses that `ledgerkit serve` has.
+    LOCAL: Network(LOCAL, "http://127.0.0.1:3030", None, "http://127.0.0.1:3030/api"),
 }
 
 
@@ -147,8 +151,9 @@ def resolve(
     Parameters
     ----------
     name
-        ``mainnet``, ``testnet``, or any name beside addresses of its own. None
-        reads ``LEDGERKIT_NETWORK``.
+        ``mainnet``, ``testnet``, ``local``, or any name beside addresses of its own.
+        None reads ``LEDGERKIT_NETWORK``; where that names none and there is no
+        address, it is ``local``.
     rpc_url, api_url, archival_rpc_url
         Addresses in place of the preset's; ``LEDGERKIT_RPC_URL`` and
         ``LEDGERKIT_API_URL`` serve where none is given.
@@ -162,22 +167,26 @@ def resolve(
 
     Raises
     ------
-    NotConnectedError
-        If neither name nor address is given.
     InvalidRequestError
         If the name is unknown, or an address malformed.
     """
-    name = name or environment("NETWORK")
+    asked, name = name, name or environment("NETWORK")
     given = {
-        "rpc_url": rpc_url or environment("RPC_URL"),
-        "api_url": api_url or environment("API_URL"),
+        "rpc_url": rpc_url,
+        "api_url": api_url,
         "archival_rpc_url": archival_rpc_url,
     }
+    if asked != LOCAL:  # who asks for it by name wants no other host
+        given["rpc_url"] = rpc_url or environment("RPC_URL")
+        given["api_url"] = api_url or environment("API_URL")
     custom = {key: checks.url(text, key) for key, text in given.items() if text}
     if name in PRESETS:
         return _adjusted(PRESETS[name], custom)
     if not custom and not bare:
-        raise _unknown(name)
+        if name is not None:
+            rule = f"one of {', '.join(PRESETS)}, or any name with rpc_url= or api_url="
+            raise InvalidRequestError.refuse("network", name, rule)
+        return PRESETS[LOCAL]
     stand_in = "http://localhost" if bare else None
     return Network(
         name or "custom",
@@ -201,16 +210,6 @@ def _adjusted(preset: Network, custom: dict[str, str]) -> Network:
         api_url=custom.get("api_url", preset.api_url),
         rate=None if {"rpc_url", "api_url"} <= custom.keys() else preset.rate,
     )
-
-
-def _unknown(name: str | None) -> Exception:
-    """Say what to write instead."""
-    if name in (None, "local"):
-        return NotConnectedError(
-            "no network is chosen, and the embedded ledger is not part of this version"
-        )
-    rule = f"one of {', '.join(PRESETS)}, or any name with rpc_url= or api_url="
-    return InvalidRequestError.refuse("network", name, rule)
 
 
 def host(url: str) -> str:

@@ -1,8 +1,8 @@
 """
 What ledgerkit reads, printed and written as a page: `python notebooks/demo.py [--out FILE]`.
 
-No network is needed: `Replay` answers with what is recorded in notebooks/recorded, about an
-invented world. With `lk.connect("mainnet")` in its place the same verbs read the public network.
+No network is needed: the embedded ledger answers, about its world "demo". With
+`lk.connect("mainnet")` in its place the same verbs read the public network.
 """
 
 from __future__ import annotations
@@ -12,17 +12,14 @@ from html import escape
 from pathlib import Path
 
 import pandas as pd
-from replay import Replay  # type: ignore[import-not-found]  # stands beside this script
 
 import ledgerkit as lk
 
-RECORDED = Path(__file__).resolve().parent / "recorded"
 ACCOUNTS = ["alice.near", "bob.near", "carol.near", "dave.near"]
-LIQUID = ["liquid.near"]  # lk.connect("mainnet") knows its own
-SALE = "9vPqoUF2fLA8e7wFjqm58C4JHuPwx5XnPatYUQVEqMQL"
+REFUNDED = "a swap that is refunded: the exchange is paused"
 NOTICE = (
-    "Recorded answers of an invented world, replayed: no network was asked, no ledger computed "
-    "them, and nothing here exists on a public one. An embedded ledger will take their place."
+    "The embedded ledger answers: it executed what is shown on this machine. Its accounts are "
+    "invented, no network was asked, and nothing here exists on a public one."
 )
 Tables = dict[str, pd.DataFrame]
 
@@ -48,11 +45,18 @@ def tables() -> Tables:
         "lk.accounts(ids)": lk.accounts(ACCOUNTS),
         'lk.ft("alice.near", metadata=True)': lk.ft("alice.near", metadata=True),
         "lk.nft(ids)": lk.nft(ACCOUNTS),
-        'lk.nft_tokens(ids, "stamps.near")': lk.nft_tokens(ACCOUNTS, "stamps.near"),
+        'lk.nft_tokens(ids, "tickets.grace.near")': lk.nft_tokens(ACCOUNTS, "tickets.grace.near"),
         "lk.staking(ids, positions=True)": lk.staking(ACCOUNTS, positions=True),
-        "lk.exposure(ids, liquid_tokens=…)": lk.exposure(ACCOUNTS, liquid_tokens=LIQUID),
+        "lk.exposure(ids)": lk.exposure(ACCOUNTS),
         'lk.top_holders("moon.near")': lk.top_holders("moon.near"),
+        'lk.keys("alice.near")': lk.keys("alice.near"),
     }
+
+
+def story(ledger: lk.Ledger, told: str) -> lk.Trace:
+    """Trace the transaction that a story of the world is about."""
+    found = next(tx for tx in ledger.world.stories.transactions if tx.story == told)
+    return lk.trace(found.tx_hash, found.signer_id, ledger=ledger)
 
 
 def slim(frame: pd.DataFrame) -> pd.DataFrame:
@@ -95,8 +99,8 @@ def page(snapshot: lk.Snapshot, found: Tables, trace: lk.Trace) -> str:
 <body><h1>{title}</h1><p class="notice">{escape(NOTICE)}</p>
 <h2><code>{escape('lk.snapshot("alice.near")')}</code></h2>{snapshot._repr_html_()}
 {"".join(parts)}
-<h2><code>lk.trace(tx_hash, "alice.near")</code></h2>
-<p>Verdict: <strong>{escape(trace.verdict)}</strong></p>
+<h2><code>lk.trace(tx_hash, "ivan.near")</code></h2>
+<p>{REFUNDED.capitalize()}. Verdict: <strong>{escape(trace.verdict)}</strong></p>
 <pre>{escape(tree_text(trace.receipts))}</pre>
 </body></html>
 """
@@ -104,20 +108,20 @@ def page(snapshot: lk.Snapshot, found: Tables, trace: lk.Trace) -> str:
 
 def main(arguments: list[str] | None = None) -> None:
     """Read, print, and write the report."""
-    parser = argparse.ArgumentParser(description="Look around in an invented world.")
+    parser = argparse.ArgumentParser(description="Look around in the world of the embedded ledger.")
     parser.add_argument("--out", type=Path, default=Path("report.html"), help="the page to write")
     out = parser.parse_args(arguments).out
 
-    with lk.connect("replay", transport=Replay(RECORDED)):
-        found, snapshot = tables(), lk.snapshot("alice.near")
-        trace = lk.trace(SALE, "alice.near")
+    with lk.connect("local") as ledger:
+        found, snapshot, trace = tables(), lk.snapshot("alice.near"), story(ledger, REFUNDED)
 
     print(NOTICE)
     for line, frame in found.items():
         print(f"\n>>> {line}\n{slim(frame).to_string(index=False)}")
     total = found['lk.top_holders("moon.near")']["balance"].sum()
     print(f"\nThe balances add up exactly: {total} = 2**128 - 1 is {total == 2**128 - 1}.")
-    print(f"\n>>> lk.receipts(tx_hash, 'alice.near'), as a tree\n{tree_text(trace.receipts)}")
+    print(f"\n>>> lk.receipts(tx_hash, 'ivan.near'), as a tree: {REFUNDED}")
+    print(tree_text(trace.receipts))
     print(f"Verdict: {trace.verdict}")
     out.write_text(page(snapshot, found, trace), encoding="utf-8")
     print(f"\nThe report is in {out}; open it in a browser.")

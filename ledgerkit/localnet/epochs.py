@@ -41,17 +41,12 @@ class Epochs:
         self._settings = settings
         first = {proposal.account_id: proposal for proposal in validators}
         self.all = [Epoch(0, settings.genesis_height, first, {}, {})]
-        self._ahead = [first, first]  # of the next epoch, and the one after
+        self.next_validators = first  # of the epoch after the head's
 
     @property
     def current(self) -> Epoch:
         """The epoch of the head."""
         return self.all[-1]
-
-    @property
-    def next_validators(self) -> dict[str, Proposal]:
-        """Who validates in the next epoch."""
-        return self._ahead[0]
 
     def propose(self, proposals: Iterable[Proposal]) -> None:
         """Take what was proposed in a block."""
@@ -75,17 +70,18 @@ class Epochs:
         """
         ended = self.current
         rewards = self._pay(ended, store)
-        current, following = self._ahead
-        later = {name: p for name, p in (following | ended.proposals).items() if p.stake}
+        current = self.next_validators
+        later = {name: p for name, p in (current | ended.proposals).items() if p.stake}
         # Who gets a reward has it at stake too, unless it wants otherwise.
         for account_id, reward in rewards.items():
             if account_id not in ended.proposals and account_id in later:
                 held = later[account_id]
                 later[account_id] = Proposal(account_id, held.public_key, held.stake + reward)
-        self._ahead = [following, later]
+        self.next_validators = later
         self.all.append(Epoch(ended.height + 1, start_height, current, {}, rewards))
-        for account_id in ended.validators | current | ended.proposals:
-            _unlock(account_id, [ended.validators, current, following, later], store)
+        locked = [name for name, held in store.accounts.head.items() if held and held[b""].locked]
+        for account_id in locked:
+            _unlock(account_id, [ended.validators, current, later], store)
         return sum(rewards.values())
 
     def _pay(self, ended: Epoch, store: Store) -> dict[str, int]:

@@ -35,7 +35,8 @@ _ALLOWED: dict[Surface, tuple[str, ...]] = {
     "rest": ("GET", "HEAD"),
     "node": ("GET", "HEAD"),
 }
-_BY_GATEWAYS = (401, 402, 403, 429)  # what stands before a node answers so
+_BY_KEY = (401, 402, 403)  # what stands before both surfaces refuses so
+_LIMITED = 429
 _BROKEN = 500
 _NODE_PAGES = ("/status", "/health", "/metrics")
 _API = "/api"
@@ -263,19 +264,20 @@ def _unauthorized(surface: Surface, request: Request) -> Answer:
     text = "Unauthorized: this ledger demands an API key, and the request carries no valid one"
     if request.path == "/metrics":
         return _text(403, text)
-    return _refusal(401, text, surface, request.body, ("www-authenticate", "Bearer"))
+    return _refusal(401, text, surface, ("www-authenticate", "Bearer"))
 
 
-def _refusal(
-    status: int, text: str, surface: Surface, body: bytes, *headers: tuple[str, str]
-) -> Answer:
-    """Refuse before anything is looked at, in the surface's own form."""
-    if surface == "rest":
-        return _json(status, text, *headers)
-    if surface == "node":
-        return _text(status, text, *headers)
-    error = {"code": -status, "message": text}
-    return _json(status, {"jsonrpc": "2.0", "error": error, "id": _id_of(body)}, *headers)
+def _refusal(status: int, text: str, surface: Surface, *headers: tuple[str, str]) -> Answer:
+    """Refuse before anything is looked at."""
+    return (_json if surface == "rest" else _text)(status, text, *headers)
+
+
+def _limited(text: str, surface: Surface, body: bytes, *headers: tuple[str, str]) -> Answer:
+    """Ask for fewer requests; to a call in its own form."""
+    if surface != "rpc":
+        return _refusal(_LIMITED, text, surface, *headers)
+    error = {"code": -_LIMITED, "message": text}
+    return _json(_LIMITED, {"jsonrpc": "2.0", "error": error, "id": _id_of(body)}, *headers)
 
 
 def _internal_error(body: bytes) -> Answer:
@@ -299,8 +301,10 @@ def _failure(fault: Fault, surface: Surface, body: bytes) -> Answer:
     if fault.html:
         page = _PAGE.format(f"{status} {phrase}").encode()
         return Answer(status, (("content-type", "text/html; charset=utf-8"), *pause), page)
-    if status in _BY_GATEWAYS:
-        return _refusal(status, phrase, surface, body, *pause)
+    if status in _BY_KEY:
+        return _refusal(status, phrase, surface, *pause)
+    if status == _LIMITED:
+        return _limited(phrase, surface, body, *pause)
     if status == _BROKEN:
         failed = _internal_error(body) if surface == "rpc" else _json(500, "Internal server error")
         return structs.replace(failed, headers=(*failed.headers, *pause))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from ledgerkit.localnet.server import ABORT
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Callable, Coroutine, Iterator
 
     from ledgerkit.localnet.server import App, Message, Receive, Send
@@ -47,6 +47,8 @@ class Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as its base
         """Begin to wait for a head."""
         super().connection_made(transport)
+        # asyncio does so only for sockets that name their protocol, which ours do not.
+        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._expect_head()
 
     def data_received(self, data: bytes) -> None:
@@ -84,17 +86,29 @@ class Server(uvicorn.Server):
         Its settings.
     ready
         Told once it answers.
+    stop
+        Told when it ends: whoever waits for a block is to wait no longer.
     """
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], object] | None) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        ready: Callable[[], object] | None,
+        stop: Callable[[], object],
+    ) -> None:
         super().__init__(config)
-        self._ready = ready
+        self._ready, self._stop = ready, stop
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start to answer."""
         await super().startup(sockets)
         if self._ready is not None:
             self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop to answer."""
+        self._stop()
+        await super().shutdown(sockets)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -124,7 +138,7 @@ async def run(
         timeout_keep_alive=IDLE_S,
         timeout_graceful_shutdown=STOP_S,
     )
-    server = Server(config, ready)
+    server = Server(config, ready, app.clock.stop)
     tasks = [asyncio.create_task(each) for each in beside]
     for task in tasks:
         task.add_done_callback(lambda _: setattr(server, "should_exit", True))

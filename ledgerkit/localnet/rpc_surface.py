@@ -85,6 +85,7 @@ _WAITING: dict[str, Callable[[World, Any], waiting.Steps]] = {
     "tx": waiting.tx,
     "EXPERIMENTAL_tx_status": waiting.tx_status,
 }
+METHODS = frozenset({*_ANSWERS, *_WAITING})
 
 
 def respond(world: World, body: bytes) -> Generator[None, None, Reply]:

@@ -75,12 +75,13 @@ def test_one_version_everywhere():
 
 def test_extras_exist():
     """The extras that the documentation names can be installed."""
-    assert {"notebook", "bulk", "test", "dev"} <= set(PROJECT["optional-dependencies"])
+    assert {"notebook", "bulk", "serve", "test", "dev"} <= set(PROJECT["optional-dependencies"])
 
 
 def test_what_is_imported_is_declared():
     """A library that the package imports is a dependency of its own, or of an extra."""
-    declared = {**requirements(), **requirements("notebook"), **requirements("bulk")}
+    extras = ("notebook", "bulk", "serve")
+    declared = {**requirements(), **{k: v for e in extras for k, v in requirements(e).items()}}
 
     assert imported() - set(declared) == set()
 

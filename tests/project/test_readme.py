@@ -1,10 +1,18 @@
 """What README.md shows is what happens: its examples are run, and their output compared."""
 
+import contextlib
 import doctest
+import io
 import re
 import shlex
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
+import httpx
 import pandas as pd
 import pytest
 
@@ -13,6 +21,15 @@ from ledgerkit import cli
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+SERVE = "ledgerkit serve "
+
+
+class Examples(NamedTuple):
+    """The Python examples after a run: the folder they wrote to, and what went wrong."""
+
+    folder: Path
+    report: str
+    attempted: int
 
 
 def blocks(language: str) -> list[str]:
@@ -20,42 +37,94 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
 
 
-def commands() -> list[tuple[str, str]]:
-    """Return each `ledgerkit` command of the README with the output shown below it."""
+def commands(*names: str) -> list[tuple[str, str]]:
+    """Return each of these commands of the README with the output shown below it."""
     prompt = re.compile(r"^\$ ", re.MULTILINE)
     parts = [part for block in blocks("console") for part in prompt.split(block)]
-    pairs = [part.partition("\n") for part in parts if part.startswith("ledgerkit ")]
+    pairs = [part.partition("\n") for part in parts if part.startswith(names)]
     return [(command, shown) for command, _, shown in pairs]
 
 
-def test_examples_give_the_output_shown(monkeypatch: pytest.MonkeyPatch):
-    """Every Python example of the README, in its order, prints what stands below it."""
-    monkeypatch.chdir(ROOT / "notebooks")
-    monkeypatch.syspath_prepend(ROOT / "notebooks")
+def told_once(message: Warning | str, category: type[Warning], *_: object) -> None:
+    """Print a warning among the output, as a terminal shows it."""
+    sys.stdout.write(f"<stdin>:1: {category.__name__}: {message}\n")
+
+
+@contextlib.contextmanager
+def terminal(folder: Path) -> Iterator[None]:
+    """Run as in a terminal of 100 columns, in a folder, whatever the tests run in."""
+    with (
+        contextlib.chdir(folder),
+        pd.option_context("display.width", 100, "display.max_columns", 20),
+        warnings.catch_warnings(),
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        warnings.simplefilter("default")
+        patch.setattr(warnings, "showwarning", told_once)
+        patch.delenv("LEDGERKIT_NETWORK", raising=False)
+        yield
+
+
+@pytest.fixture(scope="module")
+def examples(tmp_path_factory: pytest.TempPathFactory) -> Examples:
+    """Run every Python example, in their order, in a folder of their own."""
+    folder = tmp_path_factory.mktemp("readme")
     text = "\n".join(blocks("pycon"))
-    test = doctest.DocTestParser().get_doctest(text, {}, "README.md", "README.md", 0)
+    globs = {"__name__": "__main__"}
+    test = doctest.DocTestParser().get_doctest(text, globs, "README.md", "README.md", 0)
     report: list[str] = []
-    # as in a terminal of 100 columns, whatever the tests run in
-    with pd.option_context("display.width", 100, "display.max_columns", 20):
+    with terminal(folder):
         result = doctest.DocTestRunner(verbose=False).run(test, out=report.append)
     lk.disconnect()
-
-    assert "".join(report) == ""
-    assert result.attempted > 25
+    return Examples(folder, "".join(report), result.attempted)
 
 
-@pytest.mark.parametrize(
-    ("command", "shown"), commands(), ids=[command for command, _ in commands()]
-)
-def test_commands_print_what_is_shown(command, shown, monkeypatch, capsys):
+def test_examples_give_the_output_shown(examples: Examples):
+    """Every Python example of the README, in its order, prints what stands below it."""
+    assert examples.report == ""
+    assert examples.attempted > 50
+
+
+PRINTING = [pair for pair in commands("ledgerkit ") if not pair[0].startswith(SERVE)]
+
+
+@pytest.mark.parametrize(("command", "shown"), PRINTING, ids=[command for command, _ in PRINTING])
+def test_commands_print_what_is_shown(command, shown, examples: Examples, monkeypatch):
     """Every `ledgerkit` command of the README prints what stands below it."""
-    monkeypatch.chdir(ROOT)
+    monkeypatch.chdir(examples.folder)
+    printed = io.StringIO()
 
-    cli.main(shlex.split(command)[1:])
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+        cli.main(shlex.split(command)[1:])
 
-    printed = capsys.readouterr()
-    lines = (printed.out + printed.err).splitlines()
+    lines = printed.getvalue().splitlines()
     assert [line.rstrip() for line in lines] == shown.splitlines()
+
+
+@contextlib.contextmanager
+def serving(command: str) -> Iterator[str]:
+    """Run a command that serves, and give the first line it prints."""
+    words = [sys.executable, "-m", *shlex.split(command)]
+    with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process.stdout.readline() if process.stdout else ""
+        finally:
+            process.terminate()
+
+
+def test_a_served_world_answers_what_is_shown():
+    """Serving prints the line shown, and curl gets the answer shown; at a port that is free."""
+    [(command, banner)] = commands(SERVE)
+    [(curl, shown)] = commands("curl ")
+    url = "http://127.0.0.1:3030"
+    assert url in curl.split()[-1]
+
+    with serving(command.replace("--port 3030", "--port 0")) as line:
+        own = re.findall(r"http://127\.0\.0\.1:\d+", line)[0]
+        answer = httpx.get(curl.split()[-1].replace(url, own))
+
+    assert line.replace(own, url) == banner
+    assert answer.text == shown.strip()
 
 
 def test_every_verb_is_named():

@@ -659,6 +659,20 @@ def test_nft_tokens_of_a_contract_that_does_not_page() -> None:
     assert len(server.requests) == 3
 
 
+def test_nft_tokens_of_a_contract_that_panics_past_the_end() -> None:
+    """The embedded ledger's collections do, as the standard's library: it is the end, no error."""
+    ledger = lk.connect("local")
+    frame = lk.nft_tokens("alice.near", "stamps.grace.near", page=1)
+    assert frame["token_id"].tolist() == ["17"]
+    with pytest.raises(errors.ContractPanicError, match="Out of bounds"):
+        lk.view(
+            "stamps.grace.near",
+            "nft_tokens_for_owner",
+            {"account_id": "alice.near", "from_index": "1", "limit": 1},
+            ledger=ledger,
+        )
+
+
 def test_nft_metadata_of_any_type() -> None:
     """Numbers where texts belong, wrapped owners and absent members are all kept as text."""
     token = {
@@ -1422,14 +1436,13 @@ def test_raw_query_that_failed_inside_its_result() -> None:
 
 
 def test_connect_and_disconnect() -> None:
-    """A closed session has no default; the next verb says what to write."""
+    """A closed ledger answers no more, and is no default."""
     with asking(two_of_three()):
         ledger = lk.connect("lab", rpc_url="http://127.0.0.1:9", api_url="http://127.0.0.1:9")
         lk.disconnect()
         with pytest.raises(errors.InvalidRequestError, match="closed"):
             lk.ft("a.near", ledger=ledger)
-    with pytest.raises(errors.NotConnectedError, match="connect"):
-        lk.ft("a.near")
+        assert lk.connect("lab", rpc_url="http://127.0.0.1:9") is client.current()
 
 
 # Answers that are none ------------------------------------------------------------------

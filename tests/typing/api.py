@@ -21,6 +21,10 @@ def connecting() -> None:
     lk.connect(transport=httpx.MockTransport(lambda _: httpx.Response(200)))
     lk.connect("lab", rpc_url="http://127.0.0.1:3030", retries=lk.RetryPolicy(attempts=2))
     lk.connect("mainnet", key_in="query", rate="polite")
+    local = lk.connect("local", world="crowd", size=100, seed=7)
+    lk.connect(world=local.world)
+    local.world.advance(2)
+    local.faults.add("status=429; times=2")
     with lk.connect("mainnet") as inner:
         assert_type(inner, lk.Ledger)
         assert_type(inner.rpc("block", {"finality": "final"}), Any)

@@ -79,8 +79,8 @@ def test_errors_need_no_pandas() -> None:
         "import json, sys\n"
         "import ledgerkit as lk\n"
         "try:\n"
-        "    lk.connect()\n"
-        "except lk.errors.NotConnectedError:\n"
+        "    lk.connect('mainet')\n"
+        "except lk.errors.InvalidRequestError:\n"
         "    pass\n"
         "print(json.dumps([n for n in ('pandas', 'numpy', 'matplotlib') if n in sys.modules]))"
     )

@@ -110,17 +110,29 @@ def test_the_environment_chooses(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     for name in ("NETWORK", "RPC_URL", "API_URL"):
         monkeypatch.setenv(f"LEDGERKIT_{name}", "")
-    with pytest.raises(errors.NotConnectedError):
-        networks.resolve(None)
+    assert networks.resolve(None) is networks.PRESETS["local"]
 
 
 @pytest.mark.parametrize("name", [None, "local", ""])
 def test_no_network_is_chosen(name: str | None) -> None:
-    """Without a choice the error says what to write."""
-    with pytest.raises(errors.NotConnectedError) as caught:
-        lk.connect(name)
-    assert 'connect("mainnet")' in str(caught.value)
-    assert 'connect("testnet")' in str(caught.value)
+    """Without a choice it is the embedded ledger, at the addresses that `serve` has."""
+    found = networks.resolve(name)
+    assert [found.address(s) for s in ("rpc", "archival_rpc", "api")] == [
+        "http://127.0.0.1:3030",
+        None,
+        "http://127.0.0.1:3030/api",
+    ]
+    assert (found.name, found.rate) == ("local", None)
+
+
+def test_the_embedded_ledger_by_name_is_no_other_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An address of the environment does not come between; one that is passed does."""
+    monkeypatch.setenv("LEDGERKIT_RPC_URL", OWN)
+    assert networks.resolve("local") is networks.PRESETS["local"]
+    assert networks.resolve(None).rpc_url == OWN
+    assert networks.resolve("local", rpc_url=OWN).rpc_url == OWN
+    monkeypatch.setenv("LEDGERKIT_NETWORK", "local")
+    assert networks.resolve(None).rpc_url == OWN
 
 
 def test_a_mistyped_network() -> None:
@@ -128,7 +140,7 @@ def test_a_mistyped_network() -> None:
     with pytest.raises(errors.InvalidRequestError) as caught:
         lk.connect("mainet")
     assert (caught.value.field, caught.value.value) == ("network", "mainet")
-    assert "mainnet, testnet" in str(caught.value)
+    assert "mainnet, testnet, local" in str(caught.value)
 
 
 def test_a_verb_without_a_ledger_warns_when_the_environment_chose(

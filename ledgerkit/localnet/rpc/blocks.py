@@ -78,13 +78,9 @@ def gas_price(world: World, params: Any) -> Object:
 def _at(params: Any) -> Reference:
     """Read a block that may be left out."""
     alone = read.single(params)
-    value = alone[0] if alone is not None else read.member(read.members(params), "block_id", _any)
+    held = {"block_id": alone[0]} if alone is not None else read.members(params)
+    value = read.member(held, "block_id", read.anything)
     return read.LATEST if value is None else read.Reference("block_id", read.block_id(value))
-
-
-def _any(value: Any) -> Any:
-    """Read what is read later."""
-    return value
 
 
 # Chunks ----------------------------------------------------------------------------------

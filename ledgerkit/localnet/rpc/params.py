@@ -83,6 +83,11 @@ def pair(params: Any) -> list[Any] | None:
 # Values ----------------------------------------------------------------------------------
 
 
+def anything(value: Any) -> Any:
+    """Take a value as it is."""
+    return value
+
+
 def text(value: Any) -> str:
     """Read a text."""
     if isinstance(value, str):

@@ -60,7 +60,7 @@ def _epoch_block(world: World, params: Any) -> Block:
     held = read.members(params)
     if "epoch_id" in held:
         return _of_epoch(world, read.crypto_hash(held["epoch_id"]))
-    return _last_block(world, read.member(held, "block_id", lambda value: value))
+    return _last_block(world, read.member(held, "block_id", read.anything))
 
 
 def _last_block(world: World, value: Any) -> Block:

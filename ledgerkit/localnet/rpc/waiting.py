@@ -64,7 +64,7 @@ class Patience:
     def __init__(self, settings: Settings) -> None:
         self._ends = time.monotonic() + settings.timeout_ns / 10**9 if settings.real_time else None
         self._blocks = max(1, settings.timeout_ns // settings.block_time_ns)
-        self._idle = self._events = 0
+        self._events, self._idle = 0, -1  # the first look is before the first block
 
     def over(self, events: int) -> bool:
         """Tell whether it is over, now that so many things have happened in all."""
@@ -72,7 +72,7 @@ class Patience:
             return time.monotonic() >= self._ends
         self._idle = 0 if events > self._events else self._idle + 1
         self._events = max(events, self._events)
-        return self._idle > self._blocks
+        return self._idle >= self._blocks
 
 
 # Methods ---------------------------------------------------------------------------------

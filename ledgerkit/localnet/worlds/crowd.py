@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet.contracts.fungible import Fungible, FungibleMetadata
@@ -25,7 +25,7 @@ from ledgerkit.protocol import AccessKey
 from ledgerkit.units import yocto
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 NAME = "crowd"
 NEAR = yocto("1 NEAR")
@@ -40,7 +40,9 @@ _LEAVING = 0.2  # of stakes, how many are being taken out
 _MAX_DRAW = 60  # tokens that one account holds at most, before doubles
 
 
-def open_crowd(size: int | None = None, seed: int = 0, settings: Settings | None = None) -> World:
+def open_crowd(
+    size: int | None = None, seed: int = 0, changes: Mapping[str, Any] | None = None
+) -> World:
     """
     Open the world.
 
@@ -50,8 +52,8 @@ def open_crowd(size: int | None = None, seed: int = 0, settings: Settings | None
         How many people; 1,000 unless said otherwise.
     seed
         Another one draws another world.
-    settings
-        Names, clock, shards, limits, in place of the usual ones.
+    changes
+        Of its settings.
 
     Returns
     -------
@@ -74,7 +76,7 @@ def open_crowd(size: int | None = None, seed: int = 0, settings: Settings | None
     _collections(genesis, people, draw)
     _stakes(genesis, people, draw)
     genesis.contract("near", 1_000_000 * NEAR, Naming)
-    world = World(settings or Settings(), genesis)
+    world = World(Settings(**changes or {}), genesis)
     world.stories = _stories(genesis, people[:_TOLD])
     world.advance(3)
     return world

@@ -7,6 +7,7 @@ signed with their published keys and executed.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
@@ -44,12 +45,12 @@ from ledgerkit.protocol import (
 from ledgerkit.units import U128_MAX, yocto
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 NAME = "demo"
 NEAR = yocto("1 NEAR")
 GOLD = 10**6  # its smallest units in one
-SETTINGS = Settings(balance_lag=4)
+SETTINGS = Settings(balance_lag=3)
 
 # Account, its NEAR in milli-NEAR, and what it is there for.
 PEOPLE = {
@@ -110,7 +111,7 @@ class Torn(Fungible):
         self.vm.panic(f"Cannot deserialize the balance of {account_id}")
 
 
-def open_demo(seed: int = 0, settings: Settings | None = None) -> World:
+def open_demo(seed: int = 0, changes: Mapping[str, Any] | None = None) -> World:
     """
     Open the world, after everything that happened in it.
 
@@ -118,15 +119,15 @@ def open_demo(seed: int = 0, settings: Settings | None = None) -> World:
     ----------
     seed
         Another one gives other keys, ids and hashes.
-    settings
-        In place of this world's.
+    changes
+        Of its settings.
 
     Returns
     -------
     world
         With its stories.
     """
-    chosen = settings or SETTINGS
+    chosen = replace(SETTINGS, **changes or {})
     genesis = Beginning(NAME, seed)
     _people(genesis, chosen)
     _tokens(genesis)
@@ -299,7 +300,7 @@ def _second_act(do: Script) -> None:
     _pay(do, "tokens sent to a contract, which panics", "sour.near", 1000)
     receivers = ["counter.near", "async.near", "shop.near"]
     join = function_call("join", {"receiver_ids": receivers, "method_name": "get_num"}, gas=200)
-    do.act("three calls and one callback", "peggy.near", "async.near", join)
+    do.act("three calls, of which two fail, and one callback", "peggy.near", "async.near", join)
     chain = function_call("chain", {"depth": 8}, gas=200)
     do.act("a chain of eight calls", "peggy.near", "async.near", chain)
     fan = function_call("fan_out", {"width": 12}, gas=250)

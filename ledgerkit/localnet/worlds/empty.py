@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ledgerkit.localnet.contracts.naming import Naming
 from ledgerkit.localnet.settings import Settings
 from ledgerkit.localnet.stories import Stories
@@ -9,18 +11,21 @@ from ledgerkit.localnet.world import World
 from ledgerkit.localnet.worlds.script import Beginning
 from ledgerkit.units import yocto
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 NAME = "empty"
 OWNED = yocto("1000000000 NEAR")
 STAKED = yocto("10000000 NEAR")
 
 
-def open_empty(seed: int = 0, settings: Settings | None = None) -> World:
+def open_empty(seed: int = 0, changes: Mapping[str, Any] | None = None) -> World:
     """Open the world: nothing has happened in it."""
     genesis = Beginning(NAME, seed)
     genesis.contract("near", OWNED, Naming)
     validator = genesis.public("validator.near")
     genesis.account("validator.near", STAKED, locked=STAKED, validator_key=validator)
-    world = World(settings or Settings(), genesis)
+    world = World(Settings(**changes or {}), genesis)
     story = "owns nearly everything, and creates accounts for whoever calls create_account"
     world.stories = Stories(genesis.stories({"near": story}))
     world.advance(3)

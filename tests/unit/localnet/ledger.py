@@ -159,6 +159,12 @@ class Ledger:
         assert found is not None
         return found
 
+    def receipt(self, receipt_id):
+        """Give a receipt that there is."""
+        found = self.world.receipt(receipt_id)
+        assert found is not None
+        return found
+
     def children(self, outcome):
         """Give the outcomes of the receipts that an outcome made."""
         return [self.outcome(child) for child in outcome.receipt_ids]

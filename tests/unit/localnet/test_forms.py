@@ -244,8 +244,10 @@ class TestTransactions:
             "a.near", KEY, 3, "b.near", ONE, [Transfer(1)], version=1, nonce_mode="strict"
         )
         shown = written(forms.transaction(SignedTransaction(tx, SIGNATURE)))
-        assert shown["nonce_mode"] == "strict"
-        assert "nonce_index" not in shown
+        assert (shown["nonce_mode"], "nonce_index" in shown) == ("strict", False)
+        tx = Transaction("a.near", KEY, 3, "b.near", ONE, [], version=1, nonce_index=4)
+        shown = written(forms.transaction(SignedTransaction(tx, SIGNATURE)))
+        assert (shown["nonce_mode"], shown["nonce_index"]) == ("monotonic", 4)
 
     def test_action_receipt(self):
         """A receipt tells what it waits for, and to whom its result goes."""

@@ -1,0 +1,146 @@
+"""
+The embedded ledger: how many transactions and requests a second, how soon it answers.
+
+Prints medians. Target: the demo world gives its first answer within 0.5 s of `connect`, in
+a process that has done nothing else but import ledgerkit; the rest is reported.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import statistics
+import subprocess
+import sys
+import time
+
+import aiohttp
+
+from ledgerkit.localnet import World, open_world
+from ledgerkit.protocol import FunctionCall, SecretKey, SignedTransaction, Transaction, Transfer
+
+TRANSACTIONS = 2_000
+ROUNDS = 3
+REQUESTS = 2_000
+IN_FLIGHT = 16
+STARTS = 5
+TARGET_S = 0.5
+GAS = 100 * 10**12
+PAY = b'{"receiver_id":"shop.near","amount":"1","msg":""}'
+HEADERS = {"content-type": "application/json"}
+
+FIRST_ANSWER = """
+import time, ledgerkit
+begin = time.perf_counter()
+ledger = ledgerkit.connect("local")
+ledger.rpc("query", {"request_type": "view_account", "account_id": "alice.near",
+                     "finality": "final"})
+print(time.perf_counter() - begin)
+"""
+FIRST_FRAME = """
+import time, ledgerkit
+begin = time.perf_counter()
+ledgerkit.connect("local")
+ledgerkit.ft("alice.near")
+print(time.perf_counter() - begin)
+"""
+CROWD = """
+import time, ledgerkit
+begin = time.perf_counter()
+ledgerkit.connect("local", world="crowd", size=10_000)
+ledgerkit.ft("person0000000.near")
+print(time.perf_counter() - begin)
+"""
+
+
+def signed(world: World, *, pay: bool) -> list[SignedTransaction]:
+    people = [story for story in world.stories.accounts if world.balance(story.account_id)]
+    rich = [one for one in people if (world.balance(one.account_id) or 0) > 10**26]
+    block_hash = world.chain.final.hash
+    found = []
+    for place in range(TRANSACTIONS):
+        one = people[0] if pay else rich[place % len(rich)]
+        key = SecretKey.from_text(one.secret_key or "")
+        held = world.state().access_key(one.account_id, key.public_key.packed)
+        nonce = (held.nonce if held else 0) + 1 + place
+        receiver_id = "gold.near" if pay else rich[place * 7 % len(rich)].account_id
+        action = FunctionCall("ft_transfer_call", PAY, GAS, 1) if pay else Transfer(1)
+        tx = Transaction(one.account_id, key.public_key, nonce, receiver_id, block_hash, [action])
+        found.append(tx.sign(key))
+    return found
+
+
+def rate(*, pay: bool) -> float:
+    world = open_world("demo")
+    batch = signed(world, pay=pay)
+    begin = time.perf_counter()
+    for one in batch:
+        world.submit(one)
+    world.settle()
+    took = time.perf_counter() - begin
+    assert all(world.outcome(one.hash) for one in batch)
+    return len(batch) / took
+
+
+def started(code: str) -> float:
+    took = []
+    for _ in range(STARTS):
+        done = subprocess.run(
+            [sys.executable, "-c", code], check=True, capture_output=True, text=True
+        )
+        took.append(float(done.stdout))
+    return statistics.median(took)
+
+
+async def ask(url: str, bodies: list[bytes | None]) -> float:
+    async def work(session: aiohttp.ClientSession) -> None:
+        while bodies:
+            body = bodies.pop()
+            path = f"{url}/api/v1/account/alice.near/full" if body is None else url
+            method = "GET" if body is None else "POST"
+            async with session.request(method, path, data=body, headers=HEADERS) as answer:
+                assert answer.status == 200
+                await answer.read()
+
+    async with aiohttp.ClientSession() as session:
+        count, begin = len(bodies), time.perf_counter()
+        await asyncio.gather(*(work(session) for _ in range(IN_FLIGHT)))
+        return count / (time.perf_counter() - begin)
+
+
+def served() -> dict[str, float]:
+    query = {"request_type": "view_account", "account_id": "alice.near", "finality": "final"}
+    call = {"request_type": "call_function", "account_id": "gold.near", "finality": "final"}
+    call |= {"method_name": "ft_metadata", "args_base64": ""}
+    bodies: dict[str, bytes | None] = {
+        name: json.dumps({"jsonrpc": "2.0", "id": "x", "method": "query", "params": one}).encode()
+        for name, one in (("view_account", query), ("call_function", call))
+    }
+    bodies["GET …/full"] = None
+    command = [sys.executable, "-m", "ledgerkit", "serve", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        url = server.stdout.readline().split(" on ")[1].split(" ")[0]
+        try:
+            return {name: asyncio.run(ask(url, [body] * REQUESTS)) for name, body in bodies.items()}
+        finally:
+            server.terminate()
+
+
+def main() -> int:
+    print(f"transactions/s in process, {TRANSACTIONS:,} signed before, median of {ROUNDS}")
+    for name, pay in (("transfer", False), ("ft_transfer_call", True)):
+        print(f"  {name:<18}{statistics.median(rate(pay=pay) for _ in range(ROUNDS)):>10,.0f}")
+    print(f"requests/s over HTTP, {IN_FLIGHT} in flight, client on the same machine")
+    for name, found in served().items():
+        print(f"  {name:<18}{found:>10,.0f}")
+    first = started(FIRST_ANSWER)
+    print(f"from connect to the first answer, median of {STARTS} processes")
+    print(f"  {'demo, raw':<18}{first:>10.3f} s   target {TARGET_S}")
+    print(f"  {'demo, a frame':<18}{started(FIRST_FRAME):>10.3f} s   (loads pandas)")
+    print(f"  {'crowd of 10,000':<18}{started(CROWD):>10.3f} s   (loads pandas)")
+    return 0 if first <= TARGET_S else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

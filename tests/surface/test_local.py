@@ -1,0 +1,406 @@
+"""`connect("local")`: verbs, third-party httpx clients and faults over the embedded ledger."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+import ledgerkit as lk
+from ledgerkit import _local, client, errors
+from ledgerkit._local import AsyncLocal, Local
+from ledgerkit.cli import main
+from ledgerkit.localnet.faults import Faults
+from ledgerkit.localnet.stories import Stories
+from ledgerkit.localnet.worlds import open_world
+from ledgerkit.protocol import CryptoHash, SecretKey, SignedTransaction, Transaction, Transfer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ledgerkit.localnet.world import World
+
+ONE_TRY = lk.RetryPolicy(attempts=1, total_s=20)
+UNTYPED: Any = lk  # as whoever calls it without a type checker
+IMPLICIT = "a" * 64
+OWNED = 10**33  # what `near` has in the empty world
+UNCHOSEN = (
+    "no ledger was chosen: the embedded ledger (world demo) answers; "
+    'connect("mainnet") asks the public network'
+)
+UNKNOWN = (
+    "the embedded ledger (world empty) holds no account root.near, and knows nothing of the "
+    'public networks: connect("mainnet") asks there'
+)
+
+
+@pytest.fixture(autouse=True)
+def _no_default_left() -> Iterator[None]:
+    """Leave no session's default to the next test."""
+    yield
+    lk.disconnect()
+
+
+@pytest.fixture
+def _demo_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Open the empty world in every other's place: a test of which one is asked for."""
+    monkeypatch.setattr(_local, "open_world", lambda _, **__: open_world("empty"))
+
+
+def paying(world: World, nonce: int = 1) -> SignedTransaction:
+    """Sign a payment of 5 yoctoNEAR to an account that does not exist yet."""
+    told = next(one.secret_key for one in world.stories.accounts if one.account_id == "near")
+    key = SecretKey.from_text(told or "")
+    head = world.chain.head.hash
+    return Transaction("near", key.public_key, nonce, IMPLICIT, head, [Transfer(5)]).sign(key)
+
+
+# Verbs ----------------------------------------------------------------------------------
+
+
+def test_an_account_over_both_surfaces() -> None:
+    """The indexer and the chain tell the same balance, exact."""
+    lk.connect("local", world="empty")
+    frame = lk.accounts("near")
+    assert frame[["status", "balance", "locked"]].to_numpy().tolist() == [["ok", OWNED, 0]]
+    pinned = lk.accounts("near", at="final")
+    assert pinned["balance"].tolist() == [OWNED]
+    assert frame.attrs["network"] == "local"
+    assert lk.keys("near")["permission"].tolist() == ["FullAccess"]
+    assert lk.status()["chain_id"].tolist() == ["localnet"]
+
+
+def test_a_world_begins_the_same_each_time() -> None:
+    """Two ledgers of one name answer with the same hashes."""
+    hashes = []
+    for _ in range(2):
+        with lk.connect("local", world="empty") as ledger:
+            ledger.world.advance(5)
+            hashes.append(lk.block()["block_hash"].iloc[0])
+    assert hashes[0] == hashes[1]
+
+
+def test_a_transaction_completes_while_it_is_awaited() -> None:
+    """No time passes of itself; what waits for blocks gets them."""
+    ledger = lk.connect("local", world="empty")
+    world = ledger.world
+    start = world.chain.head.height
+    lk.block()
+    assert world.chain.head.height == start
+    sent = ledger.rpc(
+        "send_tx", {"signed_tx_base64": paying(world).to_base64(), "wait_until": "FINAL"}
+    )
+    assert sent["final_execution_status"] == "FINAL"
+    assert sent["status"] == {"SuccessValue": ""}
+    assert start + 3 <= world.chain.head.height <= start + 10
+    assert world.balance(IMPLICIT) == 5
+    trace = lk.trace(sent["transaction"]["hash"], "near")
+    assert trace.verdict == "fully_succeeded"
+
+
+def test_an_open_world_is_shared() -> None:
+    """A world may be opened first, and asked by several ledgers."""
+    world = open_world("empty")
+    one, other = lk.connect("local", world=world), lk.connect(world=world)
+    assert one.world is other.world is world
+    world.advance(4)
+    assert (
+        lk.block(ledger=one)["block_hash"].tolist() == lk.block(ledger=other)["block_hash"].tolist()
+    )
+
+
+def test_many_accounts_at_a_time() -> None:
+    """Workers share one world; each answer stands in its place."""
+    lk.connect("local", world="empty", in_flight=16)
+    ids = ["near", "validator.near"] * 40
+    frame, failed = lk.accounts(ids, on_error="collect", progress=False)
+    assert failed.empty
+    assert frame["account_id"].tolist() == ["near", "validator.near"]
+    values = client.current().send_many([_full(one) for one in ids], progress=False)
+    assert [value.account_id for value in values if not isinstance(value, Exception)] == ids
+
+
+def _full(account_id: str) -> Any:
+    """Describe the full view of an account."""
+    from ledgerkit import indexed
+
+    return indexed.full(account_id)
+
+
+def test_liquid_tokens_are_the_worlds() -> None:
+    """Which tokens count as liquid stake is told by the world's contracts."""
+    world = open_world("empty")
+    assert lk.connect(world=world).network.liquid_tokens == ()
+    world.stories = Stories(contracts={"liquid": "st.near"})
+    assert lk.connect(world=world).network.liquid_tokens == ("st.near",)
+    world.stories = Stories(contracts={"liquid": ["a.near", "b.near"]})
+    assert lk.connect(world=world).network.liquid_tokens == ("a.near", "b.near")
+
+
+# Which ledger ---------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("_demo_is_empty")
+def test_without_a_choice_the_embedded_ledger_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`connect()` needs no network; a verb before it says once who answers."""
+    assert lk.connect().network.name == "local"
+    lk.disconnect()
+    with pytest.warns(UserWarning, match="chosen") as told:
+        lk.block()
+    assert [str(warning.message) for warning in told] == [UNCHOSEN]
+    assert told[0].filename == __file__
+    lk.block()
+    lk.disconnect()
+    monkeypatch.setenv("LEDGERKIT_NETWORK", "local")
+    assert lk.connect().world.settings.chain_id == "localnet"
+
+
+@pytest.mark.usefixtures("_demo_is_empty")
+def test_an_environment_chooses_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A network or an address of the environment is asked before the embedded ledger."""
+    monkeypatch.setenv("LEDGERKIT_RPC_URL", "http://127.0.0.1:9")
+    assert lk.connect().network.name == "custom"
+    assert lk.connect(world="empty").world.balance("near") == OWNED
+    monkeypatch.setenv("LEDGERKIT_NETWORK", "testnet")
+    assert lk.connect().network.name == "testnet"
+    assert lk.connect("local").network.name == "local"
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        ({"network": "mainnet", "world": "demo"}, "world"),
+        ({"network": "local", "rpc_url": "http://127.0.0.1:9", "world": "demo"}, "world"),
+        ({"network": "testnet", "size": 5}, "world"),
+        ({"network": "local", "world": "no-such-world"}, "world"),
+        ({"network": "local", "world": 7}, "world"),
+        ({"network": "local", "world": "empty", "size": 5}, "size"),
+    ],
+)
+def test_a_world_that_cannot_be(options: dict[str, Any], field: str) -> None:
+    """A world is refused by name where it is unknown, or another network is asked."""
+    with pytest.raises(errors.InvalidRequestError) as caught:
+        UNTYPED.connect(**options)
+    assert caught.value.field == field
+
+
+def test_a_size_for_an_open_world() -> None:
+    """What is open already is not made larger, or another one."""
+    world = open_world("empty")
+    for options in ({"size": 3}, {"seed": 3}):
+        with pytest.raises(errors.InvalidRequestError) as caught:
+            UNTYPED.connect(world=world, **options)
+        assert caught.value.field == next(iter(options))
+
+
+def test_no_world_elsewhere() -> None:
+    """A public network has no world to reach into, and says how to get one."""
+    ledger = lk.connect("testnet")
+    for name in ("world", "faults"):
+        with pytest.raises(errors.InvalidRequestError, match=f"has no {name}") as caught:
+            getattr(ledger, name)
+        assert 'connect("local")' in str(caught.value)
+
+
+# Accounts that are not there ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("verb", ["accounts", "ft", "nft", "staking", "exposure", "snapshot"])
+def test_an_unknown_account_warns(verb: str) -> None:
+    """An empty frame of the embedded ledger is not mistaken for the public network's."""
+    lk.connect("local", world="empty")
+    more = {"liquid_tokens": ["st.near"]} if verb == "exposure" else {}
+    with pytest.warns(UserWarning, match="holds no account") as told:
+        getattr(lk, verb)("root.near", **more)
+    assert {str(warning.message) for warning in told} == {UNKNOWN}
+    assert {warning.filename for warning in told} == {__file__}
+
+
+def test_an_unknown_account_warns_before_it_is_an_error() -> None:
+    """Where there is nothing to frame, the error comes with the hint."""
+    lk.connect("local", world="empty")
+    with (
+        pytest.warns(UserWarning, match=r"connect\(\"mainnet\"\)"),
+        pytest.raises(errors.UnknownAccountError),
+    ):
+        lk.keys("root.near")
+
+
+def test_several_unknown_accounts_are_one_warning() -> None:
+    """The first ones are named, and the known ones are not."""
+    lk.connect("local", world="empty")
+    with pytest.warns(UserWarning, match="holds no account") as told:
+        lk.ft(["near", *(f"no{n}.near" for n in range(5)), "validator.near"], progress=False)
+    assert len(told) == 1
+    assert "holds no account no0.near, no1.near, no2.near and 2 more," in str(told[0].message)
+
+
+def test_known_accounts_and_other_ledgers_do_not_warn() -> None:
+    """Only the embedded ledger knows who lives there."""
+    empty = {"account_id": "root.near", "tokens": []}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lk.connect("local", world="empty")
+        lk.ft("near")
+        lk.accounts("near", at="final")
+        lk.connect("lab", transport=httpx.MockTransport(lambda _: httpx.Response(200, json=empty)))
+        assert lk.ft("root.near").empty
+
+
+@pytest.mark.usefixtures("_demo_is_empty")
+def test_the_command_line_says_who_answers(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command without a network tells on stderr whom it asked, and who is not there."""
+    monkeypatch.setattr(warnings, "filters", [])
+    assert main(["ft", "root.near"]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("no rows (account_id")
+    assert err.splitlines() == [
+        "ledgerkit: the embedded ledger answers; --network mainnet asks the public network",
+        f"ledgerkit: {UNKNOWN.replace('empty', 'demo')}",
+    ]
+    assert main(["account", "near", "--network", "local"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+# Faults and keys --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "words"),
+    [
+        ("status=429; retry-after=3", errors.RateLimitedError, "fewer requests"),
+        ("status=503", errors.TransportError, "HTTP 503"),
+        ("html", errors.TransportError, "HTTP 502"),
+        ("drop", errors.TransportError, "disconnected without sending"),
+        ("truncate=20", errors.TransportError, "without sending complete message body"),
+        ("latency=5", errors.TransportError, "no answer within 0.05 s"),
+        ("status=401", errors.AuthError, "key"),
+    ],
+)
+def test_each_fault_is_the_error_of_a_real_one(
+    fault: str, kind: type[errors.LedgerError], words: str
+) -> None:
+    """What goes wrong on demand reaches the caller as it would from a real host."""
+    ledger = lk.connect("local", world="empty", retries=ONE_TRY, timeout_s=0.05)
+    ledger.faults.add(f"{fault}; times=1")
+    with pytest.raises(kind) as caught:
+        lk.gas_price()
+    assert words in str(caught.value)
+    assert getattr(caught.value, "retry_after", None) == (3.0 if "retry-after" in fault else None)
+    assert len(lk.gas_price()) == 1  # the next one goes well
+
+
+def test_a_client_gets_over_a_few_failures() -> None:
+    """Reads are tried again, so two failures are not seen."""
+    ledger = lk.connect("local", world="empty")
+    ledger.faults.add("status=503; times=2")
+    assert len(lk.gas_price()) == 1
+
+
+def test_a_key_that_a_world_demands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The right key opens the world; none and a wrong one do not; the environment's stays."""
+    world = open_world("empty", api_keys=("PLANTED-key",))
+    monkeypatch.setenv("LEDGERKIT_API_KEY", "PLANTED-key")
+    for options in ({}, {"api_key": "wrong"}):
+        with pytest.raises(errors.AuthError) as caught:
+            lk.accounts("near", ledger=UNTYPED.connect(world=world, retries=ONE_TRY, **options))
+        assert "PLANTED" not in str(caught.value)
+        with pytest.raises(errors.AuthError, match="demands an API key"):
+            lk.gas_price()
+    for way in ("header", "query"):
+        lk.disconnect()
+        ledger = UNTYPED.connect(world=world, api_key="PLANTED-key", key_in=way)
+        assert lk.accounts("near", ledger=ledger)["status"].tolist() == ["ok"]
+        assert lk.gas_price(ledger=ledger)["gas_price"].tolist() == [100_000_000]
+
+
+# Plain httpx ------------------------------------------------------------------------------
+
+CALL = {"jsonrpc": "2.0", "id": 7, "method": "gas_price", "params": [None]}
+PRICE = {"jsonrpc": "2.0", "result": {"gas_price": "100000000"}, "id": 7}
+
+
+def test_any_httpx_client_can_ask() -> None:
+    """The transports serve httpx's own clients, without a socket."""
+    world = open_world("empty")
+    with httpx.Client(transport=Local(world), base_url="http://any") as own:
+        assert own.post("/", json=CALL).json() == PRICE
+        assert own.get("/api/health").json() == {"status": "ok"}
+
+    async def ask() -> Any:
+        async with httpx.AsyncClient(transport=AsyncLocal(world), base_url="http://any") as own:
+            assert (await own.get("/api/v1/account/near/full")).json()["state"]["locked"] == "0"
+            return (await own.post("/", json=CALL)).json()
+
+    assert asyncio.run(ask()) == PRICE
+
+
+def test_a_ledger_over_the_asynchronous_transport() -> None:
+    """A transport of one's own may be either kind."""
+    world = open_world("empty")
+    lk.connect("lab", transport=AsyncLocal(world))
+    assert lk.gas_price()["gas_price"].tolist() == [100_000_000]
+    sent = client.current().rpc("send_tx", [paying(world).to_base64()])
+    assert sent["final_execution_status"] != "NONE"
+    assert world.balance(IMPLICIT) == 5
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        ("drop", httpx.RemoteProtocolError),
+        ("truncate=3", httpx.RemoteProtocolError),
+        ("latency=9", httpx.ReadTimeout),
+    ],
+)
+def test_what_is_lost_is_httpx_own_error(fault: str, kind: type[Exception]) -> None:
+    """Both transports raise what httpx raises over a socket, when its time is up."""
+    world = open_world("empty")
+    with (
+        httpx.Client(transport=Local(world, Faults(fault)), timeout=0.05) as own,
+        pytest.raises(kind),
+    ):
+        own.get("http://any/api/health")
+
+    async def ask() -> None:
+        way = AsyncLocal(world, Faults(fault))
+        async with httpx.AsyncClient(transport=way, timeout=0.05) as own:
+            await own.get("http://any/api/health")
+
+    with pytest.raises(kind):
+        asyncio.run(ask())
+
+
+def test_real_time_takes_its_time() -> None:
+    """In a world of real time a request waits as long as the blocks take."""
+    world = open_world("empty", real_time=True, block_time_ns=20_000_000)
+    ledger = lk.connect(world=world)
+    start, height = time.monotonic(), world.chain.head.height
+    ledger.rpc("send_tx", {"signed_tx_base64": paying(world).to_base64(), "wait_until": "FINAL"})
+    blocks = world.chain.head.height - height
+    assert blocks >= 3
+    assert time.monotonic() - start >= 0.02 * blocks
+
+
+def test_a_client_loses_patience_over_several_blocks() -> None:
+    """What a request waits for its blocks adds up to the client's limit."""
+    world = open_world("empty", real_time=True, block_time_ns=40_000_000)
+    ledger = lk.connect(world=world, retries=ONE_TRY, timeout_s=0.1)
+    signed = {"signed_tx_base64": paying(world).to_base64(), "wait_until": "FINAL"}
+    with pytest.raises(errors.TransportError, match=r"no answer within 0\.1 s"):
+        ledger.rpc("send_tx", signed)
+
+
+def test_a_transaction_that_nobody_knows() -> None:
+    """A hash that nobody has seen makes no blocks, and is told as not observed."""
+    ledger = lk.connect("local", world="empty", retries=ONE_TRY)
+    before = ledger.world.chain.head.height
+    with pytest.raises(errors.TransactionTimeoutError):
+        ledger.rpc("tx", [str(CryptoHash(bytes(31) + b"\1")), "near"])
+    assert ledger.world.chain.head.height == before

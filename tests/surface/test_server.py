@@ -1,0 +1,602 @@
+"""`ledgerkit serve`: the embedded ledger behind a real socket, in a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+import ledgerkit as lk
+from ledgerkit import errors
+from ledgerkit.cli import main
+from ledgerkit.localnet import listening, server
+from ledgerkit.localnet.gateway import Gateway
+from ledgerkit.localnet.worlds import open_world
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parents[2]
+CALL = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "gas_price", "params": [None]}).encode()
+EVERYWHERE = "0.0.0.0"  # noqa: S104 - what is refused, unless told
+JSON = {"content-type": "application/json"}
+HASTE = (  # what waits ten seconds waits less
+    "import sys\n"
+    "from ledgerkit.localnet import listening, server\n"
+    "server.BODY_S = server.SEND_S = listening.HEAD_S = 0.4\n"
+    "from ledgerkit.cli import main\n"
+    "sys.exit(main(sys.argv[1:]))\n"
+)
+
+
+class Running(NamedTuple):
+    """A server in a process."""
+
+    process: subprocess.Popen[str]
+    line: str
+    port: int
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def connect(self, **options: Any) -> lk.Ledger:
+        """Ask it as any network."""
+        once = lk.RetryPolicy(attempts=1, total_s=20)
+        api_url = f"{self.url}/api"
+        return lk.connect("served", rpc_url=self.url, api_url=api_url, retries=once, **options)
+
+    def ask(
+        self, method: str, path: str, body: Any = None, **headers: str
+    ) -> tuple[int, dict[str, str], bytes]:
+        """Make one request on a connection of its own."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        try:
+            told = {name.replace("_", "-"): value for name, value in headers.items()}
+            connection.request(method, path, body, JSON | told)
+            answer = connection.getresponse()
+            return answer.status, dict(answer.getheaders()), answer.read()
+        finally:
+            connection.close()
+
+    def open(self, data: bytes) -> socket.socket:
+        """Open a connection and send something."""
+        opened = socket.create_connection(("127.0.0.1", self.port), timeout=20)
+        with suppress(ConnectionError):  # nobody may want to hear all of it
+            opened.sendall(data)
+        return opened
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
+        """Send a signal; gives the exit code and what was complained about."""
+        self.process.send_signal(how)
+        _, complaints = self.process.communicate(timeout=20)
+        return self.process.returncode, complaints
+
+
+@contextmanager
+def serving(*options: str, script: str = "", **variables: str) -> Iterator[Running]:
+    """Serve the empty world at a free port until the block ends."""
+    start = ["-c", script] if script else ["-m", "ledgerkit"]
+    command = [sys.executable, "-W", "error", *start, "serve", "--world", "empty", "--port", "0"]
+    with subprocess.Popen(
+        [*command, *options],
+        cwd=ROOT,
+        env=variables or None,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            line = process.stdout.readline() if process.stdout else ""
+            found = re.search(r"http://[\w.\[\]:]+:(\d+) ", line)
+            assert found, process.communicate(timeout=20)
+            yield Running(process, line, int(found[1]))
+        finally:
+            lk.disconnect()
+            process.kill()
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Running]:
+    """Serve the empty world to several tests."""
+    with serving() as found:
+        yield found
+
+
+# Answers --------------------------------------------------------------------------------
+
+
+def test_one_line_tells_both_addresses(running: Running) -> None:
+    """Whoever started it sees where to connect, and how to stop it."""
+    assert running.line == (
+        f"ledgerkit: world empty on {running.url} (JSON-RPC), {running.url}/api (REST); "
+        "stop with Ctrl-C\n"
+    )
+
+
+def test_both_surfaces_answer(running: Running) -> None:
+    """Verbs read the served world as they read any network."""
+    with running.connect() as ledger:
+        assert lk.accounts("near", ledger=ledger)["status"].tolist() == ["ok"]
+        assert lk.accounts("near", at="final", ledger=ledger)["balance"].tolist() == [10**33]
+        assert lk.gas_price(ledger=ledger)["gas_price"].tolist() == [100_000_000]
+
+
+def test_a_served_world_is_the_same_as_in_process(running: Running) -> None:
+    """The seed decides: both give the same block."""
+    with running.connect() as ledger, lk.connect("local", world="empty") as inside:
+        hashes = [lk.block(180_000_001, ledger=each)["block_hash"][0] for each in (ledger, inside)]
+    assert hashes[0] == hashes[1]
+
+
+def test_heads_of_answers(running: Running) -> None:
+    """A page may read the answers, and HEAD tells the length of what GET sends."""
+    status, headers, body = running.ask("GET", "/api/health")
+    assert (status, body) == (200, b'{"status":"ok"}')
+    assert headers["access-control-allow-origin"] == "*"
+    assert "server" not in headers
+    status, headers, body = running.ask("HEAD", "/api/health")
+    assert (status, headers["content-length"], body) == (200, "15", b"")
+    assert running.ask("GET", "/nothing")[0] == 404
+    assert running.ask("OPTIONS", "/")[1]["access-control-allow-methods"] == (
+        "GET, HEAD, POST, OPTIONS"
+    )
+
+
+# What is no request ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [10_485_761, 30_000_000])
+def test_a_body_that_is_too_large(running: Running, size: int) -> None:
+    """It is read to see who sent it, not kept; the next request is answered."""
+    for body in (bytes(size), iter([bytes(65_536)] * (size // 65_536 + 1))):
+        status, _, told = running.ask("POST", "/", body)
+        assert (status, told) == (
+            413,
+            b"Failed to buffer the request body: length limit exceeded",
+        )
+    assert running.ask("POST", "/", CALL)[0] == 200
+
+
+def test_a_body_without_end(running: Running) -> None:
+    """After 80 MiB nobody listens any more, and nothing of it is kept."""
+    head = b"POST / HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+    before = _resident(running)
+    with running.open(head + b"content-length: 1000000000000\r\n\r\n") as opened:
+        sent = 0
+        with suppress(ConnectionError):
+            while sent < 2**30:
+                sent += opened.send(bytes(2**20))
+    assert sent < 2**28
+    assert _resident(running) - before < 100 * 2**20
+
+
+def _last_words(opened: socket.socket) -> bytes:
+    """Read until the other side closes, or cuts off."""
+    read = b""
+    with suppress(ConnectionError):
+        while part := opened.recv(10_000):
+            read += part
+    return read
+
+
+def _resident(running: Running) -> int:
+    """Read how many bytes of memory a process has; 0 where the system does not tell."""
+    status = Path(f"/proc/{running.process.pid}/status")
+    found = re.search(r"VmRSS:\s+(\d+) kB", status.read_text()) if status.exists() else None
+    return int(found[1]) * 1024 if found else 0
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", ""])
+def test_another_content_type(running: Running, kind: str) -> None:
+    """What a form of a foreign page could send is not taken for a call."""
+    status, headers, told = running.ask("POST", "/", CALL, content_type=kind)
+    assert (status, headers["content-type"]) == (415, "text/plain; charset=utf-8")
+    assert told == b"Expected request with `Content-Type: application/json`"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{", b"\xff\xfe", b"[" * 100_000, b"[]", b"[1,2]", b"7", b'{"a":' * 100_000],
+    ids=["empty", "open", "no-utf8", "deep-array", "batch", "numbers", "number", "deep-object"],
+)
+def test_a_body_that_is_no_call(running: Running, body: bytes) -> None:
+    """Whatever comes, it is the caller's mistake, and the server goes on."""
+    assert running.ask("POST", "/", body)[0] in (400, 422)
+    assert running.ask("POST", "/", CALL)[0] == 200
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00",
+        b"NONSENSE\r\n\r\n",
+        b"GET /api/health HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nhost: x\r\nx: " + b"y" * 1_000_000 + b"\r\n\r\n",
+        b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: -1\r\n\r\n",
+        b"POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
+    ],
+    ids=["tls", "nonsense", "no-host", "huge-header", "negative-length", "bad-chunk"],
+)
+def test_what_is_no_http(running: Running, data: bytes) -> None:
+    """A malformed request is refused or cut off, and the server goes on."""
+    with running.open(data) as opened:
+        first = _last_words(opened)
+    assert first == b"" or first.startswith(b"HTTP/1.1 400 ")
+    assert running.ask("GET", "/api/health")[0] == 200
+
+
+# Connections ----------------------------------------------------------------------------
+
+HALF_HEAD = b"POST / HTTP/1.1\r\nhost: x\r\ncontent-ty"
+HALF_BODY = (
+    b"POST / HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{"
+)
+
+
+def test_a_hundred_connections_that_never_finish() -> None:
+    """They are told so or closed when their time is up; others are answered meanwhile."""
+    with serving(script=HASTE) as running:
+        before = _resident(running)
+        hanging = [running.open(data) for data in [b"", HALF_HEAD, HALF_BODY, HALF_BODY] * 25]
+        begin = time.monotonic()
+        for _ in range(20):
+            assert running.ask("POST", "/", CALL)[0] == 200
+        assert time.monotonic() - begin < 5
+        ends = [_last_words(opened) for opened in hanging]
+        for opened in hanging:
+            opened.close()
+        assert _resident(running) - before < 50 * 2**20
+        assert running.stop()[0] == 0
+
+    assert [end for end in ends if end and not end.startswith(b"HTTP/1.1 408 ")] == []
+    assert len([end for end in ends if end]) == 50
+    assert b"connection: close" in ends[2]
+    assert b"the request did not come within 0.4 s" in ends[2]
+
+
+def test_a_connection_that_drips() -> None:
+    """Single bytes earn no more time, neither in the head nor before the second request."""
+    with serving(script=HASTE) as running:
+        whole = b"GET /api/health HTTP/1.1\r\nhost: x\r\n\r\n"
+        for begin in (b"", whole):
+            with running.open(begin) as opened:
+                if begin:
+                    assert opened.recv(1000).startswith(b"HTTP/1.1 200 ")
+                start = time.monotonic()
+                while _still_open(opened) and time.monotonic() - start < 10:
+                    time.sleep(0.05)
+                assert 0.2 < time.monotonic() - start < 5
+
+
+def _still_open(opened: socket.socket) -> bool:
+    """Send one more byte of a head; tell whether somebody takes it."""
+    try:
+        opened.send(b"G")
+        opened.settimeout(0.01)
+        return opened.recv(10) != b""
+    except TimeoutError:
+        return True
+    except OSError:
+        return False
+
+
+def test_several_requests_on_one_connection(running: Running) -> None:
+    """A connection is kept, also for requests that were sent before the first was answered."""
+    one = b"POST / HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: "
+    one += str(len(CALL)).encode() + b"\r\n\r\n" + CALL
+    with running.open(one * 3) as opened:
+        read = b""
+        while read.count(b'"gas_price":"100000000"') < 3:
+            part = opened.recv(10_000)
+            assert part
+            read += part
+    assert read.count(b"HTTP/1.1 200 OK") == 3
+
+
+def test_an_answer_leaves_at_once(running: Running) -> None:
+    """Small answers don't wait for the other side to confirm their heads: 40 ms each."""
+    connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=20)
+    begin = time.monotonic()
+    for _ in range(50):
+        connection.request("POST", "/", CALL, JSON)
+        assert connection.getresponse().read().endswith(b"}")
+    assert time.monotonic() - begin < 1
+    connection.close()
+
+
+def test_a_reader_that_never_reads() -> None:
+    """Whoever asks and does not listen is cut off, so that no answers pile up."""
+    status = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "genesis_config"}).encode()
+    head = f"POST / HTTP/1.1\r\nhost: x\r\n{JSON_LINE}content-length: {len(status)}\r\n\r\n"
+    with serving(script=HASTE) as running, running.open(b"") as deaf:
+        before = _resident(running)
+        with pytest.raises(ConnectionError):
+            _send_without_end(deaf, (head.encode() + status) * 100)
+        assert _resident(running) - before < 50 * 2**20
+        assert running.ask("POST", "/", CALL)[0] == 200
+
+
+JSON_LINE = "content-type: application/json\r\n"
+
+
+def _send_without_end(opened: socket.socket, data: bytes) -> None:
+    """Send until nobody listens any more."""
+    while True:
+        opened.sendall(data)
+
+
+# The application alone ----------------------------------------------------------------------
+
+
+def answered(
+    monkeypatch: pytest.MonkeyPatch, *parts: dict[str, Any], kind: str = "http", **limits: int
+) -> list[dict[str, Any]]:
+    """Let the application answer a body in parts; gives what it sends."""
+    for name, limit in limits.items():
+        monkeypatch.setattr(server, name, limit)
+    world = open_world("empty")
+    left, sent = list(parts), []
+    headers = [(b"Content-Type", b"application/json")]
+    scope = {"type": kind, "method": "POST", "path": "/", "query_string": b"", "headers": headers}
+
+    async def receive() -> dict[str, Any]:
+        return left.pop(0) if left else {"type": "http.disconnect"}
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    async def run() -> None:
+        await server.App(Gateway(world), server.Clock(world))(scope, receive, send)
+
+    asyncio.run(run())
+    return sent
+
+
+def part(data: bytes, *, more: bool = False) -> dict[str, Any]:
+    """Write one part of a body."""
+    return {"type": "http.request", "body": data, "more_body": more}
+
+
+def test_any_asgi_server_can_run_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A body may come in parts, and only what every such server tells is needed."""
+    start, body, end = answered(monkeypatch, part(CALL[:9], more=True), part(CALL[9:]))
+    assert (start["status"], end["more_body"]) == (200, False)
+    assert json.loads(body["body"])["result"] == {"gas_price": "100000000"}
+
+
+def test_many_large_bodies_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What all requests hold together is bounded; one that is too much is sent away."""
+    sent = answered(monkeypatch, part(bytes(60), more=True), part(bytes(60)), MOST_HELD=100)
+    assert (sent[0]["status"], sent[1]["body"]) == (503, b"too many large requests at a time\n")
+    assert (b"connection", b"close") in sent[0]["headers"]
+
+
+def test_who_leaves_is_not_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is sent to a connection that closed before its request was whole."""
+    assert answered(monkeypatch, part(CALL, more=True)) == []
+
+
+def test_only_http_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A websocket is refused by name."""
+    with pytest.raises(NotImplementedError, match="websocket"):
+        answered(monkeypatch, kind="websocket")
+
+
+def test_a_clock_that_fails_stops_the_server() -> None:
+    """A world that can make no more blocks does not go on as if nothing were."""
+
+    async def fails() -> None:
+        await asyncio.sleep(0.2)
+        msg = "no more blocks"
+        raise RuntimeError(msg)
+
+    world = open_world("empty")
+
+    async def run() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as sock:
+            app = server.App(Gateway(world), server.Clock(world))
+            await listening.run(app, sock, [fails()], None)
+
+    with pytest.raises(RuntimeError, match="no more blocks"):
+        asyncio.run(run())
+
+
+# Faults ---------------------------------------------------------------------------------
+
+
+def test_a_lost_and_a_cut_answer(running: Running) -> None:
+    """The connection is really closed, before the answer and in its midst."""
+    with pytest.raises(http.client.RemoteDisconnected):
+        running.ask("GET", "/api/health", x_ledgerkit_fault="drop")
+    with pytest.raises(http.client.IncompleteRead) as caught:
+        running.ask("GET", "/api/health", x_ledgerkit_fault="truncate=4")
+    assert (caught.value.partial, caught.value.expected) == (b'{"st', 11)
+    assert running.ask("GET", "/api/health")[0] == 200
+
+
+LATE = b"GET /api/health HTTP/1.1\r\nhost: x\r\nx-ledgerkit-fault: latency=0.6\r\n\r\n"
+
+
+def test_a_late_answer(running: Running) -> None:
+    """One request waits, and no other with it."""
+    with running.open(LATE) as late:
+        begin = time.monotonic()
+        assert running.ask("GET", "/api/health")[0] == 200
+        assert time.monotonic() - begin < 0.4
+        assert late.recv(100).startswith(b"HTTP/1.1 200 OK")
+        assert time.monotonic() - begin > 0.4
+
+
+# Stopping, refusing, time, keys -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_it(how: signal.Signals) -> None:
+    """It stops at once where nothing is under way, closes what is open, and exits with 0."""
+    once = b"GET /api/health HTTP/1.1\r\nhost: x\r\n\r\n"
+    with serving() as running, running.open(once) as idle:
+        assert idle.recv(1) == b"H"
+        begin = time.monotonic()
+        assert running.stop(how) == (0, "")
+        assert time.monotonic() - begin < 3
+        assert _last_words(idle).endswith(b'{"status":"ok"}')
+
+
+def test_whoever_waits_for_a_block_is_told_that_it_stops() -> None:
+    """A transaction nobody has seen is waited for; a stop ends that at once, without complaint."""
+    nobody = {"tx_hash": "1" * 32, "sender_account_id": "near", "wait_until": "FINAL"}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tx", "params": nobody}
+    with serving("--block-time", "0.05") as running:
+        body = json.dumps(call).encode()
+        head = "POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        waiting = running.open(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        time.sleep(0.3)
+        begin = time.monotonic()
+        assert running.stop() == (0, "")
+        assert time.monotonic() - begin < 2
+        assert waiting.recv(65_536).startswith(b"HTTP/1.1 503 ")
+        waiting.close()
+
+
+def test_it_waits_for_what_is_under_way() -> None:
+    """A request that was being answered when the signal came is answered."""
+    with serving() as running, running.open(LATE) as late:
+        time.sleep(0.2)
+        assert running.stop() == (0, "")
+        assert _last_words(late).endswith(b'{"status":"ok"}')
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--host", EVERYWHERE], "host '0.0.0.0' is not valid: an address of this machine alone"),
+        (["--host", "::"], "host '::' is not valid"),
+        (["--host", "example.com"], "host 'example.com' is not valid"),
+        (["--world", "no-such"], "world 'no-such' is not valid"),
+        (["--block-time", "fast"], "--block-time 'fast' is not valid"),
+        (["--block-time", "0"], "seconds from 0.01 to 3600"),
+        (["--block-time", "nan"], "seconds from 0.01 to 3600"),
+        (["--port", "70000"], "port 70000 is not valid"),
+        (["--require-key"], "LEDGERKIT_API_KEY"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_is_not_served(
+    options: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A wrong argument is exit code 2 and a sentence, before anything is opened."""
+    assert main(["serve", "--world", "empty", *options]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert words in err
+    assert err.startswith("ledgerkit: ")
+
+
+def test_a_port_that_is_taken(running: Running, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two servers don't share a port."""
+    assert main(["serve", "--world", "empty", "--port", str(running.port)]) == 2
+    assert f"port {running.port} is not valid: free at 127.0.0.1" in capsys.readouterr().err
+
+
+def test_other_machines_are_let_in_when_told() -> None:
+    """An address that is not this machine's alone takes one more word."""
+    with serving("--host", EVERYWHERE, "--allow-remote") as running:
+        assert running.line.startswith("ledgerkit: world empty on http://0.0.0.0:")
+        assert running.ask("GET", "/api/health")[0] == 200
+
+
+def test_which_addresses_are_this_machines_alone() -> None:
+    """A name that only looks like one is not."""
+    own = ["127.0.0.1", "127.9.9.9", "::1", "localhost"]
+    others = [EVERYWHERE, "::", "192.168.1.7", "127.example.com", ""]
+    assert [host for host in own + others if server.is_loopback(host)] == own
+
+
+def test_blocks_come_by_the_clock() -> None:
+    """With a block time heights grow by themselves, and what waits gets its blocks."""
+    with serving("--block-time", "0.05") as running, running.connect() as ledger:
+        first = ledger.rpc("block", {"finality": "optimistic"})["header"]["height"]
+        time.sleep(0.5)
+        later = ledger.rpc("block", {"finality": "optimistic"})["header"]["height"]
+        assert 4 <= later - first <= 20
+        assert running.stop() == (0, "")
+
+
+def test_a_wait_ends_before_the_block_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where blocks are far apart, what waits may look now and then whether its time is up."""
+    monkeypatch.setattr(server, "PEEK_S", 0.01)
+    world = open_world("empty", real_time=True, block_time_ns=3600 * 10**9)
+    height = world.chain.head.height
+
+    async def wait() -> None:
+        async with asyncio.timeout(5):
+            await server.Clock(world).next_block()
+
+    asyncio.run(wait())
+    assert world.chain.head.height == height
+
+
+def test_time_stands_still_without_one(running: Running) -> None:
+    """Without a block time nothing happens while nobody waits."""
+    with running.connect() as ledger:
+        heights = set()
+        for _ in range(3):
+            heights.add(ledger.rpc("block", {"finality": "optimistic"})["header"]["height"])
+            time.sleep(0.1)
+    assert len(heights) == 1
+
+
+def test_a_key_is_demanded_when_told() -> None:
+    """The key of the environment opens the served world, and is printed nowhere."""
+    key = "PLANTED-key-0123456789"
+    with serving("--require-key", LEDGERKIT_API_KEY=key) as running:
+        assert running.ask("GET", "/api/health")[0] == 401
+        assert running.ask("GET", f"/api/health?apiKey={key}")[0] == 200
+        assert running.ask("POST", "/", CALL, authorization=f"Bearer {key}")[0] == 200
+        assert running.ask("POST", "/", b"{", authorization="Bearer wrong")[0] == 401
+        with running.connect(api_key=key) as ledger:
+            assert lk.gas_price(ledger=ledger)["gas_price"].tolist() == [100_000_000]
+        running.open(f"GET /api/health?apiKey={key} NONSENSE\r\n\r\n".encode()).close()
+        code, complaints = running.stop()
+    assert (code, key in complaints + running.line) == (0, False)
+
+
+def test_uvicorn_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the extra the error says what to install."""
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    monkeypatch.delitem(sys.modules, "ledgerkit.localnet.listening", raising=False)
+    monkeypatch.delattr("ledgerkit.localnet.listening", raising=False)
+    with pytest.raises(errors.InvalidRequestError) as caught:
+        server.serve(open_world("empty"), port=0)
+    assert "pip install 'ledgerkit[serve]'" in str(caught.value)
+
+
+# Who lives there --------------------------------------------------------------------------
+
+
+def test_a_world_tells_its_stories(capsys: pytest.CaptureFixture[str]) -> None:
+    """`ledgerkit world` prints the published keys, as JSON for programs."""
+    assert main(["world", "empty", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert sorted(told) == ["accounts", "contracts", "transactions"]
+    assert [sorted(account) for account in told["accounts"]] == [
+        ["account_id", "secret_key", "story"]
+    ]
+    assert told["accounts"][0]["account_id"] == "near"
+    assert told["accounts"][0]["secret_key"].startswith("ed25519:")
+    assert main(["world", "empty"]) == 0
+    assert capsys.readouterr().out.startswith(f"near  {told['accounts'][0]['secret_key']}  owns ")
+    assert main(["world", "no-such"]) == 2
