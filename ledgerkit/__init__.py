@@ -7,6 +7,7 @@ Start with `connect`, then ask: `accounts`, `snapshot`, `ft`, `nft`, `staking`,
 
 from __future__ import annotations
 
+from ledgerkit._registering import arrange
 from ledgerkit._version import __version__
 
 TYPE_CHECKING = False  # type checkers know the name; importing typing would cost most of the time
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from ledgerkit.saved import read
     from ledgerkit.settings import RetryPolicy
     from ledgerkit.tracing import Trace
+    from ledgerkit.u128.array import U128Array, U128Dtype
+    from ledgerkit.u128.humans import amount_format, from_units, to_units
+    from ledgerkit.u128.parquet import read_parquet, to_arrow, write_parquet
     from ledgerkit.views.accounts import (
         Snapshot,
         accounts,
@@ -55,6 +59,9 @@ _HOMES = {
     "saved": ("read",),
     "settings": ("RetryPolicy",),
     "tracing": ("Trace",),
+    "u128.array": ("U128Array", "U128Dtype"),
+    "u128.humans": ("amount_format", "from_units", "to_units"),
+    "u128.parquet": ("read_parquet", "to_arrow", "write_parquet"),
     "views.accounts": (
         "Snapshot",
         "accounts",
@@ -92,9 +99,12 @@ __all__ = [
     "RetryPolicy",
     "Snapshot",
     "Trace",
+    "U128Array",
+    "U128Dtype",
     "__version__",
     "accounts",
     "accounts_of",
+    "amount_format",
     "block",
     "blocks",
     "changes",
@@ -106,6 +116,7 @@ __all__ = [
     "disconnect",
     "errors",
     "exposure",
+    "from_units",
     "ft",
     "gas_key_nonces",
     "gas_price",
@@ -117,12 +128,15 @@ __all__ = [
     "nft_tokens",
     "protocol_config",
     "read",
+    "read_parquet",
     "receipt",
     "receipts",
     "schema",
     "snapshot",
     "staking",
     "status",
+    "to_arrow",
+    "to_units",
     "top_holders",
     "trace",
     "transactions",
@@ -130,7 +144,10 @@ __all__ = [
     "validators",
     "view",
     "view_many",
+    "write_parquet",
 ]
+
+arrange()
 
 
 def __getattr__(name: str) -> Any:

@@ -105,7 +105,9 @@ def _quantity(value: object, field: str, units: dict[str, int], most: int, such_
     return _bounded(whole, value, field, most)
 
 
-def to_units(number: Number, decimals: int, *, field: str = "amount", most: int = U128_MAX) -> int:
+def from_units(
+    number: Number, decimals: int, *, field: str = "amount", most: int = U128_MAX
+) -> int:
     """
     Convert a number of tokens to the token's smallest unit, exactly.
 
@@ -224,14 +226,14 @@ def near_to_yocto(number: Number) -> int:
     Parameters
     ----------
     number
-        As for `to_units`.
+        As for `from_units`.
 
     Returns
     -------
     yocto
         Whole yoctoNEAR.
     """
-    return to_units(number, NEAR_DECIMALS)
+    return from_units(number, NEAR_DECIMALS)
 
 
 def yocto_to_near(yocto: int) -> Decimal:
@@ -258,14 +260,14 @@ def tgas_to_gas(number: Number) -> int:
     Parameters
     ----------
     number
-        As for `to_units`.
+        As for `from_units`.
 
     Returns
     -------
     gas
         Whole units of gas.
     """
-    return to_units(number, TGAS_DECIMALS, field="gas", most=U64_MAX)
+    return from_units(number, TGAS_DECIMALS, field="gas", most=U64_MAX)
 
 
 def gas_to_tgas(gas: int) -> Decimal:

@@ -75,6 +75,7 @@ class U128Array(ExtensionScalarOpsMixin, ExtensionArray):  # type: ignore[misc] 
     mask: Flags
 
     __array_priority__ = 1000  # so that numpy's arrays leave operations to this one
+    __pandas_priority__ = 1500  # so that pandas' own arrays do too; an index comes at 2000
 
     def __init__(
         self, hi: Words, lo: Words, mask: Flags | None = None, *, copy: bool = False
@@ -429,6 +430,8 @@ class U128Array(ExtensionScalarOpsMixin, ExtensionArray):  # type: ignore[misc] 
         def reduction(self: Self, *, skipna: bool = True, **options: Any) -> Any:
             return self._reduce(name, skipna=skipna, **options)
 
+        reduction.__name__ = name
+        reduction.__doc__ = reductions.DESCRIBED.format(name=name)
         return reduction
 
     def _accumulate(self, name: str, *, skipna: bool = True, **_: Any) -> Self:

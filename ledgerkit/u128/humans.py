@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import pandas as pd
@@ -21,6 +21,10 @@ _SEPARATORS = ("", ",", "_", "'", "\u2019", " ", "\u00a0", "\u2009", "\u202f")
 _SEPARATOR_RULE = "a comma, an underscore, an apostrophe, a space, or '' for none"
 
 
+@overload
+def to_units(values: pd.Series[Any], decimals: Any, *, as_: str = "text") -> pd.Series[Any]: ...
+@overload
+def to_units(values: Any, decimals: Any, *, as_: str = "text") -> Any: ...
 def to_units(values: Any, decimals: Any, *, as_: str = "text") -> Any:
     """
     Write amounts in human units, every digit kept.
@@ -53,6 +57,10 @@ def to_units(values: Any, decimals: Any, *, as_: str = "text") -> Any:
     return pd.NA if _is_missing(values) else convert(values, decimals)
 
 
+@overload
+def from_units(values: pd.Series[Any], decimals: Any) -> pd.Series[Any]: ...
+@overload
+def from_units(values: Any, decimals: Any) -> Any: ...
 def from_units(values: Any, decimals: Any) -> Any:
     """
     Read amounts in human units as exact numbers of the smallest unit.
@@ -78,8 +86,8 @@ def from_units(values: Any, decimals: Any) -> Any:
         above 2^128 - 1, naming the row, or if the indexes differ.
     """
     if isinstance(values, pd.Series):
-        return _like(values, pd.array(_each(units.to_units, values, decimals), dtype=_u128()))
-    return pd.NA if _is_missing(values) else units.to_units(values, decimals)
+        return _like(values, pd.array(_each(units.from_units, values, decimals), dtype=_u128()))
+    return pd.NA if _is_missing(values) else units.from_units(values, decimals)
 
 
 def amount_format(

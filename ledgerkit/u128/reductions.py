@@ -19,6 +19,21 @@ if TYPE_CHECKING:
 EXACT = ("sum", "prod", "min", "max")
 LOGICAL = ("any", "all")
 ROUNDED = ("mean", "median", "std", "var", "sem", "skew", "kurt")
+DESCRIBED = """
+Reduce the column by {name}.
+
+Parameters
+----------
+skipna
+    Whether missing values are left out; otherwise they make the result one.
+**options
+    What pandas passes on, such as `min_count` and `ddof`.
+
+Returns
+-------
+value
+    An int for sum, prod, min and max, a bool for any and all, otherwise a float.
+"""
 _MOST_FACTORS = 127  # of 2 or more whose product may stay below 2^128
 
 

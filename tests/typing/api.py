@@ -118,6 +118,23 @@ def offline() -> None:
     assert_type(lk.__version__, str)
 
 
+def amounts(frame: pd.DataFrame, held: pd.Series[int], taken: lk.U128Array) -> None:
+    """Amounts are a dtype of their own, with units and files."""
+    assert_type(taken.nbytes, int)
+    assert_type(taken.copy(), lk.U128Array)
+    assert_type(taken.dtype, lk.U128Dtype)
+    assert_type(lk.to_units(held, 24, as_="decimal"), "pd.Series[Any]")
+    assert_type(lk.from_units(held, frame["decimals"]), "pd.Series[Any]")
+    whole: int = lk.from_units("0.1", 24)
+    written: str = lk.to_units(whole, 24)
+    assert_type(lk.amount_format()(whole), str)
+    assert_type(written, str)
+    assert_type(lk.amount_format(6, "USDT", thousands=",")(5), str)
+    assert_type(lk.to_arrow(frame), Any)
+    assert_type(lk.write_parquet(frame, Path("ft.parquet")), None)
+    assert_type(lk.read_parquet("ft.parquet"), pd.DataFrame)
+
+
 def failing() -> str:
     """Errors are told apart by class, and tell more by attribute."""
     try:

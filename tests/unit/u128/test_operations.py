@@ -103,6 +103,30 @@ def test_columns_compute_with_arrays_of_int64(op, rows):
     check(op, pd.Series(second, dtype="int64"), column(first), second, first)
 
 
+@pytest.mark.parametrize("op", WHOLE, ids=lambda op: op.__name__)
+@few
+@given(rows=st.lists(st.tuples(cells, st.integers(-(2**63), 2**63 - 1) | st.none()), max_size=12))
+def test_the_gas_of_a_frame_may_stand_on_the_left(op, rows):
+    """An Int64 column with gaps leaves the operation to the amounts on its right."""
+    first, second = [a for a, _ in rows], [b for _, b in rows]
+    gas = pd.Series(second, dtype="Int64")
+    check(op, gas, column(first), second, first)
+    difference = gas - column(first)
+    assert difference.dtype == object
+    wanted = expected(operator.sub, second, first)
+    assert difference.tolist() == [GAP if v is None else v for v in wanted]
+
+
+@pytest.mark.parametrize("dtype", ["Int64", "UInt64", "Float64", "int64", "float64"])
+@pytest.mark.parametrize("op", COMPARISONS, ids=lambda op: op.__name__)
+def test_any_numbers_may_be_compared_from_the_left(op, dtype):
+    """Numbers of any dtype on the left of amounts compare as Python's do."""
+    numbers, values = [3, 2**53, 0], [4, 2**53 + 1, 0]
+    result = op(pd.Series(numbers, dtype=dtype), column(values))
+    assert result.dtype == "boolean"
+    assert result.tolist() == [op(a, b) for a, b in zip(numbers, values, strict=True)]
+
+
 @given(rows=st.lists(st.tuples(cells, st.one_of(signed, st.none())), max_size=12))
 def test_differences_are_exact_and_signed(rows):
     """Subtraction gives Python ints of any sign, an object column, whatever the values."""
