@@ -16,7 +16,7 @@ PYTHON ?= $(shell for python in python3 python3.11 python3.12 python3.13 python3
 .PHONY: help demo test bench notebooks binder clean
 
 help:
-	@echo "make demo       look around: runs notebooks/demo.py, no network needed"
+	@echo "make demo       look around in the embedded ledger: runs notebooks/demo.py, no network needed"
 	@echo "make test       lint, types, import rules, notebooks, tests"
 	@echo "make bench      the benchmarks, one after the other"
 	@echo "make notebooks  run the notebooks again and store their outputs"

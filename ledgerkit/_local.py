@@ -99,12 +99,13 @@ class Local(_Way, httpx.BaseTransport):
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Answer."""
         request.read()
-        limit = _limit(request)
+        patience = _Patience(request)
         with closing(self.gateway.answer(_taken(request))) as steps:
             try:
                 while True:
                     pause = next(steps)
-                    _sleep(self._pass_time() if pause is None else pause, limit, request)
+                    time.sleep(patience.take(self._pass_time() if pause is None else pause))
+                    patience.check()
             except StopIteration as end:
                 return _response(end.value, request)
 
@@ -126,14 +127,14 @@ class AsyncLocal(_Way, httpx.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Answer."""
         await request.aread()
-        limit = _limit(request)
+        patience = _Patience(request)
         with closing(self.gateway.answer(_taken(request))) as steps:
             try:
                 while True:
                     pause = next(steps)
                     seconds = self._pass_time() if pause is None else pause
-                    await asyncio.sleep(min(seconds, limit))
-                    _check(seconds, limit, request)
+                    await asyncio.sleep(patience.take(seconds))
+                    patience.check()
             except StopIteration as end:
                 return _response(end.value, request)
 
@@ -205,24 +206,24 @@ def _taken(request: httpx.Request) -> Request:
     return Request(request.method, path, query, headers, request.content)
 
 
-def _limit(request: httpx.Request) -> float:
-    """Find how long the client waits for an answer."""
-    limit = request.extensions.get("timeout", {}).get("read")
-    return float("inf") if limit is None else float(limit)
+class _Patience:
+    """How long a client still waits for its answer."""
 
+    def __init__(self, request: httpx.Request) -> None:
+        self._request = request
+        limit = request.extensions.get("timeout", {}).get("read")
+        self._left = float("inf") if limit is None else float(limit)
 
-def _sleep(seconds: float, limit: float, request: httpx.Request) -> None:
-    """Wait, as long as the client does."""
-    if seconds:
-        time.sleep(min(seconds, limit))
-    _check(seconds, limit, request)
+    def take(self, seconds: float) -> float:
+        """Take from it; gives how long it lasts of these seconds."""
+        left, self._left = self._left, self._left - seconds
+        return min(seconds, left)
 
-
-def _check(seconds: float, limit: float, request: httpx.Request) -> None:
-    """Give up where the client does."""
-    if seconds > limit:
-        msg = "The read operation timed out"
-        raise httpx.ReadTimeout(msg, request=request)
+    def check(self) -> None:
+        """Give up where the client does."""
+        if self._left < 0:
+            msg = "The read operation timed out"
+            raise httpx.ReadTimeout(msg, request=self._request)
 
 
 def _response(answer: Answer, request: httpx.Request) -> httpx.Response:

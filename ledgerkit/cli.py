@@ -34,7 +34,7 @@ environment: LEDGERKIT_NETWORK, LEDGERKIT_API_KEY, LEDGERKIT_RPC_URL, LEDGERKIT_
 """
 
 _CODES: tuple[tuple[type[errors.LedgerError] | tuple[type[errors.LedgerError], ...], int], ...] = (
-    ((errors.InvalidRequestError, errors.NotConnectedError), 2),
+    (errors.InvalidRequestError, 2),
     (errors.NotFoundError, 3),
     ((errors.TransportError, errors.RateLimitedError, errors.AuthError), 4),
     (errors.DecodeError, 5),

@@ -39,8 +39,7 @@ LedgerError
 │   ├── NoContractCodeError
 │   ├── NoGlobalContractCodeError
 │   └── ProhibitedInViewError
-├── DecodeError                       the answer is not what was documented
-└── NotConnectedError                 no ledger was chosen
+└── DecodeError                       the answer is not what was documented
 
 Every class says what to do next (`remedy`), whether the same request may work soon
 (`retryable`) and whether another host, such as an archival one, may know (`elsewhere`).
@@ -580,13 +579,6 @@ class DecodeError(LedgerError):
     path: str | None
     template = "The answer could not be read at {path}"
     remedy = "Ask again; if it stays, the service has changed and ledgerkit needs an update."
-
-
-class NotConnectedError(LedgerError):
-    """No ledger was chosen."""
-
-    template = "No ledger was chosen"
-    remedy = 'Write connect("mainnet") or connect("testnet") first, or pass ledger=.'
 
 
 # Plain HTTP failures --------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ledgerkit.errors import InvalidRequestError
+from ledgerkit.localnet.records import Failure
 from ledgerkit.protocol import (
     AccountId,
     AddKey,
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from ledgerkit.localnet.sdk import Contract
     from ledgerkit.localnet.world import World
 
+_NAMED = 3
+
 
 def deployment(
     world: World, account_id: str, contract: type[Contract], balance: str
@@ -30,7 +33,8 @@ def deployment(
     parent_id = name.parent
     secret_text = world.keys().get(parent_id or "")
     if parent_id is None or secret_text is None:
-        rule = f"an id below one of {', '.join(sorted(world.keys())) or 'no account'}"
+        some = ", ".join(list(world.keys())[:_NAMED])
+        rule = f"an id below an account whose key is published, such as {some}"
         raise InvalidRequestError.refuse("account_id", account_id, rule)
     secret = SecretKey.from_text(secret_text)
     held = world.state().access_key(parent_id, secret.public_key.packed)
@@ -44,3 +48,14 @@ def deployment(
     block_hash = world.chain.final.hash
     tx = Transaction(parent_id, secret.public_key, nonce, name, block_hash, actions)
     return tx.sign(secret)
+
+
+def check_deployed(world: World, signed: SignedTransaction) -> None:
+    """Tell what the chain had against it."""
+    record = world.transaction(signed.hash)
+    outcome = None if record is None else world.outcome(record.receipt.receipt_id)
+    status = None if outcome is None else outcome.status
+    if status is None or isinstance(status, Failure):
+        told = "it was never included" if status is None else status.error
+        rule = f"an account that can be created: {told}"
+        raise InvalidRequestError.refuse("account_id", str(signed.transaction.receiver_id), rule)

@@ -1,5 +1,5 @@
 """
-Run real clients, unmodified, against `ledgerkit serve`: three from PyPI, three from npm.
+Run real clients, unmodified, against `ledgerkit serve`: four from PyPI, three from npm.
 
 `python tests/clients/run.py` runs all of them, `… run.py near_kit` those with that in their name.
 Their environments are made in `build/clients`; without Node the npm clients are skipped.

@@ -103,10 +103,11 @@ async function transfer() {
 
 // Ask for the world's transactions by signer and by receiver, and let the client poll one.
 async function status() {
-  for (const row of world.finished) {
-    const found = await near.tx({ txHash: row.tx_hash, accountId: row.signer_id });
-    check.equal(`tx status: ${row.story}`, found.transaction.hash, row.tx_hash);
+  const hashes = [];
+  for (const { tx_hash: txHash, signer_id: accountId } of world.finished) {
+    hashes.push((await near.tx({ txHash, accountId })).transaction.hash);
   }
+  check.equal("tx status: the world's", hashes, world.finished.map((row) => row.tx_hash));
   const { tx_hash: txHash, signer_id: accountId } = world.waiting;
   const error = JSON.parse((await raised(near.tx({ txHash, accountId }))).message);
   check.equal("tx status: waiting", error.cause.name, "TIMEOUT_ERROR");

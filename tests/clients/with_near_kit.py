@@ -108,9 +108,12 @@ def status(client: Near, world: Demo) -> None:
     check.equal("tx status: hash", found.transaction_hash, sent.transaction_hash)
     check.equal("tx status: receipts", len(found.receipts_outcome), 2)
     check.equal("tx status: action", found.transaction["actions"], [{"Transfer": {"deposit": "5"}}])
-    for row in world.finished:
-        found = client.transaction_status(row["tx_hash"], sender_id=row["signer_id"])
-        check.equal(f"tx status: {row['story']}", found.transaction_hash, row["tx_hash"])
+    results = [
+        client.transaction_status(row["tx_hash"], sender_id=row["signer_id"])
+        for row in world.finished
+    ]
+    hashes = [row["tx_hash"] for row in world.finished]
+    check.equal("tx status: the world's", [row.transaction_hash for row in results], hashes)
 
 
 def deposit(client: Near, world: Demo) -> None:

@@ -47,7 +47,7 @@ def commands(*names: str) -> list[tuple[str, str]]:
 
 def told_once(message: Warning | str, category: type[Warning], *_: object) -> None:
     """Print a warning among the output, as a terminal shows it."""
-    print(f"<stdin>:1: {category.__name__}: {message}")
+    sys.stdout.write(f"<stdin>:1: {category.__name__}: {message}\n")
 
 
 @contextlib.contextmanager

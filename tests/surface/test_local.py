@@ -388,6 +388,15 @@ def test_real_time_takes_its_time() -> None:
     assert time.monotonic() - start >= 0.02 * blocks
 
 
+def test_a_client_loses_patience_over_several_blocks() -> None:
+    """What a request waits for its blocks adds up to the client's limit."""
+    world = open_world("empty", real_time=True, block_time_ns=40_000_000)
+    ledger = lk.connect(world=world, retries=ONE_TRY, timeout_s=0.1)
+    signed = {"signed_tx_base64": paying(world).to_base64(), "wait_until": "FINAL"}
+    with pytest.raises(errors.TransportError, match=r"no answer within 0\.1 s"):
+        ledger.rpc("send_tx", signed)
+
+
 def test_a_transaction_that_nobody_knows() -> None:
     """A hash that nobody has seen makes no blocks, and is told as not observed."""
     ledger = lk.connect("local", world="empty", retries=ONE_TRY)

@@ -455,6 +455,22 @@ def test_a_signal_stops_it(how: signal.Signals) -> None:
         assert _last_words(idle).endswith(b'{"status":"ok"}')
 
 
+def test_whoever_waits_for_a_block_is_told_that_it_stops() -> None:
+    """A transaction nobody has seen is waited for; a stop ends that at once, without complaint."""
+    nobody = {"tx_hash": "1" * 32, "sender_account_id": "near", "wait_until": "FINAL"}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tx", "params": nobody}
+    with serving("--block-time", "0.05") as running:
+        body = json.dumps(call).encode()
+        head = "POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        waiting = running.open(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        time.sleep(0.3)
+        begin = time.monotonic()
+        assert running.stop() == (0, "")
+        assert time.monotonic() - begin < 2
+        assert waiting.recv(65_536).startswith(b"HTTP/1.1 503 ")
+        waiting.close()
+
+
 def test_it_waits_for_what_is_under_way() -> None:
     """A request that was being answered when the signal came is answered."""
     with serving() as running, running.open(LATE) as late:
@@ -517,6 +533,20 @@ def test_blocks_come_by_the_clock() -> None:
         later = ledger.rpc("block", {"finality": "optimistic"})["header"]["height"]
         assert 4 <= later - first <= 20
         assert running.stop() == (0, "")
+
+
+def test_a_wait_ends_before_the_block_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where blocks are far apart, what waits may look now and then whether its time is up."""
+    monkeypatch.setattr(server, "PEEK_S", 0.01)
+    world = open_world("empty", real_time=True, block_time_ns=3600 * 10**9)
+    height = world.chain.head.height
+
+    async def wait() -> None:
+        async with asyncio.timeout(5):
+            await server.Clock(world).next_block()
+
+    asyncio.run(wait())
+    assert world.chain.head.height == height
 
 
 def test_time_stands_still_without_one(running: Running) -> None:

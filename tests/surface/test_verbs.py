@@ -661,6 +661,20 @@ def test_nft_tokens_of_a_contract_that_does_not_page() -> None:
     assert len(server.requests) == 3
 
 
+def test_nft_tokens_of_a_contract_that_panics_past_the_end() -> None:
+    """The embedded ledger's collections do, as the standard's library: it is the end, no error."""
+    ledger = lk.connect("local")
+    frame = lk.nft_tokens("alice.near", "stamps.grace.near", page=1)
+    assert frame["token_id"].tolist() == ["17"]
+    with pytest.raises(errors.ContractPanicError, match="Out of bounds"):
+        lk.view(
+            "stamps.grace.near",
+            "nft_tokens_for_owner",
+            {"account_id": "alice.near", "from_index": "1", "limit": 1},
+            ledger=ledger,
+        )
+
+
 def test_nft_metadata_of_any_type() -> None:
     """Numbers where texts belong, wrapped owners and absent members are all kept as text."""
     token = {

@@ -98,7 +98,7 @@ class TestSentences:
 
     def test_repr_is_short(self):
         """The repr shows the class and the beginning of the sentence."""
-        assert repr(errors.NotConnectedError()) == "NotConnectedError('No ledger was chosen')"
+        assert repr(errors.DroppedError("It expired")) == "DroppedError('It expired')"
         assert len(repr(errors.LedgerError("word " * 1000))) < 110
 
     def test_values_are_cut_and_kept_on_one_line(self):

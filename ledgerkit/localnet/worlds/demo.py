@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 NAME = "demo"
 NEAR = yocto("1 NEAR")
 GOLD = 10**6  # its smallest units in one
-SETTINGS = Settings(balance_lag=4)
+SETTINGS = Settings(balance_lag=3)
 
 # Account, its NEAR in milli-NEAR, and what it is there for.
 PEOPLE = {
@@ -300,7 +300,7 @@ def _second_act(do: Script) -> None:
     _pay(do, "tokens sent to a contract, which panics", "sour.near", 1000)
     receivers = ["counter.near", "async.near", "shop.near"]
     join = function_call("join", {"receiver_ids": receivers, "method_name": "get_num"}, gas=200)
-    do.act("three calls and one callback", "peggy.near", "async.near", join)
+    do.act("three calls, of which two fail, and one callback", "peggy.near", "async.near", join)
     chain = function_call("chain", {"depth": 8}, gas=200)
     do.act("a chain of eight calls", "peggy.near", "async.near", chain)
     fan = function_call("fan_out", {"width": 12}, gas=250)
