@@ -898,8 +898,8 @@ def test_the_whole_flow_over_http(stage: Stage) -> None:
         found = stage.archive(source=source, target=target)
         assert found.steps["state"].tolist() == TAKEN
         assert (found.outcome, found.token_id) == ("archived", TOKEN_ID)
-        ways = {"source": source, "target": target, "collection": STAMPS}
-        assert lk.verify_archive(found, **ways).is_verified
+        checked = lk.verify_archive(found, source=source, target=target, collection=STAMPS)
+        assert checked.is_verified
         source.close()
         target.close()
 
