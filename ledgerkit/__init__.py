@@ -17,11 +17,27 @@ if TYPE_CHECKING:
     from ledgerkit import errors
     from ledgerkit import protocol as protocol
     from ledgerkit import units as units
+    from ledgerkit.archiving import Archive, Verification, archive_widget, verify_archive
     from ledgerkit.client import Ledger, connect, disconnect
     from ledgerkit.errors import LedgerError
     from ledgerkit.frames import schema
     from ledgerkit.saved import read
+    from ledgerkit.sending import (
+        add_key,
+        call,
+        create_account,
+        delegate,
+        delete_key,
+        deploy,
+        relay,
+        resume,
+        send,
+        track,
+        transfer,
+    )
     from ledgerkit.settings import RetryPolicy
+    from ledgerkit.signers import Signer, signer, use_signer
+    from ledgerkit.submissions import Submission
     from ledgerkit.tracing import Trace
     from ledgerkit.u128.array import U128Array, U128Dtype
     from ledgerkit.u128.humans import amount_format, from_units, to_units
@@ -54,10 +70,26 @@ if TYPE_CHECKING:
     from ledgerkit.views.transactions import receipt, receipts, trace, tx
 
 _HOMES = {
+    "archiving": ("Archive", "Verification", "archive_widget", "verify_archive"),
     "client": ("Ledger", "connect", "disconnect"),
     "errors": ("LedgerError",),
     "saved": ("read",),
+    "sending": (
+        "add_key",
+        "call",
+        "create_account",
+        "delegate",
+        "delete_key",
+        "deploy",
+        "relay",
+        "resume",
+        "send",
+        "track",
+        "transfer",
+    ),
     "settings": ("RetryPolicy",),
+    "signers": ("Signer", "signer", "use_signer"),
+    "submissions": ("Submission",),
     "tracing": ("Trace",),
     "u128.array": ("U128Array", "U128Dtype"),
     "u128.humans": ("amount_format", "from_units", "to_units"),
@@ -94,25 +126,36 @@ _MODULES = ("errors", "protocol", "units")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Archive",
     "Ledger",
     "LedgerError",
     "RetryPolicy",
+    "Signer",
     "Snapshot",
+    "Submission",
     "Trace",
     "U128Array",
     "U128Dtype",
+    "Verification",
     "__version__",
     "accounts",
     "accounts_of",
+    "add_key",
     "amount_format",
+    "archive_widget",
     "block",
     "blocks",
+    "call",
     "changes",
     "chunk",
     "chunks",
     "connect",
     "contract_code",
     "contract_state",
+    "create_account",
+    "delegate",
+    "delete_key",
+    "deploy",
     "disconnect",
     "errors",
     "exposure",
@@ -131,7 +174,11 @@ __all__ = [
     "read_parquet",
     "receipt",
     "receipts",
+    "relay",
+    "resume",
     "schema",
+    "send",
+    "signer",
     "snapshot",
     "staking",
     "status",
@@ -139,9 +186,13 @@ __all__ = [
     "to_units",
     "top_holders",
     "trace",
+    "track",
     "transactions",
+    "transfer",
     "tx",
+    "use_signer",
     "validators",
+    "verify_archive",
     "view",
     "view_many",
     "write_parquet",

@@ -61,6 +61,15 @@ _POSITIONS = (
     _c("source", "str", "indexed, or asked (named in pools=)"),
 )
 
+_COLLECTION = _c("contract_id", "str", "the collection's contract")
+_RECORD = (
+    _c("widget_path", "str", "where the widget stands in the social database"),
+    _c("source_contract_id", "str", "the social database's contract"),
+    _c("source_network", "str", "the chain it was read on, as its node calls it"),
+    _c("socialdb_block_height", "Int64", "the block in which the source was written", "block"),
+    _c("source_sha256", "str", "the source's SHA-256, hexadecimal"),
+)
+
 SCHEMAS: dict[str, tuple[Column, ...]] = {
     "accounts": (
         _ACCOUNT,
@@ -235,6 +244,32 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("kind", "str", "creation, or data: the child waits for the parent's result"),
         _c("data_id", "str", "of a data edge"),
     ),
+    "archive_steps": (
+        _c("step", "str", "the step, in the flow's order"),
+        _c("state", "str", "done, stopped (it decided the outcome) or not_taken"),
+        _c("detail", "str", "what it found, a sentence"),
+        _c("block_height", "Int64", "the block it was read at; missing where it has none", "block"),
+        _c("tx_hash", "str", "the transaction that mints"),
+    ),
+    "archive": (
+        _c("outcome", "str", "how it went; the words are told at `ledgerkit.archiving.OUTCOMES`"),
+        _COLLECTION,
+        _c("token_id", "str", "the prefix, and the first 12 digits of the source's hash"),
+        _c("receiver_id", "str", "whose the token is to be"),
+        _c("author_account_id", "str", "whose widget"),
+        _c("widget_name", "str", "its name"),
+        *_RECORD,
+        _c("tx_hash", "str", "the transaction that mints; missing where none was sent"),
+    ),
+    "archive_verification": (
+        _c("verdict", "str", "the words are told at `ledgerkit.archiving.VERDICTS`"),
+        _COLLECTION,
+        _c("token_id", "str", "the token"),
+        _c("author_account_id", "str", "whose widget, as the token says"),
+        _c("widget_name", "str", "its name, as the token says"),
+        *_RECORD,
+        _c("found_sha256", "str", "the source's SHA-256 as it was read again"),
+    ),
     "status": (
         _c("chain_id", "str", "mainnet, testnet or another"),
         _c("latest_block_height", "Int64", "head", "block"),
@@ -280,6 +315,32 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
     "state": (
         _c("key", "object", "the key, bytes"),
         _c("value", "object", "the value, bytes"),
+    ),
+    "submission": (
+        _c("tx_hash", "str", "the transaction"),
+        _c(
+            "stage",
+            "str",
+            "accepted, in_mempool, rejected, dropped, included, first_receipt_succeeded, "
+            "first_receipt_failed, all_receipts_complete or final",
+        ),
+        _c("time", "time", "of the block; without one, when it was seen here"),
+        _c("block_height", "Int64", "the block that tells it; missing before one does", "block"),
+        _c("block_hash", "str", "its hash"),
+        _c("detail", "str", "why it was rejected or dropped, or how its first receipt failed"),
+    ),
+    "dry_run": (
+        _c("tx_hash", "str", "the hash it would have"),
+        _c("signer_id", "str", "who would sign"),
+        _c("receiver_id", "str", "who would receive"),
+        _c("actions", "str", "action names joined by +"),
+        _c("nonce", "UInt64", "the nonce it would have"),
+        _c("size", "Int64", "bytes, the signature included", "byte"),
+        _c("cost_bound", "u128", "taken at most, before refunds; missing if not told", YOCTO),
+        _c("gas_attached", "u128", "over all calls, those delegated too", "gas"),
+        _c("deposit", "u128", "over all actions, those delegated too", YOCTO),
+        _c("block_hash", "str", "the final block it would refer to"),
+        _c("expires_at_height", "Int64", "the last block that could take it", "block"),
     ),
     "errors": (
         _c("subject", "str", "what was asked about, such as an account_id"),
