@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "notebooks"
 PATHS = sorted(FOLDER.glob("*.ipynb"))
 each_notebook = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 
@@ -30,6 +31,45 @@ def code_cells(path: Path) -> list[dict[str, Any]]:
 def test_there_are_notebooks():
     """An empty folder must not make the other tests here pass with nothing to check."""
     assert PATHS != []
+
+
+def test_notebooks_are_numbered():
+    """A number is a notebook's place in the series: none is missing, none is there twice."""
+    assert [int(path.name[:2]) for path in PATHS] == list(range(1, len(PATHS) + 1))
+
+
+@each_notebook
+def test_the_readme_leads_to_it(path):
+    """Who reads the README finds each of them."""
+    assert f"](notebooks/{path.name})" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+@each_notebook
+def test_links_lead_to_notebooks_that_are_there(path):
+    """A notebook that is renamed takes the links to it along."""
+    prose = "".join(text for cell in load(path)["cells"] for text in cell["source"])
+    linked = re.findall(r"\]\((\d\d_\w+\.ipynb)\)", prose)
+
+    assert [name for name in linked if not (FOLDER / name).exists()] == []
+
+
+@each_notebook
+def test_it_opens_with_a_title_and_a_ledger(path):
+    """One title; then the embedded ledger, and the line that asks a public network instead."""
+    cells = load(path)["cells"]
+    opening = "".join(code_cells(path)[0]["source"])
+
+    assert "".join(cells[0]["source"]).startswith("# ")
+    assert 'lk.connect("local"' in opening
+    assert re.search(r'^# .*lk\.connect\("(mainnet|testnet)"\)', opening, re.MULTILINE)
+
+
+@each_notebook
+def test_outputs_tell_nothing_of_the_run(path):
+    """No address of an object, no time of reading and no path of a machine is in an output."""
+    outputs = [cell["outputs"] for cell in code_cells(path)]
+
+    assert re.findall(r"at 0x[0-9a-f]+|fetched_at|/tmp/|/home/|/root/", json.dumps(outputs)) == []
 
 
 @each_notebook
