@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ledgerkit import errors
+    from ledgerkit import plots as plots
     from ledgerkit import protocol as protocol
     from ledgerkit import units as units
     from ledgerkit.client import Ledger, connect, disconnect
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
         validators,
     )
     from ledgerkit.views.tokens import exposure, ft, nft, nft_tokens, staking, top_holders
-    from ledgerkit.views.transactions import receipt, receipts, trace, tx
+    from ledgerkit.views.transactions import receipt, receipts, trace, trace_block, traces, tx
 
 _HOMES = {
     "client": ("Ledger", "connect", "disconnect"),
@@ -81,9 +82,9 @@ _HOMES = {
     ),
     "frames": ("schema",),
     "views.tokens": ("exposure", "ft", "nft", "nft_tokens", "staking", "top_holders"),
-    "views.transactions": ("receipt", "receipts", "trace", "tx"),
+    "views.transactions": ("receipt", "receipts", "trace", "trace_block", "traces", "tx"),
 }
-_MODULES = ("errors", "protocol", "units")
+_MODULES = ("errors", "plots", "protocol", "units")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
@@ -125,6 +126,8 @@ __all__ = [
     "status",
     "top_holders",
     "trace",
+    "trace_block",
+    "traces",
     "transactions",
     "tx",
     "validators",

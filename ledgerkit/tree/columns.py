@@ -11,17 +11,21 @@ from ledgerkit.tree.rows import costs_nothing
 from ledgerkit.tree.tables import INT64_MAX, NOT_EXECUTED, NOTHING, WORDS, too_much
 
 if TYPE_CHECKING:
-    from ledgerkit.tree.rows import Rows
+    from collections.abc import Callable
+
+    from ledgerkit.tree.rows import DataEdges, Rows
     from ledgerkit.wire.transactions import TxResult
 
     Columns = dict[str, Any]
+    ShardOf = Callable[[str], int | None]
 
 SYSTEM = "system"
 _STATUS = np.array(WORDS, dtype=object)
 _KIND = np.array(["action", "refund", None], dtype=object)
+_EDGE = np.array(["creation", "data"], dtype=object)
 
 
-def receipt_columns(rows: Rows, result: TxResult) -> Columns:
+def receipt_columns(rows: Rows, result: TxResult, shard_of: ShardOf | None = None) -> Columns:
     """
     Compute the columns of the receipts frame.
 
@@ -31,6 +35,8 @@ def receipt_columns(rows: Rows, result: TxResult) -> Columns:
         The receipts in causal order.
     result
         The result they come from.
+    shard_of
+        Tells where an account lives, for results that do not tell it of receipts.
 
     Returns
     -------
@@ -43,22 +49,23 @@ def receipt_columns(rows: Rows, result: TxResult) -> Columns:
         If gas exceeds an Int64.
     """
     outcomes, bodies, ran, asked = rows.outcomes, rows.bodies, rows.outcome_at, rows.body_at
-    parents = rows.parents.tolist()
+    depths = graph.depths(rows.parents)
     gas_burnt = outcomes.gas_burnt.take(ran)
     tokens_burnt = outcomes.tokens_burnt.take(ran)
     predecessors = bodies.predecessor_id.take(asked)
-    waits_for, critical = _waiting(rows, parents)
+    receivers = bodies.receiver_id.take(asked)
+    waits_for, critical = _waiting(rows)
     return {
         "receipt_id": rows.ids.copy(),
         "parent_id": _parent_ids(rows),
-        "depth": np.array(graph.depths(parents), dtype=np.int64),
-        "order": np.arange(len(parents)),
+        "depth": depths,
+        "order": np.arange(len(depths)),
         "kind": _kinds(rows, result, predecessors, tokens_burnt),
-        "is_local": np.arange(len(parents)) == rows.local,
+        "is_local": np.arange(len(depths)) == rows.local,
         "predecessor_id": predecessors,
-        "receiver_id": bodies.receiver_id.take(asked),
+        "receiver_id": receivers,
         "signer_id": bodies.signer_id.take(asked),
-        "shard_id": outcomes.shard_id.take(ran),
+        "shard_id": _shards(outcomes.shard_id.take(ran), ran, receivers, shard_of),
         "block_hash": outcomes.block_hash.take(ran),
         "block_height": outcomes.height.take(ran),
         "time": outcomes.time.take(ran),
@@ -74,12 +81,12 @@ def receipt_columns(rows: Rows, result: TxResult) -> Columns:
         "input_data_ids": bodies.input_data_ids.take(asked),
         "output_data_receivers": bodies.output_data_receivers.take(asked),
         "waits_for": waits_for,
-        "subtree_gas": _subtree_gas(rows, parents, gas_burnt.filled(0).tolist()),
+        "subtree_gas": _subtree_gas(rows, gas_burnt.filled(0), depths),
         "on_critical_path": critical,
     }
 
 
-def edge_columns(ids: np.ndarray, parents: np.ndarray, data: list[tuple[int, int, str]]) -> Columns:
+def edge_columns(ids: np.ndarray, parents: np.ndarray, data: DataEdges) -> Columns:
     """
     Compute the columns of the edges frame.
 
@@ -90,7 +97,7 @@ def edge_columns(ids: np.ndarray, parents: np.ndarray, data: list[tuple[int, int
     parents
         The position of each one's creator; -1 for none.
     data
-        Positions of producers and consumers, and the data_id.
+        Positions of producers and consumers, by consumer, and the data_ids.
 
     Returns
     -------
@@ -98,16 +105,37 @@ def edge_columns(ids: np.ndarray, parents: np.ndarray, data: list[tuple[int, int
         One sequence a column: for each receipt the edge from its creator, then those from
         the producers of its data.
     """
-    created = [
-        (parent, child, None) for child, parent in enumerate(parents.tolist()) if parent >= 0
-    ]
-    edges = sorted([*created, *data], key=lambda edge: edge[1])
+    created = np.flatnonzero(parents >= 0)
+    children = np.append(created, data.consumers)
+    by_child = np.argsort(children, kind="stable")
+    is_data = by_child >= len(created)
+    data_ids = np.full(len(children), None, dtype=object)
+    data_ids[is_data] = data.data_ids  # as they are by consumer, so are their places
+    creators = np.append(parents[created], data.producers)
     return {
-        "parent_id": ids[[parent for parent, _, _ in edges]] if edges else [],
-        "child_id": ids[[child for _, child, _ in edges]] if edges else [],
-        "kind": ["creation" if data_id is None else "data" for _, _, data_id in edges],
-        "data_id": [data_id for _, _, data_id in edges],
+        "parent_id": ids[creators[by_child]],
+        "child_id": ids[children[by_child]],
+        "kind": _EDGE[is_data.astype(np.int8)],
+        "data_id": data_ids,
     }
+
+
+def _shards(
+    told: np.ma.MaskedArray[Any, Any],
+    ran: np.ndarray,
+    receivers: np.ndarray,
+    shard_of: ShardOf | None,
+) -> np.ma.MaskedArray[Any, Any]:
+    """Fill in where receipts ran: where their receivers live."""
+    missing = np.ma.getmaskarray(told) & (ran >= 0)
+    if shard_of is None or not missing.any():
+        return told
+    homes = {name: shard_of(name) for name in set(receivers[missing]) - {None}}
+    for at in np.flatnonzero(missing).tolist():
+        home = homes.get(receivers[at])
+        if home is not None:
+            told[at] = home
+    return told
 
 
 def _parent_ids(rows: Rows) -> np.ndarray:
@@ -145,26 +173,25 @@ def _endings(rows: Rows) -> Columns:
     }
 
 
-def _waiting(rows: Rows, parents: list[int]) -> tuple[list[list[str]], np.ndarray]:
+def _waiting(rows: Rows) -> tuple[list[list[str]], np.ndarray]:
     """List whom each receipt waits for, and mark the chain that ends in the last to run."""
-    producers: dict[int, list[int]] = {}
+    producers: dict[int, dict[int, None]] = {}  # the inner ones are ordered sets
     for producer, consumer, _ in rows.data:
-        known = producers.setdefault(consumer, [])
-        if producer not in known:
-            known.append(producer)
-    waits_for: list[list[str]] = [NOTHING] * len(parents)
+        producers.setdefault(consumer, {})[producer] = None
+    waits_for: list[list[str]] = [NOTHING] * len(rows.parents)
     for consumer, positions in producers.items():
         waits_for[consumer] = [rows.ids[position] for position in positions]
-    critical = np.zeros(len(parents), dtype=bool)
+    critical = np.zeros(len(rows.parents), dtype=bool)
     ran = [-1, *np.flatnonzero(rows.outcome_at >= 0)[-1:].tolist()]
-    critical[graph.latest_chain(ran[-1], parents, producers)] = True
+    critical[graph.latest_chain(ran[-1], rows.parents.tolist(), producers)] = True
     return waits_for, critical
 
 
-def _subtree_gas(rows: Rows, parents: list[int], gas_burnt: list[int]) -> np.ndarray:
+def _subtree_gas(rows: Rows, gas_burnt: np.ndarray, depths: np.ndarray) -> np.ndarray:
     """Add up the gas of each receipt and all it led to."""
-    sums = graph.subtree_sums(parents, gas_burnt)
-    if max(sums, default=0) > INT64_MAX:
-        position = next(p for p, gas in enumerate(sums) if gas > INT64_MAX)
-        raise too_much("the gas burnt below", sums[position], f"$..{rows.ids[position]}")
-    return np.array(sums, dtype=np.int64)
+    sums = graph.subtree_sums(rows.parents, gas_burnt, depths)
+    large = np.flatnonzero(sums > INT64_MAX)
+    if large.size:
+        position = int(large[0])
+        raise too_much("the gas burnt below", int(sums[position]), f"$..{rows.ids[position]}")
+    return sums.astype(np.int64, copy=False)
