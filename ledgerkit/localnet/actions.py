@@ -548,8 +548,7 @@ def _delegate(run: Run, action: Action, index: int) -> None:
         receipt.gas_price,
         tuple(wanted.actions),
     )
-    sending = profile.new_receipt_send(sir=sender_id == wanted.receiver_id)
-    sending += profile.send(wanted.actions, sender_id, wanted.receiver_id)
+    sending = profile.send(wanted.actions, sender_id, wanted.receiver_id)
     carried = profile.new_receipt_execute + fees.attached_gas(wanted.actions)
     carried += profile.prepaid_execution(wanted.actions, wanted.receiver_id)
     run.gas_burnt += sending

@@ -159,9 +159,18 @@ class Profile:
         return self.table["create_account"] if kind == "eth-implicit" else _NOTHING
 
     def send(self, actions: Iterable[Action], sender_id: str, receiver_id: str) -> int:
-        """Sum the gas to send actions, with what a delegated one will send in turn left out."""
-        sir = sender_id == receiver_id
-        return sum(self.fee(action, receiver_id).send(sir=sir) for action in actions)
+        """Sum the gas to send actions, delegated ones too, which travel with them."""
+        return self._send(actions, receiver_id, sir=sender_id == receiver_id)
+
+    def _send(self, actions: Iterable[Action], receiver_id: str, *, sir: bool) -> int:
+        """Sum the gas to send actions, all as near or far as the receipt that carries them."""
+        total = 0
+        for action in actions:
+            total += self.fee(action, receiver_id).send(sir=sir)
+            if isinstance(action, Delegate | DelegateV2):
+                inner = action.delegate_action
+                total += self._send(inner.actions, inner.receiver_id, sir=sir)
+        return total
 
     def execute(self, actions: Iterable[Action], receiver_id: str) -> int:
         """Sum the gas to execute actions themselves."""
@@ -174,7 +183,6 @@ class Profile:
             total += self.fee(action, receiver_id).execute
             if isinstance(action, Delegate | DelegateV2):
                 inner = action.delegate_action
-                total += self.new_receipt_send(sir=inner.sender_id == inner.receiver_id)
                 total += self.send(inner.actions, inner.sender_id, inner.receiver_id)
                 total += self.new_receipt_execute
                 total += self.prepaid_execution(inner.actions, inner.receiver_id)

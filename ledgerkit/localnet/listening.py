@@ -86,17 +86,29 @@ class Server(uvicorn.Server):
         Its settings.
     ready
         Told once it answers.
+    stop
+        Told when it ends: whoever waits for a block is to wait no longer.
     """
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], object] | None) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        ready: Callable[[], object] | None,
+        stop: Callable[[], object],
+    ) -> None:
         super().__init__(config)
-        self._ready = ready
+        self._ready, self._stop = ready, stop
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start to answer."""
         await super().startup(sockets)
         if self._ready is not None:
             self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop to answer."""
+        self._stop()
+        await super().shutdown(sockets)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -126,7 +138,7 @@ async def run(
         timeout_keep_alive=IDLE_S,
         timeout_graceful_shutdown=STOP_S,
     )
-    server = Server(config, ready)
+    server = Server(config, ready, app.clock.stop)
     tasks = [asyncio.create_task(each) for each in beside]
     for task in tasks:
         task.add_done_callback(lambda _: setattr(server, "should_exit", True))

@@ -277,7 +277,7 @@ class Runtime:
             block.height,
             work.shard,
             run.lines(),
-            tuple(run.contracts),
+            tuple(run.contracts) if self.profile.later else None,
         )
         work.outcomes.append(outcome)
         work.proposals += run.proposals

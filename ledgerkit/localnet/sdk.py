@@ -326,6 +326,8 @@ def _result(function: Callable[..., Any], result: Any) -> bytes:
         return result
     if result is None and _shape(function).returns_nothing:
         return b""
+    if isinstance(result, PublicKey):  # a dataclass, which would be written as an object
+        result = str(result)
     return to_json(result)
 
 
@@ -338,7 +340,7 @@ def _write(value: Any) -> Any:
     """Write a value of a kind that JSON does not have."""
     if isinstance(value, U128):
         return str(int(value))
-    if isinstance(value, AccountId | PublicKey | CryptoHash):
+    if isinstance(value, AccountId | CryptoHash):
         return str(value)
     raise TypeError(f"{type(value).__name__} can't be written as JSON")
 

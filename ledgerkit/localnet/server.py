@@ -34,6 +34,10 @@ MOST_HELD = 256 * 2**20  # of all bodies at a time
 _MOST_PORT = 65535
 
 
+class StoppedError(Exception):
+    """Nothing is worth waiting for any longer."""
+
+
 class Clock:
     """
     Lets time pass in a world.
@@ -47,6 +51,12 @@ class Clock:
     def __init__(self, world: World) -> None:
         self._world = world
         self._came = asyncio.Event()
+        self._stopped = False
+
+    def stop(self) -> None:
+        """Let nobody wait any longer."""
+        self._stopped = True
+        self._came.set()
 
     async def next_block(self) -> None:
         """Make a block, or wait for one, but not for ever: the waiting may have a limit."""
@@ -54,6 +64,8 @@ class Clock:
             with suppress(TimeoutError):
                 async with asyncio.timeout(PEEK_S):
                     await self._came.wait()
+            if self._stopped:
+                raise StoppedError
             return
         self._advance()
         await asyncio.sleep(0)  # the others have their turn
@@ -69,6 +81,8 @@ class Clock:
             self._advance()
             came, self._came = self._came, asyncio.Event()
             came.set()
+            if self._stopped:
+                return
 
     def _advance(self) -> None:
         """Make one block."""
@@ -89,7 +103,7 @@ class App:
     """
 
     def __init__(self, gateway: Gateway, clock: Clock) -> None:
-        self._gateway, self._clock = gateway, clock
+        self._gateway, self.clock = gateway, clock
         self._held = 0
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -125,10 +139,12 @@ class App:
             try:
                 while True:
                     pause = next(steps)
-                    await (self._clock.next_block() if pause is None else asyncio.sleep(pause))
+                    await (self.clock.next_block() if pause is None else asyncio.sleep(pause))
             except StopIteration as end:
                 answer: Answer = end.value
                 return answer
+            except StoppedError:
+                return _short(503, "the server stops")
 
 
 class _Reader:
@@ -297,13 +313,9 @@ def _bound(host: str, port: int) -> socket.socket:
         raise InvalidRequestError.refuse("port", port, f"a number from 0 to {_MOST_PORT}")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        sock = socket.create_server((host, port), family=family, backlog=1024)
+        return socket.create_server((host, port), family=family, backlog=1024)
     except OSError as error:
         raise InvalidRequestError.refuse("port", port, f"free at {host} ({error})") from None
-    # Head and body of an answer are two writes; with delayed acknowledgements the second one
-    # would wait for 40 ms. What is accepted inherits this.
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return sock
 
 
 def _address(sock: socket.socket) -> str:

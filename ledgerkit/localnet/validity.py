@@ -124,7 +124,7 @@ def check(
     gas_price: int,
     height: int,
     height_of: Callable[[CryptoHash], int | None],
-    for_chunk: bool = False,
+    chunk_height: int | None = None,
 ) -> tuple[Cost, Account, AccessKey]:
     """
     Check a transaction.
@@ -142,12 +142,12 @@ def check(
     gas_price
         The price at which it is converted.
     height
-        Of the head; for a chunk, of the block being made.
+        Of the head.
     height_of
         Finds a block's height.
-    for_chunk
-        Whether it is to be included now: then the nonce's upper bound counts, and what
-        never changes about it was checked before.
+    chunk_height
+        Of the block being made, if it is to be included now: then the nonce's upper bound
+        counts, and what never changes about it was checked before.
 
     Returns
     -------
@@ -165,19 +165,19 @@ def check(
     """
     tx = signed.transaction
     check_age(tx, settings, height, height_of)
-    if not for_chunk:
+    if chunk_height is None:
         check_contents(signed, profile)
     cost = cost_of(tx, profile, gas_price)
     account = state.account(tx.signer_id)
     if account is None:
-        name = "InvalidSignerId" if for_chunk else "SignerDoesNotExist"
+        name = "SignerDoesNotExist" if chunk_height is None else "InvalidSignerId"
         _refuse(name, signer_id=str(tx.signer_id))
     access_key = state.access_key(tx.signer_id, tx.public_key.packed)
     if access_key is None:
         _refuse_key(
             "AccessKeyNotFound", account_id=str(tx.signer_id), public_key=str(tx.public_key)
         )
-    check_nonce(tx, access_key, height if for_chunk else None)
+    check_nonce(tx, access_key, chunk_height)
     return cost, *_pay(tx, account, access_key, cost)
 
 

@@ -53,14 +53,16 @@ MAX_RESUME = 1024
 # The names that a gas profile has for the fees of what a call sends.
 _ACTION_COSTS: dict[type[Action], str] = {
     CreateAccount: "CREATE_ACCOUNT",
-    DeployContract: "DEPLOY_CONTRACT_BASE",
-    FunctionCall: "FUNCTION_CALL_BASE",
+    DeployContract: "DEPLOY_CONTRACT",
+    FunctionCall: "FUNCTION_CALL",
     Transfer: "TRANSFER",
     Stake: "STAKE",
     AddKey: "ADD_FULL_ACCESS_KEY",
     DeleteKey: "DELETE_KEY",
     DeleteAccount: "DELETE_ACCOUNT",
 }
+_KEY_FOR_CALLS = "ADD_FUNCTION_CALL_KEY"
+_BY_BYTE = ("DEPLOY_CONTRACT", "FUNCTION_CALL", _KEY_FOR_CALLS)
 
 
 class Context(Struct, frozen=True, kw_only=True):
@@ -125,7 +127,6 @@ class Gas:
     def reserve(self, gas: int) -> None:
         """Set gas aside for a receipt that is made."""
         if gas > self.limit - self.used:
-            self.burnt += self.limit - self.used  # as the machine does: all that is left is gone
             self.used = self.limit
             raise _out_of_gas()
         self.used += gas
@@ -277,6 +278,15 @@ class Promise:
         self.vm.pay_for_action(action, draft.receiver_id)
         draft.actions.append(action)
         return self
+
+
+def _cost_name(action: Action) -> str:
+    """Name what sending an action costs, as a gas profile does."""
+    if isinstance(action, AddKey) and isinstance(
+        action.access_key.permission, FunctionCallPermission
+    ):
+        return _KEY_FOR_CALLS
+    return _ACTION_COSTS[type(action)]
 
 
 def _key(public_key: PublicKey | str) -> PublicKey:
@@ -623,7 +633,12 @@ class Vm:
         """Burn what it costs to send an action, and set aside what it costs to execute."""
         fee = self._profile.fee(action, receiver_id)
         sir = receiver_id == self.current_account_id
-        self.gas.burn(fee.send(sir=sir), "ACTION_COST", _ACTION_COSTS[type(action)])
+        gas, name = fee.send(sir=sir), _cost_name(action)
+        if name in _BY_BYTE:
+            base = self._profile.table[name.lower()].send(sir=sir)
+            self.gas.burn(base, "ACTION_COST", f"{name}_BASE")
+            gas, name = gas - base, f"{name}_BYTE"
+        self.gas.burn(gas, "ACTION_COST", name)
         attached = action.gas if isinstance(action, FunctionCall) else 0
         self.gas.reserve(fee.execute + attached)
 

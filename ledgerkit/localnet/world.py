@@ -12,7 +12,8 @@ A chain on this machine: submit to it, let time pass, read what became of it.
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -81,7 +82,7 @@ class World:
         self._shards = len(settings.shard_ids)
         self._before = [Work(position) for position in range(self._shards)]
         self._arrived: list[list[Receipt]] = [[] for _ in range(self._shards)]
-        self._delayed: list[list[ActionReceipt]] = [[] for _ in range(self._shards)]
+        self._delayed: list[list[Receipt]] = [[] for _ in range(self._shards)]
         self._transactions: dict[CryptoHash, TransactionRecord] = {}
         self._outcomes: dict[CryptoHash, Outcome] = {}
         self._receipts: dict[CryptoHash, Receipt] = {}
@@ -342,6 +343,11 @@ class World:
         check_deployed(self, signed)
         return signed
 
+    def adjust(self, **changes: Any) -> None:
+        """Change settings from the next block on, by their names."""
+        self.settings = replace(self.settings, **changes)
+        self.chain.settings = self.runtime.settings = self.settings
+
     def drop_transactions(self, count: int) -> None:
         """Lose the next transactions that are submitted, as a network may."""
         self._to_drop = count
@@ -425,9 +431,9 @@ class World:
                 self.settings,
                 self.runtime.profile,
                 gas_price=block.gas_price,
-                height=block.height,
+                height=self.chain.head.height,
                 height_of=self.chain.height_of,
-                for_chunk=True,
+                chunk_height=block.height,
             )
         except InvalidTransactionError:
             return None
@@ -448,7 +454,7 @@ class World:
         delayed, arrived = self._delayed[work.shard], self._arrived[work.shard]
         self._delayed[work.shard], self._arrived[work.shard] = [], []
         for receipt in [*local, *delayed, *arrived]:
-            if work.gas_used >= fees.CHUNK_GAS and isinstance(receipt, ActionReceipt):
+            if work.gas_used >= fees.CHUNK_GAS:
                 self._delayed[work.shard].append(receipt)
             else:
                 self.runtime.receive(receipt, block, work)

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ledgerkit.amounts import exact
 from ledgerkit.tree import graph
 from ledgerkit.tree.rows import costs_nothing
-from ledgerkit.tree.tables import INT64_MAX, NOT_EXECUTED, NOTHING, WORDS, too_much
+from ledgerkit.tree.tables import NOT_EXECUTED, NOTHING, WORDS
+from ledgerkit.u128.array import U128Array
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +48,7 @@ def receipt_columns(rows: Rows, result: TxResult, shard_of: ShardOf | None = Non
     Raises
     ------
     DecodeError
-        If gas exceeds an Int64.
+        If an amount of the result is not one.
     """
     outcomes, bodies, ran, asked = rows.outcomes, rows.bodies, rows.outcome_at, rows.body_at
     depths = graph.depths(rows.parents)
@@ -81,7 +83,7 @@ def receipt_columns(rows: Rows, result: TxResult, shard_of: ShardOf | None = Non
         "input_data_ids": bodies.input_data_ids.take(asked),
         "output_data_receivers": bodies.output_data_receivers.take(asked),
         "waits_for": waits_for,
-        "subtree_gas": _subtree_gas(rows, gas_burnt.filled(0), depths),
+        "subtree_gas": _sums(graph.subtree_sums(rows.parents, gas_burnt.filled(0), depths)),
         "on_critical_path": critical,
     }
 
@@ -147,7 +149,7 @@ def _parent_ids(rows: Rows) -> np.ndarray:
 
 
 def _kinds(
-    rows: Rows, result: TxResult, predecessors: np.ndarray, tokens_burnt: np.ndarray
+    rows: Rows, result: TxResult, predecessors: np.ndarray, tokens_burnt: U128Array
 ) -> np.ndarray:
     """Tell refunds from actions; what has neither body nor outcome may be either."""
     codes = (predecessors == SYSTEM).astype(np.int8)
@@ -187,11 +189,9 @@ def _waiting(rows: Rows) -> tuple[list[list[str]], np.ndarray]:
     return waits_for, critical
 
 
-def _subtree_gas(rows: Rows, gas_burnt: np.ndarray, depths: np.ndarray) -> np.ndarray:
-    """Add up the gas of each receipt and all it led to."""
-    sums = graph.subtree_sums(rows.parents, gas_burnt, depths)
-    large = np.flatnonzero(sums > INT64_MAX)
-    if large.size:
-        position = int(large[0])
-        raise too_much("the gas burnt below", int(sums[position]), f"$..{rows.ids[position]}")
-    return sums.astype(np.int64, copy=False)
+def _sums(values: np.ndarray) -> U128Array:
+    """Hold sums, which are Python integers only where some may exceed 64 bits."""
+    if values.dtype == object:
+        return exact(values.tolist(), name="subtree_gas")
+    words = values.astype(np.uint64)
+    return U128Array.of((np.zeros_like(words), words), np.zeros(len(words), dtype=np.bool_))

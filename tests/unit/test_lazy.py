@@ -14,7 +14,16 @@ import pytest
 import ledgerkit as lk
 
 ROOT = Path(__file__).resolve().parents[2]
-HEAVY = ("IPython", "aiohttp", "httpx_aiohttp", "ipywidgets", "matplotlib")
+HEAVY = (
+    "IPython",
+    "aiohttp",
+    "dask",
+    "duckdb",
+    "httpx_aiohttp",
+    "ipywidgets",
+    "matplotlib",
+    "polars",
+)
 
 
 def run(code: str) -> Any:
@@ -50,7 +59,7 @@ def test_import_loads_few_modules_of_ledgerkit() -> None:
         "import json, sys, ledgerkit\n"
         "print(json.dumps(sorted(n for n in sys.modules if n.startswith('ledgerkit'))))"
     )
-    assert loaded == ["ledgerkit", "ledgerkit._version"]
+    assert loaded == ["ledgerkit", "ledgerkit._registering", "ledgerkit._version"]
 
 
 FT_CALL = """

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ledgerkit.localnet.world import World
 
 WORLDS = ("demo", "empty", "crowd")
+_OF_NOW = ("api_keys", "block_time_ns", "real_time", "timeout_ns")
 
 
 def open_world(name: str, *, size: int | None = None, seed: int = 0, **settings: Any) -> World:
@@ -46,16 +47,25 @@ def open_world(name: str, *, size: int | None = None, seed: int = 0, **settings:
     if unknown:
         rule = f"one of {', '.join(field.name for field in fields(Settings))}"
         raise InvalidRequestError.refuse("settings", ", ".join(sorted(unknown)), rule)
+    if size is not None and name != "crowd":
+        raise InvalidRequestError.refuse("size", size, f"left out: {name} has a fixed size")
+    # How its time goes on changes nothing of what has happened, nor of its hashes.
+    now = {key: value for key, value in settings.items() if key in _OF_NOW}
+    world = _open(name, size, seed, {k: v for k, v in settings.items() if k not in now})
+    world.adjust(**now)
+    return world
+
+
+def _open(name: str, size: int | None, seed: int, changes: dict[str, Any]) -> World:
+    """Open a world after all that has happened in it."""
     if name == "crowd":
         from ledgerkit.localnet.worlds.crowd import open_crowd
 
-        return open_crowd(size, seed, settings)
-    if size is not None:
-        raise InvalidRequestError.refuse("size", size, f"left out: {name} has a fixed size")
+        return open_crowd(size, seed, changes)
     if name == "demo":
         from ledgerkit.localnet.worlds.demo import open_demo
 
-        return open_demo(seed, settings)
+        return open_demo(seed, changes)
     from ledgerkit.localnet.worlds.empty import open_empty
 
-    return open_empty(seed, settings)
+    return open_empty(seed, changes)

@@ -47,9 +47,11 @@ class Chaos:
     ----------
     seed
         Of everything that is left to chance.
+    **more
+        Settings of the world.
     """
 
-    def __init__(self, seed):
+    def __init__(self, seed, **more):
         self.random = random = Random(seed)  # noqa: S311 - no secrets
         boundaries = tuple(sorted(random.sample(BOUNDARIES, random.randrange(8))))
         shard_ids = list(range(20, 21 + len(boundaries)))
@@ -63,6 +65,7 @@ class Chaos:
             reward_per_epoch=random.choice([0, 100]),
             validity=60,
             yield_timeout=12,
+            **more,
         )
         self.genesis = genesis = Genesis()
         for name in (*PEOPLE, *SCRIPTS):
@@ -76,6 +79,7 @@ class Chaos:
         self.signers = [(name, name) for name in (*PEOPLE, *SCRIPTS, TOKEN)]
         self.names = [*PEOPLE, *SCRIPTS, TOKEN, "nobody.near", "0x" + "cd" * 20]
         self.nonces: dict = {}
+        self.kept: dict = {}  # the states of the heads there were
         self.made = self.refused = 0
 
     def block(self):

@@ -3,6 +3,7 @@
 from itertools import pairwise
 
 import pytest
+from msgspec import structs
 
 from ledgerkit.localnet.genesis import Genesis
 from ledgerkit.localnet.settings import BOUNDARIES, SHARD_IDS, Settings
@@ -91,6 +92,8 @@ def test_blocks_are_linked():
     assert world.chain.by_height(START - 1) is None
     assert world.chain.by_height(START + 100) is None
     assert world.chain.by_hash(ZERO) is None
+    assert world.chain.chunk(ZERO) is None
+    assert world.chain.height_of(ZERO) is None
 
 
 def test_the_same_world_has_the_same_hashes():
@@ -245,6 +248,25 @@ def test_what_was_delayed_comes_before_what_arrives():
     assert ledger.outcome(receipt_id).block_height == START + 4
 
 
+def test_data_waits_too_where_a_chunk_is_full():
+    """A callback's data behind 1000 Tgas of others comes with the next block."""
+    ledger = Ledger("alice.near", scripts=["s.near", "t.near"], **ONE_SHARD)
+    steps = [
+        ["call", "a", "t.near", []],
+        ["then", "b", "a", "s.near", [["results"]]],
+        ["give", "b"],
+    ]
+    tx_hash = ledger.send("alice.near", "s.near", do(*steps))
+    ledger.world.advance(2)
+    burners(ledger, 5, 300 * TGAS)
+    ledger.world.settle()
+    called, back, _ = ledger.children(ledger.children(ledger.outcome(tx_hash))[0])
+    assert called.block_height == START + 3
+    # In 1004 arrive, in the order of their making, five calls of a transaction and the data.
+    assert back.block_height == START + 5
+    assert told(back) == ["null"]
+
+
 def test_the_price_of_gas_follows_the_load():
     """A full block raises it by half a hundredth and more, an empty one lowers it to the least."""
     ledger = Ledger("alice.near", scripts=["s.near"], **ONE_SHARD)
@@ -261,6 +283,27 @@ def test_the_price_of_gas_follows_the_load():
     assert PRICE < price < expected
     ledger.world.advance(2)
     assert ledger.world.chain.head.gas_price == PRICE
+
+
+@pytest.mark.parametrize(
+    ("price", "used", "expected"),
+    [
+        (PRICE, 0, PRICE),
+        (2 * PRICE, 0, 199_000_000),
+        (2 * PRICE, LIMIT // 2, 2 * PRICE),
+        (2 * PRICE, LIMIT, 201_000_000),
+        (20 * PRICE, LIMIT, 20 * PRICE),
+        (20 * PRICE - 1, LIMIT, 20 * PRICE),
+        (PRICE + 1, 0, PRICE),
+    ],
+)
+def test_the_price_of_gas_moves_by_half_a_hundredth(price, used, expected):
+    """Down when a block is empty, up when it is full, between the least and twenty times it."""
+    chain = Ledger(**ONE_SHARD).world.chain
+    chain.head = structs.replace(chain.head, gas_price=price)
+    chunk = structs.replace(chain.head.chunks[0], gas_used=used, height_included=START + 1)
+    assert chain._gas_price((chunk,), START + 1) == expected
+    assert chain._gas_price((chunk,), START + 2) == price  # no new chunk, no change
 
 
 def test_a_higher_price_is_paid():

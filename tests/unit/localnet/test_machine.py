@@ -7,7 +7,7 @@ from ledgerkit.localnet.failures import CallError
 from ledgerkit.localnet.genesis import Genesis
 from ledgerkit.localnet.records import GasCost
 from ledgerkit.localnet.sdk import Contract, call, view
-from ledgerkit.protocol import FunctionCall
+from ledgerkit.protocol import DeployContract, FunctionCall
 from tests.unit.localnet.ledger import TGAS, Ledger, N, Script, do, told
 
 MIB = 2**20
@@ -195,6 +195,15 @@ def test_views_fail_in_the_nodes_words(ledger):
     assert look(ledger, "n.near", "bare").result == b""
 
 
+def test_a_view_of_unknown_code_cannot_be_prepared(ledger):
+    """Bytes that are no contract are there, and do not run; no account has no code."""
+    ledger.run("alice.near", "alice.near", DeployContract(b"\0asm"))
+    expected = "CompilationError(PrepareError(Deserialization))"
+    assert refusal(ledger, "alice.near", "get")[0] == expected
+    missing = 'CompilationError(CodeDoesNotExist { account_id: "no.near" })'
+    assert refusal(ledger, "no.near", "get")[0] == missing
+
+
 def test_bad_arguments_panic(ledger):
     """No JSON, a missing argument and one of another kind are one and the same to a contract."""
     expected = 'HostError(GuestPanic { panic_msg: "Failed to deserialize input from JSON." })'
@@ -315,6 +324,18 @@ def test_a_promise_costs_its_sending_at_once():
     carried = 2 * (108_059_500_000 + 780_000_000_000 + inner * 2_235_934) + 12 * TGAS
     unused = own + 100 * TGAS - outcome.gas_burnt - carried
     assert receipts[2].actions[0].deposit == unused * 10**9 + outcome.gas_burnt * 9 * 10**8
+
+
+def test_a_profile_keeps_base_and_bytes_apart():
+    """As the public network does: what a call costs in any case, and what its bytes cost."""
+    ledger = Ledger("alice.near", scripts=["s.near"], vm_gas={".do": 0})
+    outcome = ledger.run("alice.near", "s.near", do(["call", "a", "bob.near", []]))
+    inner = 2 + len(b'{"steps":[]}')
+    assert outcome.gas_profile == (
+        GasCost("ACTION_COST", "FUNCTION_CALL_BASE", 200_000_000_000),
+        GasCost("ACTION_COST", "FUNCTION_CALL_BYTE", inner * 47_683_715),
+        GasCost("ACTION_COST", "NEW_ACTION_RECEIPT", 108_059_500_000),
+    )
 
 
 def test_what_a_callee_returns_is_paid_by_the_byte():

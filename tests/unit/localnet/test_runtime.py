@@ -508,6 +508,29 @@ def test_a_yield_may_be_resumed_where_it_was_made(ledger):
     assert waiting.block_height == outcome.block_height + 1
 
 
+def test_others_can_wait_for_a_yielded_call(ledger):
+    """What the resumed call returns is what the callback after it sees."""
+    steps = (
+        ["wait", "w", [["value", "done"]]],
+        ["then", "b", "w", "s.near", [["results"]]],
+        ["give", "b"],
+    )
+    outcome = ledger.run("alice.near", "s.near", do(*steps))
+    back = outcome.status.receipt_id
+    assert ledger.world.runtime.is_postponed(back)
+    ledger.run("bob.near", "s.near", do(["resume", "go"]))
+    assert told(ledger.outcome(back)) == ['"done"']
+
+
+def test_nobody_else_resumes_a_yielded_call(ledger):
+    """The data id is its account's own: another contract that knows it finds nothing."""
+    outcome = ledger.run("alice.near", "s.near", do(*WAIT))
+    data_id = ledger.world.state().data("s.near", b"wait")
+    ledger.world.store.data.put("t.near", b"wait", data_id)
+    assert told(ledger.run("bob.near", "t.near", do(["resume", "x"]))) == [False]
+    assert ledger.world.runtime.is_postponed(outcome.status.receipt_id)
+
+
 # Failures --------------------------------------------------------------------------------
 
 
@@ -584,6 +607,14 @@ def test_a_refund_goes_where_the_receipt_says(ledger):
     block = BlockContext(START + 1, 0, 0, CryptoHash(bytes(32)), PRICE)
     ledger.world.runtime.receive(receipt, block, work)
     assert [made.receiver_id for made in work.sent] == ["bob.near", "alice.near"]
+
+
+def test_a_transaction_may_do_nothing(ledger):
+    """Without actions it costs its receipts, succeeds, and returns nothing."""
+    outcome = ledger.run("alice.near", "bob.near")
+    assert outcome.gas_burnt == RECEIPT
+    assert outcome.status == SuccessValue(b"")
+    assert ledger.account("alice.near").amount == 1000 * N - 2 * RECEIPT * PRICE
 
 
 def test_a_refund_costs_nothing(ledger):
@@ -700,6 +731,14 @@ def test_version_84_has_one_price():
     assert ledger.is_whole()
 
 
+def test_version_84_names_no_contracts():
+    """Of an outcome's metadata only the later versions tell the contract before each action."""
+    for profile, expected in (("84", None), ("86", (("local", Script.code_hash),))):
+        ledger = Ledger("alice.near", scripts=["s.near"], profile=profile)
+        assert ledger.run("alice.near", "s.near", do()).contracts == expected
+    assert ledger.run("alice.near", "alice.near", Transfer(1)).contracts == (None,)
+
+
 def test_version_84_gives_back_what_a_call_does_not_use():
     """The rest at the one price; creation costs its gas and no charge."""
     ledger = Ledger("alice.near", scripts=["s.near"], profile="84")
@@ -781,6 +820,9 @@ def test_promises_reserve_the_gas_of_what_they_send(ledger):
     error = {"ExecutionError": "Exceeded the prepaid gas."}
     assert told(outcome) == {"FunctionCallError": error}
     assert len(outcome.receipt_ids) == 1
+    inside = outcome.gas_burnt - execution_of(do(steps, gas=30 * TGAS))
+    assert inside == sum(line.gas_used for line in outcome.gas_profile)
+    assert TGAS < inside < 3 * TGAS  # what was only set aside is given back
 
 
 def test_a_call_sees_what_it_came_with(ledger):

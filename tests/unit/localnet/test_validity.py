@@ -3,6 +3,8 @@
 from functools import cache
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ledgerkit.errors import DecodeError
 from ledgerkit.localnet import fees, validity
@@ -18,6 +20,7 @@ from ledgerkit.protocol import (
     DelegateActionV2,
     DeleteAccount,
     DeployContract,
+    DeterministicStateInit,
     FunctionCall,
     FunctionCallPermission,
     GasKeyFullAccess,
@@ -25,6 +28,7 @@ from ledgerkit.protocol import (
     SecretKey,
     SignedTransaction,
     Stake,
+    StateInit,
     Transaction,
     Transfer,
     TransferToGasKey,
@@ -276,10 +280,11 @@ def refusal(ledger, signed):
     return caught.value.error
 
 
-def refused_by_chunk(ledger, signed, **more):
+def refused_by_chunk(ledger, signed):
     """Give the error with which a transaction is not included at the next height."""
     world = ledger.world
-    given = {"gas_price": 10**8, "height": world.chain.head.height + 1, "for_chunk": True} | more
+    height = world.chain.head.height
+    given = {"gas_price": 10**8, "height": height, "chunk_height": height + 1}
     with pytest.raises(InvalidTransactionError) as caught:
         validity.check(
             signed,
@@ -424,11 +429,13 @@ def test_a_transaction_is_valid_for_a_day_of_blocks():
 
 
 def test_a_transaction_expires_while_it_waits():
-    """What was admitted at the last height is too old for the next block: it vanishes."""
+    """Its shard has no chunk in the last block it was valid for: it vanishes in the next."""
     ledger = Ledger("alice.near", validity=5)
     block = ledger.world.chain.genesis.hash
     ledger.world.advance(5)
     tx_hash = ledger.send("alice.near", "alice.near", Transfer(1), block=block)
+    ledger.world.advance(missing=[11])
+    assert ledger.world.is_pending(tx_hash)
     ledger.world.advance()
     assert ledger.world.outcome(tx_hash) is None
     assert not ledger.world.is_pending(tx_hash)
@@ -440,6 +447,16 @@ def test_a_block_of_another_chain_is_no_block():
     ledger = Ledger("alice.near")
     signed = ledger.sign("alice.near", "bob.near", Transfer(1), block=CryptoHash.of(b"other"))
     assert refusal(ledger, signed) == "Expired"
+
+
+def test_what_is_admitted_last_is_included():
+    """The age is the parent's in both checks: at the last height a chunk still takes it."""
+    ledger = Ledger("alice.near", validity=5)
+    block = ledger.world.chain.genesis.hash
+    ledger.world.advance(5)
+    tx_hash = ledger.send("alice.near", "alice.near", Transfer(1), block=block)
+    ledger.world.advance()
+    assert ledger.outcome(tx_hash).block_height == START + 6
 
 
 # Silent drops ----------------------------------------------------------------------------
@@ -491,6 +508,17 @@ def test_broadcast_admits_without_a_word():
     ledger.world.broadcast(good)
     assert not ledger.world.is_pending(bad.hash)
     assert ledger.world.is_pending(good.hash)
+
+
+def test_the_same_bytes_may_be_sent_again():
+    """While they wait they wait once; once they are in a block their nonce is spent."""
+    ledger = Ledger("alice.near")
+    signed = ledger.sign("alice.near", "alice.near", Transfer(1))
+    for _ in range(3):
+        ledger.world.submit(signed)
+    assert len(ledger.world.pool) == 1
+    ledger.world.advance()
+    assert refusal(ledger, signed) == {"InvalidNonce": {"tx_nonce": 1, "ak_nonce": 1}}
 
 
 def test_a_monotonic_nonce_may_leave_a_gap():
@@ -557,14 +585,50 @@ def test_bytes_that_are_no_transaction_are_refused():
     assert validity.decode(data, ledger.world.runtime.profile).encode() == data
 
 
+@cache
+def samples():
+    """Make a chain, and transactions with all kinds of actions."""
+    ledger = Ledger("alice.near", "carol.near", scripts=["s.near"])
+    key = secret("carol.near")
+    later = DelegateActionV2("carol.near", "s.near", [Transfer(1)], 9, 9999, key.public_key)
+    lists = [
+        [Transfer(1)],
+        [do(gas=TGAS), AddKey(public("k")), add_key("s.near", "m"), Stake(1, public("k"))],
+        [CreateAccount(), DeployContract(b"code"), DeleteAccount("s.near")],
+        [delegate()],
+        [later.sign(key)],
+    ]
+    signed = [ledger.sign("alice.near", "s.near", *actions) for actions in lists]
+    return ledger, [one.encode() for one in signed]
+
+
+@given(st.data())
+def test_mangled_bytes_harm_nothing(data):
+    """Whatever is changed in a transaction, it is undecodable, or refused, or as it was."""
+    ledger, packed = samples()
+    original = data.draw(st.sampled_from(packed))
+    mangled = bytearray(original)
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, len(mangled) - 1))
+        mangled[place : place + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=3))
+        mangled = mangled or bytearray(1)
+    try:
+        signed = validity.decode(bytes(mangled), ledger.world.runtime.profile)
+        ledger.world.check(signed)
+    except (UndecodableError, InvalidTransactionError):
+        return
+    assert bytes(mangled) == original
+
+
 @pytest.mark.parametrize(
     ("action", "tag"),
     [
+        (DeterministicStateInit(StateInit(CryptoHash(bytes(32)))), 11),
         (TransferToGasKey(public("x"), 1), 12),
         (WithdrawFromGasKey(public("x"), 1), 13),
         (AddKey(public("x"), AccessKey(0, GasKeyFullAccess(0, 2))), 3),
     ],
-    ids=["fund", "withdraw", "key"],
+    ids=["init", "fund", "withdraw", "key"],
 )
 def test_later_actions_are_unknown(action, tag):
     """What gas keys brought is refused as a node refuses a tag it does not know."""

@@ -22,10 +22,14 @@ from ledgerkit.protocol import (
     AddKey,
     CreateAccount,
     CryptoHash,
+    Delegate,
+    DelegateAction,
     DeleteKey,
     DeployContract,
     FunctionCall,
     FunctionCallPermission,
+    PublicKey,
+    Signature,
     SignedTransaction,
     Stake,
     Transfer,
@@ -62,6 +66,79 @@ def table():
     if found is None:
         pytest.skip("the vectors are not beside this checkout")
     return found
+
+
+# Recordings ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["delegate_small", "delegate_cross_contract", "intents_execute"])
+def test_recorded_transactions_burnt_what_ours_would(name):
+    """On the public network the same actions burnt the same gas, when sent and when executed."""
+    recorded = load(f"../wire/samples/txapi/{name}.json")
+    if recorded is None:
+        pytest.skip("the recordings are not beside this checkout")
+    profile = fees.PROFILES["84"]
+    (one,) = recorded["transactions"]
+    tx = one["transaction"]
+    signer_id, receiver_id = tx["signer_id"], tx["receiver_id"]
+    actions = [recorded_action(row) for row in tx["actions"]]
+    burnt = profile.new_receipt_send(sir=signer_id == receiver_id)
+    burnt += profile.send(actions, signer_id, receiver_id)
+    assert burnt == one["execution_outcome"]["outcome"]["gas_burnt"]
+    first = one["receipts"][0]["execution_outcome"]["outcome"]
+    if isinstance(actions[0], Delegate):
+        inner = actions[0].delegate_action
+        burnt = profile.new_receipt_execute + profile.execute(actions, receiver_id)
+        burnt += profile.send(inner.actions, inner.sender_id, inner.receiver_id)
+        assert burnt == first["gas_burnt"]
+
+
+@pytest.mark.parametrize("name", ["delegate_small", "delegate_cross_contract", "intents_execute"])
+def test_recorded_receipts_gave_back_what_ours_would(name):
+    """The refund is what was bought less what burnt and what the promises took with them."""
+    recorded = load(f"../wire/samples/txapi/{name}.json")
+    if recorded is None:
+        pytest.skip("the recordings are not beside this checkout")
+    found = {one["receipt"]["receipt_id"]: one for one in recorded["transactions"][0]["receipts"]}
+    receipts = {receipt_id: one["receipt"] for receipt_id, one in found.items()}
+    for receipt_id, receipt in receipts.items():
+        held = receipt["receipt"].get("Action")
+        if held is not None and receipt["predecessor_id"] != "system":
+            outcome = found[receipt_id]["execution_outcome"]["outcome"]
+            made = [receipts[child] for child in outcome["receipt_ids"]]
+            unused = bought(receipt) - outcome["gas_burnt"]
+            unused -= sum(bought(child) for child in made if child["predecessor_id"] != "system")
+            given = [c["receipt"]["Action"] for c in made if c["predecessor_id"] == "system"]
+            amounts = [int(one["actions"][0]["Transfer"]["deposit"]) for one in given]
+            assert sum(amounts) == unused * int(held["gas_price"])
+
+
+def bought(receipt):
+    """Tell the gas that a recorded receipt carries."""
+    profile = fees.PROFILES["84"]
+    actions = [recorded_action(row) for row in receipt["receipt"]["Action"]["actions"]]
+    carried = profile.new_receipt_execute + fees.attached_gas(actions)
+    return carried + profile.prepaid_execution(actions, receipt["receiver_id"])
+
+
+def recorded_action(row):
+    """Read a transfer, a call or a delegate as answers write them."""
+    ((kind, held),) = row.items()
+    if kind == "Transfer":
+        return Transfer(int(held["deposit"]))
+    if kind == "FunctionCall":
+        args = base64.b64decode(held["args"])
+        return FunctionCall(held["method_name"], args, held["gas"], int(held["deposit"]))
+    wanted = held["delegate_action"]
+    delegated = DelegateAction(
+        wanted["sender_id"],
+        wanted["receiver_id"],
+        [recorded_action(one) for one in wanted["actions"]],
+        wanted["nonce"],
+        wanted["max_block_height"],
+        PublicKey.from_text(wanted["public_key"]),
+    )
+    return Delegate(delegated, Signature.from_text(held["signature"]))
 
 
 # Trees -----------------------------------------------------------------------------------

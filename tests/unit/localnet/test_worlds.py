@@ -360,12 +360,20 @@ def test_a_world_that_cannot_be_is_refused(name, size, field):
 
 def test_a_world_takes_settings():
     """What is asked for takes the place of the world's own setting, and of no other."""
-    world = opened("demo", chain_id="mynet", block_time_ns=10**9)
+    world = opened("demo", chain_id="mynet")
 
     assert world.settings.chain_id == "mynet"
     assert world.settings.balance_lag == opened("demo").settings.balance_lag > 0
-    head, genesis = world.chain.head, world.chain.genesis
-    assert head.timestamp_ns - genesis.timestamp_ns == (head.height - genesis.height) * 10**9
+    assert world.chain.head.hash != opened("demo").chain.head.hash
+
+
+def test_another_clock_changes_no_history():
+    """Blocks come at another pace from now on; what happened keeps its hashes."""
+    world = open_world("demo", block_time_ns=10**9, real_time=True, api_keys=("k",))
+
+    assert world.chain.head.hash == opened("demo").chain.head.hash
+    before = world.chain.head.timestamp_ns
+    assert world.advance(5).timestamp_ns - before == 5 * 10**9
 
 
 def test_a_setting_that_there_is_not_is_refused():
@@ -402,8 +410,8 @@ def test_a_contract_of_ones_own():
 @pytest.mark.parametrize(
     ("account_id", "words"),
     [
-        ("book.nowhere.near", "an id below one of near"),
-        ("book", "an id below one of near"),
+        ("book.nowhere.near", "an id below an account whose key is published"),
+        ("book", "an id below an account whose key is published"),
         ("Book.near", "a-z, 0-9"),
     ],
 )

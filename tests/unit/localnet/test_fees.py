@@ -1,0 +1,136 @@
+"""What everything costs, by the numbers of the protocol."""
+
+import pytest
+
+from ledgerkit.localnet import fees
+from ledgerkit.protocol import (
+    AccessKey,
+    AddKey,
+    CreateAccount,
+    DelegateAction,
+    DeleteAccount,
+    DeleteKey,
+    DeployContract,
+    FunctionCall,
+    FunctionCallPermission,
+    Stake,
+    Transfer,
+)
+from tests.unit.localnet.ledger import TGAS, N, public, secret
+
+OLD, NOW, NEXT = (fees.PROFILES[version] for version in ("84", "86", "87"))
+HEX = "ab" * 32
+ETH = "0x" + "cd" * 20
+FULL = AddKey(public("k"))
+CALLS = AddKey(public("k"), AccessKey(0, FunctionCallPermission(None, "a.near", ["set", "get"])))
+TRANSFER = (115_123_062_500,) * 3
+CREATE_OLD = (3_850_000_000_000,) * 3
+CREATE = (500_000_000_000, 500_000_000_000, 7_200_000_000_000)
+KEY = (101_765_125_000,) * 3
+CALL = (200_000_000_000, 200_000_000_000, 780_000_000_000)
+
+
+def by_byte(count, base, byte):
+    """Add a fee for each byte."""
+    return tuple(one + count * more for one, more in zip(base, byte, strict=True))
+
+
+# Send to oneself, send to others, execute.
+EXPECTED = [
+    (Transfer(1), "bob.near", TRANSFER),
+    (CreateAccount(), "a.bob.near", CREATE),
+    (Transfer(1), ETH, tuple(map(sum, zip(TRANSFER, CREATE, strict=True)))),
+    (Transfer(1), HEX, tuple(map(sum, zip(TRANSFER, CREATE, KEY, strict=True)))),
+    (FULL, "bob.near", KEY),
+    (
+        CALLS,
+        "bob.near",
+        by_byte(8, (102_217_625_000,) * 3, (1_925_331, 47_683_715, 1_925_331)),
+    ),
+    (DeleteKey(public("k")), "bob.near", (94_946_625_000,) * 3),
+    (DeleteAccount("a.near"), "bob.near", (147_489_000_000,) * 3),
+    (Stake(1, public("k")), "bob.near", (141_715_687_500, 141_715_687_500, 102_217_625_000)),
+    (
+        DeployContract(bytes(1000)),
+        "bob.near",
+        by_byte(1000, (184_765_750_000,) * 3, (6_812_999, 47_683_715, 64_572_944)),
+    ),
+    (
+        FunctionCall("ping", b"12", TGAS),
+        "bob.near",
+        by_byte(6, CALL, (2_235_934, 47_683_715, 2_235_934)),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("action", "receiver_id", "fee"),
+    EXPECTED,
+    ids=[f"{type(action).__name__}-{to[:4]}" for action, to, _ in EXPECTED[:5]]
+    + [f"{type(action).__name__}-{number}" for number, (action, _, _) in enumerate(EXPECTED[5:])],
+)
+def test_an_action_costs(action, receiver_id, fee):
+    """To send, near and far, and to execute; in version 87 as in 86."""
+    assert tuple(NOW.fee(action, receiver_id)) == fee
+    assert tuple(NEXT.fee(action, receiver_id)) == fee
+    assert NOW.send([action], receiver_id, receiver_id) == fee[0]
+    assert NOW.send([action], "alice.near", receiver_id) == fee[1]
+    assert NOW.execute([action, action], receiver_id) == 2 * fee[2]
+
+
+def test_creating_was_cheaper():
+    """3.85 Tgas each until version 84, for implicit accounts too."""
+    assert tuple(OLD.fee(CreateAccount(), "a.bob.near")) == CREATE_OLD
+    assert OLD.fee(Transfer(1), ETH).execute == 3_965_123_062_500
+    assert OLD.fee(Transfer(1), HEX).execute == 4_066_888_187_500
+    assert tuple(OLD.fee(Transfer(1), "bob.near")) == TRANSFER
+
+
+def test_bytes_of_names_are_counted_in_utf8():
+    """A method of two letters and three bytes costs three."""
+    wide = NOW.fee(FunctionCall("aé", b"", TGAS), "bob.near").execute
+    assert wide == 780_000_000_000 + 3 * 2_235_934
+
+
+def test_a_delegate_prepays_what_is_inside():
+    """Execution of its own, sending and execution of the receipt inside, and attached gas."""
+    key = secret("bob.near")
+    inner = [FunctionCall("a", b"", 7 * TGAS, 3), Transfer(5)]
+    wanted = DelegateAction("bob.near", "s.near", inner, 1, 9, key.public_key).sign(key)
+    assert tuple(NOW.fee(wanted, "bob.near")) == (200_000_000_000,) * 3
+    receipt = 108_059_500_000
+    sending = 200_000_000_000 + 47_683_715 + 115_123_062_500
+    execution = receipt + 780_000_000_000 + 2_235_934 + 115_123_062_500
+    assert NOW.prepaid_execution([wanted], "bob.near") == 200_000_000_000 + sending + execution
+    # Sent by another, what is inside travels as far as the delegate itself; by bob, as near.
+    assert NOW.send([wanted], "alice.near", "bob.near") == 200_000_000_000 + sending
+    near = 200_000_000_000 + 2_235_934 + 115_123_062_500
+    assert NOW.send([wanted], "bob.near", "bob.near") == 200_000_000_000 + near
+    assert fees.attached_gas([wanted, FunctionCall("b", b"", TGAS)]) == 8 * TGAS
+    assert fees.deposits([wanted, Transfer(4)]) == 12
+
+
+def test_gas_has_a_least_purchase_price():
+    """10^9 from version 85 on, the price itself if that is higher; before, always the price."""
+    assert [NOW.purchase_price(price) for price in (10**8, 10**9, 2 * 10**9)] == [
+        10**9,
+        10**9,
+        2 * 10**9,
+    ]
+    assert OLD.purchase_price(10**8) == 10**8
+
+
+def test_bytes_beyond_770_lock_tokens():
+    """10^19 for each byte of all, once there are more than 770."""
+    assert fees.storage_shortfall(0, 770) == 0
+    assert fees.storage_shortfall(0, 771) == 771 * 10**19
+    assert fees.storage_shortfall(771 * 10**19 - 1, 771) == 1
+    assert fees.storage_shortfall(N, 771) == 0
+
+
+def test_versions_differ_in_so_much():
+    """Rewards end with 87; delegates of the second kind are in 86 alone."""
+    assert [p.reward_percent for p in (OLD, NOW, NEXT)] == [30, 30, 0]
+    assert [p.delegate_v2 for p in (OLD, NOW, NEXT)] == [False, True, False]
+    assert [p.later for p in (OLD, NOW, NEXT)] == [False, True, True]
+    assert [p.creation_charge for p in (OLD, NOW, NEXT)] == [0, 7 * 10**21, 7 * 10**21]
