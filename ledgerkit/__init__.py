@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     )
     from ledgerkit.views.tokens import exposure, ft, nft, nft_tokens, staking, top_holders
     from ledgerkit.views.transactions import receipt, receipts, trace, tx
+    from ledgerkit.widgets.explorer import explore
 
 _HOMES = {
     "client": ("Ledger", "connect", "disconnect"),
@@ -82,8 +83,9 @@ _HOMES = {
     "frames": ("schema",),
     "views.tokens": ("exposure", "ft", "nft", "nft_tokens", "staking", "top_holders"),
     "views.transactions": ("receipt", "receipts", "trace", "tx"),
+    "widgets.explorer": ("explore",),
 }
-_MODULES = ("errors", "protocol", "units")
+_MODULES = ("errors", "protocol", "units", "widgets")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
@@ -105,6 +107,7 @@ __all__ = [
     "contract_state",
     "disconnect",
     "errors",
+    "explore",
     "exposure",
     "ft",
     "gas_key_nonces",
