@@ -7,6 +7,7 @@ Start with `connect`, then ask: `accounts`, `snapshot`, `ft`, `nft`, `staking`,
 
 from __future__ import annotations
 
+from ledgerkit._registering import arrange
 from ledgerkit._version import __version__
 
 TYPE_CHECKING = False  # type checkers know the name; importing typing would cost most of the time
@@ -16,12 +17,32 @@ if TYPE_CHECKING:
     from ledgerkit import errors
     from ledgerkit import protocol as protocol
     from ledgerkit import units as units
+    from ledgerkit import widgets as widgets
+    from ledgerkit.archiving import Archive, Verification, archive_widget, verify_archive
     from ledgerkit.client import Ledger, connect, disconnect
     from ledgerkit.errors import LedgerError
     from ledgerkit.frames import schema
     from ledgerkit.saved import read
+    from ledgerkit.sending import (
+        add_key,
+        call,
+        create_account,
+        delegate,
+        delete_key,
+        deploy,
+        relay,
+        resume,
+        send,
+        track,
+        transfer,
+    )
     from ledgerkit.settings import RetryPolicy
+    from ledgerkit.signers import Signer, signer, use_signer
+    from ledgerkit.submissions import Submission
     from ledgerkit.tracing import Trace
+    from ledgerkit.u128.array import U128Array, U128Dtype
+    from ledgerkit.u128.humans import amount_format, from_units, to_units
+    from ledgerkit.u128.parquet import read_parquet, to_arrow, write_parquet
     from ledgerkit.views.accounts import (
         Snapshot,
         accounts,
@@ -51,11 +72,30 @@ if TYPE_CHECKING:
     from ledgerkit.widgets.explorer import explore
 
 _HOMES = {
+    "archiving": ("Archive", "Verification", "archive_widget", "verify_archive"),
     "client": ("Ledger", "connect", "disconnect"),
     "errors": ("LedgerError",),
     "saved": ("read",),
+    "sending": (
+        "add_key",
+        "call",
+        "create_account",
+        "delegate",
+        "delete_key",
+        "deploy",
+        "relay",
+        "resume",
+        "send",
+        "track",
+        "transfer",
+    ),
     "settings": ("RetryPolicy",),
+    "signers": ("Signer", "signer", "use_signer"),
+    "submissions": ("Submission",),
     "tracing": ("Trace",),
+    "u128.array": ("U128Array", "U128Dtype"),
+    "u128.humans": ("amount_format", "from_units", "to_units"),
+    "u128.parquet": ("read_parquet", "to_arrow", "write_parquet"),
     "views.accounts": (
         "Snapshot",
         "accounts",
@@ -89,26 +129,41 @@ _MODULES = ("errors", "protocol", "units", "widgets")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Archive",
     "Ledger",
     "LedgerError",
     "RetryPolicy",
+    "Signer",
     "Snapshot",
+    "Submission",
     "Trace",
+    "U128Array",
+    "U128Dtype",
+    "Verification",
     "__version__",
     "accounts",
     "accounts_of",
+    "add_key",
+    "amount_format",
+    "archive_widget",
     "block",
     "blocks",
+    "call",
     "changes",
     "chunk",
     "chunks",
     "connect",
     "contract_code",
     "contract_state",
+    "create_account",
+    "delegate",
+    "delete_key",
+    "deploy",
     "disconnect",
     "errors",
     "explore",
     "exposure",
+    "from_units",
     "ft",
     "gas_key_nonces",
     "gas_price",
@@ -120,20 +175,34 @@ __all__ = [
     "nft_tokens",
     "protocol_config",
     "read",
+    "read_parquet",
     "receipt",
     "receipts",
+    "relay",
+    "resume",
     "schema",
+    "send",
+    "signer",
     "snapshot",
     "staking",
     "status",
+    "to_arrow",
+    "to_units",
     "top_holders",
     "trace",
+    "track",
     "transactions",
+    "transfer",
     "tx",
+    "use_signer",
     "validators",
+    "verify_archive",
     "view",
     "view_many",
+    "write_parquet",
 ]
+
+arrange()
 
 
 def __getattr__(name: str) -> Any:

@@ -10,6 +10,7 @@ import pandas as pd
 from ledgerkit import amounts, checks
 from ledgerkit.errors import DecodeError
 from ledgerkit.schemas import SCHEMAS
+from ledgerkit.u128.array import U128Array
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -96,8 +97,8 @@ def _text(values: Sequence[Any] | np.ndarray, _: str) -> Any:
     return pd.array(_objects(values), dtype=TEXT, copy=False)
 
 
-def _amount(values: Sequence[Any] | np.ndarray, name: str) -> Any:
-    if isinstance(values, np.ndarray):  # already through the seam
+def _amount(values: Sequence[Any] | np.ndarray | U128Array, name: str) -> Any:
+    if isinstance(values, U128Array):  # already through the seam
         return values
     return amounts.exact(values, name=name)
 
@@ -151,7 +152,7 @@ def _as_given(values: Sequence[Any] | np.ndarray, _: str) -> Any:
 _INT64 = _integers(np.int64, pd.arrays.IntegerArray)
 _ARRAYS: dict[str, Callable[[Any, str], Any]] = {
     "str": _text,
-    "amount": _amount,
+    "u128": _amount,
     "Int64": _INT64,
     "UInt64": _integers(np.uint64, pd.arrays.IntegerArray),
     "boolean": _nullable_bool,

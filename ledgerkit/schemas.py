@@ -4,7 +4,7 @@ The columns of every frame: a promise, declared once.
 Each frame is a tuple of `Column`. Its dtype is one of these words:
 
 - ``str``: pandas text (missing is NaN)
-- ``amount``: exact unsigned integers of up to 128 bits (missing is `pandas.NA`)
+- ``u128``: exact unsigned integers of up to 128 bits (missing is `pandas.NA`)
 - ``Int64`` / ``UInt64`` / ``boolean``: nullable, never through float64
 - ``time``: ``datetime64[ns, UTC]``
 - ``bool`` / ``float64``: never missing / human units, for plots only
@@ -42,7 +42,7 @@ _UPDATED = _c(
 _FT = (
     _ACCOUNT,
     _c("contract_id", "str", "the token's contract"),
-    _c("balance", "amount", "exact balance; missing unless status is ok", AMOUNT_UNIT),
+    _c("balance", "u128", "exact balance; missing unless status is ok", AMOUNT_UNIT),
     _UPDATED,
     _c("status", "str", "ok, pending (not fetched yet) or broken (the contract's call failed)"),
 )
@@ -54,22 +54,31 @@ _FT_METADATA = (
 )
 _STAKING = (_ACCOUNT, _c("pool_id", "str", "a pool the account ever delegated to"), _UPDATED)
 _POSITIONS = (
-    _c("staked", "amount", "staked with the pool", YOCTO),
-    _c("unstaked", "amount", "unstaked, not withdrawn yet", YOCTO),
+    _c("staked", "u128", "staked with the pool", YOCTO),
+    _c("unstaked", "u128", "unstaked, not withdrawn yet", YOCTO),
     _c("can_withdraw", "boolean", "whether the unstaked part can be withdrawn now"),
     _c("status", "str", "ok, or not_a_pool when the contract does not answer as one"),
     _c("source", "str", "indexed, or asked (named in pools=)"),
+)
+
+_COLLECTION = _c("contract_id", "str", "the collection's contract")
+_RECORD = (
+    _c("widget_path", "str", "where the widget stands in the social database"),
+    _c("source_contract_id", "str", "the social database's contract"),
+    _c("source_network", "str", "the chain it was read on, as its node calls it"),
+    _c("socialdb_block_height", "Int64", "the block in which the source was written", "block"),
+    _c("source_sha256", "str", "the source's SHA-256, hexadecimal"),
 )
 
 SCHEMAS: dict[str, tuple[Column, ...]] = {
     "accounts": (
         _ACCOUNT,
         _c("status", "str", "ok, not_indexed (the indexer holds no state) or no_account"),
-        _c("balance", "amount", "not locked, storage included", YOCTO),
-        _c("locked", "amount", "locked as a validator's stake", YOCTO),
+        _c("balance", "u128", "not locked, storage included", YOCTO),
+        _c("locked", "u128", "locked as a validator's stake", YOCTO),
         _c("storage_bytes", "Int64", "bytes of state the account holds", "byte"),
-        _c("storage_cost", "amount", "storage_bytes at 10^19 a byte", YOCTO),
-        _c("spendable", "amount", "balance less what storage holds back", YOCTO),
+        _c("storage_cost", "u128", "storage_bytes at 10^19 a byte", YOCTO),
+        _c("spendable", "u128", "balance less what storage holds back", YOCTO),
         _c("n_tokens", "Int64", "fungible tokens ever held", "count"),
         _c("n_nfts", "Int64", "NFT collections ever held", "count"),
         _c("n_pools", "Int64", "staking pools ever delegated to", "count"),
@@ -121,7 +130,7 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("contract_id", "str", "the token's contract"),
         _c("rank", "Int64", "position in the view, 1 is first", "count"),
         _c("account_id", "str", "the holder"),
-        _c("balance", "amount", "exact balance; missing unless status is ok", AMOUNT_UNIT),
+        _c("balance", "u128", "exact balance; missing unless status is ok", AMOUNT_UNIT),
         _c("status", "str", "ok, pending or broken"),
     ),
     "keys": (
@@ -135,7 +144,7 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         ),
         _c("receiver_id", "str", "function-call keys: the one contract they may call"),
         _c("method_names", "object", "function-call keys: allowed methods; empty list is all"),
-        _c("allowance", "amount", "function-call keys: gas money left", YOCTO),
+        _c("allowance", "u128", "function-call keys: gas money left", YOCTO),
         _c("is_unlimited", "boolean", "function-call keys: true when no allowance is set"),
         _c(
             "added_at_block",
@@ -156,10 +165,10 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("last_final_block", "str", "hash of the last final block seen from here"),
         _c("n_chunks", "Int64", "shards", "count"),
         _c("chunks_included", "Int64", "chunks that are new in this block", "count"),
-        _c("gas_used", "amount", "over the new chunks, of their previous application", "gas"),
-        _c("gas_limit", "amount", "over the new chunks", "gas"),
-        _c("gas_price", "amount", "price for the next block", "yoctoNEAR per gas"),
-        _c("total_supply", "amount", "total supply", YOCTO),
+        _c("gas_used", "u128", "over the new chunks, of their previous application", "gas"),
+        _c("gas_limit", "u128", "over the new chunks", "gas"),
+        _c("gas_price", "u128", "price for the next block", "yoctoNEAR per gas"),
+        _c("total_supply", "u128", "total supply", YOCTO),
         _c("protocol_version", "Int64", "latest_protocol_version of its author"),
     ),
     "chunks": (
@@ -177,7 +186,7 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("height_included", "Int64", "height of the block that included it", "block"),
         _c("gas_used", "Int64", "of the previous application", "gas"),
         _c("gas_limit", "Int64", "limit", "gas"),
-        _c("balance_burnt", "amount", "of the previous application", YOCTO),
+        _c("balance_burnt", "u128", "of the previous application", YOCTO),
         _c("n_transactions", "Int64", "transactions; missing when read from a block", "count"),
         _c("n_receipts", "Int64", "incoming receipts; missing when read from a block", "count"),
     ),
@@ -191,7 +200,7 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("public_key", "str", "the key that signed"),
         _c("actions", "str", "action names joined by +"),
         _c("method_name", "str", "methods of function calls joined by +"),
-        _c("deposit", "amount", "over all actions", YOCTO),
+        _c("deposit", "u128", "over all actions", YOCTO),
         _c("gas_attached", "Int64", "over all function calls", "gas"),
     ),
     "receipts": (
@@ -211,10 +220,10 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("actions", "str", "action names joined by +"),
         _c("method_name", "str", "methods of function calls joined by +, those delegated too"),
         _c("args", "object", "their arguments, JSON decoded, else bytes; several are a list"),
-        _c("deposit", "amount", "over all actions; what a Delegate moves comes later", YOCTO),
+        _c("deposit", "u128", "over all actions; what a Delegate moves comes later", YOCTO),
         _c("gas_attached", "Int64", "over all function calls, those delegated too", "gas"),
         _c("gas_burnt", "Int64", "by this receipt alone; missing when it has not run", "gas"),
-        _c("tokens_burnt", "amount", "fee of this receipt alone", YOCTO),
+        _c("tokens_burnt", "u128", "fee of this receipt alone", YOCTO),
         _c(
             "status",
             "str",
@@ -226,7 +235,7 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("input_data_ids", "object", "data it waits for, a list"),
         _c("output_data_receivers", "object", "who gets its result: data_id and receiver_id"),
         _c("waits_for", "object", "receipt_id of each producer of its data, a list"),
-        _c("subtree_gas", "Int64", "burnt by it and all it led to, so far", "gas"),
+        _c("subtree_gas", "u128", "burnt by it and all it led to, so far", "gas"),
         _c("on_critical_path", "bool", "whether the receipt that ran last depended on it"),
     ),
     "edges": (
@@ -234,6 +243,32 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("child_id", "str", "the receipt it leads to"),
         _c("kind", "str", "creation, or data: the child waits for the parent's result"),
         _c("data_id", "str", "of a data edge"),
+    ),
+    "archive_steps": (
+        _c("step", "str", "the step, in the flow's order"),
+        _c("state", "str", "done, stopped (it decided the outcome) or not_taken"),
+        _c("detail", "str", "what it found, a sentence"),
+        _c("block_height", "Int64", "the block it was read at; missing where it has none", "block"),
+        _c("tx_hash", "str", "the transaction that mints"),
+    ),
+    "archive": (
+        _c("outcome", "str", "how it went; the words are told at `ledgerkit.archiving.OUTCOMES`"),
+        _COLLECTION,
+        _c("token_id", "str", "the prefix, and the first 12 digits of the source's hash"),
+        _c("receiver_id", "str", "whose the token is to be"),
+        _c("author_account_id", "str", "whose widget"),
+        _c("widget_name", "str", "its name"),
+        *_RECORD,
+        _c("tx_hash", "str", "the transaction that mints; missing where none was sent"),
+    ),
+    "archive_verification": (
+        _c("verdict", "str", "the words are told at `ledgerkit.archiving.VERDICTS`"),
+        _COLLECTION,
+        _c("token_id", "str", "the token"),
+        _c("author_account_id", "str", "whose widget, as the token says"),
+        _c("widget_name", "str", "its name, as the token says"),
+        *_RECORD,
+        _c("found_sha256", "str", "the source's SHA-256 as it was read again"),
     ),
     "status": (
         _c("chain_id", "str", "mainnet, testnet or another"),
@@ -256,11 +291,11 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("sync_latency_s", "float64", "how far behind the chain", "second"),
         _c("sync_balance_block_height", "Int64", "last block whose balances are in", "block"),
     ),
-    "gas_price": (_c("gas_price", "amount", "price of one gas", "yoctoNEAR per gas"),),
+    "gas_price": (_c("gas_price", "u128", "price of one gas", "yoctoNEAR per gas"),),
     "validators": (
         _ACCOUNT,
         _c("public_key", "str", "the validator's key; missing in kickouts"),
-        _c("stake", "amount", "stake; missing in kickouts", YOCTO),
+        _c("stake", "u128", "stake; missing in kickouts", YOCTO),
         _c("shards", "object", "shard ids, a list; missing where not told"),
         _c("num_produced_blocks", "Int64", "blocks made", "count"),
         _c("num_expected_blocks", "Int64", "blocks expected", "count"),
@@ -280,6 +315,32 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
     "state": (
         _c("key", "object", "the key, bytes"),
         _c("value", "object", "the value, bytes"),
+    ),
+    "submission": (
+        _c("tx_hash", "str", "the transaction"),
+        _c(
+            "stage",
+            "str",
+            "accepted, in_mempool, rejected, dropped, included, first_receipt_succeeded, "
+            "first_receipt_failed, all_receipts_complete or final",
+        ),
+        _c("time", "time", "of the block; without one, when it was seen here"),
+        _c("block_height", "Int64", "the block that tells it; missing before one does", "block"),
+        _c("block_hash", "str", "its hash"),
+        _c("detail", "str", "why it was rejected or dropped, or how its first receipt failed"),
+    ),
+    "dry_run": (
+        _c("tx_hash", "str", "the hash it would have"),
+        _c("signer_id", "str", "who would sign"),
+        _c("receiver_id", "str", "who would receive"),
+        _c("actions", "str", "action names joined by +"),
+        _c("nonce", "UInt64", "the nonce it would have"),
+        _c("size", "Int64", "bytes, the signature included", "byte"),
+        _c("cost_bound", "u128", "taken at most, before refunds; missing if not told", YOCTO),
+        _c("gas_attached", "u128", "over all calls, those delegated too", "gas"),
+        _c("deposit", "u128", "over all actions, those delegated too", YOCTO),
+        _c("block_hash", "str", "the final block it would refer to"),
+        _c("expires_at_height", "Int64", "the last block that could take it", "block"),
     ),
     "errors": (
         _c("subject", "str", "what was asked about, such as an account_id"),

@@ -198,8 +198,9 @@ _MOVING = ("FunctionCall", "Transfer", "DeterministicStateInit", "TransferToGasK
 
 def _deposit(actions: Sequence[tuple[str, Any]]) -> int:
     """Add up the tokens that a transaction moves."""
-    texts = [_read(payload, Deposit).deposit for name, payload in actions if name in _MOVING]
-    return sum(amounts.parse([text for text in texts if text is not None], name="deposit"))
+    sent = [_read(payload, Deposit).deposit for name, payload in actions if name in _MOVING]
+    texts = [text for text in sent if text is not None]
+    return sum(amounts.plain(texts) or amounts.parse(texts, name="deposit"))
 
 
 def _read(payload: Any, kind: Any) -> Any:

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ledgerkit.amounts import exact
 from ledgerkit.tree import graph
 from ledgerkit.tree.rows import costs_nothing
-from ledgerkit.tree.tables import INT64_MAX, NOT_EXECUTED, NOTHING, WORDS, too_much
+from ledgerkit.tree.tables import NOT_EXECUTED, NOTHING, WORDS
 
 if TYPE_CHECKING:
     from ledgerkit.tree.rows import Rows
+    from ledgerkit.u128.array import U128Array
     from ledgerkit.wire.transactions import TxResult
 
     Columns = dict[str, Any]
@@ -40,7 +42,7 @@ def receipt_columns(rows: Rows, result: TxResult) -> Columns:
     Raises
     ------
     DecodeError
-        If gas exceeds an Int64.
+        If an amount of the result is not one.
     """
     outcomes, bodies, ran, asked = rows.outcomes, rows.bodies, rows.outcome_at, rows.body_at
     parents = rows.parents.tolist()
@@ -74,7 +76,7 @@ def receipt_columns(rows: Rows, result: TxResult) -> Columns:
         "input_data_ids": bodies.input_data_ids.take(asked),
         "output_data_receivers": bodies.output_data_receivers.take(asked),
         "waits_for": waits_for,
-        "subtree_gas": _subtree_gas(rows, parents, gas_burnt.filled(0).tolist()),
+        "subtree_gas": exact(graph.subtree_sums(parents, gas_burnt.filled(0).tolist())),
         "on_critical_path": critical,
     }
 
@@ -119,7 +121,7 @@ def _parent_ids(rows: Rows) -> np.ndarray:
 
 
 def _kinds(
-    rows: Rows, result: TxResult, predecessors: np.ndarray, tokens_burnt: np.ndarray
+    rows: Rows, result: TxResult, predecessors: np.ndarray, tokens_burnt: U128Array
 ) -> np.ndarray:
     """Tell refunds from actions; what has neither body nor outcome may be either."""
     codes = (predecessors == SYSTEM).astype(np.int8)
@@ -159,12 +161,3 @@ def _waiting(rows: Rows, parents: list[int]) -> tuple[list[list[str]], np.ndarra
     ran = [-1, *np.flatnonzero(rows.outcome_at >= 0)[-1:].tolist()]
     critical[graph.latest_chain(ran[-1], parents, producers)] = True
     return waits_for, critical
-
-
-def _subtree_gas(rows: Rows, parents: list[int], gas_burnt: list[int]) -> np.ndarray:
-    """Add up the gas of each receipt and all it led to."""
-    sums = graph.subtree_sums(parents, gas_burnt)
-    if max(sums, default=0) > INT64_MAX:
-        position = next(p for p, gas in enumerate(sums) if gas > INT64_MAX)
-        raise too_much("the gas burnt below", sums[position], f"$..{rows.ids[position]}")
-    return np.array(sums, dtype=np.int64)

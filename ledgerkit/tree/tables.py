@@ -19,6 +19,7 @@ from pandas import NA
 from ledgerkit import amounts as seam
 from ledgerkit import taxonomy
 from ledgerkit.errors import DecodeError
+from ledgerkit.u128.array import U128Array
 from ledgerkit.wire.transactions import Action, ActionReceipt, Delegate, ReceiptBody, Status
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class Nothing(list[Any]):
 
 
 NOTHING = Nothing()
+_GAP = seam.parse([None])
 
 
 class Where(NamedTuple):
@@ -120,6 +122,27 @@ class Integers:
         return np.ma.MaskedArray(values[rows], missing[rows])
 
 
+class Amounts:
+    """A column of exact amounts of which any may be missing."""
+
+    def __init__(self) -> None:
+        """Begin an empty column."""
+        self._pieces: list[U128Array] = []
+
+    def add(self, values: U128Array) -> None:
+        """Append a piece."""
+        self._pieces.append(values)
+
+    def take(self, rows: np.ndarray) -> U128Array:
+        """Give the values of these rows; row -1 is none."""
+        pieces = [*self._pieces, _GAP]
+        hi, lo, mask = (
+            np.concatenate([getattr(piece, plane) for piece in pieces])[rows]
+            for plane in ("hi", "lo", "mask")
+        )
+        return U128Array.of((hi, lo), mask)
+
+
 class Texts(dict[Any, Any]):
     """Texts of which equal ones are held once."""
 
@@ -144,7 +167,7 @@ class Outcomes:
         self.handed_on: dict[int, str] = {}
         self.has_heights = False
         self.block_hash, self.logs = Objects(), Objects(NOTHING)
-        self.tokens_burnt, self.gas_burnt = Objects(NA), Integers()
+        self.tokens_burnt, self.gas_burnt = Amounts(), Integers()
         self.height, self.time, self.shard_id = Integers(), Integers(), Integers()
 
     def add(self, piece: Sequence[ExecutionOutcome], where: Where) -> None:
@@ -197,7 +220,7 @@ class Bodies:
         self.outputs: list[tuple[int, list[dict[str, Any]]]] = []
         self.predecessor_id, self.receiver_id, self.signer_id = Objects(), Objects(), Objects()
         self.actions, self.method_name, self.args = Objects(), Objects(), Objects(NA)
-        self.deposit, self.gas_attached = Objects(NA), Integers()
+        self.deposit, self.gas_attached = Amounts(), Integers()
         self.input_data_ids, self.output_data_receivers = Objects(), Objects()
 
     def add(self, piece: Sequence[Receipt], where: Where) -> None:
@@ -235,26 +258,27 @@ class Bodies:
             ["FunctionCall" if call else "Transfer" if move else None for call, move in pairs],
             list(self._texts.shared([call.method_name if call else None for call in calls])),
             [decoded(call) if call else NA for call in calls],
-            amounts([move.deposit if move else "0" for move in moves], "receipt.Action", where),
+            [move.deposit if move else "0" for move in moves],
             [call.gas if call else 0 for call in calls],
         ]
         for at in [at for at, move in enumerate(moves) if move is None]:
             described = _described(actions[at], bodies[at], where.at("receipt.Action", at))
             for column, value in zip(columns, described, strict=True):
                 column[at] = value
-        for field, column in zip(self._action_fields(), columns, strict=True):
-            field.add(column)
-
-    def _action_fields(self) -> tuple[Objects | Integers, ...]:
-        """List the columns about actions, in the order of a description."""
-        return self.actions, self.method_name, self.args, self.deposit, self.gas_attached
+        names, methods, args, deposits, gas = columns
+        self.actions.add(names)
+        self.method_name.add(methods)
+        self.args.add(args)
+        self.deposit.add(amounts(deposits, "receipt.Action", where))
+        self.gas_attached.add(gas)
 
 
 def _described(actions: Actions | None, body: ReceiptBody, path: str) -> tuple[Any, ...]:
-    """Describe any actions: names, methods, arguments, deposit and gas."""
+    """Describe any actions: names, methods, arguments, deposit (as text) and gas."""
     if actions is None:
         is_distribution = body.global_contract_distribution is not UNSET
-        return (_DISTRIBUTION, None, NA, 0, 0) if is_distribution else (None, None, NA, NA, None)
+        name, text, gas = (_DISTRIBUTION, "0", 0) if is_distribution else (None, None, None)
+        return name, None, NA, text, gas
     calls = list(_calls(actions))
     args = [decoded(call) for call in calls]
     return (
@@ -330,9 +354,9 @@ def failure_texts(failure: bytes) -> tuple[str, str]:
     return taxonomy.failure_text(msgspec.json.decode(failure))
 
 
-def amounts(texts: Sequence[str | None], member: str, where: Where) -> list[Any]:
+def amounts(texts: Sequence[str | None], member: str, where: Where) -> U128Array:
     """
-    Read amounts, at once when all are plain.
+    Read amounts, all at once.
 
     Parameters
     ----------
@@ -353,10 +377,13 @@ def amounts(texts: Sequence[str | None], member: str, where: Where) -> list[Any]
     DecodeError
         If a text is not decimal digits, or above 2^128 - 1.
     """
-    return seam.plain(texts) or [
-        NA if text is None else amount(text, where.at(member, offset))
-        for offset, text in enumerate(texts)
-    ]
+    try:
+        return seam.parse(texts)
+    except DecodeError:
+        for offset, text in enumerate(texts):
+            if text is not None:
+                amount(text, where.at(member, offset))  # says where it stands
+        raise
 
 
 def amount(text: str, path: str) -> int:
@@ -433,15 +460,15 @@ def decoded(call: FunctionCall) -> Any:
         return call.args
 
 
-def _total_deposit(actions: Actions, path: str) -> Any:
+def _total_deposit(actions: Actions, path: str) -> str | None:
     """Add up what the actions move; unknown when one of them is not known."""
     total = 0
     for action in actions:
         part = _deposit(action, path)
         if part is None:
-            return NA
+            return None
         total += part
-    return total
+    return str(total)
 
 
 _BARE = frozenset({"CreateAccount"})
@@ -468,26 +495,6 @@ def _total_gas(calls: list[FunctionCall], path: str) -> int | None:
             return None
         total += call.gas
     if total > INT64_MAX:
-        raise too_much("the gas attached", total, path)
+        sentence = f"the gas attached at {path} is {total}, which does not fit 64 bits"
+        raise DecodeError(sentence, path=path)
     return total
-
-
-def too_much(what: str, gas: int, path: str) -> DecodeError:
-    """
-    Refuse gas that no transaction can burn.
-
-    Parameters
-    ----------
-    what
-        Which gas.
-    gas
-        How much.
-    path
-        Where in the document it stands.
-
-    Returns
-    -------
-    error
-        To be raised by the caller.
-    """
-    return DecodeError(f"{what} at {path} is {gas}, which does not fit 64 bits", path=path)

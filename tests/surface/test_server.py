@@ -455,6 +455,22 @@ def test_a_signal_stops_it(how: signal.Signals) -> None:
         assert _last_words(idle).endswith(b'{"status":"ok"}')
 
 
+def test_whoever_waits_for_a_block_is_told_that_it_stops() -> None:
+    """A transaction nobody has seen is waited for; a stop ends that at once, without complaint."""
+    nobody = {"tx_hash": "1" * 32, "sender_account_id": "near", "wait_until": "FINAL"}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tx", "params": nobody}
+    with serving("--block-time", "0.05") as running:
+        body = json.dumps(call).encode()
+        head = "POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        waiting = running.open(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        time.sleep(0.3)
+        begin = time.monotonic()
+        assert running.stop() == (0, "")
+        assert time.monotonic() - begin < 2
+        assert waiting.recv(65_536).startswith(b"HTTP/1.1 503 ")
+        waiting.close()
+
+
 def test_it_waits_for_what_is_under_way() -> None:
     """A request that was being answered when the signal came is answered."""
     with serving() as running, running.open(LATE) as late:

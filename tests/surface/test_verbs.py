@@ -206,8 +206,10 @@ def dtypes(frame: pd.DataFrame) -> list[str]:
 
 
 def test_every_verb_is_asked_here() -> None:
-    """No public verb is without a test in this file."""
-    text = Path(__file__).read_text(encoding="utf-8")
+    """No public verb is without a test here, or beside here with what sends."""
+    files = ("test_verbs", "test_sending", "test_following", "test_archiving")
+    paths = [Path(__file__).with_name(f"{name}.py") for name in files]
+    text = "".join(path.read_text(encoding="utf-8") for path in paths if path.exists())
     asked = set(re.findall(r"\blk\.([a-z_]+)\(", text))
     verbs = {name for name in lk.__all__ if name.islower() and not name.startswith("_")}
     assert verbs - asked - {"errors"} == set()
@@ -487,10 +489,45 @@ def test_a_value_that_fits_no_column_is_its_subjects_failure() -> None:
 
 
 def test_sums_are_exact() -> None:
-    """Two balances of 2^128-1 sum to 2^129-2."""
+    """Two balances of 2^128-1 sum to 2^129-2 as Python ints, and to an error as amounts."""
     with asking(two_of_three()):
         frame = lk.ft(["a.near", "c.near"], progress=False)
-    assert frame["balance"].sum() == 2**129 - 2
+    assert frame["balance"].tolist() == [2**128 - 1, 2**128 - 1]
+    with pytest.raises(OverflowError, match="680564733841876926926749214863536422910 does not fit"):
+        frame["balance"].sum()
+    assert frame["balance"].astype(object).sum() == 680564733841876926926749214863536422910
+    assert (frame["balance"].iloc[:1] - 1).sum() == 2**128 - 2
+
+
+def test_amounts_in_human_units_and_back() -> None:
+    """What a verb answers is written in units and read back, every digit kept."""
+    fake = Fake()
+    tokens = [("t.near", "1234500000", 1), ("u.near", None, 1), ("v.near", str(2**128 - 1), 1)]
+    fake.rest["/v1/account/a.near/ft"] = ft_view("a.near", *tokens)
+    with asking(fake):
+        balance = lk.ft("a.near")["balance"]
+    written = lk.to_units(balance, 6)
+    assert written.dropna().tolist() == ["1234.5", "340282366920938463463374607431768.211455"]
+    assert written.isna().tolist() == [False, True, False]
+    assert lk.from_units(written, 6).equals(balance)
+    show = lk.amount_format(6, "USDT")
+    assert show(balance.iloc[0]) == "1,234.5 USDT"
+    assert show(balance.iloc[1]) == "<NA>"
+
+
+def test_frames_go_to_parquet_and_come_back(tmp_path: Path) -> None:
+    """A frame of a verb comes back from a file with its dtypes, the largest amount too."""
+    fake = Fake()
+    tokens = [("t.near", "5", 7), ("u.near", None, None), ("v.near", str(2**128 - 1), 1)]
+    fake.rest["/v1/account/a.near/ft"] = ft_view("a.near", *tokens)
+    with asking(fake):
+        frame = lk.ft("a.near")
+    with pytest.warns(UserWarning, match="balance"):
+        lk.write_parquet(frame, tmp_path / "ft.parquet")
+    pd.testing.assert_frame_equal(lk.read_parquet(tmp_path / "ft.parquet"), frame)
+    table = lk.to_arrow(frame[:2])
+    assert str(table.schema.field("balance").type) == "decimal128(38, 0)"
+    assert table.column("balance").to_pylist() == [5, None]
 
 
 def test_nft_collections() -> None:

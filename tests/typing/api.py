@@ -9,7 +9,7 @@ import httpx
 import pandas as pd
 
 import ledgerkit as lk
-from ledgerkit import errors
+from ledgerkit import errors, protocol
 
 Both: TypeAlias = tuple[pd.DataFrame, pd.DataFrame]
 
@@ -109,6 +109,61 @@ def one_transaction() -> None:
     assert_type(lk.tx("hash", "root.near"), dict[str, Any])
 
 
+def sending(ledger: lk.Ledger, public_key: protocol.PublicKey) -> None:
+    """Verbs that send give a Submission, and a frame where they only rehearse."""
+    me = lk.signer("a.testnet", credentials=True, network="testnet")
+    assert_type(me, lk.Signer)
+    assert_type(lk.use_signer("a.testnet", keyring=True), lk.Signer | None)
+    assert_type(lk.use_signer(None), lk.Signer | None)
+    assert_type(lk.transfer("b.testnet", "1 NEAR", key=me), lk.Submission)
+    assert_type(lk.transfer("b.testnet", 1, dry_run=True), pd.DataFrame)
+    assert_type(lk.call("c.testnet", "m", {"k": 1}, gas="9 Tgas", deposit=1), lk.Submission)
+    assert_type(lk.call("c.testnet", "m", b"", dry_run=True, strict=True), pd.DataFrame)
+    actions = [protocol.Transfer(1)]
+    assert_type(lk.send("b.testnet", actions, via="broadcast_tx_async"), lk.Submission)
+    assert_type(lk.add_key(public_key, receiver_id="c.testnet"), lk.Submission)
+    assert_type(lk.delete_key("ed25519:1", allow_mainnet=True), lk.Submission)
+    made = lk.create_account("x.a.testnet", public_key=public_key, balance="1 NEAR")
+    assert_type(made, lk.Submission)
+    assert_type(lk.deploy(b"code", timeout_s=5), lk.Submission)
+    signed = lk.delegate("b.testnet", actions, signer_id="a.testnet", ledger=ledger)
+    assert_type(signed, protocol.Delegate)
+    assert_type(lk.relay(signed, wait_until="FINAL"), lk.Submission)
+
+
+def following(sent: lk.Submission) -> None:
+    """What is sent is followed."""
+    assert_type(lk.track("hash", "a.testnet", timeout_s=None), lk.Submission)
+    assert_type(lk.resume("hash", "a.testnet"), lk.Submission)
+    assert_type(sent.wait("final", timeout_s=5).refresh(), lk.Submission)
+    assert_type(sent.stage, str)
+    assert_type(sent.stages, pd.DataFrame)
+    assert_type(sent.to_frame(), pd.DataFrame)
+    assert_type(sent.fully_succeeded, bool | None)
+    assert_type(sent.failure, lk.LedgerError | None)
+    assert_type(sent.value, Any)
+    assert_type(sent.logs, list[str])
+    assert_type(sent.trace, lk.Trace | None)
+    assert_type(sent.signed, protocol.SignedTransaction | None)
+    assert_type(sent.raise_for_status(), None)
+
+
+def archiving(ledger: lk.Ledger, me: lk.Signer) -> None:
+    """A widget of one ledger is archived on another, and checked."""
+    made = lk.archive_widget(
+        "a.testnet",
+        "W",
+        "b.testnet",
+        source=ledger,
+        target=ledger,
+        collection="c.testnet",
+        signer=me,
+    )
+    assert_type(made, lk.Archive)
+    found = lk.verify_archive(made, source=ledger, target=ledger, collection="c.testnet")
+    assert_type(found, lk.Verification)
+
+
 def offline() -> None:
     """Saved answers and schemas need no ledger."""
     assert_type(lk.read("answer.json", "ft"), pd.DataFrame)
@@ -116,6 +171,30 @@ def offline() -> None:
     assert_type(lk.read(b"{}", "keys"), pd.DataFrame)
     assert_type(lk.schema("ft"), pd.DataFrame)
     assert_type(lk.__version__, str)
+
+
+def amounts(frame: pd.DataFrame, held: pd.Series[int], taken: lk.U128Array) -> None:
+    """Amounts are a dtype of their own, with units and files."""
+    assert_type(taken.nbytes, int)
+    assert_type(taken.copy(), lk.U128Array)
+    assert_type(taken.dtype, lk.U128Dtype)
+    assert_type(lk.to_units(held, 24, as_="decimal"), "pd.Series[Any]")
+    assert_type(lk.from_units(held, frame["decimals"]), "pd.Series[Any]")
+    whole: int = lk.from_units("0.1", 24)
+    written: str = lk.to_units(whole, 24)
+    assert_type(lk.amount_format()(whole), str)
+    assert_type(written, str)
+    assert_type(lk.amount_format(6, "USDT", thousands=",")(5), str)
+    assert_type(lk.to_arrow(frame), Any)
+    assert_type(lk.write_parquet(frame, Path("ft.parquet")), None)
+    assert_type(lk.read_parquet("ft.parquet"), pd.DataFrame)
+
+
+def panels() -> None:
+    """Panels ask when told, and give a frame to go on with."""
+    assert_type(lk.explore(), lk.widgets.Explorer)
+    panel = lk.widgets.AccountExplorer("alice.near")
+    assert_type(panel.result, pd.DataFrame | None)
 
 
 def failing() -> str:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from ledgerkit import amounts
 from ledgerkit.errors import DecodeError
+from ledgerkit.u128.array import U128Dtype
 
 U128_MAX = 340282366920938463463374607431768211455
 
@@ -17,7 +18,7 @@ U128_MAX = 340282366920938463463374607431768211455
 def test_every_amount_is_exact(values: list[int | None]) -> None:
     """Any list of u128 texts, with gaps, gives the same integers with NA in the gaps."""
     parsed = amounts.parse([None if value is None else str(value) for value in values])
-    assert parsed.dtype == object
+    assert parsed.dtype == U128Dtype()
     assert [None if value is pd.NA else value for value in parsed] == values
     assert all(type(value) is int for value in parsed if value is not pd.NA)
 
@@ -90,5 +91,5 @@ def test_exact_refuses_what_is_no_u128(value: int) -> None:
 
 def test_no_amounts() -> None:
     """No texts are an empty column of the same kind."""
-    assert amounts.parse([]).dtype == object
+    assert amounts.parse([]).dtype == U128Dtype()
     assert len(amounts.parse([])) == 0

@@ -22,7 +22,7 @@ U128_MAX = 2**128 - 1
 U128 = st.integers(0, U128_MAX).map(str)
 DTYPES = {
     "str": "str",
-    "amount": "object",
+    "u128": "u128",
     "Int64": "Int64",
     "UInt64": "UInt64",
     "boolean": "boolean",
@@ -33,7 +33,7 @@ DTYPES = {
 }
 SOME: dict[str, list[Any]] = {
     "str": ["a", ""],
-    "amount": [U128_MAX, 0],
+    "u128": [U128_MAX, 0],
     "Int64": [2**63 - 1, -(2**63)],
     "UInt64": [2**64 - 1, 0],
     "boolean": [True, False],
@@ -71,24 +71,49 @@ def test_u128_from_wire_to_csv_and_back(texts: list[str]) -> None:
 
 @given(st.lists(U128, max_size=20))
 def test_sums_never_wrap(texts: list[str]) -> None:
-    """The sum of a column is the sum of its integers."""
-    assert ft_frame(*texts)["balance"].sum() == sum(int(text) for text in texts)
+    """The sum of a column is the sum of its integers, or an error past 2^128-1."""
+    balance, total = ft_frame(*texts)["balance"], sum(int(text) for text in texts)
+    if total <= U128_MAX:
+        assert balance.sum() == total
+    else:
+        with pytest.raises(OverflowError, match="does not fit 128 bits"):
+            balance.sum()
+    assert balance.astype(object).sum() == total
 
 
 def test_the_largest_amounts_sum_exactly() -> None:
-    """Twice 2^128-1 sums to 2^129-2, in a frame, by group and over a gap."""
-    frame = ft_frame(str(U128_MAX), str(U128_MAX))
-    assert frame["balance"].sum() == 680564733841876926926749214863536422910
+    """Of 2^128-1 and 0 the sum is 2^128-1, in a frame, by group and over a gap."""
+    frame = ft_frame(str(U128_MAX), "0")
+    assert frame["balance"].sum() == 340282366920938463463374607431768211455
     by_group = frame.groupby("account_id")["balance"].sum()
+    assert by_group.dtype == "u128"
+    assert by_group.tolist() == [340282366920938463463374607431768211455]
+    gap = ft_frame(str(U128_MAX), None, "0")["balance"]
+    assert gap.sum() == gap.dropna().sum() == U128_MAX
+
+
+def test_sums_past_the_largest_amount_are_refused() -> None:
+    """Twice 2^128-1 is an error, in a frame, by group and over a gap; as Python ints it is not."""
+    frame = ft_frame(str(U128_MAX), None, str(U128_MAX))
+    for too_much in (
+        frame["balance"].sum,
+        frame["balance"].cumsum,
+        frame.groupby("account_id")["balance"].sum,
+    ):
+        with pytest.raises(OverflowError, match=r"does not fit 128 bits .* astype\(object\)"):
+            too_much()
+    exact = frame["balance"].dropna().astype(object)
+    assert exact.sum() == 680564733841876926926749214863536422910
+    by_group = exact.groupby(frame["account_id"]).sum()
     assert by_group.tolist() == [680564733841876926926749214863536422910]
-    gap = ft_frame(str(U128_MAX), None, str(U128_MAX))["balance"]
-    assert gap.dropna().sum() == 2**129 - 2
 
 
 def test_differences_are_signed() -> None:
     """A smaller balance minus a larger one is negative, not wrapped."""
     balance = ft_frame("0", str(U128_MAX))["balance"]
     assert (balance - balance.iloc[1]).tolist() == [-U128_MAX, 0]
+    assert (balance.iloc[0] - balance).tolist() == [0, -U128_MAX]
+    assert balance.diff().tolist()[1] == U128_MAX
 
 
 @EVERY
@@ -210,7 +235,8 @@ def test_schema_shows_the_promise(name: str) -> None:
 
 def test_amounts_tell_their_unit() -> None:
     """No exact amount is without a unit."""
-    declared = [c for fields in SCHEMAS.values() for c in fields if c.dtype == "amount"]
+    declared = [c for fields in SCHEMAS.values() for c in fields if c.dtype == "u128"]
+    assert len(declared) > 20
     assert [column for column in declared if not column.unit] == []
     assert all(isinstance(column, Column) for column in declared)
 

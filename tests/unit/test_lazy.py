@@ -14,7 +14,16 @@ import pytest
 import ledgerkit as lk
 
 ROOT = Path(__file__).resolve().parents[2]
-HEAVY = ("IPython", "aiohttp", "httpx_aiohttp", "ipywidgets", "matplotlib")
+HEAVY = (
+    "IPython",
+    "aiohttp",
+    "dask",
+    "duckdb",
+    "httpx_aiohttp",
+    "ipywidgets",
+    "matplotlib",
+    "polars",
+)
 
 
 def run(code: str) -> Any:
@@ -50,7 +59,7 @@ def test_import_loads_few_modules_of_ledgerkit() -> None:
         "import json, sys, ledgerkit\n"
         "print(json.dumps(sorted(n for n in sys.modules if n.startswith('ledgerkit'))))"
     )
-    assert loaded == ["ledgerkit", "ledgerkit._version"]
+    assert loaded == ["ledgerkit", "ledgerkit._registering", "ledgerkit._version"]
 
 
 FT_CALL = """
@@ -133,7 +142,7 @@ def test_type_checkers_see_what_runs() -> None:
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith("ledgerkit")
         for alias in node.names
     }
-    assert {seen.pop(name) for name in ("errors", "protocol", "units")} == {"ledgerkit"}
+    assert {seen.pop(name) for name in ("errors", "protocol", "units", "widgets")} == {"ledgerkit"}
     assert seen == {name: f"ledgerkit.{home}" for name, home in lk._HOME_OF.items()}
     assert set(seen) | {"errors", "__version__"} == set(lk.__all__)
 

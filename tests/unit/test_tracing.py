@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 DTYPES = {
     "str": "str",
-    "amount": "object",
+    "u128": "u128",
     "Int64": "Int64",
     "bool": "bool",
     "time": "datetime64[ns, UTC]",

@@ -402,12 +402,17 @@ class TestOutcomes:
         assert found.columns["gas_burnt"].mask.tolist() == [True]
         assert column(found, "logs") == [[]]
 
-    def test_gas_below_a_receipt_must_fit(self):
-        """A sum of gas above 64 bits is refused, not wrapped."""
+    def test_gas_below_a_receipt_is_exact(self):
+        """A sum of gas above 64 bits is neither wrapped nor rounded."""
         most = 2**63 - 1
-        written = [outcome("R0", ["R1"], gas_burnt=most), outcome("R1", gas_burnt=most)]
-        with pytest.raises(DecodeError, match="does not fit 64 bits"):
-            grown(document(written, []))
+        written = [
+            outcome("R0", ["R1"], gas_burnt=most),
+            outcome("R1", ["R2"], gas_burnt=most),
+            outcome("R2", gas_burnt=most),
+        ]
+        sums = grown(document(written, [])).columns["subtree_gas"]
+        assert sums.dtype == "u128"
+        assert sums.tolist() == [27670116110564327421, 18446744073709551614, most]
 
     def test_the_empty_list_is_shared_and_cannot_grow(self):
         """Rows share one empty list, which no row can fill; copies are ordinary."""

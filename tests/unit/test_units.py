@@ -115,7 +115,7 @@ def test_no_amount_of_gas(value):
 )
 def test_tokens(number, decimals, whole):
     """Human numbers become whole units by the token's decimals, digit by digit."""
-    assert units.to_units(number, decimals) == whole
+    assert units.from_units(number, decimals) == whole
 
 
 @pytest.mark.parametrize(
@@ -141,20 +141,20 @@ def test_floats_that_lose(number):
 def test_no_numbers(number):
     """What is no plain number is refused, however hostile its size."""
     with pytest.raises(InvalidRequestError):
-        units.to_units(number, 6)
+        units.from_units(number, 6)
 
 
 def test_too_many_decimals():
     """A part of the smallest unit is never rounded away."""
     with pytest.raises(InvalidRequestError, match="at most 6 decimals"):
-        units.to_units("0.0000001", 6)
+        units.from_units("0.0000001", 6)
 
 
 @pytest.mark.parametrize("decimals", [-1, 256, 10**9, "6", 6.0, None])
 def test_decimals(decimals):
     """A token with senseless decimals is refused before anything is computed."""
     with pytest.raises(InvalidRequestError):
-        units.to_units("1", decimals)
+        units.from_units("1", decimals)
     with pytest.raises(InvalidRequestError):
         units.to_text(1, decimals)
 
@@ -199,7 +199,7 @@ def test_tokens_round_trip(whole, decimals):
     """Any balance survives its Decimal, whatever the token's decimals that digits can hold."""
     number = units.to_decimal(whole, decimals)
     if decimals <= 80:
-        assert units.to_units(number, decimals) == whole
+        assert units.from_units(number, decimals) == whole
     assert number.scaleb(decimals, decimal.Context(prec=400)) == whole
 
 

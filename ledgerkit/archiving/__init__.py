@@ -1,0 +1,46 @@
+"""
+The archive flow: a widget's source, read on one ledger, hashed, minted as a token on another.
+
+Each step is a function of its own, and `archive_widget` takes them in their order. What a
+step decides is a value: an outcome such as ``"missing_widget"``. Only what could not be
+asked raises. A token's id comes from the source alone and a collection has each id once,
+so that a flow which broke off anywhere is finished by taking it again.
+"""
+
+from ledgerkit.archiving.flow import OUTCOMES, STEPS, Archive, archive_widget
+from ledgerkit.archiving.sources import Record, Widget, read_widget, recorded
+from ledgerkit.archiving.tokens import (
+    Seen,
+    TokenPlan,
+    confirm_token,
+    differences,
+    find_token,
+    mint_token,
+    owner_has,
+    plan_token,
+    receiver_view,
+)
+from ledgerkit.archiving.verifying import VERDICTS, Verification, verify_archive
+
+__all__ = [
+    "OUTCOMES",
+    "STEPS",
+    "VERDICTS",
+    "Archive",
+    "Record",
+    "Seen",
+    "TokenPlan",
+    "Verification",
+    "Widget",
+    "archive_widget",
+    "confirm_token",
+    "differences",
+    "find_token",
+    "mint_token",
+    "owner_has",
+    "plan_token",
+    "read_widget",
+    "receiver_view",
+    "recorded",
+    "verify_archive",
+]

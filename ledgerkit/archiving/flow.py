@@ -1,0 +1,456 @@
+"""The flow itself: the steps in their order, what each found, and the outcome."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ledgerkit import checks, client, frames, signers, units
+from ledgerkit.archiving import sources, tokens
+from ledgerkit.archiving.shown import card, columns_of
+from ledgerkit.errors import InvalidRequestError, InvalidTransactionError, LedgerError, cut
+from ledgerkit.settings import positive
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pandas as pd
+
+    from ledgerkit.archiving.sources import Record, Widget
+    from ledgerkit.archiving.tokens import Seen, TokenPlan
+    from ledgerkit.client import Ledger
+    from ledgerkit.signers import Signer
+    from ledgerkit.submissions import Submission
+
+STEPS = (
+    "receiver_view",
+    "read_source",
+    "token_id",
+    "look_up",
+    "read_again",
+    "mint",
+    "token",
+    "owner_tokens",
+)
+OUTCOMES = {
+    "archived": "The token was minted, and the collection tells it as it was meant.",
+    "already_archived": "The token was there already; nothing was minted.",
+    "missing_widget": "There is no such widget; nothing was minted.",
+    "empty_source": "The widget's source is empty; nothing was minted.",
+    "source_changed": "The source changed while it was being archived; nothing was minted.",
+    "mint_failed": "The token could not be minted.",
+    "token_not_appearing": "The collection does not tell the token; take the flow again.",
+    "token_differs": "The token of that id has another owner or another source.",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Archive:
+    """
+    How the archiving of a widget went.
+
+    Parameters
+    ----------
+    outcome
+        One of `ledgerkit.archiving.OUTCOMES`.
+    author_account_id, widget_name
+        The widget.
+    receiver_id, contract_id
+        Whose the token is to be, in which collection.
+    token_id
+        The token's id; None where there is no source to derive it from.
+    record
+        What the token says of its source; None as well.
+    submission
+        The transaction that mints; None where none was sent.
+    failure
+        Why it could not be minted.
+    steps
+        One row a step, typed as `schema("archive_steps")`.
+    """
+
+    outcome: str
+    author_account_id: str
+    widget_name: str
+    receiver_id: str
+    contract_id: str
+    token_id: str | None
+    record: Record | None
+    submission: Submission | None
+    failure: LedgerError | None
+    steps: pd.DataFrame
+
+    @property
+    def is_archived(self) -> bool:
+        """Whether the token is there, as it was meant."""
+        return self.outcome in ("archived", "already_archived")
+
+    def to_frame(self) -> pd.DataFrame:
+        """
+        Tell it in one row.
+
+        Returns
+        -------
+        row
+            Outcome, token, source and transaction, typed as `schema("archive")`.
+        """
+        values = {
+            "outcome": self.outcome,
+            "contract_id": self.contract_id,
+            "token_id": self.token_id,
+            "receiver_id": self.receiver_id,
+            "author_account_id": self.author_account_id,
+            "widget_name": self.widget_name,
+            **columns_of(self.record, "widget_path"),
+            "tx_hash": None if self.submission is None else str(self.submission.tx_hash),
+        }
+        return frames.build("archive", {name: [value] for name, value in values.items()})
+
+    def __repr__(self) -> str:
+        path = sources.widget_path(self.author_account_id, self.widget_name)
+        token = "" if self.token_id is None else f" as {self.token_id} of {self.contract_id}"
+        return f"<Archive {path}{token}: {self.outcome}>"
+
+    def _repr_html_(self) -> str:
+        """Draw a card: how it went, and a row a step; all text is escaped."""
+        return card("archive", repr(self)[1:-1], OUTCOMES[self.outcome], self.steps)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Request:
+    """What was asked for, checked."""
+
+    author_account_id: str
+    widget_name: str
+    receiver_id: str
+    collection: str
+    source: Ledger
+    target: Ledger
+    signer: Signer
+    deposit: int
+    timeout_s: float
+    allow_mainnet: bool
+    social_contract_id: str | None
+    words: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class _Flow:
+    """One taking of the flow: what was found so far."""
+
+    request: _Request
+    notes: list[dict[str, Any]] = field(default_factory=list)
+    plan: TokenPlan | None = None
+    submission: Submission | None = None
+    failure: LedgerError | None = None
+    was_there: bool = False
+
+    def take(self) -> str:
+        """Take the steps, and give the outcome."""
+        self.check_receiver()
+        widget = self.read_source()
+        if widget is None:
+            return "missing_widget"
+        if not widget.source:
+            return "empty_source"
+        plan = self.identify(widget)
+        if not self.look_up(plan):
+            if self.changed(widget):
+                return "source_changed"
+            if not self.mint(plan):
+                return "mint_failed"
+        return self.confirm(plan) or self.confirm_owner(plan)
+
+    def check_receiver(self) -> None:
+        """See whether the receiver's NFT view lists the collection; it need not."""
+        asked = self.request
+        held = tokens.receiver_view(asked.receiver_id, asked.collection, target=asked.target)
+        word = "not yet" if held.empty else "already"
+        detail = f"{asked.collection} is {word} among the collections of {asked.receiver_id}"
+        self.note("receiver_view", detail)
+
+    def read_source(self) -> Widget | None:
+        """Read the source; without any text there is nothing to archive."""
+        widget, path = self._read_final(), self._path
+        if widget is None:
+            self.note("read_source", f"there is no {path}, at the last final block", "stopped")
+        elif not widget.source:
+            self.note("read_source", f"{path} is empty", "stopped", block_height=widget.read_at)
+        else:
+            size, height = len(widget.source.encode()), widget.socialdb_block_height
+            detail = f"{path}: {size} bytes, written in block {height}"
+            self.note("read_source", detail, block_height=widget.read_at)
+        return widget
+
+    def identify(self, widget: Widget) -> TokenPlan:
+        """Derive the token from the source."""
+        self.plan = tokens.plan_token(widget, self.request.receiver_id, **self.request.words)
+        self.note("token_id", f"{self.plan.token_id}, of SHA-256 {widget.sha256}")
+        return self.plan
+
+    def look_up(self, plan: TokenPlan) -> bool:
+        """See whether the token is there already, final or not."""
+        seen = self._seen(plan)
+        self.was_there = seen.token is not None
+        detail = f"{plan.token_id} is {'there already' if self.was_there else 'not there yet'}"
+        self.note("look_up", detail, block_height=seen.block_height)
+        return self.was_there
+
+    def changed(self, before: Widget) -> bool:
+        """Read the source again, right before minting."""
+        now = self._read("optimistic")
+        changed = _text(now) != before.source
+        how = "is gone" if now is None else "has changed" if changed else "is the same"
+        height = None if now is None else now.read_at
+        state = "stopped" if changed else "done"
+        self.note("read_again", f"{self._path} {how}", state, block_height=height)
+        return changed
+
+    def mint(self, plan: TokenPlan) -> bool:
+        """Mint; a refusal or a failure counts only if the token is not there all the same."""
+        asked = self.request
+        try:
+            self.submission = tokens.mint_token(
+                plan,
+                asked.collection,
+                target=asked.target,
+                signer=asked.signer,
+                deposit=asked.deposit,
+                timeout_s=asked.timeout_s,
+                allow_mainnet=asked.allow_mainnet,
+            )
+            self.failure = self.submission.failure
+        except InvalidTransactionError as error:
+            self.failure = error
+        if self.failure is None:
+            self._note_mint("done")
+            return True
+        # An earlier mint may have arrived first: the collection has each id once.
+        self.was_there = self._seen(plan).token is not None
+        why = "somebody's earlier mint has arrived" if self.was_there else "nothing was minted"
+        state = "done" if self.was_there else "stopped"
+        self._note_mint(state, f"{why}: {cut(self.failure.sentence)}")
+        return self.was_there
+
+    def confirm(self, plan: TokenPlan) -> str | None:
+        """Compare the token that is final with the plan; gives an outcome where they differ."""
+        asked = self.request
+        seen = tokens.confirm_token(plan.token_id, asked.collection, target=asked.target)
+        if seen.token is None:
+            is_coming = self._seen(plan).token is not None
+            word = "did not become final" if is_coming else "did not appear"
+            detail = f"{plan.token_id} {word} in {tokens.ATTEMPTS} attempts"
+            self.note("token", detail, "stopped", block_height=seen.block_height)
+            return "token_not_appearing"
+        wrong = tokens.differences(plan, seen.token)
+        detail = "; ".join(wrong) or f"owner {plan.receiver_id} and hash are as meant"
+        self.note("token", detail, "stopped" if wrong else "done", block_height=seen.block_height)
+        return "token_differs" if wrong else None
+
+    def confirm_owner(self, plan: TokenPlan) -> str:
+        """See whether the collection lists the token among its owner's."""
+        asked = self.request
+        listed = tokens.owner_has(plan, asked.collection, target=asked.target)
+        detail = f"{'listed' if listed else 'not listed'} among the tokens of {asked.receiver_id}"
+        self.note("owner_tokens", detail, "done" if listed else "stopped")
+        if not listed:
+            return "token_not_appearing"
+        return "already_archived" if self.was_there else "archived"
+
+    @property
+    def _path(self) -> str:
+        """Where the widget stands."""
+        return sources.widget_path(self.request.author_account_id, self.request.widget_name)
+
+    def _read_final(self) -> Widget | None:
+        """Read the widget as it is final; what was written just now is waited for."""
+        head = self._read("optimistic")
+        return tokens.until(
+            lambda: self._read("final"),
+            lambda final: _text(final) == _text(head),
+            self.request.source,
+        )
+
+    def _read(self, at: str) -> Widget | None:
+        """Read the widget."""
+        asked = self.request
+        return sources.read_widget(
+            asked.author_account_id,
+            asked.widget_name,
+            source=asked.source,
+            social_contract_id=asked.social_contract_id,
+            at=at,
+        )
+
+    def _seen(self, plan: TokenPlan) -> Seen:
+        """Ask for the token at the head."""
+        asked = self.request
+        return tokens.find_token(
+            plan.token_id, asked.collection, target=asked.target, at="optimistic"
+        )
+
+    def _note_mint(self, state: str, detail: str | None = None) -> None:
+        """Note how the minting went: its transaction, and the block that took it."""
+        sent, name = self.submission, self.request.signer.account_id
+        if sent is None:
+            self.note("mint", detail or "", state)
+            return
+        is_minted = sent.fully_succeeded is True
+        told = f"minted by {name}" if is_minted else f"sent by {name}, {sent.stage} so far"
+        stages = sent.stages.set_index("stage")["block_height"]
+        height = int(stages["included"]) if sent.is_included else None
+        hashed = str(sent.tx_hash)
+        self.note("mint", detail or told, state, block_height=height, tx_hash=hashed)
+
+    def note(self, step: str, detail: str, state: str = "done", **where: Any) -> None:
+        """Note how a step went."""
+        self.notes.append({"step": step, "state": state, "detail": detail, **where})
+
+    def steps(self) -> pd.DataFrame:
+        """Tabulate the steps; those not taken have their rows too."""
+        taken = {one["step"] for one in self.notes}
+        rest = [{"step": step, "state": "not_taken"} for step in STEPS if step not in taken]
+        rows = sorted([*self.notes, *rest], key=lambda row: STEPS.index(row["step"]))
+        names = ("step", "state", "detail", "block_height", "tx_hash")
+        columns = {name: [row.get(name) for row in rows] for name in names}
+        return frames.build("archive_steps", columns)
+
+    def result(self, outcome: str) -> Archive:
+        """Tell how it all went."""
+        asked, plan = self.request, self.plan
+        return Archive(
+            outcome,
+            asked.author_account_id,
+            asked.widget_name,
+            asked.receiver_id,
+            asked.collection,
+            None if plan is None else plan.token_id,
+            None if plan is None else plan.record,
+            self.submission,
+            self.failure,
+            self.steps(),
+        )
+
+
+def _text(widget: Widget | None) -> str | None:
+    """Give a widget's source; None where there is no widget."""
+    return None if widget is None else widget.source
+
+
+def archive_widget(
+    author_account_id: str,
+    widget_name: str,
+    receiver_id: str,
+    *,
+    source: Ledger,
+    target: Ledger,
+    collection: str,
+    signer: Signer,
+    deposit: str | int = "0.1 NEAR",
+    token_prefix: str = tokens.PREFIX,
+    title: str | None = None,
+    description: str | None = None,
+    copies: int = 1,
+    social_contract_id: str | None = None,
+    timeout_s: float = tokens.PATIENCE_S,
+    allow_mainnet: bool = False,
+) -> Archive:
+    """
+    Archive a widget: mint a token that tells its source's hash, and where it stood.
+
+    Parameters
+    ----------
+    author_account_id
+        Whose widget.
+    widget_name
+        Its name.
+    receiver_id
+        Whose the token becomes.
+    source
+        The ledger that holds the social database.
+    target
+        The ledger that holds the collection; it may be the same.
+    collection
+        The collection's contract.
+    signer
+        Who signs the minting on the target, and pays.
+    deposit
+        What is attached to it; of it the collection pays for the token's bytes.
+    token_prefix
+        What the token's id begins with; the first 12 digits of the source's hash follow.
+    title, description
+        Of the token; None is the widget's name, and its path and block.
+    copies
+        How many copies the token stands for.
+    social_contract_id
+        The database's contract; None is the one of mainnet, testnet or the embedded ledger.
+    timeout_s
+        How long to follow the transaction that mints.
+    allow_mainnet
+        Whether to sign where the target's chain is mainnet.
+
+    Returns
+    -------
+    archive
+        The outcome, the steps and the submission; a card in a notebook.
+
+    Raises
+    ------
+    InvalidRequestError
+        If an argument is malformed; nothing was asked then.
+    LedgerError
+        If something could not be asked. Taking the flow again finishes it, wherever it
+        broke off, without a second token.
+
+    Notes
+    -----
+    Source: GET /v1/account/{account_id}/nft; view calls get, nft_token and
+    nft_tokens_for_owner; send_tx.
+    """
+    author, name = sources.check_widget(author_account_id, widget_name)
+    positive("timeout_s", timeout_s)
+    if not isinstance(allow_mainnet, bool):
+        raise InvalidRequestError.refuse("allow_mainnet", allow_mainnet, "True or False")
+    words = {"title": title, "description": description, "copies": copies}
+    request = _Request(
+        author_account_id=author,
+        widget_name=name,
+        receiver_id=checks.account_id(receiver_id, "receiver_id"),
+        collection=checks.account_id(collection, "collection"),
+        source=client.current(source),
+        target=client.current(target),
+        signer=_signer(signer),
+        deposit=units.yocto(deposit, "deposit"),
+        timeout_s=timeout_s,
+        allow_mainnet=allow_mainnet,
+        social_contract_id=_optional_id(social_contract_id),
+        words={"token_prefix": tokens.checked_prefix(token_prefix), **_checked(words)},
+    )
+    flow = _Flow(request)
+    try:
+        return flow.result(flow.take())
+    except LedgerError as error:
+        done = ", ".join(one["step"] for one in flow.notes) or "none"
+        error.add_note(f"archive_widget broke off; steps done: {done}. Take it again to finish.")
+        raise
+
+
+def _signer(value: object) -> Signer:
+    """Check who signs."""
+    if not isinstance(value, signers.Signer):
+        raise InvalidRequestError.refuse("signer", type(value).__name__, "what signer() returned")
+    return value
+
+
+def _optional_id(value: str | None) -> str | None:
+    """Check the contract of the social database, if one is named."""
+    return None if value is None else checks.account_id(value, "social_contract_id")
+
+
+def _checked(words: dict[str, Any]) -> dict[str, Any]:
+    """Check title, description and copies before anything is asked."""
+    for name in ("title", "description"):
+        if words[name] is not None:
+            tokens.checked_text(words[name], name)
+    copies = checks.whole(words["copies"], "copies", least=1, most=tokens.MOST_COPIES)
+    return {**words, "copies": copies}

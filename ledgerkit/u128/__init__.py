@@ -1,0 +1,1 @@
+"""An exact unsigned 128-bit integer for pandas."""

@@ -1,0 +1,453 @@
+"""The dtype u128 and its array: two planes of uint64 and a mask, 17 bytes a value."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import pandas as pd
+from pandas.api.extensions import (  # type: ignore[attr-defined]  # the mixin is not in the stubs
+    ExtensionArray,
+    ExtensionDtype,
+    ExtensionScalarOpsMixin,
+    no_default,
+    register_extension_dtype,
+    take,
+)
+from pandas.api.indexers import check_array_indexer
+
+from ledgerkit.u128 import casts, groups, largest, operations, order, reductions, texts, values
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from ledgerkit.u128.planes import Flags, Planes, Words
+
+_PANDAS = (pd.Series, pd.Index, pd.DataFrame)
+_READ_ONLY = "Cannot modify read-only array"
+_NO_INTERPOLATING = (
+    "u128 is exact and does not interpolate: a value in between would be rounded. "
+    "Write astype('float64').interpolate(), or ffill() to carry values on"
+)
+
+
+@register_extension_dtype
+class U128Dtype(ExtensionDtype):
+    """Unsigned integers of 128 bits, exact; missing values are `pandas.NA`."""
+
+    name = "u128"
+    type = int
+    kind = "u"
+    na_value = pd.NA
+    itemsize = 16
+    _is_numeric = True
+
+    def __repr__(self) -> str:
+        return "U128Dtype()"
+
+    @classmethod
+    def construct_array_type(cls) -> Any:
+        """Name the array that holds this dtype."""
+        return U128Array
+
+    def __from_arrow__(self, array: Any) -> U128Array:
+        return U128Array.of(*values.read(array))
+
+
+class U128Array(ExtensionScalarOpsMixin, ExtensionArray):  # type: ignore[misc]  # as above
+    """
+    A column of exact unsigned 128-bit integers.
+
+    Parameters
+    ----------
+    hi
+        The upper 64 bits of each value.
+    lo
+        The lower 64 bits.
+    mask
+        True where a value is missing; without one, none is.
+    copy
+        Whether to copy the three arrays instead of holding them.
+    """
+
+    hi: Words
+    lo: Words
+    mask: Flags
+
+    __array_priority__ = 1000  # so that numpy's arrays leave operations to this one
+    __pandas_priority__ = 1500  # so that pandas' own arrays do too; an index comes at 2000
+
+    def __init__(
+        self, hi: Words, lo: Words, mask: Flags | None = None, *, copy: bool = False
+    ) -> None:
+        """Hold the planes; what is missing counts as 0 in them."""
+        mask = np.zeros(len(hi), dtype=np.bool_) if mask is None else mask
+        if not (hi.dtype == lo.dtype == np.uint64 and mask.dtype == np.bool_):
+            raise TypeError("hi and lo are arrays of uint64, mask is one of bool")
+        if not hi.shape == lo.shape == mask.shape == (len(hi),):
+            raise ValueError("hi, lo and mask are of one length and one dimension")
+        if mask.any() and (hi[mask].any() or lo[mask].any()):
+            hi, lo = np.where(mask, 0, hi), np.where(mask, 0, lo)
+        self.hi, self.lo, self.mask = hi, lo, mask
+        if copy:
+            self.hi, self.lo, self.mask = hi.copy(), lo.copy(), mask.copy()
+
+    @classmethod
+    def _from_sequence(cls, scalars: Any, *, dtype: Any = None, copy: bool = False) -> Self:  # noqa: ARG003 - pandas names the dtype
+        if isinstance(scalars, _PANDAS):
+            scalars = scalars.array
+        if isinstance(scalars, U128Array):
+            return cls(scalars.hi, scalars.lo, scalars.mask, copy=copy)
+        return cls.of(*values.read(scalars))
+
+    @classmethod
+    def of(cls, held: Planes, mask: Flags) -> Self:
+        """Hold planes that already are 0 where a value is missing."""
+        new = cls.__new__(cls)
+        new.hi, new.lo, new.mask = *held, mask
+        return new
+
+    @classmethod
+    def _from_sequence_of_strings(
+        cls, strings: Any, *, dtype: Any = None, copy: bool = False
+    ) -> Self:
+        return cls._from_sequence(values.objects(strings), dtype=dtype, copy=copy)
+
+    @classmethod
+    def _from_factorized(cls, values: Any, original: Any) -> Self:
+        return cls._from_sequence(values, dtype=original.dtype)
+
+    @classmethod
+    def _from_scalars(cls, scalars: Any, *, dtype: Any) -> Self:  # noqa: ARG003 - pandas names the dtype
+        """Take only what is surely an amount: pandas tries this on results of any kind."""
+        try:
+            return cls.of(*values.read_ints(scalars))
+        except OverflowError as error:
+            raise ValueError(str(error)) from None
+
+    def _cast_pointwise_result(self, values: Any) -> Any:
+        try:
+            return self._from_scalars(values, dtype=self.dtype)
+        except (TypeError, ValueError):
+            found = casts.results(values)
+            return super()._cast_pointwise_result(values) if found is None else found
+
+    # What it is -------------------------------------------------------------------------
+
+    @property
+    def dtype(self) -> U128Dtype:
+        """The dtype u128."""
+        return U128Dtype()
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes the values take: 17 each."""
+        return self.hi.nbytes + self.lo.nbytes + self.mask.nbytes
+
+    @property
+    def planes(self) -> Planes:
+        """The high and the low halves; missing values are 0."""
+        return self.hi, self.lo
+
+    def __len__(self) -> int:
+        return len(self.hi)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.tolist())
+
+    def tolist(self) -> list[Any]:
+        """List the values as Python ints, `pandas.NA` where missing."""
+        held: list[Any] = self.to_numpy().tolist()
+        return held
+
+    def isna(self) -> Flags:
+        """Tell which values are missing."""
+        return self.mask.copy()
+
+    def equals(self, other: object) -> bool:
+        """Tell whether another array holds the same values and gaps."""
+        return isinstance(other, U128Array) and all(
+            np.array_equal(a, b)
+            for a, b in zip((*self.planes, self.mask), (*other.planes, other.mask), strict=True)
+        )
+
+    def _formatter(self, boxed: bool = False) -> Callable[[Any], str]:  # noqa: ARG002, FBT001, FBT002 - pandas names it
+        return str
+
+    # Rows -------------------------------------------------------------------------------
+
+    def __getitem__(self, item: Any) -> Any:
+        item = check_array_indexer(self, item)
+        mask = self.mask[item]
+        if not isinstance(mask, np.ndarray):
+            return pd.NA if mask else int(self.hi[item]) << 64 | int(self.lo[item])
+        found = self.of((self.hi[item], self.lo[item]), mask)
+        if np.may_share_memory(mask, self.mask):
+            found._readonly = self._readonly  # noqa: SLF001 - of the same class
+        return found
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if self._readonly:
+            raise ValueError(_READ_ONLY)
+        key = check_array_indexer(self, key)
+        alone = not pd.api.types.is_list_like(value)
+        new = self._from_sequence([value] if alone else value)
+        rows = 0 if alone else slice(None)
+        self.hi[key], self.lo[key] = new.hi[rows], new.lo[rows]
+        self.mask[key] = new.mask[rows]
+
+    def take(self, indices: Any, *, allow_fill: bool = False, fill_value: Any = None) -> Self:
+        """Pick rows; with `allow_fill`, -1 stands for the fill value."""
+        rows = np.asarray(indices, dtype=np.intp)
+        parts: Any = [
+            take(part, rows, allow_fill=allow_fill, fill_value=gap)
+            for part, gap in ((self.hi, 0), (self.lo, 0), (self.mask, True))
+        ]
+        found = self.of((parts[0], parts[1]), parts[2])
+        if allow_fill and not pd.isna(fill_value):
+            found[rows == -1] = fill_value
+        return found
+
+    def copy(self) -> Self:
+        """Copy the values."""
+        return self.of((self.hi.copy(), self.lo.copy()), self.mask.copy())
+
+    def view(self, dtype: Any = None) -> Any:
+        """Look at the same values through another array."""
+        return self.astype(dtype, copy=False) if dtype is not None else self[:]
+
+    @classmethod
+    def _concat_same_type(cls, to_concat: Sequence[Self]) -> Self:
+        hi = np.concatenate([a.hi for a in to_concat])
+        lo = np.concatenate([a.lo for a in to_concat])
+        return cls.of((hi, lo), np.concatenate([a.mask for a in to_concat]))
+
+    def interpolate(self, **_: Any) -> Self:
+        """Refuse, since a value in between would be rounded."""
+        raise NotImplementedError(_NO_INTERPOLATING)
+
+    def map(self, mapper: Any, na_action: Any = None) -> Any:
+        """Apply a function, a dict or a Series; results that are ints stay so beside gaps."""
+        if isinstance(mapper, pd.Series) or na_action not in {None, "ignore"}:
+            return super().map(mapper, na_action=na_action)
+        call = casts.lookup(mapper) if isinstance(mapper, dict) else mapper
+        skipped = pd.NA if na_action == "ignore" else None
+        found = [value if value is skipped else call(value) for value in self]
+        return self._cast_pointwise_result(values.objects(found))
+
+    def round(self, decimals: int = 0, *_: Any, **__: Any) -> Self:
+        """Round to a power of ten when `decimals` is negative."""
+        if decimals >= 0:
+            return self.copy()
+        rounded = [value if value is pd.NA else round(value, decimals) for value in self]
+        return self._from_sequence(rounded)
+
+    # Casts ------------------------------------------------------------------------------
+
+    def to_numpy(
+        self,
+        dtype: Any = None,
+        copy: bool = False,  # noqa: ARG002, FBT001, FBT002 - numpy names it; all is copied
+        na_value: Any = no_default,
+    ) -> np.ndarray:
+        """Hold the values in a numpy array: Python ints, or what `dtype` says."""
+        return casts.to_numpy(self, np.dtype(object if dtype is None else dtype), na_value)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:  # noqa: FBT001 - numpy names it
+        if copy is False:
+            raise ValueError("u128 has no numpy array to share: leave copy=False out")
+        return self.to_numpy(dtype)
+
+    def __arrow_array__(self, type: Any = None) -> Any:  # noqa: A002 - pyarrow names it
+        from ledgerkit.u128 import arrow
+
+        return arrow.to_arrow(self.hi, self.lo, self.mask, type)
+
+    def astype(self, dtype: Any, copy: bool = True) -> Any:  # noqa: FBT001, FBT002 - pandas names it
+        """
+        Cast to another dtype; what does not fit is refused, naming its row.
+
+        Parameters
+        ----------
+        dtype
+            Any that holds numbers or text. float64 is rounded, all others are exact.
+        copy
+            Whether to copy where the dtype stays the same.
+
+        Returns
+        -------
+        cast
+            An array of that dtype.
+
+        Raises
+        ------
+        OverflowError
+            If a value is too large for an integer dtype.
+        ValueError
+            If a value is missing and the dtype has no gaps.
+        """
+        dtype = pd.api.types.pandas_dtype(dtype)
+        if isinstance(dtype, U128Dtype):
+            return self.copy() if copy else self
+        if isinstance(dtype, np.dtype):
+            return self.to_numpy(dtype)
+        held = casts.to_extension(self, dtype)
+        return super().astype(dtype, copy=copy) if held is None else held
+
+    def _values_for_json(self) -> np.ndarray:
+        # Digits, not numbers: who reads JSON numbers as floats would lose digits.
+        written = texts.write(*self.planes)
+        written[self.mask] = None
+        return written
+
+    # Order and equality -----------------------------------------------------------------
+
+    def argsort(
+        self,
+        *,
+        ascending: bool = True,
+        kind: str = "quicksort",  # noqa: ARG002 - numpy names it; every sort here is stable
+        na_position: str = "last",
+        **_: Any,
+    ) -> np.ndarray:
+        """Order the rows; equal values stay in the order they came in."""
+        return order.argsort(self.planes, self.mask, ascending=ascending, na=na_position)
+
+    def _values_for_argsort(self) -> np.ndarray:
+        return order.ranks(self.planes)
+
+    def argmin(self, skipna: bool = True) -> int:  # noqa: FBT001, FBT002 - pandas names it
+        """Find the first row of the smallest value."""
+        return order.extreme(self.planes, self.mask, largest=False, skipna=skipna)
+
+    def argmax(self, skipna: bool = True) -> int:  # noqa: FBT001, FBT002 - pandas names it
+        """Find the first row of the largest value."""
+        return order.extreme(self.planes, self.mask, largest=True, skipna=skipna)
+
+    def searchsorted(self, value: Any, side: Any = "left", sorter: Any = None) -> Any:
+        """Find where values belong among sorted ones."""
+        if self.mask.any():
+            raise ValueError("searchsorted needs sorted values: drop the missing ones first")
+        held = self if sorter is None else self.take(sorter)
+        if isinstance(value, U128Array):
+            return order.places(held.planes, value.planes, side)
+        return order.places_of(held, value, side)
+
+    def factorize(self, use_na_sentinel: bool = True) -> tuple[np.ndarray, Self]:  # noqa: FBT001, FBT002 - pandas names it
+        """Give the distinct values numbers, in the order they come in."""
+        codes, firsts = order.factorize(self.planes, self.mask, gaps=not use_na_sentinel)
+        return codes, self.take(firsts)
+
+    def _values_for_factorize(self) -> tuple[np.ndarray, Any]:
+        return self.to_numpy(), pd.NA
+
+    def unique(self) -> Self:
+        """Give the distinct values in the order they come in."""
+        return self.factorize(use_na_sentinel=False)[1]
+
+    def duplicated(self, keep: Any = "first") -> Flags:
+        """Tell which values came before."""
+        codes, _ = order.factorize(self.planes, self.mask, gaps=True)
+        return pd.Series(codes).duplicated(keep).to_numpy()
+
+    def isin(self, values: Any) -> Flags:
+        """Tell which values are among others."""
+        return order.isin(self, values)
+
+    def value_counts(self, dropna: bool = True) -> pd.Series:  # noqa: FBT001, FBT002 - pandas names it
+        """Count how often each distinct value comes."""
+        codes, found = self.factorize(use_na_sentinel=dropna)
+        counts = np.bincount(codes[codes >= 0], minlength=len(found))
+        index = pd.Index(found, dtype=self.dtype)
+        return pd.Series(pd.array(counts, dtype="Int64"), index=index, name="count")
+
+    def _mode(self, dropna: bool = True) -> Self:  # noqa: FBT001, FBT002 - pandas names it
+        counts = self.value_counts(dropna=dropna)
+        best: Any = counts.index[(counts == counts.max()).to_numpy(dtype=np.bool_)].array
+        ordered: Self = best.take(best.argsort())
+        return ordered
+
+    def _rank(self, **options: Any) -> np.ndarray:
+        ranks = np.where(self.mask, np.nan, order.ranks(self.planes))
+        return pd.Series(ranks).rank(**options).to_numpy()
+
+    def _hash_pandas_object(self, *, hash_key: str, **_: Any) -> Words:
+        return order.hashes(self.planes, self.mask, hash_key)
+
+    # Operations -------------------------------------------------------------------------
+
+    @classmethod
+    def _create_arithmetic_method(cls, op: Any) -> Any:
+        def arithmetic(self: Self, other: Any) -> Any:
+            if isinstance(other, _PANDAS):
+                return NotImplemented
+            return operations.arithmetic(self, other, op.__name__)
+
+        return arithmetic
+
+    @classmethod
+    def _create_comparison_method(cls, op: Any) -> Any:
+        def compare(self: Self, other: Any) -> Any:
+            if isinstance(other, _PANDAS):
+                return NotImplemented
+            return operations.compare(self, other, op)
+
+        return compare
+
+    def __neg__(self) -> Any:
+        return operations.arithmetic(self, 0, "rsub")
+
+    def __invert__(self) -> Any:
+        return operations.arithmetic(self, -1, "rsub")
+
+    def __pos__(self) -> Self:
+        return self.copy()
+
+    def __abs__(self) -> Self:
+        return self.copy()
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        if method == "__call__" and ufunc.__name__ in operations.ROUNDED:
+            return ufunc(self.to_numpy(np.float64), *inputs[1:], **options)
+        return super().__array_ufunc__(ufunc, method, *inputs, **options)
+
+    # Reductions -------------------------------------------------------------------------
+
+    def _reduce(
+        self, name: str, *, skipna: bool = True, keepdims: bool = False, **options: Any
+    ) -> Any:
+        found = reductions.reduce(self, name, skipna=skipna, **options)
+        return reductions.as_column(self, name, found) if keepdims else found
+
+    @classmethod
+    def _add_reductions(cls) -> None:
+        """Let each reduction be a method, which numpy's functions call too."""
+        for name in (*reductions.EXACT, *reductions.LOGICAL, *reductions.ROUNDED):
+            setattr(cls, name, cls._create_reduction(name))
+
+    @classmethod
+    def _create_reduction(cls, name: str) -> Any:
+        def reduction(self: Self, *, skipna: bool = True, **options: Any) -> Any:
+            return self._reduce(name, skipna=skipna, **options)
+
+        reduction.__name__ = name
+        reduction.__doc__ = reductions.DESCRIBED.format(name=name)
+        return reduction
+
+    def _accumulate(self, name: str, *, skipna: bool = True, **_: Any) -> Self:
+        return reductions.accumulate(self, name, skipna=skipna)
+
+    def _quantile(self, qs: Any, interpolation: Any) -> Any:
+        floats: Any = pd.Series(self.to_numpy(np.float64))
+        return floats.quantile(qs, interpolation=interpolation).to_numpy()
+
+    def _groupby_op(self, *, how: str, **options: Any) -> Any:
+        return groups.apply(self, how, **options)
+
+    def _groupby_quantile(self, **options: Any) -> np.ndarray:
+        return groups.quantile(self, options)
+
+
+largest.offer(U128Array)
+for complete in ("arithmetic_ops", "comparison_ops", "reductions"):
+    getattr(U128Array, f"_add_{complete}")()

@@ -1,0 +1,1203 @@
+"""Archiving widgets: two embedded ledgers at once, and crashes in every place."""
+# ruff: noqa: ARG002 - the standard names the arguments of a collection's methods
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from threading import Event, Thread
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import msgspec
+import pytest
+
+import ledgerkit as lk
+from ledgerkit import archiving, errors, sending
+from ledgerkit._local import Local
+from ledgerkit.archiving import Archive, Record, Seen, Widget, flow, sources, tokens
+from ledgerkit.localnet import Contract, call, view
+from ledgerkit.localnet.worlds import open_world
+from ledgerkit.protocol import SecretKey
+from ledgerkit.schemas import SCHEMAS
+from ledgerkit.wire.chain import NftMetadata, NftToken
+from tests.loopback import Reply, serve
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ledgerkit.client import Ledger
+    from ledgerkit.localnet.world import World
+    from ledgerkit.signers import Signer
+
+ROOT = Path(__file__).resolve().parents[2]
+CLOCK = "return <p>12:00</p>;"
+CLOCK_SHA256 = "8ab0028ead1b3d4a7ffbb9f413347aba08ab6674d7c3cfdec98c9239ae3ce4a0"
+CLOCK_BLOCK = 180_000_013
+TOKEN_ID = "widget-8ab0028ead1b"
+STAMPS = "stamps.grace.near"
+EXTRA = (
+    '{"author_account_id":"heidi.near","widget_name":"Clock",'
+    '"widget_path":"heidi.near/widget/Clock","source_contract_id":"social.near",'
+    '"source_network":"localnet","socialdb_block_height":180000013,'
+    f'"source_sha256":"{CLOCK_SHA256}"}}'
+)
+RECORD = msgspec.json.decode(EXTRA, type=Record)
+TAKEN = ["done"] * 8
+PLAN = archiving.plan_token(
+    Widget("heidi.near", "Clock", CLOCK, CLOCK_BLOCK, "social.near", "localnet"), "alice.near"
+)
+
+
+class Crash(BaseException):
+    """The process ends here."""
+
+
+@dataclass
+class Stage:
+    """Two ledgers: heidi.near's widgets on one, a collection on the other."""
+
+    source: Ledger
+    target: Ledger
+    collection: str = STAMPS
+    start: int = 0
+
+    def __post_init__(self) -> None:
+        """Note where the demo's own story ends."""
+        self.start = self.target.world.chain.head.height
+
+    @property
+    def signer(self) -> Signer:
+        """Who mints."""
+        return self.signer_of("grace.near")
+
+    def signer_of(self, account_id: str) -> Signer:
+        """Let somebody sign on the target."""
+        return lk.signer(account_id, self.target.world.keys()[account_id])
+
+    def where(self) -> dict[str, Any]:
+        """Name both ledgers and the collection."""
+        return {"source": self.source, "target": self.target, "collection": self.collection}
+
+    def archive(self, widget_name: str = "Clock", **options: Any) -> Archive:
+        """Archive one of heidi.near's widgets for alice.near."""
+        asked = {"receiver_id": "alice.near", "signer": self.signer, **self.where(), **options}
+        return lk.archive_widget("heidi.near", widget_name, **asked)
+
+    def write(self, widgets: dict[str, Any], wait_until: str = "FINAL") -> None:
+        """Let heidi.near write widgets."""
+        data = {"data": {"heidi.near": {"widget": widgets}}}
+        key = self.source.world.keys()["heidi.near"]
+        sent = sending.call(
+            "social.near",
+            "set",
+            data,
+            deposit="0.1 NEAR",
+            signer_id="heidi.near",
+            key=key,
+            wait_until=wait_until,
+            ledger=self.source,
+        )
+        sent.raise_for_status()
+
+    def mint(self, token_id: str, extra: Any, receiver_id: str = "alice.near") -> None:
+        """Mint any token."""
+        metadata = {"title": "by hand", "extra": extra}
+        told = {"token_id": token_id, "receiver_id": receiver_id, "metadata": metadata}
+        options: dict[str, Any] = {"deposit": "0.1 NEAR", "wait_until": "FINAL"}
+        sent = sending.call(
+            self.collection, "nft_mint", told, key=self.signer, ledger=self.target, **options
+        )
+        sent.raise_for_status()
+
+    def deploy(self, contract: type[Contract]) -> None:
+        """Put another contract in the collection's place."""
+        self.collection = f"{contract.__name__.lower()}.near"
+        self.target.world.deploy(self.collection, contract)
+
+    def supply(self) -> int:
+        """Count the tokens of the collection."""
+        world = self.target.world
+        found = world.view(self.collection, "nft_total_supply", b"{}", world.chain.head)
+        return int(json.loads(found.result))
+
+    def token(self, token_id: str = TOKEN_ID) -> Any:
+        """Read a token."""
+        return lk.view(self.collection, "nft_token", {"token_id": token_id}, ledger=self.target)
+
+    def mints(self) -> list[bool]:
+        """Tell of each mint that ran after the demo's own whether it succeeded."""
+        world = self.target.world
+        ran = [
+            world.outcome(receipt.receipt_id)
+            for receipt in world.receipts()
+            if receipt.receiver_id == self.collection and _method(receipt) == "nft_mint"
+        ]
+        ours = [one for one in ran if one and one.block_height > self.start]
+        return [type(one.status).__name__ != "Failure" for one in ours]
+
+
+def _method(receipt: Any) -> str | None:
+    """Name the method a receipt calls."""
+    actions = getattr(receipt, "actions", ())
+    return next((a.method_name for a in actions if hasattr(a, "method_name")), None)
+
+
+@contextmanager
+def opened() -> Iterator[Stage]:
+    """Open two worlds with different keys."""
+    made = Stage(lk.connect("local"), lk.connect("local", seed=1))
+    yield made
+    made.source.close()
+    made.target.close()
+    lk.disconnect()
+
+
+@pytest.fixture
+def stage() -> Iterator[Stage]:
+    """Open two ledgers for one test."""
+    with opened() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Stage]:
+    """Open two ledgers for tests that leave each other's tokens alone."""
+    with opened() as made:
+        yield made
+
+
+# The flow -------------------------------------------------------------------------------
+
+
+def test_a_widget_is_archived_on_another_network(stage: Stage) -> None:
+    """The token's id, owner and metadata follow from the source on the other ledger."""
+    assert hashlib.sha256(CLOCK.encode()).hexdigest() == CLOCK_SHA256
+    found = stage.archive()
+    assert (found.outcome, found.token_id, found.is_archived) == ("archived", TOKEN_ID, True)
+    assert found.record == RECORD
+    assert found.failure is None
+    token = stage.token()
+    assert token["owner_id"] == "alice.near"
+    assert {name: told for name, told in token["metadata"].items() if told is not None} == {
+        "title": "Clock",
+        "description": "The source of heidi.near/widget/Clock, written in block 180000013",
+        "copies": 1,
+        "extra": EXTRA,
+    }
+    assert stage.mints() == [True]
+
+
+def test_the_steps_are_told_as_a_frame(stage: Stage) -> None:
+    """One row a step, in order: what it found, at which block, by which transaction."""
+    found = stage.archive()
+    steps = found.steps.set_index("step")
+    assert list(steps.index) == list(archiving.STEPS)
+    assert steps["state"].tolist() == TAKEN
+    assert steps["detail"].tolist() == [
+        "stamps.grace.near is already among the collections of alice.near",
+        "heidi.near/widget/Clock: 20 bytes, written in block 180000013",
+        f"{TOKEN_ID}, of SHA-256 {CLOCK_SHA256}",
+        f"{TOKEN_ID} is not there yet",
+        "heidi.near/widget/Clock is the same",
+        "minted by grace.near",
+        "owner alice.near and hash are as meant",
+        "listed among the tokens of alice.near",
+    ]
+    assert found.submission is not None
+    assert steps["tx_hash"].dropna().to_dict() == {"mint": str(found.submission.tx_hash)}
+    assert steps["block_height"].isna().tolist()[:3] == [True, False, True]
+    assert steps.loc["read_source", "block_height"] == 180_000_050  # the last final one
+    assert steps.loc["read_again", "block_height"] == 180_000_052  # the head
+    assert found.submission.trace is not None
+    minted = int(found.submission.trace.receipts["block_height"].iloc[0])
+    assert steps.loc["mint", "block_height"] == minted - 1  # the transaction's own block
+    assert int(steps["block_height"]["token"]) >= minted
+
+
+@pytest.mark.parametrize("frame", ["archive", "archive_steps", "archive_verification"])
+def test_frames_keep_their_promise(stage: Stage, frame: str) -> None:
+    """Columns and dtypes are the declared ones, whether or not there was a token."""
+    dtypes = {"str": "str", "Int64": "Int64"}
+    declared = {column.name: dtypes[column.dtype] for column in SCHEMAS[frame]}
+    for widget_name in ("Clock", "Nope"):
+        found = stage.archive(widget_name)
+        checked = lk.verify_archive(found.token_id or "none", **stage.where())
+        shown = {
+            "archive": found.to_frame(),
+            "archive_steps": found.steps,
+            "archive_verification": checked.to_frame(),
+        }
+        assert {name: str(kind) for name, kind in shown[frame].dtypes.items()} == declared
+
+
+def test_one_row_tells_it_all(stage: Stage) -> None:
+    """`to_frame` names token, widget, block, hash and transaction."""
+    found = stage.archive()
+    assert found.submission is not None
+    assert found.to_frame().iloc[0].to_dict() == {
+        "outcome": "archived",
+        "contract_id": STAMPS,
+        "token_id": TOKEN_ID,
+        "receiver_id": "alice.near",
+        "author_account_id": "heidi.near",
+        "widget_name": "Clock",
+        "widget_path": "heidi.near/widget/Clock",
+        "source_contract_id": "social.near",
+        "source_network": "localnet",
+        "socialdb_block_height": CLOCK_BLOCK,
+        "source_sha256": CLOCK_SHA256,
+        "tx_hash": str(found.submission.tx_hash),
+    }
+
+
+def test_one_ledger_may_be_both(stage: Stage) -> None:
+    """Source and target may be the same ledger."""
+    stage.source = stage.target
+    assert stage.archive().outcome == "archived"
+    assert stage.token()["owner_id"] == "alice.near"
+    assert lk.verify_archive(TOKEN_ID, **stage.where()).is_verified
+
+
+def test_the_record_names_the_chain_and_the_database(stage: Stage) -> None:
+    """The network is what the node says it is, whatever the ledger is called."""
+    stage.source = lk.connect("local", world=open_world("demo", chain_id="testnet"))
+    with pytest.raises(errors.UnknownAccountError, match=r"v1\.social08\.testnet"):
+        stage.archive()
+    found = stage.archive(social_contract_id="social.near")
+    assert found.record is not None
+    assert (found.record.source_network, found.record.source_contract_id) == (
+        "testnet",
+        "social.near",
+    )
+    assert lk.verify_archive(found, **stage.where()).is_verified
+
+
+def test_nothing_is_signed_for_mainnet_unasked(stage: Stage) -> None:
+    """A target that is mainnet needs allow_mainnet=True; without it nothing is minted."""
+    stage.target = lk.connect("local", world=open_world("demo", seed=1, chain_id="mainnet"))
+    with pytest.raises(errors.InvalidRequestError) as caught:
+        stage.archive()
+    assert caught.value.field == "allow_mainnet"
+    assert stage.mints() == []
+    assert stage.archive(allow_mainnet=True).outcome == "archived"
+
+
+def test_words_and_prefix_are_the_callers(stage: Stage) -> None:
+    """Prefix, title, description and copies stand in the token as given."""
+    words: dict[str, Any] = {"title": "Uhr", "description": "", "copies": 7}
+    found = stage.archive(token_prefix="uhr:", **words)
+    assert found.token_id == "uhr:8ab0028ead1b"
+    metadata = stage.token("uhr:8ab0028ead1b")["metadata"]
+    assert {name: metadata[name] for name in words} == words
+
+
+def test_any_text_is_hashed_as_utf8(stage: Stage) -> None:
+    """The hash is over the source's UTF-8 bytes, of whatever script."""
+    text = 'return <p>Ωρα 🕰️ \u0000 " \\</p>;' * 20
+    stage.write({"Ora.v2-_": text})
+    found = stage.archive("Ora.v2-_")
+    assert found.outcome == "archived"
+    assert found.record is not None
+    assert found.record.source_sha256 == hashlib.sha256(text.encode()).hexdigest()
+    assert found.token_id == f"widget-{found.record.source_sha256[:12]}"
+
+
+def test_a_widget_with_parts_has_its_own_text(stage: Stage) -> None:
+    """A widget that has metadata below it is read with its own text and its own block."""
+    stage.write({"Clock": {"metadata": {"name": "A clock"}}})
+    found = stage.archive()
+    assert found.record == RECORD
+
+
+def test_already_archived_mints_nothing(stage: Stage) -> None:
+    """Taken again the flow says so, and sends nothing."""
+    stage.archive()
+    head, supply = stage.target.world.chain.head.height, stage.supply()
+    again = stage.archive()
+    assert again.outcome == "already_archived"
+    assert again.is_archived
+    assert again.submission is None
+    assert again.record == RECORD
+    not_taken = ["read_again", "mint"]
+    steps = again.steps.set_index("step")["state"]
+    assert steps[steps != "done"].to_dict() == dict.fromkeys(not_taken, "not_taken")
+    assert (stage.target.world.chain.head.height, stage.supply()) == (head, supply)
+    assert stage.mints() == [True]
+
+
+def test_two_at_once_make_one_token(stage: Stage) -> None:
+    """Two flows in two threads mint one token; both see it archived."""
+    found: list[Archive] = []
+    threads = [Thread(target=lambda: found.append(stage.archive())) for _ in range(2)]
+    supply = stage.supply()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    outcomes = sorted(one.outcome for one in found)
+    assert set(outcomes) <= {"archived", "already_archived"}
+    assert outcomes.count("archived") == 1
+    assert stage.supply() == supply + 1
+    assert stage.mints().count(True) == 1
+
+
+# Outcomes -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("widget_name", ["Nope", "clock", "Gone", "Folder"])
+def test_a_missing_widget(stage: Stage, widget_name: str) -> None:
+    """No such name, another case, a deleted one, or one with parts alone: there is none."""
+    stage.write({"Gone": "x", "Folder": {"part": "x"}})
+    stage.write({"Gone": None})
+    found = stage.archive(widget_name)
+    assert (found.outcome, found.token_id, found.record) == ("missing_widget", None, None)
+    assert not found.is_archived
+    assert found.steps["state"].tolist() == ["done", "stopped", *["not_taken"] * 6]
+    told = f"there is no heidi.near/widget/{widget_name}, at the last final block"
+    assert found.steps["detail"].iloc[1] == told
+    assert stage.mints() == []
+
+
+def test_an_author_nobody_knows(stage: Stage) -> None:
+    """An account without a branch in the database has no widget."""
+    options = {"signer": stage.signer, **stage.where()}
+    found = lk.archive_widget("nobody.near", "Clock", "alice.near", **options)
+    assert found.outcome == "missing_widget"
+
+
+@pytest.mark.parametrize("before", [None, "old"])
+def test_what_was_written_just_now_is_waited_for(stage: Stage, before: str | None) -> None:
+    """The source is read when it is final, a new widget's and a changed one's."""
+    if before is not None:
+        stage.write({"Fresh": before})
+    stage.write({"Fresh": "new"}, wait_until="EXECUTED_OPTIMISTIC")
+    found = stage.archive("Fresh")
+    assert found.outcome == "archived"
+    assert found.record is not None
+    assert found.record.source_sha256 == hashlib.sha256(b"new").hexdigest()
+
+
+def test_what_does_not_become_final_is_not_archived(stage: Stage) -> None:
+    """A new widget is still missing then, and a changed one still changing."""
+    stage.source.world.hold_finality()
+    stage.write({"Fresh": "new", "Clock": "new"}, wait_until="EXECUTED_OPTIMISTIC")
+    found = stage.archive("Fresh")
+    assert found.outcome == "missing_widget"
+    told = "there is no heidi.near/widget/Fresh, at the last final block"
+    assert found.steps["detail"].iloc[1] == told
+    assert stage.archive("Clock").outcome == "source_changed"
+    assert stage.mints() == []
+
+
+def test_an_empty_source(stage: Stage) -> None:
+    """A widget without a character is no archive's worth, and is told from a missing one."""
+    stage.write({"Empty": ""})
+    found = stage.archive("Empty")
+    assert found.outcome == "empty_source"
+    assert found.steps["detail"].iloc[1] == "heidi.near/widget/Empty is empty"
+    assert stage.mints() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("return <p>13:00</p>;", "has changed"), (None, "is gone"), ("", "has changed")],
+)
+def test_a_source_that_changes_meanwhile(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, text: str | None, told: str
+) -> None:
+    """What was written, deleted or emptied after the first reading is seen before minting."""
+    after(monkeypatch, "look_up", lambda: stage.write({"Clock": text}))
+    found = stage.archive()
+    assert found.outcome == "source_changed"
+    assert found.steps["state"].tolist() == [*["done"] * 4, "stopped", *["not_taken"] * 3]
+    assert found.steps["detail"].iloc[4] == f"heidi.near/widget/Clock {told}"
+    assert stage.mints() == []
+
+
+def test_the_same_text_written_again_is_no_change(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The recorded block still holds the recorded source."""
+    after(monkeypatch, "look_up", lambda: stage.write({"Clock": CLOCK}))
+    assert stage.archive().outcome == "archived"
+    assert stage.token()["metadata"]["extra"] == EXTRA
+
+
+def test_a_changed_source_is_another_archive(stage: Stage) -> None:
+    """Each version of a widget has a token of its own."""
+    stage.archive()
+    stage.write({"Clock": "return <p>13:00</p>;"})
+    found = stage.archive()
+    assert found.outcome == "archived"
+    assert found.token_id == "widget-" + hashlib.sha256(b"return <p>13:00</p>;").hexdigest()[:12]
+    assert stage.mints() == [True, True]
+
+
+def test_a_mint_that_fails(stage: Stage) -> None:
+    """A deposit that pays for too few bytes: the outcome, the contract's reason, no token."""
+    found = stage.archive(deposit="1 yocto")
+    assert found.outcome == "mint_failed"
+    assert isinstance(found.failure, errors.ReceiptFailedError)
+    assert "to cover storage" in str(found.failure)
+    assert found.submission is not None
+    assert found.submission.fully_succeeded is False
+    steps = found.steps.set_index("step")
+    assert steps["state"].tolist() == [*["done"] * 5, "stopped", *["not_taken"] * 2]
+    assert str(steps["detail"]["mint"]).startswith("nothing was minted: ")
+    assert steps.loc["mint", "tx_hash"] == str(found.submission.tx_hash)
+    assert stage.token() is None
+    assert stage.archive().outcome == "archived"
+
+
+def test_a_mint_that_is_refused(stage: Stage) -> None:
+    """A signer without NEAR: the ledger's typed refusal is the failure."""
+    found = stage.archive(signer=stage.signer_of("kate.near"))
+    assert found.outcome == "mint_failed"
+    assert isinstance(found.failure, errors.InvalidTransactionError)
+    assert found.failure.variant == "NotEnoughBalance"
+    assert found.submission is None
+    assert stage.mints() == []
+
+
+class Silent(Contract):
+    """A collection that forgets what it mints."""
+
+    @call(payable=True)
+    def nft_mint(self, token_id: str, receiver_id: str, metadata: dict[str, Any]) -> None:
+        """Take it, and do nothing."""
+
+    @view
+    def nft_token(self, token_id: str) -> None:
+        """Know of none."""
+
+    @view
+    def nft_tokens_for_owner(self, account_id: str, from_index: str, limit: int) -> list[Any]:
+        """List none."""
+        return []
+
+
+class Late(Silent):
+    """A collection that tells a token some blocks after it was minted."""
+
+    blocks = 6
+
+    @call(payable=True)
+    def nft_mint(self, token_id: str, receiver_id: str, metadata: dict[str, Any]) -> None:
+        """Keep it, and when."""
+        token = {"token_id": token_id, "owner_id": receiver_id, "metadata": metadata}
+        kept = {"token": token, "height": self.vm.block_height}
+        self.vm.storage_write(b"kept", json.dumps(kept).encode())
+
+    @view
+    def nft_token(self, token_id: str) -> Any:
+        """Tell it once it is old enough."""
+        kept = json.loads(self.vm.storage_read(b"kept") or b'{"token": null, "height": 0}')
+        return kept["token"] if self.vm.block_height >= kept["height"] + self.blocks else None
+
+    @view
+    def nft_tokens_for_owner(self, account_id: str, from_index: str, limit: int) -> list[Any]:
+        """List it with the others of its owner, as `nft_token` tells it."""
+        kept = self.nft_token("")
+        return [kept] if kept and from_index == "0" else []
+
+
+class Unlisted(Late):
+    """A collection whose lists are empty."""
+
+    blocks = 0
+
+    @view
+    def nft_tokens_for_owner(self, account_id: str, from_index: str, limit: int) -> list[Any]:
+        """List none."""
+        return []
+
+
+class Rude(Silent):
+    """A collection that panics with a script."""
+
+    @call(payable=True)
+    def nft_mint(self, token_id: str, receiver_id: str, metadata: dict[str, Any]) -> None:
+        """Panic."""
+        self.vm.panic("<script>alert(1)</script>")
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Let two blocks come in each pause, and note how long it was."""
+    noted: list[float] = []
+
+    def pass_time(ledger: Ledger, seconds: float) -> None:
+        noted.append(seconds)
+        ledger.world.advance(2)
+
+    monkeypatch.setattr(tokens, "following", SimpleNamespace(pass_time=pass_time))
+    return noted
+
+
+def test_a_token_that_does_not_appear(stage: Stage, pauses: list[float]) -> None:
+    """Five attempts, a second apart; then the outcome says so."""
+    stage.deploy(Silent)
+    found = stage.archive()
+    assert found.outcome == "token_not_appearing"
+    assert pauses == [1.0] * 4
+    assert found.submission is not None
+    assert found.submission.fully_succeeded is True
+    assert found.steps["detail"].iloc[6] == f"{TOKEN_ID} did not appear in 5 attempts"
+
+
+def test_a_token_that_appears_late(stage: Stage, pauses: list[float]) -> None:
+    """It is waited for, no longer than needed."""
+    stage.deploy(Late)
+    assert stage.archive().outcome == "archived"
+    assert 1 <= len(pauses) <= 3
+
+
+def test_a_token_that_is_not_listed(stage: Stage, pauses: list[float]) -> None:
+    """What nft_token tells and nft_tokens_for_owner does not has not appeared."""
+    stage.deploy(Unlisted)
+    found = stage.archive()
+    assert found.outcome == "token_not_appearing"
+    assert found.steps["state"].tolist() == [*["done"] * 7, "stopped"]
+    assert found.steps["detail"].iloc[7] == "not listed among the tokens of alice.near"
+    assert pauses == [1.0] * 4
+
+
+def test_a_long_list_is_read_to_its_end(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Page after page, also where a contract panics behind the last one."""
+    monkeypatch.setattr(tokens, "_PAGE", 1)
+    assert stage.archive().outcome == "archived"  # alice.near has another one before it
+    plan = replace(PLAN, token_id="nowhere")
+    monkeypatch.setattr(tokens, "ATTEMPTS", 1)
+    assert not archiving.owner_has(plan, STAMPS, target=stage.target)
+
+
+def test_another_owner_is_not_archived(stage: Stage) -> None:
+    """A source has one token; who asks for it for somebody else is told whose it is."""
+    stage.archive()
+    found = stage.archive(receiver_id="bob.near")
+    assert (found.outcome, found.submission) == ("token_differs", None)
+    assert found.steps["detail"].iloc[6] == "its owner is alice.near, not bob.near"
+
+
+@pytest.mark.parametrize(
+    ("extra", "told"),
+    [
+        (None, "not told"),
+        ("a picture", "not told"),
+        (EXTRA.replace("8ab0028ead1b3d4a", "8ab0028ead1b0000"), "8ab0028ead1b0000"),
+    ],
+)
+def test_another_source_is_not_archived(stage: Stage, extra: str | None, told: str) -> None:
+    """Whoever took the id first with something else has not archived the widget."""
+    stage.mint(TOKEN_ID, extra)
+    found = stage.archive()
+    assert (found.outcome, found.submission) == ("token_differs", None)
+    assert f"its source_sha256 is {told}" in found.steps["detail"].iloc[6]
+
+
+def test_no_collection_is_an_error(stage: Stage) -> None:
+    """A contract that knows no tokens can't be asked; that is no outcome."""
+    with pytest.raises(errors.ContractMethodNotFoundError) as caught:
+        stage.archive(collection="counter.near")
+    told = "archive_widget broke off; steps done: receiver_view, read_source, token_id."
+    assert caught.value.__notes__ == [f"{told} Take it again to finish."]
+
+
+def test_a_host_that_fails_is_an_error(stage: Stage) -> None:
+    """Not being able to ask is never taken for an answer."""
+    stage.source.faults.add("status=401")
+    with pytest.raises(errors.AuthError):
+        stage.archive()
+    stage.source.faults.clear()
+    assert stage.archive().outcome == "archived"
+
+
+# Crashes --------------------------------------------------------------------------------
+
+METHODS = (
+    "check_receiver",
+    "read_source",
+    "identify",
+    "look_up",
+    "changed",
+    "mint",
+    "confirm",
+    "confirm_owner",
+)
+
+
+def after(monkeypatch: pytest.MonkeyPatch, step: str, act: Callable[[], object]) -> None:
+    """Let something happen right after a step."""
+    original = getattr(flow._Flow, step)
+
+    def wrapped(self: Any, *args: Any) -> Any:
+        value = original(self, *args)
+        act()
+        return value
+
+    monkeypatch.setattr(flow._Flow, step, wrapped)
+
+
+def crash(*_: Any) -> None:
+    """End the process."""
+    raise Crash
+
+
+@pytest.mark.parametrize("place", ["before", "after"])
+@pytest.mark.parametrize("step", METHODS)
+def test_a_crash_at_any_step_is_finished_by_the_next_run(
+    shared: Stage, monkeypatch: pytest.MonkeyPatch, step: str, place: str
+) -> None:
+    """Before or after each step: taken again, there is the one token that was meant."""
+    prefix, supply, ran = f"{place} {step} ", shared.supply(), len(shared.mints())
+    with monkeypatch.context() as patch:
+        if place == "before":
+            patch.setattr(flow._Flow, step, crash)
+        else:
+            after(patch, step, crash)
+        with pytest.raises(Crash):
+            shared.archive(token_prefix=prefix)
+    is_minted = METHODS.index(step) + (place == "after") > METHODS.index("mint")
+    assert shared.supply() - supply == is_minted
+    again = shared.archive(token_prefix=prefix)
+    assert again.outcome == ("already_archived" if is_minted else "archived")
+    assert shared.supply() == supply + 1
+    assert shared.mints()[ran:] == [True]
+    token = shared.token(f"{prefix}8ab0028ead1b")
+    assert (token["owner_id"], token["metadata"]["extra"]) == ("alice.near", EXTRA)
+    assert lk.verify_archive(again, **shared.where()).is_verified
+
+
+class Crashing(Local):
+    """A way to a world on which something ends: at one request, before or after it arrives."""
+
+    def __init__(
+        self,
+        world: World,
+        count: list[int],
+        crash_at: int,
+        place: str,
+        end: Callable[[], BaseException] = Crash,
+    ) -> None:
+        super().__init__(world)
+        self.count, self.crash_at, self.place, self.end = count, crash_at, place, end
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Answer, or crash."""
+        self.count[0] += 1
+        is_now = self.count[0] == self.crash_at
+        if is_now and self.place == "before":
+            raise self.end()
+        answer = super().handle_request(request)
+        if is_now:
+            raise self.end()
+        return answer
+
+
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_a_crash_at_any_request_is_finished_by_the_next_run(stage: Stage, place: str) -> None:
+    """Wherever a process ends between two requests, there is one token in the end."""
+    crashes, outcomes = 0, []
+    for crash_at in range(1, 100):
+        prefix, count, supply = f"{place}-{crash_at}-", [0], stage.supply()
+        ways = [
+            lk.connect(transport=Crashing(one.world, count, crash_at, place))
+            for one in (stage.source, stage.target)
+        ]
+        try:
+            stage.archive(source=ways[0], target=ways[1], token_prefix=prefix)
+        except Crash:
+            crashes += 1
+        lk.disconnect()
+        again = stage.archive(token_prefix=prefix)
+        outcomes.append(again.outcome)
+        assert stage.supply() == supply + 1
+        assert stage.token(prefix + "8ab0028ead1b")["owner_id"] == "alice.near"
+        if count[0] < crash_at:
+            break
+    assert crashes >= 10
+    assert outcomes == sorted(outcomes, reverse=True)  # archived as long as none was sent
+    assert set(outcomes) == {"archived", "already_archived"}
+    ran = stage.mints()
+    assert ran.count(True) == len(outcomes)
+    assert ran.count(False) <= outcomes.count("already_archived")
+
+
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_a_connection_lost_at_any_request_is_nothing(stage: Stage, place: str) -> None:
+    """Whichever answer is lost, asking again gives it, and one token is minted."""
+    for lost_at in range(1, 100):
+        prefix, count, supply = f"{place}-{lost_at}-", [0], stage.supply()
+        ways = [
+            lk.connect(
+                transport=Crashing(one.world, count, lost_at, place, lost),
+                retries=lk.RetryPolicy(attempts=2),
+            )
+            for one in (stage.source, stage.target)
+        ]
+        found = stage.archive(source=ways[0], target=ways[1], token_prefix=prefix)
+        lk.disconnect()
+        assert found.outcome == "archived"
+        assert stage.supply() == supply + 1
+        if count[0] < lost_at:
+            break
+    assert all(stage.mints())
+
+
+def lost() -> httpx.RemoteProtocolError:
+    """End a connection."""
+    return httpx.RemoteProtocolError("Server disconnected without sending a response.")
+
+
+def test_a_mint_still_under_way_is_not_doubled(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A crash while the mint waits for a block: the second mint fails, and the token counts."""
+    supply = stage.supply()
+
+    def interrupted(*args: Any, **options: Any) -> Any:
+        sending.call(*args, **{**options, "wait_until": "NONE"})
+        raise Crash
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tokens, "sending", SimpleNamespace(call=interrupted))
+        with pytest.raises(Crash):
+            stage.archive()
+    assert stage.supply() == supply
+    assert stage.target.world.is_busy
+    again = stage.archive()
+    assert again.outcome == "already_archived"
+    assert stage.mints() == [True, False]
+    assert stage.supply() == supply + 1
+    assert isinstance(again.failure, errors.ReceiptFailedError)
+    mint = again.steps.set_index("step").loc["mint"]
+    assert mint["state"] == "done"
+    assert mint["detail"].startswith("somebody's earlier mint has arrived: ")
+
+
+# Verifying ------------------------------------------------------------------------------
+
+
+def test_an_archive_is_verified_at_its_block(stage: Stage) -> None:
+    """The source is read where the token says, also after the widget was written anew."""
+    found = stage.archive()
+    stage.write({"Clock": "return <p>13:00</p>;"})
+    stage.write({"Clock": None})
+    for token in (found, TOKEN_ID):
+        checked = lk.verify_archive(token, **stage.where())
+        assert (checked.verdict, checked.is_verified) == ("verified", True)
+        assert checked.record == RECORD
+        assert checked.found_sha256 == CLOCK_SHA256
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict"),
+    [
+        ({"source_sha256": "0" * 64}, "source_differs"),
+        ({"socialdb_block_height": CLOCK_BLOCK - 1}, "source_missing"),
+        ({"widget_name": "Nope", "widget_path": "heidi.near/widget/Nope"}, "source_missing"),
+        ({"widget_name": "Tide", "widget_path": "heidi.near/widget/Tide"}, "source_missing"),
+        ({"widget_path": "heidi.near/widget/Tide"}, "not_an_archive"),
+        ({"widget_name": "*", "widget_path": "heidi.near/widget/*"}, "not_an_archive"),
+        ({"author_account_id": "HEIDI", "widget_path": "HEIDI/widget/Clock"}, "not_an_archive"),
+        ({"source_contract_id": "<b>"}, "not_an_archive"),
+        ({"socialdb_block_height": -1}, "not_an_archive"),
+        ({"socialdb_block_height": 2**64}, "not_an_archive"),
+        ({"socialdb_block_height": "180000013"}, "not_an_archive"),
+        ({"source_sha256": None}, "not_an_archive"),
+    ],
+)
+def test_a_record_that_does_not_hold(shared: Stage, change: dict[str, Any], verdict: str) -> None:
+    """A wrong hash, block or name is found out; what is no record is said to be none."""
+    token_id = f"forged {change}"
+    shared.mint(token_id, json.dumps(json.loads(EXTRA) | change))
+    checked = lk.verify_archive(token_id, **shared.where())
+    assert (checked.verdict, checked.is_verified) == (verdict, False)
+    assert (checked.record is None) == (verdict == "not_an_archive")
+
+
+@pytest.mark.parametrize("extra", [None, "", "null", "[]", '{"a":', "[" * 5000, "7"])
+def test_what_is_no_record(extra: Any) -> None:
+    """Whatever other collections keep in `extra` is no archive's record, and no error."""
+    assert archiving.recorded(extra) is None
+    token = NftToken("x", "alice.near", NftMetadata(extra=extra))
+    assert archiving.differences(PLAN, token) == [
+        f"its source_sha256 is not told, not {CLOCK_SHA256}"
+    ]
+
+
+def test_a_token_that_is_not_there(stage: Stage) -> None:
+    """It is told from one that is no archive."""
+    assert lk.verify_archive("nope", **stage.where()).verdict == "no_such_token"
+    assert lk.verify_archive("17", **stage.where()).verdict == "not_an_archive"
+
+
+def test_another_network_can_not_verify(stage: Stage) -> None:
+    """A source of testnet is not looked for elsewhere."""
+    stage.mint("of-testnet", EXTRA.replace('"localnet"', '"testnet"'))
+    with pytest.raises(errors.InvalidRequestError) as caught:
+        lk.verify_archive("of-testnet", **stage.where())
+    assert "'localnet' is not valid: a ledger of testnet" in str(caught.value)
+
+
+def test_what_was_never_archived_can_not_be_verified(stage: Stage) -> None:
+    """An archive without a token has nothing to check."""
+    with pytest.raises(errors.InvalidRequestError, match="token None"):
+        lk.verify_archive(stage.archive("Nope"), **stage.where())
+
+
+def test_a_host_that_forgot_the_block(stage: Stage) -> None:
+    """A host that keeps no old states is no proof against the source; an archival one knows."""
+    found = stage.archive()
+    short = {"archival": False, "epoch_length": 5, "epochs_kept": 2}
+    young = open_world("demo", **short)
+    with over_http(young) as regular, over_http(stage.source.world) as archival:
+        urls: dict[str, Any] = {"rpc_url": regular, "api_url": f"{regular}/api"}
+        alone = lk.connect("regular", **urls)
+        with pytest.raises(errors.GarbageCollectedBlockError):
+            lk.verify_archive(found, **{**stage.where(), "source": alone})
+        helped = lk.connect("helped", archival_rpc_url=archival, **urls)
+        assert lk.verify_archive(found, **{**stage.where(), "source": helped}).is_verified
+        alone.close()
+        helped.close()
+
+
+# Over HTTP ------------------------------------------------------------------------------
+
+
+@contextmanager
+def over_http(world: World, seen: Callable[[bytes], object] = len) -> Iterator[str]:
+    """Put a world behind a socket of this machine; `seen` hears of each request it answered."""
+    local = Local(world)
+
+    def answer(method: str, path: str, headers: Any, body: bytes) -> Reply:
+        asked = httpx.Request(method, f"http://localhost{path}", headers=headers, content=body)
+        told = local.handle_request(asked)
+        seen(body)
+        kind = {"content-type": told.headers.get("content-type", "application/json")}
+        return Reply(told.status_code, told.read(), kind)
+
+    with serve(answer) as server:
+        yield server.url
+
+
+def test_the_whole_flow_over_http(stage: Stage) -> None:
+    """Two hosts behind two addresses: the same steps, the same token."""
+    with over_http(stage.source.world) as one, over_http(stage.target.world) as other:
+        source = lk.connect("one", rpc_url=one, api_url=f"{one}/api")
+        target = lk.connect("other", rpc_url=other, api_url=f"{other}/api")
+        found = stage.archive(source=source, target=target)
+        assert found.steps["state"].tolist() == TAKEN
+        assert (found.outcome, found.token_id) == ("archived", TOKEN_ID)
+        checked = lk.verify_archive(found, source=source, target=target, collection=STAMPS)
+        assert checked.is_verified
+        source.close()
+        target.close()
+
+
+SCRIPT = """
+import sys
+import ledgerkit as lk
+one, other = sys.argv[1:]
+source = lk.connect("one", rpc_url=one, api_url=f"{one}/api")
+target = lk.connect("other", rpc_url=other, api_url=f"{other}/api")
+where = {"source": source, "target": target, "collection": "stamps.grace.near"}
+found = lk.archive_widget("heidi.near", "Clock", "alice.near", signer=lk.signer(), **where)
+print(found.outcome)
+"""
+
+
+def test_a_process_that_is_killed_while_it_mints(stage: Stage) -> None:
+    """Killed with its mint on the way; a new process finds the token and finishes the job."""
+    supply = stage.supply()
+    running: list[subprocess.Popen[str]] = []
+    variables = {
+        "LEDGERKIT_ACCOUNT_ID": "grace.near",
+        "LEDGERKIT_SECRET_KEY": stage.target.world.keys()["grace.near"],
+    }
+
+    def kill(body: bytes) -> None:
+        if b'"send_tx"' in body and len(running) == 1:
+            running[0].kill()
+
+    def run() -> tuple[int, str]:
+        words = [sys.executable, "-c", SCRIPT, one, other]
+        process = subprocess.Popen(
+            words, cwd=ROOT, env=os.environ | variables, stdout=subprocess.PIPE, text=True
+        )
+        running.append(process)
+        printed, _ = process.communicate(timeout=60)
+        return process.returncode, printed.strip()
+
+    with (
+        over_http(stage.source.world) as one,
+        over_http(stage.target.world, seen=kill) as other,
+    ):
+        assert run() == (-signal.SIGKILL, "")
+        assert run() == (0, "already_archived")
+    assert stage.supply() == supply + 1
+    assert stage.mints().count(True) == 1
+
+
+# Dropped transactions -------------------------------------------------------------------
+
+
+def test_a_mint_that_is_lost_is_sent_again(stage: Stage) -> None:
+    """A mint that a node lost is sent once more, the same bytes."""
+    stage.target.world.drop_transactions(1)
+    assert stage.archive().outcome == "archived"
+    assert stage.mints() == [True]
+
+
+def test_a_mint_that_is_lost_for_good(stage: Stage) -> None:
+    """When its time to be followed is over, the token has not appeared; the next run mints it."""
+    stage.target.world.drop_transactions(10**6)
+    found = stage.archive(timeout_s=0.2)
+    assert (found.outcome, found.failure) == ("token_not_appearing", None)
+    assert found.submission is not None
+    assert found.submission.fully_succeeded is None
+    assert found.steps["detail"].iloc[5] == "sent by grace.near, in_mempool so far"
+    stage.target.world.drop_transactions(0)
+    assert stage.archive().outcome == "archived"
+    assert stage.mints() == [True]
+
+
+def test_a_mint_that_was_overtaken(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mint whose nonce another transaction passed has failed, as dropped; the next one mints."""
+
+    def overtaken(*args: Any, **options: Any) -> Any:
+        stage.target.world.drop_transactions(1)
+        sent = sending.call(*args, **{**options, "wait_until": "NONE"})
+        own: dict[str, Any] = {"key": stage.signer, "ledger": stage.target}
+        sending.transfer("bob.near", "1 yocto", wait_until="FINAL", **own)
+        return sent.wait("final", 20)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tokens, "sending", SimpleNamespace(call=overtaken))
+        found = stage.archive()
+    assert found.outcome == "mint_failed"
+    assert isinstance(found.failure, errors.DroppedError)
+    assert "nonce overtaken" in str(found.failure)
+    assert found.steps["state"].iloc[5] == "stopped"
+    assert stage.archive().outcome == "archived"
+    assert stage.mints() == [True]
+
+
+def test_a_mint_that_expired(stage: Stage) -> None:
+    """A mint that no block took in time has failed, as dropped; the next one mints."""
+    world = open_world("demo", seed=1, validity=30)
+    stage.target = lk.connect("local", world=world)
+    world.drop_transactions(10**6)
+    is_over = Event()
+
+    def pass_time() -> None:
+        while not is_over.wait(0.01):
+            world.advance()
+
+    clock = Thread(target=pass_time)
+    clock.start()
+    try:
+        found = stage.archive()
+    finally:
+        is_over.set()
+        clock.join()
+    assert found.outcome == "mint_failed"
+    assert isinstance(found.failure, errors.DroppedError)
+    assert "expired" in str(found.failure)
+    world.drop_transactions(0)
+    assert stage.archive().outcome == "archived"
+    assert stage.mints() == [True]
+
+
+# Arguments ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def unasked() -> Iterator[SimpleNamespace]:
+    """Let every request fail the test."""
+
+    class Silence(httpx.BaseTransport):
+        """Nobody to ask."""
+
+        def handle_request(self, request: httpx.Request) -> httpx.Response:
+            """Fail."""
+            pytest.fail(f"asked {request.url} {request.content!r}")
+
+    signer = lk.signer("grace.near", SecretKey.generate())
+    silent = lk.connect("nowhere", transport=Silence())
+    yield SimpleNamespace(signer=signer, source=silent, target=silent)
+    lk.disconnect()
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("author_account_id", "Heidi.near"),
+        ("author_account_id", None),
+        ("widget_name", ""),
+        ("widget_name", "*"),
+        ("widget_name", "a/b"),
+        ("widget_name", "x" * 257),
+        ("widget_name", "Uhr ü"),
+        ("widget_name", 7),
+        ("receiver_id", "a"),
+        ("collection", "no collection"),
+        ("deposit", "-1 yocto"),
+        ("deposit", "0.5 yocto"),
+        ("deposit", "1 NEARS"),
+        ("deposit", 2**128),
+        ("deposit", 0.1),
+        ("token_prefix", None),
+        ("token_prefix", "x" * 65),
+        ("token_prefix", "a\nb"),
+        ("title", 7),
+        ("description", b"x"),
+        ("copies", 0),
+        ("copies", 1.0),
+        ("copies", 2**64),
+        ("social_contract_id", "Social"),
+        ("signer", "alice.near"),
+        ("signer", None),
+        ("timeout_s", 0),
+        ("allow_mainnet", "yes"),
+        ("source", "testnet"),
+        ("target", 7),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_asked(
+    unasked: SimpleNamespace, field: str, value: Any
+) -> None:
+    """The sentence names the field and the rule; no request was made, nothing was signed."""
+    asked: dict[str, Any] = {
+        "author_account_id": "heidi.near",
+        "widget_name": "Clock",
+        "receiver_id": "alice.near",
+        "source": unasked.source,
+        "target": unasked.target,
+        "collection": STAMPS,
+        "signer": unasked.signer,
+        field: value,
+    }
+    with pytest.raises(errors.InvalidRequestError) as caught:
+        lk.archive_widget(**asked)
+    assert caught.value.field == ("ledger" if field in ("source", "target") else field)
+    assert caught.value.rule
+
+
+def test_the_database_of_each_network() -> None:
+    """mainnet, testnet and the embedded ledger have theirs; others are asked for."""
+    found = [sources._social_contract(name, None) for name in ("mainnet", "testnet", "localnet")]
+    assert found == ["social.near", "v1.social08.testnet", "social.near"]
+    assert sources._social_contract("betanet", "db.betanet") == "db.betanet"
+    with pytest.raises(errors.InvalidRequestError, match="not known of betanet"):
+        sources._social_contract("betanet", None)
+
+
+@pytest.mark.parametrize(
+    ("found", "leaf"),
+    [
+        ({}, None),
+        ({":block": 9}, None),
+        ({"a.near": {}}, None),
+        ({"a.near": {"widget": {"X": None}}}, None),
+        ({"a.near": {"widget": {"X": {"": None, ":block": 7}}}}, None),
+        ({"a.near": {"widget": {"X": {"": {"": None, ":block": 7}, ":block": 8}}}}, None),
+        ({"a.near": {"widget": {"X": {"part": {"": "x", ":block": 7}, ":block": 8}}}}, None),
+        ({"a.near": {"widget": {"X": {"": "", ":block": 7}}}}, ("", 7)),
+        ({"a.near": {"widget": {"X": {"": "x", ":block": 7}, ":block": 9}}}, ("x", 7)),
+        ({"a.near": {"widget": {"X": {"": {"": "x", ":block": 7}, ":block": 8}}}}, ("x", 7)),
+    ],
+)
+def test_the_block_is_the_one_beside_the_text(found: Any, leaf: Any) -> None:
+    """A widget's block is its own text's, never its parent's; without a text there is none."""
+    assert sources._leaf(found, "a.near/widget/X", "get") == leaf
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        None,
+        [],
+        {"a.near": 7},
+        {"a.near": {"widget": "x"}},
+        {"a.near": {"widget": {"X": "x"}}},
+        {"a.near": {"widget": {"X": {"": "x"}}}},
+        {"a.near": {"widget": {"X": {"": 7, ":block": 7}}}},
+        {"a.near": {"widget": {"X": {"": "x", ":block": True}}}},
+        {"a.near": {"widget": {"X": {"": "x", ":block": "7"}}}},
+    ],
+)
+def test_a_database_that_answers_otherwise(found: Any) -> None:
+    """No object on the way, no text or no block: the answer is not as documented."""
+    with pytest.raises(errors.DecodeError) as caught:
+        sources._leaf(found, "a.near/widget/X", "get of social.near")
+    assert caught.value.asked == "get of social.near"
+
+
+def test_steps_can_be_taken_one_by_one(stage: Stage) -> None:
+    """The functions of the steps do by hand what the flow does."""
+    place: dict[str, Any] = {"collection": STAMPS, "target": stage.target}
+    held = archiving.receiver_view("uma.near", **place)
+    assert held["contract_id"].tolist() == [STAMPS]
+    assert archiving.receiver_view("dave.near", **place).empty
+    widget = archiving.read_widget("heidi.near", "Clock", source=stage.source)
+    assert widget == Widget(
+        "heidi.near", "Clock", CLOCK, CLOCK_BLOCK, "social.near", "localnet", 180_000_050
+    )
+    plan = archiving.plan_token(widget, "uma.near")
+    assert (plan.token_id, plan.receiver_id, plan.record) == (TOKEN_ID, "uma.near", RECORD)
+    assert archiving.find_token(TOKEN_ID, **place) == Seen(None, 180_000_050)
+    sent = archiving.mint_token(plan, signer=stage.signer, **place)
+    assert sent.fully_succeeded is True
+    seen = archiving.confirm_token(TOKEN_ID, **place)
+    assert seen.token is not None
+    assert archiving.differences(plan, seen.token) == []
+    assert archiving.owner_has(plan, **place)
+    wrong = archiving.differences(replace(plan, receiver_id="bob.near"), seen.token)
+    assert wrong == ["its owner is uma.near, not bob.near"]
+
+
+# Shown ----------------------------------------------------------------------------------
+
+
+def test_text_from_the_chain_is_escaped(stage: Stage) -> None:
+    """A contract's words stand in the card as text, never as markup."""
+    stage.deploy(Rude)
+    found = stage.archive()
+    assert found.outcome == "mint_failed"
+    drawn = found._repr_html_()
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in drawn
+    assert "<script>" not in drawn
+
+
+def test_cards_say_how_it_went(stage: Stage) -> None:
+    """Outcome and verdict stand in the cards and the reprs, each step in a row."""
+    found = stage.archive()
+    shown = f"Archive heidi.near/widget/Clock as {TOKEN_ID} of {STAMPS}: archived"
+    assert repr(found) == f"<{shown}>"
+    drawn = found._repr_html_()
+    assert f"<h3>{shown}</h3><p>{archiving.OUTCOMES['archived']}</p>" in drawn
+    assert drawn.count("<tr>") == 8
+    assert "NA" not in drawn
+    checked = lk.verify_archive(found, **stage.where())
+    assert repr(checked) == f"<Verification {TOKEN_ID} of {STAMPS}: verified>"
+    assert archiving.VERDICTS["verified"] in checked._repr_html_()
+    assert repr(stage.archive("Nope")) == "<Archive heidi.near/widget/Nope: missing_widget>"
+
+
+def test_no_secret_is_shown(stage: Stage) -> None:
+    """The signer's key stands in no card, frame, repr or error."""
+    secret = stage.target.world.keys()["grace.near"].removeprefix("ed25519:")
+    found = stage.archive(deposit="1 yocto")
+    shown = [found, found._repr_html_(), found.steps.to_csv(), found.to_frame().to_csv()]
+    shown += [str(found.failure), repr(found.submission)]
+    assert not [text for text in map(str, shown) if secret in text]

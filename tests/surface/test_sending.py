@@ -1,0 +1,774 @@
+"""Verbs that send: what they change, what they refuse, and what concurrency does to them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+import ledgerkit as lk
+from ledgerkit import errors, following, nonces, taxonomy, units
+from ledgerkit._local import AsyncLocal
+from ledgerkit.localnet import open_world
+from ledgerkit.localnet.contracts.counter import Counter
+from ledgerkit.protocol import (
+    AccessKey,
+    AddKey,
+    CreateAccount,
+    CryptoHash,
+    Delegate,
+    DelegateAction,
+    DeleteAccount,
+    DeployGlobalContract,
+    FunctionCall,
+    FunctionCallPermission,
+    PublicKey,
+    SecretKey,
+    SignedTransaction,
+    Stake,
+    Transfer,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ledgerkit.localnet import World
+
+NEAR = 10**24
+ALICE: Any = {"signer_id": "alice.near"}
+UNTYPED: Any = lk  # as whoever calls it without a type checker
+KEY = SecretKey.from_seed_phrase(" ".join(["abandon"] * 11 + ["about"]))
+OTHER = PublicKey("secp256k1", bytes(range(64)))
+HASH = str(CryptoHash.of(b"a block"))
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left() -> Iterator[None]:
+    """Leave no session's default to the next test."""
+    yield
+    lk.use_signer(None)
+    lk.disconnect()
+
+
+@pytest.fixture
+def world() -> World:
+    """Open the demo world as the session's ledger."""
+    return lk.connect("local").world
+
+
+def balance(world: World, account_id: str) -> int:
+    """Tell what an account has at the head."""
+    found = world.balance(account_id)
+    assert found is not None
+    return found
+
+
+def delegated() -> Delegate:
+    """Sign a delegated transfer, without a ledger."""
+    wanted = DelegateAction("a.near", "b.near", [Transfer(1)], 1, 9, KEY.public_key)
+    return wanted.sign(KEY)
+
+
+def nonce(sent: lk.Submission) -> int:
+    """Tell the nonce of what was signed here."""
+    assert sent.nonce is not None
+    return sent.nonce
+
+
+def burnt(sent: lk.Submission) -> int:
+    """Sum the fees of a transaction, over all its outcomes."""
+    told = lk.tx(sent.tx_hash, sent.signer_id, ledger=sent.ledger)
+    outcomes = [told["transaction_outcome"], *told["receipts_outcome"]]
+    return sum(int(one["outcome"]["tokens_burnt"]) for one in outcomes)
+
+
+# What they change -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("via", ["send_tx", "broadcast_tx_async", "broadcast_tx_commit"])
+def test_a_transfer(world, via):
+    """The amount and the fee leave the signer, and the amount arrives, by every method."""
+    alice, dave = balance(world, "alice.near"), balance(world, "dave.near")
+    sent = lk.transfer("dave.near", "0.25 NEAR", **ALICE, via=via, wait_until="FINAL")
+    assert sent.fully_succeeded is True
+    assert balance(world, "dave.near") == dave + NEAR // 4
+    assert balance(world, "alice.near") == alice - NEAR // 4 - burnt(sent)
+    assert (sent.signer_id, sent.receiver_id) == ("alice.near", "dave.near")
+
+
+def test_over_an_asynchronous_transport(world):
+    """A transport that works on a loop sends as well."""
+    before = balance(world, "dave.near")
+    ledger = lk.connect("lab", transport=AsyncLocal(world))
+    alice = lk.signer("alice.near", world.keys()["alice.near"])
+    sent = lk.transfer("dave.near", 3, key=alice, ledger=ledger)
+    assert sent.fully_succeeded is True
+    assert balance(world, "dave.near") == before + 3
+
+
+def test_a_call_with_each_kind_of_arguments(world):
+    """Arguments are a dict, bytes as they are, or none; gas and deposit have units."""
+    for args in ({"by": 2}, b'{"by":2}'):
+        lk.call("counter.near", "increment", args, gas="10 Tgas", **ALICE)
+    lk.call("counter.near", "increment", **ALICE)
+    assert lk.view("counter.near", "get_num", at="optimistic") == 42 + 2 + 2 + 1
+    sent = lk.call("wrap.near", "near_deposit", deposit="2 NEAR", gas=10**13, **ALICE)
+    assert sent.fully_succeeded is True
+    held = lk.view("wrap.near", "ft_balance_of", {"account_id": "alice.near"}, at="optimistic")
+    assert int(held) == 4_500_000 * 10**18
+    assert sent.signed.transaction.actions[0].gas == 10**13
+    assert world.transaction(CryptoHash(sent.tx_hash)) is not None
+
+
+def test_keys_are_added_used_and_taken(world):
+    """A full key signs anything, a limited one its contract's method, a deleted one nothing."""
+    del world
+    full, limited = KEY, SecretKey.generate()
+    assert lk.add_key(full.public_key, **ALICE).fully_succeeded
+    lk.add_key(
+        str(limited.public_key),
+        receiver_id="counter.near",
+        method_names=["increment"],
+        allowance="0.5 NEAR",
+        **ALICE,
+    )
+    held = lk.keys("alice.near", at="optimistic").set_index("public_key")
+    row = held.loc[str(limited.public_key)]
+    assert (row["permission"], row["receiver_id"]) == ("FunctionCall", "counter.near")
+    assert (row["method_names"], row["allowance"]) == (["increment"], NEAR // 2)
+    assert lk.transfer("dave.near", 1, **ALICE, key=full).fully_succeeded
+    assert lk.call("counter.near", "increment", **ALICE, key=limited).fully_succeeded
+    with pytest.raises(taxonomy.MethodNameMismatchError):
+        lk.call("counter.near", "reset", **ALICE, key=limited)
+    with pytest.raises(taxonomy.RequiresFullAccessError):
+        lk.transfer("dave.near", 1, **ALICE, key=limited)
+    assert lk.delete_key(full.public_key, **ALICE, wait_until="FINAL").fully_succeeded
+    with pytest.raises(errors.UnknownAccessKeyError):
+        lk.transfer("dave.near", 1, **ALICE, key=full)
+
+
+def test_accounts_are_created(world):
+    """One below the signer's is made in a batch; one below `near` by its contract."""
+    own = lk.create_account("sub.alice.near", public_key=KEY.public_key, balance="3 NEAR", **ALICE)
+    assert own.fully_succeeded is True
+    assert [action.name for action in own.signed.transaction.actions] == [
+        "CreateAccount",
+        "Transfer",
+        "AddKey",
+    ]
+    assert balance(world, "sub.alice.near") == 3 * NEAR
+    named = lk.create_account(
+        "fresh.near", public_key=KEY.public_key, balance="2 NEAR", **ALICE, wait_until="FINAL"
+    )
+    assert named.fully_succeeded is True
+    assert balance(world, "fresh.near") == 2 * NEAR
+    assert lk.transfer("dave.near", 1, signer_id="fresh.near", key=KEY).fully_succeeded
+    taken = lk.create_account("bob.near", public_key=KEY.public_key, balance="2 NEAR", **ALICE)
+    assert taken.wait().fully_succeeded is False
+    for name in ("a.bob.near", "top", "x.sub.alice.near"):
+        with pytest.raises(errors.InvalidRequestError, match="new_account_id"):
+            lk.create_account(name, public_key=KEY.public_key, balance=0, **ALICE)
+
+
+def test_a_contract_is_deployed(world):
+    """The signer's own account gets the code, and answers by it."""
+    lk.create_account("sub.alice.near", public_key=KEY.public_key, balance="9 NEAR", **ALICE)
+    own: Any = {"signer_id": "sub.alice.near", "key": KEY}
+    assert lk.deploy(Counter.code, account_id="sub.alice.near", **own).fully_succeeded
+    assert lk.contract_code("sub.alice.near", at="optimistic") == Counter.code
+    with pytest.raises(errors.InvalidRequestError, match=r"account_id 'bob\.near'"):
+        lk.deploy(Counter.code, account_id="bob.near", **own)
+    with pytest.raises(errors.InvalidRequestError, match="code"):
+        UNTYPED.deploy("wasm", **own)
+    del world
+
+
+def test_a_batch_happens_as_a_whole(world):
+    """Actions of one transaction all happen, or none, and the failing one is named."""
+    before = balance(world, "dave.near")
+    sent = lk.send("dave.near", [Transfer(1), Transfer(2), Transfer(4)], **ALICE)
+    assert sent.fully_succeeded is True
+    assert balance(world, "dave.near") == before + 7
+    failing = [Transfer(1), AddKey(KEY.public_key)]
+    failed = lk.send("dave.near", failing, **ALICE, wait_until="FINAL")
+    assert (failed.stage, failed.fully_succeeded) == ("final", False)
+    assert isinstance(failed.failure, taxonomy.ActorNoPermissionError)
+    assert failed.failure.index == 1
+    assert balance(world, "dave.near") == before + 7
+
+
+def test_a_delegated_action_is_relayed(world):
+    """Kate, who has no NEAR, signs a transfer of tokens; the relayer sends it and pays."""
+    args = {"receiver_id": "alice.near", "amount": "5"}
+    call = FunctionCall("ft_transfer", json.dumps(args).encode(), 15 * 10**12, 1)
+    before = lk.view("gold.near", "ft_balance_of", {"account_id": "alice.near"}, at="optimistic")
+    kate = balance(world, "kate.near")
+    wanted = lk.delegate("gold.near", [call], signer_id="kate.near")
+    assert wanted.verify()
+    assert wanted.delegate_action.max_block_height == world.chain.final.height + 1200
+    sent = lk.relay(wanted, signer_id="relay.near", wait_until="FINAL")
+    assert sent.fully_succeeded is True
+    after = lk.view("gold.near", "ft_balance_of", {"account_id": "alice.near"})
+    assert int(after) == int(before) + 5
+    assert balance(world, "kate.near") == kate
+    again = lk.relay(wanted, signer_id="relay.near", wait_until="FINAL")
+    assert isinstance(again.failure, taxonomy.DelegateActionInvalidNonceError)
+    late = lk.delegate("gold.near", [call], signer_id="kate.near", max_block_height=1)
+    expired = lk.relay(late, signer_id="relay.near", wait_until="FINAL")
+    assert isinstance(expired.failure, taxonomy.DelegateActionExpiredError)
+
+
+def test_two_ledgers_at_once(world):
+    """Each verb sends where it is told, and their nonces have nothing to do with each other."""
+    other = lk.connect("local", seed=1)
+    here, there = balance(world, "dave.near"), balance(other.world, "dave.near")
+    mine = lk.connect(world=world)
+    for amount in (1, 2):
+        lk.transfer("dave.near", amount, **ALICE, ledger=mine)
+        lk.transfer("dave.near", 10 * amount, **ALICE, ledger=other)
+    assert balance(world, "dave.near") == here + 3
+    assert balance(other.world, "dave.near") == there + 30
+
+
+# Nothing is changed ---------------------------------------------------------------------
+
+
+def test_a_dry_run_sends_nothing(world):
+    """It shows what would be signed, and what it would cost at most; no block comes of it."""
+    head, alice = world.chain.head, balance(world, "alice.near")
+    frame = lk.transfer("dave.near", "1 NEAR", **ALICE, dry_run=True)
+    assert world.chain.head == head
+    assert len(world.pool) == 0
+    row = frame.iloc[0]
+    final = world.chain.final
+    assert (row["signer_id"], row["receiver_id"], row["actions"]) == (
+        "alice.near",
+        "dave.near",
+        "Transfer",
+    )
+    assert (row["deposit"], row["gas_attached"], row["block_hash"]) == (NEAR, 0, str(final.hash))
+    assert row["expires_at_height"] == final.height + 86_400
+    assert list(frame) == lk.schema("dry_run")["name"].tolist()
+
+    sent = lk.transfer("dave.near", "1 NEAR", **ALICE, wait_until="INCLUDED")
+    assert (sent.tx_hash, sent.nonce) == (row["tx_hash"], row["nonce"])
+    assert row["size"] == sent.signed.wire_size
+    # 2 x 223,182,562,500 gas, bought at 10^9 at most.
+    assert row["cost_bound"] == NEAR + 446_365_125_000 * 10**9
+    assert alice - row["cost_bound"] <= balance(world, "alice.near") < alice - NEAR
+
+
+def test_the_cost_bound_holds_for_every_action(world):
+    """What is taken when a block takes the transaction is within the bound that was told."""
+    call = FunctionCall("increment", b'{"by": 1}', 10**13, 0)
+    fresh = "ab" * 32
+    plans: list[tuple[str, list[Any]]] = [
+        ("alice.near", [AddKey(KEY.public_key)]),
+        ("counter.near", [call, call]),
+        (fresh, [Transfer(NEAR)]),
+        ("0x" + "ab" * 20, [Transfer(NEAR)]),
+        ("alice.near", [Stake(0, KEY.public_key)]),
+    ]
+    for receiver_id, actions in plans:
+        bound = lk.send(receiver_id, actions, **ALICE, dry_run=True)["cost_bound"].iloc[0]
+        before = balance(world, "alice.near")
+        lk.send(receiver_id, actions, **ALICE, wait_until="INCLUDED")
+        taken = before - balance(world, "alice.near")
+        assert bound < 2 * taken <= 2 * bound
+        world.settle()
+
+
+@pytest.mark.parametrize(
+    ("receiver_id", "actions", "gas", "deposit"),
+    [
+        # By the published table of fees: sending the receipt, then executing it.
+        ("dave.near", [Transfer(7)], 223_182_562_500 * 2, 7),
+        ("ab" * 32, [Transfer(7)], 824_947_687_500 + 7_524_947_687_500, 7),
+        ("c.near", [FunctionCall("ping", b"", 5)], 308_250_234_860 + 888_068_443_736 + 5, 0),
+        (
+            "alice.near",
+            [AddKey(KEY.public_key, AccessKey(0, FunctionCallPermission(None, "c.near", ("m",))))],
+            2 * 108_059_500_000 + 2 * 102_217_625_000 + 2 * 2 * 1_925_331,
+            0,
+        ),
+        (
+            "x.alice.near",
+            [CreateAccount(), Transfer(1), AddKey(KEY.public_key)],
+            824_947_687_500 + 7_524_947_687_500,
+            1,
+        ),
+    ],
+)
+def test_the_cost_bound_by_hand(receiver_id, actions, gas, deposit):
+    """Fees are those of the published table, at the least price that gas is bought for."""
+    lk.connect("local")
+    row = lk.send(receiver_id, actions, **ALICE, dry_run=True).iloc[0]
+    assert row["cost_bound"] == gas * 10**9 + deposit
+
+
+def test_a_cost_that_is_not_told(world, monkeypatch):
+    """Where the node tells no fees, or not this action's, the bound is missing."""
+    del world
+    stranger = [DeployGlobalContract(b"code", "CodeHash")]
+    assert lk.send("alice.near", stranger, **ALICE, dry_run=True)["cost_bound"].isna().all()
+    monkeypatch.setattr("ledgerkit.sending._config", lambda _: {"runtime_config": {}})
+    assert lk.transfer("dave.near", 1, **ALICE, dry_run=True)["cost_bound"].isna().all()
+
+
+def test_dry_runs_of_the_other_verbs(world):
+    """Each verb shows what it would send."""
+    made: Any = {**ALICE, "dry_run": True}
+    wanted = lk.delegate("dave.near", [Transfer(5)], signer_id="bob.near")
+    frames = [
+        lk.call("counter.near", "increment", **made),
+        lk.add_key(KEY.public_key, **made),
+        lk.delete_key(KEY.public_key, **made),
+        lk.create_account("a.alice.near", public_key=KEY.public_key, balance=1, **made),
+        lk.deploy(b"code", **made),
+        lk.relay(wanted, **made),
+    ]
+    assert [frame["actions"].iloc[0] for frame in frames] == [
+        "FunctionCall",
+        "AddKey",
+        "DeleteKey",
+        "CreateAccount+Transfer+AddKey",
+        "DeployContract",
+        "Delegate",
+    ]
+    assert frames[-1]["receiver_id"].tolist() == ["bob.near"]
+    assert frames[-1]["deposit"].tolist() == [5]
+    assert len({frame["nonce"].iloc[0] for frame in frames}) == 1
+    assert len(world.pool) == 0
+
+
+BAD: list[tuple[str, Any, str]] = [
+    ("amount", lambda: lk.transfer("dave.near", -1), "from 0 to"),
+    ("amount", lambda: lk.transfer("dave.near", "-1 NEAR"), "text with its unit"),
+    ("amount", lambda: lk.transfer("dave.near", "0.5 yocto"), "at most 0 decimals"),
+    ("amount", lambda: UNTYPED.transfer("dave.near", 0.5), "text with its unit"),
+    ("amount", lambda: lk.transfer("dave.near", "1 BTC"), "text with its unit"),
+    ("amount", lambda: lk.transfer("dave.near", "1"), "text with its unit"),
+    ("amount", lambda: lk.transfer("dave.near", 2**128), "from 0 to"),
+    ("receiver_id", lambda: lk.transfer("Dave.near", 1), "2 to 64 characters"),
+    ("contract_id", lambda: lk.call("a", "m"), "2 to 64 characters"),
+    ("signer_id", lambda: lk.transfer("dave.near", 1, signer_id="a..b"), "2 to 64 characters"),
+    ("method_name", lambda: lk.call("dave.near", "m" * 257), "1 to 256 bytes"),
+    ("method_name", lambda: lk.call("dave.near", ""), "1 to 256 bytes"),
+    ("args", lambda: lk.call("dave.near", "m", bytes(4 * 2**20 + 1)), "at most 4194304 bytes"),
+    ("args", lambda: lk.call("dave.near", "m", {"a": {1, 2j}}), "JSON or bytes"),
+    ("transaction", lambda: lk.call("dave.near", "m", bytes(2**21), **ALICE), "1572864 bytes"),
+    ("gas", lambda: lk.call("dave.near", "m", gas="1001 Tgas"), "at most 1000 Tgas"),
+    ("gas", lambda: lk.call("dave.near", "m", gas=0), "above 0"),
+    ("gas", lambda: lk.call("dave.near", "m", gas="1 kg"), "text with its unit"),
+    ("deposit", lambda: lk.call("dave.near", "m", deposit="x"), "text with its unit"),
+    ("deposit", lambda: lk.send("dave.near", [Transfer(2**128 - 1)] * 2), "at most"),
+    ("actions", lambda: lk.send("dave.near", [Transfer(1)] * 101), "1 to 100 actions"),
+    ("actions", lambda: lk.send("dave.near", []), "1 to 100 actions"),
+    ("actions", lambda: UNTYPED.send("dave.near", "Transfer"), "a list of actions"),
+    ("actions", lambda: UNTYPED.send("dave.near", 7), "a list of actions"),
+    (
+        "actions",
+        lambda: lk.send("dave.near", [DeleteAccount("bob.near"), Transfer(1)]),
+        "last action",
+    ),
+    ("actions", lambda: lk.send("dave.near", [delegated(), delegated()]), "one delegated"),
+    ("public_key", lambda: lk.send("dave.near", [Stake(1, OTHER)]), "ed25519"),
+    ("code", lambda: lk.deploy(bytes(4 * 2**20 + 1)), "at most 4194304 bytes"),
+    ("public_key", lambda: lk.add_key("ed25519:abc"), "base58"),
+    ("method_names", lambda: lk.add_key(KEY.public_key, method_names=["m"]), "receiver_id="),
+    ("allowance", lambda: lk.add_key(KEY.public_key, allowance="1 NEAR"), "receiver_id="),
+    (
+        "method_names",
+        lambda: lk.add_key(KEY.public_key, receiver_id="a.near", method_names=["m" * 250] * 9),
+        "at most 2000 bytes",
+    ),
+    (
+        "method_names",
+        lambda: UNTYPED.add_key(KEY.public_key, receiver_id="ab", method_names="m"),
+        "",
+    ),
+    ("balance", lambda: lk.create_account("a.b", public_key=KEY.public_key, balance="1"), "unit"),
+    ("wait_until", lambda: lk.transfer("dave.near", 1, wait_until="SOON"), "one of NONE"),
+    ("via", lambda: lk.transfer("dave.near", 1, via="pigeon"), "one of send_tx"),
+    ("timeout_s", lambda: lk.transfer("dave.near", 1, timeout_s=0), "above 0"),
+    ("strict", lambda: UNTYPED.transfer("dave.near", 1, strict="yes"), "True or False"),
+    ("strict", lambda: lk.transfer("dave.near", 1, strict=True, wait_until="NONE"), "refusal"),
+    (
+        "strict",
+        lambda: lk.transfer("dave.near", 1, strict=True, via="broadcast_tx_async"),
+        "refusal",
+    ),
+    ("ledger", lambda: UNTYPED.transfer("dave.near", 1, ledger="local"), "connect"),
+    ("delegate", lambda: UNTYPED.relay("x"), "delegate"),
+    ("signer_id", lambda: lk.transfer("dave.near", 1, signer_id="moon.near"), "key"),
+    ("signer_id", lambda: lk.transfer("dave.near", 1), "key"),
+    ("signer_id", lambda: lk.transfer("dave.near", 1, key=KEY), "key"),
+]
+
+
+@pytest.mark.parametrize(
+    ("field", "verb", "rule"), BAD, ids=[f"{i} {field}" for i, (field, *_) in enumerate(BAD)]
+)
+def test_bad_input_is_refused_before_anything(field, verb, rule):
+    """The sentence names field, value and rule; nothing was signed, sent or even read."""
+
+    def never(request: httpx.Request) -> httpx.Response:
+        raise AssertionError(request.content)
+
+    lk.connect("lab", transport=httpx.MockTransport(never))
+    lk.use_signer("alice.near", KEY) if field != "signer_id" else lk.use_signer(None)
+    with pytest.raises(errors.InvalidRequestError) as caught:
+        verb()
+    assert caught.value.field == field
+    assert rule in str(caught.value)
+
+
+def test_a_misspelt_option_is_a_type_error():
+    """What is no option is not passed over."""
+    lk.connect("local")
+    with pytest.raises(TypeError, match="wait_untill"):
+        UNTYPED.transfer("dave.near", 1, **ALICE, wait_untill="FINAL")
+
+
+def test_a_wrong_delegated_signature_is_refused(world):
+    """What the sender has not signed is not sent."""
+    first = lk.delegate("dave.near", [Transfer(5)], signer_id="bob.near")
+    other = lk.delegate("dave.near", [Transfer(6)], signer_id="bob.near")
+    forged = type(first)(first.delegate_action, other.signature)
+    with pytest.raises(errors.InvalidRequestError, match="delegate"):
+        lk.relay(forged, **ALICE)
+    assert len(world.pool) == 0
+
+
+# The public network ---------------------------------------------------------------------
+
+
+class Node:
+    """A node that answers as it is told, and keeps what it was asked."""
+
+    def __init__(self, chain_id: str, refusal: Any = None) -> None:
+        self.chain_id, self.refusal = chain_id, refusal
+        self.sent: list[SignedTransaction] = []
+        self.methods: list[str] = []
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        """Answer one call."""
+        asked = json.loads(request.content)
+        self.methods.append(asked["method"])
+        answer = getattr(self, "_" + asked["method"].removeprefix("EXPERIMENTAL_"))
+        return httpx.Response(200, json={"jsonrpc": "2.0", "id": 1} | answer(asked["params"]))
+
+    def _status(self, _: Any) -> dict[str, Any]:
+        sync = {"latest_block_hash": HASH, "latest_block_height": 100, "syncing": False}
+        sync["latest_block_time"] = "2026-08-01T00:00:00Z"
+        told = {
+            "chain_id": self.chain_id,
+            "sync_info": sync,
+            "version": {"version": "1", "build": ""},
+        }
+        return {"result": told}
+
+    def _query(self, _: Any) -> dict[str, Any]:
+        return {"result": {"nonce": 5, "permission": "FullAccess", "block_height": 100}}
+
+    def _block(self, _: Any) -> dict[str, Any]:
+        world = lk.connect("local", world="empty")
+        block: dict[str, Any] = {"result": world.rpc("block", {"finality": "final"})}
+        return block
+
+    def _send_tx(self, params: Any) -> dict[str, Any]:
+        self.sent.append(SignedTransaction.from_base64(params["signed_tx_base64"]))
+        data = {"TxExecutionError": {"InvalidTxError": self.refusal}}
+        cause = {"name": "INVALID_TRANSACTION", "info": {}}
+        error = {"name": "HANDLER_ERROR", "cause": cause, "code": -32000, "data": data}
+        return {"error": error | {"message": "Server error"}}
+
+    def _protocol_config(self, _: Any) -> dict[str, Any]:
+        return {"result": {"transaction_validity_period": 100}}
+
+    def _tx_status(self, _: Any) -> dict[str, Any]:
+        cause = {"name": "UNKNOWN_TRANSACTION", "info": {}}
+        error = {"name": "HANDLER_ERROR", "cause": cause, "code": -32000, "data": "none"}
+        return {"error": error | {"message": "Server error"}}
+
+
+def connected(node: Node, name: str = "lab") -> lk.Ledger:
+    """Connect to a node of our own, under any name."""
+    return lk.connect(name, transport=httpx.MockTransport(node))
+
+
+@pytest.mark.parametrize("name", ["lab", "testnet", "mainnet"])
+def test_nothing_is_signed_for_mainnet_unasked(name, monkeypatch):
+    """Where `status` says mainnet, every verb refuses before it signs, whatever the address."""
+    node = Node("mainnet")
+    ledger = connected(node, name)
+    signed = []
+    monkeypatch.setattr(SecretKey, "sign", lambda *_: signed.append(1))
+    own: Any = {"signer_id": "alice.near", "key": KEY, "ledger": ledger}
+    for verb in (
+        lambda: lk.transfer("dave.near", 1, **own),
+        lambda: lk.call("dave.near", "m", **own),
+        lambda: lk.delegate("dave.near", [Transfer(1)], **own),
+    ):
+        with pytest.raises(errors.InvalidRequestError, match="mainnet") as caught:
+            verb()
+        assert caught.value.field == "allow_mainnet"
+        assert "allow_mainnet=True" in caught.value.remedy
+    assert (signed, node.methods) == ([], ["status"])
+
+
+def test_mainnet_when_it_is_meant():
+    """Asked for, a transaction is signed for mainnet too, and names itself by its hash."""
+    node = Node("mainnet", "InvalidSignature")
+    ledger = connected(node)
+    with pytest.raises(taxonomy.InvalidSignatureError):
+        lk.transfer(
+            "dave.near", 1, signer_id="alice.near", key=KEY, allow_mainnet=True, ledger=ledger
+        )
+    assert [signed.transaction.nonce for signed in node.sent] == [6]
+    assert node.sent[0].verify()
+
+
+# Refusals -------------------------------------------------------------------------------
+
+
+FAMILIES = {
+    "InvalidTxError": lambda name, payload: {name: payload} if payload else name,
+    "InvalidAccessKeyError": lambda name, payload: {
+        "InvalidAccessKeyError": {name: payload} if payload else name
+    },
+    "ActionsValidation": lambda name, payload: {
+        "ActionsValidation": {name: payload} if payload else name
+    },
+}
+OUTER = ("InvalidAccessKeyError", "ActionsValidation")
+VARIANTS = [
+    (family, name)
+    for family in FAMILIES
+    for name in taxonomy.SPECIFICATION[family]
+    if name not in OUTER
+]
+
+
+@pytest.mark.parametrize(("family", "name"), VARIANTS, ids=[name for _, name in VARIANTS])
+def test_every_refusal_is_raised_as_its_class(family, name, monkeypatch):
+    """Each variant of the specification is raised by the verb: class, payload, remedy."""
+    monkeypatch.setattr(following, "_PAUSES_S", (0.0,))
+    monkeypatch.setattr(following, "CERTAIN_S", 0.0)
+    payload: Any = {"signer_id": "alice.near", "balance": "7", "limit": 9, "ak_nonce": 8}
+    payload = "StorageInternalError" if name == "StorageError" else payload
+    node = Node("testnet", FAMILIES[family](name, payload))
+    ledger = connected(node)
+    with pytest.raises(errors.InvalidTransactionError) as caught:
+        lk.transfer("dave.near", 1, signer_id="alice.near", key=KEY, ledger=ledger)
+    error = caught.value
+    assert type(error) is taxonomy.SPECIFICATION[family][name]
+    assert error.variant == ("StorageInternalError" if name == "StorageError" else name)
+    assert error.payload == (None if name == "StorageError" else payload)
+    assert len(error.remedy) > 10
+    assert len({signed.hash for signed in node.sent}) == 1
+
+
+def test_refusals_of_the_embedded_ledger(world):
+    """What a node checks is refused by name, and the amounts are exact integers."""
+    had = balance(world, "dave.near")
+    with pytest.raises(taxonomy.NotEnoughBalanceError) as poor:
+        lk.transfer("bob.near", had, signer_id="dave.near")
+    cost = had + 223_182_562_500 * 10**8 + 223_182_562_500 * 10**9
+    assert (poor.value.signer_id, poor.value.balance, poor.value.cost) == ("dave.near", had, cost)
+    assert "Send the account some more" in poor.value.remedy
+    tx_hash = str(poor.value.asked).split()[1]
+    found = lk.resume(tx_hash, "dave.near")
+    assert (found.stage, found.fully_succeeded) == ("rejected", False)
+    assert found.failure is poor.value
+    assert found.stages["stage"].tolist() == ["rejected"]
+    assert balance(world, "dave.near") == had
+
+
+def test_a_refused_nonce_is_used_by_the_next(world):
+    """What was refused leaves no gap behind."""
+    with pytest.raises(taxonomy.NotEnoughBalanceError):
+        lk.transfer("bob.near", 10**30, signer_id="dave.near")
+    one = lk.transfer("bob.near", 1, signer_id="dave.near")
+    with pytest.raises(taxonomy.NotEnoughBalanceError):
+        lk.transfer("bob.near", 10**30, signer_id="dave.near", strict=True)
+    two = lk.transfer("bob.near", 1, signer_id="dave.near", strict=True, wait_until="FINAL")
+    assert nonce(two) == nonce(one) + 1
+    assert two.signed is not None
+    assert two.signed.transaction.nonce_mode == "strict"
+    assert two.fully_succeeded is True
+    del world
+
+
+def test_what_was_silently_refused_blocks_no_strict_one(world):
+    """A strict nonce waits neither for bytes that were refused unheard nor for lost ones."""
+    own: Any = {"signer_id": "dave.near"}
+    lk.transfer("bob.near", 10**30, **own, wait_until="NONE")
+    world.drop_transactions(1)
+    lost = lk.transfer("bob.near", 2, **own, wait_until="NONE")
+    lk.delegate("bob.near", [Transfer(1)], **own)
+    before = balance(world, "bob.near")
+    one = lk.transfer("bob.near", 1, **own, strict=True)
+    assert one.fully_succeeded is True
+    assert lost.wait().fully_succeeded is True
+    world.settle()
+    assert balance(world, "bob.near") == before + 3
+
+
+@pytest.fixture
+def _crowded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let it seem that others wait for their turn with every key."""
+    monkeypatch.setattr(nonces.Lane, "alone", False)
+
+
+@pytest.mark.usefixtures("_crowded")
+def test_a_refusal_in_a_crowd_is_certain(world):
+    """Bytes that were handed over first are refused only when they certainly did not land."""
+    before = balance(world, "bob.near")
+    with pytest.raises(taxonomy.NotEnoughBalanceError):
+        lk.transfer("bob.near", 10**30, signer_id="dave.near")
+    assert lk.transfer("bob.near", 1, signer_id="dave.near").fully_succeeded is True
+    assert balance(world, "bob.near") == before + 1
+
+
+@pytest.mark.usefixtures("_crowded")
+def test_bytes_that_land_in_a_crowd_are_not_refused(world, monkeypatch):
+    """What a node refuses after another has taken it has happened, and is told so."""
+    before, deliver = balance(world, "bob.near"), following.deliver
+
+    def late(ledger, signed, via, wait_until):
+        if via == "broadcast_tx_async":
+            return deliver(ledger, signed, via, wait_until)
+        raise taxonomy.NotEnoughBalanceError(signer_id="dave.near", balance=1, cost=2)
+
+    monkeypatch.setattr(following, "deliver", late)
+    sent = lk.transfer("bob.near", 5, signer_id="dave.near")
+    assert (sent.fully_succeeded, sent.failure) == (True, None)
+    assert balance(world, "bob.near") == before + 5
+
+
+# Concurrency ----------------------------------------------------------------------------
+
+
+def test_five_hundred_at_once_from_one_key(world):
+    """500 transactions of one key over 16 threads all arrive, once each."""
+    before, alice = balance(world, "dave.near"), balance(world, "alice.near")
+    with ThreadPoolExecutor(16) as pool:
+        sent = list(pool.map(lambda n: lk.transfer("dave.near", n, **ALICE), range(1, 501)))
+    assert len({one.tx_hash for one in sent}) == 500
+    used = sorted(map(nonce, sent))
+    assert used == list(range(used[0], used[0] + 500))
+    world.settle()
+    assert balance(world, "dave.near") == before + 500 * 501 // 2
+    assert {one.fully_succeeded for one in sent} == {True}
+    assert balance(world, "alice.near") == alice - 500 * 501 // 2 - sum(map(burnt, sent))
+
+
+def test_a_strict_key_is_never_blocked(world):
+    """Strict nonces of many senders leave no gap, though some are lost and some refused."""
+    before = balance(world, "alice.near")
+    refused: list[int] = []
+
+    def one(number: int) -> lk.Submission | None:
+        if number % 5 == 0:
+            world.drop_transactions(1)
+        amount = 10**30 if number % 4 == 1 else number
+        try:
+            return lk.transfer("alice.near", amount, signer_id="bob.near", strict=True)
+        except taxonomy.NotEnoughBalanceError:
+            refused.append(number)
+            return None
+
+    with ThreadPoolExecutor(8) as pool:
+        sent = [found for found in pool.map(one, range(1, 61)) if found]
+    world.settle()
+    assert sorted(refused) == list(range(1, 61, 4))
+    assert len(sent) == 45
+    used = sorted(map(nonce, sent))
+    assert used == list(range(used[0], used[0] + 45))
+    good = sum(number for number in range(1, 61) if number % 4 != 1)
+    assert balance(world, "alice.near") == before + good
+
+
+def test_many_senders_with_losses_and_faults(world):
+    """Faults of the way and losses of the network leave each transfer applied exactly once."""
+    ledger = lk.connect(world=world, retries=lk.RetryPolicy(attempts=8, total_s=60))
+    people = [name for name in dict(world.keys()) if balance(world, name) > 10 * NEAR][:12]
+    before = balance(world, "erin.near")
+    faults = ("status=503", "drop=before", "drop=after", "truncate=9", "status=429; retry-after=0")
+
+    def one(number: int) -> lk.Submission:
+        if number % 10 == 0:
+            ledger.faults.add(f"{faults[number // 10 % 5]}; times=1")
+        if number % 25 == 0:
+            world.drop_transactions(1)
+        return lk.transfer("erin.near", number, signer_id=people[number % len(people)])
+
+    with ThreadPoolExecutor(8) as pool:
+        sent = list(pool.map(one, range(1, 201)))
+    ledger.faults.clear()
+    assert [found.wait().fully_succeeded for found in sent] == [True] * 200
+    assert balance(world, "erin.near") == before + 200 * 201 // 2
+    assert units.near_text(before) == "0 NEAR"
+
+
+# Over HTTP ------------------------------------------------------------------------------
+
+
+class Faulty(httpx.BaseTransport):
+    """Asks over HTTP; every request is late, and every twentieth fails in one of some ways."""
+
+    FAULTS = ("status=503", "drop=before", "drop=after", "truncate=9", "html")
+
+    def __init__(self) -> None:
+        self._inner = httpx.HTTPTransport(verify=False)
+        self._count = itertools.count(1)
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Ask, and say in a header what is to go wrong."""
+        round_, place = divmod(next(self._count), 20)
+        fault = "" if place else "; " + self.FAULTS[round_ % len(self.FAULTS)]
+        request.headers["x-ledgerkit-fault"] = f"latency=0.01{fault}"
+        return self._inner.handle_request(request)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._inner.close()
+
+
+def test_over_http_late_and_faulty():
+    """The same verbs over a real server: each transfer is applied exactly once."""
+    command = [sys.executable, "-m", "ledgerkit", "serve", "--world", "empty", "--port", "0"]
+    root = Path(__file__).resolve().parents[2]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as server:
+        try:
+            line = server.stdout.readline() if server.stdout else ""
+            url = line.split(" on ")[1].split(" ")[0]
+            _send_over(url)
+        finally:
+            server.kill()
+
+
+def _send_over(url: str) -> None:
+    """Send to a served world, of whose accounts one creates the others."""
+    patient = lk.RetryPolicy(attempts=8, total_s=60)
+    options: dict[str, Any] = {"rpc_url": url, "api_url": f"{url}/api", "retries": patient}
+    key = open_world("empty").keys()["near"]
+    with lk.connect("served", transport=Faulty(), in_flight=16, **options) as ledger:
+        own: Any = {"signer_id": "near", "key": key, "ledger": ledger}
+
+        def one(number: int) -> lk.Submission:
+            return lk.transfer(f"{number % 4:064x}", number, **own)
+
+        with ThreadPoolExecutor(8) as pool:
+            sent = list(pool.map(one, range(1, 41)))
+        assert [found.wait().fully_succeeded for found in sent] == [True] * 40
+        held = lk.accounts([f"{n:064x}" for n in range(4)], at="final", ledger=ledger)
+        assert held["balance"].tolist() == [sum(range(n or 4, 41, 4)) for n in range(4)]

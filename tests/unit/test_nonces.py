@@ -1,0 +1,180 @@
+"""The count of a key's nonces: what comes next, who sends when, what is given back."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ledgerkit import nonces
+from ledgerkit.nonces import Anchor, Lane, next_nonce
+from ledgerkit.protocol import CryptoHash, SecretKey, Transaction, Transfer
+
+ANCHOR = Anchor(100, CryptoHash.of(b"a block"))
+
+
+def signed(nonce):
+    """Sign something with a nonce."""
+    key = SecretKey.generate()
+    block_hash = ANCHOR.block_hash
+    tx = Transaction("a.near", key.public_key, nonce, "b.near", block_hash, [Transfer(1)])
+    return tx.sign(key)
+
+
+@pytest.mark.parametrize(
+    ("ak_nonce", "reserved", "monotonic", "strict"),
+    [
+        (0, (), 1, 1),
+        (7, (), 8, 8),
+        (7, (8, 9), 10, 10),
+        (7, (9,), 10, 8),  # a gap: passed over, or filled
+        (7, (8, 10, 12), 13, 9),
+        (7, (3, 5), 8, 8),  # used up long ago
+        (2**63, (2**63 + 1,), 2**63 + 2, 2**63 + 2),
+    ],
+)
+def test_the_next_nonce(ak_nonce, reserved, monotonic, strict):
+    """Above all that is under way; for a strict key the lowest that is free."""
+    assert next_nonce(ak_nonce, reserved) == monotonic
+    assert next_nonce(ak_nonce, reserved, strict=True) == strict
+
+
+@given(st.integers(0, 50), st.sets(st.integers(0, 60)))
+def test_the_next_nonce_is_always_free(ak_nonce, reserved):
+    """It is never used up nor reserved, and a strict one leaves nothing free below it."""
+    nonce = next_nonce(ak_nonce, reserved)
+    assert nonce > ak_nonce
+    assert nonce > max(reserved, default=0)
+    strict = next_nonce(ak_nonce, reserved, strict=True)
+    assert set(range(ak_nonce + 1, strict)) <= reserved
+    assert ak_nonce < strict
+    assert strict not in reserved
+
+
+def test_a_key_is_read_when_nobody_uses_it():
+    """A reading serves while transactions are under way, and no longer than it is fresh."""
+    lane = Lane()
+    assert lane.anchor is None
+    lane.update(7, ANCHOR)
+    assert lane.anchor is None  # nobody is under way: somebody else may use the key
+    assert lane.reserve() == 8
+    assert lane.anchor == ANCHOR
+    lane._read_at = time.monotonic() - 31
+    assert lane.anchor is None
+    lane.update(7, ANCHOR)
+    assert (lane.peek(7), lane.peek(20), lane.reserve()) == (9, 21, 9)
+
+
+def test_what_has_landed_is_not_forgotten():
+    """A node that is behind does not make a used nonce come again."""
+    lane = Lane()
+    lane.update(7, ANCHOR)
+    assert [lane.reserve(), lane.reserve()] == [8, 9]
+    lane.landed(9)
+    lane.update(7, ANCHOR)
+    assert lane.reserve() == 10
+    lane.give_back(10)
+    lane._landed_at = time.monotonic() - 31  # so far behind is no node: it is another chain
+    lane.update(7, ANCHOR)
+    assert lane.reserve() == 8
+
+
+def test_what_is_given_back_comes_again():
+    """The last one given back is the next; one in the middle is a gap for strict ones only."""
+    lane = Lane()
+    lane.update(0, ANCHOR)
+    assert [lane.reserve() for _ in range(3)] == [1, 2, 3]
+    lane.give_back(3)
+    assert lane.anchor is None  # the key is read again
+    assert lane.reserve() == 3
+    for nonce in (2, 3):
+        lane.keep(signed(nonce))
+    lane.give_back(1)
+    assert lane.reserve() == 4
+    assert lane.reserve(strict=True) == 1
+    lane.give_back(77)
+
+
+def test_a_strict_nonce_waits_for_nothing_unsent():
+    """What was signed for somebody else to send does not block a strict key."""
+    lane = Lane()
+    lane.update(0, ANCHOR)
+    assert lane.reserve() == 1  # of a delegated action
+    lane.keep(signed(lane.reserve()))
+    assert lane.reserve(strict=True) == 1
+
+
+def test_what_has_not_landed():
+    """What was signed and did not land is there to be sent again."""
+    lane = Lane()
+    lane.update(0, ANCHOR)
+    kept = [signed(lane.reserve()) for _ in range(3)]
+    lane.reserve()  # not signed yet
+    for one in kept[:2]:
+        lane.keep(one)
+    assert lane.unsettled() == kept[:2]
+    lane.landed(1)
+    assert lane.unsettled() == kept[1:2]
+    lane.give_back(2)
+    assert lane.unsettled() == []
+
+
+def test_turns_are_taken_one_at_a_time():
+    """One sends at a time, each knows whether others wait, and a failure ends its turn."""
+    lane, inside, crowded = Lane(), [], []
+    lane.update(0, ANCHOR)
+
+    def send(_):
+        with lane.turn():
+            inside.append(1)
+            assert len(inside) == 1
+            nonce = lane.reserve()
+            crowded.append(not lane.alone)
+            time.sleep(0.001)
+            inside.pop()
+            return nonce
+
+    with ThreadPoolExecutor(16) as pool:
+        handed = list(pool.map(send, range(200)))
+    assert sorted(handed) == list(range(1, 201))
+    assert any(crowded)
+    with pytest.raises(KeyError), lane.turn():
+        raise KeyError
+    with lane.turn():
+        assert lane.alone
+
+
+def test_a_lane_is_shared_by_the_process():
+    """One key on one ledger has one lane, whichever thread asks; others have their own."""
+
+    class Chain:
+        """Stands for a world."""
+
+    chain, found = Chain(), []
+
+    def look(where=chain):
+        found.append(nonces.lane(where, "a.near", "k"))
+
+    threads = [threading.Thread(target=look) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(map(id, found))) == 1
+    others = [
+        nonces.lane(chain, "b.near", "k"),
+        nonces.lane(chain, "a.near", "l"),
+        nonces.lane(Chain(), "a.near", "k"),
+        nonces.lane("https://a", "a.near", "k"),
+    ]
+    assert len({*map(id, [*others, found[0]])}) == 5
+    assert nonces.lane("https://a", "a.near", "k") is others[3]
+    before = len(nonces._held)
+    del chain, look, threads, thread
+    gc.collect()
+    assert len(nonces._held) < before

@@ -1,0 +1,118 @@
+"""u128 is known to pandas whichever of the two is imported first, and costs nothing before."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+ARRANGE = "import ledgerkit._registering; ledgerkit._registering.arrange()"
+USE = "import json; print(json.dumps(str(pd.array(['1'], dtype='u128').dtype)))"
+
+
+def run(*lines, path=""):
+    """Run lines in a fresh interpreter, where warnings are errors, and decode what it prints."""
+    command = [sys.executable, "-W", "error", "-c", "\n".join(lines)]
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={"PYTHONPATH": f"{path}:{ROOT}"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.stderr == ""
+    assert done.returncode == 0
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        (ARRANGE, "import pandas as pd"),
+        ("import pandas as pd", ARRANGE),
+        (ARRANGE, "from pandas.api.types import pandas_dtype", "import pandas as pd"),
+        (ARRANGE, "import ledgerkit.u128.array", "import pandas as pd"),
+        (ARRANGE, "import ledgerkit.frames", "import pandas as pd"),
+    ],
+    ids=["ledgerkit first", "pandas first", "a part of pandas", "the array", "through ledgerkit"],
+)
+def test_any_order_registers_the_dtype(order):
+    """After both imports the dtype has its name, whatever came first."""
+    assert run(*order, USE) == "u128"
+
+
+def test_nothing_is_loaded_before_pandas_is():
+    """Arranging loads neither pandas nor numpy nor the array."""
+    found = run(
+        "import json, sys",
+        ARRANGE,
+        "heavy = ('pandas', 'numpy', 'ledgerkit.u128.array')",
+        "print(json.dumps([name for name in heavy if name in sys.modules]))",
+    )
+    assert found == []
+
+
+def test_the_finder_steps_aside():
+    """Once pandas is there, no finder is left, and pandas keeps its own loader."""
+    found = run(
+        "import json, sys",
+        ARRANGE,
+        "before = len(sys.meta_path)",
+        "ledgerkit._registering.arrange()",
+        "again = len(sys.meta_path)",
+        "import pandas as pd",
+        "loaders = [type(l).__name__ for l in (pd.__loader__, pd.__spec__.loader)]",
+        "print(json.dumps([again - before, len(sys.meta_path) - before, loaders]))",
+    )
+    assert found == [0, -1, ["SourceFileLoader", "SourceFileLoader"]]
+
+
+def test_looking_for_pandas_is_not_loading_it():
+    """Whoever only asks whether pandas is installed does not use the hook up."""
+    found = run(
+        "import importlib.util",
+        ARRANGE,
+        "assert importlib.util.find_spec('pandas').name == 'pandas'",
+        "import pandas as pd",
+        USE,
+    )
+    assert found == "u128"
+
+
+def test_a_pandas_that_fails_fails_by_itself(tmp_path):
+    """A broken pandas raises its own error; once mended, the dtype is registered."""
+    (tmp_path / "pandas.py").write_text("raise ImportError('broken')\n")
+    found = run(
+        "import sys",
+        ARRANGE,
+        "try:",
+        "    import pandas as pd",
+        "except ImportError as error:",
+        "    assert str(error) == 'broken'",
+        f"sys.path.remove({str(tmp_path)!r})",
+        "import importlib; importlib.invalidate_caches()",
+        "import pandas as pd",
+        USE,
+        path=str(tmp_path),
+    )
+    assert found == "u128"
+
+
+def test_without_pandas_nothing_happens():
+    """Where pandas is not installed, the usual error says so."""
+    found = run(
+        "import json, sys",
+        ARRANGE,
+        "sys.path[:] = []",
+        "try:",
+        "    import pandas",
+        "except ModuleNotFoundError as error:",
+        "    print(json.dumps(error.name))",
+    )
+    assert found == "pandas"
