@@ -27,7 +27,8 @@ STYLE = """<style>
 .ledgerkit-panel .badge { border: 2px solid; border-radius: 1em; padding: .1em .7em }
 .ledgerkit-panel [role="alert"] { border-left: 4px solid #b00020; padding: .4em .8em;
   line-height: 1.4; overflow-wrap: anywhere }
-.ledgerkit-panel pre { white-space: pre-wrap; overflow-wrap: anywhere; line-height: 1.4 }
+.ledgerkit-panel pre { white-space: pre-wrap; overflow-wrap: anywhere; word-break: normal;
+  line-height: 1.4 }
 .ledgerkit-panel .prose { white-space: pre-wrap; line-height: 1.5; max-width: 60em }
 .ledgerkit-panel ul.tree { list-style: none; padding: 0 }
 .ledgerkit-panel ul.tree li { padding: .1em .6em; border-left: 4px solid; line-height: 1.4 }
@@ -35,7 +36,7 @@ STYLE = """<style>
 .ledgerkit-panel figure { border: 1px solid #8885; border-radius: 6px; padding: .6em; margin: 0;
   width: 15em; overflow-wrap: anywhere; line-height: 1.4 }
 .ledgerkit-panel img { max-width: 100% }
-.ledgerkit-panel a { text-decoration: underline }
+.ledgerkit-panel a { color: #0072b2; text-decoration: underline }
 </style>"""
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#999999", "#CC79A7")  # told apart by any eye
 

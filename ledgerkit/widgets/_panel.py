@@ -45,9 +45,15 @@ def library(module: str = "ipywidgets") -> Any:
 
 
 def text_box(label: str, value: str = "", such_as: str = "") -> Any:
-    """Make a field of one line."""
+    """Make a field of one line, which tells its text when it is whole: at Enter, or on leaving."""
+    # Letter by letter, a kernel far away would still lack the last ones when Enter comes.
     return library().Text(
-        description=label, value=value, placeholder=such_as, style=_labels(), layout=_WIDE
+        description=label,
+        value=value,
+        placeholder=such_as,
+        continuous_update=False,
+        style=_labels(),
+        layout=_WIDE,
     )
 
 
