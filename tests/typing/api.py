@@ -204,6 +204,13 @@ def amounts(frame: pd.DataFrame, held: pd.Series[int], taken: lk.U128Array) -> N
     assert_type(lk.read_parquet("ft.parquet"), pd.DataFrame)
 
 
+def panels() -> None:
+    """Panels ask when told, and give a frame to go on with."""
+    assert_type(lk.explore(), lk.widgets.Explorer)
+    panel = lk.widgets.AccountExplorer("alice.near")
+    assert_type(panel.result, pd.DataFrame | None)
+
+
 def failing() -> str:
     """Errors are told apart by class, and tell more by attribute."""
     try:
