@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ledgerkit import errors
+    from ledgerkit import plots as plots
     from ledgerkit import protocol as protocol
     from ledgerkit import units as units
+    from ledgerkit import widgets as widgets
     from ledgerkit.archiving import Archive, Verification, archive_widget, verify_archive
     from ledgerkit.client import Ledger, connect, disconnect
     from ledgerkit.errors import LedgerError
@@ -67,7 +69,8 @@ if TYPE_CHECKING:
         validators,
     )
     from ledgerkit.views.tokens import exposure, ft, nft, nft_tokens, staking, top_holders
-    from ledgerkit.views.transactions import receipt, receipts, trace, tx
+    from ledgerkit.views.transactions import receipt, receipts, trace, trace_block, traces, tx
+    from ledgerkit.widgets.explorer import explore
 
 _HOMES = {
     "archiving": ("Archive", "Verification", "archive_widget", "verify_archive"),
@@ -120,9 +123,10 @@ _HOMES = {
     ),
     "frames": ("schema",),
     "views.tokens": ("exposure", "ft", "nft", "nft_tokens", "staking", "top_holders"),
-    "views.transactions": ("receipt", "receipts", "trace", "tx"),
+    "views.transactions": ("receipt", "receipts", "trace", "trace_block", "traces", "tx"),
+    "widgets.explorer": ("explore",),
 }
-_MODULES = ("errors", "protocol", "units")
+_MODULES = ("errors", "plots", "protocol", "units", "widgets")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
@@ -158,6 +162,7 @@ __all__ = [
     "deploy",
     "disconnect",
     "errors",
+    "explore",
     "exposure",
     "from_units",
     "ft",
@@ -186,6 +191,8 @@ __all__ = [
     "to_units",
     "top_holders",
     "trace",
+    "trace_block",
+    "traces",
     "track",
     "transactions",
     "transfer",

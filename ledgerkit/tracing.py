@@ -5,30 +5,37 @@ from __future__ import annotations
 import json
 import os
 from functools import cached_property
-from html import escape
+from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ledgerkit import frames
+from ledgerkit import checks, deeds, frames, movements, telling
+from ledgerkit.errors import InvalidRequestError
 from ledgerkit.tree import tree, verdict
+from ledgerkit.wire.rules import Rules, rules_of
 from ledgerkit.wire.transactions import (
+    Kept,
     collector_paused,
-    decode_kept_blocks,
+    decode_kept,
     decode_transaction,
-    with_blocks,
+    with_kept,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     import pandas as pd
+    from matplotlib.axes import Axes
 
-    from ledgerkit.wire.transactions import TxResult
+    from ledgerkit.movements import Movements
+    from ledgerkit.wire.transactions import Action, TxResult
 
-_SHOWN_ROWS = 20
-_SHOWN_COLUMNS = ("order", "depth", "kind", "receiver_id", "actions", "method_name", "status")
+    Actions = Sequence[Action | str]
+
+_PLOTS = ("tree", "timeline", "gas", "flow")
 
 
 class Trace:
@@ -43,6 +50,9 @@ class Trace:
         The bytes that it was decoded from, kept for `save`.
     blocks
         Height and time (nanoseconds since 1970) by block hash, for results without them.
+    rules
+        Those in force when it ran, which no result tells: where accounts live, and the share
+        of the gas that contracts get.
     attrs
         Provenance to hang on the frames.
 
@@ -58,13 +68,14 @@ class Trace:
         source: bytes,
         *,
         blocks: Mapping[str, tuple[int, int]] | None = None,
+        rules: Rules | None = None,
         attrs: Mapping[str, Any] | None = None,
     ) -> None:
         """Keep what the frames are made from."""
-        self._tree = tree(result, blocks=blocks)
+        self._tree = tree(result, blocks=blocks, shard_of=None if rules is None else rules.shard_of)
         self._verdict = verdict(self._tree)  # the frame shares its values, and may be written to
-        self._source = source
-        self._blocks = dict(blocks or {})
+        self._result, self._source = result, source
+        self._kept = Kept(dict(blocks or {}), rules)
         self._attrs = dict(attrs or {})
 
     @classmethod
@@ -74,6 +85,7 @@ class Trace:
         *,
         tx_hash: str | None = None,
         blocks: Mapping[str, tuple[int, int]] | None = None,
+        rules: Mapping[str, Any] | None = None,
     ) -> Self:
         """
         Read a document that holds the result of a transaction.
@@ -87,6 +99,9 @@ class Trace:
             Which transaction to take, where a Transactions API document holds several.
         blocks
             Height and time (nanoseconds since 1970) by block hash, for results without them.
+        rules
+            What `protocol_config` returned for the time at which it ran: without it the
+            shards and the rewards of contracts are not known.
 
         Returns
         -------
@@ -101,10 +116,12 @@ class Trace:
             The typed error of a JSON-RPC answer that carries one.
         """
         source = _as_bytes(data)
-        known = {**decode_kept_blocks(source), **(blocks or {})}
+        kept = decode_kept(source)
+        known = {**kept.blocks, **(blocks or {})}
+        told = kept.rules if rules is None else rules_of(rules)
         with collector_paused():
             result = decode_transaction(source, asked="a saved transaction", tx_hash=tx_hash)
-            return cls(result, source, blocks=known)
+            return cls(result, source, blocks=known, rules=told)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -132,8 +149,8 @@ class Trace:
         """
         Write the document that this trace was read from, byte for byte.
 
-        Heights and times that came from elsewhere are written into the document as one more
-        member, which other readers skip. The file appears under its name when it is whole.
+        Heights, times and rules that came from elsewhere are written into the document as one
+        more member, which other readers skip. The file appears under its name when it is whole.
 
         Parameters
         ----------
@@ -146,8 +163,8 @@ class Trace:
             Where it is.
         """
         path = Path(path)
-        kept = decode_kept_blocks(self._source)
-        data = self._source if kept == self._blocks else with_blocks(self._source, self._blocks)
+        kept = decode_kept(self._source)
+        data = self._source if kept == self._kept else with_kept(self._source, self._kept)
         part = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
             part.write_bytes(data)
@@ -159,13 +176,59 @@ class Trace:
     @cached_property
     def receipts(self) -> pd.DataFrame:
         """One row a receipt in causal order, typed as ``schema("receipts")``; made once."""
-        with collector_paused():
-            return frames.build("receipts", self._tree.columns, attrs=self._attrs)
+        return self._frame("receipts", lambda: self._tree.columns)
 
     @cached_property
     def edges(self) -> pd.DataFrame:
         """One row an edge between receipts, by receipt, typed as ``schema("edges")``; made once."""
-        return frames.build("edges", self._tree.edges(), attrs=self._attrs)
+        return self._frame("edges", self._tree.edges)
+
+    @cached_property
+    def actions(self) -> pd.DataFrame:
+        """One row an action, those inside a Delegate too, typed as ``schema("actions")``."""
+        return self._frame("actions", lambda: deeds.action_columns(self._tree, self._asked))
+
+    @cached_property
+    def logs(self) -> pd.DataFrame:
+        """One row a log line, those of failed receipts too, typed as ``schema("logs")``."""
+        return self._frame("logs", lambda: deeds.log_columns(self._tree))
+
+    @cached_property
+    def events(self) -> pd.DataFrame:
+        """One row an event (NEP-297), broken ones with a note, typed as ``schema("events")``."""
+        return self._frame("events", lambda: deeds.event_columns(self._tree))
+
+    @cached_property
+    def transfers(self) -> pd.DataFrame:
+        """One row a movement of NEAR or tokens that happened, typed as ``schema("transfers")``."""
+        return self._frame("transfers", lambda: movements.transfer_columns(self._tree, self._moved))
+
+    @cached_property
+    def balance_changes(self) -> pd.DataFrame:
+        """One row an account and asset, with the exact ``change``; `notes` say what is missing."""
+        return self._frame("balance_changes", lambda: movements.change_columns(self._moved))
+
+    @cached_property
+    def gas(self) -> pd.DataFrame:
+        """What the transaction and each receipt burnt, and who got what of it."""
+        return self._frame("gas", lambda: movements.gas_columns(self._tree, self._moved))
+
+    @cached_property
+    def _asked(self) -> list[Actions | None]:
+        """What each receipt asks for."""
+        with collector_paused():
+            return deeds.asked(self._tree, self._result)
+
+    @cached_property
+    def _moved(self) -> Movements:
+        """What moved."""
+        with collector_paused():
+            return movements.movements(self._tree, self._result, self._asked, self._kept.rules)
+
+    def _frame(self, name: str, columns: Callable[[], Mapping[str, Any]]) -> pd.DataFrame:
+        """Build a frame of this transaction."""
+        with collector_paused():
+            return frames.build(name, columns(), attrs=self._attrs)
 
     @property
     def verdict(self) -> str:
@@ -183,9 +246,19 @@ class Trace:
         return self._tree.conversion.signer_id
 
     @property
+    def sender_id(self) -> str | None:
+        """Whose wish it was: who signed what a relayer sent, else the signer."""
+        transaction = self._result.transaction
+        for action in (transaction.actions if transaction else None) or ():
+            inner = deeds.delegated(action)
+            if inner is not None and inner.sender_id is not None:
+                return inner.sender_id
+        return self.signer_id
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What the document lacks, and what was left aside because it contradicts itself."""
-        return self._tree.notes
+        return (*self._tree.notes, *self._moved.notes)
 
     @property
     def block_hashes(self) -> list[str]:
@@ -194,29 +267,136 @@ class Trace:
         unknown = hashes[np.ma.getmaskarray(heights)]
         return [block_hash for block_hash in dict.fromkeys(unknown) if block_hash is not None]
 
+    def explain(self) -> str:
+        """
+        Tell in plain words what happened, from the document alone.
+
+        Returns
+        -------
+        text
+            A few paragraphs: what was asked and by whom, how it ended, what ran where, what
+            failed and what to do, what moved, how long it took. Always the same for the same
+            trace.
+        """
+        with collector_paused():
+            return telling.explain(self._tree, self._result, self._asked, self._moved, self.notes)
+
+    def to_networkx(self) -> Any:
+        """
+        Make a graph of the receipts and their edges for networkx.
+
+        Returns
+        -------
+        graph
+            A `networkx.MultiDiGraph`: a node a receipt, with the columns of `receipts` as its
+            attributes, and an edge for each row of `edges`, with `kind` and `data_id`.
+
+        Raises
+        ------
+        InvalidRequestError
+            If networkx is not installed.
+        """
+        try:
+            graph = import_module("networkx").MultiDiGraph()
+        except ImportError:
+            raise InvalidRequestError(
+                "networkx is not installed, which graphs are made with",
+                remedy='Install it with: pip install "ledgerkit[graph]"',
+                field="extra",
+                value="graph",
+                rule="ledgerkit[graph] installed",
+            ) from None
+        receipts, edges = self.receipts, self.edges
+        named = zip(receipts["receipt_id"], receipts.to_dict("records"), strict=True)
+        graph.add_nodes_from(named)
+        ends = zip(edges["parent_id"], edges["child_id"], strict=True)
+        told = edges[["kind", "data_id"]].to_dict("records")
+        graph.add_edges_from((*end, each) for end, each in zip(ends, told, strict=True))
+        return graph
+
+    def plot(self, kind: str = "tree", ax: Axes | None = None, **options: Any) -> Axes:
+        """
+        Draw the transaction.
+
+        Parameters
+        ----------
+        kind
+            ``tree``, ``timeline`` (by shard and block), ``gas`` (who burnt what) or ``flow``
+            (what moved between accounts).
+        ax
+            Where to draw; None makes a figure.
+        **options
+            Passed on to the function of `ledgerkit.plots`.
+
+        Returns
+        -------
+        ax
+            Where it is drawn.
+
+        Raises
+        ------
+        InvalidRequestError
+            If there is no such kind.
+        """
+        checks.one_of(kind, "kind", _PLOTS)
+        from ledgerkit import plots
+
+        if kind == "gas":
+            return plots.gas_icicle(self.receipts, ax=ax, **options)
+        if kind == "flow":
+            return plots.token_flow(self.transfers, ax=ax, **options)
+        drawn = plots.receipt_tree if kind == "tree" else plots.timeline
+        return drawn(self.receipts, self.edges, ax=ax, **options)
+
     def __repr__(self) -> str:
         """Say which transaction, how large, and how it ended."""
-        what = f"{self.tx_hash} of {self.signer_id}"
+        relayed = "" if self.sender_id == self.signer_id else f", relayed by {self.signer_id}"
+        what = f"{self.tx_hash} of {self.sender_id}{relayed}"
         return f"<Trace {what}: {len(self._tree)} receipts, {self.verdict}>"
 
     def _repr_html_(self) -> str:
-        """Show the first receipts as a table; every text from the chain is escaped."""
-        shown = self.receipts[list(_SHOWN_COLUMNS)].head(_SHOWN_ROWS)
-        head = "".join(f"<th>{escape(str(name))}</th>" for name in shown)
-        rows = "".join(
-            "<tr>" + "".join(f"<td>{_cell(value)}</td>" for value in row) + "</tr>"
-            for row in shown.to_numpy(dtype=object)
+        """Show a card: headline, story, tree; every text from the chain is escaped."""
+        from ledgerkit import cards
+
+        return cards.trace_card(
+            headline=repr(self)[1:-1],
+            explanation=self.explain(),
+            receipts=self.receipts,
+            edges=self.edges,
+            transfers=self.transfers,
         )
-        more = len(self._tree) - len(shown)
-        rest = f"<p>… and {more} more</p>" if more > 0 else ""
-        caption = escape(repr(self)[1:-1])
-        table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-        return f"<div><p>{caption}</p>{table}{rest}</div>"
 
 
-def _cell(value: object) -> str:
-    """Write one value into a table; missing text is NaN, which is no text."""
-    return "" if isinstance(value, float) else escape(str(value))
+def receipts_of(traces: Mapping[str, Trace]) -> pd.DataFrame:
+    """
+    Put the receipts of many transactions into one frame.
+
+    Parameters
+    ----------
+    traces
+        Their traces by hash.
+
+    Returns
+    -------
+    receipts
+        One row a receipt, transaction by transaction, typed as ``schema("traces")``.
+    """
+    trees = [trace._tree for trace in traces.values()]  # noqa: SLF001 - of this module
+    if not trees:
+        return frames.empty("traces")
+    hashes = np.repeat(np.array(list(traces), dtype=object), [len(tree) for tree in trees])
+    columns = {name: _joined([tree.columns[name] for tree in trees]) for name in trees[0].columns}
+    return frames.build("traces", {"tx_hash": hashes, **columns})
+
+
+def _joined(parts: list[Any]) -> Any:
+    """Put columns one below the other."""
+    if isinstance(parts[0], np.ma.MaskedArray):
+        missing = np.concatenate([np.ma.getmaskarray(part) for part in parts])
+        return np.ma.MaskedArray(np.concatenate([np.ma.getdata(part) for part in parts]), missing)
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
+    return list(chain.from_iterable(parts))
 
 
 def _as_bytes(data: bytes | str | dict[str, Any]) -> bytes:

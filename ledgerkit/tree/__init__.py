@@ -18,10 +18,11 @@ from ledgerkit.tree.tables import NOT_EXECUTED, WORDS, amount, failure_texts, st
 from ledgerkit.wire.transactions import Outcome, Status, Transaction, collector_paused
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     import numpy as np
 
+    from ledgerkit.tree.rows import DataEdges
     from ledgerkit.wire.transactions import TxResult
 
 __all__ = ["Conversion", "Tree", "tree", "verdict"]
@@ -61,7 +62,7 @@ class Tree:
     notes: tuple[str, ...]
     ids: np.ndarray = field(repr=False)
     parents: np.ndarray = field(repr=False)
-    data: list[tuple[int, int, str]] = field(repr=False)
+    data: DataEdges = field(repr=False)
 
     def __len__(self) -> int:
         """Count the receipts."""
@@ -79,7 +80,12 @@ class Tree:
         return edge_columns(self.ids, self.parents, self.data)
 
 
-def tree(result: TxResult, *, blocks: Mapping[str, tuple[int, int]] | None = None) -> Tree:
+def tree(
+    result: TxResult,
+    *,
+    blocks: Mapping[str, tuple[int, int]] | None = None,
+    shard_of: Callable[[str], int | None] | None = None,
+) -> Tree:
     """
     Compute the receipt tree of a transaction.
 
@@ -90,6 +96,8 @@ def tree(result: TxResult, *, blocks: Mapping[str, tuple[int, int]] | None = Non
     blocks
         Height and time (nanoseconds since 1970) by block hash, for documents that do not
         bring their own. Some of the blocks are enough.
+    shard_of
+        Tells where an account lives, for documents that do not tell it of receipts.
 
     Returns
     -------
@@ -117,7 +125,7 @@ def tree(result: TxResult, *, blocks: Mapping[str, tuple[int, int]] | None = Non
     with collector_paused():
         rows = collect(result, blocks or {})
         return Tree(
-            columns=receipt_columns(rows, result),
+            columns=receipt_columns(rows, result, shard_of),
             conversion=_conversion(result),
             overall=_overall(result.status),
             level=result.final_execution_status,

@@ -10,20 +10,24 @@ from ledgerkit.amounts import exact
 from ledgerkit.tree import graph
 from ledgerkit.tree.rows import costs_nothing
 from ledgerkit.tree.tables import NOT_EXECUTED, NOTHING, WORDS
+from ledgerkit.u128.array import U128Array
 
 if TYPE_CHECKING:
-    from ledgerkit.tree.rows import Rows
-    from ledgerkit.u128.array import U128Array
+    from collections.abc import Callable
+
+    from ledgerkit.tree.rows import DataEdges, Rows
     from ledgerkit.wire.transactions import TxResult
 
     Columns = dict[str, Any]
+    ShardOf = Callable[[str], int | None]
 
 SYSTEM = "system"
 _STATUS = np.array(WORDS, dtype=object)
 _KIND = np.array(["action", "refund", None], dtype=object)
+_EDGE = np.array(["creation", "data"], dtype=object)
 
 
-def receipt_columns(rows: Rows, result: TxResult) -> Columns:
+def receipt_columns(rows: Rows, result: TxResult, shard_of: ShardOf | None = None) -> Columns:
     """
     Compute the columns of the receipts frame.
 
@@ -33,6 +37,8 @@ def receipt_columns(rows: Rows, result: TxResult) -> Columns:
         The receipts in causal order.
     result
         The result they come from.
+    shard_of
+        Tells where an account lives, for results that do not tell it of receipts.
 
     Returns
     -------
@@ -45,22 +51,23 @@ def receipt_columns(rows: Rows, result: TxResult) -> Columns:
         If an amount of the result is not one.
     """
     outcomes, bodies, ran, asked = rows.outcomes, rows.bodies, rows.outcome_at, rows.body_at
-    parents = rows.parents.tolist()
+    depths = graph.depths(rows.parents)
     gas_burnt = outcomes.gas_burnt.take(ran)
     tokens_burnt = outcomes.tokens_burnt.take(ran)
     predecessors = bodies.predecessor_id.take(asked)
-    waits_for, critical = _waiting(rows, parents)
+    receivers = bodies.receiver_id.take(asked)
+    waits_for, critical = _waiting(rows)
     return {
         "receipt_id": rows.ids.copy(),
         "parent_id": _parent_ids(rows),
-        "depth": np.array(graph.depths(parents), dtype=np.int64),
-        "order": np.arange(len(parents)),
+        "depth": depths,
+        "order": np.arange(len(depths)),
         "kind": _kinds(rows, result, predecessors, tokens_burnt),
-        "is_local": np.arange(len(parents)) == rows.local,
+        "is_local": np.arange(len(depths)) == rows.local,
         "predecessor_id": predecessors,
-        "receiver_id": bodies.receiver_id.take(asked),
+        "receiver_id": receivers,
         "signer_id": bodies.signer_id.take(asked),
-        "shard_id": outcomes.shard_id.take(ran),
+        "shard_id": _shards(outcomes.shard_id.take(ran), ran, receivers, shard_of),
         "block_hash": outcomes.block_hash.take(ran),
         "block_height": outcomes.height.take(ran),
         "time": outcomes.time.take(ran),
@@ -76,12 +83,12 @@ def receipt_columns(rows: Rows, result: TxResult) -> Columns:
         "input_data_ids": bodies.input_data_ids.take(asked),
         "output_data_receivers": bodies.output_data_receivers.take(asked),
         "waits_for": waits_for,
-        "subtree_gas": exact(graph.subtree_sums(parents, gas_burnt.filled(0).tolist())),
+        "subtree_gas": _sums(graph.subtree_sums(rows.parents, gas_burnt.filled(0), depths)),
         "on_critical_path": critical,
     }
 
 
-def edge_columns(ids: np.ndarray, parents: np.ndarray, data: list[tuple[int, int, str]]) -> Columns:
+def edge_columns(ids: np.ndarray, parents: np.ndarray, data: DataEdges) -> Columns:
     """
     Compute the columns of the edges frame.
 
@@ -92,7 +99,7 @@ def edge_columns(ids: np.ndarray, parents: np.ndarray, data: list[tuple[int, int
     parents
         The position of each one's creator; -1 for none.
     data
-        Positions of producers and consumers, and the data_id.
+        Positions of producers and consumers, by consumer, and the data_ids.
 
     Returns
     -------
@@ -100,16 +107,37 @@ def edge_columns(ids: np.ndarray, parents: np.ndarray, data: list[tuple[int, int
         One sequence a column: for each receipt the edge from its creator, then those from
         the producers of its data.
     """
-    created = [
-        (parent, child, None) for child, parent in enumerate(parents.tolist()) if parent >= 0
-    ]
-    edges = sorted([*created, *data], key=lambda edge: edge[1])
+    created = np.flatnonzero(parents >= 0)
+    children = np.append(created, data.consumers)
+    by_child = np.argsort(children, kind="stable")
+    is_data = by_child >= len(created)
+    data_ids = np.full(len(children), None, dtype=object)
+    data_ids[is_data] = data.data_ids  # as they are by consumer, so are their places
+    creators = np.append(parents[created], data.producers)
     return {
-        "parent_id": ids[[parent for parent, _, _ in edges]] if edges else [],
-        "child_id": ids[[child for _, child, _ in edges]] if edges else [],
-        "kind": ["creation" if data_id is None else "data" for _, _, data_id in edges],
-        "data_id": [data_id for _, _, data_id in edges],
+        "parent_id": ids[creators[by_child]],
+        "child_id": ids[children[by_child]],
+        "kind": _EDGE[is_data.astype(np.int8)],
+        "data_id": data_ids,
     }
+
+
+def _shards(
+    told: np.ma.MaskedArray[Any, Any],
+    ran: np.ndarray,
+    receivers: np.ndarray,
+    shard_of: ShardOf | None,
+) -> np.ma.MaskedArray[Any, Any]:
+    """Fill in where receipts ran: where their receivers live."""
+    missing = np.ma.getmaskarray(told) & (ran >= 0)
+    if shard_of is None or not missing.any():
+        return told
+    homes = {name: shard_of(name) for name in set(receivers[missing]) - {None}}
+    for at in np.flatnonzero(missing).tolist():
+        home = homes.get(receivers[at])
+        if home is not None:
+            told[at] = home
+    return told
 
 
 def _parent_ids(rows: Rows) -> np.ndarray:
@@ -147,17 +175,23 @@ def _endings(rows: Rows) -> Columns:
     }
 
 
-def _waiting(rows: Rows, parents: list[int]) -> tuple[list[list[str]], np.ndarray]:
+def _waiting(rows: Rows) -> tuple[list[list[str]], np.ndarray]:
     """List whom each receipt waits for, and mark the chain that ends in the last to run."""
-    producers: dict[int, list[int]] = {}
+    producers: dict[int, dict[int, None]] = {}  # the inner ones are ordered sets
     for producer, consumer, _ in rows.data:
-        known = producers.setdefault(consumer, [])
-        if producer not in known:
-            known.append(producer)
-    waits_for: list[list[str]] = [NOTHING] * len(parents)
+        producers.setdefault(consumer, {})[producer] = None
+    waits_for: list[list[str]] = [NOTHING] * len(rows.parents)
     for consumer, positions in producers.items():
         waits_for[consumer] = [rows.ids[position] for position in positions]
-    critical = np.zeros(len(parents), dtype=bool)
+    critical = np.zeros(len(rows.parents), dtype=bool)
     ran = [-1, *np.flatnonzero(rows.outcome_at >= 0)[-1:].tolist()]
-    critical[graph.latest_chain(ran[-1], parents, producers)] = True
+    critical[graph.latest_chain(ran[-1], rows.parents.tolist(), producers)] = True
     return waits_for, critical
+
+
+def _sums(values: np.ndarray) -> U128Array:
+    """Hold sums, which are Python integers only where some may exceed 64 bits."""
+    if values.dtype == object:
+        return exact(values.tolist(), name="subtree_gas")
+    words = values.astype(np.uint64)
+    return U128Array.of((np.zeros_like(words), words), np.zeros(len(words), dtype=np.bool_))

@@ -11,10 +11,10 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    Edge = tuple[int, int]
     Pairs = tuple[np.ndarray, np.ndarray]
 
 _MANY_LEVELS = 512
+_SAFE = 2.0**62  # sums up to here fit 64 bits, whatever the rounding of floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +22,14 @@ class Graph:
     """
     Rows in causal order, and the edges that were kept.
 
-    `parents` is the creator of each row (-1: none) and `data` holds pairs of producer and
-    consumer; the other three are rows whose further edges contradicted what came before.
+    `parents` is the creator of each row (-1: none) and `kept` says which of the pairs of
+    producer and consumer hold; the other three are rows whose further edges contradicted what
+    came before.
     """
 
     order: np.ndarray
     parents: np.ndarray
-    data: list[Edge]
+    kept: np.ndarray
     listed_twice: list[int]
     cut_from_ring: list[int]
     cut_from_data: list[int]
@@ -39,8 +40,8 @@ def arrange(
     roots: Sequence[int],
     n_rows: int,
     *,
-    data: Iterable[Edge] = (),
-    heights: Sequence[int] | None = None,
+    data: Pairs,
+    heights: np.ndarray | None = None,
 ) -> Graph:
     """
     Put rows into an order in which nothing precedes what it depends on.
@@ -54,7 +55,7 @@ def arrange(
     n_rows
         How many rows there are.
     data
-        Pairs of producer and consumer.
+        Pairs of producer and consumer, as two arrays.
     heights
         A block height for each row, 0 where it is not known: lower ones come first, as far
         as the edges allow.
@@ -65,22 +66,27 @@ def arrange(
         The order and the edges it respects.
     """
     created, twice = _one_creator_each(created, roots, n_rows)
-    pairs = [pair for pair in dict.fromkeys(data) if pair[0] != pair[1]]
-    order = _order(created, roots, n_rows, pairs)
+    kept = data[0] != data[1]
+    order = _order(created, roots, n_rows, _chosen(data, kept))
     cut: list[int] = []
-    late: set[int] = set()
+    late: list[int] = []
     if len(order) < n_rows:
         created, cut = _without_rings(created, n_rows)
-        late = _left_out(_order(created, roots, n_rows, pairs), n_rows)
-        pairs = [pair for pair in pairs if not late.issuperset(pair)]
-        order = _order(created, roots, n_rows, pairs)
+        late = sorted(_left_out(_order(created, roots, n_rows, _chosen(data, kept)), n_rows))
+        kept &= ~(np.isin(data[0], late) & np.isin(data[1], late))
+        order = _order(created, roots, n_rows, _chosen(data, kept))
     parents = _parents(created, n_rows)
     if heights is not None:
-        order = _by_height(order, parents, pairs, heights)
-    return Graph(order, parents, pairs, twice, cut, sorted(late))
+        order = _by_height(order, parents, _chosen(data, kept), heights)
+    return Graph(order, parents, kept, twice, cut, late)
 
 
-def depths(parents: Iterable[int]) -> list[int]:
+def _chosen(pairs: Pairs, kept: np.ndarray) -> Pairs:
+    """Leave out some pairs."""
+    return pairs if kept.all() else (pairs[0][kept], pairs[1][kept])
+
+
+def depths(parents: np.ndarray) -> np.ndarray:
     """
     Count the creators above each row.
 
@@ -94,13 +100,16 @@ def depths(parents: Iterable[int]) -> list[int]:
     depths
         0 for a row without a creator.
     """
-    found: list[int] = []
-    for parent in parents:
-        found.append(found[parent] + 1 if parent >= 0 else 0)
-    return found
+    n_rows = len(parents)
+    above = np.append(np.where(parents < 0, n_rows, parents), n_rows)
+    found = (above < n_rows).astype(np.int64)
+    while (above < n_rows).any():  # each round looks twice as far up
+        found += found[above]
+        above = above[above]
+    return found[:-1]
 
 
-def subtree_sums(parents: Sequence[int], values: Sequence[int]) -> list[int]:
+def subtree_sums(parents: np.ndarray, values: np.ndarray, levels: np.ndarray) -> np.ndarray:
     """
     Add to each row's value those of everything below it.
 
@@ -109,23 +118,38 @@ def subtree_sums(parents: Sequence[int], values: Sequence[int]) -> list[int]:
     parents
         Positions of the creators, each before its row; -1 for none.
     values
-        One value a row.
+        One 64-bit integer a row, not below zero.
+    levels
+        The depth of each row.
 
     Returns
     -------
     sums
-        One sum a row, however large.
+        One sum a row, however large: where they may exceed 64 bits, Python integers.
     """
-    sums = list(values)
-    for row in range(len(sums) - 1, -1, -1):
-        parent = parents[row]
-        if parent >= 0:
-            sums[parent] += sums[row]
+    n_levels = int(levels.max(initial=0)) + 1
+    if n_levels > _MANY_LEVELS or values.sum(dtype=np.float64) > _SAFE:
+        return _sums_one_by_one(parents.tolist(), values.tolist())
+    sums = values.copy()
+    by_level = np.argsort(levels.astype(np.int16), kind="stable")  # the fastest to sort
+    starts = np.cumsum(np.bincount(levels, minlength=n_levels))
+    for level in range(n_levels - 1, 0, -1):
+        rows = by_level[starts[level - 1] : starts[level]]
+        np.add.at(sums, parents[rows], sums[rows])
     return sums
 
 
+def _sums_one_by_one(parents: list[int], values: list[int]) -> np.ndarray:
+    """Add with integers of any size, row by row: a deep tree has narrow levels."""
+    for row in range(len(values) - 1, -1, -1):
+        parent = parents[row]
+        if parent >= 0:
+            values[parent] += values[row]
+    return np.fromiter(values, dtype=object, count=len(values))
+
+
 def latest_chain(
-    end: int, parents: Sequence[int], producers: Mapping[int, Sequence[int]]
+    end: int, parents: Sequence[int], producers: Mapping[int, Iterable[int]]
 ) -> list[int]:
     """
     Go back from a row, always to the latest of its creator and its data's producers.
@@ -172,7 +196,7 @@ def _parents(created: Pairs, n_rows: int) -> np.ndarray:
     return parents
 
 
-def _order(created: Pairs, roots: Sequence[int], n_rows: int, data: list[Edge]) -> np.ndarray:
+def _order(created: Pairs, roots: Sequence[int], n_rows: int, data: Pairs) -> np.ndarray:
     """Visit rows level by level, each after everything it depends on."""
     starts, following = _adjacent(created, n_rows, data)
     waits = np.bincount(following, minlength=n_rows)
@@ -188,15 +212,16 @@ def _order(created: Pairs, roots: Sequence[int], n_rows: int, data: list[Edge]) 
     return np.concatenate([*levels, np.array(deeper, dtype=np.int64)])
 
 
-def _adjacent(created: Pairs, n_rows: int, data: list[Edge]) -> tuple[np.ndarray, np.ndarray]:
+def _adjacent(created: Pairs, n_rows: int, data: Pairs) -> tuple[np.ndarray, np.ndarray]:
     """List what follows each row in one array, and where each row's part begins."""
     creators, rows = created
-    if data:
-        producers, consumers = np.array(data, dtype=np.int64).T
-        creators, rows = np.append(creators, producers), np.append(rows, consumers)
+    if len(data[0]):
+        creators, rows = np.append(creators, data[0]), np.append(rows, data[1])
         by_creator = np.argsort(creators, kind="stable")
         creators, rows = creators[by_creator], rows[by_creator]
-    return np.searchsorted(creators, np.arange(n_rows + 1)), rows
+    starts = np.zeros(n_rows + 1, dtype=np.int64)
+    np.cumsum(np.bincount(creators, minlength=n_rows), out=starts[1:])
+    return starts, rows
 
 
 def _next_level(
@@ -241,7 +266,7 @@ def _left_out(order: np.ndarray, n_rows: int) -> set[int]:
 def _without_rings(created: Pairs, n_rows: int) -> tuple[Pairs, list[int]]:
     """Cut each ring of creators at one row."""
     creators, rows = created
-    ringed = _left_out(_order(created, (), n_rows, []), n_rows)
+    ringed = _left_out(_order(created, (), n_rows, (created[0][:0], created[1][:0])), n_rows)
     cut = sorted(_ring_members(_parents(created, n_rows).tolist(), ringed))
     keep = ~np.isin(rows, cut)
     return (creators[keep], rows[keep]), cut
@@ -262,14 +287,23 @@ def _ring_members(parents: list[int], rows: set[int]) -> set[int]:
 
 
 def _by_height(
-    order: np.ndarray, parents: np.ndarray, data: list[Edge], heights: Sequence[int]
+    order: np.ndarray, parents: np.ndarray, data: Pairs, heights: np.ndarray
 ) -> np.ndarray:
     """Sort by height, raised where a row would otherwise precede what it depends on."""
+    made = np.flatnonzero(parents >= 0)
+    rises = (heights[parents[made]] <= heights[made]).all()
+    if not (rises and (heights[data[0]] <= heights[data[1]]).all()):
+        heights = _raised(order, parents, data, heights)
+    return order[np.argsort(heights[order], kind="stable")]
+
+
+def _raised(order: np.ndarray, parents: np.ndarray, data: Pairs, heights: np.ndarray) -> np.ndarray:
+    """Raise heights to those of what each row depends on."""
     before: defaultdict[int, list[int]] = defaultdict(list)
-    for producer, consumer in data:
+    for producer, consumer in zip(data[0].tolist(), data[1].tolist(), strict=True):
         before[consumer].append(producer)
-    raised = list(heights)
+    raised = heights.tolist()
     for row, parent in zip(order.tolist(), parents[order].tolist(), strict=True):
         known = [raised[other] for other in (parent, *before.get(row, ())) if other >= 0]
         raised[row] = max([raised[row], *known])
-    return np.array(sorted(order.tolist(), key=raised.__getitem__), dtype=np.int64)
+    return np.array(raised, dtype=np.int64)

@@ -10,6 +10,7 @@ import numpy as np
 from pandas import NA
 
 from ledgerkit.tree import graph
+from ledgerkit.tree.names import Names
 from ledgerkit.tree.tables import (
     NOT_EXECUTED,
     Bodies,
@@ -21,12 +22,11 @@ from ledgerkit.tree.tables import (
 from ledgerkit.wire.transactions import ActionReceipt, Receipt, ReceiptBody, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ledgerkit.wire.transactions import Transaction, TxResult
 
     Blocks = Mapping[str, tuple[int, int]]
-    DataEdge = tuple[int, int, str]
 
 _LATER = 2**62  # above every height: what has not run comes last
 _SHOWN = 3
@@ -37,12 +37,26 @@ _PLAIN = (
 
 
 @dataclass(frozen=True, slots=True)
+class DataEdges:
+    """Who delivers what to whom: producers and consumers as integers, and the data_ids."""
+
+    producers: np.ndarray
+    consumers: np.ndarray
+    data_ids: np.ndarray
+
+    def __iter__(self) -> Iterator[tuple[int, int, str]]:
+        """Go through the edges."""
+        ends = self.producers.tolist(), self.consumers.tolist()
+        return zip(*ends, self.data_ids.tolist(), strict=True)
+
+
+@dataclass(frozen=True, slots=True)
 class Rows:
     """
     The receipts of one transaction in causal order; a position is a receipt.
 
     `outcome_at` and `body_at` say which outcome and which body a position has (-1: none).
-    `parents` and `data` (producer, consumer, data_id) speak of positions, and `local` is the
+    `parents` and `data` speak of positions, and `local` is the
     position of the receipt that ran where the transaction did (-1: none). `leaf` is the code
     of the status at which the chain of SuccessReceiptId ends, None where there is no chain.
     """
@@ -53,7 +67,7 @@ class Rows:
     outcome_at: np.ndarray
     body_at: np.ndarray
     parents: np.ndarray
-    data: list[DataEdge]
+    data: DataEdges
     local: int
     leaf: int | None
     notes: list[str]
@@ -89,8 +103,8 @@ def collect(result: TxResult, blocks: Blocks) -> Rows:
     arranged = graph.arrange(
         found.created,
         found.roots,
-        len(found.index),
-        data=[(producer, consumer) for producer, consumer, _ in data],
+        len(found.names),
+        data=(data.producers, data.consumers),
         heights=_heights(found),
     )
     return _in_order(found, arranged, data)
@@ -124,7 +138,7 @@ class _Found:
         """Begin with nothing."""
         texts, nowhere = Texts(), np.empty(0, dtype=np.int64)
         self.result = result
-        self.index: dict[str, int] = {}
+        self.names = Names()
         self.outcomes = Outcomes(texts, blocks)
         self.bodies = Bodies(texts, self.outcomes.ids)
         self.outcome_at = self.body_at = nowhere
@@ -132,16 +146,9 @@ class _Found:
         self.created: graph.Pairs = (nowhere, nowhere)
         self.notes: list[str] = []
 
-    def rows(self, receipt_ids: Sequence[str]) -> list[int]:
-        """Give the rows of receipts; one not mentioned before gets the next row."""
-        try:
-            return list(map(self.index.__getitem__, receipt_ids))
-        except KeyError:
-            return [self.index.setdefault(id_, len(self.index)) for id_ in receipt_ids]
-
     def ids(self) -> np.ndarray:
         """List the receipts by row."""
-        return np.fromiter(self.index, dtype=object, count=len(self.index))
+        return self.names.texts()
 
 
 def _read_outcomes(found: _Found) -> None:
@@ -149,14 +156,11 @@ def _read_outcomes(found: _Found) -> None:
     told = found.result.outcomes
     for start, piece in told.pieces():
         found.outcomes.add(piece, Where(told.path, start))
-    ids = found.outcomes.ids
-    found.index = dict(zip(ids, range(len(ids)), strict=True))
-    if len(found.index) < len(ids):
-        found.index.clear()
+    found.names = Names(found.outcomes.ids)
     found.outcome_at = _first_at(found, found.outcomes.ids, "outcome")
-    found.roots = found.rows(_roots(found.result))
+    found.roots = found.names.rows(_roots(found.result)).tolist()
     found.created = _created(found)
-    found.outcome_at = _longer(found.outcome_at, len(found.index))
+    found.outcome_at = _longer(found.outcome_at, len(found.names))
 
 
 def _read_bodies(found: _Found) -> None:
@@ -166,7 +170,7 @@ def _read_bodies(found: _Found) -> None:
         for start, piece in sent.pieces():
             found.bodies.add(piece, Where(sent.path, start))
     found.body_at = _first_at(found, found.bodies.ids, "body")
-    found.outcome_at = _longer(found.outcome_at, len(found.index))
+    found.outcome_at = _longer(found.outcome_at, len(found.names))
 
 
 def _roots(result: TxResult) -> list[str]:
@@ -178,10 +182,10 @@ def _roots(result: TxResult) -> list[str]:
 def _first_at(found: _Found, receipt_ids: list[str], what: str) -> np.ndarray:
     """Say at which place of a table each row comes first (-1: nowhere)."""
     numbers = np.arange(len(receipt_ids))
-    if receipt_ids == list(found.index):
+    if receipt_ids == found.names.ids:
         return numbers
-    places = np.array(found.rows(receipt_ids), dtype=np.int64)
-    at = np.full(len(found.index), -1, dtype=np.int64)
+    places = found.names.rows(receipt_ids)
+    at = np.full(len(found.names), -1, dtype=np.int64)
     at[places[::-1]] = numbers[::-1]
     again = np.flatnonzero(at[places] != numbers).tolist()
     if again:
@@ -201,12 +205,13 @@ def _created(found: _Found) -> graph.Pairs:
     if len(creators) < len(made):  # what a second outcome lists does not count
         made = [made[at] for at in found.outcome_at[creators].tolist()]
     counts = np.fromiter(map(len, made), dtype=np.int64, count=len(made))
-    rows = np.array(found.rows(list(chain.from_iterable(made))), dtype=np.int64)
+    listed = chain.from_iterable(made)
+    rows = found.names.rows(np.fromiter(listed, dtype=object, count=int(counts.sum())))
     found.outcomes.made = []
     return np.repeat(creators, counts), rows
 
 
-def _data_edges(found: _Found) -> list[DataEdge]:
+def _data_edges(found: _Found) -> DataEdges:
     """Pair whoever delivers a data_id with whoever waits for it."""
     rows = np.full(len(found.bodies.ids) + 1, -1, dtype=np.int64)
     rows[found.body_at] = np.arange(len(found.body_at))
@@ -219,12 +224,18 @@ def _data_edges(found: _Found) -> list[DataEdge]:
             known = producers.setdefault(receiver.get("data_id", ""), row)
             if known != row and _gives_way(found, known, row):
                 producers[receiver["data_id"]] = row
-    return [
-        (producers[data_id], row_of[at], data_id)
+    waiting = [
+        (row_of[at], data_id)
         for at, data_ids in found.bodies.inputs
         for data_id in data_ids
         if data_id in producers and row_of[at] >= 0
     ]
+    names = [data_id for _, data_id in waiting]
+    return DataEdges(
+        np.array([producers[data_id] for data_id in names], dtype=np.int64),
+        np.array([row for row, _ in waiting], dtype=np.int64),
+        np.fromiter(names, dtype=object, count=len(names)),
+    )
 
 
 def _gives_way(found: _Found, known: int, other: int) -> bool:
@@ -292,16 +303,15 @@ def _body(result: TxResult, receipt_id: str, sender: str | None, receiver: str |
     return Receipt(receipt_id, sender, receiver, ReceiptBody(ActionReceipt(signer)))
 
 
-def _heights(found: _Found) -> list[int] | None:
+def _heights(found: _Found) -> np.ndarray | None:
     """Say by which heights to sort: unknown ones follow their creator, open receipts come last."""
     if not found.outcomes.has_heights:
         return None
     heights = found.outcomes.height.take(found.outcome_at).filled(0)
-    sortable: list[int] = np.where(found.outcome_at < 0, _LATER, heights).tolist()
-    return sortable
+    return np.where(found.outcome_at < 0, _LATER, heights)
 
 
-def _in_order(found: _Found, arranged: graph.Graph, data: list[DataEdge]) -> Rows:
+def _in_order(found: _Found, arranged: graph.Graph, data: DataEdges) -> Rows:
     """Turn rows into positions."""
     ids, order = found.ids(), arranged.order
     position = np.empty(len(order), dtype=np.int64)
@@ -314,20 +324,19 @@ def _in_order(found: _Found, arranged: graph.Graph, data: list[DataEdge]) -> Row
         outcome_at=found.outcome_at[order],
         body_at=found.body_at[order],
         parents=np.where(creators < 0, -1, position[creators]),
-        data=_data_positions(data, arranged, position.tolist()),
+        data=_data_positions(data, arranged.kept, position),
         local=int(position[found.roots[0]]) if found.roots and _is_local(found.result) else -1,
         leaf=_leaf(found),
         notes=found.notes + _contradictions(arranged, ids),
     )
 
 
-def _data_positions(
-    data: list[DataEdge], arranged: graph.Graph, position: list[int]
-) -> list[DataEdge]:
+def _data_positions(data: DataEdges, kept: np.ndarray, position: np.ndarray) -> DataEdges:
     """Turn the rows of the data edges that were kept into positions, by consumer."""
-    kept = set(arranged.data)
-    edges = [(position[p], position[c], data_id) for p, c, data_id in data if (p, c) in kept]
-    return sorted(edges, key=lambda edge: edge[1])
+    consumers = position[data.consumers[kept]]
+    order = np.argsort(consumers, kind="stable")
+    producers, names = position[data.producers[kept]], data.data_ids[kept]
+    return DataEdges(producers[order], consumers[order], names[order])
 
 
 def _contradictions(arranged: graph.Graph, ids: np.ndarray) -> list[str]:
@@ -359,7 +368,8 @@ def _leaf(found: _Found) -> int | None:
     target, seen = status.success_receipt_id, set()
     while target not in seen:
         seen.add(target)
-        at = int(found.outcome_at[found.index[target]]) if target in found.index else -1
+        row = found.names.find(target)
+        at = -1 if row is None else int(found.outcome_at[row])
         if at not in found.outcomes.handed_on:
             return NOT_EXECUTED if at < 0 else found.outcomes.codes[at]
         target = found.outcomes.handed_on[at]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -57,7 +57,7 @@ def to_arrow(frame: pd.DataFrame) -> Any:
     return _table(frame)
 
 
-def write_parquet(frame: pd.DataFrame, path: str | PathLike[str]) -> None:
+def write_parquet(frame: pd.DataFrame, path: str | PathLike[str] | IO[bytes]) -> None:
     """
     Write a frame to a Parquet file, which pandas, DuckDB, Polars and Dask read exactly.
 
@@ -66,7 +66,7 @@ def write_parquet(frame: pd.DataFrame, path: str | PathLike[str]) -> None:
     frame
         Any frame, written as `to_arrow` holds it.
     path
-        The file.
+        The file, or one that is open for writing.
 
     Raises
     ------

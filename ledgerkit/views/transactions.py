@@ -1,21 +1,28 @@
-"""Verbs about one transaction: its result, its receipt tree, a single receipt."""
+"""Verbs about transactions: their results, their receipt trees, a single receipt."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import msgspec
 
 from ledgerkit import checks, client, rpc
-from ledgerkit.errors import LedgerError
-from ledgerkit.tracing import Trace
-from ledgerkit.views._ask import Ask, provenance
+from ledgerkit.errors import InvalidRequestError
+from ledgerkit.tracing import receipts_of
+from ledgerkit.views._ask import Ask
+from ledgerkit.views._traced import SOURCE, traced
+from ledgerkit.views.blocks import transactions
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from ledgerkit.calls import Call
-    from ledgerkit.client import Ledger
+    from ledgerkit.client import Ledger, OnError
+    from ledgerkit.tracing import Trace
+    from ledgerkit.views._ask import Answer
+
+Pairs = Iterable[tuple[str, str]]
 
 
 def _call(tx_hash: str, sender: str, wait_until: str, *, receipts: bool) -> Call[rpc.TxAnswer]:
@@ -91,14 +98,15 @@ def trace(
         EXECUTED or FINAL.
     blocks
         Whether to read the blocks that the receipts ran in, for their heights and
-        times; each is read once a session.
+        times, and the rules in force then, for shards and the rewards of contracts; each
+        is read once a session.
     ledger
         The ledger to ask; None is the session's default.
 
     Returns
     -------
     trace
-        The tree, with frames `receipts` and `edges`, and a `verdict`.
+        The tree, with frames, a `verdict`, and a story to `explain`.
 
     Raises
     ------
@@ -111,20 +119,174 @@ def trace(
 
     Notes
     -----
-    Source: EXPERIMENTAL_tx_status; heights and times: block.
+    Source: EXPERIMENTAL_tx_status; heights and times: block; shards and rewards:
+    EXPERIMENTAL_protocol_config.
     """
     asked = client.current(ledger)
     answer = asked.send(_call(tx_hash, sender, wait_until, receipts=True))
-    told = provenance(asked, "EXPERIMENTAL_tx_status")
-    hashes = answer.result.block_hashes() if blocks else []
-    calls = [rpc.block(checks.at(block_hash)) for block_hash in hashes]
-    heads = Ask(asked, "raise").send(calls, "blocks")
-    known = {
-        b.header.hash: (b.header.height, b.header.time_ns or 0)
-        for b in heads
-        if not isinstance(b, LedgerError)
-    }
-    return Trace(answer.result, answer.body, blocks=known, attrs=told)
+    return traced(asked, [answer], blocks=blocks)[0]
+
+
+@overload
+def traces(
+    pairs: Pairs,
+    *,
+    wait_until: str = "FINAL",
+    blocks: bool = True,
+    on_error: Literal["raise"] = "raise",
+    progress: bool = True,
+    ledger: Ledger | None = None,
+) -> pd.DataFrame: ...
+@overload
+def traces(
+    pairs: Pairs,
+    *,
+    wait_until: str = "FINAL",
+    blocks: bool = True,
+    on_error: Literal["collect"],
+    progress: bool = True,
+    ledger: Ledger | None = None,
+) -> tuple[pd.DataFrame, pd.DataFrame]: ...
+def traces(
+    pairs: Pairs,
+    *,
+    wait_until: str = "FINAL",
+    blocks: bool = True,
+    on_error: OnError = "raise",
+    progress: bool = True,
+    ledger: Ledger | None = None,
+) -> Answer:
+    """
+    Read the receipt trees of many transactions as one frame.
+
+    Parameters
+    ----------
+    pairs
+        Each transaction's hash, and the account that signed it.
+    wait_until
+        How far they must be: NONE, INCLUDED, EXECUTED_OPTIMISTIC, INCLUDED_FINAL,
+        EXECUTED or FINAL.
+    blocks
+        Whether to read the blocks that the receipts ran in, for their heights, times and
+        shards; each is read once a session.
+    on_error
+        ``raise`` stops at the first failure; ``collect`` gives a second frame of failures,
+        by tx_hash.
+    progress
+        Whether a bar shows.
+    ledger
+        The ledger to ask; None is the session's default.
+
+    Returns
+    -------
+    receipts
+        One row a receipt, transaction by transaction, each in causal order, typed as
+        `schema("traces")`; with ``on_error="collect"`` also the errors.
+
+    Raises
+    ------
+    InvalidRequestError
+        If a pair or another argument is malformed; nothing was sent then.
+    LedgerError
+        If a transaction could not be read, unless collected, or one of the blocks.
+
+    Notes
+    -----
+    Source: EXPERIMENTAL_tx_status; heights and times: block; shards:
+    EXPERIMENTAL_protocol_config.
+    """
+    named = dict.fromkeys(_pair(pair) for pair in pairs)
+    calls = [_call(tx_hash, sender, wait_until, receipts=True) for tx_hash, sender in named]
+    ask = Ask(client.current(ledger), on_error, progress)
+    found = ask.each([tx_hash for tx_hash, _ in named], calls, "transactions")
+    answers = [answer for _, answer in found]
+    made = traced(ask.ledger, answers, blocks=blocks, progress=progress)
+    hashes = [tx_hash for tx_hash, _ in found]
+    return ask.answer(receipts_of(dict(zip(hashes, made, strict=True))), SOURCE)
+
+
+def _pair(pair: object) -> tuple[str, str]:
+    """Check a transaction's hash and sender."""
+    if isinstance(pair, str) or not isinstance(pair, Iterable) or len(both := tuple(pair)) != _TWO:
+        rule = "pairs of a transaction's hash and its signer's account id"
+        raise InvalidRequestError.refuse("pairs", pair, rule)
+    return checks.crypto_hash(both[0], "tx_hash"), checks.account_id(both[1], "sender")
+
+
+_TWO = 2
+
+
+@overload
+def trace_block(
+    at: object = "final",
+    *,
+    wait_until: str = "FINAL",
+    blocks: bool = True,
+    on_error: Literal["raise"] = "raise",
+    progress: bool = True,
+    ledger: Ledger | None = None,
+) -> pd.DataFrame: ...
+@overload
+def trace_block(
+    at: object = "final",
+    *,
+    wait_until: str = "FINAL",
+    blocks: bool = True,
+    on_error: Literal["collect"],
+    progress: bool = True,
+    ledger: Ledger | None = None,
+) -> tuple[pd.DataFrame, pd.DataFrame]: ...
+def trace_block(
+    at: object = "final",
+    *,
+    wait_until: str = "FINAL",
+    blocks: bool = True,
+    on_error: OnError = "raise",
+    progress: bool = True,
+    ledger: Ledger | None = None,
+) -> Answer:
+    """
+    Read the receipt trees of all transactions that a block includes.
+
+    Parameters
+    ----------
+    at
+        A height, a block hash, a finality name or a time.
+    wait_until
+        How far they must be: NONE, INCLUDED, EXECUTED_OPTIMISTIC, INCLUDED_FINAL,
+        EXECUTED or FINAL.
+    blocks
+        Whether to read the blocks that the receipts ran in, for their heights, times and
+        shards.
+    on_error
+        ``raise`` stops at the first failure; ``collect`` gives a second frame of the
+        transactions that could not be read, by tx_hash.
+    progress
+        Whether a bar shows.
+    ledger
+        The ledger to ask; None is the session's default.
+
+    Returns
+    -------
+    receipts
+        One row a receipt, transaction by transaction in the block's order, typed as
+        `schema("traces")`; with ``on_error="collect"`` also the errors.
+
+    Raises
+    ------
+    LedgerError
+        If the block, one of its chunks, or, unless collected, one of its transactions could
+        not be read.
+
+    Notes
+    -----
+    Source: block, chunk and EXPERIMENTAL_tx_status; shards: EXPERIMENTAL_protocol_config.
+    """
+    checks.one_of(wait_until, "wait_until", checks.WAIT_LEVELS)
+    included = transactions(at, progress=progress, ledger=ledger)
+    pairs = zip(included["tx_hash"], included["signer_id"], strict=True)
+    options: dict[str, Any] = {"wait_until": wait_until, "blocks": blocks, "progress": progress}
+    return traces(pairs, **options, on_error=on_error, ledger=ledger)
 
 
 def receipts(

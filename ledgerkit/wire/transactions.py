@@ -17,9 +17,10 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
 
 from ledgerkit import errors, taxonomy
+from ledgerkit.wire.rules import Rules
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
 T = TypeVar("T")
 
@@ -128,16 +129,30 @@ class Outcome(Struct, gc=False):
     status: Status | str | None = None
 
 
+class Cost(Struct, gc=False):
+    """What a call burnt on one thing."""
+
+    gas_used: Count | str | None = None
+
+
+class Metadata(Struct, gc=False):
+    """What a call burnt on what; null where nothing was called, and in old outcomes."""
+
+    gas_profile: list[Cost] | None = None
+
+
 class Executor(Struct, gc=False):
-    """Who executed: told by the receipt too, and read only where there is none."""
+    """Who executed (the receipt tells it too) and what its calls burnt: seldom read."""
 
     executor_id: str | None = None
+    metadata: Metadata | None = None
 
 
 class Execution(Struct, gc=False):
-    """An outcome of which only the executor is read."""
+    """An outcome of which only the executor's part is read."""
 
     outcome: Executor
+    id: str | None = None
 
 
 class ExecutionOutcome(Struct, gc=False):
@@ -201,10 +216,11 @@ class Document(Struct, gc=False):
     execution_outcome: Raw | UnsetType = UNSET
 
 
-class Kept(Struct, gc=False):
+class Kept(Struct, gc=False, omit_defaults=True):
     """What ledgerkit adds to a document that it saves."""
 
-    blocks: dict[str, tuple[Count, Count]]
+    blocks: dict[str, tuple[Count, Count]] = {}
+    rules: Rules | None = None
 
 
 class Saved(Struct, gc=False):
@@ -360,28 +376,28 @@ def decode_transaction(data: bytes, *, asked: str, tx_hash: str | None = None) -
             raise _refusal(problem, data, asked) from None
 
 
-def with_blocks(data: bytes, blocks: Mapping[str, tuple[int, int]]) -> bytes:
+def with_kept(data: bytes, kept: Kept) -> bytes:
     """
-    Add heights and times to a document, as its first member; the rest stays byte for byte.
+    Add what is known besides to a document, as its first member; the rest stays byte for byte.
 
     Parameters
     ----------
     data
         The document.
-    blocks
-        Height and time (nanoseconds since 1970) by block hash.
+    kept
+        Heights and times of blocks, and the rules in force.
 
     Returns
     -------
     data
         The longer document.
     """
-    return _ADDED + msgspec.json.encode(Kept(dict(blocks))) + b"," + data.lstrip()[1:]
+    return _ADDED + msgspec.json.encode(kept) + b"," + data.lstrip()[1:]
 
 
-def decode_kept_blocks(data: bytes) -> dict[str, tuple[int, int]]:
+def decode_kept(data: bytes) -> Kept:
     """
-    Decode what `with_blocks` added.
+    Decode what `with_kept` added.
 
     Parameters
     ----------
@@ -390,13 +406,13 @@ def decode_kept_blocks(data: bytes) -> dict[str, tuple[int, int]]:
 
     Returns
     -------
-    blocks
-        Height and time by block hash; empty where nothing was added.
+    kept
+        What was added; empty where nothing was.
     """
     try:
-        return _SAVED.decode(data).ledgerkit.blocks if data.startswith(_ADDED) else {}
+        return _SAVED.decode(data).ledgerkit if data.startswith(_ADDED) else Kept()
     except msgspec.DecodeError:
-        return {}
+        return Kept()
 
 
 def _read(data: bytes, asked: str, tx_hash: str | None) -> TxResult:

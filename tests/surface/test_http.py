@@ -822,17 +822,17 @@ if kind == "lanes":
     _http.find_spec = lambda name: None
 calls = [indexed.ft(f"a{i}.near") for i in range(30)]
 ledger = lk.connect("lab", api_url=url, in_flight=8 if kind == "pool" else 16)
-asked = [view.account_id for view in ledger.send_many(calls)]
+asked = [view.account_id for view in ledger.send_many(calls, progress=False)]
 assert asked == [f"a{i}.near" for i in range(30)]
 """
 FORK = """
 warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons advise against forking
 if child := os.fork():
-    assert len(ledger.send_many(calls)) == 30
+    assert len(ledger.send_many(calls, progress=False)) == 30
     assert os.waitpid(child, 0)[1] == 0
-    assert len(ledger.send_many(calls)) == 30
+    assert len(ledger.send_many(calls, progress=False)) == 30
 else:
-    assert len(ledger.send_many(calls)) == 30
+    assert len(ledger.send_many(calls, progress=False)) == 30
     assert ledger.send(calls[0]).account_id == "a0.near"
     ENDING
 """

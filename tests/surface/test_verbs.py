@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +20,7 @@ import pytest
 import ledgerkit as lk
 from ledgerkit import client, errors, schemas
 from tests.loopback import Reply, Server, as_json, asking, failure, result
+from tests.unit.told import RULES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -1123,6 +1125,19 @@ def test_transactions_of_a_block() -> None:
     assert [c["params"] for c in server.calls[1:]] == [{"chunk_id": header["chunk_hash"]}]
 
 
+def test_a_blocks_traces() -> None:
+    """The transactions that a block's chunks list are traced, each by its signer."""
+    sent: dict[str, Any] = {"hash": fake_hash("tx"), "signer_id": "a.near"}
+    sent |= {"receiver_id": "b.near", "public_key": KEY, "nonce": 1, "actions": []}
+    chunk = {"author": "v.near", "header": make_chunk_header(121, 0), "transactions": [sent]}
+    told = {"chunk": chunk, "EXPERIMENTAL_tx_status": transaction_result()}
+    with asking(Fake(methods=told)) as server:
+        found = lk.trace_block(121, blocks=False, wait_until="EXECUTED")
+    assert rows(found, "tx_hash", "receipt_id") == [(fake_hash("tx"), fake_hash("receipt"))]
+    wanted = {"tx_hash": fake_hash("tx"), "sender_account_id": "a.near", "wait_until": "EXECUTED"}
+    assert server.calls[-1]["params"] == wanted
+
+
 def test_transactions_of_any_actions() -> None:
     """Relayed calls are named, unknown actions carried through, none breaks the frame."""
     call = {"FunctionCall": {"method_name": "go", "args": "e30=", "gas": 7, "deposit": "9"}}
@@ -1401,8 +1416,25 @@ def test_trace_receipts_and_tx() -> None:
     assert frame.attrs["source"] == "EXPERIMENTAL_tx_status"
     assert raw == told
     asked = [c["method"] for c in server.calls]
-    assert asked == ["EXPERIMENTAL_tx_status", "block", "tx"]
+    assert asked == ["EXPERIMENTAL_tx_status", "block", "EXPERIMENTAL_protocol_config", "tx"]
     assert server.calls[-1]["params"]["wait_until"] == "INCLUDED"
+
+
+def test_traces_and_a_blocks_traces() -> None:
+    """Many transactions are one frame, their blocks and rules read once for all."""
+    told = transaction_result()
+    fake = Fake(methods={"EXPERIMENTAL_tx_status": told, "EXPERIMENTAL_protocol_config": RULES})
+    pairs = [(fake_hash("tx"), "a.near"), (fake_hash("other"), "a.near")]
+    with asking(fake) as server:
+        found = lk.traces(pairs)
+        again = lk.traces(pairs, blocks=False)
+    columns = ("tx_hash", "receipt_id", "block_height", "shard_id")
+    expected = [(tx_hash, fake_hash("receipt"), 121, 3) for tx_hash, _ in pairs]
+    assert rows(found, *columns) == expected
+    assert again["block_height"].isna().all()
+    assert list(found.columns) == [column.name for column in schemas.SCHEMAS["traces"]]
+    asked = Counter(call["method"] for call in server.calls)
+    assert asked == {"EXPERIMENTAL_tx_status": 2, "block": 1, "EXPERIMENTAL_protocol_config": 1}
 
 
 def test_receipt() -> None:

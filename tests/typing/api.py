@@ -102,9 +102,23 @@ def one_transaction() -> None:
     assert_type(found.verdict, str)
     assert_type(found.tx_hash, str | None)
     assert_type(found.signer_id, str | None)
+    assert_type(found.sender_id, str | None)
+    for frame in (found.events, found.transfers, found.balance_changes, found.gas, found.logs):
+        assert_type(frame, pd.DataFrame)
+    assert_type(found.actions, pd.DataFrame)
+    assert_type(found.notes, tuple[str, ...])
+    assert_type(found.explain(), str)
+    assert_type(found.to_networkx(), Any)
+    found.plot()
+    found.plot("flow", asset="near")
     assert_type(lk.Trace.from_json(b"{}"), lk.Trace)
+    assert_type(lk.Trace.from_json(b"{}", rules=lk.protocol_config()), lk.Trace)
     assert_type(lk.Trace.load("trace.json"), lk.Trace)
     assert_type(lk.receipts("hash", "root.near"), pd.DataFrame)
+    assert_type(lk.traces([("hash", "root.near")], blocks=False), pd.DataFrame)
+    assert_type(lk.traces([("hash", "root.near")], on_error="collect"), Both)
+    assert_type(lk.trace_block(120_000_000), pd.DataFrame)
+    assert_type(lk.trace_block(on_error="collect"), Both)
     assert_type(lk.receipt("id"), dict[str, Any])
     assert_type(lk.tx("hash", "root.near"), dict[str, Any])
 
@@ -188,6 +202,13 @@ def amounts(frame: pd.DataFrame, held: pd.Series[int], taken: lk.U128Array) -> N
     assert_type(lk.to_arrow(frame), Any)
     assert_type(lk.write_parquet(frame, Path("ft.parquet")), None)
     assert_type(lk.read_parquet("ft.parquet"), pd.DataFrame)
+
+
+def panels() -> None:
+    """Panels ask when told, and give a frame to go on with."""
+    assert_type(lk.explore(), lk.widgets.Explorer)
+    panel = lk.widgets.AccountExplorer("alice.near")
+    assert_type(panel.result, pd.DataFrame | None)
 
 
 def failing() -> str:

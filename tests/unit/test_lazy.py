@@ -142,7 +142,8 @@ def test_type_checkers_see_what_runs() -> None:
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith("ledgerkit")
         for alias in node.names
     }
-    assert {seen.pop(name) for name in ("errors", "protocol", "units")} == {"ledgerkit"}
+    modules = {"errors", "plots", "protocol", "units", "widgets"}
+    assert {seen.pop(name) for name in modules} == {"ledgerkit"}
     assert seen == {name: f"ledgerkit.{home}" for name, home in lk._HOME_OF.items()}
     assert set(seen) | {"errors", "__version__"} == set(lk.__all__)
 

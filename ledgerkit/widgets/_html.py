@@ -1,0 +1,160 @@
+"""The HTML of panels: every text is escaped, shortened and kept in its place."""
+
+from __future__ import annotations
+
+import base64
+import json
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from ledgerkit.errors import LedgerError, cut
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_LONGEST = 100
+_MOST_ROWS = 50
+_MOST_WRITTEN = 20_000  # characters of a decoded answer
+STYLE = """<style>
+.ledgerkit-panel table { border-collapse: collapse }
+.ledgerkit-panel caption { text-align: left; padding: .3em 0 }
+.ledgerkit-panel th, .ledgerkit-panel td { padding: .2em .8em; text-align: left;
+  white-space: nowrap; border-bottom: 1px solid #8885 }
+.ledgerkit-panel td.number { text-align: right }
+.ledgerkit-panel .scroll { overflow-x: auto }
+.ledgerkit-panel .badge { border: 2px solid; border-radius: 1em; padding: .1em .7em }
+.ledgerkit-panel [role="alert"] { border-left: 4px solid #b00020; padding: .4em .8em;
+  line-height: 1.4; overflow-wrap: anywhere }
+.ledgerkit-panel pre { white-space: pre-wrap; overflow-wrap: anywhere; word-break: normal;
+  line-height: 1.4 }
+.ledgerkit-panel .prose { white-space: pre-wrap; line-height: 1.5; max-width: 60em }
+.ledgerkit-panel ul.tree { list-style: none; padding: 0 }
+.ledgerkit-panel ul.tree li { padding: .1em .6em; border-left: 4px solid; line-height: 1.4 }
+.ledgerkit-panel .cards { display: flex; flex-wrap: wrap; gap: .8em }
+.ledgerkit-panel figure { border: 1px solid #8885; border-radius: 6px; padding: .6em; margin: 0;
+  width: 15em; overflow-wrap: anywhere; line-height: 1.4 }
+.ledgerkit-panel img { max-width: 100% }
+.ledgerkit-panel a { color: #0072b2; text-decoration: underline }
+</style>"""
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#999999", "#CC79A7")  # told apart by any eye
+
+
+def text(value: object, limit: int = _LONGEST) -> str:
+    """Write a value on one line; what does not print, such as a change of direction, shows."""
+    line = cut(value, limit)
+    return escape(
+        "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line)
+    )
+
+
+def paragraph(value: object, limit: int = 2_000) -> str:
+    """Write a paragraph."""
+    return f"<p>{text(value, limit)}</p>"
+
+
+def written(value: str) -> str:
+    """Write a text of several lines as it is; of a long one the beginning."""
+    rest = len(value) - _MOST_WRITTEN
+    more = f"<p>… and {rest} more characters</p>" if rest > 0 else ""
+    shown = escape(value[:_MOST_WRITTEN])
+    return f"<pre>{shown}</pre>{more}"
+
+
+def prose(value: str) -> str:
+    """Write sentences, with their line breaks."""
+    return f'<p class="prose">{escape(value[:_MOST_WRITTEN])}</p>'
+
+
+def badge(word: str, colour: str = COLOURS[0]) -> str:
+    """Write a word as a badge."""
+    return f'<strong class="badge" style="border-color:{colour}">{text(word)}</strong>'
+
+
+def status(value: str) -> str:
+    """Write what is going on; a screen reader says it when it is free."""
+    return f'<div role="status" aria-live="polite">{value}</div>'
+
+
+def failure(error: Exception) -> str:
+    """Write an error: what happened, then what to do."""
+    if isinstance(error, LedgerError):
+        whole, remedy = str(error), error.remedy
+        happened = whole.removesuffix(remedy).rstrip() if remedy else whole
+    else:
+        happened, remedy = f"{type(error).__name__}: {error}", ""
+    advice = f"<br>What to do: {text(remedy, 600)}" if remedy else ""
+    return f'<div role="alert"><strong>{text(happened, 600)}</strong>{advice}</div>'
+
+
+def table(frame: pd.DataFrame, caption: str = "", *, slim: bool = False) -> str:
+    """Write the first rows of a frame; with `slim` without columns that hold nothing."""
+    shown = frame.dropna(axis="columns", how="all") if slim and len(frame) else frame
+    shown = shown.head(_MOST_ROWS)
+    head = "".join(f'<th scope="col">{text(c)}</th>' for c in shown)
+    rows = "".join(map(_row, zip(*(shown[c].tolist() for c in shown), strict=True)))
+    rest = len(frame) - len(shown)
+    more = f"<p>… and {rest} more rows; .result holds them all</p>" if rest > 0 else ""
+    told = f"<caption>{text(caption, 200)}</caption>" if caption else ""
+    return (
+        '<div class="scroll"><table>'
+        f"{told}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>{more}"
+    )
+
+
+def facts(pairs: Iterable[tuple[str, object]], caption: str = "") -> str:
+    """Write names and values, one pair a line."""
+    rows = "".join(
+        f'<tr><th scope="row">{text(name)}</th><td>{text(_plain(value))}</td></tr>'
+        for name, value in pairs
+    )
+    told = f"<caption>{text(caption, 200)}</caption>" if caption else ""
+    return f"<table>{told}<tbody>{rows}</tbody></table>"
+
+
+def bars(counts: Mapping[str, int], caption: str) -> str:
+    """Draw counts as bars, each with its name and number beside it."""
+    most = max(counts.values(), default=0) or 1
+    rows = "".join(
+        f'<tr><th scope="row">{text(name)}</th>'
+        f'<td style="width:22em"><div style="width:{100 * count // most}%;height:1.1em;'
+        f'background:{COLOURS[at % len(COLOURS)]}"></div></td><td>{count}</td></tr>'
+        for at, (name, count) in enumerate(counts.items())
+    )
+    told = f"<caption>{text(caption, 200)}</caption>"
+    return f"<table>{told}<tbody>{rows}</tbody></table>"
+
+
+def picture(png: bytes, alt: str) -> str:
+    """Show a picture, with words for whoever does not see it."""
+    data = base64.b64encode(png).decode("ascii")
+    return f'<img alt="{text(alt, 600)}" src="data:image/png;base64,{data}">'
+
+
+def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Give the rows of a frame, each value by the name of its column."""
+    return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
+
+
+def _row(values: tuple[Any, ...]) -> str:
+    """Write a row."""
+    return f"<tr>{''.join(map(_cell, values))}</tr>"
+
+
+def _cell(value: Any) -> str:
+    """Write one value: numbers to the right, what is missing as nothing."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    kind = ' class="number"' if is_number and not pd.isna(value) else ""
+    return f"<td{kind}>{text(_plain(value))}</td>"
+
+
+def _plain(value: Any) -> object:
+    """Turn a value into text."""
+    if isinstance(value, float) and not pd.isna(value):
+        return f"{value:.10g}"  # in human units; the exact amount stands beside it
+    if isinstance(value, dict):
+        return json.dumps(value, default=str) if value else ""
+    if isinstance(value, list | tuple):
+        return ", ".join(str(_plain(one)) for one in value)
+    return "" if value is None or pd.isna(value) else value

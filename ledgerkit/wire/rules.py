@@ -1,0 +1,135 @@
+"""The protocol's rules, as far as the reading of a transaction's result depends on them."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from ledgerkit import errors
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Gas = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Divisor = Annotated[int, Meta(gt=0)]
+
+
+class Rules(Struct, frozen=True):
+    """
+    The rules of one epoch.
+
+    `reward` is the contract's share of the gas that its calls burn, as numerator and
+    denominator; `boundaries` are the accounts at which a new shard begins. Three costs of
+    execution follow: of a receipt, of a call, and of each byte of its method and arguments.
+    """
+
+    protocol_version: int
+    reward: tuple[Gas, Divisor]
+    boundaries: tuple[str, ...] | None
+    shard_ids: tuple[int, ...]
+    receipt_gas: Gas
+    call_gas: Gas
+    call_byte_gas: Gas
+
+    def shard_of(self, account_id: str) -> int | None:
+        """
+        Tell where an account lives.
+
+        Parameters
+        ----------
+        account_id
+            The account.
+
+        Returns
+        -------
+        shard_id
+            Its shard; None where the layout is none of boundaries.
+        """
+        if self.boundaries is None:
+            return None
+        place = bisect_right(self.boundaries, account_id)
+        return self.shard_ids[place] if place < len(self.shard_ids) else None
+
+
+class _Fee(Struct):
+    """What an action costs to execute."""
+
+    execution: Gas
+
+
+class _Actions(Struct):
+    """What calls cost."""
+
+    function_call_cost: _Fee
+    function_call_cost_per_byte: _Fee
+
+
+class _Costs(Struct):
+    """What transactions cost."""
+
+    burnt_gas_reward: tuple[Gas, Divisor]
+    action_receipt_creation_config: _Fee
+    action_creation_config: _Actions
+
+
+class _Runtime(Struct):
+    """The rules of execution."""
+
+    transaction_costs: _Costs
+
+
+class _Layout(Struct):
+    """Which accounts are where, in the versions that tell it by boundaries."""
+
+    boundary_accounts: tuple[str, ...] | None = None
+    shard_ids: tuple[int, ...] | None = None
+
+
+class _Config(Struct):
+    """A protocol configuration."""
+
+    protocol_version: int
+    runtime_config: _Runtime
+    shard_layout: dict[str, _Layout]
+
+
+def rules_of(config: Mapping[str, Any]) -> Rules:
+    """
+    Read the rules out of a protocol configuration.
+
+    Parameters
+    ----------
+    config
+        The decoded result of EXPERIMENTAL_protocol_config.
+
+    Returns
+    -------
+    rules
+        Those that matter here.
+
+    Raises
+    ------
+    DecodeError
+        If it is not as documented; `path` names the place.
+    """
+    try:
+        told = msgspec.convert(config, _Config)
+    except msgspec.ValidationError as problem:
+        what, _, path = str(problem).partition(" - at `")
+        sentence = f"the protocol configuration is not as documented: {what} at {path.rstrip('`')}"
+        raise errors.DecodeError(sentence, path=path.rstrip("`")) from None
+    costs, layout = told.runtime_config.transaction_costs, next(iter(told.shard_layout.values()))
+    boundaries = layout.boundary_accounts
+    ids = tuple(range(0 if boundaries is None else len(boundaries) + 1))
+    return Rules(
+        told.protocol_version,
+        costs.burnt_gas_reward,
+        boundaries,
+        layout.shard_ids or ids,
+        costs.action_receipt_creation_config.execution,
+        costs.action_creation_config.function_call_cost.execution,
+        costs.action_creation_config.function_call_cost_per_byte.execution,
+    )

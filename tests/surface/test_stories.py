@@ -1,0 +1,362 @@
+"""Traces of what the embedded ledger really did: trees, value to the yocto, stories."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pytest
+
+import ledgerkit as lk
+from ledgerkit import errors
+from ledgerkit.localnet.worlds import open_world
+from tests.unit.localnet.chaos import TOKEN, Chaos
+from tests.unit.localnet.ledger import TGAS, Ledger, do
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ledgerkit.localnet.world import World
+
+ALONE = {"boundaries": (), "shard_ids": (0,)}
+
+
+@pytest.fixture(autouse=True)
+def _no_default_left() -> Iterator[None]:
+    """Leave no session's default to the next test."""
+    yield
+    lk.disconnect()
+
+
+@pytest.fixture(scope="module")
+def demo() -> World:
+    """Return the demo world after everything in it has ended, what waited for nothing too."""
+    world = open_world("demo")
+    world.advance(250)
+    return world
+
+
+@pytest.fixture
+def story(demo: World) -> Any:
+    """Return what traces a story of the demo world by its words."""
+    lk.connect(world=demo)
+
+    def find(words: str) -> lk.Trace:
+        told = next(one for one in demo.stories.transactions if one.story == words)
+        return lk.trace(told.tx_hash, told.signer_id)
+
+    return find
+
+
+def included(world: World) -> list[tuple[str, str]]:
+    """List all transactions of a world, with their signers."""
+    return [
+        (str(signed.hash), str(signed.transaction.signer_id))
+        for block in world.chain.blocks()
+        for chunk in block.chunks
+        if chunk.height_included == block.height
+        for signed in chunk.transactions
+    ]
+
+
+def summed(world: World, ledger: lk.Ledger) -> Counter[tuple[str, str]]:
+    """Add up the balance changes of all transactions of a world."""
+    sums: Counter[tuple[str, str]] = Counter()
+    for tx_hash, signer_id in included(world):
+        found = lk.trace(tx_hash, signer_id, ledger=ledger)
+        assert found.notes == ()
+        frame = found.balance_changes
+        for account_id, asset, change in frame.itertuples(index=False):
+            sums[account_id, asset] += change
+    return sums
+
+
+def difference(world: World, names: Iterable[str]) -> dict[str, int]:
+    """Tell by how much the chain's own balances changed since genesis, staked or not."""
+    found = {}
+    for name in names:
+        held = [
+            world.state(at.height).account(name) for at in (world.chain.genesis, world.chain.head)
+        ]
+        before, after = [0 if one is None else one.amount + one.locked for one in held]
+        found[name] = after - before
+    return found
+
+
+def units(world: World, contract_id: str, account_id: str) -> int:
+    """Tell by how many units of a token an account's balance changed since genesis."""
+    args = b'{"account_id":"' + account_id.encode() + b'"}'
+    places = (world.chain.genesis, world.chain.head)
+    before, after = [world.view(contract_id, "ft_balance_of", args, at).result for at in places]
+    return int(after.strip(b'"')) - int(before.strip(b'"'))
+
+
+def test_the_demo_worlds_changes_add_up(demo: World) -> None:
+    """All transactions' changes are what balances changed by: NEAR to the yocto, and tokens."""
+    sums = summed(demo, lk.connect(world=demo))
+    near = {account_id: total for (account_id, asset), total in sums.items() if asset == "near"}
+    assert near == difference(demo, near)
+    assert {name for name, by in difference(demo, demo.account_ids()).items() if by} <= near.keys()
+    tokens = {key: total for key, total in sums.items() if key[1].startswith("nep141")}
+    told = {(who, asset): units(demo, asset.removeprefix("nep141:"), who) for who, asset in tokens}
+    assert tokens == told
+    assert len(tokens) > 8
+    stamps = {key[0]: total for key, total in sums.items() if key[1].endswith("grace.near:204")}
+    assert stamps == {"alice.near": 0, "uma.near": 1}
+
+
+@pytest.mark.parametrize("seed", [1, 3, 4, 5])
+def test_random_worlds_add_up(seed: int) -> None:
+    """In worlds of all profiles, what transactions changed and what was minted is all there is."""
+    chaos = Chaos(seed)
+    while chaos.made < 250:
+        chaos.block()
+    chaos.world.advance(chaos.settings.yield_timeout + 2)
+    chaos.world.settle()
+    world = chaos.world
+    sums = summed(world, lk.connect(world=world))
+    near = {account_id: total for (account_id, asset), total in sums.items() if asset == "near"}
+    real = difference(world, {*near, *world.account_ids()})
+    rest = {name: real[name] - near.get(name, 0) for name in real}
+    minted = {name: more for name, more in rest.items() if more}  # rewards of validators
+    assert sum(minted.values()) == world.minted
+    assert all(more > 0 for more in minted.values())
+    for (account_id, asset), total in sums.items():
+        if asset != "near":
+            assert units(world, TOKEN, account_id) == total
+
+
+def test_random_trees_are_causal_and_add_up() -> None:
+    """Gas sums to the root's, receipts have one parent, order respects both kinds of edges."""
+    chaos = Chaos(8)
+    while chaos.made < 200:
+        chaos.block()
+    chaos.world.advance(chaos.settings.yield_timeout + 2)
+    chaos.world.settle()
+    lk.connect(world=chaos.world)
+    pairs = included(chaos.world)
+    for tx_hash, signer_id in pairs:
+        found = lk.trace(tx_hash, signer_id)
+        receipts, edges = found.receipts, found.edges
+        order = dict(zip(receipts["receipt_id"], receipts["order"], strict=True))
+        assert receipts["receipt_id"].is_unique
+        made = edges[edges["kind"] == "creation"]
+        assert made["child_id"].is_unique
+        assert receipts["parent_id"].notna().sum() == len(made)
+        assert all(
+            order[a] < order[b] for a, b in zip(edges["parent_id"], edges["child_id"], strict=True)
+        )
+        roots = receipts[receipts["parent_id"].isna()]
+        assert roots["subtree_gas"].sum() == receipts["gas_burnt"].sum()
+        heights = receipts["block_height"].tolist()
+        assert heights == sorted(heights)
+        total = found.gas["tokens_burnt"].sum()
+        fee = found.transfers.loc[found.transfers["kind"] == "fee", "amount"].sum()
+        back = found.gas["gas_refund"].sum()
+        assert fee == total + back
+
+
+# Trees with known answers ---------------------------------------------------------------
+
+
+def scripted(**settings: Any) -> Ledger:
+    """Open a world of one person and three contracts that do as they are told."""
+    names = ("s.near", "t.near", "u.near")
+    return Ledger("ann.near", scripts=names, **(ALONE | settings))
+
+
+def run(ledger: Ledger, *steps: Any, gas: int = 300 * TGAS) -> lk.Trace:
+    """Let a contract do steps, and trace that."""
+    tx_hash = ledger.send("ann.near", "s.near", do(*steps, gas=gas))
+    ledger.world.advance(20)
+    lk.connect(world=ledger.world)
+    return lk.trace(str(tx_hash), "ann.near")
+
+
+def test_a_join_of_three() -> None:
+    """The callback is in the block after its three producers, and waits for exactly them."""
+    ledger = scripted()
+    calls = [["call", name, f"{name}.near", [["value", name]]] for name in "stu"]
+    joined = [["join", "all", "s", "t", "u"], ["then", "back", "all", "s.near", [["results"]]]]
+    found = run(ledger, *calls, *joined, ["give", "back"])
+    receipts = found.receipts[found.receipts["kind"] == "action"]
+    start = receipts["block_height"].iloc[0]
+    assert (receipts["block_height"] - start).tolist() == [0, 1, 1, 1, 2]
+    assert receipts["depth"].tolist() == [0, 1, 1, 1, 1]
+    assert receipts["waits_for"].iloc[4] == receipts["receipt_id"].iloc[1:4].tolist()
+    assert found.edges["kind"].value_counts().to_dict() == {
+        "creation": len(found.receipts) - 1,
+        "data": 3,
+    }
+    assert (
+        "do of s.near waited for do of s.near and do of t.near and do of u.near." in found.explain()
+    )
+
+
+def test_a_yield_that_nobody_resumed() -> None:
+    """A yielded call runs when its time is up, and the story says that it waited."""
+    ledger = scripted(yield_timeout=8)
+    found = run(ledger, ["wait", "w", [["results"]]], ["give", "w"])
+    receipts = found.receipts[found.receipts["kind"] == "action"]
+    # Time is up after 8 blocks, and the news of it arrives in the block after that.
+    assert receipts["block_height"].diff().tolist()[1:] == [9]
+    assert "do of s.near waited for data from outside this transaction." in found.explain()
+    assert found.verdict == "fully_succeeded"
+
+
+def test_a_chain_of_sixty() -> None:
+    """Each receipt makes the next, a block later; all of them are on the critical path."""
+    ledger = scripted(vm_gas={".do": TGAS // 2})
+    steps: list[Any] = [["value", "end"]]
+    for place in range(60):
+        steps = [["call", "p", "tu"[place % 2] + ".near", steps], ["give", "p"]]
+    found = run_long(ledger, steps)
+    own = found.receipts[found.receipts["kind"] == "action"]
+    assert own["depth"].tolist() == list(range(61))
+    assert own["block_height"].diff().tolist()[1:] == [1] * 60
+    assert own["on_critical_path"].all()
+    assert own["subtree_gas"].iloc[0] == found.receipts["gas_burnt"].sum()
+    assert "… and 49 more: do of " in found.explain()
+
+
+def run_long(ledger: Ledger, steps: Any) -> lk.Trace:
+    """Let a contract do steps with all the gas there may be, and trace that to its end."""
+    tx_hash = ledger.send("ann.near", "s.near", do(*steps, gas=990 * TGAS))
+    ledger.world.settle()
+    lk.connect(world=ledger.world)
+    return lk.trace(str(tx_hash), "ann.near")
+
+
+def test_a_fan_out_of_a_thousand() -> None:
+    """A thousand transfers side by side are a thousand children, and each amount arrives."""
+    ledger = scripted(vm_gas={".do": TGAS})
+    found = run_long(ledger, [["transfer", f"p{place}", "t.near", "5"] for place in range(1000)])
+    receipts = found.receipts
+    transfers = receipts[(receipts["kind"] == "action") & (receipts["depth"] == 1)]
+    assert len(transfers) == 1000
+    assert transfers["deposit"].tolist() == [5] * 1000
+    # Each of them gives gas back, as the call itself does.
+    assert len(receipts) == 1 + 1000 + 1000 + 1
+    changes = found.balance_changes.set_index("account_id")["change"]
+    assert changes["t.near"] == 5000
+    assert "Transfer of t.near 1000 times" in found.explain()
+
+
+# What happened, in words ----------------------------------------------------------------
+
+
+def test_a_swallowed_failure_is_told_outright(story: Any) -> None:
+    """A success over a failure says both, with the contract's text and what to do."""
+    text = story("a failure that a callback swallows").explain()
+    assert text.splitlines()[2] == (
+        "Its status says success, but 1 receipt of 3 failed, and what it was to do was not done. "
+        "It returned false."
+    )
+    assert (
+        "fail of counter.near failed: Smart contract panicked: The counter was told to fail. "
+        "(FunctionCallError.ExecutionError)"
+    ) in text
+    assert "Its callback, swallowed of async.near, ran and succeeded." in text
+    assert "What to do: Read the contract's message" in text
+
+
+def test_who_signed_is_told_from_who_relayed(story: Any) -> None:
+    """The user asks, the relayer pays."""
+    found = story("a token transfer that somebody else paid for")
+    assert (found.sender_id, found.signer_id) == ("kate.near", "relay.near")
+    first = found.explain().splitlines()[0]
+    assert first.startswith(
+        "kate.near asked gold.near for ft_transfer with 1 yocto and 15 Tgas; relay.near relayed it"
+    )
+
+
+def test_the_action_that_failed_is_counted_from_one(story: Any) -> None:
+    """A batch that rolled back names the action, and gives its deposit back."""
+    text = story("a batch that rolls back at its third action").explain()
+    assert "failed at action 3 of 4: shop.judy.near holds key" in text
+    assert "It failed, and nothing of it was done." in text
+    assert "Deposits given back: 3 NEAR to judy.near." in text
+
+
+def test_a_story_is_the_same_each_time(story: Any) -> None:
+    """Two traces of one transaction, and a saved one, tell the same."""
+    words = "a swap that is refunded: the exchange is paused"
+    found = story(words)
+    assert found.explain() == story(words).explain() == story(words).explain()
+    assert (
+        "ft_on_transfer of dex.near failed: Smart contract panicked: the contract is paused."
+        in (found.explain())
+    )
+
+
+# Many at once ---------------------------------------------------------------------------
+
+
+def test_many_traces_are_one_frame(demo: World) -> None:
+    """Receipts of many transactions stand one below the other, as each alone."""
+    ledger = lk.connect(world=demo)
+    pairs = included(demo)[:12]
+    found = lk.traces(pairs)
+    assert list(dict.fromkeys(found["tx_hash"])) == [tx_hash for tx_hash, _ in pairs]
+    assert found.columns.tolist() == lk.schema("traces")["name"].tolist()
+    for tx_hash, signer_id in pairs[::5]:
+        own = found[found["tx_hash"] == tx_hash].drop(columns="tx_hash").reset_index(drop=True)
+        pd.testing.assert_frame_equal(own, lk.trace(tx_hash, signer_id, ledger=ledger).receipts)
+    assert found["shard_id"].notna().all()
+    assert found["block_height"].notna().all()
+    bare = lk.traces(pairs[:2], blocks=False)
+    assert bare["block_height"].isna().all()
+    assert bare["shard_id"].isna().all()
+    pd.testing.assert_frame_equal(lk.traces([]), found.head(0))
+
+
+def test_what_could_not_be_traced_is_told_by_its_hash(demo: World) -> None:
+    """Collected failures name their transaction; the others are there."""
+    lk.connect(world=demo, retries=lk.RetryPolicy(attempts=1))
+    good, other = included(demo)[:2]
+    found, failed = lk.traces(
+        [good, ("1" * 32, "alice.near")], wait_until="NONE", on_error="collect"
+    )
+    assert set(found["tx_hash"]) == {good[0]}
+    assert failed[["subject", "error"]].to_numpy().tolist() == [
+        ["1" * 32, "UnknownTransactionError"]
+    ]
+    with pytest.raises(errors.UnknownTransactionError):
+        lk.traces([other, ("1" * 32, "alice.near")], wait_until="NONE")
+
+
+@pytest.mark.parametrize("pairs", [["1" * 32], [("1" * 32,)], [5], "ab"], ids=repr)
+def test_a_pair_is_a_hash_and_an_account(pairs: Any) -> None:
+    """Anything else is refused before anything is sent."""
+    lk.connect(world="empty")
+    with pytest.raises(errors.InvalidRequestError) as caught:
+        lk.traces(pairs)
+    assert caught.value.field == "pairs"
+
+
+def test_a_block_is_traced_whole(demo: World) -> None:
+    """All transactions of a block, in its order."""
+    lk.connect(world=demo)
+    block = next(b for b in demo.chain.blocks() if sum(len(c.transactions) for c in b.chunks) > 3)
+    found = lk.trace_block(block.height)
+    listed = lk.transactions(block.height)["tx_hash"].tolist()
+    assert list(dict.fromkeys(found["tx_hash"])) == listed
+    same, failed = lk.trace_block(block.height, on_error="collect")
+    pd.testing.assert_frame_equal(same, found)
+    assert len(failed) == 0
+    assert len(lk.trace_block(demo.chain.genesis.height)) == 0
+
+
+def test_a_graph_for_networkx(story: Any) -> None:
+    """Nodes are receipts with their columns, edges are both kinds, and it has no ring."""
+    import networkx as nx
+
+    found = story("three calls, of which two fail, and one callback")
+    graph = found.to_networkx()
+    assert graph.number_of_nodes() == len(found.receipts) == 10
+    kinds = Counter(kind for *_, kind in graph.edges(data="kind"))
+    assert kinds == {"creation": 9, "data": 3}
+    assert nx.is_directed_acyclic_graph(graph)
+    first = found.receipts["receipt_id"].iloc[0]
+    assert graph.nodes[first]["method_name"] == "join"
