@@ -1,0 +1,415 @@
+"""The explorer in a browser: each tab is used, and what it shows is compared with the verbs'."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+import base58
+import pandas as pd
+import pytest
+from playwright.sync_api import expect
+
+import ledgerkit as lk
+from tests.browser.person import Person, cells, told
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+EXPLORER = """\
+import ledgerkit as lk
+lk.connect("local")
+lk.explore()"""
+FAULTS = """\
+import ipywidgets
+from ledgerkit import client
+fault = ipywidgets.Text(description="Fault", continuous_update=False)
+def add(change):
+    if change["new"]:
+        client.current().faults.add(change["new"])
+        fault.value = ""
+fault.observe(add, "value")
+fault"""
+ALICES = "340282366920926463463374607431768211454"  # of moon.near
+SUPPLY = str(2**128 - 1)
+ALICE = "alice.near on local: 7 tokens, 2 NFT collections, 2 pools."
+PLANTED = "planted-key-8c1f0a77"
+HELD = "one is held; type another in its place"
+UNKNOWN = "The transaction did not reach the wanted level in time"
+LATE_MS = 3_000
+FAR_MS = 400
+SPENDABLE = "12340.675473089603682999999996 NEAR (12340675473089603682999999996 yoctoNEAR)"
+COUNTED = ["account_id", "status", "n_tokens", "n_nfts", "n_pools", "last_update_block_height"]
+
+
+@pytest.fixture(scope="module")
+def explorer(opened: Any) -> Iterator[Person]:
+    """Open the explorer, with a field that makes the ledger stumble."""
+    with opened("explorer", [EXPLORER, FAULTS]) as page:
+        yield Person(page)
+
+
+@pytest.fixture
+def at(explorer: Person) -> Any:
+    """Go to a tab of the explorer."""
+
+    def go(title: str) -> Person:
+        explorer.page.get_by_role("tab", name=title, exact=True).first.click()
+        return explorer
+
+    return go
+
+
+def late(person: Person) -> None:
+    """Make the next answer late."""
+    field = person.page.get_by_label("Fault", exact=True)
+    field.fill(f"latency={LATE_MS // 1000}; times=1")
+    field.press("Enter")
+    expect(field).to_have_value("")
+
+
+def fails(person: Person, happened: str, remedy: str) -> None:
+    """Wait for an error, which leaves no answer and lets ask again."""
+    person.answered(happened)
+    expect(person.panel.get_by_role("alert")).to_contain_text(f"What to do: {remedy}")
+    expect(person.tables).to_have_count(0)
+
+
+def test_enter_shows_what_an_account_holds(at, local):
+    """Each page of the answer is its verb's frame, to the last digit."""
+    person = at("Account")
+    person.enter("Account", "alice.near")
+    person.answered(ALICE)
+    state = lk.accounts("alice.near", ledger=local).iloc[0]
+
+    assert person.titles() == ["Account", "Tokens", "NFTs", "Staking"]
+    assert person.panel.locator(".badge").inner_text() == "mixed"
+    facts = person.facts()
+    assert facts["spendable"] == SPENDABLE
+    assert facts["storage_cost"] == "0.00407 NEAR (4070000000000000000000 yoctoNEAR)"
+    assert list(facts) == list(state.index)
+    assert {n: facts[n] for n in COUNTED} == {n: told(state[n]) for n in COUNTED}
+    person.picture("account")
+
+    person.open("Tokens")
+    held = lk.ft("alice.near", metadata=True, ledger=local).drop(columns="account_id")
+    assert person.table() == cells(held)
+    assert ["moon.near", ALICES] in [row[:2] for row in person.table()]
+    person.picture("account_tokens")
+    person.open("NFTs")
+    assert person.table() == cells(lk.nft("alice.near", ledger=local).drop(columns="account_id"))
+    person.open("Staking")
+    pools = lk.staking("alice.near", positions=True, ledger=local)
+    assert person.table() == cells(pools.drop(columns="account_id"))
+    assert ["north.poolv1.near", "", "150000000000000000123456789", "0"] in [
+        row[:4] for row in person.table()
+    ]
+
+
+def test_a_click_asks_and_the_open_page_stays(at, local):
+    """Who looks at tokens sees the tokens of the next account."""
+    person = at("Account")
+    person.enter("Account", "alice.near")
+    person.answered(ALICE)
+    person.open("Tokens")
+
+    person.type("Account", "bob.near")
+    person.click("Look up")
+    person.answered("bob.near on local")
+
+    held = lk.ft("bob.near", metadata=True, ledger=local).drop(columns="account_id")
+    assert person.table() == cells(held)
+
+
+def test_what_is_no_account_is_refused(at):
+    """The message says what is wrong and what to do; the answer before is gone."""
+    person = at("Account")
+    person.enter("Account", "alice.near")
+    person.answered(ALICE)
+
+    person.enter("Account", "<b>Alice</b>")
+
+    fails(person, "account_id '<b>Alice</b>' is not valid", "Correct what the sentence names")
+    person.picture("account_error")
+    person.rests("Look up")
+
+
+def test_an_account_that_lives_elsewhere_is_told(at):
+    """The embedded ledger says that a public network may know it."""
+    person = at("Account")
+    person.enter("Account", "nobody.near")
+
+    person.answered("nobody.near on local is not indexed.")
+    person.answered('connect("mainnet") asks there')
+
+
+def test_the_keyboard_is_enough(at):
+    """Tab goes from field to field to the button, and Space presses it."""
+    person = at("Account")
+    person.type("Account", "carol.near")
+
+    order = person.tab_keys("Account", 2)
+    person.press("Space")
+
+    assert order == ["Ask contracts too: symbols, amounts, stakes", "Look up"]
+    person.answered("carol.near on local")
+
+
+def test_a_question_that_runs_can_be_cancelled(at):
+    """Meanwhile only Cancel can be clicked; the late answer is never shown."""
+    person = at("Account")
+    late(person)
+    person.enter("Account", "alice.near")
+    person.sees("Asking…")
+    expect(person.button("Look up")).to_be_disabled()
+    expect(person.button("Cancel")).to_be_enabled()
+    person.picture("account_waiting")
+
+    person.click("Cancel")
+    person.answered("Cancelled.")
+    person.page.wait_for_timeout(LATE_MS)
+
+    assert person.status.inner_text() == "Cancelled."
+    assert person.tables.count() == 0
+
+
+def test_a_second_search_takes_the_firsts_place(at, local):
+    """The first answer comes last, and is not shown."""
+    person = at("Account")
+    late(person)
+    person.enter("Account", "alice.near")
+    person.sees("Asking…")
+
+    person.enter("Account", "bob.near")
+    person.answered("bob.near on local")
+    person.page.wait_for_timeout(LATE_MS)
+
+    assert person.status.inner_text().startswith("bob.near on local")
+    person.open("Account")
+    assert person.facts()["account_id"] == "bob.near"
+    state = lk.accounts("bob.near", ledger=local).iloc[0]
+    assert person.facts()["storage_bytes"] == told(state["storage_bytes"])
+    person.rests("Look up")
+
+
+def test_a_kernel_far_away_is_asked_what_was_typed(at):
+    """However late letters arrive, Enter and a click ask about the whole text."""
+    person = at("Account")
+    person.moves_away(FAR_MS)
+    try:
+        person.enter("Account", "carol.near")
+        person.answered("carol.near on local")
+        person.type("Account", "dave.near")
+        person.click("Look up")
+        person.answered("dave.near on local")
+    finally:
+        person.moves_away(0)
+
+
+def test_a_key_leads_to_its_accounts(at, local):
+    """The accounts of a key are listed, and the chosen one opens in its own tab."""
+    key = lk.keys("alice.near", ledger=local)["public_key"].iloc[0]
+    person = at("Key")
+    expect(person.button("Open account")).to_be_disabled()
+    person.enter("Public key", key)
+    person.answered("2 accounts on local; choose one below to open it.")
+
+    found = lk.accounts_of(key, ledger=local)
+    assert person.table() == cells(found.drop(columns="public_key"))
+    assert person.field("Account").locator("option").all_inner_texts() == list(found["account_id"])
+    person.picture("key")
+    person.field("Account").select_option("alice.near")
+    person.click("Open account")
+
+    expect(person.field("Public key")).to_have_count(0)
+    person.answered(ALICE)
+    assert person.field("Account").input_value() == "alice.near"
+
+
+def test_a_limited_key_is_found_when_asked_for(at, local):
+    """Full-access keys are asked about unless the choice says otherwise."""
+    key = lk.keys("alice.near", ledger=local)["public_key"].iloc[1]
+    own = base58.b58decode(key.partition(":")[2]).hex()  # the implicit account of this key
+    person = at("Key")
+    person.enter("Public key", key)
+    person.answered("1 account on local")
+    assert person.table() == [["account_id", "is_primary"], [own, "True"]]
+
+    person.field("As").select_option("keys of every kind")
+    person.click("Look up")
+    person.answered("3 accounts on local")
+
+    assert [row[0] for row in person.table()[1:]] == ["alice.near", "frank.near", own]
+
+
+def test_a_key_that_is_none_is_refused(at):
+    """A malformed key is told as such, and nothing can be opened."""
+    person = at("Key")
+    person.enter("Public key", "ed25519:0")
+
+    fails(person, "public_key 'ed25519:0' is not valid", "Correct what the sentence names")
+    expect(person.button("Open account")).to_be_disabled()
+
+
+def test_a_transaction_shows_verdict_tree_and_receipts(at, local):
+    """The failed receipt stands below the one that made it, and the table is exact."""
+    wanted = "a swap that is refunded: the exchange is paused"
+    swap = next(tx for tx in local.world.stories.transactions if tx.story == wanted)
+    person = at("Transaction")
+    person.type("Transaction", swap.tx_hash)
+    person.enter("Signed by", swap.signer_id)
+    person.answered("succeeded_with_failed_receipts on local, in 6 receipts.")
+    receipts = lk.receipts(swap.tx_hash, swap.signer_id, ledger=local)
+
+    assert person.panel.locator(".badge").inner_text() == "succeeded_with_failed_receipts"
+    person.picture("transaction")
+    person.open("Tree")
+    lines = person.panel.locator("ul.tree li:visible")
+    assert lines.count() == 6
+    assert lines.nth(0).inner_text().startswith("ivan.near → gold.near: ft_transfer_call()")
+    assert (
+        lines.nth(1)
+        .inner_text()
+        .endswith("failed: Smart contract panicked: the contract is paused")
+    )
+    indents = lines.evaluate_all("all => all.map(li => parseInt(li.style.marginLeft) / 2)")
+    assert sorted(indents) == sorted(receipts["depth"])
+    person.picture("transaction_tree")
+    if "Timeline" in person.titles():
+        person.open("Timeline")
+        shown = person.panel.locator("img:visible")
+        assert shown.evaluate("img => img.naturalWidth") == 1_000
+        person.picture("transaction_timeline")
+    person.open("Receipts")
+    assert person.table() == cells(receipts.dropna(axis="columns", how="all"))
+
+
+def test_an_unknown_transaction_is_told(at):
+    """A hash that the ledger does not know is an error with its remedy."""
+    person = at("Transaction")
+    person.type("Transaction", "1" * 32)
+    person.type("Signed by", "alice.near")
+    person.click("Trace")
+
+    fails(person, UNKNOWN, "")
+
+
+def test_accounts_are_classed_by_enter_on_an_empty_line(at, local):
+    """Each class has its bar, and the table holds the evidence."""
+    names = ["alice.near", "bob.near", "carol.near", "dave.near"]
+    person = at("Staking")
+    for name in names:
+        person.field("Accounts").press_sequentially(name)
+        person.press("Enter")
+    person.press("Enter")
+    person.answered("4 accounts on local classed.")
+
+    assert person.table() == [
+        ["mixed", "", "1"],
+        ["direct_only", "", "1"],
+        ["liquid_only", "", "1"],
+        ["no_visible_staking_position", "", "1"],
+    ]
+    person.picture("staking")
+    person.open("Accounts")
+    assert person.table() == cells(lk.exposure(names, ledger=local))
+
+
+def test_no_account_at_all_is_told(at):
+    """An empty field is an error with its remedy."""
+    person = at("Staking")
+    person.field("Accounts").fill("")
+    person.click("Class accounts")
+
+    fails(person, "one account a line", "Correct what the sentence names")
+
+
+def test_a_view_call_is_decoded_and_saved(at, tmp_path):
+    """The largest integer is on the page, and in the file that its link saves."""
+    person = at("Contract")
+    person.type("Contract", "moon.near")
+    person.enter("Method", "ft_total_supply")
+    person.answered("ft_total_supply of moon.near on local answered.")
+    assert person.panel.locator("pre:visible").inner_text() == f'"{SUPPLY}"'
+
+    person.open("Table")
+    assert person.table() == [["value"], [SUPPLY]]
+    assert saved(person, "CSV", tmp_path) == f"value\n{SUPPLY}\n".encode()
+    parquet = pd.read_parquet(io.BytesIO(saved(person, "PARQUET", tmp_path)))
+    assert parquet["value"].tolist() == [SUPPLY]
+    person.picture("contract")
+
+
+def saved(person: Person, kind: str, folder: Path) -> bytes:
+    """Click a link that saves the table, and read the file."""
+    link = person.panel.locator("a:visible", has_text=kind)
+    with person.page.expect_download() as caught:
+        link.click()
+    name = caught.value.suggested_filename
+    assert name == f"contract_table.{kind.lower()}"
+    caught.value.save_as(folder / name)
+    return (folder / name).read_bytes()
+
+
+def test_arguments_that_are_no_json_are_refused(at):
+    """What is typed is checked before it is sent; corrected, it is answered."""
+    person = at("Contract")
+    person.type("Contract", "moon.near")
+    person.type("Method", "ft_balance_of")
+    person.enter("Arguments", "{account_id}")
+    fails(person, "is not valid: JSON, such as", "Correct what the sentence names")
+
+    person.enter("Arguments", '{"account_id": "alice.near"}')
+    person.answered("ft_balance_of of moon.near on local answered.")
+    person.open("Table")
+    assert person.table() == [["value"], [ALICES]]
+
+
+def test_tokens_are_cards(at, local):
+    """All collections are asked; each token is a card, and its picture does not load."""
+    person = at("NFTs")
+    person.enter("Account", "alice.near")
+    person.answered("2 tokens of 2 collections on local.")
+    held = [
+        lk.nft_tokens("alice.near", name, ledger=local)
+        for name in ("stamps.grace.near", "tickets.grace.near")
+    ]
+
+    cards = person.panel.locator("figure:visible figcaption strong").all_inner_texts()
+    assert cards == ["Lighthouse", "Opening night"]
+    assert person.panel.locator("img").count() == 0
+    person.picture("nfts")
+    person.open("Table")
+    table = pd.concat(held, ignore_index=True).dropna(axis="columns", how="all")
+    assert person.table() == cells(table)
+
+
+def test_a_collection_that_is_none_is_told(at):
+    """What could not be read has a page of its own."""
+    person = at("NFTs")
+    person.type("Account", "alice.near")
+    person.enter("Collection", "gold.near")
+
+    person.answered("0 tokens of 1 collections on local, 1 not read.")
+    person.open("Not read")
+    assert person.table()[1][0] == "gold.near"
+
+
+def test_a_network_is_connected_to_and_a_key_leaves_its_field(at, local):
+    """The node's words are exact; a key that is typed stands nowhere on the page."""
+    person = at("Network")
+    person.field("API key").press_sequentially(PLANTED)
+    person.press("Tab")
+    expect(person.field("API key")).to_have_value("")
+    expect(person.field("API key")).to_have_attribute("placeholder", HELD)
+    assert PLANTED not in person.page.content()
+
+    person.click("Connect")
+    person.answered("local answers: chain localnet, block 180000052.")
+
+    status = lk.status(ledger=local).iloc[0]
+    assert person.facts() == {name: told(value) for name, value in status.items()}
+    expect(person.field("API key")).not_to_have_attribute("placeholder", HELD)
+    assert PLANTED not in person.page.content()
+    person.picture("network")

@@ -1,0 +1,152 @@
+"""Somebody in front of a page: reads what stands there, types, presses keys and clicks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+from playwright.sync_api import expect
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
+
+PICTURES = Path(__file__).resolve().parents[2] / "build" / "browser"
+LONGEST = 100  # characters of a cell
+TABLE = "t => [...t.rows].map(row => [...row.cells].map(cell => cell.textContent))"
+NEWS = "[role=status]:not([data-old]), [role=alert]:not([data-old])"
+AGE = "all => all.forEach(one => { one.dataset.old = 'yes' })"
+FAR = """milliseconds => {
+  window.plainSend ??= WebSocket.prototype.send
+  const send = window.plainSend
+  WebSocket.prototype.send = function (data) {
+    milliseconds ? setTimeout(() => send.call(this, data), milliseconds) : send.call(this, data)
+  }
+}"""
+FOCUS = """() => {
+  const at = document.activeElement
+  const label = at.labels && at.labels.length ? at.labels[0] : at
+  return label.textContent.trim()
+}"""
+
+
+class Person:
+    """
+    One person, who sees the panel of one page, or of its open tab.
+
+    Parameters
+    ----------
+    page
+        The page.
+    """
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.panel = page.locator(".ledgerkit-panel:visible")
+        self.status = self.panel.locator(NEWS).first
+        self.tables = self.panel.locator("table:visible")
+
+    # Acting ---------------------------------------------------------------------------------
+
+    def field(self, label: str) -> Locator:
+        """Find a field by its label."""
+        return self.panel.get_by_label(label, exact=True)
+
+    def button(self, name: str) -> Locator:
+        """Find a button by its word."""
+        return self.panel.get_by_role("button", name=name, exact=True)
+
+    def type(self, label: str, text: str) -> None:
+        """Type a text in place of what stood there, letter by letter."""
+        self.field(label).fill("")
+        self.field(label).press_sequentially(text)
+
+    def enter(self, label: str, text: str) -> None:
+        """Type a text, and press Enter."""
+        self.type(label, text)
+        self.press("Enter")
+
+    def press(self, key: str) -> None:
+        """Press a key; what the panels said before is no answer to it."""
+        self.page.locator(NEWS).evaluate_all(AGE)
+        self.page.keyboard.press(key)
+
+    def click(self, name: str, times: int = 1) -> None:
+        """Click a button; what the panels said before is no answer to it."""
+        self.page.locator(NEWS).evaluate_all(AGE)
+        self.button(name).click(click_count=times)
+
+    def open(self, title: str) -> None:
+        """Open a page of the answer."""
+        self.panel.get_by_role("tab", name=title, exact=True).click()
+
+    def tab_keys(self, first: str, count: int) -> list[str]:
+        """Press Tab from a field on, and tell where the keyboard is each time."""
+        self.field(first).focus()
+        seen = []
+        for _ in range(count):
+            self.page.keyboard.press("Tab")
+            seen.append(self.page.evaluate(FOCUS))
+        return seen
+
+    def moves_away(self, milliseconds: int) -> None:
+        """Let what is sent to the kernel arrive later; 0 is near again."""
+        self.page.evaluate(FAR, milliseconds)
+
+    # Reading --------------------------------------------------------------------------------
+
+    def sees(self, sentence: str) -> None:
+        """Wait until the panel says this."""
+        expect(self.status).to_contain_text(sentence)
+
+    def answered(self, sentence: str) -> None:
+        """Wait until the panel says this, and is ready for the next question."""
+        self.sees(sentence)
+        expect(self.button("Cancel")).to_be_disabled()
+
+    def rests(self, name: str) -> None:
+        """Wait until the panel is ready for the next question."""
+        expect(self.button(name)).to_be_enabled()
+        expect(self.button("Cancel")).to_be_disabled()
+
+    def titles(self) -> list[str]:
+        """Read the titles of the answer's pages."""
+        return self.panel.get_by_role("tab").all_inner_texts()
+
+    def table(self) -> list[list[str]]:
+        """Read the one table that can be seen."""
+        expect(self.tables).to_have_count(1)
+        found: list[list[str]] = self.tables.evaluate(TABLE)
+        return found
+
+    def facts(self) -> dict[str, str]:
+        """Read a table of names and values."""
+        return dict(self.table())
+
+    def picture(self, name: str) -> None:
+        """Keep a picture of the page."""
+        self.page.screenshot(path=PICTURES / f"{name}.png", full_page=True)
+
+
+def cells(frame: pd.DataFrame) -> list[list[str]]:
+    """Write a frame as its table should stand on a page."""
+    rows = zip(*(frame[name].tolist() for name in frame), strict=True)
+    return [list(frame.columns), *([told(value) for value in row] for row in rows)]
+
+
+def told(value: Any) -> str:
+    """Write a value as its cell should stand on a page."""
+    line = " ".join(plain(value).split())
+    return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
+
+
+def plain(value: Any) -> str:
+    """Write a value as text: lists between commas, objects as JSON, floats to ten digits."""
+    if isinstance(value, list):
+        return ", ".join(map(plain, value))
+    if isinstance(value, dict):
+        return json.dumps(value) if value else ""
+    if value is None or pd.isna(value):
+        return ""
+    return f"{value:.10g}" if isinstance(value, float) else str(value)

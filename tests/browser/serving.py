@@ -1,0 +1,144 @@
+"""Voila and JupyterLab on a free port of this machine, each with folders of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+STARTS_S = 90
+# Widgets' state is saved with the notebook: off unless a person wants it, and then no key is in it.
+LAB_SETTINGS = {
+    "@jupyter-widgets/jupyterlab-manager/plugin": {"saveState": True},
+    "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
+}
+
+
+def write(path: Path, cells: Sequence[str]) -> None:
+    """Write a notebook of these cells."""
+    made: list[dict[str, Any]] = [
+        {
+            "cell_type": "code",
+            "execution_count": None,
+            "id": f"cell-{at}",
+            "metadata": {},
+            "outputs": [],
+            "source": source,
+        }
+        for at, source in enumerate(cells)
+    ]
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    notebook = {
+        "cells": made,
+        "metadata": {"kernelspec": kernel},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    path.write_text(json.dumps(notebook), encoding="utf-8")
+
+
+@contextmanager
+def voila(folder: Path, own: Path) -> Iterator[str]:
+    """Serve the notebooks of a folder as pages; yield the address."""
+    port = free_port()
+    words = [str(folder), "--no-browser", f"--port={port}", "--Voila.ip=127.0.0.1"]
+    with running(["voila", *words], port, own) as address:
+        yield f"{address}/voila/render"
+
+
+@contextmanager
+def lab(folder: Path, own: Path) -> Iterator[str]:
+    """Serve a folder in JupyterLab; yield the address."""
+    for name, values in LAB_SETTINGS.items():
+        file = own / "settings" / f"{name}.jupyterlab-settings"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(values), encoding="utf-8")
+    port = free_port()
+    words = [
+        "--no-browser",
+        "--allow-root",
+        f"--ServerApp.root_dir={folder}",
+        "--ServerApp.ip=127.0.0.1",
+        f"--ServerApp.port={port}",
+        "--ServerApp.port_retries=0",
+        "--IdentityProvider.token=",
+        "--LabApp.expose_app_in_browser=True",
+    ]
+    with running(["jupyterlab", *words], port, own) as address:
+        yield f"{address}/lab/tree"
+
+
+def free_port() -> int:
+    """Find a port that nobody listens on."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
+
+
+@contextmanager
+def running(words: list[str], port: int, own: Path) -> Iterator[str]:
+    """Run a server of Jupyter until the block ends."""
+    own.mkdir(parents=True, exist_ok=True)
+    log = own / "server.log"
+    with log.open("w") as told:
+        process = subprocess.Popen(
+            [sys.executable, "-m", *words],
+            cwd=own,
+            env=environment(own),
+            stdin=subprocess.DEVNULL,
+            stdout=told,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            wait_for(port, process, log)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            end(process)
+
+
+def environment(own: Path) -> dict[str, str]:
+    """Keep a person's own settings out, and what is written inside."""
+    folders = {
+        "IPYTHONDIR": "ipython",
+        "JUPYTER_CONFIG_DIR": "config",
+        "JUPYTER_DATA_DIR": "data",
+        "JUPYTER_RUNTIME_DIR": "runtime",
+        "JUPYTERLAB_SETTINGS_DIR": "settings",
+        "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
+    }
+    return dict(os.environ) | {name: str(own / folder) for name, folder in folders.items()}
+
+
+def wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+    """Wait until somebody listens; a page would run its notebook already."""
+    limit = time.monotonic() + STARTS_S
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+        except OSError:
+            if process.poll() is not None or time.monotonic() > limit:
+                said = log.read_text(encoding="utf-8")[-3000:]
+                raise RuntimeError(f"the server did not start: {said}") from None
+            time.sleep(0.1)
+        else:
+            return
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Let a server end its kernels, and itself."""
+    process.terminate()
+    try:
+        process.wait(15)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
