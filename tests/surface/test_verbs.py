@@ -208,10 +208,11 @@ def dtypes(frame: pd.DataFrame) -> list[str]:
 
 
 def test_every_verb_is_asked_here() -> None:
-    """No public verb is without a test here, or beside here with what sends."""
+    """No public verb is without a test here, with what sends, or with the panels."""
     files = ("test_verbs", "test_sending", "test_following", "test_archiving")
-    paths = [Path(__file__).with_name(f"{name}.py") for name in files]
-    text = "".join(path.read_text(encoding="utf-8") for path in paths if path.exists())
+    panels = Path(__file__).parents[1] / "unit" / "test_widgets.py"
+    paths = [*(Path(__file__).with_name(f"{name}.py") for name in files), panels]
+    text = "".join(path.read_text(encoding="utf-8") for path in paths)
     asked = set(re.findall(r"\blk\.([a-z_]+)\(", text))
     verbs = {name for name in lk.__all__ if name.islower() and not name.startswith("_")}
     assert verbs - asked - {"errors"} == set()
