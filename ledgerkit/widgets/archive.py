@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ledgerkit import client
+from ledgerkit import archiving, client, signers
 from ledgerkit.widgets import _html, _panel
 from ledgerkit.widgets._panel import Found, Panel, Part
 from ledgerkit.widgets.sending import refuse_public, secret_key
@@ -79,13 +78,11 @@ class ArchiveFlow(Panel):
 
     def _steps(self, asked: dict[str, Any]) -> Iterator[Found]:
         """Show the steps ahead, then how each went."""
-        flow = import_module("ledgerkit.archiving")
         target = refuse_public(client.current(self.ledger))
-        find = import_module("ledgerkit.signers").find
-        signer = find(asked["signer_id"] or None, self.key.held, target)
-        ahead = pd.DataFrame({"step": flow.STEPS, "state": "not_taken"})
+        signer = signers.find(asked["signer_id"] or None, self.key.held, target)
+        ahead = pd.DataFrame({"step": archiving.STEPS, "state": "not_taken"})
         yield Found("Archiving…", ahead, (Part("Steps", _html.table(ahead)),))
-        done = flow.archive_widget(
+        done = archiving.archive_widget(
             *(asked[name] for name in _WIDGET),
             source=self.source or target,
             target=target,
@@ -98,7 +95,7 @@ class ArchiveFlow(Panel):
             Part("Token", _html.facts(_html.records(row)[0].items()), row),
         )
         frames = {"archive": row, "steps": done.steps}
-        yield Found(flow.OUTCOMES[done.outcome], row, parts, frames, done)
+        yield Found(archiving.OUTCOMES[done.outcome], row, parts, frames, done)
 
     def _busy(self) -> None:
         """Begin; it is taken once at a time."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit import client, networks
+from ledgerkit import client, networks, sending, signers
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.widgets import _html, _panel
 from ledgerkit.widgets._panel import Found, Panel, Part
@@ -63,7 +62,7 @@ def secret_key() -> Secret:
     field
         The text that is typed is sealed at once; the embedded ledger's accounts need none.
     """
-    return Secret("Secret key", lambda text: import_module("ledgerkit.signers").sealed(text))
+    return Secret("Secret key", signers.sealed)
 
 
 class SendForm(Panel):
@@ -225,12 +224,11 @@ def ordered(asked: dict[str, Any], key: object, ledger: Ledger) -> Callable[...,
     order
         Takes ``dry_run=`` or ``wait_until=``, and does it.
     """
-    verbs = import_module("ledgerkit.sending")
-    how = {"signer_id": asked["signer_id"] or None, "key": key, "ledger": ledger}
+    how: Any = {"signer_id": asked["signer_id"] or None, "key": key, "ledger": ledger}
     if not asked["method"]:
-        return lambda **more: verbs.transfer(asked["receiver_id"], asked["amount"], **how, **more)
+        return lambda **more: sending.transfer(asked["receiver_id"], asked["amount"], **how, **more)
     args, deposit = checked(asked["args"]), asked["amount"] or "0 NEAR"
-    return lambda **more: verbs.call(
+    return lambda **more: sending.call(
         asked["receiver_id"], asked["method"], args, deposit=deposit, **how, **more
     )
 

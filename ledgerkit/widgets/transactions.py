@@ -65,11 +65,9 @@ class TransactionExplorer(Panel):
 
 
 def _story(trace: Trace) -> str:
-    """Write the verdict, and the story where the trace tells one."""
+    """Write the verdict and the story."""
     colour = _html.COLOURS[_ENDED.get(trace.verdict, 3)]
-    explain: Callable[[], str] | None = getattr(trace, "explain", None)
-    story = explain() if explain is not None else "\n".join(trace.notes)
-    return f"<p>{_html.badge(trace.verdict, colour)}</p>{_html.prose(story) if story else ''}"
+    return f"<p>{_html.badge(trace.verdict, colour)}</p>{_html.prose(trace.explain())}"
 
 
 def tree(receipts: pd.DataFrame) -> str:
@@ -138,10 +136,9 @@ def _what(row: dict[str, Any]) -> str:
 
 
 def _timeline(trace: Trace) -> Iterator[Part]:
-    """Draw the timeline, where the trace draws one and its bars can still be told apart."""
-    draw: Callable[..., Any] | None = getattr(trace, "plot", None)
-    if draw is not None and 0 < len(trace.receipts) <= _MOST_BARS:
-        png = drawn(lambda ax: draw("timeline", ax=ax), 2.0 + 0.4 * len(trace.receipts))
+    """Draw the timeline, where its bars can still be told apart."""
+    if 0 < len(trace.receipts) <= _MOST_BARS:
+        png = drawn(lambda ax: trace.plot("timeline", ax=ax), 2.0 + 0.4 * len(trace.receipts))
         alt = f"When and where the {len(trace.receipts)} receipts ran, by shard and block"
         yield Part("Timeline", _html.picture(png, alt), is_picture=True)
 

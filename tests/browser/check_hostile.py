@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from playwright.sync_api import expect
 
-import ledgerkit as lk
 from tests.browser.person import Person
 
 if TYPE_CHECKING:
@@ -68,9 +67,7 @@ sent = lk.call(
     signer_id="alice.near", wait_until="FINAL", ledger=local,
 )
 w.TransactionExplorer(sent.tx_hash, "alice.near", ledger=local).press()"""
-CELLS = [WORLD, *(f"{source}.press()" for source in PANELS)]
-if hasattr(lk, "call"):
-    CELLS.insert(1, SPRING)
+CELLS = [WORLD, SPRING, *(f"{source}.press()" for source in PANELS)]
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from playwright.sync_api import expect
 
-import ledgerkit as lk
 from tests.browser.person import Person
 
 if TYPE_CHECKING:
@@ -20,8 +19,6 @@ lk.explore()"""
 WIDGET = {"Author": "heidi.near", "Widget": "Clock", "Receiver": "alice.near"}
 STEPS = 8
 STAGES = ["accepted", "included", "first_receipt_succeeded", "all_receipts_complete", "final"]
-
-pytestmark = pytest.mark.skipif(not hasattr(lk, "transfer"), reason="no verb that sends")
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +128,6 @@ def test_a_secret_key_leaves_its_field(at, local):
     assert secret.partition(":")[2] not in person.page.content()
 
 
-@pytest.mark.skipif(not hasattr(lk, "archive_widget"), reason="no archive flow")
 def test_a_widget_is_archived_once(at):
     """Every step tells its state; taking the flow again mints nothing."""
     person = at("Archive")
@@ -157,7 +153,6 @@ def test_a_widget_is_archived_once(at):
     assert again["tx_hash"] == ""
 
 
-@pytest.mark.skipif(not hasattr(lk, "archive_widget"), reason="no archive flow")
 def test_a_widget_that_is_not_there_stops_the_flow(at):
     """The step that stopped says why, and none after it was taken; a wrong field is an error."""
     person = at("Archive")
