@@ -13,11 +13,12 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for python in python3 python3.11 python3.12 python3.13 python3.14; do \
 	$$python -c '$(NEW_ENOUGH)' 2>/dev/null && echo $$python && break; done)
 
-.PHONY: help demo test bench notebooks binder clean
+.PHONY: help demo test docs bench notebooks binder clean
 
 help:
 	@echo "make demo       look around in the embedded ledger: runs notebooks/demo.py, no network needed"
-	@echo "make test       lint, types, import rules, notebooks, tests"
+	@echo "make test       lint, types, import rules, documentation, notebooks, tests"
+	@echo "make docs       the documentation's pages, into build/docs"
 	@echo "make bench      the benchmarks, one after the other"
 	@echo "make notebooks  run the notebooks again and store their outputs"
 	@echo "make binder     try binder/ in a fresh environment, as its builder would"
@@ -28,6 +29,9 @@ demo: $(VENV)/core.stamp
 
 test: $(VENV)/dev.stamp
 	@$(BIN)/python tools/check.py
+
+docs: $(VENV)/dev.stamp
+	@$(BIN)/python tools/check.py docs
 
 bench: $(VENV)/dev.stamp
 	@set -e; for script in benchmarks/[!_]*.py; do echo "== $$script"; $(BIN)/python $$script; done

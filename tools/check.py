@@ -12,6 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 NBVAL = ["--nbval", "--nbval-current-env", "--nbval-cell-timeout=60"]
+STRICT = ["--fresh-env", "--write-all", "--quiet", "--fail-on-warning", "--keep-going", "--jobs=2"]
 SANITIZE = "--nbval-sanitize-with=notebooks/nbval_sanitize.cfg"
 
 
@@ -38,8 +39,9 @@ STEPS = {
     "pyright": module("pyright", "--warnings", "--pythonpath", sys.executable),
     "imports": script("lint-imports", "--no-logo"),
     "numpydoc": module("numpydoc", "lint", *sources()),
+    "docs": module("sphinx", *STRICT, "docs", "build/docs"),
     "notebooks": module("pytest", "-q", *NBVAL, SANITIZE, "-p", "no:cacheprovider", "notebooks"),
-    "tests": module("pytest", "-q"),
+    "tests": module("pytest", "-q", "-n", "auto", "--dist", "worksteal"),
 }
 
 

@@ -424,7 +424,9 @@ def test_the_date_a_host_names():
     assert int(until) <= time.time() < until + 1
 
 
-@pytest.mark.parametrize("after", ["3600", formatdate(time.time() + 7200, usegmt=True)])
+@pytest.mark.parametrize(
+    "after", ["3600", formatdate(time.time() + 7200, usegmt=True)], ids=["seconds", "date"]
+)
 def test_a_pause_too_long_is_told(after):
     """A pause beyond the total time is not slept through: the error tells it at once."""
     with asking(lambda *_: busy(after)) as (ledger, server):

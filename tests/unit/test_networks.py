@@ -298,7 +298,7 @@ def test_a_ledger_is_not_pickled() -> None:
         ({"in_flight": 10**6}, "in_flight"),
         ({"key_in": "body"}, "key_in"),
         ({"retries": 3}, "retries"),
-        ({"transport": object()}, "transport"),
+        pytest.param({"transport": object()}, "transport", id="transport"),
         ({"rpc_url": "rpc.example.com"}, "rpc_url"),
     ],
     ids=str,

@@ -1,0 +1,72 @@
+"""The extension that writes the reference before Sphinx reads it, and takes it away after."""
+
+# ruff: noqa: INP001 - an extension of conf.py, in no package
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import _errors
+import _frames
+import _notebooks
+import _pages
+
+if TYPE_CHECKING:
+    from docutils import nodes
+    from sphinx.application import Sphinx
+    from sphinx.environment import BuildEnvironment
+
+FOLDER = "api"
+
+
+def pages() -> dict[str, str]:
+    """Write every page of the reference, by its place in the folder."""
+    return {
+        **_pages.pages(),
+        "frames": _frames.page(),
+        "errors": _errors.page(),
+        "notebooks": _notebooks.page(),
+    }
+
+
+def write(app: Sphinx) -> None:
+    """Put the pages where Sphinx finds them."""
+    remove(app)
+    for place, text in pages().items():
+        path = app.srcdir / FOLDER / f"{place}.rst"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def remove(app: Sphinx, _: object = None) -> None:
+    """Leave nothing that was made between the sources."""
+    shutil.rmtree(app.srcdir / FOLDER, ignore_errors=True)
+
+
+def link_frames(_app: Sphinx, what: str, *about: Any) -> None:
+    """Make each frame that a docstring promises a link to its columns."""
+    lines: list[str] = about[-1]
+    lines[:] = [_frames.MENTION.sub(r':ref:`schema("\1") <frame-\1>`', line) for line in lines]
+    if what in {"attribute", "property"}:
+        lines[:0] = ["..", ""]  # else napoleon takes what stands before a colon for a type
+
+
+def link_errors(
+    app: Sphinx, env: BuildEnvironment, node: Any, contnode: nodes.TextElement
+) -> nodes.reference | None:
+    """Find the error that a docstring names without its module."""
+    if node.get("refdomain") != "py" or node["reftarget"] not in _errors.names():
+        return None
+    target = f"ledgerkit.errors.{node['reftarget']}"
+    domain = env.domains.python_domain
+    return domain.resolve_xref(env, node["refdoc"], app.builder, "exc", target, node, contnode)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Take part in the build."""
+    app.connect("builder-inited", write)
+    app.connect("autodoc-process-docstring", link_frames, priority=100)  # before napoleon
+    app.connect("missing-reference", link_errors)
+    app.connect("build-finished", remove)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

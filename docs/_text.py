@@ -1,0 +1,46 @@
+"""reStructuredText: headings, tables, and text that is to be read as it stands."""
+
+# ruff: noqa: INP001 - a part of the extension, in no package
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_QUOTED = re.compile(r"(`+[^`]+`+)")
+_MARKS = re.compile(r"([\\*_|<>\[\]])")
+
+
+def heading(title: str, line: str = "=") -> str:
+    """Write a title."""
+    return f"{title}\n{line * len(title)}\n\n"
+
+
+def plain(text: str) -> str:
+    """Write a text so that nothing in it is markup, except words between backticks."""
+    parts = _QUOTED.split(" ".join(text.split()))
+    return "".join(p if p.startswith("`") else _MARKS.sub(r"\\\1", p) for p in parts)
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], widths: str) -> str:
+    """Write a table of cells that are markup already."""
+    options = (":header-rows: 1", f":widths: {widths}", ":width: 100%")
+    lines = [".. list-table::", *(f"   {option}" for option in options), ""]
+    for row in (header, *rows):
+        bullets = ["   * -", *["     -"] * (len(row) - 1)]
+        lines += [f"{bullet} {cell}" for bullet, cell in zip(bullets, row, strict=True)]
+    return "\n".join(lines) + "\n\n"
+
+
+def toctree(places: Iterable[str]) -> str:
+    """List pages in the menu, and not on the page."""
+    return "\n".join([".. toctree::", "   :hidden:", "", *(f"   {p}" for p in places)]) + "\n\n"
+
+
+def summary(thing: object) -> str:
+    """Return the first paragraph of a docstring."""
+    return (inspect.getdoc(thing) or "").partition("\n\n")[0].replace("\n", " ")

@@ -1,0 +1,39 @@
+"""The site's settings: which tools read docs/, and how its pages look."""
+
+# ruff: noqa: INP001 - Sphinx reads this file by its path; it is in no package
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))  # the extensions beside this file
+
+from ledgerkit import __version__
+
+project = "ledgerkit"
+author = "ledgerkit contributors"
+release = version = __version__
+
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_parser", "_site"]
+exclude_patterns = [".*"]
+default_role = "code"  # between single backticks stand columns and values as often as names
+smartquotes_action = "D"  # dashes only: text quotes code as it is written
+
+autodoc_inherit_docstrings = False  # what pandas says of its own methods is told by pandas
+autodoc_member_order = "bysource"
+autodoc_default_options = {
+    "members": True,
+    "inherited-members": "ExtensionArray, ExtensionDtype, Exception, object",
+}
+python_maximum_signature_line_length = 80
+python_use_unqualified_type_names = True
+
+napoleon_google_docstring = False
+napoleon_use_ivar = True  # attributes stand in the class's own list, and again nowhere
+napoleon_use_rtype = False  # a result has a name; its type stands in the signature
+
+myst_heading_anchors = 3
+
+html_theme = "furo"
+html_title = f"ledgerkit {release}"
+html_copy_source = False
+html_show_copyright = False
