@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cache
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import msgspec
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _HTTP_ERROR = 400
+_decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
+_making = Lock()
 # Bytes that are no UTF-8, and nesting without end, are a malformed document too.
 MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
@@ -153,7 +155,7 @@ def read_rpc(answer: Answer, result: Any, asked: str) -> Any:
         The typed error of the answer, or `DecodeError` where it is not as documented.
     """
     try:
-        envelope = _decoder(Envelope[result]).decode(answer.body)
+        envelope = decoder(Envelope[result]).decode(answer.body)
     except MALFORMED as error:
         problem = error
     else:
@@ -191,7 +193,7 @@ def read_api(answer: Answer, result: Any, asked: str) -> Any:
     if answer.status >= _HTTP_ERROR:
         raise _from_status(answer, asked)
     try:
-        return _decoder(result).decode(answer.body)
+        return decoder(result).decode(answer.body)
     except MALFORMED as error:
         problem = error
     raise not_as_documented(asked, problem)
@@ -257,7 +259,7 @@ class _Member(msgspec.Struct):
 def _is_envelope(body: bytes) -> bool:
     """Tell a whole JSON-RPC answer from a bare result."""
     try:
-        found = _decoder(_Member).decode(body)
+        found = decoder(_Member).decode(body)
     except MALFORMED:
         return True  # not an object: let the reader say what is wrong
     marked = found.jsonrpc is not msgspec.UNSET or found.id is not msgspec.UNSET
@@ -265,10 +267,30 @@ def _is_envelope(body: bytes) -> bool:
     return marked and told
 
 
-@cache
-def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
-    """Make one decoder a type."""
-    return msgspec.json.Decoder(kind)
+def decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    """
+    Give the decoder of a type, which is made once, and by one thread at a time.
+
+    A type is taken apart when it is first decoded. Where two threads met at that, msgspec
+    0.22 read what was not written yet, and the process died.
+
+    Parameters
+    ----------
+    kind
+        The type.
+
+    Returns
+    -------
+    decoder
+        Any thread may use it.
+    """
+    found = _decoders.get(kind)
+    if found is None:
+        with _making:
+            found = _decoders.get(kind)
+            if found is None:
+                found = _decoders[kind] = msgspec.json.Decoder(kind)
+    return found
 
 
 def _unreadable(answer: Answer, asked: str, problem: Exception) -> Exception:
@@ -324,7 +346,7 @@ def _failed_inside(result: Any) -> bool:
 def _query_failure(body: bytes) -> QueryFailure | None:
     """Find the failure that `query` sends as a result, if this is one."""
     try:
-        result = _decoder(Envelope[QueryFailure]).decode(body).result
+        result = decoder(Envelope[QueryFailure]).decode(body).result
     except MALFORMED:
         return None
     return result if isinstance(result, QueryFailure) else None

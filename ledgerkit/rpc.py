@@ -214,7 +214,7 @@ def decoded(answer: chain.CallResult, kind: Any, asked: str) -> Any:
     """Decode the JSON that a view call returned."""
     data = returned(answer, asked)
     try:
-        return msgspec.json.decode(data, type=kind)
+        return calls.decoder(kind).decode(data)
     except calls.MALFORMED as error:
         raise calls.not_as_documented(asked, error) from None
 

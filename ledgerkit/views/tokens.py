@@ -129,7 +129,7 @@ def _facts(answer: chain.CallResult) -> tables.TokenFacts:
     """Decode a token's metadata; what is not an object is broken, not an error."""
     try:
         return tables.token_facts(
-            msgspec.json.decode(rpc.returned(answer, "ft_metadata"), type=chain.FtMetadata)
+            calls.decoder(chain.FtMetadata).decode(rpc.returned(answer, "ft_metadata"))
         )
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, DecodeError):
         return tables.TokenFacts("broken")
