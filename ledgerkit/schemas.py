@@ -317,7 +317,11 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
     ),
     "archive_steps": (
         _c("step", "str", "the step, in the flow's order"),
-        _c("state", "str", "done, stopped (it decided the outcome) or not_taken"),
+        _c(
+            "state",
+            "str",
+            "pending, running, done, stopped (it decided the outcome), failed or not_taken",
+        ),
         _c("detail", "str", "what it found, a sentence"),
         _c("block_height", "Int64", "the block it was read at; missing where it has none", "block"),
         _c("tx_hash", "str", "the transaction that mints"),

@@ -1,13 +1,22 @@
 """
 The archive flow: a widget's source, read on one ledger, hashed, minted as a token on another.
 
-Each step is a function of its own, and `archive_widget` takes them in their order. What a
-step decides is a value: an outcome such as ``"missing_widget"``. Only what could not be
-asked raises. A token's id comes from the source alone and a collection has each id once,
-so that a flow which broke off anywhere is finished by taking it again.
+Each step is a function of its own, and `archive_widget` takes them in their order;
+`archive_steps` does too, and tells at each how it stands. What a step decides is a value:
+an outcome such as ``"missing_widget"``. Only what could not be asked raises. A token's id
+comes from the source alone and a collection has each id once, so that a flow which broke
+off anywhere is finished by taking it again.
 """
 
-from ledgerkit.archiving.flow import OUTCOMES, STEPS, Archive, archive_widget
+from ledgerkit.archiving.flow import (
+    MEANWHILE,
+    OUTCOMES,
+    STATES,
+    STEPS,
+    Archive,
+    archive_steps,
+    archive_widget,
+)
 from ledgerkit.archiving.sources import Record, Widget, read_widget, recorded
 from ledgerkit.archiving.tokens import (
     Seen,
@@ -23,7 +32,9 @@ from ledgerkit.archiving.tokens import (
 from ledgerkit.archiving.verifying import VERDICTS, Verification, verify_archive
 
 __all__ = [
+    "MEANWHILE",
     "OUTCOMES",
+    "STATES",
     "STEPS",
     "VERDICTS",
     "Archive",
@@ -32,6 +43,7 @@ __all__ = [
     "TokenPlan",
     "Verification",
     "Widget",
+    "archive_steps",
     "archive_widget",
     "confirm_token",
     "differences",

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit import checks, client, frames, signers, units
+from ledgerkit._progress import Line
 from ledgerkit.archiving import sources, tokens
 from ledgerkit.archiving.shown import card, columns_of
 from ledgerkit.errors import InvalidRequestError, InvalidTransactionError, LedgerError, cut
 from ledgerkit.settings import positive
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Generator, Iterator, Mapping
 
     import pandas as pd
 
@@ -42,6 +45,19 @@ OUTCOMES = {
     "token_not_appearing": "The collection does not tell the token; take the flow again.",
     "token_differs": "The token of that id has another owner or another source.",
 }
+MEANWHILE = {
+    "under_way": "The flow is being taken.",
+    "broke_off": "Something could not be asked; take the flow again to finish it.",
+}
+STATES = {
+    "pending": "It is still to come.",
+    "running": "It is being taken.",
+    "done": "It was taken.",
+    "stopped": "What it found ended the flow.",
+    "failed": "It could not be asked, for the reason beside it.",
+    "not_taken": "The flow is over and did not need it, or did not come to it.",
+}
+_LEAST_S = 0.001
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -52,7 +68,8 @@ class Archive:
     Parameters
     ----------
     outcome
-        One of `ledgerkit.archiving.OUTCOMES`.
+        One of `ledgerkit.archiving.OUTCOMES`; of what `archive_steps` gives on the way one
+        of `ledgerkit.archiving.MEANWHILE`.
     author_account_id, widget_name
         The widget.
     receiver_id, contract_id
@@ -66,7 +83,8 @@ class Archive:
     failure
         Why it could not be minted.
     steps
-        One row a step, typed as `schema("archive_steps")`.
+        One row a step, typed as `schema("archive_steps")`; each state is one of
+        `ledgerkit.archiving.STATES`.
     """
 
     outcome: str
@@ -84,6 +102,39 @@ class Archive:
     def is_archived(self) -> bool:
         """Whether the token is there, as it was meant."""
         return self.outcome in ("archived", "already_archived")
+
+    @property
+    def step(self) -> str | None:
+        """The step that is being taken, or that failed; None where the flow is over."""
+        now = self.steps.loc[self.steps["state"].isin(["running", "failed"]), "step"]
+        return None if now.empty else str(now.iloc[0])
+
+    def way_back(self) -> str:
+        """
+        Say what there is of the token, and how to go on.
+
+        Returns
+        -------
+        told
+            A sentence or two.
+        """
+        if self.outcome in OUTCOMES:
+            return OUTCOMES[self.outcome]
+        states = dict(zip(self.steps["step"], self.steps["state"], strict=True))
+        if self.submission is not None:
+            return f"{self._told_of_mint()} {_AGAIN}"
+        if states["mint"] in ("running", "failed"):
+            return f"The mint of {self.token_id} may be on its way. {_AGAIN}"
+        if states["token"] in ("running", "failed", "done"):
+            return f"{self.token_id} was there already. {_AGAIN}"
+        return "Nothing was minted this time. Take the flow again to finish it."
+
+    def _told_of_mint(self) -> str:
+        """Say how far the transaction is that mints."""
+        sent = self.submission
+        ended = {True: "is there", False: "was not minted by it", None: "may be on its way"}
+        how = "" if sent is None else f"{ended[sent.fully_succeeded]}: transaction {sent.tx_hash}"
+        return f"{self.token_id} {how}."
 
     def to_frame(self) -> pd.DataFrame:
         """
@@ -109,11 +160,16 @@ class Archive:
     def __repr__(self) -> str:
         path = sources.widget_path(self.author_account_id, self.widget_name)
         token = "" if self.token_id is None else f" as {self.token_id} of {self.contract_id}"
-        return f"<Archive {path}{token}: {self.outcome}>"
+        at = "" if self.step is None else f", {self.step}"
+        return f"<Archive {path}{token}: {self.outcome}{at}>"
 
     def _repr_html_(self) -> str:
         """Draw a card: how it went, and a row a step; all text is escaped."""
-        return card("archive", repr(self)[1:-1], OUTCOMES[self.outcome], self.steps)
+        sentence = {**OUTCOMES, **MEANWHILE}[self.outcome]
+        return card("archive", repr(self)[1:-1], sentence, self.steps)
+
+
+_AGAIN = "Take the flow again: it looks for the token first, and mints no second one."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,26 +196,61 @@ class _Flow:
 
     request: _Request
     notes: list[dict[str, Any]] = field(default_factory=list)
+    running: dict[str, Any] | None = None
+    begun: float = 0.0
     plan: TokenPlan | None = None
     submission: Submission | None = None
     failure: LedgerError | None = None
     was_there: bool = False
 
-    def take(self) -> str:
+    def told(self) -> Iterator[Archive]:
+        """Take the steps; tell how it stands whenever one begins, and how it all went."""
+        try:
+            outcome = yield from self.take()
+        except LedgerError as error:
+            done = ", ".join(one["step"] for one in self.notes) or "none"
+            self.fail(error)
+            told = self.result("broke_off")
+            error.add_note(f"archive_widget broke off; steps done: {done}. {told.way_back()}")
+            yield told
+            raise
+        yield self.result(outcome)
+
+    def take(self) -> Generator[Archive, None, str]:
         """Take the steps, and give the outcome."""
+        yield self.begin("receiver_view")
         self.check_receiver()
+        yield self.begin("read_source")
         widget = self.read_source()
         if widget is None:
             return "missing_widget"
         if not widget.source:
             return "empty_source"
+        yield self.begin("token_id")
         plan = self.identify(widget)
+        yield self.begin("look_up")
         if not self.look_up(plan):
-            if self.changed(widget):
-                return "source_changed"
-            if not self.mint(plan):
-                return "mint_failed"
-        return self.confirm(plan) or self.confirm_owner(plan)
+            ended = yield from self.take_mint(widget, plan)
+            if ended is not None:
+                return ended
+        yield self.begin("token")
+        wrong = self.confirm(plan)
+        if wrong is not None:
+            return wrong
+        yield self.begin("owner_tokens")
+        return self.confirm_owner(plan)
+
+    def take_mint(self, widget: Widget, plan: TokenPlan) -> Generator[Archive, None, str | None]:
+        """Take the steps that mint; gives an outcome where they end the flow."""
+        yield self.begin("read_again")
+        if self.changed(widget):
+            return "source_changed"
+        yield self.begin("mint", f"{plan.token_id} is being minted")
+        self.send(plan)
+        if self.submission is not None:
+            told = f"sent by {self.request.signer.account_id}, {self.submission.stage} so far"
+            yield self.begin("mint", told, tx_hash=str(self.submission.tx_hash))
+        return None if self.mint(plan) else "mint_failed"
 
     def check_receiver(self) -> None:
         """See whether the receiver's NFT view lists the collection; it need not."""
@@ -206,9 +297,9 @@ class _Flow:
         self.note("read_again", f"{self._path} {how}", state, block_height=height)
         return changed
 
-    def mint(self, plan: TokenPlan) -> bool:
-        """Mint; a refusal or a failure counts only if the token is not there all the same."""
-        asked = self.request
+    def send(self, plan: TokenPlan) -> None:
+        """Send what mints, until a block has taken it."""
+        asked, self.begun = self.request, time.monotonic()
         try:
             self.submission = tokens.mint_token(
                 plan,
@@ -216,12 +307,21 @@ class _Flow:
                 target=asked.target,
                 signer=asked.signer,
                 deposit=asked.deposit,
+                wait_until="INCLUDED",
                 timeout_s=asked.timeout_s,
                 allow_mainnet=asked.allow_mainnet,
             )
-            self.failure = self.submission.failure
         except InvalidTransactionError as error:
             self.failure = error
+
+    def mint(self, plan: TokenPlan) -> bool:
+        """Follow the mint; it has failed only if the token is not there all the same."""
+        if self.submission is not None:
+            left = self.request.timeout_s - (time.monotonic() - self.begun)
+            try:
+                self.failure = self.submission.wait("final", max(left, _LEAST_S)).failure
+            except InvalidTransactionError as error:
+                self.failure = error
         if self.failure is None:
             self._note_mint("done")
             return True
@@ -297,20 +397,42 @@ class _Flow:
             return
         is_minted = sent.fully_succeeded is True
         told = f"minted by {name}" if is_minted else f"sent by {name}, {sent.stage} so far"
+        self.note("mint", detail or told, state, **self._place())
+
+    def _place(self) -> dict[str, Any]:
+        """Name the transaction that mints, and the block that took it."""
+        sent = self.submission
+        if sent is None:
+            return {}
         stages = sent.stages.set_index("stage")["block_height"]
         height = int(stages["included"]) if sent.is_included else None
-        hashed = str(sent.tx_hash)
-        self.note("mint", detail or told, state, block_height=height, tx_hash=hashed)
+        return {"block_height": height, "tx_hash": str(sent.tx_hash)}
+
+    def begin(self, step: str, detail: str | None = None, **where: Any) -> Archive:
+        """Begin a step, and tell how it stands."""
+        self.running = {"step": step, "state": "running", "detail": detail, **where}
+        return self.result("under_way")
+
+    def fail(self, error: LedgerError) -> None:
+        """Note the step that could not be asked, and why."""
+        if self.running is not None:
+            tx_hash = self.running.get("tx_hash")
+            self.note(self.running["step"], cut(error.sentence), "failed", tx_hash=tx_hash)
 
     def note(self, step: str, detail: str, state: str = "done", **where: Any) -> None:
         """Note how a step went."""
+        self.running = None
         self.notes.append({"step": step, "state": state, "detail": detail, **where})
 
-    def steps(self) -> pd.DataFrame:
-        """Tabulate the steps; those not taken have their rows too."""
-        taken = {one["step"] for one in self.notes}
-        rest = [{"step": step, "state": "not_taken"} for step in STEPS if step not in taken]
-        rows = sorted([*self.notes, *rest], key=lambda row: STEPS.index(row["step"]))
+    def steps(self, rest: str) -> pd.DataFrame:
+        """Tabulate the steps; those that were not taken have their rows too, as `rest`."""
+        running = [] if self.running is None else [self.running]
+        told = {one["step"]: one for one in (*self.notes, *running)}
+        last = max((STEPS.index(step) for step in told), default=-1)
+        rows = [
+            told.get(step, {"step": step, "state": rest if at > last else "not_taken"})
+            for at, step in enumerate(STEPS)
+        ]
         names = ("step", "state", "detail", "block_height", "tx_hash")
         columns = {name: [row.get(name) for row in rows] for name in names}
         return frames.build("archive_steps", columns)
@@ -328,7 +450,7 @@ class _Flow:
             None if plan is None else plan.record,
             self.submission,
             self.failure,
-            self.steps(),
+            self.steps("pending" if outcome == "under_way" else "not_taken"),
         )
 
 
@@ -407,32 +529,82 @@ def archive_widget(
     Source: GET /v1/account/{account_id}/nft; view calls get, nft_token and
     nft_tokens_for_owner; send_tx.
     """
-    author, name = sources.check_widget(author_account_id, widget_name)
-    positive("timeout_s", timeout_s)
-    if not isinstance(allow_mainnet, bool):
-        raise InvalidRequestError.refuse("allow_mainnet", allow_mainnet, "True or False")
-    words = {"title": title, "description": description, "copies": copies}
-    request = _Request(
+    flow = _Flow(_request(**locals()))
+    try:
+        return _followed(flow)
+    except KeyboardInterrupt as interrupt:
+        interrupt.add_note(flow.result("broke_off").way_back())
+        raise
+
+
+def archive_steps(
+    author_account_id: str, widget_name: str, receiver_id: str, **options: Any
+) -> Iterator[Archive]:
+    """
+    Archive a widget as `archive_widget` does, and tell how it stands at each step.
+
+    Parameters
+    ----------
+    author_account_id
+        Whose widget.
+    widget_name
+        Its name.
+    receiver_id
+        Whose the token becomes.
+    **options
+        As `archive_widget` takes them.
+
+    Returns
+    -------
+    archives
+        One whenever a step begins, ``under_way`` with the state of each step and what it
+        found; at last the one that `archive_widget` returns. A step is taken when the next
+        one is asked for: who asks no further stops the flow there, and `Archive.way_back`
+        says what that leaves. Before an error one tells which step failed.
+
+    Raises
+    ------
+    InvalidRequestError
+        If an argument is malformed; nothing was asked then.
+    LedgerError
+        If something could not be asked; as of `archive_widget`.
+    """
+    asked = signature(archive_widget).bind(author_account_id, widget_name, receiver_id, **options)
+    asked.apply_defaults()
+    return _Flow(_request(**asked.arguments)).told()
+
+
+def _followed(flow: _Flow) -> Archive:
+    """Take a flow to its end; a line shows how far it is."""
+    found = flow.result("under_way")
+    with Line() as line:
+        for found in flow.told():
+            line.show(repr(found)[1:-1])
+    return found
+
+
+def _request(**asked: Any) -> _Request:
+    """Check what `archive_widget` was asked for."""
+    author, name = sources.check_widget(asked["author_account_id"], asked["widget_name"])
+    positive("timeout_s", asked["timeout_s"])
+    if not isinstance(asked["allow_mainnet"], bool):
+        rule = "True or False"
+        raise InvalidRequestError.refuse("allow_mainnet", asked["allow_mainnet"], rule)
+    prefix = tokens.checked_prefix(asked["token_prefix"])
+    return _Request(
         author_account_id=author,
         widget_name=name,
-        receiver_id=checks.account_id(receiver_id, "receiver_id"),
-        collection=checks.account_id(collection, "collection"),
-        source=client.current(source),
-        target=client.current(target),
-        signer=_signer(signer),
-        deposit=units.yocto(deposit, "deposit"),
-        timeout_s=timeout_s,
-        allow_mainnet=allow_mainnet,
-        social_contract_id=_optional_id(social_contract_id),
-        words={"token_prefix": tokens.checked_prefix(token_prefix), **_checked(words)},
+        receiver_id=checks.account_id(asked["receiver_id"], "receiver_id"),
+        collection=checks.account_id(asked["collection"], "collection"),
+        source=client.current(asked["source"]),
+        target=client.current(asked["target"]),
+        signer=_signer(asked["signer"]),
+        deposit=units.yocto(asked["deposit"], "deposit"),
+        timeout_s=asked["timeout_s"],
+        allow_mainnet=asked["allow_mainnet"],
+        social_contract_id=_optional_id(asked["social_contract_id"]),
+        words={"token_prefix": prefix, **_checked(asked)},
     )
-    flow = _Flow(request)
-    try:
-        return flow.result(flow.take())
-    except LedgerError as error:
-        done = ", ".join(one["step"] for one in flow.notes) or "none"
-        error.add_note(f"archive_widget broke off; steps done: {done}. Take it again to finish.")
-        raise
 
 
 def _signer(value: object) -> Signer:
@@ -447,8 +619,9 @@ def _optional_id(value: str | None) -> str | None:
     return None if value is None else checks.account_id(value, "social_contract_id")
 
 
-def _checked(words: dict[str, Any]) -> dict[str, Any]:
+def _checked(asked: dict[str, Any]) -> dict[str, Any]:
     """Check title, description and copies before anything is asked."""
+    words = {name: asked[name] for name in ("title", "description", "copies")}
     for name in ("title", "description"):
         if words[name] is not None:
             tokens.checked_text(words[name], name)

@@ -22,4 +22,5 @@ def card(kind: str, title: str, sentence: str, frame: pd.DataFrame) -> str:
     shown = frame.astype(object).where(frame.notna(), "")
     table = shown.to_html(escape=True, border=0, index=False)
     head = f"<h3>{escape(title)}</h3><p>{escape(sentence)}</p>"
-    return f'<div class="ledgerkit-{kind}">{head}{table}</div>'
+    kept = f"ledgerkit-{kind} tex2jax_ignore mathjax_ignore"  # no formulas, as in cards
+    return f'<div class="{kept}">{head}{table}</div>'

@@ -331,11 +331,12 @@ def mint_token(
     target: Ledger,
     signer: Signer,
     deposit: str | int = "0.1 NEAR",
+    wait_until: str = "FINAL",
     timeout_s: float = PATIENCE_S,
     allow_mainnet: bool = False,
 ) -> Submission:
     """
-    Mint the token of a plan, and follow the transaction until it is final.
+    Mint the token of a plan, and follow the transaction.
 
     Parameters
     ----------
@@ -349,8 +350,10 @@ def mint_token(
         Who signs, and pays.
     deposit
         What is attached; of it the collection pays for the token's bytes.
+    wait_until
+        How far to follow it.
     timeout_s
-        How long to follow it.
+        How long to do so.
     allow_mainnet
         Whether to sign where the chain is mainnet.
 
@@ -375,7 +378,7 @@ def mint_token(
         deposit=deposit,
         signer_id=signer.account_id,
         key=signer,
-        wait_until="FINAL",
+        wait_until=wait_until,
         timeout_s=timeout_s,
         allow_mainnet=allow_mainnet,
         ledger=target,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
 from ledgerkit import archiving, client, signers
 from ledgerkit.widgets import _html, _panel
 from ledgerkit.widgets._panel import Found, Panel, Part
@@ -14,15 +12,20 @@ from ledgerkit.widgets.sending import refuse_public, secret_key
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import pandas as pd
+
+    from ledgerkit.archiving import Archive
     from ledgerkit.client import Ledger
 
 _WIDGET = ("author_account_id", "widget_name", "receiver_id")
+_LEFT = "Cancelled before the first step; nothing was minted."
 
 
 class ArchiveFlow(Panel):
     """
-    Archive a widget of the social database as a token, and see how each step went.
+    Archive a widget of the social database as a token, and see each step as it is taken.
 
+    Cancel leaves the flow after the step that runs, and says what there is of the token.
     Taking the flow again finishes one that broke off, without a second token.
 
     Parameters
@@ -77,25 +80,17 @@ class ArchiveFlow(Panel):
             super().ask()
 
     def _steps(self, asked: dict[str, Any]) -> Iterator[Found]:
-        """Show the steps ahead, then how each went."""
+        """Show each step as it begins, with what those before it found."""
         target = refuse_public(client.current(self.ledger))
         signer = signers.find(asked["signer_id"] or None, self.key.held, target)
-        ahead = pd.DataFrame({"step": archiving.STEPS, "state": "not_taken"})
-        yield Found("Archiving…", ahead, (Part("Steps", _html.table(ahead)),))
-        done = archiving.archive_widget(
+        flow = archiving.archive_steps(
             *(asked[name] for name in _WIDGET),
             source=self.source or target,
             target=target,
             collection=asked["collection"],
             signer=signer,
         )
-        row = done.to_frame()
-        parts = (
-            Part("Steps", _html.table(done.steps, slim=True), done.steps),
-            Part("Token", _html.facts(_html.records(row)[0].items()), row),
-        )
-        frames = {"archive": row, "steps": done.steps}
-        yield Found(archiving.OUTCOMES[done.outcome], row, parts, frames, done)
+        yield from map(_course, flow)
 
     def _busy(self) -> None:
         """Begin; it is taken once at a time."""
@@ -109,9 +104,51 @@ class ArchiveFlow(Panel):
         super()._rest()
 
     def _cancelled(self) -> None:
-        """Say what a cancelled flow means."""
+        """Say what there is of the token, and how to go on; the step that runs ends unseen."""
+        if not self._is_minting:
+            super()._cancelled()
+            return
+        left = self.value
         self._clear()
-        self._say(
-            "Nobody waits any more. A token may be on its way: take the flow again to see, "
-            "it mints no second one."
-        )
+        if left is None:
+            self._say(_LEFT)
+            return
+        words = {"running": "left alone", "pending": "not_taken"}
+        self._keep(left, left.steps.replace({"state": words}))
+        self._say(f"Nobody waits any more. {left.way_back()}")
+
+    def _fail(self, error: Exception) -> None:
+        """Show what went wrong, at which step, and what there is of the token."""
+        left = self.value
+        super()._fail(error)
+        if left is not None:
+            self._keep(left, left.steps)
+            self.status.value += _html.paragraph(left.way_back())
+
+    def _keep(self, left: Archive, steps: pd.DataFrame) -> None:
+        """Go on showing the steps of a flow that has no answer."""
+        self.value, self.frames = left, {"steps": steps}
+        self._place((Part("Steps", _html.table(steps, slim=True), steps),))
+
+
+def _course(now: Archive) -> Found:
+    """Tell how far a flow is, or how it went."""
+    row, steps = now.to_frame(), now.steps
+    frames = {"archive": row, "steps": steps}
+    if now.outcome in archiving.MEANWHILE:
+        shown = _html.table(steps, slim=True)
+        return Found(_sentence(now), row, (Part("Steps", shown),), frames, now)
+    parts = (
+        Part("Steps", _html.table(steps, slim=True), steps),
+        Part("Token", _html.facts(_html.records(row)[0].items()), row),
+    )
+    return Found(archiving.OUTCOMES[now.outcome], row, parts, frames, now)
+
+
+def _sentence(now: Archive) -> str:
+    """Say in a sentence which step is being taken."""
+    step = now.step
+    if step is None:
+        return archiving.MEANWHILE[now.outcome]
+    place = archiving.STEPS.index(step) + 1
+    return f"Step {place} of {len(archiving.STEPS)}: {step}…"

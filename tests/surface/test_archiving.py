@@ -21,7 +21,7 @@ import msgspec
 import pytest
 
 import ledgerkit as lk
-from ledgerkit import archiving, errors, sending
+from ledgerkit import _progress, archiving, errors, sending
 from ledgerkit._local import Local
 from ledgerkit.archiving import Archive, Record, Seen, Widget, flow, sources, tokens
 from ledgerkit.localnet import Contract, call, view
@@ -91,6 +91,11 @@ class Stage:
         """Archive one of heidi.near's widgets for alice.near."""
         asked = {"receiver_id": "alice.near", "signer": self.signer, **self.where(), **options}
         return lk.archive_widget("heidi.near", widget_name, **asked)
+
+    def steps(self, **options: Any) -> Iterator[Archive]:
+        """Take the flow as `archive` does, step by step."""
+        asked = {"receiver_id": "alice.near", "signer": self.signer, **self.where(), **options}
+        return archiving.archive_steps("heidi.near", "Clock", **asked)
 
     def write(self, widgets: dict[str, Any], wait_until: str = "FINAL") -> None:
         """Let heidi.near write widgets."""
@@ -348,6 +353,143 @@ def test_two_at_once_make_one_token(stage: Stage) -> None:
     assert outcomes.count("archived") == 1
     assert stage.supply() == supply + 1
     assert stage.mints().count(True) == 1
+
+
+# On the way -----------------------------------------------------------------------------
+
+
+def states(found: Archive) -> list[str]:
+    """List the states of the steps."""
+    return found.steps["state"].tolist()
+
+
+def test_each_step_is_told_when_it_begins(stage: Stage) -> None:
+    """Pending, running, done, one after the other; the mint has its hash once it is sent."""
+    told = list(stage.steps())
+    moments = [*range(6), 5, 6, 7]  # the mint is told twice: when it begins, and once it is sent
+    for at, now in zip(moments, told[:-1], strict=True):
+        assert states(now) == [*["done"] * at, "running", *["pending"] * (7 - at)]
+        assert (now.outcome, now.step) == ("under_way", archiving.STEPS[at])
+        assert not now.is_archived
+    assert [now.token_id for now in told] == [None] * 3 + [TOKEN_ID] * 7
+    begun, sent, last = told[5], told[6], told[-1]
+    assert begun.steps["detail"][5] == f"{TOKEN_ID} is being minted"
+    assert begun.submission is None
+    assert sent.steps["detail"][5] == "sent by grace.near, included so far"
+    assert last.submission is not None
+    assert sent.steps["tx_hash"][5] == str(last.submission.tx_hash)
+    assert (last.outcome, last.step, states(last)) == ("archived", None, TAKEN)
+    assert stage.mints() == [True]
+
+
+def test_what_a_step_found_is_told_while_the_next_one_runs(stage: Stage) -> None:
+    """Block, hash and token stand there as soon as they are known."""
+    now = list(stage.steps())[3]
+    assert now.step == "look_up"
+    assert now.steps["detail"].tolist()[:3] == [
+        "stamps.grace.near is already among the collections of alice.near",
+        "heidi.near/widget/Clock: 20 bytes, written in block 180000013",
+        f"{TOKEN_ID}, of SHA-256 {CLOCK_SHA256}",
+    ]
+    assert now.steps["block_height"][1] == 180_000_050
+    assert repr(now) == (
+        f"<Archive heidi.near/widget/Clock as {TOKEN_ID} of {STAMPS}: under_way, look_up>"
+    )
+    assert archiving.MEANWHILE["under_way"] in now._repr_html_()
+
+
+def test_steps_that_are_passed_over_are_not_pending(stage: Stage) -> None:
+    """A token that is there needs no minting, and the steps say so at once."""
+    stage.archive()
+    told = list(stage.steps())
+    assert [now.step for now in told] == [*archiving.STEPS[:4], "token", "owner_tokens", None]
+    assert states(told[4]) == [*["done"] * 4, *["not_taken"] * 2, "running", "pending"]
+    assert told[4].way_back().startswith(f"{TOKEN_ID} was there already.")
+
+
+def test_a_step_that_could_not_be_asked_has_failed(stage: Stage) -> None:
+    """The reason stands beside it, then the error is raised."""
+    steps = stage.steps(collection="counter.near")
+    last = next(now for now in steps if now.outcome == "broke_off")
+    with pytest.raises(errors.ContractMethodNotFoundError) as caught:
+        next(steps)
+    assert (last.outcome, last.step) == ("broke_off", "look_up")
+    assert states(last) == [*["done"] * 3, "failed", *["not_taken"] * 4]
+    assert last.steps["detail"][3] == caught.value.sentence
+    assert archiving.MEANWHILE["broke_off"] in last._repr_html_()
+
+
+STOPS = {
+    "receiver_view": (0, "Nothing was minted this time. Take the flow again to finish it."),
+    "read_again": (0, "Nothing was minted this time. Take the flow again to finish it."),
+    "mint": (0, f"The mint of {TOKEN_ID} may be on its way."),
+    "mint, sent": (1, f"{TOKEN_ID} may be on its way: transaction "),
+    "token": (1, f"{TOKEN_ID} is there: transaction "),
+    "owner_tokens": (1, f"{TOKEN_ID} is there: transaction "),
+}
+
+
+@pytest.mark.parametrize("place", STOPS)
+def test_who_asks_no_further_stops_the_flow_and_loses_no_mint(stage: Stage, place: str) -> None:
+    """It says what there is of the token; taken again, the flow ends with that very one."""
+    step, _, is_sent = place.partition(", ")
+    minted, sentence = STOPS[place]
+    supply = stage.supply()
+    steps = stage.steps()
+    for now in steps:
+        if now.step == step and (now.submission is not None or not is_sent):
+            break
+    del steps
+    assert now.way_back().startswith(sentence)
+    stage.target.world.settle()
+    assert stage.supply() == supply + minted
+    assert stage.archive().outcome == ("already_archived" if minted else "archived")
+    assert stage.supply() == supply + 1
+    assert stage.mints() == [True]
+
+
+def test_an_interrupt_says_what_there_is_of_the_token(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C after the mint was sent: its transaction, and how to go on."""
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(flow._Flow, "mint", interrupt)
+        with pytest.raises(KeyboardInterrupt) as caught:
+            stage.archive()
+    (told,) = caught.value.__notes__
+    assert told.startswith(f"{TOKEN_ID} may be on its way: transaction ")
+    assert told.endswith("it looks for the token first, and mints no second one.")
+    assert stage.archive().outcome == "already_archived"
+    assert stage.mints().count(True) == 1
+
+
+def test_a_notebook_shows_how_far_the_flow_is(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A line that tells each step, as it does of a transaction that is followed."""
+    lines: list[str] = []
+    monkeypatch.setattr(_progress.Line, "show", lambda _, text: lines.append(text))
+    stage.archive()
+    ours = [line for line in lines if line.startswith("Archive ")]
+    assert [line.rpartition(", ")[2] for line in ours[:-1]] == [
+        *archiving.STEPS[:6],
+        *archiving.STEPS[5:],
+    ]
+    assert ours[-1].endswith(": archived")
+
+
+def test_options_are_those_of_the_verb(stage: Stage) -> None:
+    """What is malformed or unknown is refused at once, before a step is asked for."""
+    with pytest.raises(errors.InvalidRequestError, match="copies"):
+        stage.steps(copies=0)
+    with pytest.raises(TypeError, match="coppies"):
+        stage.steps(coppies=1)
+    *_, last = stage.steps(token_prefix="uhr:", title="Uhr")
+    assert last.token_id == "uhr:8ab0028ead1b"
 
 
 # Outcomes -------------------------------------------------------------------------------
@@ -609,7 +751,9 @@ def test_no_collection_is_an_error(stage: Stage) -> None:
     with pytest.raises(errors.ContractMethodNotFoundError) as caught:
         stage.archive(collection="counter.near")
     told = "archive_widget broke off; steps done: receiver_view, read_source, token_id."
-    assert caught.value.__notes__ == [f"{told} Take it again to finish."]
+    assert caught.value.__notes__ == [
+        f"{told} Nothing was minted this time. Take the flow again to finish it."
+    ]
 
 
 def test_a_host_that_fails_is_an_error(stage: Stage) -> None:
@@ -629,6 +773,7 @@ METHODS = (
     "identify",
     "look_up",
     "changed",
+    "send",
     "mint",
     "confirm",
     "confirm_owner",
@@ -666,10 +811,11 @@ def test_a_crash_at_any_step_is_finished_by_the_next_run(
             after(patch, step, crash)
         with pytest.raises(Crash):
             shared.archive(token_prefix=prefix)
-    is_minted = METHODS.index(step) + (place == "after") > METHODS.index("mint")
-    assert shared.supply() - supply == is_minted
+    is_sent = METHODS.index(step) + (place == "after") > METHODS.index("send")
+    shared.target.world.settle()
+    assert shared.supply() - supply == is_sent
     again = shared.archive(token_prefix=prefix)
-    assert again.outcome == ("already_archived" if is_minted else "archived")
+    assert again.outcome == ("already_archived" if is_sent else "archived")
     assert shared.supply() == supply + 1
     assert shared.mints()[ran:] == [True]
     token = shared.token(f"{prefix}8ab0028ead1b")
