@@ -8,7 +8,8 @@ apart; shapes, hatches and line styles say the same without colour.
 """
 
 from ledgerkit.plots.flows import token_flow
-from ledgerkit.plots.holdings import balances, concentration, staking
+from ledgerkit.plots.histories import history
+from ledgerkit.plots.holdings import balances, concentration, exposure, staking
 from ledgerkit.plots.icicles import gas_icicle
 from ledgerkit.plots.timelines import timeline
 from ledgerkit.plots.trees import receipt_tree
@@ -16,7 +17,9 @@ from ledgerkit.plots.trees import receipt_tree
 __all__ = [
     "balances",
     "concentration",
+    "exposure",
     "gas_icicle",
+    "history",
     "receipt_tree",
     "staking",
     "timeline",

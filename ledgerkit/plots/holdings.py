@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _LINE = 0.28  # inches a row
+_OWN_UNIT = "tokens, each in its own unit"
 _POOLS = 20
 _TOKENS = 6
 _NAMED = 4
@@ -24,6 +25,12 @@ _STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
 _BALANCES = ("account_id", "contract_id", "status", "symbol", "amount", "metadata_status")
 _POSITIONS = ("account_id", "pool_id", "staked", "unstaked", "can_withdraw", "status")
 _HOLDERS = ("contract_id", "balance", "status")
+_CLASSES = {
+    "direct_only": canvas.BLUE,
+    "liquid_only": canvas.GREEN,
+    "mixed": canvas.ORANGE,
+    "no_visible_staking_position": canvas.FAINT,
+}
 _PARTS = (
     ("staked", canvas.BLUE, ""),
     ("unstaked, can be withdrawn", canvas.SKY, ".."),
@@ -50,14 +57,15 @@ def balances(
     ax
         Where to draw; None makes a figure.
     title
-        Above the drawing; None names the account.
+        Above the drawing; None names the account, or the token where several hold only that.
 
     Returns
     -------
     ax
         Where it is drawn: a dot a token on a logarithmic axis, its number beside it. Each is
-        counted in its own token: more of one is not worth more than less of another. What is
-        zero or not known is named below.
+        counted in its own token: more of one is not worth more than less of another. Where
+        several accounts hold one and the same token, a dot is an account. What is zero or not
+        known is named below.
 
     Raises
     ------
@@ -66,23 +74,31 @@ def balances(
     """
     canvas.require(ft_frame, _BALANCES, "lk.ft(..., metadata=True)")
     columns = {name: canvas.values(ft_frame, name) for name in _BALANCES}
-    several = len(set(columns["account_id"])) > 1
     told = [dict(zip(_BALANCES, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     held = sorted((row for row in told if row["amount"]), key=lambda row: -row["amount"])
     drawn = held[:top]
     ax = canvas.axes(ax, 7.5, 1.3 + _LINE * max(2, len(drawn)))
-    left_out = _not_drawn(told, len(held) - len(drawn))
+    several, is_one = len(set(columns["account_id"])) > 1, len(set(columns["contract_id"])) == 1
+    by_account = several and is_one
+    left_out = _not_drawn(told, len(held) - len(drawn), by_account=by_account)
     if not drawn:
         return canvas.empty(ax, "no token is held", *left_out)
-    _draw_balances(ax, drawn, several=several)
+    if by_account:
+        labels = [canvas.shown(row["account_id"], 30) for row in drawn]
+    else:
+        labels = [_token(row, several=several) for row in drawn]
+    _draw_balances(ax, drawn, labels)
+    unit = canvas.shown(drawn[0]["symbol"] or "tokens", 12) if is_one else _OWN_UNIT
+    ax.set_xlabel(f"{unit}; logarithmic", size=canvas.SMALL, parse_math=False)
     canvas.note(ax, left_out)
     names = list(dict.fromkeys(columns["account_id"]))
-    canvas.header(ax, title or f"tokens of {_some(names)}")
+    usual = f"holders of {_token(drawn[0])}" if by_account else f"tokens of {_some(names)}"
+    canvas.header(ax, title or usual)
     return ax
 
 
-def _draw_balances(ax: Axes, drawn: list[dict[str, Any]], *, several: bool) -> None:
-    """Draw a dot a token, with its number."""
+def _draw_balances(ax: Axes, drawn: list[dict[str, Any]], labels: list[str]) -> None:
+    """Draw a dot a row, with its number."""
     amounts = [row["amount"] for row in drawn]
     levels = range(len(drawn))
     ax.set_xscale("log")
@@ -99,9 +115,7 @@ def _draw_balances(ax: Axes, drawn: list[dict[str, Any]], *, several: bool) -> N
             size=canvas.SMALL,
         )
     ax.set_xlim(low, high * 3)
-    labels = [_token(row, several=several) for row in drawn]
     _name_rows(ax, labels)
-    ax.set_xlabel("tokens, each in its own unit; logarithmic", size=canvas.SMALL)
 
 
 def _name_rows(ax: Axes, labels: list[str]) -> None:
@@ -112,15 +126,15 @@ def _name_rows(ax: Axes, labels: list[str]) -> None:
     ax.tick_params(axis="y", length=0)
 
 
-def _token(row: dict[str, Any], *, several: bool) -> str:
+def _token(row: dict[str, Any], *, several: bool = False) -> str:
     """Name a token by symbol and contract: anybody may take a symbol."""
     symbol = f"{canvas.shown(row['symbol'], 12)} · " if row["symbol"] else ""
     owner = f"{canvas.shown(row['account_id'], 20)}: " if several else ""
     return f"{owner}{symbol}{canvas.shown(row['contract_id'], 28)}"
 
 
-def _not_drawn(told: list[dict[str, Any]], n_more: int) -> list[str]:
-    """Say which tokens are not drawn, and why."""
+def _not_drawn(told: list[dict[str, Any]], n_more: int, *, by_account: bool = False) -> list[str]:
+    """Say which tokens, or whose, are not drawn, and why."""
     reasons = {
         "zero": [row for row in told if row["amount"] == 0],
         "not fetched yet": [row for row in told if row["status"] == "pending"],
@@ -130,12 +144,17 @@ def _not_drawn(told: list[dict[str, Any]], n_more: int) -> list[str]:
         ],
     }
     sentences = [
-        f"{reason}: {_some([row['symbol'] or row['contract_id'] for row in rows])}"
+        f"{reason}: {_some([_short(row, by_account=by_account) for row in rows])}"
         for reason, rows in reasons.items()
         if rows
     ]
     more = [f"{n_more:,} more with smaller numbers"] if n_more else []
     return [" · ".join([*sentences, *more])] if sentences or more else []
+
+
+def _short(row: dict[str, Any], *, by_account: bool) -> str:
+    """Name a token, or its holder, in one word."""
+    return str(row["account_id"] if by_account else row["symbol"] or row["contract_id"])
 
 
 def _some(names: Sequence[str]) -> str:
@@ -252,6 +271,53 @@ def _stake_handles(bars: list[_Stake]) -> list[Any]:
         for part, (label, colour, hatch) in enumerate(_PARTS)
         if any(parts[part] for _, parts in bars)
     ]
+
+
+def exposure(frame: pd.DataFrame, *, ax: Axes | None = None, title: str | None = None) -> Axes:
+    """
+    Draw how many accounts stake, and how.
+
+    Parameters
+    ----------
+    frame
+        Typed as ``schema("exposure")``: what ``lk.exposure`` gives.
+    ax
+        Where to draw; None makes a figure.
+    title
+        Above the drawing; None counts the accounts.
+
+    Returns
+    -------
+    ax
+        Where it is drawn: a bar a class, also where no account is in it, with its count and
+        share.
+
+    Raises
+    ------
+    InvalidRequestError
+        If the frame lacks columns, or matplotlib is not installed.
+    """
+    canvas.require(frame, ("exposure_class",), "lk.exposure")
+    told = canvas.values(frame, "exposure_class")
+    colours = {**dict.fromkeys(told, canvas.PURPLE), **_CLASSES}
+    counts = {name: told.count(name) for name in (*_CLASSES, *told)}
+    ax = canvas.axes(ax, 7.5, 1.1 + _LINE * len(counts))
+    if not told:
+        return canvas.empty(ax, "no account is told")
+    levels = range(len(counts))
+    ax.barh(levels, list(counts.values()), height=0.66, color=[colours[name] for name in counts])
+    for level, number in enumerate(counts.values()):
+        words = f"{number:,} ({_percent(number, len(told))})"
+        where: dict[str, Any] = {"xytext": (4, 0), "textcoords": "offset points"}
+        ax.annotate(words, (number, level), va="center", size=canvas.SMALL, **where)
+    ax.set_xlim(0, max(counts.values()) * 1.15)
+    _name_rows(ax, [canvas.shown(name, 30) for name in counts])
+    canvas.count(ax, "accounts")
+    people = "1 account by how it stakes"
+    canvas.header(
+        ax, title or (f"{len(told):,} accounts by how they stake" if told[1:] else people)
+    )
+    return ax
 
 
 def concentration(

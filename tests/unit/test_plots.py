@@ -19,6 +19,7 @@ from ledgerkit import plots as drawings
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.plots import canvas, rows
 from ledgerkit.schemas import SCHEMAS
+from ledgerkit.u128.array import U128Dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -559,6 +560,19 @@ def test_only_the_top_is_drawn_and_the_rest_is_counted():
     assert ax.get_xlabel().endswith("55 more with smaller numbers")
 
 
+def test_holders_of_one_token_are_named_by_account():
+    """The token is told once, in the title and at the axis; who holds nothing is named."""
+    told = [
+        token("GOLD", 2.5),
+        token("GOLD", 40.0, account_id="bob.near"),
+        token("GOLD", 0.0, account_id="dave.near"),
+    ]
+    ax = plots.balances(frame("ft_metadata", told))
+    assert names(ax) == ["bob.near", "alice.near"]
+    assert ax.get_title(loc="left") == "holders of GOLD · gold.near"
+    assert ax.get_xlabel() == "GOLD; logarithmic\nzero: dave.near"
+
+
 def stake(pool: str, staked: int | None, unstaked: int | None, **told: Any) -> dict[str, Any]:
     """Tell of a position, in NEAR."""
     units = {
@@ -597,6 +611,26 @@ def test_small_positions_are_gathered_in_one_bar():
     assert ax.get_title(loc="left") == "45,150 NEAR with pools"
 
 
+def classed(*classes: str) -> pd.DataFrame:
+    """Tell of accounts and how they stake."""
+    told = [{"account_id": f"a{at}.near", "exposure_class": c} for at, c in enumerate(classes)]
+    return frame("exposure", told)
+
+
+def test_accounts_are_counted_by_how_they_stake():
+    """Each class has its row, also one that is empty; the share is of all."""
+    ax = plots.exposure(classed("mixed", "direct_only", "mixed", "mixed"))
+    assert names(ax) == ["direct_only", "liquid_only", "mixed", "no_visible_staking_position"]
+    assert [text.get_text() for text in ax.texts] == ["1 (25%)", "0 (0%)", "3 (75%)", "0 (0%)"]
+    assert boxes(ax, canvas.ORANGE) == [(0, 3, 2)]
+    assert ax.get_title(loc="left") == "4 accounts by how they stake"
+
+
+def test_one_account_is_one_account():
+    """The title counts as people do."""
+    assert plots.exposure(classed("mixed")).get_title(loc="left") == "1 account by how it stakes"
+
+
 def holders(*amounts: int | None, contract_id: str = "gold.near") -> list[dict[str, Any]]:
     """Tell of the holders of a token."""
     return [{"contract_id": contract_id, "balance": one, "status": "ok"} for one in amounts]
@@ -629,6 +663,87 @@ def test_tokens_have_lines_of_their_own():
     assert ax.get_xlabel().endswith("tokens not drawn: 1")
 
 
+# Over blocks --------------------------------------------------------------------------
+
+
+def course(account_id: str, told: dict[int, int | None]) -> list[dict[str, Any]]:
+    """Tell an account's balances by block."""
+    return [
+        {"account_id": account_id, "block_height": at, "balance": balance}
+        for at, balance in told.items()
+    ]
+
+
+def over_blocks(*courses: list[dict[str, Any]]) -> pd.DataFrame:
+    """Build a frame of balances over blocks, exactly."""
+    told = pd.DataFrame([row for one in courses for row in one], dtype=object)
+    return told.astype({"account_id": "str", "block_height": "Int64"})
+
+
+def steps(ax: Any) -> list[list[list[float]]]:
+    """List the points of each line."""
+    return [line.get_xydata().tolist() for line in ax.get_lines()]
+
+
+def test_a_balance_is_drawn_over_blocks_in_their_order():
+    """In human units, as steps that last until the next block told; blocks count from the first."""
+    told = course("bob.near", {107: 3 * NEAR, 100: 5 * NEAR, 101: NEAR // 2})
+    ax = plots.history(over_blocks(told))
+    assert steps(ax) == [[[0, 5], [1, 0.5], [7, 3]]]
+    assert ax.get_lines()[0].get_drawstyle() == "steps-post"
+    assert ax.get_xlabel() == "block, counted from 100"
+    assert ax.get_ylabel() == "NEAR"
+    assert ax.get_title(loc="left") == "balance of bob.near"
+    assert legend(ax) == []
+
+
+def test_accounts_have_lines_of_their_own_over_the_same_blocks():
+    """Colour and style differ; blocks count from the first of all."""
+    told = over_blocks(course("a.near", {5: NEAR, 6: NEAR}), course("b.near", {4: 2 * NEAR}))
+    ax = plots.history(told)
+    assert steps(ax) == [[[1, 1], [2, 1]], [[0, 2]]]
+    assert legend(ax) == ["a.near", "b.near"]
+    assert len({(line.get_color(), line.get_linestyle()) for line in ax.get_lines()}) == 2
+
+
+def test_a_balance_that_is_missing_is_a_gap_and_not_zero():
+    """Before an account was there nothing is drawn."""
+    ax = plots.history(over_blocks(course("nina.near", {1: None, 2: 2 * NEAR, 3: None})))
+    ((gap, there, gone),) = steps(ax)
+    assert there == [1, 2]
+    assert np.isnan([gap[1], gone[1]]).all()
+
+
+def test_a_change_is_taken_while_it_is_exact():
+    """One yocto of 10^33 would be lost in a float; it counts from the first known balance."""
+    told = course("a.near", {1: None, 2: 10**33, 3: 10**33 + 1, 4: 10**33 - 2})
+    ax = plots.history(over_blocks(told), change=True, decimals=0, unit="yocto")
+    assert steps(ax)[0][1:] == [[1, 0], [2, 1], [3, -2]]
+    assert ax.get_ylabel() == "change in yocto"
+    assert ax.get_title(loc="left") == "change of the balance of a.near"
+
+
+def test_a_history_of_u128_is_drawn():
+    """The dtype that the verbs give, with a gap."""
+    told = over_blocks(course("a.near", {1: None, 2: 2**128 - 1}))
+    told["balance"] = told["balance"].astype(U128Dtype())
+    ((_, last),) = steps(plots.history(told, decimals=0))
+    assert last == [1, float(2**128 - 1)]
+
+
+def test_beyond_six_accounts_the_rest_is_counted():
+    """Eight accounts: six lines."""
+    ax = plots.history(over_blocks(*(course(f"a{at}.near", {1: at}) for at in range(8))))
+    assert len(ax.get_lines()) == 6
+    assert ax.get_xlabel().endswith("accounts not drawn: 2")
+
+
+def test_accounts_that_told_nothing_are_no_lines():
+    """A balance that is never known has no course."""
+    ax = plots.history(over_blocks(course("a.near", {1: None})))
+    assert [text.get_text() for text in ax.texts] == ["no balance is told"]
+
+
 # All of them --------------------------------------------------------------------------
 
 EVERY: dict[str, tuple[Callable[..., Any], pd.DataFrame]] = {
@@ -639,6 +754,11 @@ EVERY: dict[str, tuple[Callable[..., Any], pd.DataFrame]] = {
     "balances": (plots.balances, frame("ft_metadata", [token("GOLD", 2.0)])),
     "staking": (plots.staking, frame("staking_positions", [stake("p.near", 1, 1)])),
     "concentration": (plots.concentration, frame("top_holders", holders(1, 2))),
+    "exposure": (plots.exposure, classed("mixed")),
+    "history": (
+        plots.history,
+        over_blocks(course("a.near", {1: 2 * NEAR}), course("b.near", {1: NEAR})),
+    ),
 }
 
 
@@ -684,14 +804,16 @@ def test_texts_of_the_chain_are_drawn_as_they_are(name: str, ax: Any):
     """No formula, no line break and no invisible letter of theirs is obeyed."""
     draw, told = EVERY[name]
     hostile = told.copy()
-    texts = ["method_name", "receiver_id", "sender_id", "asset", "symbol", "contract_id", "pool_id"]
+    texts = "account_id method_name receiver_id sender_id asset symbol contract_id pool_id".split()
+    texts += ["exposure_class"]
     for column in set(texts) & set(told.columns):
         hostile[column] = HOSTILE
     draw(hostile, ax=ax)
     ax.figure.canvas.draw()
     drawn = [*ax.texts, *ax.get_yticklabels()]
     drawn += ax.get_legend().get_texts() if ax.get_legend() else []
-    shown = [text.get_text() for text in drawn if MATH[:6] in text.get_text()]
+    texts = [*(text.get_text() for text in drawn), ax.get_title(loc="left")]
+    shown = [text for text in texts if MATH[:6] in text]
     assert shown
     assert not any(letter in text for text in shown for letter in "\u202e\x00\n")
 

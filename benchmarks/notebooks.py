@@ -1,0 +1,106 @@
+"""
+How soon a notebook answers: the first frame in a fresh kernel, and the whole suite.
+
+Kernels take turns; medians. A cell is timed from sending it to the kernel's reply, the
+drawing of its frame as HTML included; starting the kernel stands apart, since everybody
+waits for it. The suite is the step `notebooks` of tools/check.py, run as it stands there.
+"""
+
+import re
+import runpy
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from jupyter_client.manager import start_new_kernel
+
+ROOT = Path(__file__).resolve().parents[1]
+ROUNDS = 5
+PATIENCE_S = 60
+TARGET_FRAME_S = 2.0
+TARGET_SUITE_S = 60.0
+
+CELLS = {
+    "pandas, a frame": "import pandas\npandas.DataFrame({'balance': [1, 2, 3]})",
+    "ledgerkit, a frame": (
+        "import ledgerkit as lk\nledger = lk.connect('local')\nlk.accounts('alice.near')"
+    ),
+    "ledgerkit, a snapshot": (
+        "import ledgerkit as lk\nledger = lk.connect('local')\nlk.snapshot('alice.near')"
+    ),
+}
+
+
+def seconds(cell: str) -> tuple[float, float]:
+    """Start a kernel and run a cell in it; tell how long each took."""
+    begin = time.perf_counter()
+    kernel, client = start_new_kernel(cwd=str(ROOT), stderr=subprocess.DEVNULL)
+    started = time.perf_counter()
+    shown: list[str] = []
+
+    def take(message: dict[str, Any]) -> None:
+        if message["msg_type"] == "execute_result":
+            shown.append(message["content"]["data"]["text/html"])
+
+    try:
+        begun = time.perf_counter()
+        reply = client.execute_interactive(cell, timeout=PATIENCE_S, output_hook=take)
+        took = time.perf_counter() - begun
+    finally:
+        client.stop_channels()
+        kernel.shutdown_kernel(now=True)
+    assert reply["content"]["status"] == "ok", reply["content"]
+    assert len(shown) == 1
+    assert "<table" in shown[0]
+    return started - begin, took
+
+
+def suite() -> tuple[float, int]:
+    """Run all notebooks against their stored outputs; tell how long it took, and the cells."""
+    check = runpy.run_path(str(ROOT / "tools" / "check.py"))
+    begin = time.perf_counter()
+    done = subprocess.run(
+        check["STEPS"]["notebooks"],
+        cwd=ROOT,
+        env=check["environment"](),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    took = time.perf_counter() - begin
+    assert done.returncode == 0, done.stdout[-3000:]
+    passed = re.search(r"(\d+) passed", done.stdout)
+    assert passed is not None
+    return took, int(passed[1])
+
+
+def main() -> int:
+    starts: list[float] = []
+    took: dict[str, list[float]] = {name: [] for name in CELLS}
+    for turn in range(ROUNDS + 1):  # interleaved: a busy moment hits all alike
+        for name, cell in CELLS.items():
+            start, ran = seconds(cell)
+            if turn:  # the first time compiles, and fills the disk's cache
+                starts.append(start)
+                took[name].append(ran)
+    base = statistics.median(took["pandas, a frame"])
+    print(f"fresh kernels, median of {ROUNDS}; starting one: {statistics.median(starts):.2f} s")
+    print(f"{'first cell':<24}{'s':>8}{'x pandas':>10}{'best':>8}")
+    for name, each in took.items():
+        median = statistics.median(each)
+        print(f"{name:<24}{median:>8.2f}{median / base:>10.2f}{min(each):>8.2f}")
+    whole, cells = suite()
+    print(f"all notebooks, {cells} cells compared: {whole:.1f} s")
+    first = statistics.median(took["ledgerkit, a frame"])
+    met = first <= TARGET_FRAME_S, whole <= TARGET_SUITE_S
+    words = ["met" if one else "missed" for one in met]
+    print(f"target: the first frame within {TARGET_FRAME_S:g} s: {words[0]} ({first:.2f})")
+    print(f"target: all notebooks within {TARGET_SUITE_S:g} s: {words[1]} ({whole:.1f})")
+    return 0 if all(met) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
