@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from html import escape
 from typing import TYPE_CHECKING, Any
+from unicodedata import category
 
 from ledgerkit.errors import cut
 from ledgerkit.units import TGAS_DECIMALS, gas_text, near_text
@@ -21,6 +22,7 @@ _SHORT = 40  # a longer tree begins folded
 _DEEPEST = 30  # lists within lists; below, receipts stand side by side
 _MOST_LOGS = 10
 _LONG = 200
+_MOST_MARKS = 4  # on one letter, as no language has
 _END = "</details></li>"
 _WORDS = {
     "success_value": "✓ succeeded",
@@ -87,8 +89,35 @@ def _text(value: object, limit: int = _LONG) -> str:
     """Escape a text of the chain: one line, shortened, of visible characters; say what is none."""
     if value is None:
         return "not told"
-    line = "".join(one if one.isprintable() else "\ufffd" for one in cut(value, limit))
-    return escape(line)
+    return escape(visible(cut(value, limit)))
+
+
+def visible(line: str) -> str:
+    """
+    Make a line of which each letter can be seen, and none covers what is around it.
+
+    Parameters
+    ----------
+    line
+        Any text.
+
+    Returns
+    -------
+    line
+        With U+FFFD in the place of each letter that does not print, such as a change of
+        direction, and of the marks on one letter after the fourth.
+    """
+    if line.isascii() and line.isprintable():
+        return line
+    found: list[str] = []
+    marks = 0
+    for char in line:
+        marks = marks + 1 if category(char).startswith("M") else 0
+        if marks <= _MOST_MARKS:
+            found.append(char if char.isprintable() else "\ufffd")
+        elif marks == _MOST_MARKS + 1:
+            found.append("\ufffd")
+    return "".join(found)
 
 
 def _paragraphs(explanation: str) -> Iterable[str]:
@@ -184,7 +213,8 @@ def _facts(row: Record) -> Iterable[tuple[str, str]]:
 def _arguments(args: object) -> str:
     """Write arguments as JSON, or count their bytes."""
     if isinstance(args, bytes):
-        return f"{len(args):,} bytes: {_text(args[:32].hex(), 64)}"
+        unit = "byte" if len(args) == 1 else "bytes"
+        return f"{len(args):,} {unit}: {_text(args[:32].hex(), 64)}"
     try:
         return _text(json.dumps(args, ensure_ascii=False, default=repr))
     except RecursionError:  # levels upon levels
@@ -210,7 +240,8 @@ def _logged(logs: Sequence[str]) -> Iterable[tuple[str, str]]:
     for line in logs[:_MOST_LOGS]:
         yield "log", f"<code>{_text(line)}</code>"
     if len(logs) > _MOST_LOGS:
-        yield "log", f"and {len(logs) - _MOST_LOGS:,} more lines"
+        rest = len(logs) - _MOST_LOGS
+        yield "log", f"and {rest:,} more line{'' if rest == 1 else 's'}"
 
 
 def _receipt_table(rows: Sequence[Record], edges: pd.DataFrame) -> str:

@@ -383,7 +383,9 @@ class Submission:
         problem = "" if failure is None else f"<p>{escape(str(failure))}</p>"
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
         title = f"{escape(self._sentence())}<br><code>{escape(self.tx_hash)}</code>"
-        return f"<div><p>{title}</p>{problem}{table}</div>"
+        # These class names keep formulas out: a contract may panic with $A$.
+        kept = "ledgerkit-submission tex2jax_ignore mathjax_ignore"
+        return f'<div class="{kept}"><p>{title}</p>{problem}{table}</div>'
 
 
 def _cell(value: Any) -> str:

@@ -158,7 +158,8 @@ class Snapshot:
             shown = frame.drop(columns="account_id")
             table = shown.to_html(max_rows=20, escape=True, border=0, index=False)
             parts.append(f"<details><summary>{title} ({len(frame)})</summary>{table}</details>")
-        return '<div class="ledgerkit-snapshot">' + "".join(parts) + "</div>"
+        kept = "ledgerkit-snapshot tex2jax_ignore mathjax_ignore"  # no formulas, as in cards
+        return f'<div class="{kept}">{"".join(parts)}</div>'
 
 
 def snapshot(account_id: str, *, ledger: Ledger | None = None) -> Snapshot:

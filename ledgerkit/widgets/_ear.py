@@ -34,7 +34,8 @@ class _Ear:
                 self._filters = warnings.catch_warnings()
                 self._filters.__enter__()
                 warnings.filterwarnings("always", message=_OURS)
-                self._usual = warnings.showwarning
+                if warnings.showwarning != self._take:  # which someone else may have put back
+                    self._usual = warnings.showwarning
                 warnings.showwarning = self._take  # type: ignore[assignment]  # passes the rest on
             return self._heard.setdefault(threading.get_ident(), [])
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from ledgerkit.cards import visible
 from ledgerkit.errors import LedgerError, cut
 
 if TYPE_CHECKING:
@@ -16,13 +17,17 @@ if TYPE_CHECKING:
 
 _LONGEST = 100
 _MOST_ROWS = 50
+_MOST_COLUMNS = 50
+_MOST_LISTED = 1_000  # parts of a cell; far more than are shown of it
 _MOST_WRITTEN = 20_000  # characters of a decoded answer
 STYLE = """<style>
 .ledgerkit-panel table { border-collapse: collapse }
 .ledgerkit-panel caption { text-align: left; padding: .3em 0 }
 .ledgerkit-panel th, .ledgerkit-panel td { padding: .2em .8em; text-align: left;
   white-space: nowrap; border-bottom: 1px solid #8885 }
-.ledgerkit-panel td.number { text-align: right }
+.ledgerkit-panel th.number, .ledgerkit-panel td.number { text-align: right }
+.ledgerkit-panel table.facts { width: auto }
+.ledgerkit-panel table.facts td { text-align: left }
 .ledgerkit-panel .scroll { overflow-x: auto }
 .ledgerkit-panel .badge { border: 2px solid; border-radius: 1em; padding: .1em .7em }
 .ledgerkit-panel [role="alert"] { border-left: 4px solid #b00020; padding: .4em .8em;
@@ -38,15 +43,19 @@ STYLE = """<style>
 .ledgerkit-panel img { max-width: 100% }
 .ledgerkit-panel a { color: #0072b2; text-decoration: underline }
 </style>"""
+PLAIN = "tex2jax_ignore mathjax_ignore"  # keeps formulas out: a token may be called $A$
+CLASSES = f"ledgerkit-panel {PLAIN}"
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#999999", "#CC79A7")  # told apart by any eye
 
 
 def text(value: object, limit: int = _LONGEST) -> str:
     """Write a value on one line; what does not print, such as a change of direction, shows."""
-    line = cut(value, limit)
-    return escape(
-        "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line)
-    )
+    return escape(visible(cut(value, limit)))
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """Write a number and what is counted, one or many."""
+    return f"{number} {one if number == 1 else many or one + 's'}"
 
 
 def paragraph(value: object, limit: int = 2_000) -> str:
@@ -56,15 +65,13 @@ def paragraph(value: object, limit: int = 2_000) -> str:
 
 def written(value: str) -> str:
     """Write a text of several lines as it is; of a long one the beginning."""
-    rest = len(value) - _MOST_WRITTEN
-    more = f"<p>… and {rest} more characters</p>" if rest > 0 else ""
-    shown = escape(value[:_MOST_WRITTEN])
-    return f"<pre>{shown}</pre>{more}"
+    return f"<pre>{_begun(value)}</pre>{_more(len(value) - _MOST_WRITTEN, 'character')}"
 
 
 def prose(value: str) -> str:
-    """Write sentences, with their line breaks."""
-    return f'<p class="prose">{escape(value[:_MOST_WRITTEN])}</p>'
+    """Write sentences, with their line breaks; of many the first."""
+    rest = _more(len(value) - _MOST_WRITTEN, "character")
+    return f'<p class="prose">{_begun(value)}</p>{rest}'
 
 
 def badge(word: str, colour: str = COLOURS[0]) -> str:
@@ -90,12 +97,16 @@ def failure(error: Exception) -> str:
 
 def table(frame: pd.DataFrame, caption: str = "", *, slim: bool = False) -> str:
     """Write the first rows of a frame; with `slim` without columns that hold nothing."""
-    shown = frame.dropna(axis="columns", how="all") if slim and len(frame) else frame
-    shown = shown.head(_MOST_ROWS)
-    head = "".join(f'<th scope="col">{text(c)}</th>' for c in shown)
-    rows = "".join(map(_row, zip(*(shown[c].tolist() for c in shown), strict=True)))
-    rest = len(frame) - len(shown)
-    more = f"<p>… and {rest} more rows; .result holds them all</p>" if rest > 0 else ""
+    whole = frame.dropna(axis="columns", how="all") if slim and len(frame) else frame
+    shown = whole.iloc[:_MOST_ROWS, :_MOST_COLUMNS]
+    columns = [column.tolist() for _, column in shown.items()]
+    kinds = [' class="number"' if _is_numbers(values) else "" for values in columns]
+    head = "".join(
+        f'<th scope="col"{kind}>{text(name)}</th>' for name, kind in zip(shown, kinds, strict=True)
+    )
+    rows = "".join(_row(values, kinds) for values in zip(*columns, strict=True))
+    more = _more(len(whole) - len(shown), "row", held=True)
+    more += _more(whole.shape[1] - shown.shape[1], "column", held=True)
     told = f"<caption>{text(caption, 200)}</caption>" if caption else ""
     return (
         '<div class="scroll"><table>'
@@ -104,13 +115,13 @@ def table(frame: pd.DataFrame, caption: str = "", *, slim: bool = False) -> str:
 
 
 def facts(pairs: Iterable[tuple[str, object]], caption: str = "") -> str:
-    """Write names and values, one pair a line."""
+    """Write names and values, one pair a line, each value beside its name."""
     rows = "".join(
         f'<tr><th scope="row">{text(name)}</th><td>{text(_plain(value))}</td></tr>'
         for name, value in pairs
     )
     told = f"<caption>{text(caption, 200)}</caption>" if caption else ""
-    return f"<table>{told}<tbody>{rows}</tbody></table>"
+    return f'<table class="facts">{told}<tbody>{rows}</tbody></table>'
 
 
 def bars(counts: Mapping[str, int], caption: str) -> str:
@@ -137,24 +148,53 @@ def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
 
 
-def _row(values: tuple[Any, ...]) -> str:
-    """Write a row."""
-    return f"<tr>{''.join(map(_cell, values))}</tr>"
+def _begun(value: str) -> str:
+    """Write the beginning of a text, with its line breaks."""
+    return escape("\n".join(map(visible, value[:_MOST_WRITTEN].split("\n"))))
 
 
-def _cell(value: Any) -> str:
-    """Write one value: numbers to the right, what is missing as nothing."""
+def _more(rest: int, what: str, *, held: bool = False) -> str:
+    """Say how much is not shown, and where it is."""
+    where = "; .result holds them all" if held else ""
+    return f"<p>… and {counted(rest, f'more {what}')}{where}</p>" if rest > 0 else ""
+
+
+def _is_numbers(values: list[Any]) -> bool:
+    """Tell whether a column holds numbers only, which stand to the right."""
+    return all(map(_is_number, values)) and not all(map(_is_missing, values))
+
+
+def _is_number(value: Any) -> bool:
+    """Tell a number, or one that is missing."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    kind = ' class="number"' if is_number and not pd.isna(value) else ""
-    return f"<td{kind}>{text(_plain(value))}</td>"
+    return is_number or _is_missing(value)
+
+
+def _is_missing(value: Any) -> bool:
+    """Tell what stands for no value."""
+    return value is None or (not isinstance(value, dict | list | tuple) and bool(pd.isna(value)))
+
+
+def _row(values: tuple[Any, ...], kinds: list[str]) -> str:
+    """Write a row; what is missing is nothing."""
+    cells = zip(values, kinds, strict=True)
+    return f"<tr>{''.join(f'<td{kind}>{text(_plain(value))}</td>' for value, kind in cells)}</tr>"
 
 
 def _plain(value: Any) -> object:
     """Turn a value into text."""
     if isinstance(value, float) and not pd.isna(value):
         return f"{value:.10g}"  # in human units; the exact amount stands beside it
+    if isinstance(value, dict | list | tuple):
+        try:
+            return _listed(value)
+        except RecursionError:  # levels upon levels
+            return value
+    return "" if _is_missing(value) else value
+
+
+def _listed(value: dict[Any, Any] | list[Any] | tuple[Any, ...]) -> str:
+    """Write an object as JSON, a list between commas; of a long one the beginning."""
     if isinstance(value, dict):
         return json.dumps(value, default=str) if value else ""
-    if isinstance(value, list | tuple):
-        return ", ".join(str(_plain(one)) for one in value)
-    return "" if value is None or pd.isna(value) else value
+    return ", ".join(str(_plain(one)) for one in value[:_MOST_LISTED])

@@ -178,7 +178,8 @@ class Panel(Shown):
         row = w.HBox([self.button, *buttons, self.stop])
         style = w.HTML(_html.STYLE)
         self.view = w.VBox([style, *fields.values(), *more, row, self.status, self.results])
-        self.view.add_class("ledgerkit-panel")
+        for name in _html.CLASSES.split():
+            self.view.add_class(name)
         self.result: pd.DataFrame | None = None
         self.frames: dict[str, pd.DataFrame] = {}
         self.value: Any = None
@@ -396,7 +397,7 @@ class Panel(Shown):
             if not part.is_picture
         )
         head = f"<h3>{_html.text(self.title)}</h3>{self.status.value}"
-        return f'{_html.STYLE}<div class="ledgerkit-panel">{head}{pages}</div>'
+        return f'{_html.STYLE}<div class="{_html.CLASSES}">{head}{pages}</div>'
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self._told}>"

@@ -59,6 +59,7 @@ def parquet(frame: pd.DataFrame) -> bytes:
 
 
 FORMATS: dict[str, Callable[[pd.DataFrame], bytes]] = {"csv": csv, "parquet": parquet}
+_NAMES = {"csv": "CSV", "parquet": "Parquet"}
 _MEDIA_TYPES = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
 
 
@@ -68,7 +69,7 @@ def links(frame: pd.DataFrame, name: str) -> str:
     files = {kind: FORMATS[kind](frame) for kind in kinds if len(frame) <= _MOST_ROWS}
     found = [
         f'<a download="{escape(name)}.{kind}" href="data:{_MEDIA_TYPES[kind]};base64,'
-        f'{base64.b64encode(data).decode("ascii")}">{kind.upper()}</a>'
+        f'{base64.b64encode(data).decode("ascii")}">{_NAMES[kind]}</a>'
         for kind, data in files.items()
         if len(data) <= _MOST_BYTES
     ]

@@ -35,6 +35,9 @@ class Secret:
             style={"description_width": "9em"},
             layout={"width": "44em", "max_width": "100%"},
         )
+        # The kernel tells every front end what one of them typed, unless the trait forbids it.
+        quiet = _panel.library("traitlets").Unicode("").tag(sync=True, echo_update=False)
+        self.box.add_traits(value=quiet)
         self.box.observe(self._take, "value")
 
     @property

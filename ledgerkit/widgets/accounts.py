@@ -62,7 +62,8 @@ class AccountExplorer(Panel):
         if len(failures):
             frames["errors"] = failures
             parts.append(Part("Not read", _html.table(failures), failures))
-        counted = f"{len(ft)} tokens, {len(held.nft)} NFT collections, {len(staking)} pools"
+        words = {"token": ft, "NFT collection": held.nft, "pool": staking}
+        counted = ", ".join(_html.counted(len(frame), word) for word, frame in words.items())
         sentence = f"{held.account_id} on {ledger.network.name}: {counted}."
         if held.state["status"].iloc[0] == "not_indexed":
             sentence = f"{held.account_id} on {ledger.network.name} is not indexed."
@@ -164,7 +165,7 @@ class KeyLookup(Panel):
         """Read the accounts of a key."""
         limited = asked["kinds"] == "all"
         frame = accounts.accounts_of(asked["public_key"], include_limited=limited, ledger=ledger)
-        count = "1 account" if len(frame) == 1 else f"{len(frame)} accounts"
+        count = _html.counted(len(frame), "account")
         sentence = f"{count} on {ledger.network.name}; choose one below to open it."
         shown = _html.table(frame.drop(columns="public_key"))
         return Found(sentence, frame, (Part("Accounts", shown, frame),))

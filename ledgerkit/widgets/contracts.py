@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ledgerkit.errors import InvalidRequestError
+from ledgerkit.errors import InvalidRequestError, cut
 from ledgerkit.views import contracts
 from ledgerkit.widgets import _html, _panel
 from ledgerkit.widgets._panel import Found, Panel, Part
 
 if TYPE_CHECKING:
     from ledgerkit.client import Ledger
+
+
+_MOST_MEMBERS = 200  # a column each; a contract that tells more names them by its data
 
 
 class ContractViewer(Panel):
@@ -63,13 +66,8 @@ class ContractViewer(Panel):
             ledger=ledger,
         )
         frame = framed(value)
-        shown = (
-            repr(value)
-            if isinstance(value, bytes)
-            else json.dumps(value, indent=2, ensure_ascii=False)
-        )
         parts = (
-            Part("Answer", _html.written(shown)),
+            Part("Answer", _html.written(written(value))),
             Part("Table", _html.table(frame), frame),
         )
         sentence = f"{asked['method']} of {asked['contract_id']} on {ledger.network.name} answered."
@@ -103,6 +101,28 @@ def checked(text: str) -> bytes:
     return (text or "{}").encode()
 
 
+def written(value: Any) -> str:
+    """
+    Write a decoded answer as it is read.
+
+    Parameters
+    ----------
+    value
+        JSON, or bytes.
+
+    Returns
+    -------
+    text
+        JSON with a member a line; bytes as Python writes them.
+    """
+    if isinstance(value, bytes):
+        return repr(value)
+    try:
+        return json.dumps(value, indent=2, ensure_ascii=False)
+    except RecursionError:  # levels upon levels
+        return cut(value)
+
+
 def framed(value: Any) -> pd.DataFrame:
     """
     Tabulate a decoded answer, integers of any size exact.
@@ -116,16 +136,24 @@ def framed(value: Any) -> pd.DataFrame:
     -------
     frame
         A list of objects gives a row each, an object a row a member, anything else one
-        column ``value``; every column holds Python objects.
+        column ``value``, as do objects of more than 200 members; every column holds
+        Python objects.
     """
-    if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
-        names = list(dict.fromkeys(name for one in value for name in one))
+    names = _members(value)
+    if 0 < len(names) <= _MOST_MEMBERS:
         columns = {name: [one.get(name) for one in value] for name in names}
     elif isinstance(value, dict):
         columns = {"name": list(value), "value": list(value.values())}
     else:
         columns = {"value": value if isinstance(value, list) else [value]}
     return pd.DataFrame({name: pd.Series(items, dtype=object) for name, items in columns.items()})
+
+
+def _members(value: Any) -> list[str]:
+    """List what the objects of a list tell; nothing where not all of it are objects."""
+    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        return []
+    return list(dict.fromkeys(name for one in value for name in one))
 
 
 def _point(text: str) -> str | int | None:

@@ -100,7 +100,7 @@ class Explorer(Shown):
         shown = [p.static() for p in self.panels if p.result is not None or p.error is not None]
         names = ", ".join(panel.title for panel in self.panels)
         head = f"<h2>ledgerkit explorer</h2><p>{_html.text(names)}</p>"
-        return f'<div class="ledgerkit-explorer">{head}{"".join(shown)}</div>'
+        return f'<div class="ledgerkit-explorer {_html.PLAIN}">{head}{"".join(shown)}</div>'
 
     def __repr__(self) -> str:
         return f"<Explorer: {', '.join(map(repr, self.panels))}>"

@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 
 import pandas as pd
 
-from ledgerkit.views import tokens
+from ledgerkit.errors import LedgerError
+from ledgerkit.views import contracts, tokens
 from ledgerkit.widgets import _html, _panel
 from ledgerkit.widgets._panel import Found, Panel, Part
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _MOST_CARDS = 60
 _MOST_COLLECTIONS = 10
 _LONGEST_PICTURE = 200_000
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _DATA = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+")
 
 
@@ -66,7 +68,7 @@ class NftGallery(Panel):
         if not asked["contract_id"]:
             listed = tokens.nft(account_id, progress=False, ledger=ledger)["contract_id"].tolist()
         read = [_tokens(account_id, one, ledger) for one in listed[:_MOST_COLLECTIONS]]
-        frame = _joined([found for found, _ in read])
+        frame = _joined([_addressed(found, ledger) for found, _ in read])
         failures = _joined([failed for _, failed in read])
         parts = [
             Part("Gallery", cards(frame, pictures=asked["pictures"])),
@@ -75,10 +77,11 @@ class NftGallery(Panel):
         if len(failures):
             parts.append(Part("Not read", _html.table(failures), failures))
         left = len(listed) - len(read)
-        more = f"; {left} more collections are not asked: name one" if left > 0 else ""
+        rest = _html.counted(left, "more collection is", "more collections are")
+        more = f"; {rest} not asked: name one" if left > 0 else ""
         unread = f", {len(failures)} not read" if len(failures) else ""
-        told = f"{len(frame)} tokens of {len(read)} collections on {ledger.network.name}"
-        told += f"{unread}{more}."
+        told = f"{_html.counted(len(frame), 'token')} of "
+        told += f"{_html.counted(len(read), 'collection')} on {ledger.network.name}{unread}{more}."
         return Found(told, frame, tuple(parts), {"nft_tokens": frame, "errors": failures})
 
 
@@ -88,6 +91,53 @@ def _tokens(account_id: str, contract_id: str, ledger: Ledger) -> tuple[pd.DataF
         account_id, contract_id, on_error="collect", progress=False, ledger=ledger
     )
     return found, failed.assign(subject=contract_id)
+
+
+def _addressed(frame: pd.DataFrame, ledger: Ledger) -> pd.DataFrame:
+    """Add whole addresses of media; a collection is asked for its base only where one is used."""
+    media = frame["media"].dropna()
+    base = None
+    if not media.map(_is_whole).all():
+        base = _base_uri(frame["contract_id"].iloc[0], ledger)
+    addresses = [media_address(one, base) for one in media]
+    column = pd.Series(addresses, index=media.index, dtype="str").reindex(frame.index)
+    return frame.assign(media_url=column)
+
+
+def _base_uri(contract_id: str, ledger: Ledger) -> str | None:
+    """Ask a collection where media begin; None where it does not tell."""
+    try:
+        told = contracts.view(contract_id, "nft_metadata", ledger=ledger)
+    except LedgerError:
+        return None
+    base = told.get("base_uri") if isinstance(told, dict) else None
+    return base if isinstance(base, str) and base else None
+
+
+def _is_whole(media: str) -> bool:
+    """Tell whether media is a whole address."""
+    return _SCHEME.match(media) is not None
+
+
+def media_address(media: str, base_uri: str | None) -> str:
+    """
+    Give the whole address of a token's media (NEP-177).
+
+    Parameters
+    ----------
+    media
+        As the token tells it: a whole address, or what continues the collection's.
+    base_uri
+        As the collection tells it; None where it does not.
+
+    Returns
+    -------
+    address
+        Whatever that is; see `picture_source` for what may be shown.
+    """
+    if base_uri is None or not media or _is_whole(media):
+        return media
+    return f"{base_uri.rstrip('/')}/{media.lstrip('/')}"
 
 
 def _joined(frames: list[pd.DataFrame]) -> pd.DataFrame:
@@ -103,7 +153,7 @@ def cards(frame: pd.DataFrame, *, pictures: bool = False) -> str:
     Parameters
     ----------
     frame
-        Typed as `schema("nft_tokens")`.
+        Typed as `schema("nft_tokens")`; whole addresses of media in `media_url`, if it is there.
     pictures
         Whether pictures load.
 
@@ -123,7 +173,8 @@ def _card(row: dict[str, Any], *, pictures: bool) -> str:
     """Write one token."""
     title = row["title"] if isinstance(row["title"], str) else row["token_id"]
     told = row["description"] if isinstance(row["description"], str) else ""
-    media = row["media"] if isinstance(row["media"], str) else ""
+    address = row.get("media_url", row["media"])
+    media = address if isinstance(address, str) else ""
     source = picture_source(media) if pictures else None
     image = ""
     if source is not None:
@@ -147,7 +198,7 @@ def picture_source(media: str) -> str | None:
     Parameters
     ----------
     media
-        As the token tells it.
+        A whole address, as the token and its collection tell it.
 
     Returns
     -------

@@ -34,7 +34,7 @@ class StakingExposure(Panel):
 
     title = "Staking"
     action = "Class accounts"
-    tooltip = "Read and class these accounts; Enter on an empty line does the same"
+    tooltip = "Read and class these accounts"
 
     def __init__(
         self,
@@ -46,20 +46,15 @@ class StakingExposure(Panel):
         box = _panel.library().Textarea(
             description="Accounts",
             value="\n".join(account_ids),
-            placeholder="one a line, or between commas; Enter on an empty line asks",
+            placeholder="one a line, or between commas",
+            continuous_update=False,  # else each letter is a message to the kernel
             rows=5,
             style={"description_width": "9em"},
             layout={"width": "44em", "max_width": "100%"},
         )
-        box.observe(self._typed, "value")
         label = "Ask pools, and leave out what is zero"
         fields = {"account_ids": box, "nonzero": _panel.tick_box(label, value=nonzero)}
         super().__init__(fields, ledger)
-
-    def _typed(self, change: dict[str, Any]) -> None:
-        """Take Enter on an empty line; a field of several lines tells no other."""
-        if change["new"].endswith("\n\n") and not change["old"].endswith("\n\n"):
-            self.ask()
 
     def _find(self, asked: dict[str, Any], ledger: Ledger) -> Found:
         """Class the accounts; one that could not be read has its own table."""
@@ -78,7 +73,7 @@ class StakingExposure(Panel):
         frames = {"exposure": frame, "errors": failures}
         if len(failures):
             parts.append(Part("Not read", _html.table(failures), failures))
-        word = "account" if len(frame) == 1 else "accounts"
-        sentence = f"{len(frame)} {word} on {ledger.network.name} classed"
+        counted = _html.counted(len(frame), "account")
+        sentence = f"{counted} on {ledger.network.name} classed"
         sentence += f", {len(failures)} not read." if len(failures) else "."
         return Found(sentence, frame, tuple(parts), frames)

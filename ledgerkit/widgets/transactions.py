@@ -59,7 +59,8 @@ class TransactionExplorer(Panel):
             *_timeline(trace),
             Part("Receipts", _html.table(receipts, slim=True), receipts),
         ]
-        sentence = f"{trace.verdict} on {ledger.network.name}, in {len(receipts)} receipts."
+        counted = _html.counted(len(receipts), "receipt")
+        sentence = f"{trace.verdict} on {ledger.network.name}, in {counted}."
         frames = {"receipts": receipts, "edges": trace.edges}
         return Found(sentence, receipts, tuple(parts), frames, trace)
 
@@ -87,7 +88,7 @@ def tree(receipts: pd.DataFrame) -> str:
     rows = _html.records(receipts)
     lines = [_line(rows[at]) for at in _in_tree_order(rows)[:_MOST_LINES]]
     rest = len(rows) - len(lines)
-    more = f"<p>… and {rest} more receipts</p>" if rest > 0 else ""
+    more = f"<p>… and {_html.counted(rest, 'more receipt')}</p>" if rest > 0 else ""
     return f'<ul class="tree">{"".join(lines)}</ul>{more}'
 
 
@@ -139,7 +140,8 @@ def _timeline(trace: Trace) -> Iterator[Part]:
     """Draw the timeline, where its bars can still be told apart."""
     if 0 < len(trace.receipts) <= _MOST_BARS:
         png = drawn(lambda ax: trace.plot("timeline", ax=ax), 2.0 + 0.4 * len(trace.receipts))
-        alt = f"When and where the {len(trace.receipts)} receipts ran, by shard and block"
+        counted = _html.counted(len(trace.receipts), "receipt")
+        alt = f"When and where the {counted} ran, by shard and block"
         yield Part("Timeline", _html.picture(png, alt), is_picture=True)
 
 

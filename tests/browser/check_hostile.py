@@ -1,4 +1,4 @@
-"""Texts that would run if a page took them for markup, in every panel: they are only read."""
+"""Texts that would run if a page took them for markup, in every panel and card: they are read."""
 
 from __future__ import annotations
 
@@ -7,89 +7,188 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.person import Person
+from tests import hostile
+from tests.browser import serving
+from tests.browser.check_lab import READY
+from tests.browser.person import NEWS, Person
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-HOSTILE = "<script>window.hurt=1</script><img/src=x/onerror=window.hurt=2>"  # without a blank
-WORLD = f"""\
+    from playwright.sync_api import Browser, Page
+
+WORLD = """\
+import json
 import httpx
 import ledgerkit as lk
-from ledgerkit.localnet import Contract, call, view
-HOSTILE = {HOSTILE!r}
-LONGEST = "a" * 64
+from IPython.display import HTML, display
+from ledgerkit import client
+from tests import hostile
+made = hostile.world()
+ledger = made.ledger
+host = lk.connect("lab", transport=httpx.MockTransport(hostile.answer))
+client.connect = lambda *_, **__: host  # as the panel of networks connects
+w = lk.widgets
 
-class Trap(Contract):
-    @view
-    def ft_metadata(self):
-        return {{"spec": "ft-1.0.0", "name": HOSTILE, "symbol": HOSTILE, "decimals": 6}}
+def asked(name):
+    return w.ContractViewer("trap.near", "answer", json.dumps({"name": name}), ledger=ledger)
 
-    @view
-    def nft_tokens_for_owner(self, account_id: str, from_index: str, limit: int):
-        told = {{"title": HOSTILE, "description": HOSTILE + "a" * 1_000_000, "media": HOSTILE}}
-        token = {{"token_id": HOSTILE, "owner_id": account_id, "metadata": told}}
-        return [token][:limit] if from_index == "0" else []
+def archived(collection):
+    return lk.archive_widget(
+        "near", "Clock", "near", source=ledger, target=ledger, collection=collection,
+        signer=lk.signer("near", ledger.world.keys()["near"]), title=hostile.MARKUP,
+    )
 
-    @call
-    def spring(self, bait: str):
-        self.vm.log(bait)
-        raise ValueError(bait)
-
-def answer(request):
-    if "public_key" in request.url.path:
-        return httpx.Response(200, json={{"public_key": "k", "account_ids": [HOSTILE, LONGEST]}})
-    return httpx.Response(200, json={{
-        "account_id": HOSTILE,
-        "tokens": [{{"contract_id": HOSTILE, "balance": "1", "last_update_block_height": 1}}],
-        "nfts": [{{"contract_id": HOSTILE, "last_update_block_height": 1}}],
-        "pools": [{{"pool_id": HOSTILE, "last_update_block_height": 1}}],
-        "state": {{"balance": "1", "locked": "0", "storage_bytes": 1}},
-    }})
-
-local = lk.connect("local")
-local.world.deploy("trap.near", Trap)
-lab = lk.connect("lab", transport=httpx.MockTransport(answer))
-w = lk.widgets"""
-DRAWN = "[src^='data:image/png;base64,']"  # by the panel itself
-PANELS = [
-    'w.AccountExplorer("a.near", details=False, ledger=lab)',
-    'w.KeyLookup("ed25519:" + "1" * 32, ledger=lab)',
-    "w.StakingExposure([HOSTILE], ledger=local)",
-    'w.ContractViewer("trap.near", "ft_metadata", ledger=local)',
-    'w.NftGallery("alice.near", "trap.near", pictures=True, ledger=local)',
-    "w.AccountExplorer(HOSTILE, ledger=local)",
-    "w.TransactionExplorer(HOSTILE, HOSTILE, ledger=local)",
-]
-SPRING = """\
-sent = lk.call(
-    "trap.near", "spring", {"bait": HOSTILE},
-    signer_id="alice.near", wait_until="FINAL", ledger=local,
+def shown(*panels):
+    for panel in panels:
+        display(panel.press())"""
+FRAGMENTS = ", ".join(
+    [
+        *("hostile.LONGEST_ID", "hostile.IMPLICIT_ID", "hostile.ETHEREUM_ID"),
+        *("'near'", "'aa'", "hostile.MARKUP", "hostile.BREAKS_OUT"),
+    ]
 )
-w.TransactionExplorer(sent.tx_hash, "alice.near", ledger=local).press()"""
-CELLS = [WORLD, SPRING, *(f"{source}.press()" for source in PANELS)]
+PANELS = [
+    f"shown(*(w.AccountExplorer(one, ledger=ledger) for one in ({FRAGMENTS})))",
+    "shown(*(asked(name) for name in hostile.ANSWERS))",
+    'seen = {"pictures": True, "ledger": ledger}',
+    'shown(*(w.NftGallery("near", f"{n}.near", **seen) for n in hostile.TEXTS))',
+    'shown(*(w.ContractViewer(f"{n}.near", "ft_metadata", ledger=ledger) for n in hostile.TEXTS))',
+    """sent = [made.logged, made.odd, made.unknown, made.gone, made.formula]
+shown(*(w.TransactionExplorer(one.tx_hash, "near", ledger=ledger) for one in sent))""",
+    """shown(
+    w.AccountExplorer("a.near", details=False, ledger=host),
+    w.KeyLookup("ed25519:" + "1" * 32, ledger=host),
+    w.NetworkPicker("testnet"),
+    w.StakingExposure(["near", hostile.LONGEST_ID], nonzero=True, ledger=ledger),
+    w.StakingExposure([hostile.MARKUP], ledger=ledger),
+    w.ContractViewer("trap.near", "refuse", ledger=ledger),
+    w.ContractViewer("trap.near", hostile.MARKUP, hostile.MARKUP, ledger=ledger),
+    w.TransactionExplorer(hostile.MARKUP, hostile.MARKUP, ledger=ledger),
+    w.NftGallery(hostile.MARKUP, hostile.MARKUP, ledger=ledger),
+    w.SendForm(hostile.MARKUP, hostile.MARKUP, hostile.MARKUP, ledger=ledger),
+    w.ArchiveFlow("near", "Clock", "near", "stamps.near", "near", ledger=ledger),
+    w.ArchiveFlow("near", "Clock", "near", "refusing.near", "near", ledger=ledger),
+    w.ArchiveFlow(*[hostile.MARKUP] * 5, ledger=ledger),
+)
+form = w.SendForm("near", "trap.near", method="spring",
+    args=json.dumps({"bait": hostile.MARKUP}), ledger=ledger).press()
+form.submit()
+display(form)""",
+    "explorer = lk.explore(ledger=ledger)\nexplorer",
+]
+CARDS = """\
+done = archived("stamps.near")
+checked = lk.verify_archive(done, source=ledger, target=ledger, collection="stamps.near")
+sent = [made.logged, made.odd, made.unknown, made.gone, made.formula]
+cards = [
+    lk.snapshot("near", ledger=ledger), lk.snapshot("a.near", ledger=host), *sent,
+    *(lk.trace(one.tx_hash, "near", ledger=ledger) for one in sent),
+    done, archived("refusing.near"), checked,
+]
+display(*cards)"""
+STATIC = """\
+panels = [w.NftGallery("near", ledger=ledger), *(asked(name) for name in hostile.TEXTS),
+    w.TransactionExplorer(made.formula.tx_hash, "near", ledger=ledger),
+    w.AccountExplorer("a.near", details=False, ledger=host)]
+display(*(HTML(panel.press().static()) for panel in panels))"""
+N_PANELS = 7 + len(hostile.ANSWERS) + 2 * len(hostile.TEXTS) + 5 + 14
+COUNT = N_PANELS + 1 + 8 + 1  # where a key's account opens, the explorer's, and the last line
+DONE = 'display(HTML("<p id=done class=ledgerkit-panel>done</p>"))'
+DRAWN = "[src^='data:image/png;base64,']"  # by the panel itself
+OURS = ".ledgerkit-panel, .jp-OutputArea-output"
+ACTIVE = f"""() => [...document.querySelectorAll("{OURS}")].flatMap(one =>
+  [...one.querySelectorAll("script, svg[onload], iframe, object, embed, link, base, meta, form, *")]
+    .filter(e => !e.closest(".jp-InputArea, .lm-TabBar") && (
+      ["SCRIPT", "IFRAME", "OBJECT", "EMBED", "LINK", "BASE", "META"].includes(e.tagName)
+      || [...e.attributes].some(a => /^on/i.test(a.name) || /^\\s*javascript:/i.test(a.value))
+      || e.tagName.toLowerCase().startsWith("mjx-") || e.classList.contains("MathJax")))
+    .map(e => e.outerHTML.slice(0, 200)))"""
+SLOWEST_MS = 10_000
+
+
+def harmless(page: Page) -> None:
+    """Check that nothing of the chain ran, and that nothing of it could."""
+    page.wait_for_timeout(500)
+    assert page.evaluate(hostile.RAN) is None
+    assert page.evaluate(ACTIVE) == []
+    assert page.locator(f".ledgerkit-panel img:not({DRAWN})").count() == 0
 
 
 @pytest.fixture(scope="module")
-def page(opened: Any) -> Iterator[Any]:
+def page(opened: Any) -> Iterator[Page]:
     """Open a page of all panels, each with its hostile answer."""
-    with opened("hostile", CELLS) as found:
-        inner = 1  # where the panel of a key opens an account
-        expect(found.locator(".ledgerkit-panel")).to_have_count(len(CELLS) - 1 + inner)
+    with opened("hostile", [WORLD, *PANELS, DONE]) as found:
+        found.locator("#done").wait_for()
+        expect(found.locator(".ledgerkit-panel")).to_have_count(COUNT, timeout=90_000)
         yield found
 
 
-def test_nothing_runs(page):
-    """No script ran and no picture was tried, on any page of any answer."""
+def test_panels_only_show_texts(page):
+    """No script ran and no picture was tried, on any page of any answer; all of them answered."""
     shown = page.locator(".ledgerkit-panel").all_text_contents()
-    assert sum(HOSTILE in text for text in shown) == len(CELLS) - 1
+    assert sum(hostile.MARKUP in text for text in shown) > len(hostile.TEXTS)
+    assert not any("Working…" in text or "Asking…" in text for text in shown)
 
     for tab in page.get_by_role("tab").all():
-        tab.click()
-    page.wait_for_timeout(300)
+        if tab.is_visible():
+            tab.click()
 
-    assert page.evaluate("window.hurt") is None
-    assert page.locator(".ledgerkit-panel script").count() == 0
-    assert page.locator(f".ledgerkit-panel img:not({DRAWN})").count() == 0
-    page.set_viewport_size({"width": 1200, "height": 3_000})
+    harmless(page)
+    page.set_viewport_size({"width": 1200, "height": 6_000})
     Person(page).picture("hostile")
+    page.set_viewport_size({"width": 1200, "height": 900})
+
+
+def test_a_panel_goes_on_after_hostile_answers(page):
+    """A megabyte is cut with a mark, a wrong text is refused, and each next question answered."""
+    explorer = page.locator(".jupyter-widget-tab, .widget-tab").filter(has_text="Archive").last
+    explorer.get_by_role("tab", name="Contract", exact=True).click()
+    person = Person(page)
+    person.panel = explorer.locator(".ledgerkit-panel:visible")
+    person.status = person.panel.locator(NEWS).first
+    person.type("Contract", "trap.near")
+    person.type("Method", "answer")
+    for name in ("megabyte", "numbers", "columns", "diagonal", "levels"):
+        person.field("Arguments").fill('{"name": "' + name + '"}')
+        person.press("Enter")
+        expect(person.status).to_contain_text("answered.", timeout=SLOWEST_MS)
+        expect(person.panel).to_contain_text("… and ")
+    person.field("Method").fill(hostile.MARKUP)
+    person.press("Enter")
+    expect(person.status).to_contain_text("has no such method")
+    expect(person.status).to_contain_text(hostile.MARKUP)
+
+    harmless(page)
+
+
+def test_cards_only_show_texts(opened):
+    """What a notebook shows of results, and of panels without a front end, is read as it is."""
+    with opened("cards", [WORLD, CARDS, STATIC, DONE]) as page:
+        page.locator("#done").wait_for()
+        page.wait_for_timeout(2_000)  # as long as formulas take to be drawn
+        text = page.locator("body").inner_text()
+        assert text.count(hostile.MARKUP) > len(hostile.TEXTS)
+        assert hostile.FORMULA in text
+
+        harmless(page)
+        page.set_viewport_size({"width": 1200, "height": 4_000})
+        Person(page).picture("hostile_cards")
+
+
+def test_cards_only_show_texts_in_lab(watching, browser: Browser, tmp_path):
+    """JupyterLab reads formulas in HTML; those of the chain stay letters there."""
+    folder = tmp_path / "notebooks"
+    folder.mkdir()
+    serving.write(folder / "cards.ipynb", [WORLD, CARDS, STATIC, DONE])
+    with serving.lab(folder, tmp_path / "own") as address, watching(browser) as page:
+        page.goto(f"{address}/cards.ipynb")
+        page.wait_for_function(READY)
+        page.evaluate("window.jupyterapp.commands.execute('notebook:run-all-cells')")
+        page.locator("#done").wait_for(state="attached")
+        page.wait_for_timeout(3_000)
+        text = page.locator(".jp-OutputArea").all_inner_texts()
+        assert any(hostile.FORMULA in one for one in text)
+
+        harmless(page)
+        Person(page).picture("hostile_lab")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from playwright.sync_api import Browser, Dialog, Page, Route
+    from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, Route
 
 ARGUMENTS = [
     "--no-sandbox",  # root, as in a container, has none
@@ -57,9 +57,14 @@ def watched(browser: Browser) -> Iterator[Page]:
         wrong.append(f"said {shown.message}")
         shown.dismiss()
 
+    def told(line: ConsoleMessage) -> None:
+        if line.type == "error" and not line.location.get("url", "").startswith(ICONS):
+            wrong.append(f"logged {line.text} at {line.location}")
+
     page.route(ELSEWHERE, refuse)
     page.on("pageerror", lambda error: wrong.append(f"error {error}"))
     page.on("dialog", interrupt)
+    page.on("console", told)
     yield page
     page.close()
     assert wrong == []

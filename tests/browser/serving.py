@@ -9,12 +9,13 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
+ROOT = Path(__file__).resolve().parents[2]
 STARTS_S = 90
 # Widgets' state is saved with the notebook: off unless a person wants it, and then no key is in it.
 LAB_SETTINGS = {
@@ -47,16 +48,16 @@ def write(path: Path, cells: Sequence[str]) -> None:
 
 
 @contextmanager
-def voila(folder: Path, own: Path) -> Iterator[str]:
+def voila(folder: Path, own: Path, **more: str) -> Iterator[str]:
     """Serve the notebooks of a folder as pages; yield the address."""
     port = free_port()
     words = [str(folder), "--no-browser", f"--port={port}", "--Voila.ip=127.0.0.1"]
-    with running(["voila", *words], port, own) as address:
+    with running(["voila", *words], port, own, more) as address:
         yield f"{address}/voila/render"
 
 
 @contextmanager
-def lab(folder: Path, own: Path) -> Iterator[str]:
+def lab(folder: Path, own: Path, **more: str) -> Iterator[str]:
     """Serve a folder in JupyterLab; yield the address."""
     for name, values in LAB_SETTINGS.items():
         file = own / "settings" / f"{name}.jupyterlab-settings"
@@ -73,7 +74,7 @@ def lab(folder: Path, own: Path) -> Iterator[str]:
         "--IdentityProvider.token=",
         "--LabApp.expose_app_in_browser=True",
     ]
-    with running(["jupyterlab", *words], port, own) as address:
+    with running(["jupyterlab", *words], port, own, more) as address:
         yield f"{address}/lab/tree"
 
 
@@ -86,7 +87,7 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(words: list[str], port: int, own: Path) -> Iterator[str]:
+def running(words: list[str], port: int, own: Path, more: dict[str, str]) -> Iterator[str]:
     """Run a server of Jupyter until the block ends."""
     own.mkdir(parents=True, exist_ok=True)
     log = own / "server.log"
@@ -94,7 +95,7 @@ def running(words: list[str], port: int, own: Path) -> Iterator[str]:
         process = subprocess.Popen(
             [sys.executable, "-m", *words],
             cwd=own,
-            env=environment(own),
+            env=environment(own) | more,
             stdin=subprocess.DEVNULL,
             stdout=told,
             stderr=subprocess.STDOUT,
@@ -116,7 +117,8 @@ def environment(own: Path) -> dict[str, str]:
         "JUPYTERLAB_SETTINGS_DIR": "settings",
         "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
     }
-    return dict(os.environ) | {name: str(own / folder) for name, folder in folders.items()}
+    private = {name: str(own / folder) for name, folder in folders.items()}
+    return dict(os.environ) | private | {"PYTHONPATH": str(ROOT)}  # kernels read tests/hostile.py
 
 
 def wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:

@@ -315,6 +315,25 @@ def test_listening_puts_the_filters_back():
     assert (list(warnings.filters), warnings.showwarning) == (before, shows)
 
 
+def test_listening_survives_a_hook_that_is_put_back_late(monkeypatch):
+    """A block that began while we listened puts our hook back later; warnings still arrive."""
+    text, heard = "the embedded ledger holds no account x", []
+    monkeypatch.setattr(warnings, "showwarning", lambda told, *_, **__: heard.append(str(told)))
+    others = warnings.catch_warnings()
+    with _ear.listening():
+        others.__enter__()
+    others.__exit__(None, None, None)
+
+    with _ear.listening() as mine:
+        warnings.simplefilter("always")
+        warnings.warn(text, stacklevel=1)
+        thread = threading.Thread(target=lambda: warnings.warn("else", stacklevel=1))
+        thread.start()
+        thread.join()
+
+    assert (mine, heard) == ([text], ["else"])
+
+
 def test_static_html_stands_in_for_the_widgets():
     """Where no front end runs there is a table; where one does there are widgets."""
     panel = lk.widgets.AccountExplorer("alice.near")
@@ -536,6 +555,7 @@ def test_the_front_end_is_told_that_the_field_is_empty(monkeypatch):
 
     states = [m["state"] for m in sent if m["method"] == "update"]
     assert {"value": ""}.items() <= {k: v for s in states for k, v in s.items()}.items()
+    assert PLANTED not in json.dumps(sent)  # nor repeated to other front ends
 
 
 def test_a_key_goes_to_the_network_it_was_typed_for(monkeypatch):
@@ -730,17 +750,18 @@ def test_accounts_are_classed_and_counted():
     ]
 
 
-def test_enter_on_an_empty_line_classes():
-    """A field of several lines tells no Enter: an empty line at its end is one."""
+def test_accounts_stand_on_lines_or_between_commas():
+    """The field tells its text when it is left, not letter by letter; the button asks."""
     panel = lk.widgets.StakingExposure()
     box = panel.fields["account_ids"]
+    assert box.continuous_update is False
 
-    typed(box, "alice.near, bob.near")
+    typed(box, "alice.near, bob.near\n\n carol.near;")
     assert panel.result is None
-    typed(box, "alice.near, bob.near\n\n")
+    clicked(panel.button)
 
     assert panel.result is not None
-    assert panel.result["account_id"].tolist() == ["alice.near", "bob.near"]
+    assert panel.result["account_id"].tolist() == ["alice.near", "bob.near", "carol.near"]
 
 
 def test_no_account_is_said():
@@ -816,8 +837,84 @@ def test_what_is_no_collection_is_told():
     panel = lk.widgets.NftGallery("alice.near", "gold.near").press()
 
     assert panel.error is None
-    assert "0 tokens of 1 collections on local, 1 not read." in panel.status.value
+    assert "0 tokens of 1 collection on local, 1 not read." in panel.status.value
     assert panel.frames["errors"]["subject"].tolist() == ["gold.near"]
+
+
+class Stamps(Contract):
+    """A collection of one token, whose media continues its base address."""
+
+    @view
+    def nft_metadata(self) -> dict[str, Any]:
+        """Tell the base address."""
+        return {"spec": "nft-1.0.0", "name": "S", "symbol": "S", "base_uri": "https://e.com/s/"}
+
+    @view
+    def nft_tokens_for_owner(self, account_id: str, from_index: str, limit: int) -> list[Any]:
+        """List three tokens: of a relative address, of a whole one, and without a picture."""
+        told = {"1": "/A-1.png", "2": "https://o.com/b.png", "3": None}
+        tokens = [
+            {"token_id": token_id, "owner_id": account_id, "metadata": {"media": media}}
+            for token_id, media in told.items()
+        ]
+        return tokens[:limit] if from_index == "0" else []
+
+
+def test_media_continues_the_collections_base_address(ledger):
+    """The card shows the picture at the whole address, and the frame has it beside the media."""
+    ledger.world.deploy("base.near", Stamps)
+    panel = lk.widgets.NftGallery("alice.near", "base.near", pictures=True).press()
+    whole = ["https://e.com/s/A-1.png", "https://o.com/b.png"]
+
+    assert panel.result is not None
+    assert panel.result["media"].tolist()[:2] == ["/A-1.png", "https://o.com/b.png"]
+    assert panel.result["media_url"].tolist()[:2] == whole
+    assert pd.isna(panel.result["media_url"].iloc[2])
+    assert re.findall(r'src="([^"]+)"', panel.static()) == whole
+    tokens = lk.nft_tokens("alice.near", "base.near")
+    pd.testing.assert_frame_equal(panel.result.drop(columns="media_url"), tokens)
+
+
+@pytest.mark.parametrize(
+    ("media", "base", "address"),
+    [
+        ("a.png", "https://e.com", "https://e.com/a.png"),
+        ("/a.png", "https://e.com/", "https://e.com/a.png"),
+        ("//o.com/a.png", "https://e.com", "https://e.com/o.com/a.png"),
+        ("bafybei", "https://e.com/ipfs", "https://e.com/ipfs/bafybei"),
+        ("https://o.com/a.png", "https://e.com", "https://o.com/a.png"),
+        ("ipfs://bafybei", "https://e.com", "ipfs://bafybei"),
+        ("javascript:x", "https://e.com", "javascript:x"),
+        ("data:image/png;base64,AAAA", "https://e.com", "data:image/png;base64,AAAA"),
+        ("a.png", None, "a.png"),
+        ("", "https://e.com", ""),
+    ],
+)
+def test_only_relative_media_continues_a_base(media, base, address):
+    """A whole address stays as it is, whatever its scheme; which ones load is another rule."""
+    assert gallery.media_address(media, base) == address
+
+
+def test_one_is_no_plural():
+    """One token of one collection, one account, one receipt."""
+    shown = lk.widgets.NftGallery("alice.near", "stamps.grace.near").press()
+    assert "1 token of 1 collection on local." in shown.status.value
+    assert "1 account on local classed." in lk.widgets.StakingExposure(["a.near"]).press()._told
+    assert _html.counted(1, "more collection is", "more collections are") == "1 more collection is"
+    assert [_html.counted(n, "pool") for n in (0, 1, 2)] == ["0 pools", "1 pool", "2 pools"]
+    table = _html.table(pd.DataFrame({"n": range(51)}))
+    assert table.endswith("<p>… and 1 more row; .result holds them all</p>")
+
+
+def test_numbers_stand_beside_their_names():
+    """Only a column of nothing but numbers, and its name, stands to the right."""
+    assert _html.facts([("n", 7)]) == (
+        '<table class="facts"><tbody><tr><th scope="row">n</th><td>7</td></tr></tbody></table>'
+    )
+    shown = _html.table(pd.DataFrame({"a": [1, None], "b": [1, "x"]}, dtype=object))
+    assert '<th scope="col" class="number">a</th><th scope="col">b</th>' in shown
+    assert '<td class="number">1</td><td>1</td>' in shown
+    assert '<td class="number"></td><td>x</td>' in shown
 
 
 def test_the_network_panel_makes_the_sessions_default():
@@ -856,6 +953,7 @@ def test_a_table_is_saved_exactly(tmp_path):
     assert saved["n"].tolist()[0] == str(MOST)
     assert pd.isna(saved["n"].iloc[1])
     assert files(panel)["csv"].decode() == f"value\n{MOST}\n"
+    assert re.findall(r">(\w+)</a>", "".join(html_of(panel.results))) == ["CSV", "Parquet"]
     parquet = pd.read_parquet(io.BytesIO(files(panel)["parquet"]))
     assert parquet["value"].tolist() == [str(MOST)]
 

@@ -1,0 +1,261 @@
+"""A world whose every text is hostile: markup, scripts, megabytes, letters that do not print."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+
+import ledgerkit as lk
+from ledgerkit.localnet import Contract, call, view
+from ledgerkit.localnet.contracts.nonfungible import NonFungible, Token, TokenMetadata
+from ledgerkit.localnet.contracts.social import Social
+from ledgerkit.localnet.worlds import open_world
+from ledgerkit.protocol import AccountId  # noqa: TC001 - annotations are read when it runs
+
+MEGABYTE = 2**20
+RAN = "window.hurt"  # what each script sets, if it runs
+MARKUP = f"<script>{RAN}=1</script><img/src=x/onerror={RAN}=2>"  # without a blank
+BREAKS_OUT = f"\"'><svg/onload={RAN}=3></td></pre></div></textarea></title><!--"
+FORMULA = f"$\\href{{javascript:{RAN}=4}}{{x}}$ \\(\\unicode{{x}}\\)"
+SCRIPTED = f"data:image/svg+xml;utf8,<svg xmlns='http://www.w3.org/2000/svg' onload='{RAN}=5'/>"
+ADDRESS = f"javascript:{RAN}=6"
+TEXTS = {
+    "markup": MARKUP,
+    "quotes": BREAKS_OUT,
+    "formula": FORMULA,
+    "picture": SCRIPTED,
+    "address": ADDRESS,
+    "turned": "abc\u202efdp.exe\u2066\u200b\x00\x07end",
+    "marks": "Z" + "\u0301\u0489" * 250 + "end",
+    "long": "n" * 10_000 + MARKUP,
+    "cell": '=HYPERLINK("http://elsewhere.example/";"x")\r\n,";',
+}
+METHOD = f"<b/onclick={RAN}=7>"  # a contract may export any name
+LONGEST_ID = "a" * 59 + ".near"
+IMPLICIT_ID = "ab" * 32
+ETHEREUM_ID = "0x" + "cd" * 20
+DEEP = b"[" * 400_000 + b"]" * 400_000
+ANSWERS: dict[str, bytes] = {
+    **{name: json.dumps({text: [text, {text: text}]}).encode() for name, text in TEXTS.items()},
+    "megabyte": json.dumps(MARKUP + "m" * MEGABYTE).encode(),
+    "numbers": json.dumps([7] * (MEGABYTE // 2)).encode(),
+    "nested": json.dumps([[[7] * (MEGABYTE // 4)], {"a": [7] * (MEGABYTE // 4)}]).encode(),
+    "columns": json.dumps([{f"k{at}": at for at in range(60_000)}]).encode(),
+    "diagonal": json.dumps([{f"k{at}": at} for at in range(50_000)]).encode(),
+    "wide": json.dumps([{f"k{at}": at for at in range(150)}]).encode(),
+    "deep": DEEP,
+    "levels": b"[" * 500 + b"]" * 500,
+    "digits": b"[" + b"9" * MEGABYTE + b"]",
+    "surrogate": b'["\\ud800", "a\\udfffb"]',
+    "bytes": b"\xff\xfe<script>\x00" * 1000,
+    "broken": b'{"a": "<script>',
+    "same": b'[{"": 1, " ": 2, "index": 3, "a\\u0000": 4}]',
+    "nothing": b"",
+}
+
+STATUS = {  # of a node
+    "chain_id": MARKUP,
+    "sync_info": {
+        "latest_block_height": 1,
+        "latest_block_hash": BREAKS_OUT,
+        "latest_block_time": "2026-01-01T00:00:00Z",
+        "latest_state_root": MARKUP,
+        "syncing": False,
+    },
+    "version": {"version": MARKUP, "build": BREAKS_OUT},
+}
+
+
+def event(standard: str, name: str, *rows: dict[str, Any]) -> str:
+    """Write an event as contracts log it."""
+    told = {"standard": standard, "version": MARKUP, "event": name, "data": rows}
+    return "EVENT_JSON:" + json.dumps(told)
+
+
+BAITS = (
+    MARKUP,
+    FORMULA,
+    TEXTS["turned"],
+    "EVENT_JSON:{" + MARKUP,
+    "EVENT_JSON:[[[[[[",
+    event(MARKUP, MARKUP, {MARKUP: MARKUP}),
+    event("nep141", "ft_transfer", {"old_owner_id": MARKUP, "new_owner_id": 7, "amount": MARKUP}),
+    event("nep141", "ft_mint", {"owner_id": "near", "amount": "5", "memo": MARKUP}),
+    event("nep171", "nft_mint", {"owner_id": "near", "token_ids": [MARKUP, BREAKS_OUT]}),
+)
+
+
+class Named(Contract):
+    """A token that is named by its account: ``markup.near`` says what `TEXTS` has there."""
+
+    @property
+    def text(self) -> str:
+        """What this one calls itself."""
+        return TEXTS[self.vm.current_account_id.partition(".")[0]]
+
+    @view
+    def ft_metadata(self) -> dict[str, Any]:
+        """Tell the text wherever one belongs."""
+        told = dict.fromkeys(("name", "symbol", "icon", "reference", "reference_hash"), self.text)
+        return {**told, "spec": "ft-1.0.0", "decimals": 255}
+
+    @view
+    def ft_balance_of(self, account_id: str) -> str:
+        """Tell the largest balance."""
+        return str(2**128 - 1) if account_id else "0"
+
+    @view
+    def nft_metadata(self) -> dict[str, Any]:
+        """Tell the text as a collection's base address too."""
+        return {"spec": "nft-1.0.0", "name": self.text, "symbol": self.text, "base_uri": self.text}
+
+    @view
+    def nft_tokens_for_owner(self, account_id: str, from_index: str, limit: int) -> list[Any]:
+        """List a token of which every text is this one, and one of a megabyte."""
+        names = "title description media media_hash extra reference reference_hash".split()
+        told = dict.fromkeys([*names, "issued_at", "copies"], self.text)
+        large = {**told, "description": self.text + "d" * MEGABYTE, "media": "m" * MEGABYTE}
+        tokens = [
+            {"token_id": token_id, "owner_id": account_id, "metadata": metadata}
+            for token_id, metadata in ((self.text, told), ("large", large))
+        ]
+        return tokens[:limit] if from_index == "0" else []
+
+    @call
+    def mint(self, account_id: str) -> None:
+        """Have an account listed as a holder."""
+        amount = {"owner_id": account_id, "amount": "1", "memo": self.text[:200]}
+        self.event("nep141", "1.0.0", "ft_mint", [amount])
+        self.event("nep171", "1.0.0", "nft_mint", [{"owner_id": account_id, "token_ids": ["1"]}])
+
+
+class Pool(Contract):
+    """A staking pool that tells texts where amounts belong."""
+
+    @view
+    def get_account(self, account_id: str) -> dict[str, Any]:
+        """Tell markup."""
+        return {"account_id": account_id, "staked_balance": MARKUP, "unstaked_balance": MARKUP}
+
+    @view
+    def get_account_staked_balance(self, account_id: str) -> str:
+        """Tell markup."""
+        return MARKUP + account_id
+
+    @call(payable=True)
+    def deposit_and_stake(self) -> None:
+        """Have the caller listed."""
+
+
+class Trap(Contract):
+    """A contract whose answers, logs, panics and one method's name are hostile."""
+
+    @view
+    def answer(self, name: str) -> bytes:
+        """Answer as asked."""
+        return ANSWERS[name]
+
+    @view
+    def refuse(self) -> None:
+        """Panic, at length."""
+        self.vm.panic(MARKUP + BREAKS_OUT + TEXTS["turned"] + "p" * 10_000)
+
+    @call
+    def log(self) -> str:
+        """Log every bait, and go on to what fails."""
+        for bait in BAITS:
+            self.vm.log(bait)
+        own = self.vm.current_account_id
+        self.vm.promise(own).function_call(
+            "spring", json.dumps({"bait": MARKUP}).encode(), gas=20 * TGAS
+        )
+        return MARKUP
+
+    @call
+    def spring(self, bait: str) -> None:
+        """Log a text, and panic with it."""
+        self.vm.log(bait)
+        self.vm.panic(bait)
+
+    @call
+    def odd(self) -> str:
+        """Do nothing."""
+        return MARKUP
+
+
+TGAS = 10**12
+Trap.methods[METHOD] = Trap.odd
+
+
+class Collection(NonFungible):
+    """A collection that refuses to mint, with a script."""
+
+    @call(payable=True)
+    def nft_mint(
+        self, token_id: str, receiver_id: AccountId, metadata: TokenMetadata | None = None
+    ) -> Token:
+        """Panic."""
+        self.vm.panic(MARKUP + FORMULA + token_id + receiver_id + str(metadata))
+
+
+def world() -> SimpleNamespace:
+    """
+    Open the empty world, and let all that is hostile happen in it.
+
+    Returns
+    -------
+    found
+        `ledger`, and what was sent: `logged`, `odd`, `unknown`, `gone` and `formula`.
+    """
+    opened = open_world("empty")
+    opened.stories.contracts["liquid"] = "markup.near"
+    ledger = lk.connect("local", world=opened)
+    sends: dict[str, Any] = {"signer_id": "near", "wait_until": "FINAL", "ledger": ledger}
+    for name in TEXTS:
+        ledger.world.deploy(f"{name}.near", Named, balance="20 NEAR")
+        lk.call(f"{name}.near", "mint", {"account_id": "near"}, **sends)
+    deployed = {"trap": Trap, "pool": Pool, "social": Social, "stamps": NonFungible}
+    for name, contract in {**deployed, "refusing": Collection}.items():
+        ledger.world.deploy(f"{name}.near", contract, balance="50 NEAR")
+    ledger.world.deploy(LONGEST_ID, Trap)
+    for account_id in (IMPLICIT_ID, ETHEREUM_ID):
+        lk.transfer(account_id, "1 NEAR", **sends)
+    lk.call("pool.near", "deposit_and_stake", deposit="1 NEAR", **sends)
+    about = {"spec": "nft-1.0.0", "name": MARKUP, "symbol": MARKUP, "base_uri": ADDRESS}
+    for collection in ("stamps.near", "refusing.near"):
+        lk.call(collection, "new", {"owner_id": "near", "metadata": about}, **sends)
+    source = {"near": {"widget": {"Clock": MARKUP + "s" * 1_000}}}
+    lk.call("social.near", "new", **sends)
+    lk.call("social.near", "set_status", {"status": "Live"}, **sends)
+    lk.call("social.near", "set", {"data": source}, deposit="1 NEAR", **sends)
+    found = {
+        "logged": lk.call("trap.near", "log", gas="100 Tgas", **sends),
+        "odd": lk.call(LONGEST_ID, METHOD, {MARKUP: [BREAKS_OUT, TEXTS["turned"]]}, **sends),
+        "unknown": lk.call("trap.near", f"<u>{MARKUP}</u>", {"a": MARKUP}, **sends),
+        "gone": lk.transfer("aa", "1 NEAR", **sends),
+        "formula": lk.call("trap.near", "spring", {"bait": FORMULA}, **sends),
+    }
+    return SimpleNamespace(ledger=ledger, **found)
+
+
+def answer(request: httpx.Request) -> httpx.Response:
+    """Answer as a host that puts markup into every text."""
+    pools = [{"pool_id": MARKUP, "last_update_block_height": 1}]
+    if "public_key" in request.url.path:
+        return httpx.Response(200, json={"public_key": "k", "account_ids": [MARKUP, BREAKS_OUT]})
+    if request.method == "POST":
+        asked = json.loads(request.content)
+        return httpx.Response(200, json={"jsonrpc": "2.0", "id": asked["id"], "result": STATUS})
+    told = {
+        "account_id": MARKUP,
+        "tokens": [
+            {"contract_id": MARKUP + FORMULA, "balance": "1", "last_update_block_height": 1}
+        ],
+        "nfts": [{"contract_id": BREAKS_OUT, "last_update_block_height": 1}],
+        "pools": pools,
+        "state": {"balance": "1", "locked": "0", "storage_bytes": 1},
+    }
+    return httpx.Response(200, json=told)

@@ -1,0 +1,499 @@
+"""Hostile texts in every panel, card and plot: they are read, and nothing of them runs."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from functools import partial
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+import ledgerkit as lk
+from ledgerkit import client
+from ledgerkit.widgets import _html, gallery
+from tests import hostile
+
+w = pytest.importorskip("ipywidgets")
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import SimpleNamespace
+
+    from ledgerkit.widgets._panel import Panel
+
+PACKAGE = Path(lk.__file__).parent
+VOID = {"br", "img"}
+TAGS = set(
+    "style div span p br strong small code pre h2 h3 h4 ul li a img figure figcaption details "
+    "summary table caption thead tbody tr th td".split()
+)
+ATTRIBUTES = set(
+    "class scope style role aria-live alt src href download loading referrerpolicy open "
+    "border".split()
+)
+OWN = re.compile(r"data:(image/png|text/csv|application/vnd\.apache\.parquet);base64,[\w+/=]*")
+LOOKS = re.compile(r"(?:[a-z-]+:\s?[\w#.%]+;?\s?)*")  # no address, no bracket
+LONGEST_PAGE = 60_000
+
+
+class Page(HTMLParser):
+    """Reads a fragment as a browser does, and refuses whatever could run or load."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.words: list[str] = []
+        self.feed(html)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Take a tag; only what panels write themselves is one."""
+        assert tag in TAGS
+        for name, value in attrs:
+            assert name in ATTRIBUTES
+            assert name not in ("src", "href") or OWN.fullmatch(value or "")
+            assert name != "style" or LOOKS.fullmatch(value or "")
+            assert name != "class" or re.fullmatch(r"[\w -]+", value or "")
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        """Take an end, which is that of what is open."""
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        """Take a text; of style only what the panels have."""
+        if self.open[-1:] == ["style"]:
+            assert f"<style>{data}</style>" == _html.STYLE
+        else:
+            self.words.append(data)
+
+    def handle_comment(self, data: str) -> None:
+        """Refuse a comment."""
+        pytest.fail(f"a comment: {data}")
+
+    @property
+    def text(self) -> str:
+        """What is read."""
+        return " ".join(self.words)
+
+
+def read(html: str) -> str:
+    """Check a fragment, and give what is read in it."""
+    return Page(html).text
+
+
+def fragments(widget: Any) -> Iterator[str]:
+    """Collect every text below a widget that a front end reads as HTML."""
+    assert not isinstance(widget, w.HTMLMath)
+    if isinstance(widget, w.HTML):
+        yield widget.value
+    for child in getattr(widget, "children", ()):
+        yield from fragments(child)
+
+
+def seen(panel: Any) -> str:
+    """Check all that a panel shows, with a front end and without; give what is read."""
+    static = panel.static()
+    assert len(static) < LONGEST_PAGE
+    assert _html.PLAIN in static
+    json.dumps(panel.view.get_state()).encode()  # as it is sent to the front end
+    told = [read(one) for one in fragments(panel.view)]
+    return " ".join([*told, read(static)])
+
+
+@pytest.fixture(scope="module")
+def made() -> Iterator[SimpleNamespace]:
+    """Make the hostile world, and archive a widget of its into two collections."""
+    found = hostile.world()
+    ledger = found.ledger
+    found.archive, found.refused = (
+        archived(ledger, "stamps.near"),
+        archived(ledger, "refusing.near"),
+    )
+    found.verification = lk.verify_archive(
+        found.archive, source=ledger, target=ledger, collection="stamps.near"
+    )
+    found.snapshot = lk.snapshot("near", ledger=ledger)
+    found.traces = {
+        name: lk.trace(getattr(found, name).tx_hash, "near", ledger=ledger) for name in SENT
+    }
+    yield found
+    lk.disconnect()
+    w.Widget.close_all()
+
+
+SENT = ("logged", "odd", "unknown", "gone", "formula")
+
+
+def archived(ledger: lk.Ledger, collection: str) -> lk.Archive:
+    """Archive the widget of the world."""
+    return lk.archive_widget(
+        "near",
+        "Clock",
+        "near",
+        source=ledger,
+        target=ledger,
+        collection=collection,
+        signer=lk.signer("near", ledger.world.keys()["near"]),
+        title=hostile.MARKUP,
+        description=hostile.BREAKS_OUT,
+    )
+
+
+@pytest.fixture
+def host() -> Iterator[lk.Ledger]:
+    """Connect to a host that puts markup into every text."""
+    with lk.connect("lab", transport=httpx.MockTransport(hostile.answer)) as ledger:
+        yield ledger
+
+
+# Panels -----------------------------------------------------------------------------------
+
+ACCOUNTS = ("near", "aa", hostile.LONGEST_ID, hostile.IMPLICIT_ID, hostile.ETHEREUM_ID)
+WRONG = (hostile.MARKUP, *(hostile.TEXTS[name] for name in ("quotes", "turned", "marks", "long")))
+
+
+def account(one: str, found: Any) -> Panel:
+    """Ask about an account."""
+    return lk.widgets.AccountExplorer(one, ledger=found.ledger)
+
+
+def transaction(name: str, found: Any) -> Panel:
+    """Ask about what was sent."""
+    tx_hash = getattr(found, name).tx_hash
+    return lk.widgets.TransactionExplorer(tx_hash, "near", ledger=found.ledger)
+
+
+def answer(name: str, found: Any) -> Panel:
+    """Ask for a hostile answer."""
+    args = json.dumps({"name": name})
+    return lk.widgets.ContractViewer("trap.near", "answer", args, ledger=found.ledger)
+
+
+def metadata(name: str, found: Any) -> Panel:
+    """Ask a token what it calls itself."""
+    return lk.widgets.ContractViewer(f"{name}.near", "ft_metadata", ledger=found.ledger)
+
+
+def tokens_of(name: str, found: Any) -> Panel:
+    """Ask a collection for its tokens."""
+    return lk.widgets.NftGallery("near", f"{name}.near", pictures=True, ledger=found.ledger)
+
+
+ASKED: dict[str, Callable[[Any], Panel]] = {
+    **{f"account {one}": partial(account, one) for one in ACCOUNTS},
+    **{f"transaction {name}": partial(transaction, name) for name in SENT},
+    **{f"view {name}": partial(answer, name) for name in hostile.ANSWERS},
+    **{f"view metadata {name}": partial(metadata, name) for name in hostile.TEXTS},
+    **{f"gallery {name}": partial(tokens_of, name) for name in hostile.TEXTS},
+    "gallery": lambda found: lk.widgets.NftGallery("near", pictures=True, ledger=found.ledger),
+    "method": lambda found: lk.widgets.ContractViewer(
+        "trap.near", hostile.METHOD, ledger=found.ledger
+    ),
+    "staking": lambda found: lk.widgets.StakingExposure(ACCOUNTS, ledger=found.ledger),
+    "staking of pools": lambda found: lk.widgets.StakingExposure(
+        ACCOUNTS, nonzero=True, ledger=found.ledger
+    ),
+    "sending": lambda found: lk.widgets.SendForm(
+        "near",
+        hostile.LONGEST_ID,
+        method=hostile.METHOD,
+        args=json.dumps({hostile.MARKUP: hostile.BREAKS_OUT}),
+        ledger=found.ledger,
+    ),
+    "archive": lambda found: lk.widgets.ArchiveFlow(
+        "near", "Clock", "near", "stamps.near", "near", ledger=found.ledger
+    ),
+    "archive refused": lambda found: lk.widgets.ArchiveFlow(
+        "near", "Clock", "near", "refusing.near", "near", ledger=found.ledger
+    ),
+}
+REFUSED: dict[str, Callable[[Any, str], Panel]] = {
+    "AccountExplorer": lambda found, text: lk.widgets.AccountExplorer(text, ledger=found.ledger),
+    "KeyLookup": lambda found, text: lk.widgets.KeyLookup(text, ledger=found.ledger),
+    "TransactionExplorer": lambda found, text: lk.widgets.TransactionExplorer(
+        text, text, ledger=found.ledger
+    ),
+    "StakingExposure": lambda found, text: lk.widgets.StakingExposure([text], ledger=found.ledger),
+    "ContractViewer": lambda found, text: lk.widgets.ContractViewer(
+        "trap.near", text, text, at=text, ledger=found.ledger
+    ),
+    "NftGallery": lambda found, text: lk.widgets.NftGallery(
+        text, text, pictures=True, ledger=found.ledger
+    ),
+    "SendForm": lambda found, text: lk.widgets.SendForm(
+        text, text, text, method=text, args=text, ledger=found.ledger
+    ),
+    "ArchiveFlow": lambda found, text: lk.widgets.ArchiveFlow(
+        text, text, text, text, text, ledger=found.ledger
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_a_panel_answers_and_shows_texts_only(name: str, made: SimpleNamespace):
+    """Each question about the hostile world is answered; markup of it is words on the page."""
+    panel = ASKED[name](made).press()
+
+    assert panel.error is None
+    assert panel.result is not None
+    assert seen(panel)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("text", WRONG, ids=range(len(WRONG)))
+def test_what_is_typed_is_refused_as_text(name: str, text: str, made: SimpleNamespace):
+    """A text that is no id, hash or key is refused with its words, and the panel goes on."""
+    panel = REFUSED[name](made, text).press()
+
+    assert isinstance(panel.error, lk.LedgerError)
+    assert "What to do: Correct what the sentence names" in seen(panel)
+    assert (panel.button.disabled, panel.stop.disabled) == (False, True)
+
+
+def test_every_panel_is_among_these():
+    """No panel is left out, here or in the tests of hosts below."""
+    everyone = set(lk.widgets.__all__) - {"Explorer", "explore"}
+
+    assert everyone == {*REFUSED, "NetworkPicker"}
+
+
+def test_a_panic_is_only_text(made: SimpleNamespace):
+    """What a contract panics with, in a view call and in a transaction, is words."""
+    for method in ("refuse", hostile.MARKUP):
+        panel = lk.widgets.ContractViewer("trap.near", method, ledger=made.ledger).press()
+        assert hostile.MARKUP in seen(panel)
+
+    told = seen(transaction("logged", made).press())
+    assert f"failed: Smart contract panicked: {hostile.MARKUP}" in told
+
+
+def test_a_call_that_fails_is_sent_and_told(made: SimpleNamespace):
+    """The form previews and sends a call of a method named in markup; its panic is words."""
+    args = json.dumps({"bait": hostile.MARKUP})
+    form = lk.widgets.SendForm("near", "trap.near", method="spring", args=args, ledger=made.ledger)
+    assert hostile.MARKUP in seen(form.press())
+
+    form.submit()
+
+    assert ": final, and it failed." in seen(form)
+    assert hostile.MARKUP in seen(form)
+    assert hostile.MARKUP in form.submission.failure.panic_msg
+
+
+def test_a_pending_transaction_is_told(made: SimpleNamespace):
+    """What is not final yet is an error with its remedy, and asked again it is answered."""
+    world = made.ledger.world
+    world.hold_finality()
+    sent = lk.call(
+        "trap.near", "log", gas="100 Tgas", signer_id="near", wait_until="NONE", ledger=made.ledger
+    )
+    panel = lk.widgets.TransactionExplorer(sent.tx_hash, "near", ledger=made.ledger).press()
+    assert isinstance(panel.error, lk.errors.TransactionTimeoutError)
+    assert "did not reach the wanted level" in seen(panel)
+
+    world.hold_finality(held=False)
+    world.settle()
+
+    assert panel.press().error is None
+    assert hostile.MARKUP in seen(panel)
+    assert "accepted" in read(sent._repr_html_())
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda host: lk.widgets.AccountExplorer("a.near", details=False, ledger=host),
+        lambda host: lk.widgets.KeyLookup("ed25519:" + "1" * 32, ledger=host),
+        lambda _: lk.widgets.NetworkPicker("testnet"),
+    ],
+    ids=["account", "key", "network"],
+)
+def test_a_hostile_host_is_only_text(make: Any, host: lk.Ledger, monkeypatch: pytest.MonkeyPatch):
+    """Markup in place of ids, hashes and versions shows as text, options of a choice too."""
+    monkeypatch.setattr(client, "connect", lambda _: host)
+    panel = make(host).press()
+
+    assert panel.error is None
+    assert hostile.MARKUP in seen(panel)
+
+
+def test_the_explorer_shows_all_of_it(made: SimpleNamespace):
+    """All panels in one, each with its hostile answer, are words only."""
+    explorer = lk.explore(ledger=made.ledger)
+    explorer.account.fields["account_id"].value = "near"
+    explorer.transaction.fields["tx_hash"].value = made.logged.tx_hash
+    explorer.transaction.fields["sender"].value = "near"
+    explorer.contract.fields["contract_id"].value = "markup.near"
+    explorer.contract.fields["method"].value = hostile.MARKUP
+    explorer.nfts.fields["account_id"].value = "near"
+    for panel in explorer.panels:
+        panel.press()
+    shown = seen(explorer)
+
+    assert shown.count(hostile.MARKUP) > len(explorer.panels)
+
+
+# What is cut, and what is kept -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", hostile.TEXTS)
+def test_frames_hold_texts_exactly(name: str, made: SimpleNamespace):
+    """Whatever a page makes of a text, values and frames have it to the last letter."""
+    text = hostile.TEXTS[name]
+    told = ASKED[f"view {name}"](made).press()
+    assert told.value == {text: [text, {text: text}]}
+    assert told.result is not None
+    assert told.result["name"].tolist() == [text]
+    assert told.result["value"].tolist() == [[text, {text: text}]]
+
+    tokens = ASKED[f"gallery {name}"](made).press().result
+    assert tokens is not None
+    for column in ("token_id", "title", "media", "extra", "reference"):
+        assert tokens[column].iloc[0] == text
+    assert tokens["description"].iloc[1] == text + "d" * hostile.MEGABYTE
+
+
+def test_receipts_hold_logs_and_panics_exactly(made: SimpleNamespace):
+    """Logs, broken events, a method's name, arguments and a panic stand as the chain has them."""
+    logged = ASKED["transaction logged"](made).press().result
+    assert logged is not None
+    assert logged["logs"].tolist()[0] == list(hostile.BAITS)
+    assert hostile.MARKUP in logged["error_message"].dropna().iloc[0]
+
+    odd = ASKED["transaction odd"](made).press().result
+    assert odd is not None
+    assert odd["method_name"].iloc[0] == hostile.METHOD
+    assert odd["args"].iloc[0] == {hostile.MARKUP: [hostile.BREAKS_OUT, hostile.TEXTS["turned"]]}
+
+
+@pytest.mark.parametrize(
+    ("name", "mark", "shape"),
+    [
+        ("megabyte", "more characters", (1, 1)),
+        ("numbers", "more rows; .result holds them all", (hostile.MEGABYTE // 2, 1)),
+        ("nested", "more characters", (2, 1)),
+        ("columns", "more characters", (1, 1)),
+        ("diagonal", "more rows; .result holds them all", (50_000, 1)),
+        ("deep", "more characters", (1, 1)),
+        ("levels", "more characters", (1, 1)),
+        ("wide", "more columns; .result holds them all", (1, 150)),
+    ],
+)
+def test_what_is_long_is_cut_with_a_mark(
+    name: str, mark: str, shape: tuple[int, int], made: SimpleNamespace
+):
+    """A page of a megabyte says how much is left out, and the frame has all of it."""
+    panel = ASKED[f"view {name}"](made).press()
+
+    assert mark in seen(panel)
+    assert panel.result is not None
+    assert panel.result.shape == shape
+    kept = hostile.ANSWERS[name]
+    assert panel.value == (kept if isinstance(panel.value, bytes) else json.loads(kept))
+
+
+def test_letters_stay_in_their_place():
+    """Of marks on one letter four are shown; what turns a line, or does not print, is a mark."""
+    assert _html.text("a\u202eb\x00c\ud800") == "a\ufffdb\ufffdc\ufffd"
+    assert _html.text("Z" + "\u0301" * 9 + "n") == "Z" + "\u0301" * 4 + "\ufffdn"
+    assert _html.text("नमस्ते, Việt") == "नमस्ते, Việt"
+    assert _html.written("a\u202e\nb") == "<pre>a\ufffd\nb</pre>"
+    assert _html.prose("p" * 20_001).endswith("<p>… and 1 more character</p>")
+
+
+@pytest.mark.parametrize("base", hostile.TEXTS)
+def test_a_hostile_base_address_loads_nothing(base: str):
+    """Media that continues a base that is no address is shown as words."""
+    address = gallery.media_address("a.png", hostile.TEXTS[base])
+
+    assert address.endswith("a.png")
+    assert gallery.picture_source(address) is None
+
+
+# Cards and plots --------------------------------------------------------------------------
+
+CARDS: dict[str, Callable[[Any], list[object]]] = {
+    "Snapshot": lambda made: [made.snapshot],
+    "Trace": lambda made: list(made.traces.values()),
+    "Submission": lambda made: [getattr(made, name) for name in SENT],
+    "Archive": lambda made: [made.archive, made.refused],
+    "Verification": lambda made: [made.verification],
+}
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_a_card_shows_texts_only(name: str, made: SimpleNamespace):
+    """What a notebook shows of a result is words, whatever the chain wrote into it."""
+    for one in CARDS[name](made):
+        html = one._repr_html_()  # type: ignore[attr-defined]  # which the test below asks for
+        assert read(html)
+        assert len(html) < LONGEST_PAGE
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_a_card_keeps_formulas_out(name: str, made: SimpleNamespace):
+    """A notebook would draw them, with links that run; the class names forbid it."""
+    for one in CARDS[name](made):
+        html = one._repr_html_()  # type: ignore[attr-defined]  # as above
+        assert html.startswith(f'<div class="ledgerkit-{name.lower()} {_html.PLAIN}">')
+
+
+def test_every_card_is_among_these():
+    """No class that draws itself is left out."""
+    classes = {
+        node.name
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+        and any(getattr(one, "name", "") == "_repr_html_" for one in node.body)
+    }
+
+    assert classes == set(CARDS)
+
+
+def test_cards_tell_what_is_hostile(made: SimpleNamespace):
+    """Markup in a panic, a log and a mint that was refused is read on the cards."""
+    assert hostile.MARKUP in read(made.traces["logged"]._repr_html_())
+    assert hostile.METHOD in read(made.traces["odd"]._repr_html_())
+    assert hostile.MARKUP in read(made.logged._repr_html_())
+    assert hostile.MARKUP in read(made.refused._repr_html_())
+
+
+def drawn(made: SimpleNamespace) -> Iterator[Any]:
+    """Draw everything that can be drawn of the hostile world."""
+    for trace in made.traces.values():
+        for kind in ("tree", "timeline", "gas", "flow"):
+            yield trace.plot(kind)
+    tokens = lk.ft("near", metadata=True, ledger=made.ledger, progress=False)
+    yield lk.plots.balances(tokens)
+    yield lk.plots.balances(tokens.assign(decimals=0, amount=1.5))
+    yield lk.plots.concentration(lk.top_holders("formula.near", ledger=made.ledger))
+
+
+def test_plots_write_texts_as_they_are(made: SimpleNamespace):
+    """No letter of a label is a formula, turns a line or fails to be drawn."""
+    mpl = pytest.importorskip("matplotlib")
+    mpl.use("agg")
+    from matplotlib import pyplot as plt
+    from matplotlib.text import Text
+
+    written = []
+    for ax in drawn(made):
+        ax.figure.canvas.draw()
+        for label in ax.figure.findobj(Text):
+            text = label.get_text()
+            assert all(line.isprintable() for line in text.split("\n"))
+            is_power = text.startswith("$\\mathdefault")  # matplotlib's own, on an axis
+            assert "$" not in text or is_power or not label.get_parse_math()
+            written.append(text)
+        plt.close(ax.figure)
+
+    assert any(hostile.METHOD[:10] in text for text in written)
