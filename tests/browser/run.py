@@ -3,7 +3,8 @@ Use every panel in headless Chromium, as a person would, and compare what stands
 
 `python tests/browser/run.py` runs all checks; more words go to pytest, such as `-k account`.
 The environment is made in `build/browser`, and the pictures of the panels land there. Without
-Chromium all are skipped; with `--install` Debian's is installed first, where that is possible.
+Chromium all are skipped; with `--install` Debian's is installed first, where that is possible,
+and with `--prepare` no check is run.
 """
 
 from __future__ import annotations
@@ -84,6 +85,8 @@ def main(words: list[str]) -> int:
         say(f"skipped: none of {', '.join(CHROMIUMS)} is on PATH")
         return 0
     make()
+    if "--prepare" in words:
+        return 0
     start = time.perf_counter()
     more = [word for word in words if word != "--install"]
     code = run(PYTHON, "-m", "pytest", "-q", *more, HERE, CHROMIUM=found)

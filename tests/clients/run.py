@@ -2,7 +2,8 @@
 Run real clients, unmodified, against `ledgerkit serve`: four from PyPI, three from npm.
 
 `python tests/clients/run.py` runs all of them, `… run.py near_kit` those with that in their name.
-Their environments are made in `build/clients`; without Node the npm clients are skipped.
+Their environments are made in `build/clients`, and nothing else with `--prepare`; without Node
+the npm clients are skipped.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ NODE = BUILD / "node"
 LEDGERKIT = [sys.executable, "-m", "ledgerkit"]
 ACTORS = ["dave.near", "bob.near"]  # who sends and who receives: accounts with one full key
 TIMEOUT_S = 60
+PREPARE = "--prepare"
 
 
 def say(text: str) -> None:
@@ -132,12 +134,14 @@ def chosen(names: list[str]) -> list[Path]:
     return [path for path in found if path.suffix == ".py"]
 
 
-def main(names: list[str]) -> int:
+def main(words: list[str]) -> int:
     """Make what the scripts need, run them one after the other, and return the exit code."""
-    scripts = chosen(names)
+    scripts = chosen([word for word in words if word != PREPARE])
     suffixes = {path.suffix for path in scripts}
     with ThreadPoolExecutor() as pool:
         list(pool.map(lambda suffix: MAKERS[suffix](), suffixes))
+    if PREPARE in words:
+        return 0
     told = world()
     failed = [path.name for path in scripts if not drive(path, told)]
     say(f"failed: {', '.join(failed)}" if failed else f"{len(scripts)} clients are served")
