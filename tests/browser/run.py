@@ -89,7 +89,8 @@ def main(words: list[str]) -> int:
         return 0
     start = time.perf_counter()
     more = [word for word in words if word != "--install"]
-    code = run(PYTHON, "-m", "pytest", "-q", *more, HERE, CHROMIUM=found)
+    together = ("-n", "2", "--dist", "loadfile")  # two browsers: they mostly wait
+    code = run(PYTHON, "-m", "pytest", "-q", *together, *more, HERE, CHROMIUM=found)
     say(f"{f'FAILED: exit {code}' if code else 'ok'}, {time.perf_counter() - start:.1f} s")
     return 1 if code else 0
 
