@@ -6,6 +6,7 @@ import asyncio
 import logging
 import math
 import os
+import re
 import ssl
 import threading
 import time
@@ -16,7 +17,7 @@ from contextlib import closing, suppress
 from email.utils import parsedate_to_datetime
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar, cast
 from urllib.parse import urlsplit
 
 import httpx
@@ -29,16 +30,20 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from ledgerkit import _loop, networks
+from ledgerkit import _loop, _stream, networks
+from ledgerkit._bulk import Bulk
 from ledgerkit._thrift import Cache, Pacer
 from ledgerkit._version import __version__
 from ledgerkit.calls import Answer, Call
 from ledgerkit.errors import InvalidRequestError, LedgerError, RateLimitedError, TransportError, cut
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 
+    from ledgerkit._bulk import Reply
+    from ledgerkit._store import Store
     from ledgerkit.networks import ApiKey, Network, Surface
+    from ledgerkit.settings import Cache as Kept
     from ledgerkit.settings import Settings
 
     T_ = TypeVar("T_")
@@ -48,16 +53,30 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 E = TypeVar("E", bound=BaseException)
 AnyTransport = httpx.BaseTransport | httpx.AsyncBaseTransport
+Way = httpx.AsyncBaseTransport | Bulk
 
 _PLAIN_POOL = 8  # beyond this many in flight httpcore's shared pool gets slow
 _BACKOFF = wait_random_exponential(multiplier=0.25, max=5.0)
+_OK = 200
+# Cancelled in a TLS handshake httpcore leaves its socket open: let it give up before.
+_CONNECTING = 0.9
 _REDIRECT = range(300, 400)
+# Nothing in it is quoted, normalised or split: httpx leaves such a path as it is.
+_PLAIN_PATH = re.compile(r"(?:/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+")
 _LOG = logging.getLogger("ledgerkit")
-_HEADERS = (
-    (b"accept", b"application/json"),
-    (b"accept-encoding", b"gzip, deflate"),
-    (b"user-agent", f"ledgerkit/{__version__}".encode()),
-)
+_HEADERS = {
+    "accept": "application/json",
+    "accept-encoding": "gzip, deflate",
+    "user-agent": f"ledgerkit/{__version__}",
+}
+
+
+def _in_bytes(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    """Write headers as httpx keeps them."""
+    return [(name.encode(), text.encode()) for name, text in headers.items()]
+
+
+_HEADER_BYTES = _in_bytes(_HEADERS)
 
 _keys: weakref.WeakSet[ApiKey] = weakref.WeakSet()
 
@@ -117,7 +136,7 @@ class Lanes(httpx.AsyncBaseTransport):
             await lane.aclose()
 
 
-def _own_transports(network: Network, in_flight: int) -> dict[Surface, httpx.AsyncBaseTransport]:
+def _own_transports(network: Network, in_flight: int) -> dict[Surface, Way]:
     """Open the ways to a network: one for all its hosts, unless their proxies differ."""
     urls = {s: url for s in networks.SURFACES if (url := network.address(s))}
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts nobody
@@ -128,14 +147,12 @@ def _own_transports(network: Network, in_flight: int) -> dict[Surface, httpx.Asy
     return {surface: ways[proxy] for surface, proxy in proxies.items()}
 
 
-def _own_transport(
-    proxy: str | None, tls: ssl.SSLContext, in_flight: int
-) -> httpx.AsyncBaseTransport:
+def _own_transport(proxy: str | None, tls: ssl.SSLContext, in_flight: int) -> Way:
     """Choose what reaches the limit at this many in flight."""
     scheme = urlsplit(proxy).scheme if proxy else "http"
     try:
-        if in_flight > _PLAIN_POOL and scheme == "http" and find_spec("httpx_aiohttp"):
-            return _aiohttp_transport(proxy, tls, in_flight)
+        if in_flight > _PLAIN_POOL and scheme == "http" and find_spec("aiohttp"):
+            return Bulk(proxy, tls, in_flight, _HEADERS)
         if in_flight > _PLAIN_POOL:
             return Lanes(lambda: _pool(proxy, tls, 1))
         return _pool(proxy, tls, in_flight)
@@ -151,24 +168,13 @@ def _pool(proxy: str | None, tls: ssl.SSLContext, size: int) -> httpx.AsyncBaseT
     return httpx.AsyncHTTPTransport(verify=tls, limits=limits, proxy=proxy)
 
 
-def _aiohttp_transport(
-    proxy: str | None, tls: ssl.SSLContext, size: int
-) -> httpx.AsyncBaseTransport:
-    """Make the transport over aiohttp; its session opens on the loop that uses it."""
-    import httpx_aiohttp
-
-    limits = httpx.Limits(max_connections=size, keepalive_expiry=30)
-    through = httpx.Proxy(proxy) if proxy else None
-    return httpx_aiohttp.AiohttpTransport(verify=tls, limits=limits, proxy=through)
-
-
-async def _close_all(transports: Iterable[httpx.AsyncBaseTransport]) -> None:
+async def _close_all(transports: Iterable[Way]) -> None:
     """Close each transport once."""
     for transport in set(transports):
         await transport.aclose()
 
 
-def _close_later(loop: _loop.Loop, transports: Sequence[httpx.AsyncBaseTransport]) -> None:
+def _close_later(loop: _loop.Loop, transports: Sequence[Way]) -> None:
     """Close what nobody closed."""
     if loop.alive:
         loop.later(_close_all(transports))
@@ -185,6 +191,42 @@ def _checked(transport: AnyTransport) -> AnyTransport:
 
 
 # Calls ------------------------------------------------------------------------------------
+
+
+class Address:
+    """
+    Where a host's calls go.
+
+    Parameters
+    ----------
+    root
+        Its address, which each call's path is added to.
+    """
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._url = httpx.URL(root)
+        self._path = urlsplit(root).path
+        self._origin = f"{self._url.scheme}://{self._url.netloc.decode()}"
+
+    def text(self, path: str) -> str:
+        """Add a path; the text of what `below` gives."""
+        whole = self._path + path
+        if path and _PLAIN_PATH.fullmatch(whole):
+            return self._origin + whole
+        return str(self.below(path))
+
+    def below(self, path: str) -> httpx.URL:
+        """Add a path; to let httpx parse it again would be a fifth of a call's time."""
+        if not path:
+            return self._url
+        whole = self._path + path
+        if not _PLAIN_PATH.fullmatch(whole) or not hasattr(self._url, "_uri_reference"):
+            return httpx.URL(self._root + path)
+        url = httpx.URL(self._url)
+        # Its parts, of which only the path differs, have no public name.
+        url._uri_reference = url._uri_reference._replace(path=whole, query=None)  # noqa: SLF001 - as above
+        return url
 
 
 class Ask(NamedTuple):
@@ -257,6 +299,7 @@ class Http:
         self.settings = settings
         addresses = {s: settings.network.address(s) for s in networks.SURFACES}
         self._roots = {s: url for s, url in addresses.items() if url}
+        self._addresses = {s: Address(url) for s, url in self._roots.items()}
         given = settings.transport
         self._is_async = given is None or isinstance(given, httpx.AsyncBaseTransport)
         self._closed = False
@@ -271,7 +314,9 @@ class Http:
         settings = self.settings
         self._pid = os.getpid()
         self._pacer = Pacer(settings.rate)
+        self._crews: weakref.WeakSet[_stream.Crew] = weakref.WeakSet()
         self._cache = Cache()
+        self._store = None if settings.cache is None else _store(settings.cache, self._roots)
         self._places = threading.BoundedSemaphore(settings.in_flight)
         self._async_places = asyncio.BoundedSemaphore(settings.in_flight)
         self._transports: dict[Surface, Any]
@@ -283,7 +328,7 @@ class Http:
             own = list(self._transports.values())
             self._finalizer = weakref.finalize(self, _close_later, _loop.current(), own)
 
-    def _ready(self) -> None:
+    def ready(self) -> Self:
         """Refuse to work once closed; share no connection with the process we came from."""
         if self._closed:
             msg = "this ledger is closed"
@@ -291,11 +336,14 @@ class Http:
         if self._pid != os.getpid():
             self._abandon()
             self._open()
+        return self
 
     def _abandon(self) -> None:
         """Leave the connections to the parent process."""
         if self._finalizer is not None:
             self._finalizer.detach()
+        if self._store is not None:
+            self._store.abandon()
         _loop.leave_to_parent(self._transports)
 
     def close(self) -> None:
@@ -303,8 +351,15 @@ class Http:
         closed, self._closed = self._closed, True
         if closed:
             return
+        if self._pid == os.getpid():
+            for crew in list(self._crews):  # or they would open connections anew
+                crew.end()
+        if self._store is not None and self._pid == os.getpid():
+            self._store.close()
         if self._pid != os.getpid():
             self._abandon()
+        elif self.settings.transport is not None and self.settings.borrowed:
+            return
         elif self._is_async:
             _loop.current().run(_close_all(self._transports.values()))
         else:
@@ -317,7 +372,7 @@ class Http:
 
     def send(self, call: Call[T]) -> T:
         """Send one call and read its answer."""
-        self._ready()
+        self.ready()
         if self._is_async:
             value: T | LedgerError = _loop.current().run(self._aone(call))
         else:
@@ -347,7 +402,7 @@ class Http:
         values
             One a call, in order.
         """
-        self._ready()
+        self.ready()
         share = Share(calls, stop=stop, done=done)
         workers = min(self.settings.in_flight, len(calls))
         try:
@@ -358,6 +413,36 @@ class Http:
         finally:
             share.end()
         return share.values
+
+    def stream(
+        self, calls: Iterable[Call[T]], *, size: int
+    ) -> Generator[list[T | LedgerError], None, None]:
+        """
+        Send calls as they come.
+
+        Parameters
+        ----------
+        calls
+            The calls; they may never end.
+        size
+            How many answers are given at a time.
+
+        Returns
+        -------
+        batches
+            Lists of answers in the order of the calls; a failure stands in its call's
+            place.
+        """
+        self.ready()
+        count = self.settings.in_flight
+        crew: _stream.Crew
+        if self._is_async:
+            crew = _stream.LoopCrew(self._aone, count)
+        else:
+            crew = _stream.ThreadCrew(self._one, count)
+        self._crews.add(crew)
+        ahead = _stream.batches_ahead(size, count)
+        return _stream.Stream(calls, crew, size=size, ahead=ahead).batches(self.ready)
 
     async def _amany(self, share: Share[T], count: int) -> None:
         """Let workers of the background loop answer what they share."""
@@ -408,25 +493,26 @@ class Http:
     async def _aone(self, call: Call[Any]) -> Any:
         """Take the steps of a call over an asynchronous transport, on its loop."""
         async with self._async_places:
-            with closing(self._steps(call)) as steps:
-                try:
-                    step = next(steps)
-                    while True:
-                        if isinstance(step, Ask):
-                            step = steps.send(await self._aexchange(step))
-                        else:
-                            await asyncio.sleep(step)
-                            step = next(steps)
-                except StopIteration as end:
-                    return end.value
+            steps = self._steps(call)
+            try:
+                step = next(steps)
+                while True:
+                    if isinstance(step, Ask):
+                        step = steps.send(await self._aexchange(step))
+                    else:
+                        await asyncio.sleep(step)
+                        step = next(steps)
+            except StopIteration as end:
+                return end.value
+            finally:
+                steps.close()
 
     # The steps of a call: waits and exchanges, the same for threads and the loop -----------
 
     def _steps(self, call: Call[Any]) -> Steps[Any]:
-        """Ask the cache, the host, and where that does not know the archival one."""
-        body = self._cache.get(call.key) if call.keep else None
-        if body is not None:
-            return self._read(call, Answer(body))
+        """Ask the caches, the host, and where that does not know the archival one."""
+        if call.keep and (kept := self._kept(call)):
+            return kept[0]
         yield from self._place(math.inf)  # the queue is ours: no host is to blame for it
         deadline = time.monotonic() + self.settings.retries.total_s
         value = yield from self._tries(call, call.surface, deadline)
@@ -461,20 +547,32 @@ class Http:
 
     def _try(self, call: Call[Any], surface: Surface, deadline: float) -> Steps[Any]:
         """Ask once."""
-        seconds = min(self.settings.timeout_s, max(0.0, deadline - time.monotonic()))
+        began = time.monotonic()
+        seconds = min(self.settings.timeout_s, max(0.0, deadline - began))
         answer = yield Ask(call, surface, seconds)
-        return self._read(call, answer) if isinstance(answer, Answer) else answer
+        if not isinstance(answer, Answer):
+            return answer
+        value = self._read(call, answer)
+        if isinstance(value, RateLimitedError) and (rate := self._pacer.slow_down(began)):
+            _LOG.info("too many requests: at most %.3g a second for now", rate)
+        if call.keep and not isinstance(value, LedgerError) and call.keep(value):
+            self._keep(call, surface, answer)
+        return value
 
     def _place(self, until: float) -> Steps[bool]:
         """Wait for a place in the rate; False if none is free in time."""
-        seconds = self._pacer.reserve(until)
-        try:
-            if seconds:
+        while True:
+            turn = self._pacer.turn
+            seconds = self._pacer.reserve(until)
+            if not seconds:
+                return seconds is not None
+            try:
                 yield seconds
-        except GeneratorExit:  # the wait was cancelled
-            self._pacer.give_back()
-            raise
-        return seconds is not None
+            except GeneratorExit:  # the wait was cancelled
+                self._pacer.give_back(turn)
+                raise
+            if turn == self._pacer.turn:  # no host has asked for a pause since
+                return True
 
     def _worth_repeating(self, call: Call[Any], surface: Surface, value: object) -> bool:
         """Tell whether the same request to the same host may work soon."""
@@ -495,14 +593,58 @@ class Http:
         _LOG.info("asking again in %.2f s: %s", state.upcoming_sleep, error)
 
     def _read(self, call: Call[Any], answer: Answer) -> Any:
-        """Read an answer, and keep it if it can't change."""
+        """Read an answer."""
         try:
-            value = call.read(answer)
+            return call.read(answer)
         except LedgerError as error:
             return _bare(error)
-        if call.keep is not None and call.keep(value):
+
+    # What can't change: in memory for the session, and where asked in a folder --------------
+
+    @property
+    def store(self) -> Store | None:
+        """What is kept for the next session."""
+        return self._store
+
+    def forget(self) -> None:
+        """Forget all that is kept, here and in the folder."""
+        self._cache.clear()
+        if self._store is not None:
+            self._store.clear()
+
+    def _kept(self, call: Call[Any]) -> tuple[Any] | None:
+        """Find an answer that is known already."""
+        store = self._store if call.kind else None
+        body = self._cache.get(call.key, store.now() if store else 0.0)
+        found = None if body is None else (self._read(call, Answer(body)),)
+        if store is not None:
+            found = found or self._stored(call, store)
+            store.count(call.kind, hit=found is not None)
+        return found
+
+    def _stored(self, call: Call[Any], store: Store) -> tuple[Any] | None:
+        """Find an answer in the folder; one that can't be read there is asked again."""
+        for key in store.keys(call):
+            found = store.get(key, call.kind)
+            if found is None:
+                continue
+            value = self._read(call, Answer(found.body))
+            if not isinstance(value, LedgerError) and call.keep and call.keep(value):
+                self._cache.put(call.key, found.body, store.until(call.kind, found.since))
+                return (value,)
+            store.drop(key, "it does not answer what was asked")
+        return None
+
+    def _keep(self, call: Call[Any], surface: Surface, answer: Answer) -> None:
+        """Keep an answer that can't change, under the address that gave it."""
+        store = self._store
+        if store is None or not call.kind:
             self._cache.put(call.key, answer.body)
-        return value
+            return
+        since = store.now()
+        self._cache.put(call.key, answer.body, store.until(call.kind, since))
+        if answer.status == _OK and not self._repeats_key(answer.body):
+            store.put(store.key(call, surface), call.kind, since, answer.body)
 
     # One exchange: the only frames that see the key, and no exception leaves with them ------
 
@@ -514,7 +656,7 @@ class Http:
             transport = self._transport(ask)
             with closing(transport.handle_request(self._request(ask))) as response:
                 body = b"".join(_in_time(response.iter_bytes(), until))
-            return self._answer(ask, response, body)
+            return self._answer(ask, response.status_code, _pause_asked(response), body)
         except Exception as caught:  # noqa: BLE001 - a transport may be anybody's
             return self._failure(ask, caught)
         except BaseException as caught:  # noqa: BLE001 - raised again below
@@ -526,14 +668,23 @@ class Http:
         try:
             async with asyncio.timeout(ask.seconds):
                 transport = self._transport(ask)
+                if isinstance(transport, Bulk):
+                    reply = await transport.ask(*self._plain_request(ask))
+                    return self._answer(ask, reply.status, reply.pause, _decoded(reply))
                 response = await transport.handle_async_request(self._request(ask))
                 try:
-                    return self._answer(ask, response, await _body(response))
+                    body = await _body(response)
                 finally:
                     await response.aclose()
+            return self._answer(ask, response.status_code, _pause_asked(response), body)
         # These two would end the loop, which is not a transport's to decide.
         except (Exception, KeyboardInterrupt, SystemExit) as caught:  # noqa: BLE001 - as above
             return self._failure(ask, caught)
+
+    def _repeats_key(self, body: bytes) -> bool:
+        """Tell whether a host repeated the key, hidden by now or too short to be."""
+        key = self.settings.key
+        return key is not None and (b"[key hidden]" in body or key.reveal().encode() in body)
 
     def _transport(self, ask: Ask) -> Any:
         """Find the way to a host."""
@@ -543,19 +694,37 @@ class Http:
             raise InvalidRequestError(msg, remedy=f"Connect with {field}=.", field=field)
         return self._transports[ask.surface]
 
+    def _headers(self, ask: Ask) -> dict[str, str]:
+        """Write what only this request says, the key unless it goes into the query."""
+        headers = {} if ask.call.body is None else {"content-type": "application/json"}
+        key = self.settings.key
+        if key is not None and self.settings.key_in == "header":
+            headers["authorization"] = f"Bearer {key.reveal()}"
+        return headers
+
+    def _with_key(self, url: httpx.URL) -> httpx.URL:
+        """Add the key to the query, where asked."""
+        key = self.settings.key
+        if key is None or self.settings.key_in == "header":
+            return url
+        return url.copy_merge_params({"apiKey": key.reveal()})
+
+    def _plain_request(self, ask: Ask) -> tuple[str, dict[str, str], bytes | None, float]:
+        """Write the request as `Bulk` takes it."""
+        address = self._addresses[ask.surface]
+        if self.settings.key is None or self.settings.key_in == "header":
+            url = address.text(ask.call.path)
+        else:
+            url = str(self._with_key(address.below(ask.call.path)))
+        return url, self._headers(ask), ask.call.body, _CONNECTING * ask.seconds
+
     def _request(self, ask: Ask) -> httpx.Request:
         """Write the request, the key in its header or, where asked, its query."""
         body = ask.call.body
-        url = httpx.URL(self._roots[ask.surface] + ask.call.path)
-        headers = [*_HEADERS, (b"host", url.netloc)]
+        url = self._with_key(self._addresses[ask.surface].below(ask.call.path))
+        headers = [*_HEADER_BYTES, (b"host", url.netloc), *_in_bytes(self._headers(ask))]
         if body is not None:
-            size = str(len(body)).encode()
-            headers += [(b"content-type", b"application/json"), (b"content-length", size)]
-        key = self.settings.key
-        if key is not None and self.settings.key_in == "header":
-            headers.append((b"authorization", f"Bearer {key.reveal()}".encode()))
-        elif key is not None:
-            url = url.copy_merge_params({"apiKey": key.reveal()})
+            headers.append((b"content-length", str(len(body)).encode()))
         # With a stream httpx takes the headers as they are: a fifth of the time.
         request = httpx.Request(
             "GET" if body is None else "POST",
@@ -571,12 +740,12 @@ class Http:
         """Limit the phases of a request, where the loop does not limit the whole."""
         if not self._is_async:
             return dict.fromkeys(("connect", "read", "write", "pool"), seconds)
-        # Cancelled in a TLS handshake httpcore leaves its socket open: let it give up before.
-        return {"connect": 0.9 * seconds, "read": None, "write": None, "pool": None}
+        return {"connect": _CONNECTING * seconds, "read": None, "write": None, "pool": None}
 
-    def _answer(self, ask: Ask, response: httpx.Response, body: bytes) -> Answer | LedgerError:
+    def _answer(
+        self, ask: Ask, status: int, pause: str | None, body: bytes
+    ) -> Answer | LedgerError:
         """Take what came back; a host that repeats the key is not repeated."""
-        status = response.status_code
         if status in _REDIRECT:
             host = urlsplit(self._roots[ask.surface]).hostname
             sentence = f"{host} answered {ask.call.asked} with a redirect (HTTP {status})"
@@ -588,8 +757,7 @@ class Http:
                 asked=ask.call.asked,
             )
         key = self.settings.key
-        pause = _retry_after(_header(response, b"retry-after"))
-        return Answer(body if key is None else key.hide(body), status, pause)
+        return Answer(body if key is None else key.hide(body), status, _retry_after(pause))
 
     def _failure(self, ask: Ask, error: BaseException) -> LedgerError:
         """Translate a failure to ask, without the key or the address's path."""
@@ -597,7 +765,7 @@ class Http:
             return _bare(error)
         host = urlsplit(self._roots[ask.surface]).hostname
         begun = f"could not ask {host} for {ask.call.asked}"
-        if _timed_out(error):
+        if isinstance(error, TimeoutError | httpx.TimeoutException):
             limit = f"no answer within {ask.seconds:.3g} s" if ask.seconds else "no time was left"
             return TransportError(f"{begun}: {limit}", asked=ask.call.asked)
         text = str(error) or type(error).__name__
@@ -614,18 +782,17 @@ class Http:
         )
 
 
+def _store(settings: Kept, roots: Mapping[Surface, str]) -> Store:
+    """Make a store; SQLite loads with the first one."""
+    from ledgerkit._store import Store
+
+    return Store(settings, roots)
+
+
 def _bare(error: E) -> E:
     """Take from an error what it was raised from, and where."""
     error.__cause__ = error.__context__ = None
     return error.with_traceback(None)
-
-
-def _timed_out(error: BaseException) -> bool:
-    """Tell a timeout; httpx-aiohttp calls every lost connection one."""
-    cause = error.__cause__
-    if cause is not None and type(cause).__module__.startswith("aiohttp"):
-        return isinstance(cause, TimeoutError)
-    return isinstance(error, TimeoutError | httpx.TimeoutException)
 
 
 def _place_of(error: BaseException) -> str:
@@ -639,6 +806,19 @@ def _header(response: httpx.Response, name: bytes) -> str | None:
     """Find a header; `response.headers` guesses an encoding each time it is asked."""
     found = (text for key, text in response.headers.raw if key.lower() == name)
     return next(found, b"").decode("latin-1") or None
+
+
+def _pause_asked(response: httpx.Response) -> str | None:
+    """Find the pause a host asks for, as it says it."""
+    return _header(response, b"retry-after")
+
+
+def _decoded(reply: Reply) -> bytes:
+    """Decompress a body the way httpx does."""
+    if not reply.encodings:
+        return reply.body
+    headers = {"content-encoding": ", ".join(reply.encodings)}
+    return httpx.Response(_OK, headers=headers, content=reply.body).content
 
 
 async def _body(response: httpx.Response) -> bytes:

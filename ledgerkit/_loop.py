@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ledgerkit.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
     from concurrent.futures import Future
 
 T = TypeVar("T")
@@ -39,18 +39,27 @@ class Loop:
         """Tell whether there still is someone to run anything."""
         return self._thread.is_alive()
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run to the end; an interrupt cancels the work first."""
-        if threading.current_thread() is self._thread:
+    @property
+    def inside(self) -> bool:
+        """Tell whether this is the thread of the loop itself."""
+        return threading.current_thread() is self._thread
+
+    def run(self, work: Coroutine[Any, Any, T], seconds: float | None = None) -> T:
+        """Run to the end, or so long; an interrupt cancels the work first."""
+        if self.inside:
             work.close()
             msg = "a ledger cannot be asked from inside its own transport or progress bar"
             raise InvalidRequestError(msg, remedy="Ask from another thread.", field="ledger")
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
-            return future.result()
+            return future.result(seconds)
         finally:
             future.cancel()
             del future  # it may hold an error, whose traceback holds this frame
+
+    def soon(self, act: Callable[..., object], *args: Any) -> None:
+        """Do something on the loop's thread, without waiting for it."""
+        self._loop.call_soon_threadsafe(act, *args)
 
     def later(self, work: Coroutine[Any, Any, None]) -> None:
         """Run without waiting: a collector calls this on any thread, holding any lock."""

@@ -66,3 +66,19 @@ def _in_notebook() -> bool:
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return shell is not None and getattr(shell, "kernel", None) is not None
+
+
+class NoBar:
+    """A progress bar that nobody sees."""
+
+    def update(self, count: int = 1) -> None:
+        """Count on."""
+
+    def refresh(self) -> None:
+        """Show how far it is."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""

@@ -41,6 +41,7 @@ class Call(Generic[T]):
 
     `read` turns an answer into its typed value or raises; `keep` tells whether
     an answer can never change; `repeatable` whether asking twice is harmless.
+    `kind` is what such an answer is called where it outlives the session; empty: it does not.
     """
 
     surface: Literal["rpc", "api"]
@@ -49,6 +50,7 @@ class Call(Generic[T]):
     path: str = ""
     body: bytes | None = field(default=None, repr=False)
     keep: Callable[[T], bool] | None = field(default=None, repr=False)
+    kind: Literal["", "block", "chunk", "transaction", "read", "metadata"] = ""
     repeatable: bool = True
 
     @property

@@ -4,30 +4,34 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Never, Self, TypeVar
 
-from ledgerkit import calls, checks, networks, rpc
-from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError, UnknownBlockError
+from ledgerkit import calls, checks, locating, networks, rpc
+from ledgerkit._progress import NoBar
+from ledgerkit.bracketing import Points
+from ledgerkit.errors import InvalidRequestError, LedgerError
 from ledgerkit.networks import ApiKey
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Iterable, Sequence
     from types import TracebackType
 
     from ledgerkit._http import AnyTransport
     from ledgerkit._local import Faults, World
+    from ledgerkit._store import Store
+    from ledgerkit.bracketing import Point
     from ledgerkit.calls import Call
     from ledgerkit.checks import At
     from ledgerkit.networks import Network
-    from ledgerkit.settings import RetryPolicy, Settings
+    from ledgerkit.settings import Cache, RetryPolicy, Settings
     from ledgerkit.wire import chain
 
 T = TypeVar("T")
 OnError = Literal["raise", "collect"]
 _WORTH_A_BAR = 2
-_LONGEST_GAP = 64  # more heights in a row are hardly ever skipped
 _MOST_NAMED = 3
 
 
@@ -50,6 +54,12 @@ class Ledger:
 
         self.network = settings.network
         self._http = Http(settings)
+        self._points = Points()
+
+    @property
+    def rate(self) -> float | None:
+        """Most requests a second; None is no limit."""
+        return self._http.settings.rate
 
     @property
     def world(self) -> World:
@@ -143,7 +153,9 @@ class Ledger:
             The typed error of the answer, or of the failure to ask.
         """
         self._warn_of_strangers([call])
-        return self._http.send(call)
+        value = self._http.send(call)
+        self._warn_of_cache()
+        return value
 
     def send_many(
         self,
@@ -181,8 +193,104 @@ class Ledger:
         stop = checks.one_of(on_error, "on_error", ("raise", "collect")) == "raise"
         self._warn_of_strangers(calls)
         off = not progress or len(calls) < _WORTH_A_BAR
-        with _bar()(total=len(calls), desc=label, disable=off, delay=0.5, leave=False) as bar:
-            return self._http.send_many(calls, stop=stop, done=bar.update)
+        with bar(total=len(calls), desc=label, disable=off, delay=0.5, leave=False) as shown:
+            values = self._http.send_many(calls, stop=stop, done=shown.update)
+        self._warn_of_cache()
+        return values
+
+    def stream(
+        self, calls: Iterable[Call[T]], *, size: int = 256
+    ) -> Generator[list[T | LedgerError], None, None]:
+        """
+        Send described calls as an iterator brings them, however many.
+
+        Requests go on while what is given back is worked on: calls are taken from the
+        iterator some batches ahead, in the caller's thread, and never more.
+
+        Parameters
+        ----------
+        calls
+            The calls; they may never end.
+        size
+            How many answers are given at a time.
+
+        Returns
+        -------
+        batches
+            Lists of answers in the order of the calls, the last perhaps shorter; each
+            failure stands in its call's place. Closing it cancels what is under way.
+            What `calls` raises is raised once all that was asked before is given.
+
+        Raises
+        ------
+        InvalidRequestError
+            If `size` is no positive integer, or the ledger is closed.
+        """
+        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+            raise InvalidRequestError.refuse("size", size, "an integer from 1 up")
+        return self._http.stream(calls, size=size)
+
+    def sibling(self, *, in_flight: int | None = None, rate: float | None = None) -> Ledger:
+        """
+        Open another ledger that asks the same hosts in the same way, at a pace of its own.
+
+        It does not become the session's default. A transport that was passed to `connect`,
+        and the embedded ledger, stay open when it is closed.
+
+        Parameters
+        ----------
+        in_flight
+            Most requests at a time; None is as here.
+        rate
+            Most requests a second, if this ledger allows as many; None is as here.
+
+        Returns
+        -------
+        ledger
+            Open. The two count their requests apart.
+
+        Raises
+        ------
+        InvalidRequestError
+            If an argument is malformed, or this ledger is closed.
+        """
+        return Ledger(_paced(self._http.ready().settings, in_flight, rate, borrowed=True))
+
+    def description(self) -> Description:
+        """
+        Describe this ledger for another process, without its key.
+
+        Returns
+        -------
+        description
+            Plain values, for `reopen` there.
+
+        Raises
+        ------
+        InvalidRequestError
+            If a transport answers in this process: no other one can reach it.
+        """
+        settings = self._http.settings
+        if settings.transport is not None:
+            msg = f"{_who(self)} answers in this process: another one cannot ask it"
+            remedy = "Run `ledgerkit serve` and connect to its address."
+            raise InvalidRequestError(msg, remedy=remedy, field="ledger")
+        return Description(replace(settings, key=None), needs_key=settings.key is not None)
+
+    @property
+    def store(self) -> Store | None:
+        """What is kept on disk for the next session, if anything."""
+        return self._http.ready().store
+
+    def forget(self) -> None:
+        """Forget all that is kept, in memory and on disk."""
+        self._http.ready().forget()
+
+    def _warn_of_cache(self) -> None:
+        """Say once that nothing is kept on disk any more."""
+        trouble = self._http.store.trouble() if self._http.store else None
+        if trouble:
+            warnings.warn(trouble, stacklevel=depth())
 
     def _warn_of_strangers(self, calls: Sequence[Call[Any]]) -> None:
         """Say which accounts the embedded ledger does not hold: the public one may."""
@@ -194,7 +302,7 @@ class Ledger:
             warnings.warn(
                 f"{_who(self)} holds no account {named}, and knows nothing of the public "
                 'networks: connect("mainnet") asks there',
-                stacklevel=_depth(),
+                stacklevel=depth(),
             )
 
     def locate(self, at: object = None) -> At:
@@ -217,44 +325,52 @@ class Ledger:
             If it is none of these, or a time before the first block.
         """
         found = checks.at(at)
-        return found if found.timestamp_ns is None else self._at_time(found.timestamp_ns)
+        if found.timestamp_ns is None:
+            return found
+        [point] = self.locate_many([found])
+        if isinstance(point, LedgerError):
+            raise point
+        return checks.at(point.hash)
 
-    def _at_time(self, timestamp_ns: int) -> At:
-        """Bisect heights for the last block that is not younger than a time."""
-        after = self.send(rpc.block(checks.at("final")))
-        best = self.send(rpc.block(checks.at("genesis")))
-        if timestamp_ns < _time(best):
-            rule = f"not before the first block, {_time(best)} ns since 1970"
-            raise InvalidRequestError.refuse("at", timestamp_ns, rule)
-        if timestamp_ns >= _time(after):
-            return checks.at(after.header.hash)
-        while after.header.height - best.header.height > 1:
-            block = self._block_between(best, after)
-            if block is None:
-                break
-            if _time(block) > timestamp_ns:
-                after = block
-            else:
-                best = block
-        return checks.at(best.header.hash)
+    def locate_many(self, places: Sequence[object]) -> list[Point | LedgerError]:
+        """
+        Find the blocks of many points in the chain's history at once.
 
-    def _block_between(self, low: chain.Block, high: chain.Block) -> chain.Block | None:
-        """Read a block between two, near their middle; None when `low` is the parent of `high`."""
-        middle = (low.header.height + high.header.height) // 2
-        lowest = max(low.header.height, middle - _LONGEST_GAP)
-        for height in range(middle, lowest, -1):
-            with suppress(UnknownBlockError):
-                return self.send(rpc.block(checks.at(height)))
-        # Nothing below the middle: the parent of the upper one tells skipped from dropped.
-        if high.header.prev_hash == low.header.hash:
-            return None
-        parent = self.send(rpc.block(checks.at(high.header.prev_hash)))
-        if lowest > low.header.height and parent.header.height > middle:
-            raise UnknownBlockError(
-                f"this host holds no block from height {lowest + 1} to {middle}",
-                remedy="Connect with archival_rpc_url=, whose host keeps every block.",
-            )
-        return parent
+        Final blocks that are read on the way are remembered, so that the next search
+        begins from its nearest neighbours.
+
+        Parameters
+        ----------
+        places
+            Each as `locate` takes it.
+
+        Returns
+        -------
+        points
+            One a place, with `height`, `time_ns` and `hash`: of a time the last final
+            block that is not younger; of a height that was skipped the last block below.
+            A failure stands in its place.
+
+        Raises
+        ------
+        InvalidRequestError
+            If one is malformed; nothing was sent then.
+
+        Notes
+        -----
+        Source: block.
+        """
+        checked = [at if isinstance(at, checks.At) else checks.at(at) for at in places]
+        return locating.find(self._blocks, self._points, checked)
+
+    def _blocks(self, wanted: Sequence[Call[chain.Block]]) -> list[chain.Block | LedgerError]:
+        """Read blocks, one directly and many at once; a failure stands in its call's place."""
+        if len(wanted) > 1:
+            return self.send_many(wanted, on_error="collect", progress=False)
+        try:
+            return [self.send(call) for call in wanted]
+        except LedgerError as error:
+            return [error]
 
     def close(self) -> None:
         """Close the connections; calling it again does nothing."""
@@ -280,6 +396,83 @@ class Ledger:
         raise TypeError(msg)
 
 
+@dataclass(frozen=True, slots=True)
+class Description:
+    """
+    What another process needs to open the same ledger; the key is not in it.
+
+    Parameters
+    ----------
+    settings
+        Where and how patiently to ask.
+    needs_key
+        Whether the hosts are asked with a key.
+    """
+
+    settings: Settings
+    needs_key: bool
+
+
+def reopen(
+    description: Description, *, in_flight: int | None = None, rate: float | None = None
+) -> Ledger:
+    """
+    Open a ledger that another process described.
+
+    It does not become the session's default.
+
+    Parameters
+    ----------
+    description
+        From `Ledger.description`.
+    in_flight
+        Most requests at a time; None is as described.
+    rate
+        Most requests a second, if the description allows as many; None is as described.
+
+    Returns
+    -------
+    ledger
+        Open. Its key is the one of this process's environment.
+
+    Raises
+    ------
+    InvalidRequestError
+        If the hosts are asked with a key and the environment holds none.
+    """
+    if not isinstance(description, Description):
+        rule = "what Ledger.description() returned"
+        raise InvalidRequestError.refuse("description", description, rule)
+    settings = _paced(description.settings, in_flight, rate)
+    return Ledger(replace(settings, key=_needed_key()) if description.needs_key else settings)
+
+
+def _needed_key() -> ApiKey:
+    """Read the environment's key where there must be one."""
+    key = _environments_key()
+    if key is None:
+        msg = "this ledger is asked with an API key, and the environment holds none"
+        remedy = "Set LEDGERKIT_API_KEY in the environment of this process."
+        raise InvalidRequestError(msg, remedy=remedy, field="api_key")
+    key.check()
+    return key
+
+
+def _paced(
+    settings: Settings, in_flight: int | None, rate: float | None, *, borrowed: bool = False
+) -> Settings:
+    """Change the pace; a rate only lowers the one there is."""
+    changed = replace(
+        settings,
+        in_flight=settings.in_flight if in_flight is None else in_flight,
+        rate=settings.rate if rate is None else rate,
+        borrowed=borrowed,
+    )
+    if rate is None or settings.rate is None:
+        return changed
+    return replace(changed, rate=min(rate, settings.rate))
+
+
 def _who(ledger: Ledger) -> str:
     """Name who answers."""
     name = getattr(ledger._http.settings.transport, "name", None)  # noqa: SLF001 - of this module
@@ -288,7 +481,7 @@ def _who(ledger: Ledger) -> str:
     return f"the embedded ledger (world {name})" if name else "the embedded ledger"
 
 
-def _depth() -> int:
+def depth() -> int:
     """Count the calls from a warning up to whoever called this package."""
     frame, depth = inspect.currentframe(), 0
     while frame is not None and frame.f_globals.get("__name__", "").startswith("ledgerkit."):
@@ -296,25 +489,19 @@ def _depth() -> int:
     return depth
 
 
-def _bar() -> Any:
-    """Choose the progress bar: tqdm.auto warns in a notebook that has no widgets."""
+def bar(*, disable: bool, **options: Any) -> Any:
+    """Open a progress bar: tqdm.auto warns in a notebook that has no widgets."""
     from importlib.util import find_spec
 
+    if disable:  # tqdm would take a lock of the system's for a bar that nobody sees, too
+        return NoBar()
     if find_spec("ipywidgets"):
         from tqdm import auto
 
-        return auto.tqdm
+        return auto.tqdm(**options)
     import tqdm
 
-    return tqdm.tqdm
-
-
-def _time(block: chain.Block) -> int:
-    """Give a block's time; without one it can't be found by time."""
-    if block.header.time_ns is None:
-        what = f"block {block.header.height}"
-        raise DecodeError(f"{what} has no timestamp", asked=what, path="$.result.header.timestamp")
-    return block.header.time_ns
+    return tqdm.tqdm(**options)
 
 
 def _raw_path(path: str) -> Call[Any]:
@@ -345,6 +532,7 @@ def connect(
     world: str | World | None = None,
     size: int | None = None,
     seed: int = 0,
+    cache: bool | str | PathLike[str] | Cache | None = None,
 ) -> Ledger:
     """
     Open a ledger and make it the session's default.
@@ -381,6 +569,11 @@ def connect(
         None is ``"demo"``.
     size, seed
         How large a named world is, where that varies, and which of the possible ones.
+    cache
+        Keep on disk what can't change, for the next session: final transactions, blocks,
+        chunks and whatever is read at a block's hash, and for a day the metadata of tokens.
+        A folder, a `Cache` with its bounds, or True for the user's cache folder, which
+        ``ledgerkit[cache]`` finds. None and False keep nothing.
 
     Returns
     -------
@@ -410,6 +603,7 @@ def connect(
         key = _environments_key()
     if key is not None:
         key.check()
+    kept = _cache(cache, found, own_transport=embedded or transport is not None)
     if embedded:
         found, transport = _open_local(found, world, size, seed)
     elif world is not None or size is not None or seed:
@@ -424,6 +618,7 @@ def connect(
         retries=retries or RetryPolicy(),
         rate=_rate(rate, found, transport),
         in_flight=in_flight,
+        cache=kept,
     )
     _default = Ledger(settings)
     return _default
@@ -457,7 +652,7 @@ def current(ledger: Ledger | None = None) -> Ledger:
         told = f"no ledger was chosen: {_who(chosen)} answers"
         if chosen.network.name == networks.LOCAL:
             told += '; connect("mainnet") asks the public network'
-        warnings.warn(told, stacklevel=_depth())
+        warnings.warn(told, stacklevel=depth())
         return chosen
     return _default
 
@@ -484,6 +679,43 @@ def _open_local(
 
     way = _local.open_local("demo" if world is None else world, size=size, seed=seed)
     return replace(network, liquid_tokens=way.liquid_tokens), way
+
+
+def _cache(
+    given: bool | str | PathLike[str] | Cache | None,  # noqa: FBT001 - connect's option, as given
+    network: Network,
+    *,
+    own_transport: bool,
+) -> Cache | None:
+    """Decide what is kept on disk; two networks must never be taken for each other there."""
+    from ledgerkit.settings import Cache
+
+    if given is None or given is False:
+        return None
+    if own_transport:
+        rule = (
+            "left out for the embedded ledger and for a transport of one's own: "
+            "their answers have no address to be told apart by"
+        )
+        raise InvalidRequestError.refuse("cache", given, rule)
+    if not isinstance(given, Cache | str | PathLike | bool):
+        raise InvalidRequestError.refuse("cache", given, "True, a folder, or a Cache")
+    if isinstance(given, bool):
+        return _placed(Cache(), network)
+    return _placed(given if isinstance(given, Cache) else Cache(given), network)
+
+
+def _placed(chosen: Cache, network: Network) -> Cache:
+    """Name the folder in full: another process may work in another one."""
+    if chosen.path is not None:
+        return replace(chosen, path=Path(chosen.path).expanduser().absolute())
+    here = [url for s in networks.SURFACES if (url := network.address(s))]
+    if any(map(networks.is_loopback, here)):
+        rule = "a folder of its own where a ledger on this machine answers: it may begin anew"
+        raise InvalidRequestError.refuse("cache", chosen, rule)
+    from ledgerkit import _store
+
+    return replace(chosen, path=_store.default_folder())
 
 
 def _rate(

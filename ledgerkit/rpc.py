@@ -13,6 +13,8 @@ from ledgerkit.errors import DecodeError
 from ledgerkit.wire import chain, transactions
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ledgerkit.calls import Call
     from ledgerkit.checks import At
 
@@ -29,6 +31,22 @@ def _always(_: object) -> bool:
     return True
 
 
+def _of_block(at: At) -> Callable[[Any], bool] | None:
+    """Ask of an answer to say that it is of the very block that was named by its hash."""
+    if not at.pinned:
+        return None
+    wanted = at.params["block_id"]
+    return lambda answer: getattr(answer, "block_hash", None) == wanted
+
+
+def _is_object(answer: chain.CallResult) -> bool:
+    """Tell whether a view call returned an object of JSON, as metadata is."""
+    try:
+        return isinstance(msgspec.json.decode(bytes(answer.result)), dict)
+    except (ValueError, RecursionError):  # other bytes, or no bytes
+        return False
+
+
 def base64_text(data: bytes) -> str:
     """Write bytes as standard base64."""
     return base64.b64encode(data).decode()
@@ -43,8 +61,8 @@ def call(method: str, params: Any) -> Call[Any]:
 def query(request_type: str, at: At, result: Any, asked: str, **fields: object) -> Call[Any]:
     """Describe a `query` of any request type."""
     params = {"request_type": request_type, **fields, **at.params}
-    keep = _always if at.pinned else None
-    return calls.rpc("query", params, result, asked=asked, keep=keep)
+    described = calls.rpc("query", params, result, asked=asked, keep=_of_block(at))
+    return replace(described, kind="read")
 
 
 def view_account(account_id: str, at: At) -> Call[chain.Account]:
@@ -101,7 +119,7 @@ def view_gas_key_nonces(account_id: str, public_key: str, at: At) -> Call[chain.
 def call_function(
     contract_id: str, method_name: str, args: bytes, at: At, *, keep: bool = False
 ) -> Call[chain.CallResult]:
-    """Describe a view call; `keep` where what it tells does not change in a session."""
+    """Describe a view call; `keep` where it tells metadata, which seldom changes."""
     fields = {
         "account_id": contract_id,
         "method_name": method_name,
@@ -109,28 +127,44 @@ def call_function(
     }
     asked = f"{method_name} of {contract_id}"
     described = query("call_function", at, chain.CallResult, asked, **fields)
-    return replace(described, keep=_always) if keep else described
+    if not keep or at.pinned:
+        return described
+    return replace(described, keep=_is_object, kind="metadata")
 
 
 def block(at: At) -> Call[chain.Block]:
-    """Describe the reading of a block."""
-    asked = "block " + str(next(iter(at.params.values())))
-    keep = _always if at.pinned else None
-    return calls.rpc("block", at.params, chain.Block, asked=asked, keep=keep)
+    """Describe the reading of a block; one by its height may still be another's tomorrow."""
+    wanted = next(iter(at.params.values()))
+
+    def keep(block: chain.Block) -> bool:
+        return block.header.hash == wanted
+
+    asked = f"block {wanted}"
+    described = calls.rpc("block", at.params, chain.Block, asked=asked)
+    return replace(described, keep=keep, kind="block") if at.pinned else described
 
 
 def chunk(chunk_id: str) -> Call[chain.Chunk]:
     """Describe the reading of a chunk by its hash."""
-    params = {"chunk_id": chunk_id}
-    return calls.rpc("chunk", params, chain.Chunk, asked=f"chunk {chunk_id}", keep=_always)
+
+    def keep(found: chain.Chunk) -> bool:
+        return found.header.chunk_hash == chunk_id
+
+    asked = f"chunk {chunk_id}"
+    described = calls.rpc("chunk", {"chunk_id": chunk_id}, chain.Chunk, asked=asked, keep=keep)
+    return replace(described, kind="chunk")
 
 
 def chunk_of(block_id: int | str, shard_id: int) -> Call[chain.Chunk]:
     """Describe the reading of a chunk by its block and shard."""
     asked = f"the chunk of shard {shard_id} in block {block_id}"
     params = {"block_id": block_id, "shard_id": shard_id}
-    keep = _always if isinstance(block_id, str) else None
-    return calls.rpc("chunk", params, chain.Chunk, asked=asked, keep=keep)
+
+    def keep(found: chain.Chunk) -> bool:
+        return found.header.shard_id == shard_id
+
+    described = calls.rpc("chunk", params, chain.Chunk, asked=asked)
+    return replace(described, keep=keep, kind="chunk") if isinstance(block_id, str) else described
 
 
 def status() -> Call[chain.Status]:
@@ -193,12 +227,14 @@ def transaction(
     params = {"tx_hash": tx_hash, "sender_account_id": sender_account_id, "wait_until": wait_until}
     method = "EXPERIMENTAL_tx_status" if receipts else "tx"
     described = calls.rpc(method, params, Any, asked=asked)
-    return replace(described, read=read, keep=_is_final)
 
+    def keep(found: TxAnswer) -> bool:
+        """Tell whether it is this transaction's result, and can't change any more."""
+        told = found.result.transaction
+        final = found.result.final_execution_status == "FINAL"
+        return final and told is not None and told.hash == tx_hash
 
-def _is_final(answer: TxAnswer) -> bool:
-    """Tell whether a transaction's result can't change any more."""
-    return answer.result.final_execution_status == "FINAL"
+    return replace(described, read=read, keep=keep, kind="transaction")
 
 
 def returned(answer: chain.CallResult, asked: str) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from ledgerkit.networks import ApiKey, Network
 
 MOST_IN_FLIGHT = 1024
+_LEAST_BYTES = 2**20
 
 
 def positive(field: str, value: object) -> None:
@@ -47,6 +49,37 @@ class RetryPolicy:
         positive("total_s", self.total_s)
 
 
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """
+    What is kept on disk from one session to the next: answers that can't change.
+
+    Parameters
+    ----------
+    path
+        The folder; None is the one that this system has for a user's caches.
+    max_bytes
+        Most bytes its file takes; the answers used least recently go first. While it is
+        open, a journal of a few megabytes stands beside it.
+    metadata_s
+        Seconds for which the metadata of tokens is believed: it may change.
+    """
+
+    path: str | os.PathLike[str] | None = None
+    max_bytes: int = 2**30
+    metadata_s: float = 86400.0
+
+    def __post_init__(self) -> None:
+        """Refuse what is no folder, and bounds that would keep nothing."""
+        if self.path is not None and not (isinstance(self.path, str | os.PathLike) and self.path):
+            raise InvalidRequestError.refuse("path", self.path, "a folder")
+        whole = isinstance(self.max_bytes, int) and not isinstance(self.max_bytes, bool)
+        if not (whole and self.max_bytes >= _LEAST_BYTES):
+            rule = f"an integer from {_LEAST_BYTES} (1 MiB) up"
+            raise InvalidRequestError.refuse("max_bytes", self.max_bytes, rule)
+        positive("metadata_s", self.metadata_s)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """Everything a `Ledger` needs to know before it asks."""
@@ -59,6 +92,8 @@ class Settings:
     retries: RetryPolicy = RetryPolicy()
     rate: float | None = None
     in_flight: int = 8
+    cache: Cache | None = None
+    borrowed: bool = False  # whether the transport is for someone else to close
 
     def __post_init__(self) -> None:
         """Refuse values that make no sense, by name."""

@@ -158,6 +158,33 @@ def test_large_and_compressed_answers(way):
             lk.ft("a.near", ledger=ledger)
 
 
+def test_every_way_sends_the_same(way):
+    """A path is quoted alike, the headers are the same few, and no cookie is sent back."""
+    cookie = Reply(200, OK.body, {"set-cookie": "session=1; Path=/", "x": "y"})
+    with asking(lambda *_: cookie, **way) as (ledger, server):
+        for path in ("/a%2Fb", "/é b", "/a/../b", "/plain"):
+            ledger.get(path)
+    assert server.paths == ["/a%2Fb", "/%C3%A9%20b", "/b", "/plain"]
+    names = ["accept", "accept-encoding", "host", "user-agent"]
+    assert [sorted(one.headers) for one in server.requests] == [names] * 4
+
+
+@pytest.mark.parametrize("encoding", ["br", "x-odd"])
+def test_a_compression_nobody_asked_for(way, encoding):
+    """What is said to be compressed in a way that was not asked for is read as it is."""
+    odd = Reply(200, OK.body, {"content-encoding": encoding})
+    with asking(lambda *_: odd, **(way | {"retries": ONCE})) as (ledger, _):
+        assert lk.ft("a.near", ledger=ledger).empty
+
+
+def test_compressed_twice(way):
+    """Each compression is undone."""
+    twice = gzip.compress(gzip.compress(OK.body))
+    reply = Reply(200, twice, {"content-encoding": "gzip, gzip"})
+    with asking(lambda *_: reply, **(way | {"retries": ONCE})) as (ledger, _):
+        assert lk.ft("a.near", ledger=ledger).empty
+
+
 class Counting:
     """Counts how many requests are being answered at the same time."""
 
@@ -328,6 +355,21 @@ def raw_host(serve_one: Callable[[socket.socket], None]) -> Iterator[str]:
         yield f"http://127.0.0.1:{listening.getsockname()[1]}"
         listening.shutdown(2)
         thread.join()
+
+
+def test_what_is_not_http(way):
+    """An answer that is not HTTP is a failure to ask, which does not quote the address."""
+
+    def talk(connection: socket.socket) -> None:
+        connection.recv(65536)
+        connection.sendall(b"hello\r\n\r\n")
+
+    with raw_host(talk) as url:
+        options = {**way, "api_url": url + "/secret-place", "retries": ONCE}
+        refused = pytest.raises(TransportError, match=r"status line.*hello")
+        with lk.connect("lab", **options) as ledger, refused as caught:
+            lk.ft("a.near", ledger=ledger)
+    assert "secret-place" not in str(caught.value)
 
 
 def dripping(head: bytes) -> Callable[[socket.socket], None]:
@@ -930,6 +972,21 @@ def test_the_proxy_of_the_environment(kind, monkeypatch):
                 assert len(lk.gas_price(ledger=ledger)) == 1
     assert proxy.paths == ["http://api.example/v1/account/a.near/ft"]
     assert server.paths == ["/"]
+
+
+@pytest.mark.parametrize("kind", ["pool", "bulk", "lanes"])
+def test_a_proxy_with_a_password(kind, monkeypatch):
+    """The proxy gets the user and password of its address."""
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    if kind == "lanes":
+        monkeypatch.setattr(_http, "find_spec", lambda _name: None)
+    with serve(lambda *_: OK) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url.replace("//", "//me:p%40ss@"))
+        options: dict[str, Any] = {"in_flight": 8 if kind == "pool" else 16, "retries": ONCE}
+        with lk.connect("lab", api_url="http://api.example", **options) as ledger:
+            assert lk.ft("a.near", ledger=ledger).empty
+    assert [one.headers["proxy-authorization"] for one in proxy.requests] == ["Basic bWU6cEBzcw=="]
 
 
 def test_a_proxy_that_cannot_be_used(monkeypatch):

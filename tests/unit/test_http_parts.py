@@ -72,7 +72,7 @@ def test_a_place_that_comes_too_late_is_not_taken():
     assert pacer.reserve(1000.0) == 0.0
     assert pacer.reserve(1000.5) is None
     assert pacer.reserve(1001.0) == 1.0
-    pacer.give_back()
+    pacer.give_back(pacer.turn)
     assert pacer.reserve(1001.0) == 1.0
 
 
@@ -87,6 +87,116 @@ def test_a_cancelled_wait_gives_its_place_back():
     for one in steps:
         one.close()
     assert pacer.reserve(math.inf) == pytest.approx(0.5, abs=0.1)
+
+
+def starts(pacer: _thrift.Pacer, clock: Callable[[float], None], count: int) -> list[float]:
+    """Take places, waiting for each; gives the waits."""
+    waits = []
+    for _ in range(count):
+        waits.append(pacer.reserve(math.inf) or 0.0)
+        clock(waits[-1])
+    return waits
+
+
+def test_too_many_requests_halve_the_rate(clock):
+    """A host that found 40 a second too many gets 20 from then on, even without a limit."""
+    pacer = _thrift.Pacer(None)
+    assert sum(starts(pacer, clock, 40)) == 0
+    assert pacer.slow_down(1000.0) == 20.0
+    assert starts(pacer, clock, 3) == pytest.approx([0.0, 0.05, 0.05], rel=0.01)
+
+
+def test_the_rate_is_what_really_started(clock):
+    """Where the limit allows 100 but 10 a second started, half of 10 is what goes on."""
+    pacer = _thrift.Pacer(100)
+    for _ in range(30):
+        assert pacer.reserve(math.inf) == 0.0
+        clock(0.1)
+    assert pacer.slow_down(1003.0) == 5.0
+
+
+def test_a_burst_of_refusals_counts_once(clock):
+    """Of many requests that began before the rate was lowered, only the first lowers it."""
+    pacer = _thrift.Pacer(64)
+    begun = [1000.0 + wait for wait in starts(pacer, clock, 64)]
+    clock(0.1)
+    assert [pacer.slow_down(one) for one in begun[:3]] == [32.0, None, None]
+    clock(0.01)
+    assert pacer.slow_down(begun[3]) is None
+    assert pacer.slow_down(1002.0) == pytest.approx(16.0, rel=0.02)  # began after that
+
+
+def test_the_rate_never_falls_below_one_a_second(clock):
+    """However often a host refuses, a request a second goes on; a lower limit stays."""
+    pacer = _thrift.Pacer(None)
+    starts(pacer, clock, 3)
+    for _ in range(5):
+        rate = pacer.slow_down(math.inf)
+    assert rate == 1.0
+    slow = _thrift.Pacer(0.5)
+    assert slow.slow_down(math.inf) == 0.5
+
+
+def test_the_rate_grows_back_evenly(clock):
+    """Without another refusal the rate grows by the same each second, up to the limit."""
+    pacer = _thrift.Pacer(20)
+    starts(pacer, clock, 21)
+    assert pacer.slow_down(1001.0) == 10.0
+    rates = []
+    for _ in range(4):
+        clock(1)
+        rates.append(pacer.rate)
+    assert rates == pytest.approx([14, 18, 20, 20])
+
+
+def test_without_a_limit_it_is_lifted_again(clock):
+    """Without a limit the rate is free again at twice what was too much."""
+    pacer = _thrift.Pacer(None)
+    starts(pacer, clock, 100)
+    assert pacer.slow_down(1000.0) == 50.0
+    clock(7)
+    assert pacer.rate == 190.0
+    clock(1)
+    assert pacer.rate == math.inf
+    assert sum(starts(pacer, clock, 100)) == 0
+
+
+def test_the_rate_does_not_grow_in_a_pause(clock):
+    """While a host has asked for a pause, nothing is learned about what it bears."""
+    pacer = _thrift.Pacer(20)
+    starts(pacer, clock, 21)
+    pacer.slow_down(1001.0)
+    pacer.pause(60)
+    clock(60)
+    assert pacer.rate == 10.0
+    clock(2)
+    assert pacer.rate == 18.0
+
+
+def test_a_pause_holds_those_that_have_a_place(clock):
+    """A place taken before a pause is void: who waited for it takes another one after it."""
+    pacer = _thrift.Pacer(2)
+    assert [pacer.reserve(math.inf) for _ in range(3)] == [0.0, 0.5, 1.0]
+    turn = pacer.turn
+    pacer.pause(5)
+    assert pacer.turn != turn
+    pacer.give_back(turn)  # of no use to anyone any more
+    clock(0.5)
+    assert pacer.reserve(math.inf) == 4.5
+    pacer.pause(1)  # within the other one
+    assert pacer.reserve(math.inf) == 5.0
+
+
+def test_a_read_that_waits_is_held_by_a_pause():
+    """A queued read whose turn comes in a pause waits on instead of asking."""
+    ledger = lk.connect("lab", transport=httpx.MockTransport(_fine), rate=2)
+    first, second = (ledger._http._steps(indexed.ft(f"a{i}.near")) for i in range(2))
+    assert isinstance(next(first), _http.Ask)
+    assert next(second) == pytest.approx(0.5, abs=0.1)
+    ledger._http._pacer.pause(60)
+    assert next(second) == pytest.approx(60, abs=0.2)
+    for one in (first, second):
+        one.close()
 
 
 # Cache ----------------------------------------------------------------------------------
@@ -112,6 +222,25 @@ def test_a_body_larger_than_the_cache_is_not_kept():
     assert cache.get("big") is None
     cache.put("small", b"x" * 10)
     assert cache.get("small") == b"x" * 10
+
+
+def test_a_body_may_have_a_lifetime():
+    """A body that is too old is not given; one without a lifetime always is."""
+    cache = _thrift.Cache(limit=10)
+    cache.put("old", b"1", until=50.0)
+    cache.put("ever", b"2")
+    assert [cache.get("old", now) for now in (0.0, 49.9, 50.0)] == [b"1", b"1", None]
+    assert cache.get("ever", 1e18) == b"2"
+
+
+def test_a_cleared_cache_has_all_its_room():
+    """Clearing forgets every body, and their bytes count no more."""
+    cache = _thrift.Cache(limit=10)
+    cache.put("a", b"x" * 10)
+    cache.clear()
+    assert cache.get("a") is None
+    cache.put("b", b"x" * 10)
+    assert cache.get("b") == b"x" * 10
 
 
 # What a host says about time -----------------------------------------------------------
@@ -380,6 +509,46 @@ def test_no_address_for_a_surface():
         assert caught.value.field == "rpc_url"
 
 
+# Addresses ------------------------------------------------------------------------------
+
+
+@given(
+    root=st.sampled_from(
+        [
+            "http://127.0.0.1:3030",
+            "https://a.example",
+            "https://a.example:8443/api",
+            "http://[::1]:9/v1/KEY-of-a-provider",
+            "https://a.example/with%20space",
+        ]
+    ),
+    path=st.one_of(
+        st.just(""),
+        st.text("ab9./_~-%?#= é:@", max_size=20).map("/".__add__),
+        st.sampled_from(["/v1/account/a1.near/ft", "/v1/../x", "/a/./b", "//x", "/.x", "/x/.."]),
+    ),
+)
+def test_an_address_is_what_httpx_parses(root, path):
+    """The short way to an address gives what httpx makes of the whole text, to the byte."""
+    short, parsed = _http.Address(root).below(path), httpx.URL(root + path)
+    assert short == parsed
+    assert (str(short), short.raw_path, short.netloc) == (
+        str(parsed),
+        parsed.raw_path,
+        parsed.netloc,
+    )
+    assert _http.Address(root).text(path) == str(parsed)
+
+
+def test_a_plain_path_is_not_parsed_again(monkeypatch):
+    """The usual paths take the short way, which is what it is for."""
+    address = _http.Address("https://a.example/api")
+    monkeypatch.setattr("httpx._urls.urlparse", pytest.fail)
+    whole = "https://a.example/api/v1/account/a1.near/ft"
+    assert str(address.below("/v1/account/a1.near/ft")) == whole
+    assert address.text("/v1/account/a1.near/ft") == whole
+
+
 # Lanes ----------------------------------------------------------------------------------
 
 
@@ -542,8 +711,9 @@ def test_a_retry_is_told_to_those_who_listen(caplog):
 
 
 def test_what_cannot_change_is_told_by_the_call():
-    """Blocks by hash and height may be kept; blocks by finality may not."""
+    """Blocks by hash may be kept; blocks by finality and by height may not."""
     from ledgerkit import checks
 
-    assert rpc.block(checks.at("final")).keep is None
+    for at in ("final", "optimistic", "genesis", 100):
+        assert rpc.block(checks.at(at)).keep is None
     assert rpc.block(checks.at("11111111111111111111111111111111")).keep is not None

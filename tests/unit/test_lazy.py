@@ -19,7 +19,6 @@ HEAVY = (
     "aiohttp",
     "dask",
     "duckdb",
-    "httpx_aiohttp",
     "ipywidgets",
     "matplotlib",
     "polars",

@@ -1,0 +1,657 @@
+"""Streams: order, places of failures, how far ahead is asked, the end; siblings, descriptions."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import inspect
+import itertools
+import os
+import pickle
+import random
+import signal
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+import ledgerkit as lk
+from ledgerkit import _http, _loop, _stream, client, indexed, settings
+from ledgerkit.calls import Call
+from ledgerkit.errors import DecodeError, InvalidRequestError, TransportError
+from tests.loopback import Reply, as_json, serve
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.loopback import Handler, Server
+
+ROOT = Path(__file__).resolve().parents[2]
+KEY = "PLANTED-mossw0rt/Qx+42=z&y"
+PARTS = (KEY, "PLANTED", "mossw0rt", "Qx+42", "Qx%2B42")
+ONCE = lk.RetryPolicy(attempts=1, total_s=10)
+WAYS = ("pool", "bulk", "lanes", "sync", "async")
+TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # made once, trusts nobody
+two_ways = pytest.mark.parametrize("way", ["bulk", "sync"], indirect=True)
+
+
+@pytest.fixture(params=WAYS)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Give the options of `connect` that choose each way to a host."""
+    if request.param == "lanes":
+        monkeypatch.setattr(_http, "find_spec", lambda _name: None)
+    if request.param == "sync":
+        return {"in_flight": 8, "transport": httpx.HTTPTransport(verify=TLS)}
+    if request.param == "async":
+        return {"in_flight": 8, "transport": httpx.AsyncHTTPTransport(verify=TLS)}
+    return {"in_flight": 8 if request.param == "pool" else 16}
+
+
+def name(path: str) -> str:
+    """Find the account in a path."""
+    return path.split("/")[3]
+
+
+def fine(_method: str, path: str, *_: object) -> Reply:
+    """Reply to any account."""
+    return as_json({"account_id": name(path), "tokens": []})
+
+
+@contextmanager
+def asking(handler: Handler, **options: Any) -> Iterator[tuple[lk.Ledger, Server]]:
+    """Connect to a server of one's own."""
+    options = {"retries": ONCE, **options}
+    with (
+        serve(handler) as server,
+        lk.connect("lab", rpc_url=server.url, api_url=server.url, **options) as ledger,
+    ):
+        yield ledger, server
+
+
+class Source:
+    """Calls without an end, or so many, which counts what was taken from it, and where."""
+
+    def __init__(self, count: int | None = None) -> None:
+        numbers = itertools.count() if count is None else range(count)
+        self.left = iter(numbers)
+        self.taken = 0
+        self.threads: set[threading.Thread] = set()
+
+    def __iter__(self) -> Iterator[Any]:
+        for number in self.left:
+            self.taken += 1
+            self.threads.add(threading.current_thread())
+            yield indexed.ft(f"a{number}.near")
+
+
+def names(count: int, first: int = 0) -> list[str]:
+    """Name the accounts of a source."""
+    return [f"a{number}.near" for number in range(first, first + count)]
+
+
+def told(batch: list[Any]) -> list[Any]:
+    """Name the accounts of answers."""
+    return [getattr(value, "account_id", type(value)) for value in batch]
+
+
+def until(true: Callable[[], bool], seconds: float = 5.0) -> bool:
+    """Wait for something to become true."""
+    end = time.monotonic() + seconds
+    while not true() and time.monotonic() < end:
+        time.sleep(0.01)
+    return true()
+
+
+def tasks() -> int:
+    """Count what the background loop is busy with."""
+
+    async def count() -> int:
+        return len(asyncio.all_tasks()) - 1  # without this one
+
+    return _loop.current().run(count())
+
+
+def workers() -> int:
+    """Count the threads that answer calls."""
+    return sum(thread.name.startswith("ledgerkit_") for thread in threading.enumerate())
+
+
+# Order, places, batches -----------------------------------------------------------------
+
+
+def test_answers_come_in_the_order_of_the_calls(way):
+    """Whoever answers first: the batches are whole, and in the order of the calls."""
+    luck = random.Random(7)  # noqa: S311 - no secret
+
+    def handler(*asked: Any) -> Reply:
+        time.sleep(luck.random() / 50)
+        return fine(*asked)
+
+    with asking(handler, **way) as (ledger, server):
+        batches = [told(batch) for batch in ledger.stream(Source(150), size=32)]
+    assert [len(batch) for batch in batches] == [32, 32, 32, 32, 22]
+    assert list(itertools.chain.from_iterable(batches)) == names(150)
+    assert len(server.requests) == 150
+
+
+@two_ways
+@pytest.mark.parametrize(("count", "sizes"), [(0, []), (1, [1]), (20, [10, 10]), (21, [10, 10, 1])])
+def test_the_last_batch_may_be_shorter(way, count, sizes):
+    """There is no empty batch at the end, and none without calls."""
+    with asking(fine, **way) as (ledger, _):
+        assert [len(batch) for batch in ledger.stream(Source(count), size=10)] == sizes
+
+
+def test_failures_stand_in_their_places(way):
+    """A failure is an answer in its call's place; all others are answered."""
+
+    def handler(method: str, path: str, *_: object) -> Reply:
+        if name(path) in {"a3.near", "a41.near"}:
+            return Reply(200, b"<html>") if name(path) == "a3.near" else Reply(503, b"busy")
+        return fine(method, path)
+
+    with asking(handler, **way) as (ledger, _):
+        answers = [one for batch in ledger.stream(Source(60), size=16) for one in told(batch)]
+    expected: list[Any] = list(names(60))
+    expected[3], expected[41] = DecodeError, TransportError
+    assert answers == expected
+
+
+@pytest.mark.parametrize("size", [0, -1, True, 2.5, "9", None])
+def test_a_size_is_checked_at_once(size):
+    """A size that is no positive integer is refused before anything is asked."""
+    with (
+        asking(fine) as (ledger, server),
+        pytest.raises(InvalidRequestError, match="an integer from 1 up") as caught,
+    ):
+        ledger.stream(Source(), size=size)
+    assert caught.value.field == "size"
+    assert server.requests == []
+
+
+# How far ahead --------------------------------------------------------------------------
+
+
+@two_ways
+def test_the_source_is_taken_as_batches_are(way):
+    """Of an endless source so much is taken as documented, in the caller's thread alone."""
+    source = Source()
+    size, ahead = 10, _stream.batches_ahead(10, way["in_flight"])
+    with asking(fine, **way) as (ledger, _):
+        stream = ledger.stream(source, size=size)
+        assert source.taken == 0
+        for given in range(5):
+            assert told(next(stream)) == names(size, given * size)
+            assert source.taken <= (given + ahead + 1) * size
+        # The rest is asked although nobody takes it, and then no more.
+        assert source.taken >= 4 * size + way["in_flight"]
+        stream.close()
+    assert source.threads == {threading.current_thread()}
+
+
+@pytest.mark.parametrize(
+    ("size", "in_flight", "ahead"), [(256, 8, 5), (256, 128, 8), (1, 128, 1028)]
+)
+def test_batches_ahead(size, in_flight, ahead):
+    """Four batches and eight requests of each worker, whatever the size."""
+    assert _stream.batches_ahead(size, in_flight) == ahead
+    assert ahead * size >= 4 * size + 8 * in_flight
+
+
+@two_ways
+def test_the_pipeline_stays_full(way):
+    """While who takes the answers is busy, as many requests as allowed are under way."""
+    lock = threading.Lock()
+    now: list[int] = [0]
+    seen: list[int] = []
+
+    def handler(*asked: Any) -> Reply:
+        with lock:
+            now[0] += 1
+        time.sleep(0.02)
+        with lock:
+            seen.append(now[0])
+            now[0] -= 1
+        return fine(*asked)
+
+    with asking(handler, **way) as (ledger, server):
+        stream = ledger.stream(Source(), size=16)
+        for _ in range(6):
+            next(stream)
+            before = len(server.requests)
+            time.sleep(0.1)
+            assert len(server.requests) - before >= way["in_flight"]
+        stream.close()
+    assert max(seen) == way["in_flight"]
+    busy = seen[way["in_flight"] : -way["in_flight"]]
+    assert sum(busy) / len(busy) > 0.5 * way["in_flight"]
+
+
+@two_ways
+def test_a_slow_source_holds_up_nothing(way):
+    """What a slow source has given is asked while it gives the next, and given when whole."""
+
+    def slow() -> Iterator[Any]:
+        for call in Source(60):
+            time.sleep(0.012)
+            yield call
+
+    with asking(fine, **way) as (ledger, server):
+        begin = time.monotonic()
+        stream = ledger.stream(slow(), size=10)
+        assert told(next(stream)) == names(10)
+        assert time.monotonic() - begin < 0.5  # sixty of them take 0.72
+        assert len(server.requests) < 45
+        assert sum(len(batch) for batch in stream) == 50
+
+
+# Sources --------------------------------------------------------------------------------
+
+
+@two_ways
+def test_a_source_that_raises(way):
+    """What the source raises comes after the answers to all that was asked before it."""
+
+    def broken() -> Iterator[Any]:
+        yield from Source(25)
+        msg = "no more ids"
+        raise OSError(msg)
+
+    batches: list[list[Any]] = []
+    with asking(fine, **way) as (ledger, _):
+        with pytest.raises(OSError, match="no more ids"):
+            batches.extend(map(told, ledger.stream(broken(), size=10)))
+        assert tasks() == workers() == 0
+    assert batches == [names(10), names(10, 10), names(5, 20)]
+
+
+@two_ways
+def test_a_source_that_asks_a_ledger(way):
+    """A source may ask a ledger for what comes next: another one, or the same."""
+
+    def asking_too(ledger: lk.Ledger) -> Iterator[Any]:
+        for number in range(30):
+            found = ledger.send(indexed.ft(f"a{number}.near")).account_id
+            yield indexed.ft(found)
+
+    with asking(fine, **way) as (ledger, _), ledger.sibling(in_flight=1) as other:
+        for source in (other, ledger):
+            batches = ledger.stream(asking_too(source), size=7)
+            assert [one for batch in batches for one in told(batch)] == names(30)
+
+
+def test_many_streams_at_once(way):
+    """Streams of one ledger keep to its limit together, each in its own order."""
+    with asking(fine, **way) as (ledger, _):
+        streams = [ledger.stream(Source(50), size=10) for _ in range(3)]
+        for batches in zip(*streams, strict=True):
+            assert told(batches[0]) == told(batches[1]) == told(batches[2])
+
+
+# The end --------------------------------------------------------------------------------
+
+
+def test_an_early_end_leaves_nothing(way):
+    """Closing a stream cancels what is under way: no task, no thread, no request is left."""
+
+    def handler(*asked: Any) -> Reply:
+        time.sleep(0.02)
+        return fine(*asked)
+
+    with asking(handler, **way) as (ledger, server):
+        stream = ledger.stream(Source(), size=8)
+        next(stream)
+        stream.close()
+        assert tasks() == workers() == 0
+        time.sleep(0.1)
+        asked = len(server.requests)
+        time.sleep(0.1)
+        assert len(server.requests) == asked
+        assert list(stream) == []
+        assert lk.ft("a7.near", ledger=ledger).empty
+        gc.collect()
+
+
+@two_ways
+def test_a_consumer_that_fails_ends_it(way):
+    """An exception between two batches ends the stream, and the ledger goes on working."""
+    with asking(fine, **way) as (ledger, _):
+
+        def work() -> None:
+            for _batch in ledger.stream(Source(), size=8):
+                msg = "enough"
+                raise ValueError(msg)
+
+        with pytest.raises(ValueError, match="enough") as caught:
+            work()
+        del caught  # its traceback holds the stream
+        gc.collect()
+        assert until(lambda: tasks() == workers() == 0)
+        assert lk.ft("a7.near", ledger=ledger).empty
+
+
+@two_ways
+def test_a_forgotten_stream_ends(way):
+    """A stream that nobody holds any more is over, wherever the collector finds it."""
+    with asking(fine, **way) as (ledger, _):
+        circle: list[Any] = [ledger.stream(Source(), size=8)]
+        next(circle[0])
+        circle.append(circle)
+        del circle
+
+        async def collect() -> None:
+            gc.collect()
+
+        _loop.current().run(collect())
+        assert until(lambda: tasks() == workers() == 0)
+
+
+@two_ways
+def test_a_closed_ledger_ends_its_stream(way):
+    """A ledger closed between two batches refuses the next; closed before, it begins none."""
+    with asking(fine, **way) as (ledger, _):
+        stream = ledger.stream(Source(), size=8)
+        next(stream)
+        ledger.close()
+        with pytest.raises(InvalidRequestError, match="this ledger is closed"):
+            next(stream)
+        with pytest.raises(InvalidRequestError, match="this ledger is closed"):
+            ledger.stream(Source())
+        assert tasks() == workers() == 0
+
+
+@two_ways
+def test_a_ledger_closed_by_another_thread(way):
+    """Who waits for a stream while another thread closes its ledger is told so."""
+    go_on = threading.Event()
+
+    def handler(*asked: Any) -> Reply:
+        go_on.wait(5)
+        return fine(*asked)
+
+    with asking(handler, **way) as (ledger, _):
+        threading.Timer(0.2, ledger.close).start()
+        threading.Timer(0.4, go_on.set).start()
+        with pytest.raises(InvalidRequestError, match="this ledger is closed"):
+            next(ledger.stream(Source(), size=8))
+        assert until(lambda: tasks() == workers() == 0)
+
+
+@two_ways
+def test_ctrl_c_while_waiting(way):
+    """Ctrl-C ends a stream at once; nothing is left, and the ledger goes on working."""
+    go_on, first, pressed = threading.Event(), threading.Event(), [0.0]
+
+    def press() -> None:
+        pressed[0] = time.monotonic()
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    def handler(*asked: Any) -> Reply:
+        if not first.is_set():
+            first.set()
+            threading.Timer(0.1, press).start()
+        go_on.wait(5)
+        return fine(*asked)
+
+    with asking(handler, **way) as (ledger, server):
+        with pytest.raises(KeyboardInterrupt):
+            next(ledger.stream(Source(), size=8))
+        assert time.monotonic() - pressed[0] < 1.5  # a thread in a request has a second to leave
+        go_on.set()
+        assert until(lambda: tasks() == workers() == 0)
+        assert len(server.requests) <= way["in_flight"]
+        assert lk.ft("a7.near", ledger=ledger).empty
+
+
+class Broken(httpx.AsyncBaseTransport):
+    """A transport that cannot be cancelled."""
+
+    def __init__(self) -> None:
+        self.free = False
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Answer when it is free, whoever wants it to stop."""
+        while not self.free and name(request.url.path) != "a0.near":
+            try:
+                await asyncio.sleep(0.05)
+            except asyncio.CancelledError:
+                continue
+        return httpx.Response(200, json={"account_id": name(request.url.path), "tokens": []})
+
+
+def test_a_transport_that_hangs_is_not_waited_for():
+    """Closing a stream waits a second at most for a transport that does not let go."""
+    transport = Broken()
+    with lk.connect("lab", transport=transport, in_flight=2) as ledger:
+        stream = ledger.stream(Source(), size=1)
+        assert told(next(stream)) == names(1)
+        begin = time.monotonic()
+        stream.close()
+        assert time.monotonic() - begin < 2
+        transport.free = True
+        assert until(lambda: tasks() == 0)
+
+
+def test_what_is_wrong_inside_is_raised():
+    """A reader that fails with something else than a LedgerError ends the stream with it."""
+
+    def wrong(_answer: object) -> object:
+        msg = "a mistake of ours"
+        raise ZeroDivisionError(msg)
+
+    calls = [Call(surface="api", asked="it", read=wrong, path="/v1/account/a/ft")]
+    for transport in (None, httpx.HTTPTransport(verify=TLS)):
+        with asking(fine, transport=transport) as (ledger, _):
+            with pytest.raises(ZeroDivisionError, match="a mistake of ours"):
+                list(ledger.stream(calls * 20, size=4))
+            assert tasks() == workers() == 0
+
+
+SCRIPT = """
+import os, sys, warnings
+import httpx
+import ledgerkit as lk
+from itertools import count
+from ledgerkit import indexed
+
+url, kind = sys.argv[1:]
+class Blocking(httpx.BaseTransport):
+    def handle_request(self, request):
+        name = request.url.path.split("/")[3]
+        return httpx.Response(200, json={"account_id": name, "tokens": []})
+
+more = {"transport": Blocking()} if kind == "sync" else {}
+ledger = lk.connect("lab", api_url=url, in_flight=16, **more)
+calls = lambda: (indexed.ft(f"a{i}.near") for i in count())
+stream = ledger.stream(calls(), size=8)
+assert [one.account_id for one in next(stream)] == [f"a{i}.near" for i in range(8)]
+"""
+FORK = """
+warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons advise against forking
+if child := os.fork():
+    assert len(next(stream)) == 8
+    assert os.waitpid(child, 0)[1] == 0
+    assert len(next(stream)) == 8
+else:
+    try:
+        next(stream)
+    except lk.errors.InvalidRequestError as error:
+        assert "where its process forks" in str(error)
+    else:
+        raise SystemExit(9)
+    assert len(next(ledger.stream(calls(), size=8))) == 8
+"""
+
+
+def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a script in a process of its own, warnings being errors."""
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", script, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("kind", ["bulk", "sync"])
+@pytest.mark.parametrize("ending", ["", "del stream", "ledger.close()", "sys.exit()"])
+def test_nothing_is_left_at_the_end(kind, ending):
+    """A script that ends in the middle of a stream leaves no task, no thread, no warning."""
+    with serve(fine) as server:
+        ended = run(SCRIPT + ending, server.url, kind)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.parametrize("kind", ["bulk", "sync"])
+def test_a_fork_in_the_middle(kind):
+    """The parent's stream goes on after a fork; the child's is over, and it may begin another."""
+    with serve(fine) as server:
+        ended = run(SCRIPT + FORK, server.url, kind)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+# The embedded ledger --------------------------------------------------------------------
+
+
+def test_the_embedded_ledger_streams():
+    """The embedded ledger answers a stream in process, and survives a sibling's end."""
+    with lk.connect("local") as ledger:
+        with ledger.sibling(in_flight=3) as other:
+            assert sum(len(batch) for batch in other.stream(Source(100), size=30)) == 100
+            assert client.current() is ledger
+        assert other.world is ledger.world
+        assert len(lk.block(ledger=ledger)) == 1
+
+
+# Siblings and descriptions --------------------------------------------------------------
+
+
+def test_a_sibling_has_a_pace_of_its_own():
+    """A sibling asks the same hosts with the same key; its rate may only be lower."""
+    with asking(fine, rate=30, in_flight=4, api_key=KEY) as (ledger, server):
+        with ledger.sibling(in_flight=9, rate=20) as other:
+            assert other is not client.current()
+            assert (other._http.settings.in_flight, other._http.settings.rate) == (9, 20)
+            other.send(indexed.ft("a.near"))
+        assert ledger.sibling(rate=50)._http.settings.rate == 30
+        assert ledger.sibling()._http.settings.rate == 30
+        ledger.send(indexed.ft("a.near"))
+        with pytest.raises(InvalidRequestError, match="a number above 0"):
+            ledger.sibling(rate=-1)
+        with pytest.raises(InvalidRequestError, match="an integer from 1"):
+            ledger.sibling(in_flight=0)
+    assert [one.headers["authorization"] for one in server.requests] == [f"Bearer {KEY}"] * 2
+    with asking(fine) as (ledger, _):
+        assert ledger.sibling(rate=5)._http.settings.rate == 5
+        ledger.close()
+        with pytest.raises(InvalidRequestError, match="this ledger is closed"):
+            ledger.sibling()
+
+
+class Closing(httpx.BaseTransport):
+    """A transport that tells whether it was closed."""
+
+    closed = False
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Answer."""
+        return httpx.Response(200, json={"account_id": name(request.url.path), "tokens": []})
+
+    def close(self) -> None:
+        """Close."""
+        self.closed = True
+
+
+def test_a_sibling_closes_no_transport_of_the_user():
+    """Closing a sibling leaves the transport open that both use."""
+    transport = Closing()
+    with lk.connect("lab", transport=transport) as ledger:
+        other = ledger.sibling().sibling()
+        other.close()
+        with pytest.raises(InvalidRequestError, match="this ledger is closed"):
+            other.send(indexed.ft("a.near"))
+        assert not transport.closed
+    assert transport.closed
+
+
+def test_a_description_opens_the_same_ledger(monkeypatch):
+    """A description pickles without the key; the process that opens it brings its own."""
+    options: dict[str, Any] = {"timeout_s": 3, "rate": 30, "in_flight": 4, "key_in": "query"}
+    with asking(fine, api_key=KEY, **options) as (ledger, server):
+        description = ledger.description()
+        assert description.needs_key
+        written = pickle.dumps(description)
+        assert [part for part in PARTS if part in f"{description!r}{written!r}"] == []
+        again = pickle.loads(written)  # noqa: S301 - our own
+        assert again == description
+        with pytest.raises(InvalidRequestError, match="Set LEDGERKIT_API_KEY") as caught:
+            client.reopen(again)
+        assert caught.value.field == "api_key"
+        monkeypatch.setenv("LEDGERKIT_API_KEY", KEY)
+        with client.reopen(again, in_flight=2, rate=60) as other:
+            assert other is not client.current()
+            found = other._http.settings
+            assert (found.in_flight, found.rate, found.timeout_s) == (2, 30, 3)
+            assert (found.network, found.retries) == (ledger.network, ONCE)
+            other.send(indexed.ft("a.near"))
+    assert dict(httpx.URL("http://host" + server.paths[0]).params) == {"apiKey": KEY}
+
+
+def test_a_description_without_a_key(monkeypatch):
+    """Who asks without a key is described so; the key of another process stays there."""
+    with asking(fine) as (ledger, server):
+        description = ledger.description()
+        assert not description.needs_key
+        monkeypatch.setenv("LEDGERKIT_API_KEY", KEY)
+        with client.reopen(description) as other:
+            other.send(indexed.ft("a.near"))
+    assert "authorization" not in server.requests[0].headers
+
+
+@pytest.mark.parametrize("transport", [None, httpx.MockTransport(lambda _: httpx.Response(200))])
+def test_what_answers_in_process_is_not_described(transport):
+    """A world or a transport of this process is out of reach for another, which is said."""
+    with (
+        lk.connect("local" if transport is None else "lab", transport=transport) as ledger,
+        pytest.raises(InvalidRequestError, match="Run `ledgerkit serve`"),
+    ):
+        ledger.description()
+
+
+def test_what_is_no_description():
+    """What no ledger has described is refused."""
+    wrong: Any = settings.RetryPolicy()
+    with pytest.raises(InvalidRequestError, match=r"Ledger\.description\(\) returned"):
+        client.reopen(wrong)
+
+
+# The key --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key_in", ["header", "query"])
+def test_no_failure_of_a_stream_holds_the_key(way, key_in):
+    """Failures in a stream quote a host that repeats the key without it, and hold no request."""
+
+    def echo(method: str, path: str, headers: Any, _body: bytes) -> Reply:
+        return as_json({"error": f"{method} {path} {headers.get('authorization')}"}, 503)
+
+    with asking(echo, **way, api_key=KEY, key_in=key_in) as (ledger, _):
+        stream = ledger.stream(Source(20), size=10)
+        failures = [*next(stream), *next(stream)]
+        held = inspect.getgeneratorlocals(stream)
+        assert [part for part in PARTS if part in repr(held)] == []
+    assert {type(one) for one in failures} == {TransportError}
+    for one in failures:
+        assert isinstance(one, TransportError)
+        assert (one.__cause__, one.__context__, one.__traceback__) == (None, None, None)
+        assert [part for part in PARTS if part in f"{one!r} {one} {vars(one)}"] == []
