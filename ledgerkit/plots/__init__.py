@@ -7,8 +7,8 @@ loads with the first drawing. Colours are Okabe's and Ito's, which colour-blind 
 apart; shapes, hatches and line styles say the same without colour.
 """
 
+from ledgerkit.plots.curves import history
 from ledgerkit.plots.flows import token_flow
-from ledgerkit.plots.histories import history
 from ledgerkit.plots.holdings import balances, concentration, exposure, staking
 from ledgerkit.plots.icicles import gas_icicle
 from ledgerkit.plots.timelines import timeline

@@ -19,7 +19,6 @@ from ledgerkit import plots as drawings
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.plots import canvas, rows
 from ledgerkit.schemas import SCHEMAS
-from ledgerkit.u128.array import U128Dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -663,85 +662,10 @@ def test_tokens_have_lines_of_their_own():
     assert ax.get_xlabel().endswith("tokens not drawn: 1")
 
 
-# Over blocks --------------------------------------------------------------------------
-
-
-def course(account_id: str, told: dict[int, int | None]) -> list[dict[str, Any]]:
-    """Tell an account's balances by block."""
-    return [
-        {"account_id": account_id, "block_height": at, "balance": balance}
-        for at, balance in told.items()
-    ]
-
-
-def over_blocks(*courses: list[dict[str, Any]]) -> pd.DataFrame:
-    """Build a frame of balances over blocks, exactly."""
-    told = pd.DataFrame([row for one in courses for row in one], dtype=object)
-    return told.astype({"account_id": "str", "block_height": "Int64"})
-
-
-def steps(ax: Any) -> list[list[list[float]]]:
-    """List the points of each line."""
-    return [line.get_xydata().tolist() for line in ax.get_lines()]
-
-
-def test_a_balance_is_drawn_over_blocks_in_their_order():
-    """In human units, as steps that last until the next block told; blocks count from the first."""
-    told = course("bob.near", {107: 3 * NEAR, 100: 5 * NEAR, 101: NEAR // 2})
-    ax = plots.history(over_blocks(told))
-    assert steps(ax) == [[[0, 5], [1, 0.5], [7, 3]]]
-    assert ax.get_lines()[0].get_drawstyle() == "steps-post"
-    assert ax.get_xlabel() == "block, counted from 100"
-    assert ax.get_ylabel() == "NEAR"
-    assert ax.get_title(loc="left") == "balance of bob.near"
-    assert legend(ax) == []
-
-
-def test_accounts_have_lines_of_their_own_over_the_same_blocks():
-    """Colour and style differ; blocks count from the first of all."""
-    told = over_blocks(course("a.near", {5: NEAR, 6: NEAR}), course("b.near", {4: 2 * NEAR}))
-    ax = plots.history(told)
-    assert steps(ax) == [[[1, 1], [2, 1]], [[0, 2]]]
-    assert legend(ax) == ["a.near", "b.near"]
-    assert len({(line.get_color(), line.get_linestyle()) for line in ax.get_lines()}) == 2
-
-
-def test_a_balance_that_is_missing_is_a_gap_and_not_zero():
-    """Before an account was there nothing is drawn."""
-    ax = plots.history(over_blocks(course("nina.near", {1: None, 2: 2 * NEAR, 3: None})))
-    ((gap, there, gone),) = steps(ax)
-    assert there == [1, 2]
-    assert np.isnan([gap[1], gone[1]]).all()
-
-
-def test_a_change_is_taken_while_it_is_exact():
-    """One yocto of 10^33 would be lost in a float; it counts from the first known balance."""
-    told = course("a.near", {1: None, 2: 10**33, 3: 10**33 + 1, 4: 10**33 - 2})
-    ax = plots.history(over_blocks(told), change=True, decimals=0, unit="yocto")
-    assert steps(ax)[0][1:] == [[1, 0], [2, 1], [3, -2]]
-    assert ax.get_ylabel() == "change in yocto"
-    assert ax.get_title(loc="left") == "change of the balance of a.near"
-
-
-def test_a_history_of_u128_is_drawn():
-    """The dtype that the verbs give, with a gap."""
-    told = over_blocks(course("a.near", {1: None, 2: 2**128 - 1}))
-    told["balance"] = told["balance"].astype(U128Dtype())
-    ((_, last),) = steps(plots.history(told, decimals=0))
-    assert last == [1, float(2**128 - 1)]
-
-
-def test_beyond_six_accounts_the_rest_is_counted():
-    """Eight accounts: six lines."""
-    ax = plots.history(over_blocks(*(course(f"a{at}.near", {1: at}) for at in range(8))))
-    assert len(ax.get_lines()) == 6
-    assert ax.get_xlabel().endswith("accounts not drawn: 2")
-
-
-def test_accounts_that_told_nothing_are_no_lines():
-    """A balance that is never known has no course."""
-    ax = plots.history(over_blocks(course("a.near", {1: None})))
-    assert [text.get_text() for text in ax.texts] == ["no balance is told"]
+def kept(contract_id: str, balance: int) -> dict[str, Any]:
+    """Tell of a token's balance at some time."""
+    usual = {"account_id": "a.near", "view": "ft", "status": "ok", "time": 10**18}
+    return {"contract_id": contract_id, "balance": balance, **usual}
 
 
 # All of them --------------------------------------------------------------------------
@@ -755,10 +679,7 @@ EVERY: dict[str, tuple[Callable[..., Any], pd.DataFrame]] = {
     "staking": (plots.staking, frame("staking_positions", [stake("p.near", 1, 1)])),
     "concentration": (plots.concentration, frame("top_holders", holders(1, 2))),
     "exposure": (plots.exposure, classed("mixed")),
-    "history": (
-        plots.history,
-        over_blocks(course("a.near", {1: 2 * NEAR}), course("b.near", {1: NEAR})),
-    ),
+    "history": (plots.history, frame("history", [kept("gold.near", 2)])),
 }
 
 
