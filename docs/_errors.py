@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import _text
 
-from ledgerkit import taxonomy  # whose classes are branches of the tree
+from ledgerkit import errors, taxonomy  # whose classes are branches of the tree
 from ledgerkit.errors import LedgerError
 
 if TYPE_CHECKING:
@@ -45,8 +45,7 @@ def page() -> str:
     found = list(tree())
     text = _text.heading("Errors") + INTRODUCTION + _text.heading("The tree", "-")
     text += "\n\n".join(branch(depth, error) for depth, error in found) + "\n\n"
-    text += _text.heading("The classes", "-") + ".. currentmodule:: ledgerkit.errors\n\n"
-    return text + "\n".join(entry(error) for _, error in found)
+    return text + _text.heading("The classes", "-") + "\n".join(entry(error) for _, error in found)
 
 
 def branch(depth: int, error: type) -> str:
@@ -56,7 +55,13 @@ def branch(depth: int, error: type) -> str:
 
 def link(error: type) -> str:
     """Write a link to a class's entry."""
-    return f":py:exc:`{error.__name__} <ledgerkit.errors.{error.__name__}>`"
+    return f":py:exc:`{error.__name__} <{home(error)}.{error.__name__}>`"
+
+
+def home(error: type) -> str:
+    """Name the module that a class is listed in: that of all, unless another has the name there."""
+    own = getattr(errors, error.__name__, error) is error
+    return errors.__name__ if own else taxonomy.__name__
 
 
 def entry(error: type[LedgerError]) -> str:
@@ -70,7 +75,8 @@ def entry(error: type[LedgerError]) -> str:
     }
     lines = [f":{name}: {words}" for name, words in told.items() if words]
     body = [_text.plain(_text.summary(error)), "", *lines]
-    return f".. exception:: {error.__name__}\n\n" + "".join(f"   {line}\n" for line in body)
+    head = f".. exception:: {error.__name__}\n   :module: {home(error)}\n\n"
+    return head + "".join(f"   {line}\n" for line in body)
 
 
 def hints(error: type[LedgerError]) -> list[str]:

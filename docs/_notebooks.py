@@ -10,7 +10,7 @@ import _text
 FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
 INTRODUCTION = """\
 One question each, run on the embedded ledger, with their outputs stored: they can be read as they
-are, and run again without a network once ``pip install "ledgerkit[notebook]"`` is done.
+are, and run again without a network once ``pip install "ledgerkit[notebook,bulk]"`` is done.
 
 """
 

@@ -18,6 +18,7 @@ REST = "More"  # what has no group yet is found all the same
 GROUPS = {
     "ledgerkit.client": "Opening a ledger",
     "ledgerkit.views.accounts": "Looking up accounts",
+    "ledgerkit.views.readings": "Looking up accounts",
     "ledgerkit.views.tokens": "Tokens and staking",
     "ledgerkit.views.contracts": "Contracts",
     "ledgerkit.views.transactions": "Transactions and their receipts",
@@ -25,7 +26,9 @@ GROUPS = {
     "ledgerkit.views.node": "Blocks and the node",
     "ledgerkit.sending": "Sending",
     "ledgerkit.signers": "Sending",
+    "ledgerkit.collecting": "Collecting, and what changed",
     "ledgerkit.archiving": "Archiving",
+    "ledgerkit.views.kept": "What is kept on disk",
     "ledgerkit.u128": "Amounts and files, in bulk",
     "ledgerkit.saved": "Amounts and files, in bulk",
     "ledgerkit.frames": "Amounts and files, in bulk",

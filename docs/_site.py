@@ -11,11 +11,11 @@ import _errors
 import _frames
 import _notebooks
 import _pages
+from sphinx.addnodes import pending_xref
 
 if TYPE_CHECKING:
     from docutils import nodes
     from sphinx.application import Sphinx
-    from sphinx.environment import BuildEnvironment
 
 FOLDER = "api"
 
@@ -52,21 +52,17 @@ def link_frames(_app: Sphinx, what: str, *about: Any) -> None:
         lines[:0] = ["..", ""]  # else napoleon takes what stands before a colon for a type
 
 
-def link_errors(
-    app: Sphinx, env: BuildEnvironment, node: Any, contnode: nodes.TextElement
-) -> nodes.reference | None:
-    """Find the error that a docstring names without its module."""
-    if node.get("refdomain") != "py" or node["reftarget"] not in _errors.names():
-        return None
-    target = f"ledgerkit.errors.{node['reftarget']}"
-    domain = env.domains.python_domain
-    return domain.resolve_xref(env, node["refdoc"], app.builder, "exc", target, node, contnode)
+def link_errors(_app: Sphinx, page: nodes.document) -> None:
+    """Say of which module an error is that a docstring names without: two may share a name."""
+    for node in page.findall(pending_xref):
+        if node.get("refdomain") == "py" and node["reftarget"] in _errors.names():
+            node["reftarget"] = f"ledgerkit.errors.{node['reftarget']}"
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Take part in the build."""
     app.connect("builder-inited", write)
     app.connect("autodoc-process-docstring", link_frames, priority=100)  # before napoleon
-    app.connect("missing-reference", link_errors)
+    app.connect("doctree-read", link_errors)
     app.connect("build-finished", remove)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from ledgerkit import widgets as widgets
     from ledgerkit.archiving import Archive, Verification, archive_widget, verify_archive
     from ledgerkit.client import Ledger, connect, disconnect
+    from ledgerkit.collecting.differing import Diff, diff
+    from ledgerkit.collecting.opening import Collection, open_collection
+    from ledgerkit.collecting.planning import Plan
+    from ledgerkit.collecting.ranges import collect_blocks
+    from ledgerkit.collecting.running import collect
     from ledgerkit.errors import LedgerError
     from ledgerkit.frames import schema
     from ledgerkit.saved import read
@@ -37,7 +42,7 @@ if TYPE_CHECKING:
         track,
         transfer,
     )
-    from ledgerkit.settings import RetryPolicy
+    from ledgerkit.settings import Cache, RetryPolicy
     from ledgerkit.signers import Signer, signer, use_signer
     from ledgerkit.submissions import Submission
     from ledgerkit.tracing import Trace
@@ -60,6 +65,7 @@ if TYPE_CHECKING:
         view,
         view_many,
     )
+    from ledgerkit.views.kept import cache_info, clear_cache
     from ledgerkit.views.node import (
         gas_price,
         health,
@@ -68,6 +74,7 @@ if TYPE_CHECKING:
         status,
         validators,
     )
+    from ledgerkit.views.readings import history
     from ledgerkit.views.tokens import exposure, ft, nft, nft_tokens, staking, top_holders
     from ledgerkit.views.transactions import receipt, receipts, trace, trace_block, traces, tx
     from ledgerkit.widgets.explorer import explore
@@ -75,6 +82,11 @@ if TYPE_CHECKING:
 _HOMES = {
     "archiving": ("Archive", "Verification", "archive_widget", "verify_archive"),
     "client": ("Ledger", "connect", "disconnect"),
+    "collecting.differing": ("Diff", "diff"),
+    "collecting.opening": ("Collection", "open_collection"),
+    "collecting.planning": ("Plan",),
+    "collecting.ranges": ("collect_blocks",),
+    "collecting.running": ("collect",),
     "errors": ("LedgerError",),
     "saved": ("read",),
     "sending": (
@@ -90,7 +102,7 @@ _HOMES = {
         "track",
         "transfer",
     ),
-    "settings": ("RetryPolicy",),
+    "settings": ("Cache", "RetryPolicy"),
     "signers": ("Signer", "signer", "use_signer"),
     "submissions": ("Submission",),
     "tracing": ("Trace",),
@@ -113,6 +125,7 @@ _HOMES = {
         "view",
         "view_many",
     ),
+    "views.kept": ("cache_info", "clear_cache"),
     "views.node": (
         "gas_price",
         "health",
@@ -122,6 +135,7 @@ _HOMES = {
         "validators",
     ),
     "frames": ("schema",),
+    "views.readings": ("history",),
     "views.tokens": ("exposure", "ft", "nft", "nft_tokens", "staking", "top_holders"),
     "views.transactions": ("receipt", "receipts", "trace", "trace_block", "traces", "tx"),
     "widgets.explorer": ("explore",),
@@ -131,8 +145,12 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Archive",
+    "Cache",
+    "Collection",
+    "Diff",
     "Ledger",
     "LedgerError",
+    "Plan",
     "RetryPolicy",
     "Signer",
     "Snapshot",
@@ -149,10 +167,14 @@ __all__ = [
     "archive_widget",
     "block",
     "blocks",
+    "cache_info",
     "call",
     "changes",
     "chunk",
     "chunks",
+    "clear_cache",
+    "collect",
+    "collect_blocks",
     "connect",
     "contract_code",
     "contract_state",
@@ -160,6 +182,7 @@ __all__ = [
     "delegate",
     "delete_key",
     "deploy",
+    "diff",
     "disconnect",
     "errors",
     "explore",
@@ -170,10 +193,12 @@ __all__ = [
     "gas_price",
     "global_contract_code",
     "health",
+    "history",
     "indexer_status",
     "keys",
     "nft",
     "nft_tokens",
+    "open_collection",
     "protocol_config",
     "read",
     "read_parquet",

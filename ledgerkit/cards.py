@@ -1,4 +1,4 @@
-"""The card of a trace: HTML that needs no script, no style and no live kernel."""
+"""Cards for notebooks: HTML that needs no script, no style and no live kernel."""
 
 from __future__ import annotations
 
@@ -73,9 +73,42 @@ def trace_card(
         _section("Receipts as a table", len(receipts), _receipt_table(rows, edges)),
         _section("What moved", len(transfers), _transfer_table(_records(transfers))),
     ]
-    # These class names keep formulas out: a token may be called $A$.
-    kept = "ledgerkit-trace tex2jax_ignore mathjax_ignore"
-    return f'<div class="{kept}">{"".join(parts)}</div>'
+    return _card("ledgerkit-trace", parts)
+
+
+def table_card(
+    kind: str, *, headline: str, explanation: str, caption: str, rows: pd.DataFrame
+) -> str:
+    """
+    Write a short table as HTML, with what there is to say about it.
+
+    Parameters
+    ----------
+    kind
+        What it is a card of, for its class.
+    headline
+        One line: what it is.
+    explanation
+        Plain text; an empty line parts paragraphs.
+    caption
+        One line: what a row of the table is.
+    rows
+        A frame of texts and numbers.
+
+    Returns
+    -------
+    html
+        A fragment; all text is escaped, and rows beyond 200 are left out.
+    """
+    body = [[_number(value) for value in record.values()] for record in _records(rows)]
+    table = _table(_text(caption), [_text(name) for name in rows.columns], body)
+    parts = [f"<h3>{_text(headline)}</h3>", *_paragraphs(explanation), table]
+    return _card(f"ledgerkit-{kind}", parts)
+
+
+def _card(name: str, parts: Iterable[str]) -> str:
+    """Wrap a card's parts; the class names keep formulas out: a token may be called $A$."""
+    return f'<div class="{name} tex2jax_ignore mathjax_ignore">{"".join(parts)}</div>'
 
 
 def _records(frame: pd.DataFrame) -> list[Record]:
@@ -285,6 +318,11 @@ def _result(row: Record) -> str:
 def _cell(value: object) -> str:
     """Write a number, or nothing where it is missing."""
     return "" if value is None else _text(value)
+
+
+def _number(value: object) -> str:
+    """Write a number with its thousands apart, or a text."""
+    return f"{value:,}" if isinstance(value, int) else _cell(value)
 
 
 def _transfer_table(rows: Sequence[Record]) -> str:

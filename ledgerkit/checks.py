@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import operator
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import Any, SupportsIndex
 from urllib.parse import SplitResult, urlsplit
 
 from ledgerkit.errors import InvalidRequestError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 FINALITIES = ("optimistic", "near-final", "final")
 CHECKPOINTS = ("genesis", "earliest_available")
@@ -152,6 +150,14 @@ def one_of(value: object, field: str, allowed: tuple[str, ...]) -> str:
     if value not in allowed:
         raise InvalidRequestError.refuse(field, value, f"one of {', '.join(allowed)}")
     return str(value)
+
+
+def some_of(value: object, field: str, allowed: tuple[str, ...]) -> list[str]:
+    """Check one word or several against the words there are; gives them in that order."""
+    words = [value] if isinstance(value, str) else value
+    if isinstance(words, Iterable) and (listed := list(words)) and set(listed) <= set(allowed):
+        return [word for word in allowed if word in listed]
+    raise InvalidRequestError.refuse(field, value, f"some of {', '.join(allowed)}")
 
 
 def at(value: object, field: str = "at") -> At:

@@ -7,6 +7,7 @@ import os
 import sys
 import warnings
 from decimal import Decimal, InvalidOperation
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit import errors
@@ -150,6 +151,13 @@ def _complain_of(failed: pd.DataFrame) -> int:
     """Say what went wrong with each subject; gives the first one's exit code."""
     for subject, message in zip(failed["subject"], failed["message"], strict=True):
         print(f"ledgerkit: {subject}: {' '.join(message.split())}", file=sys.stderr)
+    return _code_of(failed)
+
+
+def _code_of(failed: pd.DataFrame) -> int:
+    """Give the exit code of the first failure, 0 where there is none."""
+    if failed.empty:
+        return 0
     first = getattr(errors, failed["error"].iloc[0], errors.LedgerError)
     return next((code for kinds, code in _CODES if issubclass(first, kinds)), 1)
 
@@ -221,10 +229,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"ledgerkit {__version__}")
     common = argparse.ArgumentParser(add_help=False)
-    common.add_argument("--network", help="mainnet, testnet, local, or a name beside addresses")
-    common.add_argument("--rpc-url", help="address of a JSON-RPC endpoint")
-    common.add_argument("--api-url", help="address of an indexed REST API")
-    common.add_argument("--format", choices=("table", "csv", "json"), default="table")
+    _network_arguments(common)
+    _format_argument(common)
     common.add_argument("--from-file", metavar="FILE", help="read a saved answer, send nothing")
     common.add_argument(
         "--dry-run", action="store_true", help="print the requests and columns, send nothing"
@@ -237,6 +243,18 @@ def _parser() -> argparse.ArgumentParser:
     for name, task in TASKS.items():
         task.arguments(commands.add_parser(name, help=task.help, description=task.help))
     return parser
+
+
+def _network_arguments(parser: argparse.ArgumentParser) -> None:
+    """Take whom to ask."""
+    parser.add_argument("--network", help="mainnet, testnet, local, or a name beside addresses")
+    parser.add_argument("--rpc-url", help="address of a JSON-RPC endpoint")
+    parser.add_argument("--api-url", help="address of an indexed REST API")
+
+
+def _format_argument(parser: argparse.ArgumentParser) -> None:
+    """Take how to print."""
+    parser.add_argument("--format", choices=("table", "csv", "json"), default="table")
 
 
 def _ids(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
@@ -597,7 +615,102 @@ def _tell(args: argparse.Namespace) -> int:
     return 0
 
 
+# Many accounts ----------------------------------------------------------------------------
+
+
+def _collect_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `collect`."""
+    parser.add_argument("ids", metavar="IDS", help="a file of ids: lines, CSV or Parquet")
+    parser.add_argument("out", metavar="OUT", help="the folder to write to, or an address")
+    _network_arguments(parser)
+    parser.add_argument("--views", metavar="VIEW,…", help="accounts,ft,nft,staking,exposure")
+    parser.add_argument("--column", default="account_id", help="the file's column of ids")
+    _run_arguments(parser)
+
+
+def _collect_blocks_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `collect-blocks`."""
+    parser.add_argument("start", metavar="START", help="the first height, a hash or an ISO time")
+    parser.add_argument("stop", metavar="STOP", help="the height after the last, as START")
+    parser.add_argument("out", metavar="OUT", help="the folder to write to, or an address")
+    _network_arguments(parser)
+    parser.add_argument(
+        "--views", metavar="VIEW,…", help="blocks,chunks,transactions,receipts,events"
+    )
+    _run_arguments(parser)
+
+
+def _run_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare how a run goes."""
+    parser.add_argument("--rate", type=float, metavar="N", help="most requests a second")
+    parser.add_argument("--in-flight", type=int, metavar="N", help="most requests at a time")
+    parser.add_argument(
+        "--retry-failed", action="store_true", help="ask those again that were asked in vain"
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print what would be asked and written"
+    )
+
+
+def _diff_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `diff`."""
+    parser.add_argument("before", metavar="BEFORE", help="the folder of a collection")
+    parser.add_argument("after", metavar="AFTER", help="that of a later one")
+    parser.add_argument("--view", default="ft", help="accounts, ft, nft, staking or exposure")
+    _format_argument(parser)
+
+
+def _collect(args: argparse.Namespace) -> int:
+    """Read many accounts into a folder, and print what is there then."""
+    from ledgerkit.collecting import accounts, running
+
+    views = accounts.VIEWS if args.views is None else args.views.split(",")
+    return _collected(args, partial(running.collect, args.ids, views, column=args.column))
+
+
+def _collect_blocks(args: argparse.Namespace) -> int:
+    """Read a range of blocks into a folder, and print what is there then."""
+    from ledgerkit.collecting import heights, ranges
+
+    views = heights.VIEWS if args.views is None else args.views.split(",")
+    ends = _height_or_text(args.start), _height_or_text(args.stop)
+    return _collected(args, partial(ranges.collect_blocks, *ends, views))
+
+
+def _collected(args: argparse.Namespace, run: Callable[..., Any]) -> int:
+    """Collect, and print what is there then."""
+    from ledgerkit import client
+
+    named = ("out", "in_flight", "rate", "retry_failed", "dry_run")
+    options = {name: getattr(args, name) for name in named} | {"progress": sys.stderr.isatty()}
+    with client.connect(args.network, rpc_url=args.rpc_url, api_url=args.api_url) as ledger:
+        _say_who(args, ledger)
+        found = run(**options, ledger=ledger)
+    if args.dry_run:
+        return 0
+    _print(found.summary(), "table")
+    errors_found = found.errors()
+    return _code_of(errors_found[errors_found["kind"] == "failed"])
+
+
+def _diff(args: argparse.Namespace) -> int:
+    """Print what changed between two collections."""
+    from ledgerkit.collecting import differing
+
+    found = differing.diff(args.before, args.after, args.view)
+    _print(found.changes, args.format)
+    if not found.not_compared.empty:
+        told = "had no answer in one of the two, and were not compared"
+        print(f"ledgerkit: {len(found.not_compared):,} accounts {told}", file=sys.stderr)
+    return 0
+
+
 TASKS = {
+    "collect": Task("many accounts into Parquet files", _collect_arguments, _collect),
+    "collect-blocks": Task(
+        "a range of blocks into Parquet files", _collect_blocks_arguments, _collect_blocks
+    ),
+    "diff": Task("what changed between two collections", _diff_arguments, _diff),
     "serve": Task("answer as a node and an indexer do, on this machine", _serve_arguments, _serve),
     "world": Task("who lives in a world of the embedded ledger", _tell_arguments, _tell),
 }

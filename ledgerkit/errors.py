@@ -39,7 +39,8 @@ LedgerError
 │   ├── NoContractCodeError
 │   ├── NoGlobalContractCodeError
 │   └── ProhibitedInViewError
-└── DecodeError                       the answer is not what was documented
+├── DecodeError                       the answer is not what was documented
+└── FileError                      a file could not be written or read
 
 Every class says what to do next (`remedy`), whether the same request may work soon
 (`retryable`) and whether another host, such as an archival one, may know (`elsewhere`).
@@ -47,6 +48,7 @@ Every class says what to do next (`remedy`), whether the same request may work s
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 if TYPE_CHECKING:
@@ -638,3 +640,23 @@ def _refused_key(status: int, text: str, sentence: str, asked: str) -> AuthError
         sentence = f"The API key is limited to web origins. {sentence}"
         remedy = _ORIGIN
     return AuthError(sentence, remedy=remedy, status=status, asked=asked)
+
+
+class FileError(LedgerError):
+    """A file could not be written or read; what was whole before is whole still."""
+
+    template = "could not {what}: {reason}"
+    remedy = "Correct what it names and run the same command again: what is stored is kept."
+    what: str | None = None
+    reason: str | None = None
+
+    @classmethod
+    def failed(cls, what: str, error: OSError) -> Self:
+        """Tell what the disk, or another store, said."""
+        full = error.errno in _FULL
+        told = {"remedy": _MAKE_ROOM} if full else {}
+        return cls(what=what, reason=error.strerror or type(error).__name__, **told)
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_MAKE_ROOM = "Free some space and run the same command again: what is stored is kept."

@@ -101,6 +101,21 @@ _AT_RECEIPT = (
     _c("order", "Int64", "the receipt's place in causal order"),
     _c("block_height", "Int64", "height of the block it ran in", "block"),
 )
+_EVENTS = (
+    *_AT_RECEIPT,
+    _c("log_index", "Int64", "which of the receipt's log lines"),
+    _c("contract_id", "str", "the contract that logged it"),
+    _c("standard", "str", "the standard it follows, such as nep141"),
+    _c("version", "str", "the standard's version"),
+    _c("event", "str", "what happened, such as ft_transfer"),
+    _c("data", "object", "the event's data, decoded; missing where there is none"),
+    _c("is_effective", "bool", "whether the receipt succeeded; else nothing happened"),
+    _c("note", "str", "what is wrong with the event, where something is"),
+)
+_OF_TRANSACTION = (
+    _c("tx_block_height", "Int64", "the block that includes the transaction", "block"),
+    _c("tx_hash", "str", "the transaction"),
+)
 
 _COLLECTION = _c("contract_id", "str", "the collection's contract")
 _RECORD = (
@@ -110,6 +125,27 @@ _RECORD = (
     _c("socialdb_block_height", "Int64", "the block in which the source was written", "block"),
     _c("source_sha256", "str", "the source's SHA-256, hexadecimal"),
 )
+
+_CHANGE = _c(
+    "change",
+    "str",
+    "entered (from nothing), left (to nothing), grew, shrank, became_known or became_unknown",
+)
+_GAINED = (
+    _c("before", "u128", "balance before; 0 where not listed, missing where unknown", AMOUNT_UNIT),
+    _c("after", "u128", "balance after, likewise", AMOUNT_UNIT),
+    _c(
+        "difference",
+        "object",
+        "exact, with its sign: a Python integer; missing where one is unknown",
+        AMOUNT_UNIT,
+    ),
+    _c("before_status", "str", "status before, or not_listed"),
+    _c("after_status", "str", "status after, or not_listed"),
+)
+
+_POSITION = _c("position", "Int64", "place in the source, from 0; of a block its height")
+_SUBJECT = _c("subject", "str", "what was asked about, such as an account_id or a height")
 
 SCHEMAS: dict[str, tuple[Column, ...]] = {
     "accounts": (
@@ -166,6 +202,25 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("n_unknown", "Int64", "entries counted although their balance is unknown", "count"),
         _c("direct_pools", "object", "pool_id of each that counted, a list"),
         _c("liquid_tokens", "object", "contract_id of each that counted, a list"),
+    ),
+    "history": (
+        _ACCOUNT,
+        _c("view", "str", "what was read: accounts, ft or staking"),
+        _c("contract_id", "str", "the token's contract, or the pool; missing in accounts"),
+        _c("block_height", "Int64", "the block it was read at", "block"),
+        _c("block_hash", "str", "its hash, the same for all rows of a block"),
+        _c("time", "time", "time of that block"),
+        _c(
+            "status",
+            "str",
+            "ok, no_account (not there at that block), no_contract, broken (the token's call "
+            "failed) or not_a_pool",
+        ),
+        _c("balance", "u128", "of accounts in yoctoNEAR, not locked; of ft", AMOUNT_UNIT),
+        _c("locked", "u128", "accounts: locked as a validator's stake", YOCTO),
+        _c("staked", "u128", "staking: staked with the pool", YOCTO),
+        _c("unstaked", "u128", "staking: unstaked, not withdrawn yet", YOCTO),
+        _c("storage_bytes", "Int64", "accounts: bytes of state the account holds", "byte"),
     ),
     "top_holders": (
         _c("contract_id", "str", "the token's contract"),
@@ -245,18 +300,10 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("gas_attached", "Int64", "over all function calls", "gas"),
     ),
     "receipts": _RECEIPTS,
+    "collected_receipts": (*_OF_TRANSACTION, *_RECEIPTS),
     "traces": (_c("tx_hash", "str", "the transaction"), *_RECEIPTS),
-    "events": (
-        *_AT_RECEIPT,
-        _c("log_index", "Int64", "which of the receipt's log lines"),
-        _c("contract_id", "str", "the contract that logged it"),
-        _c("standard", "str", "the standard it follows, such as nep141"),
-        _c("version", "str", "the standard's version"),
-        _c("event", "str", "what happened, such as ft_transfer"),
-        _c("data", "object", "the event's data, decoded; missing where there is none"),
-        _c("is_effective", "bool", "whether the receipt succeeded; else nothing happened"),
-        _c("note", "str", "what is wrong with the event, where something is"),
-    ),
+    "events": _EVENTS,
+    "collected_events": (*_OF_TRANSACTION, *_EVENTS),
     "transfers": (
         *_AT_RECEIPT,
         _c(
@@ -418,10 +465,75 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("expires_at_height", "Int64", "the last block that could take it", "block"),
     ),
     "errors": (
-        _c("subject", "str", "what was asked about, such as an account_id"),
+        _SUBJECT,
         _c("error", "str", "class of the error"),
         _c("message", "str", "what happened and what to do"),
         _c("retryable", "bool", "whether the same call may work soon"),
+    ),
+    "collected": (
+        _POSITION,
+        _SUBJECT,
+        _c("fetched_at", "time", "when its answer was in"),
+    ),
+    "collection_errors": (
+        _POSITION,
+        _SUBJECT,
+        _c(
+            "kind",
+            "str",
+            "failed (asked in vain), malformed or duplicate (not asked), or skipped (by the "
+            "chain: a height without a block)",
+        ),
+        _c("error", "str", "class of the error"),
+        _c("message", "str", "what happened and what to do"),
+        _c("retryable", "bool", "whether the same call may work soon"),
+        _c("fetched_at", "time", "when that was known"),
+    ),
+    "collection_summary": (
+        _c("table", "str", "the table"),
+        _c("n_files", "Int64", "its files", "count"),
+        _c("n_rows", "Int64", "their rows", "count"),
+        _c("n_bytes", "Int64", "their size", "byte"),
+    ),
+    "diff_accounts": (_ACCOUNT, _CHANGE, *_GAINED),
+    "diff_ft": (
+        _ACCOUNT,
+        _c("contract_id", "str", "the token's contract"),
+        _CHANGE,
+        *_GAINED,
+    ),
+    "diff_nft": (_ACCOUNT, _COLLECTION, _c("change", "str", "entered or left")),
+    "diff_staking": (
+        _ACCOUNT,
+        _c("pool_id", "str", "the pool"),
+        _c("change", "str", "entered or left"),
+    ),
+    "diff_exposure": (
+        _ACCOUNT,
+        _c("change", "str", "entered (had no position), left (has none) or changed"),
+        _c("before", "str", "exposure_class before"),
+        _c("after", "str", "exposure_class after"),
+    ),
+    "diff_not_compared": (
+        _ACCOUNT,
+        _c(
+            "before",
+            "str",
+            "answered, failed, absent (not in that collection) or unclear (told twice)",
+        ),
+        _c("after", "str", "the same of the later collection"),
+    ),
+    "diff_summary": (
+        _c("change", "str", "what changed"),
+        _c("n_rows", "Int64", "rows of the kind", "count"),
+        _c("n_accounts", "Int64", "accounts that have such rows", "count"),
+    ),
+    "cache": (
+        _c("kind", "str", "block, chunk, transaction, read (at a block's hash) or metadata"),
+        _c("entries", "Int64", "answers kept on disk", "count"),
+        _c("bytes", "Int64", "their size as sent", "byte"),
+        _c("hits", "Int64", "answers this ledger had not to ask for", "count"),
+        _c("misses", "Int64", "questions it had to ask", "count"),
     ),
     "requests": (
         _c("surface", "str", "rpc, archival_rpc or api"),

@@ -25,7 +25,7 @@ from ledgerkit.wire.transactions import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import pandas as pd
     from matplotlib.axes import Axes
@@ -381,12 +381,70 @@ def receipts_of(traces: Mapping[str, Trace]) -> pd.DataFrame:
     receipts
         One row a receipt, transaction by transaction, typed as ``schema("traces")``.
     """
-    trees = [trace._tree for trace in traces.values()]  # noqa: SLF001 - of this module
-    if not trees:
+    if not traces:
         return frames.empty("traces")
-    hashes = np.repeat(np.array(list(traces), dtype=object), [len(tree) for tree in trees])
-    columns = {name: _joined([tree.columns[name] for tree in trees]) for name in trees[0].columns}
-    return frames.build("traces", {"tx_hash": hashes, **columns})
+    return frames.build("traces", _receipt_columns(traces))
+
+
+def receipts_in(block_height: int, traces: Mapping[str, Trace]) -> pd.DataFrame:
+    """
+    Put the receipts of a block's transactions into one frame.
+
+    Parameters
+    ----------
+    block_height
+        The block that includes the transactions.
+    traces
+        Their traces by hash; at least one.
+
+    Returns
+    -------
+    receipts
+        One row a receipt, transaction by transaction, typed as
+        ``schema("collected_receipts")``.
+    """
+    columns = _receipt_columns(traces)
+    heights = [block_height] * len(columns["tx_hash"])
+    return frames.build("collected_receipts", {"tx_block_height": heights, **columns})
+
+
+def events_in(block_height: int, traces: Mapping[str, Trace]) -> pd.DataFrame:
+    """
+    Put the events of a block's transactions into one frame.
+
+    Parameters
+    ----------
+    block_height
+        The block that includes the transactions.
+    traces
+        Their traces by hash; at least one.
+
+    Returns
+    -------
+    events
+        One row an event, transaction by transaction, typed as ``schema("collected_events")``.
+    """
+    found = [deeds.event_columns(trace._tree) for trace in traces.values()]  # noqa: SLF001 - of this module
+    hashes = _repeated(traces, [len(each["event"]) for each in found])
+    told = {"tx_block_height": [block_height] * len(hashes), "tx_hash": hashes}
+    return frames.build("collected_events", told | _stacked(found))
+
+
+def _receipt_columns(traces: Mapping[str, Trace]) -> dict[str, Any]:
+    """Put the receipts of transactions one below the other."""
+    trees = [trace._tree for trace in traces.values()]  # noqa: SLF001 - of this module
+    hashes = _repeated(traces, [len(tree) for tree in trees])
+    return {"tx_hash": hashes, **_stacked([tree.columns for tree in trees])}
+
+
+def _repeated(hashes: Iterable[str], counts: Sequence[int]) -> np.ndarray:
+    """Name the transaction of each row."""
+    return np.repeat(np.array(list(hashes), dtype=object), counts)
+
+
+def _stacked(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Put frames' columns one below the other."""
+    return {name: _joined([part[name] for part in parts]) for name in parts[0]}
 
 
 def _joined(parts: list[Any]) -> Any:

@@ -96,17 +96,42 @@ def chunks(
     -----
     Source: chunk, or the chunk headers of block.
     """
-    n = len(headers)
+    read: Sequence[chain.Chunk | None] = contents or [None] * len(headers)
+    return chunks_of([(block_height, *both) for both in zip(headers, read, strict=True)])
+
+
+def chunks_of(
+    rows: Sequence[tuple[int | None, chain.ChunkHeader, chain.Chunk | None]],
+) -> pd.DataFrame:
+    """
+    Tabulate chunks of any blocks.
+
+    Parameters
+    ----------
+    rows
+        The block each was read from, its header, and the chunk itself where it was read.
+
+    Returns
+    -------
+    chunks
+        One row a chunk, typed as `schema("chunks")`.
+
+    Notes
+    -----
+    Source: the chunk headers of block, and chunk.
+    """
+    heights, headers = [height for height, _, _ in rows], [head for _, head, _ in rows]
+    contents = [content for _, _, content in rows]
     return frames.build(
         "chunks",
         {
-            "block_height": [block_height] * n,
+            "block_height": heights,
             "shard_id": [head.shard_id for head in headers],
             "chunk_hash": [head.chunk_hash for head in headers],
-            "author": [c.author for c in contents] if contents else [None] * n,
+            "author": [c and c.author for c in contents],
             "is_new": [
-                None if block_height is None else head.height_included == block_height
-                for head in headers
+                None if height is None else head.height_included == height
+                for height, head in zip(heights, headers, strict=True)
             ],
             "height_created": [head.height_created for head in headers],
             "height_included": [head.height_included for head in headers],
@@ -115,8 +140,8 @@ def chunks(
             "balance_burnt": amounts.parse(
                 [head.balance_burnt for head in headers], name="balance_burnt"
             ),
-            "n_transactions": [len(c.transactions) for c in contents] if contents else [None] * n,
-            "n_receipts": [len(c.receipts) for c in contents] if contents else [None] * n,
+            "n_transactions": [c and len(c.transactions) for c in contents],
+            "n_receipts": [c and len(c.receipts) for c in contents],
         },
     )
 
@@ -147,15 +172,45 @@ def transactions(block_height: int | None, contents: Sequence[chain.Chunk]) -> p
     -----
     Source: chunk.
     """
-    rows = [(chunk.header.shard_id, tx) for chunk in contents for tx in chunk.transactions]
-    sent = [tx for _, tx in rows]
+    return transactions_of([(block_height, chunk) for chunk in contents])
+
+
+def transactions_of(contents: Sequence[tuple[int | None, chain.Chunk]]) -> pd.DataFrame:
+    """
+    Tabulate the transactions of chunks of any blocks.
+
+    Parameters
+    ----------
+    contents
+        The decoded chunks, each with the height of the block that includes it.
+
+    Returns
+    -------
+    transactions
+        As `transactions` has them.
+
+    Raises
+    ------
+    DecodeError
+        If an action's amount or gas is not as documented.
+
+    Notes
+    -----
+    Source: chunk.
+    """
+    rows = [
+        (height, chunk.header.shard_id, tx)
+        for height, chunk in contents
+        for tx in chunk.transactions
+    ]
+    sent = [tx for _, _, tx in rows]
     actions = [[_named(action) for action in tx.actions] for tx in sent]
     calls = [list(_calls(some)) for some in actions]
     return frames.build(
         "transactions",
         {
-            "block_height": [block_height] * len(rows),
-            "shard_id": [shard_id for shard_id, _ in rows],
+            "block_height": [height for height, _, _ in rows],
+            "shard_id": [shard_id for _, shard_id, _ in rows],
             "tx_hash": [tx.hash for tx in sent],
             "signer_id": [tx.signer_id for tx in sent],
             "receiver_id": [tx.receiver_id for tx in sent],

@@ -14,7 +14,13 @@ Columns: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]  # hi, lo, mask
 
 DIGITS = 38  # of the widest decimal that Parquet's readers agree on
 _WORD = 64
-_EXTRAS = {"pyarrow": "bulk", "dask": "dask"}
+_EXTRAS = {
+    "pyarrow": "bulk",
+    "duckdb": "bulk",
+    "polars": "bulk",
+    "filelock": "bulk",
+    "dask": "dask",
+}
 _REMEDY = "ledgerkit.write_parquet and ledgerkit.to_arrow keep it as text, in a column"
 
 

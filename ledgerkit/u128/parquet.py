@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _END = 10**arrow.DIGITS
-_MARK = b"u128"  # on a column of digits: the column whose largest values they are
+MARK = b"u128"  # on a column of digits: the column whose largest values they are
 
 
 # Out ------------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ def _table(frame: pd.DataFrame) -> Any:
     table = _named(pa.Table.from_pandas(small), frame)
     for position, texts in sorted(digits.items(), reverse=True):
         name = table.column_names[position]
-        field = pa.field(_beside(name, table), pa.string(), metadata={_MARK: name})
+        field = pa.field(_beside(name, table), pa.string(), metadata={MARK: name})
         table = table.add_column(position + 1, field, pa.array(texts, type=pa.string()))
         _warn(name, texts)
     return table
@@ -170,7 +170,7 @@ def read_parquet(path: str | PathLike[str]) -> pd.DataFrame:
     ValueError
         If a decimal128(38, 0) is below zero: `pandas.read_parquet` gives such Decimals.
     """
-    table = _whole(_read(path))
+    table = whole(_read(path))
     types = {arrow.library().decimal128(arrow.DIGITS): U128Dtype(), _wide(): U128Dtype()}
     frame: pd.DataFrame = table.to_pandas(types_mapper=types.get)
     return frame.astype({name: TEXT for name, dtype in frame.dtypes.items() if dtype == "str"})
@@ -188,10 +188,10 @@ def _read(path: str | PathLike[str]) -> Any:
     return dataset.replace_schema(schema).to_table()
 
 
-def _whole(table: Any) -> Any:
+def whole(table: Any) -> Any:
     """Put digits back where they belong."""
     for field in table.schema:
-        name = (field.metadata or {}).get(_MARK, b"").decode()
+        name = (field.metadata or {}).get(MARK, b"").decode()
         if name in table.column_names:
             numbers, texts = _widened(table[name], name), _widened(table[field.name], field.name)
             _check_apart(numbers, texts, name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from ledgerkit import checks, rpc
@@ -12,7 +12,7 @@ from ledgerkit.views._ask import Ask, provenance
 from ledgerkit.wire.rules import rules_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from ledgerkit.client import Ledger
     from ledgerkit.rpc import TxAnswer
@@ -55,15 +55,43 @@ def traced(
     rules = _rules_by_epoch(asked, known)
     told = provenance(asked, SOURCE)
     return [
-        Trace(
-            answer.result,
-            answer.body,
-            blocks={one: (known[one].height, known[one].time_ns or 0) for one in own},
-            rules=_common([rules.get(known[one].epoch_id) for one in own]),
-            attrs=told,
-        )
+        trace_of(answer, {one: known[one] for one in own}, rules, told)
         for answer, own in zip(answers, hashes, strict=True)
     ]
+
+
+def trace_of(
+    answer: TxAnswer,
+    known: Mapping[str, BlockHeader],
+    rules: Mapping[str, Rules | None],
+    attrs: Mapping[str, Any] | None = None,
+) -> Trace:
+    """
+    Make a trace of one result and what it lacks.
+
+    Parameters
+    ----------
+    answer
+        The result.
+    known
+        The blocks that its receipts ran in, by hash.
+    rules
+        Those in force, by epoch.
+    attrs
+        Provenance to hang on the frames.
+
+    Returns
+    -------
+    trace
+        The transaction's trace.
+    """
+    return Trace(
+        answer.result,
+        answer.body,
+        blocks={name: (head.height, head.time_ns or 0) for name, head in known.items()},
+        rules=_common([rules.get(head.epoch_id) for head in known.values()]),
+        attrs=attrs,
+    )
 
 
 def _headers(asked: Ledger, hashes: Sequence[str], progress: bool) -> dict[str, BlockHeader]:  # noqa: FBT001 - handed on

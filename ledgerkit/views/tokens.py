@@ -22,7 +22,7 @@ from ledgerkit.views._ask import Ask, framed
 from ledgerkit.wire import chain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import pandas as pd
 
@@ -537,7 +537,7 @@ def exposure(
     """
     ask = Ask(client.current(ledger), on_error, progress)
     many = checks.account_ids(ids)
-    liquid = _liquid_tokens(ask.ledger, liquid_tokens)
+    liquid = liquid_tokens_of(ask.ledger, liquid_tokens)
     views = ask.each(many, [indexed.full(one) for one in many], "exposure")
     rows = [row for _, view in views for row in _pool_rows(view)]
     staked: dict[tuple[str, str], int | None] = {}
@@ -547,15 +547,32 @@ def exposure(
         unread = {row[0] for row in rows if row[:2] not in staked}
         views = [(one, view) for one, view in views if view.account_id not in unread]
 
-    def classed(some: Sequence[indexed_wire.Full]) -> pd.DataFrame:
-        found = [_exposure_of(view, liquid, staked, nonzero=nonzero) for view in some]
-        return _exposure_frame([view.account_id for view in some], found)
-
+    classed = partial(exposure_of, liquid=liquid, staked=staked if nonzero else None)
     frame = ask.frame(views, classed, "the full view")
     return ask.answer(frame, "GET /v1/account/{account_id}/full")
 
 
-def _liquid_tokens(ledger: Ledger, given: Iterable[str] | None) -> frozenset[str]:
+def exposure_of(
+    views: Sequence[indexed_wire.Full],
+    *,
+    liquid: frozenset[str],
+    staked: dict[tuple[str, str], int | None] | None = None,
+) -> pd.DataFrame:
+    """Class accounts by what is listed for them; by what is not zero, where pools told."""
+    held = [[t for t in view.tokens or () if t.contract_id in liquid] for view in views]
+    balances = iter(amounts.parse([t.balance or None for some in held for t in some]).tolist())
+    found = [
+        exposures.classify(
+            _direct(view, staked or {}),
+            [_liquid(token, next(balances)) for token in tokens],
+            nonzero=staked is not None,
+        )
+        for view, tokens in zip(views, held, strict=True)
+    ]
+    return _exposure_frame([view.account_id for view in views], found)
+
+
+def liquid_tokens_of(ledger: Ledger, given: Iterable[str] | None) -> frozenset[str]:
     """Take the tokens given, or the network's."""
     if given is not None:
         return frozenset(checks.account_ids(given, "liquid_tokens"))
@@ -572,25 +589,19 @@ def _stake(position: tables.Position) -> int | None:
     return int(position.staked) + int(position.unstaked)
 
 
-def _exposure_of(
-    view: indexed_wire.Full,
-    liquid: frozenset[str],
-    staked: dict[tuple[str, str], int | None],
-    *,
-    nonzero: bool,
-) -> exposures.Exposure:
-    """Class one account."""
-    direct = [
-        exposures.Entry(p.pool_id, staked.get((view.account_id, p.pool_id)))
-        for p in view.pools or ()
+def _direct(
+    view: indexed_wire.Full, staked: Mapping[tuple[str, str], int | None]
+) -> list[exposures.Entry]:
+    """List the pools of an account, with its stake where it is known."""
+    return [
+        exposures.Entry(pool.pool_id, staked.get((view.account_id, pool.pool_id)))
+        for pool in view.pools or ()
     ]
-    tokens = [t for t in view.tokens or () if t.contract_id in liquid]
-    balances = amounts.parse([t.balance or None for t in tokens])
-    held = [
-        exposures.Entry(token.contract_id, balance if isinstance(balance, int) else None)
-        for token, balance in zip(tokens, balances, strict=True)
-    ]
-    return exposures.classify(direct, held, nonzero=nonzero)
+
+
+def _liquid(token: indexed_wire.Token, balance: Any) -> exposures.Entry:
+    """List a liquid staking token, with its balance where it is known."""
+    return exposures.Entry(token.contract_id, balance if isinstance(balance, int) else None)
 
 
 def _exposure_frame(ids: Sequence[str], found: Sequence[exposures.Exposure]) -> pd.DataFrame:

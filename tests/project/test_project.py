@@ -81,7 +81,7 @@ def test_extras_exist():
 
 def test_what_is_imported_is_declared():
     """A library that the package imports is a dependency of its own, or of an extra."""
-    extras = ("notebook", "bulk", "serve")
+    extras = ("notebook", "bulk", "cache", "dask", "serve")
     declared = {**requirements(), **{k: v for e in extras for k, v in requirements(e).items()}}
 
     assert imported() - set(declared) == set()
@@ -96,10 +96,10 @@ def test_what_is_declared_is_imported():
 
 def test_binder_pins_what_is_declared():
     """Binder's pins are our own stack, each within the bounds that the package declares."""
-    declared = {**requirements(), **requirements("notebook")}
+    declared = {**requirements(), **requirements("notebook"), **requirements("bulk")}
     text = (ROOT / "binder" / "constraints.txt").read_text(encoding="utf-8")
     pins = [Requirement(line) for line in text.splitlines() if line and not line.startswith("#")]
-    versions = {pin.name: str(pin.specifier).removeprefix("==") for pin in pins}
+    versions = {pin.name.replace("-", "_"): str(pin.specifier).removeprefix("==") for pin in pins}
 
     assert set(versions) == set(declared) - {"jupyterlab"}
     assert [
@@ -113,7 +113,7 @@ def test_binder_scripts_can_run():
     """Binder's builder runs the script as a program and installs the package by name."""
     assert (ROOT / "binder" / "postBuild").stat().st_mode & 0o111
     assert (
-        ".[notebook]"
+        ".[notebook,bulk]"
         in (ROOT / "binder" / "requirements.txt").read_text(encoding="utf-8").splitlines()
     )
 

@@ -208,10 +208,15 @@ def dtypes(frame: pd.DataFrame) -> list[str]:
 
 
 def test_every_verb_is_asked_here() -> None:
-    """No public verb is without a test here, with what sends, or with the panels."""
-    files = ("test_verbs", "test_sending", "test_following", "test_archiving")
-    panels = Path(__file__).parents[1] / "unit" / "test_widgets.py"
-    paths = [*(Path(__file__).with_name(f"{name}.py") for name in files), panels]
+    """No public verb is without a test here, with what sends or collects, or with the panels."""
+    sending = ("test_verbs", "test_sending", "test_following", "test_archiving", "test_cache")
+    collecting = ("test_collecting", "test_collecting_blocks", "test_opening")
+    unit = Path(__file__).parents[1] / "unit"
+    paths = [
+        *(Path(__file__).with_name(f"{name}.py") for name in (*sending, *collecting)),
+        unit / "test_widgets.py",
+        unit / "collecting" / "test_differing.py",
+    ]
     text = "".join(path.read_text(encoding="utf-8") for path in paths)
     asked = set(re.findall(r"\blk\.([a-z_]+)\(", text))
     verbs = {name for name in lk.__all__ if name.islower() and not name.startswith("_")}
@@ -268,6 +273,48 @@ def test_accounts_at_one_block() -> None:
     assert queried == [fake_hash(103)] * 3
     assert frame.attrs["block_height"] == 103
     assert frame.attrs["block_hash"] == fake_hash(103)
+
+
+def test_history() -> None:
+    """State over a range is a row a block, each read at its hash; a skipped height has none."""
+    told = {
+        "amount": str(2**128 - 1),
+        "locked": "7",
+        "code_hash": "1" * 32,
+        "storage_usage": 500,
+        "storage_paid_at": 0,
+    }
+    fake = Fake(accounts={"a.near": told})
+    fake.views["t.near", "ft_balance_of"] = as_bytes("12")
+    fake.views["u.near", "ft_balance_of"] = panic("no")
+    with asking(fake) as server:
+        frame = lk.history("a.near", 102, 107, every=1, progress=False)
+        again = lk.history("b.near", time_text(102), time_text(104), every="1s", progress=False)
+        tokens = lk.history("a.near", 120, 120, views="ft", contracts=["t.near", "u.near"])
+    columns = ("block_height", "block_hash", "status", "balance", "locked", "storage_bytes")
+    assert rows(frame, *columns) == [
+        (height, fake_hash(height), "ok", 2**128 - 1, 7, 500)
+        for height in (102, 103, 105, 106, 107)
+    ]
+    assert [time.as_unit("ns").value for time in frame["time"]] == [
+        time_ns(height) for height in (102, 103, 105, 106, 107)
+    ]
+    assert rows(again, "block_height", "status", "balance") == [
+        (102, "no_account", None),
+        (103, "no_account", None),
+    ]
+    assert rows(tokens, "contract_id", "status", "balance") == [
+        ("t.near", "ok", 12),
+        ("u.near", "broken", None),
+    ]
+    queried = [c["params"]["block_id"] for c in server.calls if c["method"] == "query"]
+    assert sorted(queried[:5]) == sorted(frame["block_hash"])
+    assert frame.attrs["source"] == "query view_account"
+
+
+def time_text(height: int) -> str:
+    """Write the time of a height, a little later."""
+    return pd.Timestamp(time_ns(height) + 100, tz="UTC").isoformat()
 
 
 def test_snapshot_card_is_escaped() -> None:
@@ -1423,7 +1470,11 @@ def test_trace_receipts_and_tx() -> None:
 
 def test_traces_and_a_blocks_traces() -> None:
     """Many transactions are one frame, their blocks and rules read once for all."""
-    told = transaction_result()
+
+    def told(params: dict[str, Any]) -> dict[str, Any]:
+        found = transaction_result()
+        return found | {"transaction": found["transaction"] | {"hash": params["tx_hash"]}}
+
     fake = Fake(methods={"EXPERIMENTAL_tx_status": told, "EXPERIMENTAL_protocol_config": RULES})
     pairs = [(fake_hash("tx"), "a.near"), (fake_hash("other"), "a.near")]
     with asking(fake) as server:
@@ -1670,6 +1721,10 @@ REFUSED: list[tuple[Callable[[], Any], str, str, str]] = [
     (lambda: lk.blocks(5, 3), "stop", "3", "from start (5)"),
     (lambda: lk.blocks(0, 10**6), "stop", "1000000", "100000"),
     (lambda: UNTYPED.blocks("a", 3), "start", "'a'", "integer"),
+    (lambda: lk.history("a.near", 5, 3), "stop", "3", "not before start"),
+    (lambda: lk.history("a.near", 0, 10**6, every=1), "every", "1", "10,000 readings"),
+    (lambda: lk.history("a.near", 0, 9, every="soon"), "every", "'soon'", "a duration"),
+    (lambda: lk.history("a.near", 0, 9, views="nft"), "views", "'nft'", "accounts, ft, staking"),
     (lambda: lk.chunk("xyz"), "chunk_id", "'xyz'", "32 bytes"),
     (lk.chunk, "chunk_id", "None", "shard_id"),
     (lambda: lk.chunk(fake_hash(1), shard_id=1), "chunk_id", fake_hash(1), "either"),
@@ -1756,6 +1811,7 @@ MISTYPED: dict[str, Callable[[], Any]] = {
     "snapshot": lambda: UNTYPED.snapshot("a.near", at=5),
     "view": lambda: UNTYPED.view("c.near", "m", {}, None),
     "block": lambda: UNTYPED.block(hight=5),
+    "history": lambda: UNTYPED.history("a.near", 1, 2, step=1),
     "connect": lambda: UNTYPED.connect("testnet", apikey="x"),
     "RetryPolicy": lambda: UNTYPED.RetryPolicy(tries=3),
 }

@@ -21,6 +21,11 @@ def connecting() -> None:
     lk.connect(transport=httpx.MockTransport(lambda _: httpx.Response(200)))
     lk.connect("lab", rpc_url="http://127.0.0.1:3030", retries=lk.RetryPolicy(attempts=2))
     lk.connect("mainnet", key_in="query", rate="polite")
+    lk.connect("mainnet", cache=True)
+    lk.connect("mainnet", cache=Path("kept"))
+    lk.connect("mainnet", cache=lk.Cache("kept", max_bytes=2**30, metadata_s=3600))
+    assert_type(lk.cache_info(), pd.DataFrame)
+    assert_type(lk.clear_cache(ledger), None)
     local = lk.connect("local", world="crowd", size=100, seed=7)
     lk.connect(world=local.world)
     local.world.advance(2)
@@ -42,6 +47,9 @@ def one_frame(ledger: lk.Ledger) -> None:
     assert_type(lk.nft_tokens("root.near", "nft.near", page=20), pd.DataFrame)
     assert_type(lk.staking("root.near", pools=["p.poolv1.near"]), pd.DataFrame)
     assert_type(lk.exposure(["root.near"], nonzero=True, liquid_tokens=()), pd.DataFrame)
+    start, stop = pd.Timestamp("2026-01-01"), "2026-02-01"
+    assert_type(lk.history("root.near", start, stop, every="1D"), pd.DataFrame)
+    assert_type(lk.history("root.near", 1, None, views="ft", contracts=["a.near"]), pd.DataFrame)
 
 
 def two_frames() -> None:
@@ -52,6 +60,7 @@ def two_frames() -> None:
     assert_type(lk.nft_tokens(["root.near"], "nft.near", on_error="collect"), Both)
     assert_type(lk.staking(["root.near"], on_error="collect"), Both)
     assert_type(lk.exposure(["root.near"], on_error="collect"), Both)
+    assert_type(lk.history("root.near", 1, "final", on_error="collect"), Both)
     frame, failed = lk.ft(["root.near"], on_error="collect")
     assert_type(frame, pd.DataFrame)
     assert_type(failed, pd.DataFrame)
@@ -121,6 +130,33 @@ def one_transaction() -> None:
     assert_type(lk.trace_block(on_error="collect"), Both)
     assert_type(lk.receipt("id"), dict[str, Any])
     assert_type(lk.tx("hash", "root.near"), dict[str, Any])
+
+
+def many_accounts(ledger: lk.Ledger) -> None:
+    """A collection is written, rehearsed, opened and compared."""
+    collection = lk.collect(["root.near"], ["ft", "nft"], out="march", rate=5, ledger=ledger)
+    assert_type(collection, lk.Collection)
+    assert_type(lk.collect("ids.parquet", "ft", Path("april"), column="id"), lk.Collection)
+    plan = lk.collect(iter(["root.near"]), out="s3://bucket/run", dry_run=True)
+    assert_type(plan, lk.Plan)
+    assert_type(plan.requests, int | None)
+    assert_type(lk.open_collection(Path("march")).pandas("ft", columns="balance"), pd.DataFrame)
+    assert_type(collection.summary(), pd.DataFrame)
+    assert_type(collection.errors(), pd.DataFrame)
+    assert_type(collection.tables, tuple[str, ...])
+    assert_type(collection.finished, bool)
+    assert_type(collection.counts, dict[str, int])
+    for opened in (collection.arrow("ft"), collection.polars("ft"), collection.dask("ft")):
+        assert_type(opened, Any)
+    blocks = lk.collect_blocks(1, "final", ["blocks", "events"], "run", rate=5, ledger=ledger)
+    assert_type(blocks, lk.Collection)
+    assert_type(lk.collect_blocks("2026-01-01", 9, out=Path("run"), dry_run=True), lk.Plan)
+    found = lk.diff(collection, "april", view="accounts")
+    assert_type(found, lk.Diff)
+    assert_type(found.changes, pd.DataFrame)
+    assert_type(found.not_compared, pd.DataFrame)
+    assert_type(found.summary(), pd.DataFrame)
+    assert_type(found.n_compared, int)
 
 
 def sending(ledger: lk.Ledger, public_key: protocol.PublicKey) -> None:

@@ -109,8 +109,8 @@ def seen(panel: Any) -> str:
 
 
 @pytest.fixture(scope="module")
-def made() -> Iterator[SimpleNamespace]:
-    """Make the hostile world, and archive a widget of its into two collections."""
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]:
+    """Make the hostile world, archive a widget of its into two collections, collect an account."""
     found = hostile.world()
     ledger = found.ledger
     found.archive, found.refused = (
@@ -121,6 +121,8 @@ def made() -> Iterator[SimpleNamespace]:
         found.archive, source=ledger, target=ledger, collection="stamps.near"
     )
     found.snapshot = lk.snapshot("near", ledger=ledger)
+    folder = tmp_path_factory.mktemp("out") / f"{hostile.MARKUP}{hostile.FORMULA}".replace("/", "")
+    found.collection = lk.collect(["near"], "ft", folder, ledger=ledger, progress=False)
     found.traces = {
         name: lk.trace(getattr(found, name).tx_hash, "near", ledger=ledger) for name in SENT
     }
@@ -426,6 +428,7 @@ CARDS: dict[str, Callable[[Any], list[object]]] = {
     "Submission": lambda made: [getattr(made, name) for name in SENT],
     "Archive": lambda made: [made.archive, made.refused],
     "Verification": lambda made: [made.verification],
+    "Collection": lambda made: [made.collection],
 }
 
 

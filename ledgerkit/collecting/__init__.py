@@ -1,0 +1,1 @@
+"""Many subjects to a Parquet dataset: resumable, in bounded memory, nothing lost or twice."""

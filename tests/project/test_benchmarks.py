@@ -1,0 +1,97 @@
+"""The benchmarks end in targets of one form, which `tools/bench.py` gathers."""
+
+import importlib.util
+import os
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+JUDGING = """
+from _verdict import finish, say
+say("at most 2 x bare: quickly", "1.5 (best)", met=True)
+say("at least 9 x", "3", met=False, binding={binding})
+{then}
+"""
+JUDGED = [
+    "| made | at most 2 x bare: quickly | 1.5 (best) | met |",
+    "| made | at least 9 x | 3 | missed |",
+]
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Load the tool; what it runs finds the benchmarks' helpers."""
+    spec = importlib.util.spec_from_file_location("bench", ROOT / "tools" / "bench.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    paths = [str(ROOT / "benchmarks"), os.environ.get("PYTHONPATH", "")]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
+    return module
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "rows"),
+    [
+        ({"binding": True, "then": "finish()"}, 1, JUDGED),
+        ({"binding": False, "then": "finish()"}, 0, JUDGED),
+        (
+            {"binding": False, "then": "exit(3)"},
+            3,
+            ["| made | runs to its end | exit code 3 | failed |"],
+        ),
+        (
+            {"binding": False, "then": "exit(1)"},
+            1,
+            ["| made | runs to its end | exit code 1 | failed |"],
+        ),
+    ],
+    ids=["missed", "not binding", "stopped", "stopped like a miss"],
+)
+def test_a_row_a_target(bench: ModuleType, tmp_path: Path, words, code, rows):
+    """Targets are rows; a binding miss is exit code 1, and one that broke off has no targets."""
+    script = tmp_path / "made.py"
+    script.write_text(JUDGING.format(**words))
+    bench.SCRIPTS["made"] = script
+
+    done = bench.run("made", [])
+
+    assert done.code == code
+    assert bench.rows(done) == rows
+
+
+def test_every_benchmark_ends_in_its_targets(bench: ModuleType):
+    """Each script judges with the shared helper, prints no target itself, and ends in it."""
+    texts = {name: path.read_text(encoding="utf-8") for name, path in bench.SCRIPTS.items()}
+
+    assert set(bench.SMALL) < set(texts)
+    assert [name for name, text in texts.items() if "    finish()\n" not in text] == []
+    assert [name for name, text in texts.items() if '"target: ' in text] == []
+
+
+def test_the_table_has_its_place(bench: ModuleType, tmp_path: Path, monkeypatch):
+    """Writing replaces what stands between the marks of the README, and nothing else."""
+    stored = (ROOT / "README.md").read_text(encoding="utf-8")
+    before, begin, rest = stored.partition("<!-- benchmarks begin -->\n")
+    _, end, after = rest.partition("<!-- benchmarks end -->\n")
+    copy = tmp_path / "README.md"
+    copy.write_text(stored, encoding="utf-8")
+    monkeypatch.setattr(bench, "README", copy)
+
+    bench.write("a \\1 table\n")
+
+    assert copy.read_text(encoding="utf-8") == f"{before}{begin}a \\1 table\n{end}{after}"
+
+
+def test_the_machine_is_named(bench: ModuleType):
+    """The line says what figures depend on, and holds no path of the machine."""
+    told = bench.machine()
+
+    assert re.fullmatch(
+        r"\d+ x .+, \d+ GiB of memory, .+, Python 3[\d.]+, pandas \S+, pyarrow \S+, httpx \S+", told
+    )
+    assert str(ROOT) not in told

@@ -1,0 +1,625 @@
+"""`collect_blocks`: a range of heights to Parquet; each complete in all tables, or in none."""
+
+from __future__ import annotations
+
+import _thread
+import json
+from collections import Counter
+from contextlib import contextmanager
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pandas as pd
+import pytest
+from pandas.testing import assert_frame_equal
+
+import ledgerkit as lk
+from ledgerkit._local import Local
+from ledgerkit.cli import main
+from ledgerkit.errors import AuthError, InvalidRequestError, RateLimitedError, TransportError
+from ledgerkit.localnet.worlds import open_world
+from tests.loopback import Reply, Server, as_json, failure, serve
+from tests.unit.localnet.chaos import Chaos
+from tests.unit.localnet.ledger import Ledger, do
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from ledgerkit.localnet.world import World
+
+    Script = Callable[[dict[str, Any]], Reply | None]
+
+TABLES = ("blocks", "chunks", "transactions", "receipts", "events", "subjects", "errors")
+VIEWS = TABLES[:5]
+COUNTED = ["author", "n_transactions", "n_receipts"]
+UNTYPED: Any = lk  # as whoever calls it without a type checker
+
+
+@pytest.fixture(scope="module")
+def busy() -> World:
+    """Return a world in which much has happened, with heights left out and chunks missing."""
+    chaos = Chaos(11)
+    for _ in range(12):
+        chaos.block()
+    world: World = chaos.world
+    world.advance(1, skip=3)
+    world.advance(1, missing=[world.settings.shard_ids[0]])
+    world.settle()
+    return world
+
+
+@pytest.fixture
+def empty() -> World:
+    """Return a world in which nothing happens; from its first on, heights 15 to 17 are skipped."""
+    world = open_world("empty")
+    world.advance(14 - (world.chain.head.height - world.chain.genesis.height))
+    world.advance(13, skip=3)
+    world.advance(3)
+    return world
+
+
+def quiet(_: dict[str, Any]) -> None:
+    """Disturb nothing."""
+
+
+def told(way: Local, body: bytes) -> Reply:
+    """Answer as the world does."""
+    headers = {"content-type": "application/json"}
+    request = httpx.Request("POST", "http://x.test/", content=body, headers=headers)
+    found = way.handle_request(request)
+    return Reply(found.status_code, found.read(), headers)
+
+
+@contextmanager
+def lab(world: World, script: Script = quiet, **options: Any) -> Iterator[tuple[Server, lk.Ledger]]:
+    """Serve a world, but for what the script answers, and connect; a failure is final at once."""
+    way = Local(world)
+
+    def handler(_method: str, _path: str, _headers: object, body: bytes) -> Reply:
+        return script(json.loads(body)) or told(way, body)
+
+    options = {"retries": lk.RetryPolicy(attempts=1, total_s=20.0), "in_flight": 4, **options}
+    with serve(handler) as server, lk.connect("lab", rpc_url=server.url, **options) as ledger:
+        yield server, ledger
+    lk.disconnect()
+
+
+def collect(start: object, stop: object, out: Path, ledger: lk.Ledger, **options: Any) -> Any:
+    """Collect in small parts, quietly."""
+    options = {"part_size": 8, "progress": False, **options}
+    return UNTYPED.collect_blocks(start, stop, out=out, ledger=ledger, **options)
+
+
+def ends(world: World) -> tuple[int, int]:
+    """Give the first height and the one after the last final one."""
+    return world.chain.genesis.height, world.chain.final.height + 1
+
+
+def heights_of(world: World) -> list[int]:
+    """List the final heights that have a block."""
+    return [b.height for b in world.chain.blocks() if b.height <= world.chain.final.height]
+
+
+def held(found: lk.Collection, table: str) -> pd.DataFrame:
+    """Read a table without the times of reading and without provenance."""
+    frame = found.pandas(table).drop(columns="fetched_at", errors="ignore")
+    frame.attrs.clear()
+    return frame
+
+
+def assert_same(one: lk.Collection, other: lk.Collection) -> None:
+    """Compare two collections row by row."""
+    for table in one.tables:
+        assert_frame_equal(held(one, table), held(other, table))
+
+
+def stacked(frames: list[pd.DataFrame]) -> pd.DataFrame:
+    """Put frames one below the other."""
+    frame = pd.concat(frames, ignore_index=True)
+    frame.attrs.clear()
+    return frame
+
+
+def test_the_dataset_holds_what_the_verbs_answer(busy: World, tmp_path: Path) -> None:
+    """Each table equals the frames of the verbs, value by value, arguments and logs included."""
+    first, stop = ends(busy)
+    with lab(busy) as (_, ledger):
+        found = collect(first, stop, tmp_path / "out", ledger)
+        blocks = lk.blocks(first, stop, progress=False)
+        headers = stacked([lk.chunks(height) for height in blocks["block_height"]])
+        sent = stacked([lk.transactions(h, progress=False) for h in blocks["block_height"]])
+        pairs = list(zip(sent["tx_hash"], sent["signer_id"], strict=True))
+        receipts = lk.traces(pairs, progress=False)
+        events = [lk.trace(*pair).events for pair in pairs]
+        new = [lk.chunk(one) for one in headers["chunk_hash"][headers["is_new"]]]
+    for frame in (blocks, receipts):
+        frame.attrs.clear()
+    assert len(sent) > 100
+    assert {"failure", "success_value"} <= set(receipts["status"])
+    assert_frame_equal(held(found, "blocks"), blocks)
+    chunks = held(found, "chunks")
+    assert_frame_equal(chunks.drop(columns=COUNTED), headers.drop(columns=COUNTED))
+    assert_frame_equal(
+        chunks.loc[chunks["is_new"], COUNTED].reset_index(drop=True), stacked(new)[COUNTED]
+    )
+    assert chunks.loc[~chunks["is_new"], COUNTED].isna().all(axis=None)
+    assert len(chunks) > chunks["is_new"].sum()
+    assert_frame_equal(held(found, "transactions"), sent)
+    included = dict(zip(sent["tx_hash"], sent["block_height"], strict=True))
+    for table, wanted in (("receipts", receipts), ("events", stacked(events))):
+        rows = held(found, table)
+        assert rows.pop("tx_block_height").tolist() == [included[one] for one in rows["tx_hash"]]
+        if table == "events":
+            rows = rows.drop(columns="tx_hash")
+        assert_frame_equal(rows, wanted)
+    assert len(held(found, "events"))
+
+
+def test_every_height_is_a_row_of_subjects_or_was_skipped(busy: World, tmp_path: Path) -> None:
+    """Heights with a block are subjects; those that the chain skipped are errors of that kind."""
+    first, stop = ends(busy)
+    with lab(busy) as (_, ledger):
+        found = collect(first, stop, tmp_path / "out", ledger)
+    there = heights_of(busy)
+    gone = sorted(set(range(first, stop)) - set(there))
+    assert found.pandas("subjects")["position"].tolist() == there
+    errors = found.errors()
+    assert errors["position"].tolist() == gone
+    assert set(errors["kind"]) == {"skipped"}
+    assert set(errors["error"]) == {"UnknownBlockError"}
+    assert not errors["retryable"].any()
+    assert found.counts == {"ok": len(there), "skipped": len(gone)}
+    assert found.finished
+    before = max(height for height in there if height < gone[0])
+    assert errors["message"][0] == (
+        f"the chain skipped height {gone[0]}: the block before it is {before}"
+    )
+
+
+def asked(server: Server) -> Counter[str]:
+    """Count requests by their method."""
+    return Counter(call["method"] for call in server.calls)
+
+
+def test_only_what_the_views_need_is_asked(busy: World, tmp_path: Path) -> None:
+    """One request a height, one a new chunk, one a transaction, one an epoch; none twice."""
+    first, stop = ends(busy)
+    with lab(busy) as (server, ledger):
+        collect(first, stop, tmp_path / "blocks", ledger, views="blocks")
+        assert asked(server) == {"block": stop - first + 1}  # and the final one
+        server.requests.clear()
+        found = collect(first, stop, tmp_path / "all", ledger)
+        epochs = found.pandas("blocks")["epoch_id"].nunique()
+        assert asked(server) == {
+            "block": stop - first + 1,
+            "chunk": found.pandas("chunks")["is_new"].sum(),
+            "EXPERIMENTAL_tx_status": len(found.pandas("transactions")),
+            "EXPERIMENTAL_protocol_config": asked(server)["EXPERIMENTAL_protocol_config"],
+        }
+        assert asked(server)["EXPERIMENTAL_protocol_config"] <= epochs
+        server.requests.clear()
+        collect(first, stop, tmp_path / "all", ledger)
+        assert asked(server) == {"block": 1}
+    assert not (tmp_path / "blocks/chunks").exists()
+
+
+@pytest.mark.parametrize("start", range(13, 20))
+def test_a_gap_at_either_end_of_a_range_is_proven(empty: World, tmp_path: Path, start: int) -> None:
+    """Whether a range begins before, in or behind a gap, and wherever it ends."""
+    first = empty.chain.genesis.height
+    skipped = {15, 16, 17}
+    with lab(empty) as (_, ledger):
+        for stop in range(start + 1, 21):
+            out = tmp_path / f"{stop}"
+            found = collect(first + start, first + stop, out, ledger, views="blocks", part_size=2)
+            wanted = set(range(start, stop))
+            there = {position - first for position in found.pandas("subjects")["position"]}
+            assert there == wanted - skipped
+            assert {p - first for p in found.errors()["position"]} == wanted & skipped
+            assert set(found.counts) <= {"ok", "skipped"}
+
+
+def without_heights(world: World) -> Script:
+    """Answer as old nodes do, which do not tell the height of a block's parent."""
+    way = Local(world)
+
+    def script(asked: dict[str, Any]) -> Reply | None:
+        answer = json.loads(told(way, json.dumps(asked).encode()).body)
+        if asked["method"] != "block" or "result" not in answer:
+            return None
+        del answer["result"]["header"]["prev_height"]
+        return as_json(answer)
+
+    return script
+
+
+def test_old_nodes_prove_a_gap_too(empty: World, tmp_path: Path) -> None:
+    """The parent of the next block is asked for by its hash."""
+    first = empty.chain.genesis.height
+    with lab(empty, without_heights(empty)) as (_, ledger):
+        found = collect(first + 16, first + 20, tmp_path / "out", ledger, views="blocks")
+    assert found.counts == {"ok": 2, "skipped": 2}
+    assert found.pandas("blocks")["prev_height"].isna().all()
+
+
+def unknown(*heights: int) -> Script:
+    """Know nothing of some heights."""
+
+    def script(asked: dict[str, Any]) -> Reply | None:
+        is_one = asked["method"] == "block" and asked["params"].get("block_id") in heights
+        return failure("UNKNOWN_BLOCK", status=422) if is_one else None
+
+    return script
+
+
+@pytest.mark.parametrize("views", ["blocks", VIEWS])
+def test_a_block_that_is_not_told_is_a_failure(
+    empty: World, tmp_path: Path, views: str | tuple[str, ...]
+) -> None:
+    """Beside a gap, too: only what lies above the next block's parent was skipped."""
+    first = empty.chain.genesis.height
+    lost = [first + 12, first + 14]
+    with lab(empty, unknown(*lost)) as (_, ledger), pytest.warns(UserWarning, match="2 heights"):
+        found = collect(first + 10, first + 20, tmp_path / "out", ledger, views=views)
+    errors = found.errors().set_index("position")
+    assert errors["kind"].to_dict() == {
+        **dict.fromkeys(lost, "failed"),
+        **dict.fromkeys(range(first + 15, first + 18), "skipped"),
+    }
+    assert "archival_rpc_url=" in errors["message"][lost[0]]
+    assert found.pandas("blocks")["block_height"].tolist() == [
+        first + n for n in (10, 11, 13, 18, 19)
+    ]
+
+
+def test_what_a_host_has_dropped_is_asked_of_the_archival_one(tmp_path: Path) -> None:
+    """Without one these heights are failures, and a later run with one completes them."""
+    worlds = []
+    for archival in (False, True):
+        made = Ledger("a.near", archival=archival, epoch_length=5, epochs_kept=3)
+        made.world.advance(4, skip=2)
+        made.world.advance(30)
+        worlds.append(made.world)
+    young, old = worlds
+    first, stop = young.chain.genesis.height + 1, young.chain.final.height + 1
+    kept = young.chain.earliest.height
+    with lab(young) as (_, ledger), pytest.warns(UserWarning, match=f"{kept - first} heights"):
+        found = collect(first, stop, tmp_path / "out", ledger)
+    assert found.counts == {"failed": kept - first, "ok": stop - kept}
+    assert found.errors()["message"].str.contains("archival_rpc_url=").all()
+    with lab(old) as (server, _), lab(young, archival_rpc_url=server.url) as (_, ledger):
+        found = collect(first, stop, tmp_path / "out", ledger, retry_failed=True)
+        whole = collect(first, stop, tmp_path / "peace", ledger)
+    assert found.counts == {"ok": stop - first - 2, "skipped": 2}
+    assert_same(found, whole)
+
+
+def test_a_wider_range_fills_what_is_missing(busy: World, tmp_path: Path) -> None:
+    """Before, behind and between; what is stored is asked no more."""
+    first, stop = ends(busy)
+    with lab(busy) as (server, ledger):
+        collect(first + 21, first + 24, tmp_path / "out", ledger)
+        collect(first + 11, first + 14, tmp_path / "out", ledger)
+        partial = collect(first + 13, first + 22, tmp_path / "out", ledger)
+        assert partial.n_subjects == 13
+        assert partial.finished
+        server.requests.clear()
+        found = collect(first, stop, tmp_path / "out", ledger)
+        heights = {c["params"].get("block_id") for c in server.calls if c["method"] == "block"}
+        whole = collect(first, stop, tmp_path / "peace", ledger)
+    assert not heights & set(range(first + 11, first + 24))
+    assert found.finished
+    assert_same(found, whole)
+
+
+def test_hashes_times_and_names_are_heights(busy: World, tmp_path: Path) -> None:
+    """The range goes from the block that one names to before the block that the other does."""
+    there = heights_of(busy)
+    blocks = {block.height: block for block in busy.chain.blocks()}
+    at = pd.Timestamp(blocks[there[9]].timestamp_ns + 1, tz="UTC")
+    with lab(busy) as (_, ledger):
+        found = collect(str(blocks[there[4]].hash), at, tmp_path / "out", ledger, views="blocks")
+        assert found.pandas("blocks")["block_height"].tolist() == there[4:9]
+        named = collect("genesis", "final", tmp_path / "named", ledger, views="blocks")
+    assert named.pandas("blocks")["block_height"].tolist() == there[:-1]
+
+
+def test_an_interrupt_keeps_what_was_answered(busy: World, tmp_path: Path) -> None:
+    """Ctrl-C stores what is complete; the same call asks the rest."""
+    first, stop = ends(busy)
+    seen = [0]
+
+    def interrupted(_: dict[str, Any]) -> None:
+        seen[0] += 1
+        if seen[0] == 120:
+            _thread.interrupt_main()
+
+    with lab(busy, interrupted) as (_, ledger):
+        with pytest.raises(KeyboardInterrupt):
+            collect(first, stop, tmp_path / "out", ledger)
+        kept = lk.open_collection(tmp_path / "out")
+        assert 0 < kept.n_subjects < stop - first
+        assert not kept.finished
+        found = collect(first, stop, tmp_path / "out", ledger)
+        whole = collect(first, stop, tmp_path / "peace", ledger)
+    assert_same(found, whole)
+
+
+@pytest.mark.parametrize(
+    ("status", "raised"), [(401, AuthError), (502, TransportError), (503, TransportError)]
+)
+def test_a_host_that_fails_for_good_ends_it(
+    tmp_path: Path, status: int, raised: type[Exception]
+) -> None:
+    """A refused key and a dead service are no height's failure."""
+    world = open_world("empty")
+    world.advance(200, skip=2)
+    first, stop = ends(world)
+    left = [100]
+
+    def dying(_: dict[str, Any]) -> Reply | None:
+        left[0] -= 1
+        return Reply(status) if left[0] < 0 else None
+
+    with lab(world, dying, in_flight=1) as (_, ledger):
+        with pytest.raises(raised):
+            collect(first, stop, tmp_path / "out", ledger, views="blocks")
+        kept = lk.open_collection(tmp_path / "out")
+        assert 0 < kept.n_subjects < 100
+        assert "failed" not in kept.counts
+        left[0] = 10**6
+        found = collect(first, stop, tmp_path / "out", ledger, views="blocks")
+        whole = collect(first, stop, tmp_path / "peace", ledger, views="blocks")
+    assert_same(found, whole)
+
+
+def test_too_many_requests_are_no_heights_failure(
+    busy: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A host that answers 429 now and then is asked again until it answers."""
+    monkeypatch.setattr("ledgerkit._thrift.Pacer.slow_down", lambda *_: None)
+    first, _stop = ends(busy)
+    limited = {"chunk", "EXPERIMENTAL_tx_status"}
+
+    def pressed(asked: dict[str, Any]) -> Reply | None:
+        if asked["method"] not in limited:
+            return None
+        limited.remove(asked["method"])
+        return Reply(429, headers={"retry-after": "0"})
+
+    with lab(busy, pressed) as (_, ledger):
+        found = collect(first, first + 6, tmp_path / "out", ledger)
+    with lab(busy) as (_, ledger):
+        whole = collect(first, first + 6, tmp_path / "peace", ledger)
+    assert "failed" not in found.counts
+    assert_same(found, whole)
+    assert not limited
+
+
+def test_patience_with_a_busy_host_ends(
+    busy: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that bears no more ends the run with its own error; no failure is stored."""
+    monkeypatch.setattr("ledgerkit.collecting.asking.PATIENCE_S", 0.0)
+    first, stop = ends(busy)
+
+    def pressed(asked: dict[str, Any]) -> Reply | None:
+        is_late = asked["method"] == "EXPERIMENTAL_tx_status"
+        return Reply(429, headers={"retry-after": "0"}) if is_late else None
+
+    with (
+        lab(busy, pressed) as (_, ledger),
+        pytest.raises(RateLimitedError, match="Run the same command again later"),
+    ):
+        collect(first, stop, tmp_path / "out", ledger)
+    assert not (tmp_path / "out/errors").exists() or (
+        "failed" not in lk.open_collection(tmp_path / "out").counts
+    )
+
+
+def test_a_height_that_lacks_a_part_is_in_no_table(busy: World, tmp_path: Path) -> None:
+    """A block, a chunk or a transaction that is not told; retry_failed completes the height."""
+    first, stop = ends(busy)
+    with lab(busy) as (_, ledger):
+        whole = collect(first, stop, tmp_path / "peace", ledger)
+    sent = held(whole, "transactions").drop_duplicates("block_height").iloc[3:6]
+    chunks = held(whole, "chunks")
+    apart = ~chunks["block_height"].isin(sent["block_height"])
+    fresh = chunks[chunks["is_new"] & apart]
+    gone = whole.errors()["position"].iloc[0]
+    ill: dict[str, str] = dict.fromkeys(sent["tx_hash"], "UNKNOWN_TRANSACTION")
+    ill |= {fresh["chunk_hash"].iloc[20]: "UNKNOWN_CHUNK", str(gone): "INTERNAL_ERROR"}
+    lost = {*sent["block_height"], fresh["block_height"].iloc[20], gone}
+
+    def script(asked: dict[str, Any]) -> Reply | None:
+        named = (str(asked["params"].get(name)) for name in ("tx_hash", "chunk_id", "block_id"))
+        cause = next((ill[name] for name in named if name in ill), None)
+        return failure(cause) if cause else None
+
+    with lab(busy, script) as (_, ledger):
+        with pytest.warns(UserWarning, match=f"{len(lost)} heights could not be read"):
+            found = collect(first, stop, tmp_path / "out", ledger)
+        errors = found.errors()
+        errors = errors[errors["kind"] == "failed"].set_index("position")
+        assert set(errors.index) == lost
+        for tx_hash, height in zip(sent["tx_hash"], sent["block_height"], strict=True):
+            assert tx_hash in errors["message"][height]
+            assert errors["error"][height] == "UnknownTransactionError"
+        for table in VIEWS:
+            column = "tx_block_height" if table in ("receipts", "events") else "block_height"
+            rows, every = held(found, table), held(whole, table)
+            assert_frame_equal(rows, every[~every[column].isin(lost)].reset_index(drop=True))
+        ill.clear()
+        again = collect(first, stop, tmp_path / "out", ledger, retry_failed=True)
+    assert again.counts == whole.counts
+    assert_same(again, whole)
+
+
+def test_a_transaction_that_is_not_over_fails_its_height(tmp_path: Path) -> None:
+    """While a receipt waits for its data its block is a failure; later it is complete."""
+    made = Ledger("a.near", scripts=["s.near"], yield_timeout=20)
+    made.send("a.near", "s.near", do(["wait", "later", [["log", "late"]]], ["give", "later"]))
+    made.world.advance(6)
+    first, stop = ends(made.world)
+    options: dict[str, Any] = {"part_size": 100}
+    with lab(made.world, not_over(made.world)) as (_, ledger):
+        with pytest.warns(UserWarning, match="1 heights"):
+            found = collect(first, stop, tmp_path / "out", ledger, **options)
+        assert found.errors()["error"].tolist() == ["TransactionTimeoutError"]
+        assert len(found.pandas("blocks")) == stop - first - 1
+    made.world.settle()
+    with lab(made.world) as (_, ledger):
+        found = collect(first, stop, tmp_path / "out", ledger, retry_failed=True, **options)
+        whole = collect(first, stop, tmp_path / "peace", ledger, **options)
+    assert found.counts == {"ok": stop - first}
+    assert found.pandas("receipts")["logs"].tolist() == whole.pandas("receipts")["logs"].tolist()
+    assert ["late"] in found.pandas("receipts")["logs"].tolist()
+    assert_same(found, whole)
+
+
+def not_over(world: World) -> Script:
+    """Tell of a transaction what has happened up to now, whatever is waited for."""
+    way = Local(world)
+
+    def script(asked: dict[str, Any]) -> Reply | None:
+        if asked["method"] != "EXPERIMENTAL_tx_status":
+            return None
+        asked["params"]["wait_until"] = "NONE"
+        return told(way, json.dumps(asked).encode())
+
+    return script
+
+
+@pytest.mark.parametrize("method", ["block", "chunk", "EXPERIMENTAL_tx_status"])
+def test_an_answer_about_something_else_is_a_failure(
+    busy: World, tmp_path: Path, method: str
+) -> None:
+    """A mixed-up answer never becomes a row of what was asked for."""
+    first, stop = ends(busy)
+    way = Local(busy)
+    swapped: list[bytes] = []
+    numbers = count()
+
+    def script(asked: dict[str, Any]) -> Reply | None:
+        params = asked["params"]
+        if asked["method"] != method or params == {"finality": "final"}:
+            return None
+        number = next(numbers)  # of one thread alone, where a list's length may jump
+        if number == 0:
+            swapped.append(json.dumps(asked).encode())
+        if number != 20:
+            return None
+        return told(way, swapped[0])
+
+    with lab(busy, script) as (_, ledger), pytest.warns(UserWarning, match="1 heights"):
+        found = collect(first, stop, tmp_path / "out", ledger)
+    errors = found.errors()
+    errors = errors[errors["kind"] == "failed"]
+    assert errors["error"].tolist() == ["DecodeError"]
+    assert "was asked for, and" in errors["message"].iloc[0]
+
+
+def test_a_dry_run_writes_nothing(
+    busy: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It tells what is known: a request a height, and that more depends on what is in them."""
+    first, stop = ends(busy)
+    with lab(busy, rate=1_000.0) as (server, ledger):
+        collect(first, first + 12, tmp_path / "out", ledger)
+        server.requests.clear()
+        plan = collect(first + 2, stop, tmp_path / "out", ledger, dry_run=True, rate=2.0)
+        assert asked(server) == {"block": 1}
+        fresh = collect(first, stop, tmp_path / "new", ledger, dry_run=True, views="blocks")
+    assert (plan.requests, plan.stored, plan.failed) == (stop - first - 12, 10, 0)
+    assert plan.seconds == (stop - first - 12) / 2
+    assert plan.request == (
+        "block; one chunk for each that is new in a block; one EXPERIMENTAL_tx_status a transaction"
+    )
+    assert (fresh.requests, fresh.request) == (stop - first, "block")
+    assert plan.schemas["receipts"]["tx_block_height"] == "int64"
+    assert f"would collect from lab to {tmp_path / 'out'}" in capsys.readouterr().out
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("ends", "options", "field"),
+    [
+        ((-1, 5), {}, "start"),
+        (("soon", 5), {}, "start"),
+        ((5, 1.5), {}, "stop"),
+        ((True, 5), {}, "start"),
+        ((5, 9), {"views": "accounts"}, "views"),
+        ((5, 9), {"views": ()}, "views"),
+        ((5, 9), {"part_size": 0}, "part_size"),
+        ((5, 9), {"rate": -1}, "rate"),
+        ((5, 9), {"in_flight": 0}, "in_flight"),
+        ((5, 4), {}, "stop"),
+    ],
+)
+def test_bad_arguments_are_named(
+    empty: World, tmp_path: Path, ends: tuple[Any, Any], options: dict[str, Any], field: str
+) -> None:
+    """Before anything is asked or written."""
+    with lab(empty) as (server, ledger), pytest.raises(InvalidRequestError) as refused:
+        collect(*ends, tmp_path / "out", ledger, **options)
+    assert refused.value.field == field
+    assert not server.requests
+    assert not (tmp_path / "out").exists()
+
+
+def test_blocks_that_are_not_final_are_refused(empty: World, tmp_path: Path) -> None:
+    """They may still be replaced; the last final one is named."""
+    final = empty.chain.final.height
+    with lab(empty) as (_, ledger):
+        with pytest.raises(InvalidRequestError, match=f"block {final} is the last final one"):
+            collect(final - 3, final + 2, tmp_path / "out", ledger)
+        assert not (tmp_path / "out").exists()
+        found = collect(final - 3, final + 1, tmp_path / "out", ledger)
+        assert found.pandas("blocks")["block_height"].tolist()[-1] == final
+        assert collect(final, final, tmp_path / "none", ledger).n_subjects == 0
+
+
+def test_a_folder_of_another_run_is_refused(empty: World, tmp_path: Path) -> None:
+    """One of accounts, or of other views."""
+    final = empty.chain.final.height
+    with lab(empty) as (_, ledger):
+        collect(final - 2, final, tmp_path / "out", ledger, views="blocks")
+        with pytest.raises(InvalidRequestError, match=r"views was \['blocks'\] there"):
+            collect(final - 2, final, tmp_path / "out", ledger)
+        with pytest.raises(InvalidRequestError, match="kind was blocks there and is accounts now"):
+            lk.collect(["a.near"], "ft", tmp_path / "out", ledger=ledger)
+        with pytest.raises(InvalidRequestError, match="resume=True goes on with it"):
+            collect(final - 2, final, tmp_path / "out", ledger, views="blocks", resume=False)
+        with pytest.raises(InvalidRequestError, match="out None is not valid"):
+            lk.collect_blocks(1, 2, ledger=ledger)
+
+
+def test_sql_and_python_agree(busy: World, tmp_path: Path) -> None:
+    """DuckDB sees JSON texts and lists where pandas has values, and the same exact sums."""
+    first, stop = ends(busy)
+    with lab(busy) as (_, ledger):
+        found = collect(first, stop, tmp_path / "out", ledger)
+    receipts = found.pandas("receipts")
+    sums = "SELECT sum(tokens_burnt), sum(len(logs)) FROM receipts"
+    with found.duckdb() as db:
+        [(burnt, logged)] = db.sql(sums).fetchall()
+        names = db.sql("SELECT DISTINCT data->>'$[0].amount' FROM events").fetchall()
+    assert int(burnt) == receipts["tokens_burnt"].sum()
+    assert logged == sum(len(logs) for logs in receipts["logs"])
+    amounts = {data[0].get("amount") for data in found.pandas("events")["data"]}
+    assert {name for (name,) in names} == amounts
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`collect-blocks` takes heights or times, and prints what is there then."""
+    out = str(tmp_path / "out")
+    asked = ["collect-blocks", "180000000", "180000009", out, "--network", "local"]
+    assert main([*asked, "--views", "blocks,transactions", "--dry-run"]) == 0
+    assert "9 x block; one chunk" in capsys.readouterr().out
+    assert main([*asked, "--views", "blocks,transactions"]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert [line.split()[:3] for line in printed if "blocks" in line] == [["blocks", "1", "9"]]
+    assert main([*asked[:2], "400000000", f"{out}2", *asked[4:]]) == 2
+    assert "is the last final one" in capsys.readouterr().err
