@@ -19,7 +19,7 @@ help:
 	@echo "make demo       look around in the embedded ledger: runs notebooks/demo.py, no network needed"
 	@echo "make test       lint, types, import rules, documentation, notebooks, tests"
 	@echo "make docs       the documentation's pages, into build/docs"
-	@echo "make bench      the benchmarks, one after the other"
+	@echo "make bench      the benchmarks, one after the other, and a table of their targets"
 	@echo "make notebooks  run the notebooks again and store their outputs"
 	@echo "make binder     try binder/ in a fresh environment, as its builder would"
 	@echo "make clean      remove .venv and the caches"
@@ -34,7 +34,7 @@ docs: $(VENV)/dev.stamp
 	@$(BIN)/python tools/check.py docs
 
 bench: $(VENV)/dev.stamp
-	@set -e; for script in benchmarks/[!_]*.py; do echo "== $$script"; $(BIN)/python $$script; done
+	@$(BIN)/python tools/bench.py
 
 notebooks: $(VENV)/dev.stamp
 	@$(BIN)/python tools/refresh_notebooks.py

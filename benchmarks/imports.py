@@ -11,6 +11,8 @@ import sys
 import time
 from pathlib import Path
 
+from _verdict import finish, say
+
 ROOT = Path(__file__).resolve().parents[1]
 ROUNDS = 41
 TARGET_MS = 5.0
@@ -68,9 +70,10 @@ def main() -> None:
         ours - theirs
         for ours, theirs in zip(took["import ledgerkit"], took["bare interpreter"], strict=True)
     )
-    verdict = "met" if over * 1e3 <= TARGET_MS and not loaded else "missed"
-    print(f"target: at most {TARGET_MS:g} ms over bare, nothing loaded: {verdict}", end=" ")
-    print(f"({over * 1e3:.1f} ms, median of the differences)")
+    over_ms = f"{over * 1e3:.1f} ms, median of the differences"
+    say(f"at most {TARGET_MS:g} ms over a bare interpreter", over_ms, met=over * 1e3 <= TARGET_MS)
+    say("no third-party module loaded", loaded or "none", met=not loaded)
+    finish()
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ import sys
 import time
 
 import aiohttp
+from _verdict import finish, say
 
 from ledgerkit.localnet import World, open_world
 from ledgerkit.protocol import FunctionCall, SecretKey, SignedTransaction, Transaction, Transfer
@@ -127,7 +128,7 @@ def served() -> dict[str, float]:
             server.terminate()
 
 
-def main() -> int:
+def main() -> None:
     print(f"transactions/s in process, {TRANSACTIONS:,} signed before, median of {ROUNDS}")
     for name, pay in (("transfer", False), ("ft_transfer_call", True)):
         print(f"  {name:<18}{statistics.median(rate(pay=pay) for _ in range(ROUNDS)):>10,.0f}")
@@ -136,11 +137,13 @@ def main() -> int:
         print(f"  {name:<18}{found:>10,.0f}")
     first = started(FIRST_ANSWER)
     print(f"from connect to the first answer, median of {STARTS} processes")
-    print(f"  {'demo, raw':<18}{first:>10.3f} s   target {TARGET_S}")
+    print(f"  {'demo, raw':<18}{first:>10.3f} s")
     print(f"  {'demo, a frame':<18}{started(FIRST_FRAME):>10.3f} s   (loads pandas)")
     print(f"  {'crowd of 10,000':<18}{started(CROWD):>10.3f} s   (loads pandas)")
-    return 0 if first <= TARGET_S else 1
+    claim = f"the demo world's first raw answer within {TARGET_S:g} s of connect"
+    say(claim, f"{first:.3f} s", met=first <= TARGET_S)
+    finish()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

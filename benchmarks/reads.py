@@ -22,6 +22,7 @@ from typing import Any
 import aiohttp
 import httpx
 import msgspec
+from _verdict import finish, say
 
 import ledgerkit as lk
 
@@ -150,8 +151,7 @@ def report(figures: dict[str, list[float]]) -> None:
             print(f"{figure * 1e6:>12,.0f}{figure / limit:>9.2f}", end="")
         print()
     ours = statistics.median(figures["ledgerkit.ft"]) / limit
-    verdict = "met" if ours <= TARGET else "missed"
-    print(f"target: ledgerkit at most {TARGET} x limit: {verdict} ({ours:.2f})")
+    say(f"at most {TARGET} x the network's limit", f"{ours:.2f}", met=ours <= TARGET)
 
 
 def main() -> None:
@@ -168,6 +168,7 @@ def main() -> None:
     server.terminate()
     server.join()
     report(figures)
+    finish()
 
 
 if __name__ == "__main__":

@@ -23,8 +23,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from _verdict import finish, say
+
 RECEIPTS = 50_000
 ROUNDS = 7
+AGAINST_JSON, AGAINST_DECODE, MEMORY = 8.0, 1.7, 0.2
 ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 SIGNER = "relayer.alpha.near"
 COSTS = (
@@ -295,13 +298,23 @@ def main() -> None:
     print(f"{RECEIPTS:,} receipts, {len(data) / 1e6:.0f} MB, median of {ROUNDS} rounds")
     for name in CONTENDERS:
         print(f"{name:32} {median[name] * 1e3:8.0f} ms {peaks[name] / 1e6:8.0f} MB peak")
-    ours = median["ledgerkit"]
-    plain, paused = median["typed decode"], median["typed decode, collector paused"]
-    print(f"json_normalize / ledgerkit       {median['json + json_normalize'] / ours:8.1f} (>= 8)")
-    print(f"ledgerkit / typed decode         {ours / plain:8.2f} (<= 1.7)")
-    print(f"ledgerkit / paused typed decode  {ours / paused:8.2f}")
+    paused = median["ledgerkit"] / median["typed decode, collector paused"]
+    print(f"ledgerkit / paused typed decode  {paused:8.2f}")
+    judge(median, peaks)
+    finish()
+
+
+def judge(median: dict[str, float], peaks: dict[str, int]) -> None:
+    """Hold times and memory against their targets."""
+    faster = median["json + json_normalize"] / median["ledgerkit"]
+    claim = f"at least {AGAINST_JSON:g} x as fast as json and json_normalize"
+    say(claim, f"{faster:.1f}", met=faster >= AGAINST_JSON)
+    longer = median["ledgerkit"] / median["typed decode"]
+    claim = f"at most {AGAINST_DECODE:g} x the time of the typed decode"
+    say(claim, f"{longer:.2f}", met=longer <= AGAINST_DECODE)
     share = peaks["ledgerkit"] / peaks["json + json_normalize"]
-    print(f"memory / json_normalize          {share:8.2f} (<= 0.2)")
+    claim = f"at most {MEMORY:g} x the memory of json_normalize"
+    say(claim, f"{share:.2f}", met=share <= MEMORY)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import networkx as nx
 import numpy as np
+from _verdict import finish, say
 
 from ledgerkit.tracing import Trace
 from ledgerkit.tree import graph
@@ -32,6 +33,7 @@ from ledgerkit.tree.rows import DataEdges
 from ledgerkit.wire.transactions import collector_paused
 
 RECEIPTS = 200_000
+LINEAR = 6.0
 ROUNDS = 5
 WIDTH = 5
 GAS = 2_428_000_000_000
@@ -186,8 +188,7 @@ def main() -> None:
         theirs, ours = medians((by_networkx, by_ledgerkit), shape(RECEIPTS))
         (quarter,) = medians((by_ledgerkit,), shape(RECEIPTS // 4))
         print(f"{shape.__name__:10} networkx {theirs * 1e3:6.0f}  ledgerkit {ours * 1e3:6.0f}")
-        print(f"  networkx / ledgerkit       {theirs / ours:6.1f} (>= {target})")
-        print(f"  four times the receipts    {ours / quarter:6.1f} times as long (<= 6)")
+        judge(shape.__name__.replace("_", " "), theirs / ours, target, ours / quarter)
     for shape in (bushy, one_chain):
         data = document(shape(RECEIPTS))
         theirs, ours = medians((read_by_json, read_by_ledgerkit), data)
@@ -196,6 +197,15 @@ def main() -> None:
             end="",
         )
         print(f"{theirs * 1e3:.0f}, the two frames {ours * 1e3:.0f}: {theirs / ours:.1f} times")
+    finish()
+
+
+def judge(shape: str, faster: float, target: float, longer: float) -> None:
+    """Hold a shape's figures against their targets."""
+    claim = f"{shape}: at least {target} x as fast as networkx"
+    say(claim, f"{faster:.1f}", met=faster >= target)
+    claim = f"{shape}: four times the receipts take at most {LINEAR:g} times as long"
+    say(claim, f"{longer:.1f}", met=longer <= LINEAR)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from _verdict import finish, say
 
 from ledgerkit.u128 import arrow, parquet, planes
 from ledgerkit.u128.array import U128Array, U128Dtype
@@ -152,16 +153,13 @@ def report(took: dict[str, dict[str, list[float]]]) -> None:
 def verdicts(took: dict[str, dict[str, list[float]]]) -> None:
     for work, least in AT_LEAST.items():
         ratio = min(took[work]["object"]) / min(took[work]["u128"])
-        say(f"{work} at least {least:.0f} x object ints", f"{ratio:.1f}", met=ratio >= least)
+        claim = f"{work}: at least {least:.0f} x as fast as object ints"
+        say(claim, f"{ratio:.1f}", met=ratio >= least)
     for (work, way), most in AT_MOST.items():
         ratio = min(took[work]["u128"]) / min(took[work][way])
-        say(f"{work} at most {most:g} x the time of {way}", f"{ratio:.2f}", met=ratio <= most)
+        say(f"{work}: at most {most:g} x the time of {way}", f"{ratio:.2f}", met=ratio <= most)
     held = exact["balance"].array.nbytes / ROWS
     say(f"{BYTES} bytes a row", f"{held:g}", met=held <= BYTES)
-
-
-def say(target: str, found: str, *, met: bool) -> None:
-    print(f"target: {target}: {'met' if met else 'missed'} ({found})")
 
 
 def main() -> None:
@@ -170,6 +168,7 @@ def main() -> None:
         took = measured()
     report(took)
     verdicts(took)
+    finish()
 
 
 if __name__ == "__main__":
