@@ -39,6 +39,7 @@ from ledgerkit.errors import InvalidRequestError, LedgerError, RateLimitedError,
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+    from concurrent.futures import Future
 
     from ledgerkit._bulk import Reply
     from ledgerkit._store import Store
@@ -470,7 +471,8 @@ class Http:
         pool = ThreadPoolExecutor(count, "ledgerkit")
         workers = [pool.submit(work) for _ in range(count)]
         pool.shutdown(wait=False)
-        wait(workers, return_when=FIRST_EXCEPTION)
+        while not _ended(*wait(workers, _loop.GLANCE_S, FIRST_EXCEPTION)):
+            pass
         share.end()
         wait(workers)
         for worker in workers:
@@ -787,6 +789,11 @@ def _store(settings: Kept, roots: Mapping[Surface, str]) -> Store:
     from ledgerkit._store import Store
 
     return Store(settings, roots)
+
+
+def _ended(through: set[Future[None]], at_work: set[Future[None]]) -> bool:
+    """Tell whether all workers are through, or one has failed."""
+    return not at_work or any(worker.exception() for worker in through)
 
 
 def _bare(error: E) -> E:

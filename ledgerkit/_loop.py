@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import math
 import os
 import threading
+import time
 import weakref
 from concurrent.futures import wait
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ledgerkit.errors import InvalidRequestError
@@ -18,6 +21,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# How long a wait lasts at a time. Polars, for one, has a handler of its own for Ctrl-C, under
+# which a wait goes on to its end.
+GLANCE_S = 0.1
 _PARTING_S = 3.0  # for connections to say goodbye when the interpreter ends
 
 
@@ -52,7 +58,7 @@ class Loop:
             raise InvalidRequestError(msg, remedy="Ask from another thread.", field="ledger")
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
-            return future.result(seconds)
+            return _result(future, seconds)
         finally:
             future.cancel()
             del future  # it may hold an error, whose traceback holds this frame
@@ -73,6 +79,20 @@ class Loop:
     def abandon(self) -> None:
         """Leave the loop alone: after a fork it is the parent's, down to its file descriptors."""
         self._end.detach()
+
+
+def _result(future: Future[T], seconds: float | None) -> T:
+    """Wait for a result, a glance at a time."""
+    until = math.inf if seconds is None else time.monotonic() + seconds
+    try:
+        while not future.done():
+            with suppress(TimeoutError):
+                future.result(min(GLANCE_S, max(0.0, until - time.monotonic())))
+            if time.monotonic() >= until and not future.done():
+                raise TimeoutError
+        return future.result()
+    finally:
+        del future  # as above
 
 
 def _serve(runner: asyncio.Runner) -> None:

@@ -11,7 +11,7 @@ from collections import deque
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from itertools import islice
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ledgerkit import _loop
@@ -213,7 +213,11 @@ class ThreadCrew:
 def _wait_for(batch: Batch, news: SimpleQueue[BaseException | None]) -> None:
     """Wait until a batch is whole; raises what stopped a worker."""
     while not batch.whole:
-        if (error := news.get()) is not None:
+        try:
+            error = news.get(timeout=_loop.GLANCE_S)
+        except Empty:
+            continue
+        if error is not None:
             try:
                 raise error
             finally:

@@ -798,6 +798,15 @@ def arrived(server: Any) -> int:
     return count
 
 
+@pytest.fixture(params=[False, True], ids=["usual", "restarting"])
+def _sigint(request):
+    """Let a wait go on after Ctrl-C, as it does where Polars has put its own handler."""
+    signal.siginterrupt(signal.SIGINT, not request.param)
+    yield
+    signal.siginterrupt(signal.SIGINT, True)  # noqa: FBT003 - it has no other form
+
+
+@pytest.mark.usefixtures("_sigint")
 @pytest.mark.parametrize("many", [False, True], ids=["one", "many"])
 def test_ctrl_c(way, many):
     """Ctrl-C ends a verb at once; nothing more is asked, and the ledger goes on working."""
