@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+SPREAD = ["-n", "auto", "--dist"]  # a process a core
 NBVAL = ["--nbval", "--nbval-current-env", "--nbval-cell-timeout=60"]
 STRICT = ["--fresh-env", "--write-all", "--quiet", "--fail-on-warning", "--keep-going", "--jobs=2"]
 SANITIZE = "--nbval-sanitize-with=notebooks/nbval_sanitize.cfg"
@@ -40,8 +41,11 @@ STEPS = {
     "imports": script("lint-imports", "--no-logo"),
     "numpydoc": module("numpydoc", "lint", *sources()),
     "docs": module("sphinx", *STRICT, "docs", "build/docs"),
-    "notebooks": module("pytest", "-q", *NBVAL, SANITIZE, "-p", "no:cacheprovider", "notebooks"),
-    "tests": module("pytest", "-q", "-n", "auto", "--dist", "worksteal"),
+    "notebooks": module(
+        *("pytest", "-q", *SPREAD, "loadfile", *NBVAL, SANITIZE),
+        *("-p", "no:cacheprovider", "notebooks"),
+    ),
+    "tests": module("pytest", "-q", *SPREAD, "worksteal"),
 }
 
 
