@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-SPREAD = ["-n", "auto", "--dist"]  # a process a core
+SPREAD = ["-n", str((os.cpu_count() or 1) + 1), "--dist"]  # one more than cores: tests wait, too
 NBVAL = ["--nbval", "--nbval-current-env", "--nbval-cell-timeout=60"]
 STRICT = ["--fresh-env", "--write-all", "--quiet", "--fail-on-warning", "--keep-going", "--jobs=2"]
 SANITIZE = "--nbval-sanitize-with=notebooks/nbval_sanitize.cfg"
