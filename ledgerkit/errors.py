@@ -135,7 +135,7 @@ class LedgerError(Exception):
     """
 
     template: str = "The ledger could not do what was asked"
-    remedy: str = "Read the sentence above, correct what it names and ask again."
+    remedy: str = ""
     retryable: bool = False
     elsewhere: bool = False
     asked: str | None = None
@@ -375,29 +375,48 @@ class InvalidRequestError(LedgerError):
     status: int | None
     text: str | None
     template = "The request was refused: {text}"
-    remedy = "Correct what the sentence names and ask again."
+    remedy = ""  # the sentence itself says what would be valid
 
     @classmethod
-    def refuse(cls, field: str, value: object, rule: str) -> Self:
+    def refuse(cls, field: str, value: object, expected: str) -> Self:
         """
-        Refuse a value before sending it.
+        Build the error for an invalid argument.
 
         Parameters
         ----------
         field
-            The name of what was given, such as "account_id".
+            Name of the argument, such as "account_id".
         value
-            What was given.
-        rule
-            The rule it breaks, as the end of a sentence.
+            The value that was passed.
+        expected
+            What would be valid: a noun phrase that follows "expected".
 
         Returns
         -------
         error
             To be raised by the caller.
         """
-        shown = cut(repr(value))
-        return cls(f"{field} {shown} is not valid: {rule}", field=field, value=value, rule=rule)
+        sentence = f"{field} {cut(repr(value))} is not valid: expected {expected}"
+        return cls(sentence, field=field, value=value, rule=expected)
+
+    @classmethod
+    def required(cls, field: str, expected: str) -> Self:
+        """
+        Build the error for a missing argument.
+
+        Parameters
+        ----------
+        field
+            Name of the argument, such as "out".
+        expected
+            What to pass: a noun phrase, such as "the folder to write to".
+
+        Returns
+        -------
+        error
+            To be raised by the caller.
+        """
+        return cls(f"{field} is required: {expected}", field=field, rule=expected)
 
 
 class RpcMethodNotFoundError(InvalidRequestError):
