@@ -19,7 +19,7 @@ from ledgerkit.transport import networks
 from ledgerkit.transport.networks import ApiKey
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Sequence
+    from collections.abc import Callable, Generator, Iterable, Sequence
     from types import TracebackType
 
     from ledgerkit.api.calls import Call
@@ -58,6 +58,7 @@ class Ledger:
         self.network = settings.network
         self._http = Http(settings)
         self._points = Points()
+        self._memo: dict[str, Any] = {}
 
     @property
     def rate(self) -> float | None:
@@ -288,6 +289,31 @@ class Ledger:
     def forget(self) -> None:
         """Forget all that is kept, in memory and on disk."""
         self._http.ready().forget()
+
+    def memo(self, key: str, factory: Callable[[], T]) -> T:
+        """
+        Return the object that this ledger holds under a key, built at the first use.
+
+        It is for modules that need state for each ledger. Threads may share it; `forget`
+        does not drop it.
+
+        Parameters
+        ----------
+        key
+            The subject, such as ``"chain"``.
+        factory
+            Builds the object. Two threads may both run it: the first result is used.
+
+        Returns
+        -------
+        value
+            The same object at every call.
+        """
+        try:
+            value: T = self._memo[key]
+        except KeyError:
+            value = self._memo.setdefault(key, factory())
+        return value
 
     def _warn_of_cache(self) -> None:
         """Say once that nothing is kept on disk any more."""
