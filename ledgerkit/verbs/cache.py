@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ledgerkit.client import Ledger
-    from ledgerkit.transport.disk_cache import Store
+    from ledgerkit.transport.disk_cache import DiskCache
 
 
 def cache_info(ledger: Ledger | None = None) -> pd.DataFrame:
@@ -42,7 +42,7 @@ def cache_info(ledger: Ledger | None = None) -> pd.DataFrame:
     from ledgerkit.transport.disk_cache import KINDS
 
     store = _store_of(client.current(ledger))
-    held = store.held()
+    held = store.sizes()
     columns = {
         "kind": list(KINDS),
         "entries": [held.get(kind, (0, 0))[0] for kind in KINDS],
@@ -76,15 +76,15 @@ def clear_cache(ledger: Ledger | None = None) -> None:
     asked = client.current(ledger)
     store = _store_of(asked)
     asked.forget()
-    if any(entries for entries, _ in store.held().values()):
+    if any(entries for entries, _ in store.sizes().values()):
         msg = f"the cache in {store.folder} is in use and was not cleared"
         remedy = "Try again, or remove the folder once nothing uses it."
         raise InvalidRequestError(msg, remedy=remedy, field="cache")
 
 
-def _store_of(ledger: Ledger) -> Store:
+def _store_of(ledger: Ledger) -> DiskCache:
     """Find what a ledger keeps on disk."""
-    store = ledger.store
+    store = ledger.disk_cache
     if store is None:
         msg = f"{ledger.network.name} was connected without a cache"
         raise InvalidRequestError(msg, remedy='Connect with cache="a folder".', field="cache")
