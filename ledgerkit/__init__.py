@@ -7,8 +7,8 @@ Start with `connect`, then ask: `accounts`, `snapshot`, `ft`, `nft`, `staking`,
 
 from __future__ import annotations
 
-from ledgerkit._registering import arrange
 from ledgerkit._version import __version__
+from ledgerkit.u128.registration import arrange
 
 TYPE_CHECKING = False  # type checkers know the name; importing typing would cost most of the time
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from ledgerkit.submissions import Submission
     from ledgerkit.tracing import Trace
     from ledgerkit.u128.array import U128Array, U128Dtype
-    from ledgerkit.u128.humans import amount_format, from_units, to_units
+    from ledgerkit.u128.human_units import amount_format, from_units, to_units
     from ledgerkit.u128.parquet import read_parquet, to_arrow, write_parquet
     from ledgerkit.views.accounts import (
         Snapshot,
@@ -107,7 +107,7 @@ _HOMES = {
     "submissions": ("Submission",),
     "tracing": ("Trace",),
     "u128.array": ("U128Array", "U128Dtype"),
-    "u128.humans": ("amount_format", "from_units", "to_units"),
+    "u128.human_units": ("amount_format", "from_units", "to_units"),
     "u128.parquet": ("read_parquet", "to_arrow", "write_parquet"),
     "views.accounts": (
         "Snapshot",
