@@ -23,12 +23,12 @@ ACCOUNT_RULE = "2 to 64 characters: a-z, 0-9, and single - _ . between them"
 _BELOW_MICROSECONDS = re.compile(r"[.,]\d{6}(\d{1,3})", re.ASCII)
 _BASE58 = re.compile(r"[1-9A-HJ-NP-Za-km-z]+")
 _HASH_RULE = "32 bytes in base58, 43 or 44 characters"
-_KEY_BYTES = {"ed25519": 32, "secp256k1": 64, "ml-dsa-65": 1952}
+KEY_BYTES = {"ed25519": 32, "secp256k1": 64, "ml-dsa-65": 1952}
 # Where a secret key of that curve is as long in base58, also one with a few characters lost.
 _SECRET_LENGTHS = {"ed25519": range(60, 101), "secp256k1": range(30, 61)}
-_KEY_RULE = "ed25519:<base58 of 32 bytes> or secp256k1:<base58 of 64 bytes>"
+KEY_RULE = "ed25519:<base58 of 32 bytes> or secp256k1:<base58 of 64 bytes>"
 _LONGEST_METHOD = 256
-_HASH_BYTES = 32
+HASH_BYTES = 32
 _U64_MAX = 2**64 - 1
 _NS = 1_000_000_000
 
@@ -53,9 +53,15 @@ def account_id(value: object, field: str = "account_id") -> str:
     raise InvalidRequestError.refuse(field, value, ACCOUNT_RULE)
 
 
+class Checked:
+    """A hash or key that `ledgerkit.protocol` has checked; its `str()` is what requests hold."""
+
+    __slots__ = ()
+
+
 def _text(value: object) -> object:
-    """Take the text of a hash or key that `ledgerkit.protocol` has checked."""
-    return str(value) if type(value).__module__ == "ledgerkit.protocol.types" else value
+    """Return the text of a checked hash or key, and any other value as it is."""
+    return str(value) if isinstance(value, Checked) else value
 
 
 def account_ids(value: object, field: str = "account_id") -> list[str]:
@@ -78,7 +84,7 @@ def _is_table(value: object) -> bool:
 def crypto_hash(value: object, field: str = "tx_hash") -> str:
     """Check a 32-byte hash in base58."""
     value = _text(value)
-    if isinstance(value, str) and from_base58(value, _HASH_BYTES):
+    if isinstance(value, str) and from_base58(value, HASH_BYTES):
         return value
     raise InvalidRequestError.refuse(field, value, _HASH_RULE)
 
@@ -92,10 +98,10 @@ def public_key(value: object, field: str = "public_key") -> str:
             f"{field} looks like a secret key, which is never sent and not shown here",
             field=field,
             value=None,
-            rule=_KEY_RULE,
+            rule=KEY_RULE,
         )
-    if curve not in _KEY_BYTES or not from_base58(text, _KEY_BYTES[curve]):
-        raise InvalidRequestError.refuse(field, value, _KEY_RULE)
+    if curve not in KEY_BYTES or not from_base58(text, KEY_BYTES[curve]):
+        raise InvalidRequestError.refuse(field, value, KEY_RULE)
     return f"{curve}:{text}"
 
 
@@ -123,11 +129,22 @@ def method_name(value: object, field: str = "method") -> str:
     return value
 
 
+def plain_text(value: object, field: str) -> str:
+    """Check a text that UTF-8 can encode."""
+    if isinstance(value, str):
+        with suppress(UnicodeEncodeError):  # half of a surrogate pair
+            value.encode()
+            return value
+    raise InvalidRequestError.refuse(field, value, "a text")
+
+
 def plain_bytes(value: object, field: str) -> bytes:
-    """Check bytes."""
-    if not isinstance(value, bytes):
-        raise InvalidRequestError.refuse(field, value, "bytes")
-    return value
+    """Check bytes; a bytearray or memoryview, which can still change, is copied."""
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, bytearray | memoryview):
+        return bytes(value)
+    raise InvalidRequestError.refuse(field, value, "bytes")
 
 
 def block_height(value: object, field: str = "block_height") -> int:
@@ -137,6 +154,8 @@ def block_height(value: object, field: str = "block_height") -> int:
 
 def whole(value: object, field: str, *, most: int, least: int = 0, unit: str = "a number") -> int:
     """Check an integer within bounds."""
+    if type(value) is int and least <= value <= most:  # a protocol check takes ten times as long
+        return value
     if isinstance(value, SupportsIndex) and not isinstance(value, bool):
         with suppress(TypeError):  # numpy's bool and arrays only look like integers
             number = operator.index(value)
@@ -210,7 +229,7 @@ def _at_text(value: str, field: str) -> At:
         return At({"finality": value})
     if value in CHECKPOINTS:
         return At({"sync_checkpoint": value})
-    if from_base58(value, _HASH_BYTES):
+    if from_base58(value, HASH_BYTES):
         return At({"block_id": value})
     timestamp_ns = None if value.isdigit() else _iso_nanoseconds(value)  # a height is no text
     if timestamp_ns is None:

@@ -1,5 +1,5 @@
 """
-Everything needed to build, hash, sign, verify and read transactions, knowing no network.
+Build, hash, sign, verify and decode transactions, without a network.
 
 A transaction in five lines::
 

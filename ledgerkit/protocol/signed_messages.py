@@ -1,91 +1,93 @@
-"""Messages signed for a service, not for the chain (NEP-413)."""
+"""Messages that are signed for a service, not for the chain (NEP-413)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
+from ledgerkit.checks import plain_bytes
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.protocol.borsh import Borsh, Reader, option, text, u32
-from ledgerkit.protocol.types import CryptoHash, PublicKey, Signature, plain_bytes, plain_text
+from ledgerkit.protocol.borsh import TEXT, Codec, Record, optional, u32
+from ledgerkit.protocol.types import CryptoHash, PublicKey, Signature
 
 if TYPE_CHECKING:
     from ledgerkit.protocol.keys import SecretKey
 
-# 2**31 plus the number of the proposal, so that no transaction can be taken for one.
+# 2**31 plus the number of the NEP, so that no transaction can have the same bytes (NEP-461).
 PREFIX = u32(2**31 + 413)
 NONCE_BYTES = 32
 
 
+def _check_nonce(value: object, name: str) -> bytes:
+    """Check the size of a nonce."""
+    nonce = plain_bytes(value, name)
+    if len(nonce) != NONCE_BYTES:
+        raise InvalidRequestError.refuse(name, nonce, f"{NONCE_BYTES} bytes")
+    return nonce
+
+
+_NONCE = Codec(_check_nonce, bytes, lambda reader: reader.fixed(NONCE_BYTES))
+
+
 @dataclass(frozen=True, slots=True)
-class OffchainMessage(Borsh):
+class OffchainMessage(Record):
     """
-    A message that proves to a service who signed it.
+    A message that proves to a service which key signed it.
 
     Parameters
     ----------
     message
-        What the signer sees and agrees to.
+        The text that the signer sees and agrees to.
     nonce
         32 bytes that the service has not seen before.
     recipient
-        For whom it is, such as ``"myapp.com"``.
+        The service, such as ``"myapp.com"``.
     callback_url
-        Where a wallet sends the signature; None where it stays here.
+        The address that a wallet sends the signature to; None if it is not sent.
 
     Raises
     ------
     InvalidRequestError
-        If a field is of another kind or size.
+        If a field has another type or size.
     """
 
-    message: str
-    nonce: bytes
-    recipient: str
-    callback_url: str | None = None
-
-    def __post_init__(self) -> None:
-        """Check the fields."""
-        plain_text(self.message, "message")
-        object.__setattr__(self, "nonce", plain_bytes(self.nonce, "nonce"))
-        if len(self.nonce) != NONCE_BYTES:
-            raise InvalidRequestError.refuse("nonce", self.nonce, f"{NONCE_BYTES} bytes")
-        plain_text(self.recipient, "recipient")
-        if self.callback_url is not None:
-            plain_text(self.callback_url, "callback_url")
+    message: str = field(metadata={"borsh": TEXT})
+    nonce: bytes = field(metadata={"borsh": _NONCE})
+    recipient: str = field(metadata={"borsh": TEXT})
+    callback_url: str | None = field(default=None, metadata={"borsh": optional(TEXT)})
 
     @property
     def hash(self) -> CryptoHash:
-        """What is signed."""
+        """The hash that is signed."""
         return CryptoHash(sha256(PREFIX + self.encode()).digest())
 
     def sign(self, secret_key: SecretKey) -> Signature:
         """
-        Sign it.
+        Sign the message.
 
         Parameters
         ----------
         secret_key
-            A full access key of the account that speaks.
+            A full access key of the account.
 
         Returns
         -------
         signature
-            Services mostly expect the base64 of its `data`.
+            Most services expect the base64 of its `data`.
         """
         return secret_key.sign(self.hash)
 
     def verify(self, public_key: PublicKey, signature: Signature) -> bool:
         """
-        Tell whether the owner of a key signed this.
+        Return True if the owner of a key signed the message.
 
         Parameters
         ----------
         public_key
-            The key; whether it is the account's, only the chain knows.
+            The key. Only the chain knows whether it is a key of the account.
         signature
-            What is said to be the signature.
+            The signature to verify.
 
         Returns
         -------
@@ -93,14 +95,3 @@ class OffchainMessage(Borsh):
             False also for a malformed signature.
         """
         return public_key.verify(self.hash, signature)
-
-    def encode(self) -> bytes:
-        """Write the binary form, without the prefix that the hash is made with."""
-        callback = option(None if self.callback_url is None else text(self.callback_url))
-        return text(self.message) + self.nonce + text(self.recipient) + callback
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Take one."""
-        message, nonce = reader.text(), reader.fixed(NONCE_BYTES)
-        return cls(message, nonce, reader.text(), reader.option(reader.text))
