@@ -14,7 +14,7 @@ import msgspec
 
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet.faults import Faults
-from ledgerkit.localnet.gateway import Answer, Gateway, Request
+from ledgerkit.localnet.http_gateway import Answer, Gateway, Request
 from ledgerkit.localnet.settings import SECOND_NS
 from ledgerkit.localnet.world import World
 from ledgerkit.localnet.worlds import open_world
@@ -52,7 +52,7 @@ class _Way:
     @property
     def liquid_tokens(self) -> tuple[str, ...]:
         """The world's tokens of liquid stake."""
-        told = self.world.stories.contracts.get("liquid", ())
+        told = self.world.summary.contracts.get("liquid", ())
         return (told,) if isinstance(told, str) else tuple(told)
 
     def strangers(self, calls: Iterable[Call[Any]]) -> list[str]:

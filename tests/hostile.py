@@ -211,7 +211,7 @@ def world() -> SimpleNamespace:
         `ledger`, and what was sent: `logged`, `odd`, `unknown`, `gone` and `formula`.
     """
     opened = open_world("empty")
-    opened.stories.contracts["liquid"] = "markup.near"
+    opened.summary.contracts["liquid"] = "markup.near"
     ledger = lk.connect("local", world=opened)
     sends: dict[str, Any] = {"signer_id": "near", "wait_until": "FINAL", "ledger": ledger}
     for name in TEXTS:

@@ -11,9 +11,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ledgerkit.localnet.contract_sdk import U128, Contract, call, view
     from ledgerkit.localnet.faults import Faults
     from ledgerkit.localnet.genesis import Genesis
-    from ledgerkit.localnet.sdk import U128, Contract, call, view
     from ledgerkit.localnet.settings import Settings
     from ledgerkit.localnet.world import World
     from ledgerkit.localnet.worlds import open_world
@@ -31,15 +31,15 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Contract": "sdk",
+    "Contract": "contract_sdk",
     "Faults": "faults",
     "Genesis": "genesis",
     "Settings": "settings",
-    "U128": "sdk",
+    "U128": "contract_sdk",
     "World": "world",
-    "call": "sdk",
+    "call": "contract_sdk",
     "open_world": "worlds",
-    "view": "sdk",
+    "view": "contract_sdk",
 }
 
 

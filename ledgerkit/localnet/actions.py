@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Never
 
-from ledgerkit.localnet import fees, sdk, validity
-from ledgerkit.localnet.contracts import wallet
-from ledgerkit.localnet.failures import (
-    ActionError,
-    CallError,
-    CodeError,
-    Json,
-    variant,
-)
-from ledgerkit.localnet.records import (
+from ledgerkit.localnet import contract_sdk, fees, transaction_validity
+from ledgerkit.localnet.chain_types import (
     NO_CODE,
     SYSTEM,
     SYSTEM_KEY,
@@ -24,8 +16,16 @@ from ledgerkit.localnet.records import (
     Proposal,
     Receipt,
 )
-from ledgerkit.localnet.store import State, Store
-from ledgerkit.localnet.vm import Context, Promise, Vm
+from ledgerkit.localnet.contracts import wallet
+from ledgerkit.localnet.execution_errors import (
+    ActionError,
+    CallError,
+    CodeError,
+    Json,
+    variant,
+)
+from ledgerkit.localnet.state import State, StateStore
+from ledgerkit.localnet.vm import CallContext, Promise, Vm
 from ledgerkit.protocol import (
     AccessKey,
     AccountId,
@@ -94,7 +94,7 @@ class Run:
     def __init__(
         self,
         receipt: ActionReceipt,
-        store: Store,
+        store: StateStore,
         settings: Settings,
         profile: Profile,
         *,
@@ -269,7 +269,7 @@ def _create_implicit(run: Run, receiver_id: AccountId, deposit: int) -> None:
 
 def _first_nonce(run: Run) -> int:
     """Give the nonce of a new key: above whatever a deleted key of old may have used."""
-    return (run.height - 1) * validity.NONCES_PER_HEIGHT
+    return (run.height - 1) * transaction_validity.NONCES_PER_HEIGHT
 
 
 def _restore_allowance(run: Run, deposit: int) -> None:
@@ -397,7 +397,7 @@ def _function_call(run: Run, action: Action, index: int) -> None:
     run.change(amount=call.deposit)
     vm = Vm(_context(run, call, index), run.state, run.profile, run.waits)
     try:
-        result = sdk.run(_contract(run), vm, call.method_name)
+        result = contract_sdk.run_method(_contract(run), vm, call.method_name)
     except CallError as error:
         raise ActionError({"FunctionCallError": error.failure}) from error
     finally:
@@ -412,23 +412,23 @@ def _function_call(run: Run, action: Action, index: int) -> None:
     _take_over(run, vm, result)
 
 
-def _contract(run: Run) -> type[sdk.Contract]:
+def _contract(run: Run) -> type[contract_sdk.Contract]:
     """Find the receiver's contract."""
     code_hash = run.state.code_hash(run.held())
     if code_hash is None:
         raise CodeError(run.receipt.receiver_id)
-    found = sdk.CODES.get(code_hash)
+    found = contract_sdk.CONTRACTS_BY_HASH.get(code_hash)
     if found is None:
         raise CodeError(None)
     return found
 
 
-def _context(run: Run, call: FunctionCall, index: int) -> Context:
+def _context(run: Run, call: FunctionCall, index: int) -> CallContext:
     """Gather what a call comes with."""
     receipt, held = run.receipt, run.held()
     last = index == len(receipt.actions) - 1
     named = action_hash(receipt.receipt_id, run.height, index)
-    return Context(
+    return CallContext(
         current_account_id=receipt.receiver_id,
         signer_id=receipt.signer_id,
         signer_public_key=receipt.signer_public_key,
@@ -568,11 +568,13 @@ def _use_delegate_key(run: Run, signed: Delegate | DelegateV2) -> None:
         _refuse_key("DelegateActionRequiresGasKey")
     if wanted.nonce <= held.nonce:
         _fail("DelegateActionInvalidNonce", delegate_nonce=wanted.nonce, ak_nonce=held.nonce)
-    bound = run.height * validity.NONCES_PER_HEIGHT
+    bound = run.height * transaction_validity.NONCES_PER_HEIGHT
     if wanted.nonce >= bound:
         _fail("DelegateActionNonceTooLarge", delegate_nonce=wanted.nonce, upper_bound=bound)
     if isinstance(held.permission, FunctionCallPermission):
-        validity.check_scope(wanted.actions, wanted.receiver_id, held.permission, _refuse_key)
+        transaction_validity.check_scope(
+            wanted.actions, wanted.receiver_id, held.permission, _refuse_key
+        )
     run.store.access_keys.put(account_id, key.packed, AccessKey(wanted.nonce, held.permission))
 
 

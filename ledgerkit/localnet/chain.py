@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from ledgerkit.localnet import fees
-from ledgerkit.localnet.records import (
+from ledgerkit.localnet.chain_types import (
     NO_CODE,
     Block,
     Change,
@@ -144,7 +144,7 @@ class Chain:
         """List the changes of state in the application of a block."""
         return self._changes.get(height, ())
 
-    def receipts_applied(self, height: int) -> tuple[Outcome, ...]:
+    def outcomes_at(self, height: int) -> tuple[Outcome, ...]:
         """List the outcomes of the application of a block, transactions' too."""
         return self._applied.get(height, ())
 

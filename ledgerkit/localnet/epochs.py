@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from ledgerkit.localnet.records import Account, Proposal
+from ledgerkit.localnet.chain_types import Account, Proposal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ledgerkit.localnet.settings import Settings
-    from ledgerkit.localnet.store import Store
+    from ledgerkit.localnet.state import StateStore
 
 
 class Epoch(Struct):
@@ -52,7 +52,7 @@ class Epochs:
         """Take what was proposed in a block."""
         self.current.proposals.update({p.account_id: p for p in proposals})
 
-    def turn(self, start_height: int, store: Store) -> int:
+    def turn(self, start_height: int, store: StateStore) -> int:
         """
         Begin an epoch: pay the last one's validators, and unlock what is no longer at stake.
 
@@ -84,7 +84,7 @@ class Epochs:
             _unlock(account_id, [ended.validators, current, later], store)
         return sum(rewards.values())
 
-    def _pay(self, ended: Epoch, store: Store) -> dict[str, int]:
+    def _pay(self, ended: Epoch, store: StateStore) -> dict[str, int]:
         """Add a validator's reward to what it has locked."""
         rewards: dict[str, int] = {}
         share = self._settings.reward_per_epoch
@@ -96,7 +96,7 @@ class Epochs:
         return rewards
 
 
-def _unlock(account_id: str, stakes: list[dict[str, Proposal]], store: Store) -> None:
+def _unlock(account_id: str, stakes: list[dict[str, Proposal]], store: StateStore) -> None:
     """Give back what an account has locked beyond its stake in any epoch that still counts."""
     account = store.accounts.get(account_id)
     if account is None:
@@ -107,7 +107,7 @@ def _unlock(account_id: str, stakes: list[dict[str, Proposal]], store: Store) ->
         _move(account_id, account, -free, free, store)
 
 
-def _move(account_id: str, account: Account, locked: int, amount: int, store: Store) -> None:
+def _move(account_id: str, account: Account, locked: int, amount: int, store: StateStore) -> None:
     """Change what an account has and has locked."""
     changed = Account(
         account.amount + amount,

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from ledgerkit.localnet import fees
 from ledgerkit.localnet.actions import key_bytes
-from ledgerkit.localnet.records import NO_CODE, Account, Proposal
-from ledgerkit.localnet.store import Store
+from ledgerkit.localnet.chain_types import NO_CODE, Account, Proposal
+from ledgerkit.localnet.state import StateStore
 from ledgerkit.protocol import AccessKey, AccountId, CryptoHash, PublicKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ledgerkit.localnet.sdk import Contract
+    from ledgerkit.localnet.contract_sdk import Contract
 
 Record = tuple[bytes, bytes]
 
@@ -27,7 +27,7 @@ class Genesis:
     """
 
     def __init__(self) -> None:
-        self.store = Store()
+        self.store = StateStore()
         self.validators: list[Proposal] = []
         self._hasher = sha256()
         self.total_supply = 0

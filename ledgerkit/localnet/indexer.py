@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 import msgspec
 
 from ledgerkit.errors import InvalidRequestError
+from ledgerkit.localnet.chain_types import Account, ActionReceipt, Block, Failure
+from ledgerkit.localnet.contract_sdk import CONTRACTS_BY_HASH, Contract
 from ledgerkit.localnet.contracts.fungible import PREFIX, FungibleBase
 from ledgerkit.localnet.contracts.nonfungible import NonFungible
 from ledgerkit.localnet.contracts.pool import StakingPool
-from ledgerkit.localnet.failures import LocalnetError
-from ledgerkit.localnet.records import Account, ActionReceipt, Block, Failure
-from ledgerkit.localnet.sdk import CODES, Contract
+from ledgerkit.localnet.execution_errors import LocalnetError
 from ledgerkit.protocol import (
     AccessKey,
     AccountId,
@@ -38,8 +38,8 @@ from ledgerkit.units import U128_MAX
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ledgerkit.localnet.records import Change, Outcome
-    from ledgerkit.localnet.store import State
+    from ledgerkit.localnet.chain_types import Change, Outcome
+    from ledgerkit.localnet.state import State
     from ledgerkit.localnet.world import World
 
 _EVENT = "EVENT_JSON:"
@@ -269,7 +269,7 @@ class Indexer:
             self._balances.note(change, height)
             if change.kind == "access_key" and not isinstance(change.value, Account | bytes):
                 self.keys.put(change.key, str(change.account_id), change.value)
-        for outcome in self._world.chain.receipts_applied(height):
+        for outcome in self._world.chain.outcomes_at(height):
             if not isinstance(outcome.status, Failure):
                 self._follow(outcome, height)
 
@@ -363,7 +363,7 @@ def contract_class(state: State, account_id: str) -> type[Contract] | None:
     """Find the contract that an account runs, where it is one that is known."""
     account = state.account(account_id)
     code_hash = None if account is None else state.code_hash(account)
-    return None if code_hash is None else CODES.get(code_hash)
+    return None if code_hash is None else CONTRACTS_BY_HASH.get(code_hash)
 
 
 def is_token(kind: type[Contract] | None) -> bool:

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field, structs
 
-from ledgerkit.localnet import fees, validity
+from ledgerkit.localnet import fees, transaction_validity
 from ledgerkit.localnet.actions import Run, refund
-from ledgerkit.localnet.failures import ActionError
-from ledgerkit.localnet.records import (
+from ledgerkit.localnet.chain_types import (
     Account,
     ActionReceipt,
     Change,
@@ -27,11 +26,12 @@ from ledgerkit.localnet.records import (
     SuccessValue,
     TransactionRecord,
 )
+from ledgerkit.localnet.execution_errors import ActionError
 from ledgerkit.protocol import CryptoHash, SignedTransaction, receipt_id_of
 
 if TYPE_CHECKING:
     from ledgerkit.localnet.settings import Settings
-    from ledgerkit.localnet.store import Store
+    from ledgerkit.localnet.state import StateStore
 
 Slot = tuple[str, CryptoHash]  # for whom data is, and its id
 PERCENT = 100
@@ -72,7 +72,7 @@ class Runtime:
         Limits, shards.
     """
 
-    def __init__(self, store: Store, settings: Settings) -> None:
+    def __init__(self, store: StateStore, settings: Settings) -> None:
         self.store, self.settings = store, settings
         self.profile = fees.PROFILES[settings.profile]
         self._received: dict[Slot, bytes | None] = {}
@@ -85,7 +85,7 @@ class Runtime:
     def convert(
         self,
         signed: SignedTransaction,
-        paid: tuple[validity.Cost, Account, object],
+        paid: tuple[transaction_validity.Cost, Account, object],
         block: BlockContext,
         work: Work,
     ) -> TransactionRecord:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.localnet.gateway import MOST_BODY, Answer, Gateway, Request
+from ledgerkit.localnet.http_gateway import MOST_BODY, Answer, Gateway, Request
 from ledgerkit.localnet.settings import SECOND_NS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
 
     from ledgerkit.localnet.faults import Faults
-    from ledgerkit.localnet.gateway import Steps
+    from ledgerkit.localnet.http_gateway import Steps
     from ledgerkit.localnet.world import World
 
     # Where an ASGI server tells its own types they are these.
@@ -274,7 +274,7 @@ def serve(
         rule = "an address of this machine alone, unless remote ones are allowed"
         raise InvalidRequestError.refuse("host", host, rule)
     try:
-        from ledgerkit.localnet import listening
+        from ledgerkit.localnet import uvicorn_server
     except ModuleNotFoundError as error:
         if error.name not in ("uvicorn", "h11"):
             raise
@@ -282,7 +282,7 @@ def serve(
         remedy = "pip install 'ledgerkit[serve]'"
         raise InvalidRequestError(msg, remedy=remedy, field="serve") from None
     with _bound(host, port) as sock:
-        asyncio.run(_serve(Gateway(world, faults), sock, ready, listening.run))
+        asyncio.run(_serve(Gateway(world, faults), sock, ready, uvicorn_server.run))
 
 
 async def _serve(

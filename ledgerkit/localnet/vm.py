@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet import fees
-from ledgerkit.localnet.failures import HostError, PanicError, prohibited
-from ledgerkit.localnet.records import GasCost
+from ledgerkit.localnet.chain_types import GasCost
+from ledgerkit.localnet.execution_errors import HostError, PanicError, prohibited_in_view
 from ledgerkit.protocol import (
     AccessKey,
     AccountId,
@@ -39,16 +39,16 @@ from ledgerkit.units import U64_MAX, U128_MAX
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ledgerkit.localnet.store import State
+    from ledgerkit.localnet.state import State
 
 MAX_LOGS = 100
 MAX_LOG_BYTES = 16_384
 MAX_PROMISES = 1024
-MAX_INPUTS = 128
-MAX_RESULT = 4 * 2**20
-MAX_KEY = 2048
-MAX_VALUE = 4 * 2**20
-MAX_RESUME = 1024
+MAX_INPUT_DATA = 128
+MAX_RESULT_BYTES = 4 * 2**20
+MAX_KEY_BYTES = 2048
+MAX_VALUE_BYTES = 4 * 2**20
+MAX_YIELD_PAYLOAD_BYTES = 1024
 
 # The names that a gas profile has for the fees of what a call sends.
 _ACTION_COSTS: dict[type[Action], str] = {
@@ -65,7 +65,7 @@ _KEY_FOR_CALLS = "ADD_FUNCTION_CALL_KEY"
 _BY_BYTE = ("DEPLOY_CONTRACT", "FUNCTION_CALL", _KEY_FOR_CALLS)
 
 
-class Context(Struct, frozen=True, kw_only=True):
+class CallContext(Struct, frozen=True, kw_only=True):
     """What a call comes with."""
 
     current_account_id: str
@@ -142,7 +142,7 @@ def _out_of_gas() -> HostError:
     return HostError("Exceeded the prepaid gas.", "GasExceeded")
 
 
-class Draft:
+class ReceiptDraft:
     """A receipt that a call makes, while it can still grow."""
 
     __slots__ = ("actions", "input_data_ids", "is_yield", "output_data_receivers", "receiver_id")
@@ -169,7 +169,7 @@ class Promise:
 
     __slots__ = ("drafts", "vm")
 
-    def __init__(self, vm: Vm, drafts: list[Draft]) -> None:
+    def __init__(self, vm: Vm, drafts: list[ReceiptDraft]) -> None:
         self.vm, self.drafts = vm, drafts
 
     @property
@@ -315,7 +315,7 @@ class Vm:
 
     def __init__(
         self,
-        context: Context,
+        context: CallContext,
         state: State,
         profile: fees.Profile,
         waits: Callable[[CryptoHash], bool] = lambda _: False,
@@ -323,8 +323,8 @@ class Vm:
         self.context, self._state, self._profile, self._waits = context, state, profile, waits
         self.gas = Gas(context.prepaid_gas, context.fixed_gas)
         self.logs: list[str] = []
-        self.drafts: list[Draft] = []
-        self.weights: list[tuple[Draft, int, FunctionCall, int]] = []
+        self.drafts: list[ReceiptDraft] = []
+        self.weights: list[tuple[ReceiptDraft, int, FunctionCall, int]] = []
         self.resumed: list[tuple[CryptoHash, bytes]] = []
         self.yielded: list[CryptoHash] = []
         self._balance, self._storage = context.balance, context.storage_usage
@@ -428,7 +428,7 @@ class Vm:
 
     def storage_read(self, key: bytes) -> bytes | None:
         """Give a record's value, None where there is none."""
-        self._check_length("storage key", "KeyLengthExceeded", len(key), MAX_KEY)
+        self._check_length("storage key", "KeyLengthExceeded", len(key), MAX_KEY_BYTES)
         self.gas.host("STORAGE_READ_BASE")
         self.gas.host("STORAGE_READ_KEY_BYTE", len(key))
         value = self._state.data(self.current_account_id, key)
@@ -444,8 +444,8 @@ class Vm:
     def storage_write(self, key: bytes, value: bytes) -> bool:
         """Write a record; tell whether there was one."""
         self._not_in_view("storage_write")
-        self._check_length("storage key", "KeyLengthExceeded", len(key), MAX_KEY)
-        self._check_length("storage value", "ValueLengthExceeded", len(value), MAX_VALUE)
+        self._check_length("storage key", "KeyLengthExceeded", len(key), MAX_KEY_BYTES)
+        self._check_length("storage value", "ValueLengthExceeded", len(value), MAX_VALUE_BYTES)
         self.gas.host("STORAGE_WRITE_BASE")
         self.gas.host("STORAGE_WRITE_KEY_BYTE", len(key))
         self.gas.host("STORAGE_WRITE_VALUE_BYTE", len(value))
@@ -545,11 +545,11 @@ class Vm:
         self.gas.host("PROMISE_AND_BASE")
         drafts = [draft for promise in promises for draft in promise.drafts]
         count = len(drafts)
-        if count > MAX_INPUTS:
+        if count > MAX_INPUT_DATA:
             raise HostError(
-                f"The number of input data dependencies {count} exceeds the limit {MAX_INPUTS}",
+                f"The number of input data dependencies {count} exceeds the limit {MAX_INPUT_DATA}",
                 "NumberInputDataDependenciesExceeded { number_of_input_data_dependencies: "
-                f"{count}, limit: {MAX_INPUTS} }}",
+                f"{count}, limit: {MAX_INPUT_DATA} }}",
             )
         return Promise(self, drafts)
 
@@ -557,7 +557,7 @@ class Vm:
     def promise_results(self) -> tuple[bytes | None, ...]:
         """What this callback waited for, in order; None for what failed."""
         if self.is_view:
-            raise prohibited("promise_results_count")
+            raise prohibited_in_view("promise_results_count")
         return self.context.promise_results
 
     def yield_create(
@@ -609,11 +609,11 @@ class Vm:
             False if no call of this account waits for it.
         """
         self._not_in_view("promise_yield_resume")
-        if len(payload) > MAX_RESUME:
+        length, limit = len(payload), MAX_YIELD_PAYLOAD_BYTES
+        if length > limit:
             raise HostError(
-                f"Yield resume payload is {len(payload)} bytes which exceeds the {MAX_RESUME} "
-                "byte limit",
-                f"YieldPayloadLength {{ length: {len(payload)}, limit: {MAX_RESUME} }}",
+                f"Yield resume payload is {length} bytes which exceeds the {limit} byte limit",
+                f"YieldPayloadLength {{ length: {length}, limit: {limit} }}",
             )
         wanted = CryptoHash(data_id)
         if wanted not in self.yielded and not self._waits(wanted):
@@ -664,7 +664,7 @@ class Vm:
             self.gas.host("PROMISE_RETURN")
         else:
             self._check_length(
-                "returned value", "ReturnedValueLengthExceeded", len(result), MAX_RESULT
+                "returned value", "ReturnedValueLengthExceeded", len(result), MAX_RESULT_BYTES
             )
             fee = self._profile.table["data_receipt_byte"]
             for receiver_id in self.context.data_receivers:
@@ -703,7 +703,7 @@ class Vm:
         cost = self._profile.new_receipt_send(sir=sir)
         self.gas.burn(cost, "ACTION_COST", "NEW_ACTION_RECEIPT")
         self.gas.reserve(self._profile.new_receipt_execute)
-        draft = Draft(receiver_id, inputs)
+        draft = ReceiptDraft(receiver_id, inputs)
         self.drafts.append(draft)
         return Promise(self, [draft])
 
@@ -716,7 +716,7 @@ class Vm:
     def _not_in_view(self, name: str) -> None:
         """Refuse in a view what only a transaction may do, and burn what a host call costs."""
         if self.context.is_view:
-            raise prohibited(name)
+            raise prohibited_in_view(name)
         self.gas.host("BASE")
 
     @staticmethod

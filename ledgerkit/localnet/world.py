@@ -17,13 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from ledgerkit.localnet import fees, sdk, validity
+from ledgerkit.localnet import contract_sdk, fees, transaction_validity
 from ledgerkit.localnet.actions import fixed_gas
 from ledgerkit.localnet.chain import Chain
-from ledgerkit.localnet.epochs import Epochs
-from ledgerkit.localnet.failures import CallError, CodeError, InvalidTransactionError
-from ledgerkit.localnet.mempool import Mempool
-from ledgerkit.localnet.records import (
+from ledgerkit.localnet.chain_types import (
     SYSTEM,
     SYSTEM_KEY,
     Account,
@@ -34,9 +31,12 @@ from ledgerkit.localnet.records import (
     Receipt,
     TransactionRecord,
 )
+from ledgerkit.localnet.epochs import Epochs
+from ledgerkit.localnet.execution_errors import CallError, CodeError, InvalidTransactionError
+from ledgerkit.localnet.mempool import Mempool
 from ledgerkit.localnet.runtime import BlockContext, Runtime, Work
-from ledgerkit.localnet.stories import Stories
-from ledgerkit.localnet.vm import Context, Promise, Vm
+from ledgerkit.localnet.vm import CallContext, Promise, Vm
+from ledgerkit.localnet.world_summary import WorldSummary
 from ledgerkit.protocol import CryptoHash, SignedTransaction
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from ledgerkit.localnet.genesis import Genesis
     from ledgerkit.localnet.settings import Settings
-    from ledgerkit.localnet.store import State
+    from ledgerkit.localnet.state import State
 
 _TX_GAS = fees.CHUNK_GAS // 2  # of a chunk's gas, what transactions may take
 _NOBODY = CryptoHash(bytes(32))
@@ -77,8 +77,8 @@ class World:
         self.chain = Chain(settings, genesis.total_supply, author, genesis.fingerprint)
         self.epochs = Epochs(settings, genesis.validators)
         self.runtime = Runtime(self.store, settings)
-        self.pool = Mempool(settings.shard_of)
-        self.stories = Stories()
+        self.mempool = Mempool(settings.shard_of)
+        self.summary = WorldSummary()
         self._shards = len(settings.shard_ids)
         self._before = [Work(position) for position in range(self._shards)]
         self._arrived: list[list[Receipt]] = [[] for _ in range(self._shards)]
@@ -115,7 +115,7 @@ class World:
 
     def is_pending(self, tx_hash: CryptoHash) -> bool:
         """Tell whether a transaction waits for a block."""
-        return tx_hash in self.pool
+        return tx_hash in self.mempool
 
     def outcome(self, outcome_id: CryptoHash) -> Outcome | None:
         """Find the outcome of a transaction or a receipt; None while there is none."""
@@ -133,7 +133,7 @@ class World:
     def is_busy(self) -> bool:
         """Whether anything is under way that another block would move."""
         return bool(
-            len(self.pool)
+            len(self.mempool)
             or any(self._arrived)
             or any(self._delayed)
             or any(work.sent for work in self._before)
@@ -169,13 +169,13 @@ class World:
         code_hash = None if account is None else state.code_hash(account)
         if account is None or code_hash is None:
             raise CodeError(contract_id)
-        contract = sdk.CODES.get(code_hash)
+        contract = contract_sdk.CONTRACTS_BY_HASH.get(code_hash)
         if contract is None:
             raise CodeError(None)
         context = self._view_context(contract_id, method_name, args, block, account)
         vm = Vm(context, state, self.runtime.profile)
         try:
-            result = sdk.run(contract, vm, method_name)
+            result = contract_sdk.run_method(contract, vm, method_name)
         except CallError as error:
             error.logs = tuple(vm.logs)
             raise
@@ -183,9 +183,9 @@ class World:
 
     def _view_context(
         self, contract_id: str, method_name: str, args: bytes, block: Block, account: Account
-    ) -> Context:
+    ) -> CallContext:
         """Gather what a view sees."""
-        return Context(
+        return CallContext(
             current_account_id=contract_id,
             signer_id=SYSTEM,
             signer_public_key=SYSTEM_KEY,
@@ -225,7 +225,7 @@ class World:
         if self._to_drop:
             self._to_drop -= 1
         else:
-            self.pool.add(signed)
+            self.mempool.add(signed)
 
     def check(self, signed: SignedTransaction) -> None:
         """
@@ -242,7 +242,7 @@ class World:
             The first thing that is wrong.
         """
         head = self.chain.head
-        validity.check(
+        transaction_validity.check(
             signed,
             self.store.at(),
             self.settings,
@@ -306,11 +306,11 @@ class World:
 
     def keys(self) -> dict[str, str]:
         """Give the published secret keys by account id; they are everybody's to use."""
-        told = self.stories.accounts
+        told = self.summary.accounts
         return {story.account_id: story.secret_key for story in told if story.secret_key}
 
     def deploy(
-        self, account_id: str, contract: type[sdk.Contract], *, balance: str = "10 NEAR"
+        self, account_id: str, contract: type[contract_sdk.Contract], *, balance: str = "10 NEAR"
     ) -> SignedTransaction:
         """
         Create an account with a contract, and let that be executed.
@@ -335,7 +335,7 @@ class World:
             If the key of the account above is not published, or the chain refuses, as it
             does where the account is there already.
         """
-        from ledgerkit.localnet.deploying import check_deployed, deployment
+        from ledgerkit.localnet.deployment import check_deployed, deployment
 
         signed = deployment(self, account_id, contract, balance)
         self.submit(signed)
@@ -399,7 +399,7 @@ class World:
         """Choose transactions for a shard's chunk; what is no longer valid vanishes."""
         chosen: list[TransactionRecord] = []
         kept: list[SignedTransaction] = []
-        for signed in self.pool.rounds(work.shard):
+        for signed in self.mempool.rounds(work.shard):
             if work.gas_used >= _TX_GAS or self._is_early(signed):
                 kept.append(signed)
                 continue
@@ -407,7 +407,7 @@ class World:
             if record is not None:
                 chosen.append(record)
         for signed in kept:
-            self.pool.add(signed)
+            self.mempool.add(signed)
         return chosen
 
     def _is_early(self, signed: SignedTransaction) -> bool:
@@ -425,7 +425,7 @@ class World:
     ) -> TransactionRecord | None:
         """Turn a transaction into a receipt, if it is still valid."""
         try:
-            paid = validity.check(
+            paid = transaction_validity.check(
                 signed,
                 self.store.at(),
                 self.settings,

@@ -18,8 +18,8 @@ export function demo() {
   const world = JSON.parse(readFileSync(0, "utf8"));
   const secrets = Object.fromEntries(world.accounts.map((row) => [row.account_id, row.secret_key]));
   const [senderId, receiverId] = world.actors;
-  const finished = world.transactions.filter((row) => row.story !== WAITING);
-  const waiting = world.transactions.find((row) => row.story === WAITING);
+  const finished = world.transactions.filter((row) => row.description !== WAITING);
+  const waiting = world.transactions.find((row) => row.description === WAITING);
   const actors = { senderId, secretKey: secrets[senderId], receiverId };
   return { url: process.argv[2], contracts: world.contracts, finished, waiting, ...actors };
 }

@@ -30,7 +30,7 @@ class Demo(NamedTuple):
     @property
     def finished(self) -> list[dict[str, Any]]:
         """The transactions that wait for nothing."""
-        return [row for row in self.transactions if row["story"] != WAITING]
+        return [row for row in self.transactions if row["description"] != WAITING]
 
 
 def demo() -> Demo:

@@ -20,8 +20,8 @@ import pytest
 import ledgerkit as lk
 from ledgerkit import errors
 from ledgerkit.cli import main
-from ledgerkit.localnet import listening, server
-from ledgerkit.localnet.gateway import Gateway
+from ledgerkit.localnet import server, uvicorn_server
+from ledgerkit.localnet.http_gateway import Gateway
 from ledgerkit.localnet.worlds import open_world
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ EVERYWHERE = "0.0.0.0"  # noqa: S104 - what is refused, unless told
 JSON = {"content-type": "application/json"}
 HASTE = (  # what waits ten seconds waits less
     "import sys\n"
-    "from ledgerkit.localnet import listening, server\n"
-    "server.BODY_S = server.SEND_S = listening.HEAD_S = 0.4\n"
+    "from ledgerkit.localnet import server, uvicorn_server\n"
+    "server.BODY_S = server.SEND_S = uvicorn_server.HEAD_S = 0.4\n"
     "from ledgerkit.cli import main\n"
     "sys.exit(main(sys.argv[1:]))\n"
 )
@@ -408,7 +408,7 @@ def test_a_clock_that_fails_stops_the_server() -> None:
     async def run() -> None:
         with socket.create_server(("127.0.0.1", 0)) as sock:
             app = server.App(Gateway(world), server.Clock(world))
-            await listening.run(app, sock, [fails()], None)
+            await uvicorn_server.run(app, sock, [fails()], None)
 
     with pytest.raises(RuntimeError, match="no more blocks"):
         asyncio.run(run())
@@ -577,8 +577,8 @@ def test_a_key_is_demanded_when_told() -> None:
 def test_uvicorn_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the extra the error says what to install."""
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    monkeypatch.delitem(sys.modules, "ledgerkit.localnet.listening", raising=False)
-    monkeypatch.delattr("ledgerkit.localnet.listening", raising=False)
+    monkeypatch.delitem(sys.modules, "ledgerkit.localnet.uvicorn_server", raising=False)
+    monkeypatch.delattr("ledgerkit.localnet.uvicorn_server", raising=False)
     with pytest.raises(errors.InvalidRequestError) as caught:
         server.serve(open_world("empty"), port=0)
     assert "pip install 'ledgerkit[serve]'" in str(caught.value)
@@ -593,7 +593,7 @@ def test_a_world_tells_its_stories(capsys: pytest.CaptureFixture[str]) -> None:
     told = json.loads(capsys.readouterr().out)
     assert sorted(told) == ["accounts", "contracts", "transactions"]
     assert [sorted(account) for account in told["accounts"]] == [
-        ["account_id", "secret_key", "story"]
+        ["account_id", "secret_key", "description"]
     ]
     assert told["accounts"][0]["account_id"] == "near"
     assert told["accounts"][0]["secret_key"].startswith("ed25519:")

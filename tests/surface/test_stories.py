@@ -43,7 +43,7 @@ def story(demo: World) -> Any:
     lk.connect(world=demo)
 
     def find(words: str) -> lk.Trace:
-        told = next(one for one in demo.stories.transactions if one.story == words)
+        told = next(one for one in demo.summary.transactions if one.description == words)
         return lk.trace(told.tx_hash, told.signer_id)
 
     return find

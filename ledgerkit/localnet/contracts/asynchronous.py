@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from ledgerkit.errors import InvalidRequestError
+from ledgerkit.localnet.contract_sdk import Contract, call, from_json, to_json, view
 from ledgerkit.localnet.contracts.naming import succeeded
-from ledgerkit.localnet.sdk import Contract, call, from_json, to_json, view
-from ledgerkit.localnet.vm import MAX_INPUTS, Promise
+from ledgerkit.localnet.vm import MAX_INPUT_DATA, Promise
 from ledgerkit.protocol import AccountId, CryptoHash
 
 CALLBACK_GAS = 5 * 10**12
@@ -48,7 +48,7 @@ class Async(Contract):
         target = receiver_id or self.vm.current_account_id
         calls = [self._call(target, "echo", to_json({"value": place})) for place in range(width)]
         # A receipt waits for no more than so many: beyond, nobody waits.
-        return self._join(calls) if width <= MAX_INPUTS else width
+        return self._join(calls) if width <= MAX_INPUT_DATA else width
 
     @call
     def join(

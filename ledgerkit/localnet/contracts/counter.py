@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from ledgerkit.localnet.sdk import STATE_KEY, Contract, call, to_json, view
+from ledgerkit.localnet.contract_sdk import STATE_KEY, Contract, call, to_json, view
 
 I64_MAX = 2**63 - 1
 OVERFLOW = "attempt to add with overflow"

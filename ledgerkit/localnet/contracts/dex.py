@@ -12,8 +12,17 @@ from typing import Annotated
 
 import msgspec
 
+from ledgerkit.localnet.contract_sdk import (
+    STATE_KEY,
+    U128,
+    BalanceMap,
+    Contract,
+    JsonMap,
+    call,
+    to_json,
+    view,
+)
 from ledgerkit.localnet.contracts.naming import succeeded
-from ledgerkit.localnet.sdk import STATE_KEY, U128, Balances, Contract, Records, call, to_json, view
 from ledgerkit.localnet.vm import Promise, Vm
 from ledgerkit.protocol import AccountId
 from ledgerkit.protocol.borsh import text, u128
@@ -113,9 +122,9 @@ class Dex(Contract):
 
     def __init__(self, vm: Vm) -> None:
         super().__init__(vm)
-        self._pools = Records(vm, b"p", Pool)
-        self._shares = Balances(vm, b"s")  # by "pool_id:account_id"
-        self._deposits = Records(vm, b"d", dict[str, int])  # by account: amounts by token
+        self._pools = JsonMap(vm, b"p", Pool)
+        self._shares = BalanceMap(vm, b"s")  # by "pool_id:account_id"
+        self._deposits = JsonMap(vm, b"d", dict[str, int])  # by account: amounts by token
 
     # The owner's ----------------------------------------------------------------------
 
@@ -166,7 +175,7 @@ class Dex(Contract):
     @call(payable=True)
     def withdraw(self, token_id: AccountId, amount: U128) -> Promise:
         """Send the caller what it has deposited; tell whether it arrived."""
-        self.one_yocto()
+        self.assert_one_yocto()
         self.require(amount > 0, "The amount should be a positive number")
         self._debit(self.vm.predecessor_id, token_id, amount)
         return self._send(self.vm.predecessor_id, token_id, amount)

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+from ledgerkit.localnet.contract_sdk import U128, Contract, call, to_json, view
 from ledgerkit.localnet.contracts.naming import settle_creation
-from ledgerkit.localnet.sdk import U128, Contract, call, to_json, view
 from ledgerkit.localnet.vm import Promise
 from ledgerkit.protocol import AccountId
 

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
-from ledgerkit.localnet.fees import STORAGE_BYTE, TGAS
-from ledgerkit.localnet.sdk import (
+from ledgerkit.localnet.contract_sdk import (
     STATE_KEY,
     U128,
-    Balances,
+    BalanceMap,
     Contract,
     call,
     from_json,
     to_json,
     view,
 )
+from ledgerkit.localnet.fees import STORAGE_BYTE, TGAS
 from ledgerkit.localnet.vm import Promise  # noqa: TC001 - annotations are read when it runs
 from ledgerkit.protocol import AccountId
 from ledgerkit.protocol.borsh import text
@@ -101,14 +101,14 @@ class FungibleBase(Contract):
 
     def __init__(self, vm: Vm) -> None:
         super().__init__(vm)
-        self.accounts = Balances(vm, PREFIX)
+        self.accounts = BalanceMap(vm, PREFIX)
 
     # NEP-141 -----------------------------------------------------------------------------
 
     @call(payable=True)
     def ft_transfer(self, receiver_id: AccountId, amount: U128, memo: str | None = None) -> None:
         """Send tokens."""
-        self.one_yocto()
+        self.assert_one_yocto()
         self.move(self.vm.predecessor_id, receiver_id, amount, memo)
 
     @call(payable=True)
@@ -116,7 +116,7 @@ class FungibleBase(Contract):
         self, receiver_id: AccountId, amount: U128, msg: str, memo: str | None = None
     ) -> Promise:
         """Send tokens to a contract and tell it; what it leaves over comes back."""
-        self.one_yocto()
+        self.assert_one_yocto()
         sender_id = self.vm.predecessor_id
         self.move(sender_id, receiver_id, amount, memo)
         told = {"sender_id": sender_id, "amount": amount, "msg": msg}
@@ -185,7 +185,7 @@ class FungibleBase(Contract):
     @call(payable=True)
     def storage_withdraw(self, amount: U128 | None = None) -> StorageBalance:
         """Pay back what is not needed, which is never anything."""
-        self.one_yocto()
+        self.assert_one_yocto()
         self.balance(self.vm.predecessor_id)
         self.require(not amount, "The amount is greater than the available storage balance")
         return PAID
@@ -193,7 +193,7 @@ class FungibleBase(Contract):
     @call(payable=True)
     def storage_unregister(self, force: bool | None = None) -> bool:  # noqa: FBT001 - by name, as JSON
         """Close the caller's account and pay back its registration; tokens left are burnt."""
-        self.one_yocto()
+        self.assert_one_yocto()
         account_id = self.vm.predecessor_id
         balance = self.accounts.get(account_id)
         if balance is None:

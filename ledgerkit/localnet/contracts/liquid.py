@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
+from ledgerkit.localnet.contract_sdk import STATE_KEY, U128, JsonMap, call, from_json, to_json, view
 from ledgerkit.localnet.contracts.fungible import (
     SPEC,
     FungibleBase,
@@ -20,7 +21,6 @@ from ledgerkit.localnet.contracts.fungible import (
 )
 from ledgerkit.localnet.contracts.pool import EPOCHS_TO_UNLOCK, ceil
 from ledgerkit.localnet.fees import TGAS
-from ledgerkit.localnet.sdk import STATE_KEY, U128, Records, call, from_json, to_json, view
 from ledgerkit.localnet.vm import Promise  # noqa: TC001 - annotations are read when it runs
 from ledgerkit.protocol import AccountId  # noqa: TC001 - annotations are read when it runs
 from ledgerkit.protocol.borsh import text
@@ -89,7 +89,7 @@ class LiquidStaking(FungibleBase):
 
     def __init__(self, vm: Vm) -> None:
         super().__init__(vm)
-        self.details = Records(vm, DETAILS, Unstaked)
+        self.details = JsonMap(vm, DETAILS, Unstaked)
 
     # The owner ---------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.localnet.sdk import BAD_INPUT, U128, Contract, call, to_json
+from ledgerkit.localnet.contract_sdk import BAD_INPUT, U128, Contract, call, to_json
 from ledgerkit.localnet.vm import Promise, Vm
 from ledgerkit.protocol import AccountId, PublicKey
 

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec import Meta, Struct, convert
 from msgspec.structs import asdict, replace
 
-from ledgerkit.localnet.failures import PanicError
-from ledgerkit.localnet.fees import STORAGE_BYTE, TGAS
-from ledgerkit.localnet.sdk import (
+from ledgerkit.localnet.contract_sdk import (
     STATE_KEY,
     U128,
     Contract,
-    Records,
+    JsonMap,
     call,
     from_json,
     to_json,
     view,
 )
+from ledgerkit.localnet.execution_errors import PanicError
+from ledgerkit.localnet.fees import STORAGE_BYTE, TGAS
 from ledgerkit.localnet.vm import Promise  # noqa: TC001 - annotations are read when it runs
 from ledgerkit.protocol import AccountId  # noqa: TC001 - as above
 from ledgerkit.protocol.borsh import text
@@ -137,8 +137,8 @@ class NonFungible(Contract):
 
     def __init__(self, vm: Vm) -> None:
         super().__init__(vm)
-        self.tokens = Records(vm, TOKENS, Held)
-        self.counts = Records(vm, OWNERS, int)
+        self.tokens = JsonMap(vm, TOKENS, Held)
+        self.counts = JsonMap(vm, OWNERS, int)
 
     @call(init=True)
     def new(
@@ -187,7 +187,7 @@ class NonFungible(Contract):
         memo: str | None = None,
     ) -> None:
         """Give a token away, one's own or one that one is approved for."""
-        self.one_yocto()
+        self.assert_one_yocto()
         self._send(receiver_id, token_id, approval_id, memo)
 
     @call(payable=True)
@@ -200,7 +200,7 @@ class NonFungible(Contract):
         memo: str | None = None,
     ) -> Promise:
         """Give a token to a contract and tell it; it may give it back."""
-        self.one_yocto()
+        self.assert_one_yocto()
         sent = self._send(receiver_id, token_id, approval_id, memo)
         previous = {"previous_owner_id": sent.owner_id}
         told = {"sender_id": self.vm.predecessor_id, **previous, "token_id": token_id, "msg": msg}
@@ -269,13 +269,13 @@ class NonFungible(Contract):
     @call(payable=True)
     def nft_revoke(self, token_id: str, account_id: AccountId) -> None:
         """Let an account no longer transfer a token."""
-        self.one_yocto()
+        self.assert_one_yocto()
         self._revoke(token_id, [account_id])
 
     @call(payable=True)
     def nft_revoke_all(self, token_id: str) -> None:
         """Let nobody but the owner transfer a token."""
-        self.one_yocto()
+        self.assert_one_yocto()
         self._revoke(token_id, list(self._own(token_id).approved_account_ids))
 
     @view

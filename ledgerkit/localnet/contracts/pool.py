@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Never
 from msgspec import Struct
 
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.localnet.failures import PanicError
-from ledgerkit.localnet.sdk import (
+from ledgerkit.localnet.contract_sdk import (
     BAD_INPUT,
     STATE_KEY,
     U128,
     Contract,
-    Records,
+    JsonMap,
     call,
     to_json,
     view,
 )
+from ledgerkit.localnet.execution_errors import PanicError
 from ledgerkit.protocol import AccountId, PublicKey
 from ledgerkit.protocol.borsh import text
 
@@ -115,8 +115,8 @@ class StakingPool(Contract):
 
     def __init__(self, vm: Vm) -> None:
         super().__init__(vm)
-        self.accounts = Records(vm, self.prefix, Delegator)
-        self.names = Records(vm, self.list_prefix, str)
+        self.accounts = JsonMap(vm, self.prefix, Delegator)
+        self.names = JsonMap(vm, self.list_prefix, str)
 
     # The owner ---------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from ledgerkit.localnet.sdk import STATE_KEY, U128, Contract, call, to_json, view
+from ledgerkit.localnet.contract_sdk import STATE_KEY, U128, Contract, call, to_json, view
 from ledgerkit.protocol import AccountId
 
 

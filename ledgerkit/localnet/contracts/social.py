@@ -15,19 +15,19 @@ from msgspec import UNSET, Struct, UnsetType
 
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet import fees
-from ledgerkit.localnet.records import SYSTEM_KEY
-from ledgerkit.localnet.sdk import (
+from ledgerkit.localnet.chain_types import SYSTEM_KEY
+from ledgerkit.localnet.contract_sdk import (
     BAD_INPUT,
     U128,
     Contract,
-    Records,
+    JsonMap,
     call,
-    run,
+    run_method,
     to_json,
     view,
 )
-from ledgerkit.localnet.store import Store
-from ledgerkit.localnet.vm import Context, Vm
+from ledgerkit.localnet.state import StateStore
+from ledgerkit.localnet.vm import CallContext, Vm
 from ledgerkit.protocol import AccountId, CryptoHash, PublicKey
 
 if TYPE_CHECKING:
@@ -131,10 +131,10 @@ class Social(Contract):
 
     def __init__(self, vm: Vm) -> None:
         super().__init__(vm)
-        self.accounts = Records(vm, b"a", Account)
-        self.names = Records(vm, b"i", str)
-        self.nodes = Records(vm, b"n", Node)
-        self.leaves = Records(vm, b"v", Leaf)
+        self.accounts = JsonMap(vm, b"a", Account)
+        self.names = JsonMap(vm, b"i", str)
+        self.nodes = JsonMap(vm, b"n", Node)
+        self.leaves = JsonMap(vm, b"v", Leaf)
 
     @call(init=True)
     def new(self) -> None:
@@ -463,7 +463,7 @@ class Social(Contract):
     @call(payable=True)
     def storage_withdraw(self, amount: U128 | None = None) -> StorageBalance:
         """Pay back what is not used."""
-        self.one_yocto()
+        self.assert_one_yocto()
         account_id = self.vm.predecessor_id
         account = self._account(account_id)
         available = self._balance_of(account).available
@@ -602,22 +602,22 @@ class Social(Contract):
         record
             A key and a value.
         """
-        store = Store()
+        store = StateStore()
         context = _genesis_context("social", block_height)
-        run(cls, Vm(context, store.at(), fees.PROFILES["86"]), "new")
+        run_method(cls, Vm(context, store.at(), fees.PROFILES["86"]), "new")
         for account_id, branch in data.items():
             context = _genesis_context(
                 account_id, block_height, deposit, to_json({"data": {account_id: branch}})
             )
-            run(cls, Vm(context, store.at(), fees.PROFILES["86"]), "set")
+            run_method(cls, Vm(context, store.at(), fees.PROFILES["86"]), "set")
         yield from store.at().records("social")
 
 
 def _genesis_context(
     account_id: str, block_height: int, deposit: int = 0, data: bytes = b"{}"
-) -> Context:
+) -> CallContext:
     """Pretend a call, before there is a block."""
-    return Context(
+    return CallContext(
         current_account_id="social",
         signer_id=account_id,
         signer_public_key=SYSTEM_KEY,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ledgerkit.localnet.sdk import Contract
+from ledgerkit.localnet.contract_sdk import Contract
 
 
 class ImplicitWallet(Contract):

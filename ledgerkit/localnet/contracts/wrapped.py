@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ledgerkit.localnet.contract_sdk import STATE_KEY, U128, call, to_json
 from ledgerkit.localnet.contracts.fungible import (
     REGISTRATION,
     SPEC,
@@ -11,7 +12,6 @@ from ledgerkit.localnet.contracts.fungible import (
     FungibleMetadata,
     balance_records,
 )
-from ledgerkit.localnet.sdk import STATE_KEY, U128, call, to_json
 from ledgerkit.localnet.vm import Promise  # noqa: TC001 - annotations are read when it runs
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Wrapped(FungibleBase):
     @call(payable=True)
     def near_withdraw(self, amount: U128) -> Promise:
         """Unwrap; the yoctoNEAR attached comes back too."""
-        self.one_yocto()
+        self.assert_one_yocto()
         account_id = self.vm.predecessor_id
         self.debit(account_id, amount)
         self.vm.log(f"Withdraw {amount} yoctoNEAR from {account_id}")

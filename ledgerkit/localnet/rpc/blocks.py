@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit.localnet import fees, forms
+from ledgerkit.localnet import fees, rpc_json
 from ledgerkit.localnet.rpc import params as read
 from ledgerkit.localnet.rpc.errors import OK, UNPROCESSABLE, HandlerError
 
 if TYPE_CHECKING:
-    from ledgerkit.localnet.records import Block, Chunk
+    from ledgerkit.localnet.chain_types import Block, Chunk
     from ledgerkit.localnet.rpc.errors import Object
     from ledgerkit.localnet.rpc.params import Reference
     from ledgerkit.localnet.world import World
@@ -61,7 +61,7 @@ def unknown(
 
 def block(world: World, params: Any) -> Object:
     """Answer `block`."""
-    return forms.block(find(world, read.lone_reference(params)), version(world))
+    return rpc_json.block(find(world, read.lone_reference(params)), version(world))
 
 
 def version(world: World) -> int:
@@ -126,4 +126,4 @@ def _by_shard(world: World, block_id: Any, shard_id: Any) -> Object:
 
 def _shown(found: Chunk, within: Block) -> Object:
     """Show a chunk."""
-    return forms.chunk(found, within.author)
+    return rpc_json.chunk(found, within.author)

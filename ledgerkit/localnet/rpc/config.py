@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit.localnet import fees, forms, validity, vm
+from ledgerkit.localnet import fees, rpc_json, transaction_validity, vm
 from ledgerkit.localnet.rpc import blocks
 from ledgerkit.localnet.rpc import params as read
 
@@ -49,7 +49,7 @@ def _rules(world: World) -> Object:
     settings = world.settings
     return {
         "protocol_version": blocks.version(world),
-        "genesis_time": forms.rfc3339(settings.genesis_time_ns),
+        "genesis_time": rpc_json.rfc3339(settings.genesis_time_ns),
         "chain_id": settings.chain_id,
         "genesis_height": settings.genesis_height,
         "epoch_length": settings.epoch_length,
@@ -183,21 +183,21 @@ def _limits(settings: Settings) -> Object:
     """Show how large and how many things may be."""
     return {
         "max_gas_burnt": fees.VIEW_GAS,
-        "max_total_prepaid_gas": validity.MAX_PREPAID_GAS,
-        "max_actions_per_receipt": validity.MAX_ACTIONS,
-        "max_length_method_name": validity.MAX_METHOD_NAME,
-        "max_number_bytes_method_names": validity.MAX_KEY_METHODS_BYTES,
-        "max_arguments_length": validity.MAX_ARGS,
-        "max_contract_size": validity.MAX_CODE,
-        "max_transaction_size": validity.MAX_SIZE,
+        "max_total_prepaid_gas": transaction_validity.MAX_PREPAID_GAS,
+        "max_actions_per_receipt": transaction_validity.MAX_ACTIONS,
+        "max_length_method_name": transaction_validity.MAX_METHOD_NAME_BYTES,
+        "max_number_bytes_method_names": transaction_validity.MAX_KEY_METHODS_BYTES,
+        "max_arguments_length": transaction_validity.MAX_ARGS_BYTES,
+        "max_contract_size": transaction_validity.MAX_CODE_BYTES,
+        "max_transaction_size": transaction_validity.MAX_TRANSACTION_BYTES,
         "max_number_logs": vm.MAX_LOGS,
         "max_total_log_length": vm.MAX_LOG_BYTES,
         "max_promises_per_function_call_action": vm.MAX_PROMISES,
-        "max_number_input_data_dependencies": vm.MAX_INPUTS,
-        "max_length_returned_data": vm.MAX_RESULT,
-        "max_length_storage_key": vm.MAX_KEY,
-        "max_length_storage_value": vm.MAX_VALUE,
-        "max_yield_payload_size": vm.MAX_RESUME,
+        "max_number_input_data_dependencies": vm.MAX_INPUT_DATA,
+        "max_length_returned_data": vm.MAX_RESULT_BYTES,
+        "max_length_storage_key": vm.MAX_KEY_BYTES,
+        "max_length_storage_value": vm.MAX_VALUE_BYTES,
+        "max_yield_payload_size": vm.MAX_YIELD_PAYLOAD_BYTES,
         "yield_timeout_length_in_blocks": settings.yield_timeout,
         "account_id_validity_rules_version": 2,
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ledgerkit.localnet.failures import LocalnetError
+from ledgerkit.localnet.execution_errors import LocalnetError
 
 Object = dict[str, Any]
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from ledgerkit.localnet import forms
-from ledgerkit.localnet.records import (
+from ledgerkit.localnet import rpc_json
+from ledgerkit.localnet.chain_types import (
     NO_CODE,
     Account,
     ActionReceipt,
@@ -24,8 +24,8 @@ from ledgerkit.protocol import CryptoHash
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ledgerkit.localnet.failures import Json
-    from ledgerkit.localnet.records import Block
+    from ledgerkit.localnet.chain_types import Block
+    from ledgerkit.localnet.execution_errors import Json
     from ledgerkit.localnet.rpc.errors import Object
     from ledgerkit.localnet.rpc.params import Members
     from ledgerkit.localnet.world import World
@@ -89,7 +89,7 @@ def result(world: World, seen: Progress, *, receipts: bool) -> Object:
     shown = {
         "final_execution_status": level(world, seen),
         "status": _status(seen),
-        "transaction": forms.transaction(record.signed),
+        "transaction": rpc_json.transaction(record.signed),
         "transaction_outcome": _outcome(world, record.outcome),
         "receipts_outcome": [_outcome(world, outcome) for outcome in seen.outcomes],
     }
@@ -102,7 +102,7 @@ def _status(seen: Progress) -> Json:
     ended: Outcome | None = seen.record.outcome
     while ended is not None:
         if not isinstance(ended.status, SuccessReceiptId):
-            return forms.status(ended)
+            return rpc_json.outcome_status(ended)
         ended = outcomes.get(ended.status.receipt_id)
     return "Started"
 
@@ -112,14 +112,14 @@ def _outcome(world: World, outcome: Outcome) -> Object:
     block = world.chain.by_height(outcome.block_height)
     if block is None:
         raise LookupError(f"an outcome is of height {outcome.block_height}, which was skipped")
-    return forms.outcome(outcome, block.hash)
+    return rpc_json.outcome(outcome, block.hash)
 
 
 def _receipts(world: World, seen: Progress) -> list[Object]:
     """Show the receipts that were executed, but for one that never left its own block."""
     local = seen.record.receipt.receipt_id if seen.record.is_local else None
     found = (world.receipt(outcome.id) for outcome in seen.outcomes if outcome.id != local)
-    return [forms.receipt(receipt) for receipt in found if receipt is not None]
+    return [rpc_json.receipt(receipt) for receipt in found if receipt is not None]
 
 
 # Receipts --------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ def receipt(world: World, params: Any) -> Object:
     found = world.receipt(receipt_id)
     if found is None:
         raise _unknown(receipt_id)
-    return forms.receipt(found)
+    return rpc_json.receipt(found)
 
 
 def receipt_to_tx(world: World, params: Any) -> Object:
@@ -153,7 +153,7 @@ def _makers(world: World) -> dict[CryptoHash, CryptoHash]:
     return {
         made: outcome.id
         for block in world.chain.blocks()
-        for outcome in world.chain.receipts_applied(block.height)
+        for outcome in world.chain.outcomes_at(block.height)
         for made in outcome.receipt_ids
     }
 
@@ -174,14 +174,14 @@ def changes(world: World, params: Any) -> Object:
     wanted = read.member(held, "changes_type", read.one_of(tuple(_WANTED)))
     keep = _WANTED[wanted](held)
     block = blocks.find(world, reference)
-    found = [forms.change(change) for change in _changes(world, block) if keep(change)]
+    found = [rpc_json.change(change) for change in _changes(world, block) if keep(change)]
     return {"block_hash": block.hash, "changes": found}
 
 
 def changes_in_block(world: World, params: Any) -> Object:
     """Answer `block_effects`: whose state a block changed."""
     block = blocks.find(world, read.lone_reference(params))
-    return {"block_hash": block.hash, "changes": forms.touched(_changes(world, block))}
+    return {"block_hash": block.hash, "changes": rpc_json.touched_accounts(_changes(world, block))}
 
 
 def _changes(world: World, block: Block) -> list[Change]:

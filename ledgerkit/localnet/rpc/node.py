@@ -5,12 +5,12 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from ledgerkit.localnet import forms
+from ledgerkit.localnet import rpc_json
 from ledgerkit.localnet.rpc import blocks
 from ledgerkit.protocol import PublicKey
 
 if TYPE_CHECKING:
-    from ledgerkit.localnet.records import Block
+    from ledgerkit.localnet.chain_types import Block
     from ledgerkit.localnet.rpc.errors import Object
     from ledgerkit.localnet.world import World
 
@@ -47,12 +47,12 @@ def _sync_info(world: World, head: Block) -> Object:
     return {
         "latest_block_hash": head.hash,
         "latest_block_height": head.height,
-        "latest_state_root": forms.state_root(head),
-        "latest_block_time": forms.rfc3339(head.timestamp_ns),
+        "latest_state_root": rpc_json.state_root(head),
+        "latest_block_time": rpc_json.rfc3339(head.timestamp_ns),
         "syncing": False,
         "earliest_block_hash": earliest.hash,
         "earliest_block_height": earliest.height,
-        "earliest_block_time": forms.rfc3339(earliest.timestamp_ns),
+        "earliest_block_time": rpc_json.rfc3339(earliest.timestamp_ns),
         "epoch_id": head.epoch_id,
         "epoch_start_height": head.epoch_start_height,
     }

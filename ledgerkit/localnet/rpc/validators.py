@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit.localnet import forms
+from ledgerkit.localnet import rpc_json
 from ledgerkit.localnet.rpc import blocks
 from ledgerkit.localnet.rpc import params as read
 from ledgerkit.localnet.rpc.errors import HandlerError
@@ -12,8 +12,8 @@ from ledgerkit.localnet.rpc.errors import HandlerError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from ledgerkit.localnet.chain_types import Block, Proposal
     from ledgerkit.localnet.epochs import Epoch
-    from ledgerkit.localnet.records import Block, Proposal
     from ledgerkit.localnet.rpc.errors import Object
     from ledgerkit.localnet.world import World
     from ledgerkit.protocol import CryptoHash
@@ -33,7 +33,7 @@ def validators(world: World, params: Any) -> Object:
         "next_validators": [_seat(each, shards) for each in _next(world, epoch)],
         "current_fishermen": [],
         "next_fishermen": [],
-        "current_proposals": [forms.proposal(each) for each in epoch.proposals.values()],
+        "current_proposals": [rpc_json.proposal(each) for each in epoch.proposals.values()],
         "prev_epoch_kickout": _kicked_out(world, epoch),
         "epoch_start_height": epoch.start_height,
         "epoch_height": epoch.height,
@@ -138,4 +138,4 @@ def validators_ordered(world: World, params: Any) -> list[Object]:
     block_id = read.optional(held, "block_id", read.block_id)
     reference = read.LATEST if block_id is None else read.Reference("block_id", block_id)
     epoch = world.epochs.all[blocks.find(world, reference).epoch_height]
-    return [forms.proposal(each) for each in epoch.validators.values()]
+    return [rpc_json.proposal(each) for each in epoch.validators.values()]

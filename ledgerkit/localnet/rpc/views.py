@@ -12,17 +12,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.localnet import forms
-from ledgerkit.localnet.failures import CallError, CodeError
+from ledgerkit.localnet import rpc_json
+from ledgerkit.localnet.execution_errors import CallError, CodeError
 from ledgerkit.localnet.rpc import blocks
 from ledgerkit.localnet.rpc import params as read
 from ledgerkit.localnet.rpc.errors import HandlerError, Object, ParseError
 from ledgerkit.protocol import AccountId, CryptoHash, PublicKey
 
 if TYPE_CHECKING:
-    from ledgerkit.localnet.records import Account, Block
+    from ledgerkit.localnet.chain_types import Account, Block
     from ledgerkit.localnet.rpc.params import Members, Reference
-    from ledgerkit.localnet.store import State
+    from ledgerkit.localnet.state import State
     from ledgerkit.localnet.world import World
 
 MOST_STATE = 50_000  # bytes of records that are shown at once
@@ -200,7 +200,7 @@ def _base58(data: str, path: str) -> bytes:
 def _account(held: Members) -> View:
     """Read the request for an account."""
     account_id = read.member(held, "account_id", read.account_id)
-    return lambda at: forms.account(at.account(account_id))
+    return lambda at: rpc_json.account(at.account(account_id))
 
 
 def _code(held: Members) -> View:
@@ -218,7 +218,7 @@ def _code(held: Members) -> View:
 
 def _show_code(at: At, code_hash: CryptoHash) -> Object:
     """Show code."""
-    return {"code_base64": forms.base64(at.state.store.codes[code_hash]), "hash": code_hash}
+    return {"code_base64": rpc_json.base64(at.state.store.codes[code_hash]), "hash": code_hash}
 
 
 def _no_code(at: At, account_id: AccountId, *, told: str | None) -> HandlerError:
@@ -272,7 +272,7 @@ def _show_access_key(account_id: AccountId, public_key: PublicKey, at: At) -> Ob
         )
         told = f"access key {public_key} does not exist while viewing"
         raise at.failure("UNKNOWN_ACCESS_KEY", data, told=told, public_key=str(public_key))
-    return forms.access_key(found)
+    return rpc_json.access_key(found)
 
 
 def _access_key_list(held: Members) -> View:
@@ -285,7 +285,7 @@ def _access_key_list(held: Members) -> View:
         keys = at.state.access_keys(account_id)
         wanted = [entry for entry in keys if after is None or entry[0] > after.packed]
         rows = [
-            {"public_key": forms.packed_key(packed), "access_key": forms.access_key(key)}
+            {"public_key": rpc_json.public_key_text(packed), "access_key": rpc_json.access_key(key)}
             for packed, key in wanted[:most]
         ]
         more = {"last_key": rows[-1]["public_key"]} if len(rows) < len(wanted) else {}
@@ -340,7 +340,8 @@ def _state_of(
         records = at.state.records(account_id, prefix)
         wanted = [entry for entry in records if after is None or entry[0] > after]
         values = [
-            {"key": forms.base64(key), "value": forms.base64(value)} for key, value in wanted[:most]
+            {"key": rpc_json.base64(key), "value": rpc_json.base64(value)}
+            for key, value in wanted[:most]
         ]
         more = {"last_key": values[-1]["key"]} if len(values) < len(wanted) else {}
         return {"values": values} | ({"proof": []} if proof else {}) | more
@@ -383,7 +384,7 @@ def _failed_call(at: At, error: CallError) -> HandlerError:
 
 def _call_text(error: CallError) -> str:
     """Write why a view failed."""
-    return f"wasm execution failed with error: {error.told}"
+    return f"wasm execution failed with error: {error.view_message}"
 
 
 _VIEWS: dict[str, Callable[[Members], View]] = {

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from ledgerkit.localnet import validity
-from ledgerkit.localnet.failures import InvalidTransactionError, UndecodableError
+from ledgerkit.localnet import transaction_validity
+from ledgerkit.localnet.execution_errors import InvalidTransactionError, UndecodableError
 from ledgerkit.localnet.rpc import history
 from ledgerkit.localnet.rpc import params as read
 from ledgerkit.localnet.rpc.errors import TIMEOUT, HandlerError, ParseError
 from ledgerkit.protocol import CryptoHash, SignedTransaction
 
 if TYPE_CHECKING:
-    from ledgerkit.localnet.failures import Json
+    from ledgerkit.localnet.execution_errors import Json
     from ledgerkit.localnet.rpc.errors import Object
     from ledgerkit.localnet.rpc.history import Progress
     from ledgerkit.localnet.settings import Settings
@@ -243,7 +243,7 @@ def _decoded(world: World, value: Any) -> SignedTransaction:
     """Read a transaction."""
     written = read.text(value)
     try:
-        return validity.decode(read.base64(written), world.runtime.profile)
+        return transaction_validity.decode(read.base64(written), world.runtime.profile)
     except ParseError as error:
         wrong = error.message.removeprefix(read.FAILED)
         raise ParseError(f"Failed to decode transaction: {wrong}") from None

@@ -18,8 +18,8 @@ from ledgerkit.localnet.contracts.naming import Naming
 from ledgerkit.localnet.contracts.nonfungible import NonFungible, TokenMetadata
 from ledgerkit.localnet.contracts.pool import GUARANTEE_FUND, StakingPool
 from ledgerkit.localnet.settings import Settings
-from ledgerkit.localnet.stories import Stories
 from ledgerkit.localnet.world import World
+from ledgerkit.localnet.world_summary import WorldSummary
 from ledgerkit.localnet.worlds.script import Beginning
 from ledgerkit.protocol import AccessKey
 from ledgerkit.units import yocto
@@ -77,7 +77,7 @@ def open_crowd(
     _stakes(genesis, people, draw)
     genesis.contract("near", 1_000_000 * NEAR, Naming)
     world = World(Settings(**changes or {}), genesis)
-    world.stories = _stories(genesis, people[:_TOLD])
+    world.summary = _stories(genesis, people[:_TOLD])
     world.advance(3)
     return world
 
@@ -166,7 +166,7 @@ def _unstaked(draw: random.Random) -> int:
     return draw.randrange(10**24) if draw.random() < _LEAVING else 0
 
 
-def _stories(genesis: Beginning, people: Sequence[str]) -> Stories:
+def _stories(genesis: Beginning, people: Sequence[str]) -> WorldSummary:
     """Tell who is who."""
     told = dict.fromkeys(people, "one of the crowd")
     told |= {f"token{number:02}.near": "a token" for number in range(TOKENS)}
@@ -179,4 +179,4 @@ def _stories(genesis: Beginning, people: Sequence[str]) -> Stories:
         "pools": [f"pool{number}.poolv1.near" for number in range(POOLS)],
         "liquid": "liquid.near",
     }
-    return Stories(genesis.stories(told), contracts)
+    return WorldSummary(genesis.stories(told), contracts)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
+from ledgerkit.localnet.contract_sdk import U128, view
 from ledgerkit.localnet.contracts.asynchronous import Async
 from ledgerkit.localnet.contracts.counter import Counter
 from ledgerkit.localnet.contracts.dex import Dex
@@ -24,10 +25,9 @@ from ledgerkit.localnet.contracts.pool import GUARANTEE_FUND, StakingPool
 from ledgerkit.localnet.contracts.receiver import Receiver
 from ledgerkit.localnet.contracts.social import Social
 from ledgerkit.localnet.contracts.wrapped import Wrapped
-from ledgerkit.localnet.sdk import U128, view
 from ledgerkit.localnet.settings import Settings
-from ledgerkit.localnet.stories import Stories
 from ledgerkit.localnet.world import World
+from ledgerkit.localnet.world_summary import WorldSummary
 from ledgerkit.localnet.worlds.script import Beginning, Script, function_call
 from ledgerkit.protocol import (
     AccessKey,
@@ -134,7 +134,7 @@ def open_demo(seed: int = 0, changes: Mapping[str, Any] | None = None) -> World:
     _pools(genesis)
     _others(genesis, chosen)
     world = World(chosen, genesis)
-    world.stories = _stories(genesis)
+    world.summary = _stories(genesis)
     world.advance(3)
     script = Script(world, genesis)
     for act in (_first_act, _second_act, _third_act, _last_act):
@@ -238,7 +238,7 @@ def _others(genesis: Beginning, settings: Settings) -> None:
     genesis.account("registrar", 1_000 * NEAR, keys=[genesis.public("registrar")])
 
 
-def _stories(genesis: Beginning) -> Stories:
+def _stories(genesis: Beginning) -> WorldSummary:
     """Tell who is who."""
     told = {name: story for name, (_, story) in PEOPLE.items()} | CONTRACTS
     accounts = genesis.stories(told | dict.fromkeys(POOLS, "a staking pool, which validates"))
@@ -254,7 +254,7 @@ def _stories(genesis: Beginning) -> Stories:
         "factory": "factory.near",
         "receiver": "shop.near",
     }
-    return Stories(accounts, contracts)
+    return WorldSummary(accounts, contracts)
 
 
 # What happened ---------------------------------------------------------------------------

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from ledgerkit.localnet.contracts.naming import Naming
 from ledgerkit.localnet.settings import Settings
-from ledgerkit.localnet.stories import Stories
 from ledgerkit.localnet.world import World
+from ledgerkit.localnet.world_summary import WorldSummary
 from ledgerkit.localnet.worlds.script import Beginning
 from ledgerkit.units import yocto
 
@@ -27,6 +27,6 @@ def open_empty(seed: int = 0, changes: Mapping[str, Any] | None = None) -> World
     genesis.account("validator.near", STAKED, locked=STAKED, validator_key=validator)
     world = World(Settings(**changes or {}), genesis)
     story = "owns nearly everything, and creates accounts for whoever calls create_account"
-    world.stories = Stories(genesis.stories({"near": story}))
+    world.summary = WorldSummary(genesis.stories({"near": story}))
     world.advance(3)
     return world

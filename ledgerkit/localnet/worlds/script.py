@@ -5,9 +5,9 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from ledgerkit.localnet.contract_sdk import to_json
 from ledgerkit.localnet.genesis import Genesis
-from ledgerkit.localnet.sdk import to_json
-from ledgerkit.localnet.stories import Story, TxStory
+from ledgerkit.localnet.world_summary import AccountSummary, TransactionSummary
 from ledgerkit.protocol import (
     Action,
     FunctionCall,
@@ -21,7 +21,7 @@ from ledgerkit.units import yocto
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ledgerkit.localnet.sdk import Contract
+    from ledgerkit.localnet.contract_sdk import Contract
     from ledgerkit.localnet.world import World
     from ledgerkit.protocol import PublicKey
 
@@ -75,9 +75,11 @@ class Beginning(Genesis):
         key = self.public(account_id)
         self.account(account_id, amount, keys=[key], contract=contract, records=records)
 
-    def stories(self, told: Mapping[str, str]) -> list[Story]:
+    def stories(self, told: Mapping[str, str]) -> list[AccountSummary]:
         """Tell who is who, with their keys."""
-        return [Story(name, self.key(name).reveal(), story) for name, story in told.items()]
+        return [
+            AccountSummary(name, self.key(name).reveal(), story) for name, story in told.items()
+        ]
 
 
 class Script:
@@ -141,7 +143,9 @@ class Script:
         """Send a transaction, and tell about it."""
         self.world.submit(signed)
         signer_id = str(signed.transaction.signer_id)
-        self.world.stories.transactions.append(TxStory(str(signed.hash), signer_id, story))
+        self.world.summary.transactions.append(
+            TransactionSummary(str(signed.hash), signer_id, story)
+        )
         return signed
 
     def act(

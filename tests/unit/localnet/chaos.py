@@ -2,11 +2,11 @@
 
 from random import Random
 
+from ledgerkit.localnet.contract_sdk import to_json
 from ledgerkit.localnet.contracts.fungible import REGISTRATION, Fungible
-from ledgerkit.localnet.failures import InvalidTransactionError
+from ledgerkit.localnet.execution_errors import InvalidTransactionError
 from ledgerkit.localnet.genesis import Genesis
 from ledgerkit.localnet.indexer import Indexer
-from ledgerkit.localnet.sdk import to_json
 from ledgerkit.localnet.settings import Settings
 from ledgerkit.localnet.world import World
 from ledgerkit.protocol import (

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgerkit.localnet import fees, sdk
+from ledgerkit.localnet import contract_sdk, fees
+from ledgerkit.localnet.chain_types import SYSTEM_KEY, Outcome, SuccessReceiptId, SuccessValue
 from ledgerkit.localnet.contracts.asynchronous import Async
 from ledgerkit.localnet.contracts.counter import Counter
 from ledgerkit.localnet.contracts.dex import Dex, Pool
@@ -15,12 +16,11 @@ from ledgerkit.localnet.contracts.factory import Factory
 from ledgerkit.localnet.contracts.fungible import Fungible
 from ledgerkit.localnet.contracts.naming import Naming
 from ledgerkit.localnet.contracts.receiver import Receiver
-from ledgerkit.localnet.failures import CallError, PanicError
+from ledgerkit.localnet.execution_errors import CallError, PanicError
 from ledgerkit.localnet.genesis import Genesis
-from ledgerkit.localnet.records import SYSTEM_KEY, Outcome, SuccessReceiptId, SuccessValue
 from ledgerkit.localnet.settings import Settings
-from ledgerkit.localnet.store import Store
-from ledgerkit.localnet.vm import Context, Promise, Vm
+from ledgerkit.localnet.state import StateStore
+from ledgerkit.localnet.vm import CallContext, Promise, Vm
 from ledgerkit.localnet.world import World
 from ledgerkit.protocol import CryptoHash, DeployContract, FunctionCall, SecretKey, Transaction
 
@@ -34,7 +34,7 @@ class Called:
 
     def __init__(self, vm: Vm, result: bytes | Promise) -> None:
         self.vm, self.logs, self.raw = vm, vm.logs, result
-        self.value = sdk.from_json(result) if isinstance(result, bytes) else None
+        self.value = contract_sdk.from_json(result) if isinstance(result, bytes) else None
         self.returned = vm.drafts.index(result.drafts[0]) if isinstance(result, Promise) else None
 
     @property
@@ -44,7 +44,7 @@ class Called:
             (
                 draft.receiver_id,
                 [
-                    (one.method_name, sdk.from_json(one.args), one.deposit)
+                    (one.method_name, contract_sdk.from_json(one.args), one.deposit)
                     if isinstance(one, FunctionCall)
                     else one
                     for one in draft.actions
@@ -72,11 +72,11 @@ class Called:
 class Site:
     """An account with a contract, and nothing around it."""
 
-    def __init__(self, cls: type[sdk.Contract], account_id: str, genesis=()) -> None:
-        self.cls, self.account_id, self.store = cls, account_id, Store()
+    def __init__(self, cls: type[contract_sdk.Contract], account_id: str, genesis=()) -> None:
+        self.cls, self.account_id, self.store = cls, account_id, StateStore()
         for key, value in genesis:
             self.store.data.put(account_id, key, value)
-        self.context = Context(
+        self.context = CallContext(
             current_account_id=account_id,
             signer_id="alice.near",
             signer_public_key=SYSTEM_KEY,
@@ -99,14 +99,14 @@ class Site:
         context = msgspec.structs.replace(
             self.context,
             predecessor_id=by,
-            input=sdk.to_json(args),
+            input=contract_sdk.to_json(args),
             attached_deposit=deposit,
             balance=self.context.balance + deposit,
             promise_results=tuple(results),
         )
         vm, mark = Vm(context, self.store.at(), fees.PROFILES["86"]), self.store.mark()
         try:
-            return Called(vm, sdk.run(self.cls, vm, method))
+            return Called(vm, contract_sdk.run_method(self.cls, vm, method))
         except CallError:
             self.store.rollback(mark)
             raise
@@ -124,11 +124,13 @@ class Site:
 
     def view(self, method: str, /, **args):
         """Ask."""
-        context = msgspec.structs.replace(self.context, input=sdk.to_json(args), is_view=True)
+        context = msgspec.structs.replace(
+            self.context, input=contract_sdk.to_json(args), is_view=True
+        )
         vm = Vm(context, self.store.at(), fees.PROFILES["86"])
-        result = sdk.run(self.cls, vm, method)
+        result = contract_sdk.run_method(self.cls, vm, method)
         assert isinstance(result, bytes)
-        return sdk.from_json(result)
+        return contract_sdk.from_json(result)
 
     @property
     def records(self) -> dict[bytes, bytes]:
@@ -148,7 +150,7 @@ def deposit(dex: Site, token_id: str, amount: int, by: str = "olga.near") -> Cal
 
 def swap(*actions: dict[str, Any]) -> str:
     """Write the message of a swap."""
-    return sdk.to_json({"actions": actions}).decode()
+    return contract_sdk.to_json({"actions": actions}).decode()
 
 
 def hop(pool_id: int, token_in: str, token_out: str, least: int = 0) -> dict[str, Any]:
@@ -760,7 +762,7 @@ SECRET = SecretKey.from_text("11111111111111111111111111111112")
 class Live:
     """A chain with all these contracts, and people whose calls run to their end."""
 
-    def __init__(self, **contracts: tuple[type[sdk.Contract], dict[bytes, bytes]]) -> None:
+    def __init__(self, **contracts: tuple[type[contract_sdk.Contract], dict[bytes, bytes]]) -> None:
         genesis = Genesis()
         for name in ("alice.near", "olga.near"):
             genesis.account(name, 1000 * NEAR, keys=[SECRET.public_key])
@@ -784,7 +786,7 @@ class Live:
     ):
         """Send a call."""
         self.nonce += 1
-        call = FunctionCall(method, sdk.to_json(args), gas * TGAS, deposit)
+        call = FunctionCall(method, contract_sdk.to_json(args), gas * TGAS, deposit)
         head = self.world.chain.head.hash
         made = Transaction(by, SECRET.public_key, self.nonce, receiver_id, head, [call])
         signed = made.sign(SECRET)
@@ -805,7 +807,7 @@ class Live:
         if isinstance(status, SuccessReceiptId):
             return self.result(self.world.outcome(status.receipt_id))
         if isinstance(status, SuccessValue):
-            return sdk.from_json(status.value)
+            return contract_sdk.from_json(status.value)
         kind: Any = status.error
         kind = kind["ActionError"]["kind"]
         return kind.get("FunctionCallError", kind).get("ExecutionError", kind)
@@ -819,7 +821,9 @@ class Live:
     def view(self, contract_id: str, method: str, /, **args):
         """Ask."""
         head = self.world.chain.head
-        return sdk.from_json(self.world.view(contract_id, method, sdk.to_json(args), head).result)
+        return contract_sdk.from_json(
+            self.world.view(contract_id, method, contract_sdk.to_json(args), head).result
+        )
 
 
 def shown(outcomes: list[Outcome]) -> list[tuple[str, list[str]]]:

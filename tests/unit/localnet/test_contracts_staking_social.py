@@ -9,16 +9,16 @@ import base58
 import pytest
 
 from ledgerkit.localnet import fees
+from ledgerkit.localnet.chain_types import Outcome, SuccessReceiptId, SuccessValue
+from ledgerkit.localnet.contract_sdk import Contract, run_method, to_json
 from ledgerkit.localnet.contracts.liquid import LiquidStaking
 from ledgerkit.localnet.contracts.pool import StakingPool
 from ledgerkit.localnet.contracts.social import Social
-from ledgerkit.localnet.failures import CallError, HostError, PanicError
+from ledgerkit.localnet.execution_errors import CallError, HostError, PanicError
 from ledgerkit.localnet.genesis import Genesis
-from ledgerkit.localnet.records import Outcome, SuccessReceiptId, SuccessValue
-from ledgerkit.localnet.sdk import Contract, run, to_json
 from ledgerkit.localnet.settings import Settings
-from ledgerkit.localnet.store import Store
-from ledgerkit.localnet.vm import Context, Draft, Promise, Vm
+from ledgerkit.localnet.state import StateStore
+from ledgerkit.localnet.vm import CallContext, Promise, ReceiptDraft, Vm
 from ledgerkit.localnet.world import World
 from ledgerkit.protocol import (
     CryptoHash,
@@ -31,7 +31,7 @@ from ledgerkit.protocol import (
 )
 
 if TYPE_CHECKING:
-    from ledgerkit.localnet.records import GasCost
+    from ledgerkit.localnet.chain_types import GasCost
 
 NEAR = 10**24
 TGAS = 10**12
@@ -45,10 +45,10 @@ class Desk:
     """One account's contract, and whoever calls it."""
 
     def __init__(self, kind: type[Contract], balance: int = 0) -> None:
-        self.kind, self.store = kind, Store()
+        self.kind, self.store = kind, StateStore()
         self.balance, self.locked, self.epoch, self.height = balance, 0, 10, 100
         self.logs: list[str] = []
-        self.drafts: list[Draft] = []
+        self.drafts: list[ReceiptDraft] = []
         self.storage = 0
         self.gas: tuple[GasCost, ...] = ()
 
@@ -66,7 +66,7 @@ class Desk:
         vm = self._vm(who, deposit, results, key, args)
         self.logs, self.drafts = vm.logs, vm.drafts
         try:
-            result = run(self.kind, vm, method)
+            result = run_method(self.kind, vm, method)
         except CallError:
             self.store.rollback(mark)
             raise
@@ -78,7 +78,7 @@ class Desk:
     def view(self, method: str, **args: Any) -> Any:
         """Look."""
         vm = self._vm("nobody.near", 0, (), KEY, args, is_view=True)
-        result = run(self.kind, vm, method)
+        result = run_method(self.kind, vm, method)
         assert isinstance(result, bytes)
         return json.loads(result)
 
@@ -104,7 +104,7 @@ class Desk:
         *,
         is_view: bool = False,
     ) -> Vm:
-        context = Context(
+        context = CallContext(
             current_account_id="it.near",
             signer_id=who,
             signer_public_key=key,

@@ -6,17 +6,17 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from ledgerkit.localnet import fees, sdk
+from ledgerkit.localnet import contract_sdk, fees
+from ledgerkit.localnet.chain_types import Outcome, SuccessReceiptId, SuccessValue
 from ledgerkit.localnet.contracts.fungible import Fungible, FungibleMetadata
 from ledgerkit.localnet.contracts.nonfungible import NonFungible, TokenMetadata
 from ledgerkit.localnet.contracts.receiver import Receiver
 from ledgerkit.localnet.contracts.wrapped import Wrapped
-from ledgerkit.localnet.failures import HostError, PanicError
+from ledgerkit.localnet.execution_errors import HostError, PanicError
 from ledgerkit.localnet.genesis import Genesis
-from ledgerkit.localnet.records import Outcome, SuccessReceiptId, SuccessValue
 from ledgerkit.localnet.settings import Settings
-from ledgerkit.localnet.store import Store
-from ledgerkit.localnet.vm import Context, Draft, Promise, Vm
+from ledgerkit.localnet.state import StateStore
+from ledgerkit.localnet.vm import CallContext, Promise, ReceiptDraft, Vm
 from ledgerkit.localnet.world import World
 from ledgerkit.protocol import (
     CryptoHash,
@@ -44,7 +44,7 @@ class Done(NamedTuple):
 
     value: Any
     logs: list[str]
-    drafts: list[Draft]
+    drafts: list[ReceiptDraft]
 
     @property
     def calls(self) -> list[tuple[str, str, bytes, int, int]]:
@@ -70,17 +70,17 @@ class Done(NamedTuple):
 class Stage:
     """A contract of one account, called by hand; what fails leaves nothing."""
 
-    def __init__(self, kind: type[sdk.Contract], *records: tuple[bytes, bytes]) -> None:
-        self.kind, self.store, self.usage = kind, Store(), 100
+    def __init__(self, kind: type[contract_sdk.Contract], *records: tuple[bytes, bytes]) -> None:
+        self.kind, self.store, self.usage = kind, StateStore(), 100
         for key, value in records:
             self.store.data.put("token.near", key, value)
 
     def call(self, method: str, caller="alice.near", deposit=0, results=(), **arguments) -> Done:
         """Call a method."""
-        vm = self._vm(sdk.to_json(arguments), caller, deposit, results)
+        vm = self._vm(contract_sdk.to_json(arguments), caller, deposit, results)
         mark = self.store.mark()
         try:
-            result = sdk.run(self.kind, vm, method)
+            result = contract_sdk.run_method(self.kind, vm, method)
         except (PanicError, HostError):
             self.store.rollback(mark)
             raise
@@ -90,8 +90,8 @@ class Stage:
 
     def view(self, method: str, **arguments: Any) -> Any:
         """Ask a view."""
-        vm = self._vm(sdk.to_json(arguments), "", 0, (), is_view=True)
-        result = sdk.run(self.kind, vm, method)
+        vm = self._vm(contract_sdk.to_json(arguments), "", 0, (), is_view=True)
+        result = contract_sdk.run_method(self.kind, vm, method)
         return msgspec.json.decode(result) if isinstance(result, bytes) else result
 
     def records(self) -> dict[bytes, bytes]:
@@ -101,7 +101,7 @@ class Stage:
     def _vm(
         self, arguments: bytes, caller: str, deposit: int, results: Any, *, is_view: bool = False
     ) -> Vm:
-        context = Context(
+        context = CallContext(
             current_account_id="token.near",
             signer_id="alice.near",
             signer_public_key=KEY,
@@ -890,7 +890,7 @@ class Town:
     def call(self, contract_id: str, method: str, deposit=0, /, **arguments) -> tuple[Any, Any]:
         """Call a method and wait for all of it; give the result and all logs."""
         self.nonce += 1
-        call = FunctionCall(method, sdk.to_json(arguments), 100 * TGAS, deposit)
+        call = FunctionCall(method, contract_sdk.to_json(arguments), 100 * TGAS, deposit)
         block_hash = self.world.chain.head.hash
         names = ("alice.near", self.key.public_key, self.nonce, contract_id)
         signed = Transaction(*names, block_hash, [call]).sign(self.key)
@@ -906,7 +906,7 @@ class Town:
         if isinstance(status, SuccessReceiptId):
             return self.result(status.receipt_id)
         if isinstance(status, SuccessValue):
-            return sdk.from_json(status.value) if status.value else b""
+            return contract_sdk.from_json(status.value) if status.value else b""
         return status.error
 
     def logs(self, outcome_id: CryptoHash) -> list[str]:
@@ -923,10 +923,12 @@ class Town:
 
     def view(self, contract_id: str, method: str, /, **arguments) -> Any:
         """Ask a view at the head."""
-        told = self.world.view(contract_id, method, sdk.to_json(arguments), self.world.chain.head)
-        return sdk.from_json(told.result)
+        told = self.world.view(
+            contract_id, method, contract_sdk.to_json(arguments), self.world.chain.head
+        )
+        return contract_sdk.from_json(told.result)
 
-    def bytes_are_right(self, contract_id: str, kind: type[sdk.Contract]) -> bool:
+    def bytes_are_right(self, contract_id: str, kind: type[contract_sdk.Contract]) -> bool:
         """Compare an account's bytes with what is really there."""
         records = self.world.state().records(contract_id)
         there = sum(len(key) + len(value) + 40 for key, value in records)

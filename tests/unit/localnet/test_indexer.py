@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 import pytest
 
-from ledgerkit.localnet.contracts.fungible import Fungible
-from ledgerkit.localnet.contracts.pool import StakingPool
-from ledgerkit.localnet.failures import PanicError
-from ledgerkit.localnet.indexer import Balances, Indexer, Touch
-from ledgerkit.localnet.records import (
+from ledgerkit.localnet.chain_types import (
     Account,
     ActionReceipt,
     Block,
@@ -20,9 +16,13 @@ from ledgerkit.localnet.records import (
     Outcome,
     SuccessValue,
 )
-from ledgerkit.localnet.sdk import Contract, view
+from ledgerkit.localnet.contract_sdk import Contract, view
+from ledgerkit.localnet.contracts.fungible import Fungible
+from ledgerkit.localnet.contracts.pool import StakingPool
+from ledgerkit.localnet.execution_errors import PanicError
+from ledgerkit.localnet.indexer import Balances, Indexer, Touch
 from ledgerkit.localnet.settings import Settings
-from ledgerkit.localnet.store import Store
+from ledgerkit.localnet.state import StateStore
 from ledgerkit.protocol import (
     AccessKey,
     CryptoHash,
@@ -54,7 +54,7 @@ class Tape:
 
     def __init__(self, **settings):
         self.settings = replace(Settings(), genesis_height=START, **settings)
-        self.store = Store()
+        self.store = StateStore()
         self.blocks = [made_block(START, None)]
         self.told, self.done, self.receipts, self.balances = {}, {}, {}, {}
         self.asked: list[tuple[str, int]] = []
@@ -75,7 +75,7 @@ class Tape:
         """Give what the block changed."""
         return tuple(self.told.get(height, ()))
 
-    def receipts_applied(self, height):
+    def outcomes_at(self, height):
         """Give what the block executed."""
         return tuple(self.done.get(height, ()))
 

@@ -123,7 +123,7 @@ def test_a_chunk_takes_no_more_than_its_share():
     block = ledger.world.advance()
     taken = len(block.chunks[0].transactions)
     assert room <= taken < 2500
-    assert len(ledger.world.pool) == 2500 - taken
+    assert len(ledger.world.mempool) == 2500 - taken
     ledger.world.advance()
     nonces = [
         s.transaction.nonce

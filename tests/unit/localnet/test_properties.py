@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from ledgerkit.localnet.records import ActionReceipt, DataReceipt, Failure, Receipt
+from ledgerkit.localnet.chain_types import ActionReceipt, DataReceipt, Failure, Receipt
 from ledgerkit.protocol import CryptoHash, FullAccess, PublicKey, implicit_account_id
 from tests.unit.localnet.chaos import TOKEN, Chaos
 
@@ -51,7 +51,7 @@ def chaos(request):
 
 def outcomes(world):
     """List all outcomes, in the order of their blocks."""
-    return [o for block in world.chain.blocks() for o in world.chain.receipts_applied(block.height)]
+    return [o for block in world.chain.blocks() for o in world.chain.outcomes_at(block.height)]
 
 
 def test_much_happens(chaos):

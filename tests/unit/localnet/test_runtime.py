@@ -5,13 +5,13 @@ from hashlib import sha256
 import pytest
 from msgspec import structs
 
-from ledgerkit.localnet.genesis import Genesis
-from ledgerkit.localnet.records import (
+from ledgerkit.localnet.chain_types import (
     ActionReceipt,
     DataReceipt,
     SuccessReceiptId,
     SuccessValue,
 )
+from ledgerkit.localnet.genesis import Genesis
 from ledgerkit.localnet.runtime import BlockContext, Work
 from ledgerkit.protocol import (
     AccessKey,
@@ -762,7 +762,7 @@ def test_refunds_to_an_account_that_is_gone_burn(ledger):
     assert gas.receipt_ids == ()
     assert ledger.receipt(to_bob.id).predecessor_id == "system"
     lost = ledger.receipt(gas.id).actions[0].deposit
-    tx = next(o for o in ledger.world.chain.receipts_applied(START + 1) if o.gas_profile is None)
+    tx = next(o for o in ledger.world.chain.outcomes_at(START + 1) if o.gas_profile is None)
     assert supply - ledger.world.total_supply() == lost + tx.tokens_burnt + outcome.tokens_burnt
     assert ledger.is_whole()
 

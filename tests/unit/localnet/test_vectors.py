@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from ledgerkit.localnet import fees
+from ledgerkit.localnet.chain_types import ActionReceipt, DataReceipt
 from ledgerkit.localnet.contracts.fungible import Fungible
 from ledgerkit.localnet.contracts.receiver import Receiver
 from ledgerkit.localnet.genesis import Genesis
-from ledgerkit.localnet.records import ActionReceipt, DataReceipt
 from ledgerkit.localnet.rpc import history
 from ledgerkit.localnet.settings import Settings
 from ledgerkit.localnet.world import World

@@ -58,7 +58,7 @@ def test_settling_takes_as_long_as_it_takes():
 
 def applied(ledger, block):
     """List the outcomes of a block."""
-    return ledger.world.chain.receipts_applied(block.height)
+    return ledger.world.chain.outcomes_at(block.height)
 
 
 def test_what_nobody_sent_is_unknown():

@@ -9,7 +9,7 @@ import pytest
 
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet import Contract, call, open_world, view
-from ledgerkit.localnet.records import SuccessValue
+from ledgerkit.localnet.chain_types import SuccessValue
 from ledgerkit.protocol import CryptoHash, FullAccess, FunctionCall, SecretKey, Transaction
 from ledgerkit.units import U128_MAX
 
@@ -177,7 +177,7 @@ def test_a_world_opened_twice_is_the_same(demo):
     assert [again.outcome(r.receipt_id) for r in again.receipts()] == [
         demo.outcome(r.receipt_id) for r in demo.receipts()
     ]
-    assert again.stories == demo.stories
+    assert again.summary == demo.summary
 
 
 @pytest.mark.parametrize("name", ["empty", "demo", "crowd"])
@@ -195,26 +195,26 @@ def test_another_seed_is_another_world(name):
 
 def test_every_story_is_told_here(demo):
     """Each story is one transaction of the account that it is said to be of."""
-    signers = {tx.story: tx.signer_id for tx in demo.stories.transactions}
+    signers = {tx.description: tx.signer_id for tx in demo.summary.transactions}
 
-    assert len(signers) == len(demo.stories.transactions)
+    assert len(signers) == len(demo.summary.transactions)
     assert set(signers) == {*FAILURES, *SUCCEEDING, WAITING}
     assert {story: signers[story] for story in SUCCEEDING} == SUCCEEDING
-    for tx in demo.stories.transactions:
+    for tx in demo.summary.transactions:
         signed = demo.transaction(CryptoHash(tx.tx_hash)).signed
-        assert signed.transaction.signer_id == tx.signer_id, tx.story
+        assert signed.transaction.signer_id == tx.signer_id, tx.description
 
 
 def test_every_story_ends_as_it_says(demo):
     """What is to fail fails, where and of what it is said to, and nothing else does."""
-    ended = {tx.story: failures(demo, tx) for tx in demo.stories.transactions}
+    ended = {tx.description: failures(demo, tx) for tx in demo.summary.transactions}
 
     assert {story: found for story, found in ended.items() if found} == FAILURES
 
 
 def test_only_one_story_has_no_end_yet(demo):
     """A call waits for a word that nobody says; all other receipts were executed."""
-    open_ended = [tx.story for tx in demo.stories.transactions if None in outcomes(demo, tx)]
+    open_ended = [tx.description for tx in demo.summary.transactions if None in outcomes(demo, tx)]
 
     assert open_ended == [WAITING]
 
@@ -222,7 +222,7 @@ def test_only_one_story_has_no_end_yet(demo):
 def test_the_call_that_waits_is_answered_in_the_end():
     """After 200 blocks a yielded call goes on without an answer, and nothing waits."""
     world = opened("demo")
-    story = next(tx for tx in world.stories.transactions if tx.story == WAITING)
+    story = next(tx for tx in world.summary.transactions if tx.description == WAITING)
 
     world.advance(200)
 
@@ -272,7 +272,7 @@ def test_published_keys_are_the_accounts_keys(name):
     """Every story's secret key fits a full access key of its account."""
     world = opened(name)
 
-    for story in world.stories.accounts:
+    for story in world.summary.accounts:
         public = SecretKey.from_text(story.secret_key).public_key
         held = world.state().access_key(story.account_id, public.packed)
         assert held is not None, story.account_id
@@ -301,7 +301,7 @@ def test_the_empty_world_is_empty():
     assert world.balance("near") == 10**9 * NEAR
     assert world.state().account("validator.near").locked == 10**7 * NEAR
     assert world.receipts() == []
-    assert [story.account_id for story in world.stories.accounts] == ["near"]
+    assert [story.account_id for story in world.summary.accounts] == ["near"]
 
 
 def test_few_have_much_and_most_have_little(crowd):

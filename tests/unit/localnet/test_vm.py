@@ -3,10 +3,10 @@
 import pytest
 
 from ledgerkit.localnet import fees
-from ledgerkit.localnet.failures import CallError
+from ledgerkit.localnet.chain_types import GasCost
+from ledgerkit.localnet.contract_sdk import Contract, call, view
+from ledgerkit.localnet.execution_errors import CallError
 from ledgerkit.localnet.genesis import Genesis
-from ledgerkit.localnet.records import GasCost
-from ledgerkit.localnet.sdk import Contract, call, view
 from ledgerkit.protocol import DeployContract, FunctionCall
 from tests.unit.localnet.ledger import TGAS, Ledger, N, Script, do, told
 
@@ -118,7 +118,7 @@ def refusal(ledger, contract_id, method_name, args=b"{}"):
     """Give what a view that fails tells, and what it logged."""
     with pytest.raises(CallError) as caught:
         look(ledger, contract_id, method_name, args)
-    return caught.value.told, caught.value.logs
+    return caught.value.view_message, caught.value.logs
 
 
 def error(ledger, method_name, args, gas=300 * TGAS):

@@ -7,8 +7,8 @@ from urllib.parse import unquote
 from weakref import WeakKeyDictionary
 
 from ledgerkit.errors import InvalidRequestError
+from ledgerkit.localnet.http_messages import Reply, json_reply
 from ledgerkit.localnet.indexer import Indexer
-from ledgerkit.localnet.reply import Reply, json_reply
 from ledgerkit.protocol import AccountId, PublicKey
 
 if TYPE_CHECKING:

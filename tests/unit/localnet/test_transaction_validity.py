@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerkit.errors import DecodeError
-from ledgerkit.localnet import fees, validity
-from ledgerkit.localnet.failures import InvalidTransactionError, UndecodableError
+from ledgerkit.localnet import fees, transaction_validity
+from ledgerkit.localnet.execution_errors import InvalidTransactionError, UndecodableError
 from ledgerkit.localnet.genesis import Genesis
 from ledgerkit.protocol import (
     AccessKey,
@@ -286,7 +286,7 @@ def refused_by_chunk(ledger, signed):
     height = world.chain.head.height
     given = {"gas_price": 10**8, "height": height, "chunk_height": height + 1}
     with pytest.raises(InvalidTransactionError) as caught:
-        validity.check(
+        transaction_validity.check(
             signed,
             world.state(),
             world.settings,
@@ -390,7 +390,7 @@ def test_limits_are_inclusive(actions):
     """What is just within a limit is admitted."""
     ledger = Ledger("alice.near")
     ledger.send("alice.near", "alice.near", *actions)
-    assert len(ledger.world.pool) == 1
+    assert len(ledger.world.mempool) == 1
 
 
 def test_a_transaction_may_have_exactly_the_largest_size():
@@ -516,7 +516,7 @@ def test_the_same_bytes_may_be_sent_again():
     signed = ledger.sign("alice.near", "alice.near", Transfer(1))
     for _ in range(3):
         ledger.world.submit(signed)
-    assert len(ledger.world.pool) == 1
+    assert len(ledger.world.mempool) == 1
     ledger.world.advance()
     assert refusal(ledger, signed) == {"InvalidNonce": {"tx_nonce": 1, "ak_nonce": 1}}
 
@@ -581,8 +581,8 @@ def test_bytes_that_are_no_transaction_are_refused():
     data = ledger.sign("alice.near", "bob.near", Transfer(1)).encode()
     for bad in (b"", b"\xff" * 40, data[:-1], data + b"\0"):
         with pytest.raises(UndecodableError):
-            validity.decode(bad, ledger.world.runtime.profile)
-    assert validity.decode(data, ledger.world.runtime.profile).encode() == data
+            transaction_validity.decode(bad, ledger.world.runtime.profile)
+    assert transaction_validity.decode(data, ledger.world.runtime.profile).encode() == data
 
 
 @cache
@@ -613,7 +613,7 @@ def test_mangled_bytes_harm_nothing(data):
         mangled[place : place + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=3))
         mangled = mangled or bytearray(1)
     try:
-        signed = validity.decode(bytes(mangled), ledger.world.runtime.profile)
+        signed = transaction_validity.decode(bytes(mangled), ledger.world.runtime.profile)
         ledger.world.check(signed)
     except (UndecodableError, InvalidTransactionError):
         return
@@ -635,7 +635,7 @@ def test_later_actions_are_unknown(action, tag):
     ledger = Ledger("alice.near")
     data = ledger.sign("alice.near", "alice.near", action).encode()
     with pytest.raises(UndecodableError) as caught:
-        validity.decode(data, ledger.world.runtime.profile)
+        transaction_validity.decode(data, ledger.world.runtime.profile)
     expected = f"Failed to decode transaction: Unexpected variant tag: {tag}"
     assert caught.value.message == expected
 
@@ -648,7 +648,7 @@ def test_the_second_delegate_came_and_went(profile, known):
     wanted = DelegateActionV2("carol.near", "s.near", [Transfer(1)], 9, 99, key.public_key)
     data = ledger.sign("alice.near", "carol.near", wanted.sign(key)).encode()
     try:
-        validity.decode(data, fees.PROFILES[profile])
+        transaction_validity.decode(data, fees.PROFILES[profile])
     except UndecodableError:
         assert not known
     else:

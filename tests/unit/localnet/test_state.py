@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgerkit.localnet.records import Account, Change
-from ledgerkit.localnet.store import Store
+from ledgerkit.localnet.chain_types import Account, Change
+from ledgerkit.localnet.state import StateStore
 from ledgerkit.protocol import AccessKey, CryptoHash
 
 CAUSE = ("receipt_processing", CryptoHash(bytes(32)))
@@ -59,7 +59,7 @@ class Both:
     """A store and the naive one, doing the same."""
 
     def __init__(self):
-        self.store, self.naive = Store(), Naive()
+        self.store, self.naive = StateStore(), Naive()
         self.marks: list[int] = []
 
     def do(self, verb, *operands):
@@ -167,7 +167,7 @@ def test_undoing_to_the_start_leaves_nothing(steps):
 
 def test_records_come_in_the_order_of_their_keys():
     """By bytes, those of one prefix, of one account, without the deleted."""
-    store = Store()
+    store = StateStore()
     for key in (b"kb", b"a", b"ka", b"k", b"l"):
         store.data.put("a", key, key)
     store.data.put("b", b"kz", b"")
@@ -179,7 +179,7 @@ def test_records_come_in_the_order_of_their_keys():
 
 def test_a_value_written_back_is_no_change():
     """What a receipt sets and resets is not told; an empty value is a value."""
-    store = Store()
+    store = StateStore()
     store.data.put("a", b"k", b"old")
     store.settle()
     store.data.put("a", b"k", b"new")
@@ -192,7 +192,7 @@ def test_a_value_written_back_is_no_change():
 
 def test_tables_are_apart():
     """An account, its key and its record share no place, and roll back together."""
-    store = Store()
+    store = StateStore()
     mark = store.mark()
     store.accounts.put("a", b"", Account(5))
     store.access_keys.put("a", b"", AccessKey(7))
@@ -209,7 +209,7 @@ def test_tables_are_apart():
 
 def test_several_commits_in_one_block_are_one_past():
     """The state before the block is before the first of them, the state after, after the last."""
-    store = Store()
+    store = StateStore()
     for amount in (1, 2, 3):
         store.accounts.put("a", b"", Account(amount))
         store.commit(7, CAUSE)
@@ -225,7 +225,7 @@ def test_several_commits_in_one_block_are_one_past():
 @pytest.mark.parametrize("by_hash", [True, False])
 def test_global_code_has_a_past_too(by_hash):
     """A follower of an account runs what the account had published by then."""
-    store = Store()
+    store = StateStore()
     code = CryptoHash.of(b"code")
     store.codes[code] = b"code"
     if by_hash:

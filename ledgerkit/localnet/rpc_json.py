@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.localnet import fees
-from ledgerkit.localnet.records import (
+from ledgerkit.localnet.chain_types import (
     NO_CODE,
     Account,
     ActionReceipt,
@@ -48,8 +48,8 @@ from ledgerkit.protocol import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ledgerkit.localnet.failures import Json
-    from ledgerkit.localnet.records import Block, Change, Chunk, Outcome, Proposal, Receipt
+    from ledgerkit.localnet.chain_types import Block, Change, Chunk, Outcome, Proposal, Receipt
+    from ledgerkit.localnet.execution_errors import Json
 
 Object = dict[str, Any]
 
@@ -132,7 +132,7 @@ def _permission(key: AccessKey) -> Json:
     return {"FunctionCall": shown}
 
 
-def packed_key(data: bytes) -> str:
+def public_key_text(data: bytes) -> str:
     """Write a public key that the state keeps in its binary form."""
     return text(PublicKey.decode(data))
 
@@ -322,7 +322,7 @@ def outcome(record: Outcome, block_hash: CryptoHash) -> Object:
         "receipt_ids": [text(each) for each in record.receipt_ids],
         "gas_burnt": record.gas_burnt,
         "tokens_burnt": str(record.tokens_burnt),
-        "status": status(record),
+        "status": outcome_status(record),
         "metadata": _metadata(record),
     }
     return {
@@ -333,7 +333,7 @@ def outcome(record: Outcome, block_hash: CryptoHash) -> Object:
     }
 
 
-def status(record: Outcome) -> Json:
+def outcome_status(record: Outcome) -> Json:
     """Show how it ended."""
     ended = record.status
     if isinstance(ended, Failure):
@@ -515,7 +515,7 @@ def _changed(record: Change) -> tuple[str, Object]:
     held: Object
     if record.kind == "access_key":
         held = {"access_key": access_key(value)} if isinstance(value, AccessKey) else {}
-        return "access_key", {"public_key": packed_key(record.key)} | held
+        return "access_key", {"public_key": public_key_text(record.key)} | held
     written = base64(value) if isinstance(value, bytes) else None
     if record.kind == "data":
         held = {} if written is None else {"value_base64": written}
@@ -532,7 +532,7 @@ def _cause(record: Change) -> Object:
     return {"type": kind, name: text(what)}
 
 
-def touched(records: Iterable[Change]) -> list[Object]:
+def touched_accounts(records: Iterable[Change]) -> list[Object]:
     """Show whose state changed, each account once for each kind of it."""
     seen = dict.fromkeys((each.kind, each.account_id) for each in records)
     return [

@@ -5,18 +5,18 @@ import json
 import msgspec
 import pytest
 
-from ledgerkit.localnet.failures import CallError
-from ledgerkit.localnet.genesis import Genesis
-from ledgerkit.localnet.sdk import (
+from ledgerkit.localnet.contract_sdk import (
     U128,
-    Balances,
+    BalanceMap,
     Contract,
-    Records,
+    JsonMap,
     call,
     from_json,
     to_json,
     view,
 )
+from ledgerkit.localnet.execution_errors import CallError
+from ledgerkit.localnet.genesis import Genesis
 from ledgerkit.protocol import (
     AccessKey,
     AccountId,
@@ -122,17 +122,17 @@ class Kinds(Contract):
     @call(payable=True)
     def one(self) -> None:
         """Ask for one yoctoNEAR."""
-        self.one_yocto()
+        self.assert_one_yocto()
 
     @call
     def keep(self) -> list:
         """Keep balances and records, and go through them."""
-        balances = Balances(self.vm, b"b")
+        balances = BalanceMap(self.vm, b"b")
         balances.put("bob.near", 7)
         balances.put("amy.near", U128_MAX)
         balances.put("gone.near", 1)
         balances.remove("gone.near")
-        records = Records(self.vm, b"r", list[int])
+        records = JsonMap(self.vm, b"r", list[int])
         for name in ("x", "a", "é"):
             records.put(name, [1, 2])
         told_of = records.remove("x"), records.remove("x"), "a" in records, "x" in records

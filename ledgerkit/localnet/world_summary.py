@@ -5,25 +5,25 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 
-class Story(Struct, frozen=True):
+class AccountSummary(Struct, frozen=True):
     """An account, and what it is there for; its key is everybody's to use."""
 
     account_id: str
     secret_key: str | None
-    story: str
+    description: str
 
 
-class TxStory(Struct, frozen=True):
+class TransactionSummary(Struct, frozen=True):
     """A transaction, and what happened in it."""
 
     tx_hash: str
     signer_id: str
-    story: str
+    description: str
 
 
-class Stories(Struct):
+class WorldSummary(Struct):
     """All of them."""
 
-    accounts: list[Story] = field(default_factory=list)
+    accounts: list[AccountSummary] = field(default_factory=list)
     contracts: dict[str, str | list[str]] = field(default_factory=dict)
-    transactions: list[TxStory] = field(default_factory=list)
+    transactions: list[TransactionSummary] = field(default_factory=list)

@@ -20,11 +20,11 @@ import msgspec
 from msgspec import Raw, Struct, structs
 
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.localnet import rest_surface, rpc_surface
+from ledgerkit.localnet import rest_api, rpc_api
 from ledgerkit.localnet.faults import HEADER, Fault, Faults
 
 if TYPE_CHECKING:
-    from ledgerkit.localnet.reply import Reply
+    from ledgerkit.localnet.http_messages import Reply
     from ledgerkit.localnet.world import World
 
 MOST_BODY = 10 * 2**20
@@ -185,7 +185,7 @@ class Gateway:
             return _text(415, "Expected request with `Content-Type: application/json`")
         if len(request.body) > MOST_BODY:
             return _text(413, "Failed to buffer the request body: length limit exceeded")
-        with closing(rpc_surface.respond(self.world, request.body)) as steps:
+        with closing(rpc_api.respond(self.world, request.body)) as steps:
             try:
                 while True:
                     with self.world.lock:
@@ -202,8 +202,8 @@ class Gateway:
         try:
             with self.world.lock:
                 if surface == "rest":
-                    return _told(rest_surface.respond(self.world, path.removeprefix(_API) or "/"))
-                reply = rpc_surface.node_page(self.world, path)
+                    return _told(rest_api.respond(self.world, path.removeprefix(_API) or "/"))
+                reply = rpc_api.node_page(self.world, path)
                 return Answer(404, (), b"") if reply is None else _told(reply)
         except Exception:  # noqa: BLE001 - as above
             _LOG.exception("a page could not be read")

@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from ledgerkit.errors import DecodeError, InvalidRequestError
 from ledgerkit.localnet import fees
-from ledgerkit.localnet.failures import InvalidTransactionError, UndecodableError, variant
-from ledgerkit.localnet.records import Account
+from ledgerkit.localnet.chain_types import Account
+from ledgerkit.localnet.execution_errors import InvalidTransactionError, UndecodableError, variant
 from ledgerkit.protocol import (
     AccessKey,
     AccountId,
@@ -39,15 +39,15 @@ if TYPE_CHECKING:
 
     from ledgerkit.localnet.fees import Profile
     from ledgerkit.localnet.settings import Settings
-    from ledgerkit.localnet.store import State
+    from ledgerkit.localnet.state import State
 
 MAX_ACTIONS = 100
-MAX_METHOD_NAME = 256
-MAX_ARGS = 4 * 2**20
-MAX_CODE = 4 * 2**20
+MAX_METHOD_NAME_BYTES = 256
+MAX_ARGS_BYTES = 4 * 2**20
+MAX_CODE_BYTES = 4 * 2**20
 MAX_KEY_METHODS_BYTES = 2000
 MAX_PREPAID_GAS = 1000 * fees.TGAS
-MAX_SIZE = 1_572_864
+MAX_TRANSACTION_BYTES = 1_572_864
 NONCES_PER_HEIGHT = 10**6
 
 # Known to later nodes only, and undecodable to this one.
@@ -199,8 +199,8 @@ def check_contents(signed: SignedTransaction, profile: Profile) -> None:
     check_actions(tx.actions, profile)
     if tx.version and not profile.later:
         raise InvalidTransactionError("InvalidTransactionVersion")
-    if tx.size > MAX_SIZE:
-        _refuse("TransactionSizeExceeded", size=tx.size, limit=MAX_SIZE)
+    if tx.size > MAX_TRANSACTION_BYTES:
+        _refuse("TransactionSizeExceeded", size=tx.size, limit=MAX_TRANSACTION_BYTES)
     if not signed.verify():
         raise InvalidTransactionError("InvalidSignature")
 
@@ -328,8 +328,10 @@ def check_action(action: Action, profile: Profile) -> None:
     match action:
         case FunctionCall():
             _check_call(action)
-        case DeployContract(code=code) | DeployGlobalContract(code=code) if len(code) > MAX_CODE:
-            _refuse_actions("ContractSizeExceeded", size=len(code), limit=MAX_CODE)
+        case DeployContract(code=code) | DeployGlobalContract(code=code) if (
+            len(code) > MAX_CODE_BYTES
+        ):
+            _refuse_actions("ContractSizeExceeded", size=len(code), limit=MAX_CODE_BYTES)
         case Stake(public_key=key) if key.curve != "ed25519":
             _refuse_actions("UnsuitableStakingKey", public_key=str(key))
         case AddKey(access_key=key):
@@ -343,13 +345,13 @@ def _check_call(action: FunctionCall) -> None:
     if not action.gas:
         _refuse_actions("FunctionCallZeroAttachedGas")
     length = len(action.method_name.encode())
-    if length > MAX_METHOD_NAME:
+    if length > MAX_METHOD_NAME_BYTES:
         _refuse_actions(
-            "FunctionCallMethodNameLengthExceeded", length=length, limit=MAX_METHOD_NAME
+            "FunctionCallMethodNameLengthExceeded", length=length, limit=MAX_METHOD_NAME_BYTES
         )
-    if len(action.args) > MAX_ARGS:
+    if len(action.args) > MAX_ARGS_BYTES:
         _refuse_actions(
-            "FunctionCallArgumentsLengthExceeded", length=len(action.args), limit=MAX_ARGS
+            "FunctionCallArgumentsLengthExceeded", length=len(action.args), limit=MAX_ARGS_BYTES
         )
 
 
@@ -365,8 +367,10 @@ def _check_key(access_key: AccessKey) -> None:
     total = 0
     for name in permission.method_names:
         length = len(name.encode())
-        if length > MAX_METHOD_NAME:
-            _refuse_actions("AddKeyMethodNameLengthExceeded", length=length, limit=MAX_METHOD_NAME)
+        if length > MAX_METHOD_NAME_BYTES:
+            _refuse_actions(
+                "AddKeyMethodNameLengthExceeded", length=length, limit=MAX_METHOD_NAME_BYTES
+            )
         total += length + 1
     if total > MAX_KEY_METHODS_BYTES:
         _refuse_actions(

@@ -9,14 +9,14 @@ from urllib.parse import quote
 
 import pytest
 
+from ledgerkit.localnet.contract_sdk import U128, view
 from ledgerkit.localnet.contracts.fungible import Fungible, FungibleBase
 from ledgerkit.localnet.contracts.liquid import LiquidStaking
 from ledgerkit.localnet.contracts.nonfungible import NonFungible, TokenMetadata
 from ledgerkit.localnet.contracts.pool import StakingPool
 from ledgerkit.localnet.contracts.wrapped import Wrapped
 from ledgerkit.localnet.genesis import Genesis
-from ledgerkit.localnet.rest_surface import indexer_of, respond
-from ledgerkit.localnet.sdk import U128, view
+from ledgerkit.localnet.rest_api import indexer_of, respond
 from ledgerkit.localnet.settings import Settings
 from ledgerkit.localnet.world import World
 from ledgerkit.protocol import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.localnet.records import Failure
+from ledgerkit.localnet.chain_types import Failure
 from ledgerkit.protocol import (
     AccountId,
     AddKey,
@@ -19,7 +19,7 @@ from ledgerkit.protocol import (
 from ledgerkit.units import yocto
 
 if TYPE_CHECKING:
-    from ledgerkit.localnet.sdk import Contract
+    from ledgerkit.localnet.contract_sdk import Contract
     from ledgerkit.localnet.world import World
 
 _NAMED = 3

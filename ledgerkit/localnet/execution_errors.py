@@ -74,7 +74,7 @@ class CallError(LocalnetError):
         raise NotImplementedError
 
     @property
-    def told(self) -> str:
+    def view_message(self) -> str:
         """The same as views tell it, without what stands before it there."""
         raise NotImplementedError
 
@@ -99,7 +99,7 @@ class PanicError(CallError):
         return {"ExecutionError": f"Smart contract panicked: {self.message}"}
 
     @property
-    def told(self) -> str:
+    def view_message(self) -> str:
         """The same as views tell it."""
         return f"HostError(GuestPanic {{ panic_msg: {rust_text(self.message)} }})"
 
@@ -112,13 +112,13 @@ class HostError(CallError):
     ----------
     text
         What a receipt's `ExecutionError` reads.
-    told
+    view_message
         What a view tells.
     """
 
-    def __init__(self, text: str, told: str) -> None:
-        super().__init__(text, told)
-        self.text, self._told = text, told
+    def __init__(self, text: str, view_message: str) -> None:
+        super().__init__(text, view_message)
+        self.text, self._view_message = text, view_message
 
     @property
     def failure(self) -> Json:
@@ -126,9 +126,9 @@ class HostError(CallError):
         return {"ExecutionError": self.text}
 
     @property
-    def told(self) -> str:
+    def view_message(self) -> str:
         """The same as views tell it."""
-        return f"HostError({self._told})"
+        return f"HostError({self._view_message})"
 
 
 class MethodError(CallError):
@@ -151,7 +151,7 @@ class MethodError(CallError):
         return {"MethodResolveError": self.name}
 
     @property
-    def told(self) -> str:
+    def view_message(self) -> str:
         """The same as views tell it."""
         return f"MethodResolveError({self.name})"
 
@@ -178,7 +178,7 @@ class CodeError(CallError):
         return {"CompilationError": {"CodeDoesNotExist": {"account_id": str(self.account_id)}}}
 
     @property
-    def told(self) -> str:
+    def view_message(self) -> str:
         """The same as views tell it."""
         if self.account_id is None:
             return "CompilationError(PrepareError(Deserialization))"
@@ -186,7 +186,7 @@ class CodeError(CallError):
         return f"CompilationError({missing})"
 
 
-def prohibited(method_name: str) -> HostError:
+def prohibited_in_view(method_name: str) -> HostError:
     """Refuse in a view what only a transaction may do."""
     return HostError(
         f"{method_name} is not allowed in view calls",

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.localnet import rest_surface, rpc_surface
+from ledgerkit.localnet import rest_api, rpc_api
 from ledgerkit.localnet.faults import Fault, Faults, parse
-from ledgerkit.localnet.gateway import Answer, Gateway, Request
-from ledgerkit.localnet.reply import Reply, json_reply
+from ledgerkit.localnet.http_gateway import Answer, Gateway, Request
+from ledgerkit.localnet.http_messages import Reply, json_reply
 from ledgerkit.localnet.worlds import open_world
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch, *replies: Any) -> None:
             yield None
         raise AssertionError
 
-    monkeypatch.setattr(rpc_surface, "respond", respond)
+    monkeypatch.setattr(rpc_api, "respond", respond)
 
 
 # Who answers ----------------------------------------------------------------------------
@@ -139,7 +139,7 @@ def test_the_rest_api_sees_its_own_paths(
         seen.append(path)
         return json_reply("here")
 
-    monkeypatch.setattr(rest_surface, "respond", respond)
+    monkeypatch.setattr(rest_api, "respond", respond)
 
     assert ask(Gateway(world), "GET", path).body == b'"here"'
     assert seen == [passed]
@@ -238,7 +238,7 @@ def test_a_mistake_inside_a_page(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The REST API owns up in its own form: a JSON string."""
-    monkeypatch.setattr(rest_surface, "respond", lambda *_: 1 // 0)
+    monkeypatch.setattr(rest_api, "respond", lambda *_: 1 // 0)
     answer = ask(Gateway(world), "GET", "/v1/account/near/ft")
     assert (answer.status, answer.body) == (500, b'"Internal server error"')
     assert len(caplog.records) == 1
@@ -489,7 +489,7 @@ def test_an_answer_lost_before_or_after(world: World, monkeypatch: pytest.Monkey
         return json_reply("here")
         yield
 
-    monkeypatch.setattr(rpc_surface, "respond", respond)
+    monkeypatch.setattr(rpc_api, "respond", respond)
     assert call(Gateway(world, Faults("drop"))).dropped
     assert done == []
     assert call(Gateway(world, Faults("drop=after"))).dropped

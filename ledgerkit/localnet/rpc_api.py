@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from ledgerkit.localnet import reply
+from ledgerkit.localnet import http_messages
 from ledgerkit.localnet.rpc import blocks, config, history, node, validators, views, waiting
 from ledgerkit.localnet.rpc.errors import (
     BAD_REQUEST,
@@ -25,7 +25,7 @@ from ledgerkit.localnet.rpc.errors import (
 )
 
 if TYPE_CHECKING:
-    from ledgerkit.localnet.reply import Reply
+    from ledgerkit.localnet.http_messages import Reply
     from ledgerkit.localnet.world import World
 
 Answer = Callable[["World", Any], Any]
@@ -112,7 +112,7 @@ def respond(world: World, body: bytes) -> Generator[None, None, Reply]:
     try:
         call = _read(body)
     except RecursionError:
-        return reply.text_reply(f"{_UNREADABLE}recursion limit exceeded", BAD_REQUEST)
+        return http_messages.text_reply(f"{_UNREADABLE}recursion limit exceeded", BAD_REQUEST)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         return _unreadable(body, error)
     if isinstance(call.id, msgspec.UnsetType):
@@ -121,7 +121,7 @@ def respond(world: World, body: bytes) -> Generator[None, None, Reply]:
         result = yield from _answer(world, call)
     except RpcError as error:
         return _failed(error, call.id)
-    return reply.json_reply({"jsonrpc": "2.0", "result": result, "id": call.id})
+    return http_messages.json_reply({"jsonrpc": "2.0", "result": result, "id": call.id})
 
 
 def _read(body: bytes) -> Call:
@@ -145,7 +145,7 @@ def _answer(world: World, call: Call) -> waiting.Steps:
 def _failed(error: RpcError, call_id: msgspec.Raw) -> Reply:
     """Answer with an error."""
     told = {"jsonrpc": "2.0", "error": error.error, "id": call_id}
-    return reply.json_reply(told, error.status)
+    return http_messages.json_reply(told, error.status)
 
 
 def _unreadable(body: bytes, error: Exception) -> Reply:
@@ -153,16 +153,16 @@ def _unreadable(body: bytes, error: Exception) -> Reply:
     try:
         value = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return reply.text_reply(f"{_UNREADABLE}{error}", BAD_REQUEST)
+        return http_messages.text_reply(f"{_UNREADABLE}{error}", BAD_REQUEST)
     if isinstance(value, list):
         return _failed(ParseError(_NO_CALL), _NULL)
-    return reply.text_reply(_UNFIT, UNPROCESSABLE)
+    return http_messages.text_reply(_UNFIT, UNPROCESSABLE)
 
 
 def node_page(world: World, path: str) -> Reply | None:
     """Show a page of the node's own; None where there is none."""
     if path == "/status":
-        return reply.json_reply(node.status(world))
+        return http_messages.json_reply(node.status(world))
     if path == "/health":
-        return reply.json_reply(None)
-    return reply.text_reply(node.metrics(world), OK) if path == "/metrics" else None
+        return http_messages.json_reply(None)
+    return http_messages.text_reply(node.metrics(world), OK) if path == "/metrics" else None

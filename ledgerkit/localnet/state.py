@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ledgerkit.localnet.records import NO_CODE, Account, Change
+from ledgerkit.localnet.chain_types import NO_CODE, Account, Change
 from ledgerkit.protocol import AccessKey, CryptoHash
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class Table(Generic[V]):
                 del self._past[account_id]
 
 
-class Store:
+class StateStore:
     """Accounts, access keys, records of contracts, and code."""
 
     def __init__(self) -> None:
@@ -174,7 +174,7 @@ class State:
 
     __slots__ = ("height", "store")
 
-    def __init__(self, store: Store, height: int = _ALWAYS) -> None:
+    def __init__(self, store: StateStore, height: int = _ALWAYS) -> None:
         self.store, self.height = store, height
 
     def account(self, account_id: str) -> Account | None:

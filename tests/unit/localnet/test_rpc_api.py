@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgerkit.localnet import rpc_surface
+from ledgerkit.localnet import rpc_api
+from ledgerkit.localnet.contract_sdk import to_json
 from ledgerkit.localnet.genesis import Genesis
-from ledgerkit.localnet.sdk import to_json
 from ledgerkit.protocol import (
     AccessKey,
     AddKey,
@@ -38,13 +38,13 @@ NOWHERE = str(CryptoHash.of(b"nowhere"))
 FINAL = {"finality": "final"}
 HEAD = {"finality": "optimistic"}
 LEVELS = "`NONE`, `INCLUDED`, `EXECUTED_OPTIMISTIC`, `INCLUDED_FINAL`, `EXECUTED`, `FINAL`"
-METHODS = sorted(rpc_surface.METHODS)
+METHODS = sorted(rpc_api.METHODS)
 IDLE = 16  # blocks in which nothing happens, before waiting is over
 
 
 def drive(world, body, pause=None):
     """Answer a body as a driver does; give the reply and how many blocks, or pauses, it took."""
-    steps, blocks = rpc_surface.respond(world, body), 0
+    steps, blocks = rpc_api.respond(world, body), 0
     while True:
         try:
             next(steps)
@@ -1198,7 +1198,7 @@ class TestHistory:
 
 def page(world, path):
     """Show a page that is there."""
-    reply = rpc_surface.node_page(world, path)
+    reply = rpc_api.node_page(world, path)
     assert reply is not None
     return reply
 
@@ -1227,7 +1227,7 @@ class TestNode:
         assert (health.status, health.body) == (200, b"null")
         assert f"\nnear_block_height_head {START + 3}\n".encode() in metrics.body
         assert metrics.content_type.startswith("text/plain")
-        assert rpc_surface.node_page(world, "/debug") is None
+        assert rpc_api.node_page(world, "/debug") is None
 
     @pytest.mark.parametrize(
         "params", [[None], "latest", {"latest": None}, {"epoch_id": ONES}], ids=str

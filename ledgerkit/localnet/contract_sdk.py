@@ -38,7 +38,7 @@ from typing import (
 import msgspec
 
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.localnet.failures import LocalnetError, MethodError, PanicError
+from ledgerkit.localnet.execution_errors import LocalnetError, MethodError, PanicError
 from ledgerkit.localnet.vm import Promise, Vm
 from ledgerkit.protocol import AccountId, CryptoHash, PublicKey
 from ledgerkit.protocol.borsh import text
@@ -55,7 +55,7 @@ BAD_INPUT = "Failed to deserialize input from JSON."
 NOT_INITIALIZED = "The contract is not initialized"
 INITIALIZED = "The contract has already been initialized"
 STATE_KEY = b"STATE"
-CODES: dict[CryptoHash, type[Contract]] = {}
+CONTRACTS_BY_HASH: dict[CryptoHash, type[Contract]] = {}
 _WASM = b"\0asm\1\0\0\0"
 _SECTION = b"ledgerkit"
 
@@ -142,7 +142,7 @@ class Contract:
         }
         cls.code = _code(f"{cls.__module__}.{cls.__qualname__}")
         cls.code_hash = CryptoHash(sha256(cls.code).digest())
-        CODES[cls.code_hash] = cls
+        CONTRACTS_BY_HASH[cls.code_hash] = cls
 
     def __init__(self, vm: Vm) -> None:
         self.vm = vm
@@ -159,7 +159,7 @@ class Contract:
         if not holds:
             raise PanicError(message)
 
-    def one_yocto(self) -> None:
+    def assert_one_yocto(self) -> None:
         """Ask for a deposit of one yoctoNEAR, which only a full access key can attach."""
         self.require(self.vm.attached_deposit == 1, ONE_YOCTO)
 
@@ -179,7 +179,7 @@ def _code(name: str) -> bytes:
 # Running ---------------------------------------------------------------------------------
 
 
-def run(cls: type[Contract], vm: Vm, method_name: str) -> bytes | Promise:
+def run_method(cls: type[Contract], vm: Vm, method_name: str) -> bytes | Promise:
     """
     Run a method.
 
@@ -356,7 +356,7 @@ def from_json(data: bytes | None) -> Any:
 # Records ---------------------------------------------------------------------------------
 
 
-class Balances:
+class BalanceMap:
     """
     Amounts by account, 16 bytes each, as contracts keep them.
 
@@ -388,7 +388,7 @@ class Balances:
         return self._vm.storage_has_key(self._prefix + text(account_id))
 
 
-class Records(Generic[T]):
+class JsonMap(Generic[T]):
     """
     Values by text, written as JSON.
 

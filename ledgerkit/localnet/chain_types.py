@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from ledgerkit.localnet.failures import Json
+from ledgerkit.localnet.execution_errors import Json
 from ledgerkit.protocol import AccessKey, Action, CryptoHash, PublicKey, SignedTransaction
 
 NO_CODE = CryptoHash(bytes(32))  # the code hash of an account without code, and the root of nothing

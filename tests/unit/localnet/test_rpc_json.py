@@ -6,8 +6,8 @@ from hashlib import sha256
 
 import pytest
 
-from ledgerkit.localnet import forms, reply
-from ledgerkit.localnet.records import (
+from ledgerkit.localnet import http_messages, rpc_json
+from ledgerkit.localnet.chain_types import (
     NO_CODE,
     Account,
     ActionReceipt,
@@ -63,7 +63,7 @@ MANY = 2**64 - 1  # a number that no float holds
 
 def written(value):
     """Give what a reader of the JSON gets."""
-    return json.loads(reply.encode(value))
+    return json.loads(http_messages.encode(value))
 
 
 ACTIONS = [
@@ -130,13 +130,13 @@ class TestActions:
     def test_view(self, action, view, raw):
         """An action is shown as the node shows it in a transaction."""
         del raw
-        assert written(forms.action(action)) == view
+        assert written(rpc_json.action(action)) == view
 
     @pytest.mark.parametrize(("action", "view", "raw"), ACTIONS, ids=NAMES)
     def test_raw(self, action, view, raw):
         """Inside a delegated action the node shows the raw form: whole code, no bare words."""
         wanted = DelegateAction("a.near", "b.near", [action], 9, 10, KEY)
-        shown = written(forms.action(Delegate(wanted, SIGNATURE)))
+        shown = written(rpc_json.action(Delegate(wanted, SIGNATURE)))
         assert shown == {
             "Delegate": {
                 "delegate_action": {
@@ -162,7 +162,7 @@ class TestActions:
     def test_second_version(self, index, nonce):
         """A delegated action of the second version names its kind of nonce."""
         wanted = DelegateActionV2("a.near", "b.near", [Transfer(1)], 9, 10, KEY, index)
-        shown = written(forms.action(DelegateV2(wanted, SIGNATURE)))
+        shown = written(rpc_json.action(DelegateV2(wanted, SIGNATURE)))
         assert shown["DelegateV2"]["delegate_action"]["V2"] == {
             "sender_id": "a.near",
             "receiver_id": "b.near",
@@ -178,7 +178,7 @@ class TestAccounts:
 
     def test_account(self):
         """An account's amounts are texts; no code is 32 ones."""
-        assert written(forms.account(Account(10**24, 5, NO_CODE, 182))) == {
+        assert written(rpc_json.account(Account(10**24, 5, NO_CODE, 182))) == {
             "amount": "1000000000000000000000000",
             "locked": "5",
             "code_hash": ONES,
@@ -195,7 +195,7 @@ class TestAccounts:
     )
     def test_global_contract(self, contract, member, text):
         """An account that uses published code says whose, or which."""
-        shown = written(forms.account(Account(1, global_contract=contract)))
+        shown = written(rpc_json.account(Account(1, global_contract=contract)))
         assert shown[member] == text
         assert len(shown) == 6
 
@@ -203,7 +203,7 @@ class TestAccounts:
     def test_function_call_key(self, allowance):
         """A key for calls shows its allowance as a text, or null where there is no end to it."""
         key = AccessKey(1, FunctionCallPermission(allowance, "c.near", ["m"]))
-        assert written(forms.access_key(key)) == {
+        assert written(rpc_json.access_key(key)) == {
             "nonce": 1,
             "permission": {
                 "FunctionCall": {
@@ -217,7 +217,7 @@ class TestAccounts:
     def test_gas_key(self):
         """There are no gas keys here, and none is shown as something else."""
         with pytest.raises(TypeError, match="GasKeyFullAccess"):
-            forms.access_key(AccessKey(1, GasKeyFullAccess(0, 1)))
+            rpc_json.access_key(AccessKey(1, GasKeyFullAccess(0, 1)))
 
 
 class TestTransactions:
@@ -226,7 +226,7 @@ class TestTransactions:
     def test_transaction(self):
         """A transaction has no block hash, and names its own hash."""
         tx = Transaction("a.near", KEY, 3, "b.near", ONE, [Transfer(1)])
-        shown = written(forms.transaction(SignedTransaction(tx, SIGNATURE)))
+        shown = written(rpc_json.transaction(SignedTransaction(tx, SIGNATURE)))
         assert shown == {
             "signer_id": "a.near",
             "public_key": KEY_TEXT,
@@ -243,10 +243,10 @@ class TestTransactions:
         tx = Transaction(
             "a.near", KEY, 3, "b.near", ONE, [Transfer(1)], version=1, nonce_mode="strict"
         )
-        shown = written(forms.transaction(SignedTransaction(tx, SIGNATURE)))
+        shown = written(rpc_json.transaction(SignedTransaction(tx, SIGNATURE)))
         assert (shown["nonce_mode"], "nonce_index" in shown) == ("strict", False)
         tx = Transaction("a.near", KEY, 3, "b.near", ONE, [], version=1, nonce_index=4)
-        shown = written(forms.transaction(SignedTransaction(tx, SIGNATURE)))
+        shown = written(rpc_json.transaction(SignedTransaction(tx, SIGNATURE)))
         assert (shown["nonce_mode"], shown["nonce_index"]) == ("monotonic", 4)
 
     def test_action_receipt(self):
@@ -262,7 +262,7 @@ class TestTransactions:
             (ONE,),
             ((ONE, "c.near"),),
         )
-        assert written(forms.receipt(receipt)) == {
+        assert written(rpc_json.receipt(receipt)) == {
             "predecessor_id": "a.near",
             "priority": 0,
             "receiver_id": "b.near",
@@ -284,7 +284,7 @@ class TestTransactions:
     @pytest.mark.parametrize(("data", "text"), [(None, None), (b"", ""), (b"9", "OQ==")])
     def test_data_receipt(self, data, text):
         """Data of a failure is null, of nothing an empty text."""
-        shown = written(forms.receipt(DataReceipt(ONE, "a.near", "b.near", NO_CODE, data)))
+        shown = written(rpc_json.receipt(DataReceipt(ONE, "a.near", "b.near", NO_CODE, data)))
         assert shown["receipt"] == {
             "Data": {"data_id": ONES, "data": text, "is_promise_resume": False}
         }
@@ -301,7 +301,7 @@ class TestTransactions:
     def test_outcome(self, status, shown):
         """An outcome shows how it ended, with tokens as a text and gas as a number."""
         outcome = Outcome(ONE, "a.near", ("hi",), (ONE,), MANY, 10**30, status, 7, 0)
-        assert written(forms.outcome(outcome, NO_CODE)) == {
+        assert written(rpc_json.outcome(outcome, NO_CODE)) == {
             "id": ONE_TEXT,
             "block_hash": ONES,
             "proof": [],
@@ -322,13 +322,13 @@ class TestTransactions:
         cost = {"cost_category": "WASM_HOST_COST", "cost": "LOG_BASE", "gas_used": "3543313050"}
         ended = SuccessValue(b"")
         older = Outcome(ONE, "a.near", (), (), 1, 1, ended, 7, 0, lines)
-        assert forms.outcome(older, ONE)["outcome"]["metadata"] == {
+        assert rpc_json.outcome(older, ONE)["outcome"]["metadata"] == {
             "version": 3,
             "gas_profile": [cost],
         }
         contracts = (None, ("local", ONE), ("global_account_id", "a.near"))
         newer = Outcome(ONE, "a.near", (), (), 1, 1, ended, 7, 0, lines, contracts)
-        assert forms.outcome(newer, ONE)["outcome"]["metadata"] == {
+        assert rpc_json.outcome(newer, ONE)["outcome"]["metadata"] == {
             "version": 4,
             "gas_profile": [cost],
             "contracts": [None, {"local": ONE_TEXT}, {"global_account_id": "a.near"}],
@@ -368,7 +368,7 @@ class TestBlocks:
 
     def test_header(self):
         """A header counts the new chunks only, and writes its time as number and text."""
-        header = forms.block_header(self.block(), 86)
+        header = rpc_json.block_header(self.block(), 86)
         assert header["chunk_mask"] == [True, False]
         assert header["chunks_included"] == 1
         assert header["chunk_endorsements"] == [[255], []]
@@ -389,14 +389,14 @@ class TestBlocks:
 
     def test_roots_of_nothing(self):
         """Where no chunk holds anything, the roots are 32 ones; others are not."""
-        header = forms.block_header(self.block(), 86)
+        header = rpc_json.block_header(self.block(), 86)
         nothing = ("chunk_tx_root", "outcome_root", "challenges_root")
         assert [header[name] for name in nothing] == [ONES] * 3
         assert header["prev_state_root"] != ONES
 
     def test_chunk(self):
         """A chunk's gas is a number, what was burnt a text; its shard is not congested."""
-        shown = written(forms.chunk(chunk(7, 3), "v.near"))
+        shown = written(rpc_json.chunk(chunk(7, 3), "v.near"))
         assert (shown["author"], shown["transactions"], shown["receipts"]) == ("v.near", [], [])
         header = shown["header"]
         assert (header["gas_used"], header["gas_limit"]) == (5, 10**15)
@@ -406,7 +406,7 @@ class TestBlocks:
 
     def test_seal(self):
         """What stands where a signature does can be read as one."""
-        text = forms.block_header(self.block(), 86)["signature"]
+        text = rpc_json.block_header(self.block(), 86)["signature"]
         assert Signature.from_text(text).data[32:] == bytes(32)
 
     @pytest.mark.parametrize(
@@ -418,7 +418,7 @@ class TestBlocks:
     )
     def test_time(self, time_ns, text):
         """A time is written to the nanosecond."""
-        assert forms.rfc3339(time_ns) == text
+        assert rpc_json.rfc3339(time_ns) == text
 
 
 CAUSE = ("receipt_processing", ONE)
@@ -451,7 +451,7 @@ class TestChanges:
     )
     def test_change(self, kind, key, value, name, shown):
         """A change names its kind, and what is there after it."""
-        assert written(forms.change(Change(CAUSE, kind, "a.near", key, value))) == {
+        assert written(rpc_json.change(Change(CAUSE, kind, "a.near", key, value))) == {
             "cause": {"type": "receipt_processing", "receipt_hash": ONE_TEXT},
             "type": name,
             "change": {"account_id": "a.near"} | shown,
@@ -459,9 +459,9 @@ class TestChanges:
 
     def test_account_update(self):
         """A changed account is shown as a whole."""
-        shown = forms.change(Change(CAUSE, "account", "a.near", b"", Account(5)))
+        shown = rpc_json.change(Change(CAUSE, "account", "a.near", b"", Account(5)))
         assert shown["type"] == "account_update"
-        assert shown["change"] == {"account_id": "a.near"} | forms.account(Account(5))
+        assert shown["change"] == {"account_id": "a.near"} | rpc_json.account(Account(5))
 
     @pytest.mark.parametrize(
         ("cause", "shown"),
@@ -473,7 +473,7 @@ class TestChanges:
     )
     def test_cause(self, cause, shown):
         """A cause names the transaction or the receipt, if there is one."""
-        change = forms.change(Change(cause, "data", "a.near", b"", None))
+        change = rpc_json.change(Change(cause, "data", "a.near", b"", None))
         assert change["cause"] == {"type": cause[0]} | shown
 
     def test_touched(self):
@@ -481,7 +481,7 @@ class TestChanges:
         data = Change(CAUSE, "data", "a.near", b"k", b"v")
         account = Change(CAUSE, "account", "a.near", b"", Account(5))
         published = Change(CAUSE, "global_code", "a.near", b"", b"c")
-        assert forms.touched([data, account, data, published]) == [
+        assert rpc_json.touched_accounts([data, account, data, published]) == [
             {"type": "data_touched", "account_id": "a.near"},
             {"type": "account_touched", "account_id": "a.near"},
         ]
@@ -490,4 +490,4 @@ class TestChanges:
 def test_encoder_refuses_what_json_does_not_have():
     """A value of an unknown kind is never written as something else."""
     with pytest.raises(TypeError, match="object can't be written"):
-        reply.encode({"a": object()})
+        http_messages.encode({"a": object()})
