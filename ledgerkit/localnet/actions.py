@@ -16,7 +16,7 @@ from ledgerkit.localnet.chain_types import (
     Proposal,
     Receipt,
 )
-from ledgerkit.localnet.contracts import wallet
+from ledgerkit.localnet.contracts import ethereum_wallet
 from ledgerkit.localnet.execution_errors import (
     ActionError,
     CallError,
@@ -262,8 +262,8 @@ def _create_implicit(run: Run, receiver_id: AccountId, deposit: int) -> None:
         run.store.access_keys.put(receiver_id, key.packed, AccessKey(_first_nonce(run)))
         run.keep(Account(deposit, storage_usage=fees.IMPLICIT_BYTES))
         return
-    code = wallet.ImplicitWallet.code_hash
-    run.store.codes.setdefault(code, wallet.ImplicitWallet.code)
+    code = ethereum_wallet.EthereumWallet.code_hash
+    run.store.codes.setdefault(code, ethereum_wallet.EthereumWallet.code)
     run.keep(Account(deposit, storage_usage=100 + len(code), global_contract=code))
 
 

@@ -22,7 +22,7 @@ from ledgerkit.localnet.contract_sdk import (
     to_json,
     view,
 )
-from ledgerkit.localnet.contracts.naming import succeeded
+from ledgerkit.localnet.contracts.callbacks import succeeded
 from ledgerkit.localnet.vm import Promise, Vm
 from ledgerkit.protocol import AccountId
 from ledgerkit.protocol.borsh import text, u128

@@ -12,15 +12,15 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.localnet.contracts.fungible import Fungible, FungibleMetadata
-from ledgerkit.localnet.contracts.liquid import FIRST_BALANCE, LiquidStaking
-from ledgerkit.localnet.contracts.naming import Naming
-from ledgerkit.localnet.contracts.nonfungible import NonFungible, TokenMetadata
-from ledgerkit.localnet.contracts.pool import GUARANTEE_FUND, StakingPool
+from ledgerkit.localnet.contracts.fungible_token import FungibleMetadata, FungibleToken
+from ledgerkit.localnet.contracts.liquid_staking import FIRST_BALANCE, LiquidStaking
+from ledgerkit.localnet.contracts.non_fungible_token import NonFungibleToken, TokenMetadata
+from ledgerkit.localnet.contracts.staking_pool import GUARANTEE_FUND, StakingPool
+from ledgerkit.localnet.contracts.top_level_account import TopLevelAccount
 from ledgerkit.localnet.settings import Settings
 from ledgerkit.localnet.world import World
 from ledgerkit.localnet.world_summary import WorldSummary
-from ledgerkit.localnet.worlds.script import Beginning
+from ledgerkit.localnet.worlds.builder import WorldGenesis
 from ledgerkit.protocol import AccessKey
 from ledgerkit.units import yocto
 
@@ -70,12 +70,12 @@ def open_crowd(
         raise InvalidRequestError.refuse("size", size, f"an integer from 1 to {LARGEST}")
     draw = random.Random(f"{NAME} {seed} {count}")  # noqa: S311 - a world, no secret
     people = person_ids(count)
-    genesis = Beginning(NAME, seed)
+    genesis = WorldGenesis(NAME, seed)
     _people(genesis, people, draw)
     _tokens(genesis, people, draw)
     _collections(genesis, people, draw)
     _stakes(genesis, people, draw)
-    genesis.contract("near", 1_000_000 * NEAR, Naming)
+    genesis.contract("near", 1_000_000 * NEAR, TopLevelAccount)
     world = World(Settings(**changes or {}), genesis)
     world.summary = _stories(genesis, people[:_TOLD])
     world.advance(3)
@@ -87,7 +87,7 @@ def person_ids(count: int) -> list[str]:
     return [f"person{number:07}.near" for number in range(count)]
 
 
-def _people(genesis: Beginning, people: Sequence[str], draw: random.Random) -> None:
+def _people(genesis: WorldGenesis, people: Sequence[str], draw: random.Random) -> None:
     """Put in the people: what they own falls off as a power of their rank, with noise."""
     access_key = AccessKey(170_000_000 * 10**6 + 3)
     for account_id in people:
@@ -102,7 +102,7 @@ def _drawn(people: Sequence[str], count: int, draw: random.Random) -> list[str]:
     return [people[int(len(people) * draw.random() ** 2)] for _ in range(count)]
 
 
-def _tokens(genesis: Beginning, people: Sequence[str], draw: random.Random) -> None:
+def _tokens(genesis: WorldGenesis, people: Sequence[str], draw: random.Random) -> None:
     """Put in tokens: most people hold one or two, some dozens; some balances are used up."""
     weights = list(accumulate(1 / (rank + 1) for rank in range(TOKENS)))
     holders: list[dict[str, int]] = [{} for _ in range(TOKENS)]
@@ -119,11 +119,11 @@ def _tokens(genesis: Beginning, people: Sequence[str], draw: random.Random) -> N
             symbol=f"T{number}",
             decimals=(18, 6, 24)[number % 3],
         )
-        records = Fungible.genesis("near", balances, told)
-        genesis.contract(name, (100 + len(balances)) * NEAR, Fungible, records)
+        records = FungibleToken.genesis("near", balances, told)
+        genesis.contract(name, (100 + len(balances)) * NEAR, FungibleToken, records)
 
 
-def _collections(genesis: Beginning, people: Sequence[str], draw: random.Random) -> None:
+def _collections(genesis: WorldGenesis, people: Sequence[str], draw: random.Random) -> None:
     """Put in NFT collections."""
     for number in range(COLLECTIONS):
         owners = _drawn(people, max(1, len(people) // (4 + 3 * number)), draw)
@@ -131,12 +131,12 @@ def _collections(genesis: Beginning, people: Sequence[str], draw: random.Random)
             (str(place), owner, TokenMetadata(title=f"Piece {place}", copies=1))
             for place, owner in enumerate(owners)
         ]
-        records = NonFungible.genesis("near", tokens)
+        records = NonFungibleToken.genesis("near", tokens)
         amount = (100 + len(tokens)) * NEAR
-        genesis.contract(f"art{number}.near", amount, NonFungible, records)
+        genesis.contract(f"art{number}.near", amount, NonFungibleToken, records)
 
 
-def _stakes(genesis: Beginning, people: Sequence[str], draw: random.Random) -> None:
+def _stakes(genesis: WorldGenesis, people: Sequence[str], draw: random.Random) -> None:
     """Put in staking pools and the liquid token."""
     own = 100_000 * NEAR + GUARANTEE_FUND
     for number in range(POOLS):
@@ -166,7 +166,7 @@ def _unstaked(draw: random.Random) -> int:
     return draw.randrange(10**24) if draw.random() < _LEAVING else 0
 
 
-def _stories(genesis: Beginning, people: Sequence[str]) -> WorldSummary:
+def _stories(genesis: WorldGenesis, people: Sequence[str]) -> WorldSummary:
     """Tell who is who."""
     told = dict.fromkeys(people, "one of the crowd")
     told |= {f"token{number:02}.near": "a token" for number in range(TOKENS)}

@@ -13,22 +13,26 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from ledgerkit.localnet.contract_sdk import U128, view
-from ledgerkit.localnet.contracts.asynchronous import Async
 from ledgerkit.localnet.contracts.counter import Counter
 from ledgerkit.localnet.contracts.dex import Dex
 from ledgerkit.localnet.contracts.factory import Factory
-from ledgerkit.localnet.contracts.fungible import REGISTRATION, Fungible, FungibleMetadata
-from ledgerkit.localnet.contracts.liquid import FIRST_BALANCE, LiquidStaking
-from ledgerkit.localnet.contracts.naming import Naming
-from ledgerkit.localnet.contracts.nonfungible import NonFungible, TokenMetadata
-from ledgerkit.localnet.contracts.pool import GUARANTEE_FUND, StakingPool
-from ledgerkit.localnet.contracts.receiver import Receiver
-from ledgerkit.localnet.contracts.social import Social
-from ledgerkit.localnet.contracts.wrapped import Wrapped
+from ledgerkit.localnet.contracts.fungible_token import (
+    REGISTRATION,
+    FungibleMetadata,
+    FungibleToken,
+)
+from ledgerkit.localnet.contracts.liquid_staking import FIRST_BALANCE, LiquidStaking
+from ledgerkit.localnet.contracts.non_fungible_token import NonFungibleToken, TokenMetadata
+from ledgerkit.localnet.contracts.promises import PromisePatterns
+from ledgerkit.localnet.contracts.social_db import SocialDb
+from ledgerkit.localnet.contracts.staking_pool import GUARANTEE_FUND, StakingPool
+from ledgerkit.localnet.contracts.token_receiver import TokenReceiver
+from ledgerkit.localnet.contracts.top_level_account import TopLevelAccount
+from ledgerkit.localnet.contracts.wrapped_near import WrappedNear
 from ledgerkit.localnet.settings import Settings
 from ledgerkit.localnet.world import World
 from ledgerkit.localnet.world_summary import WorldSummary
-from ledgerkit.localnet.worlds.script import Beginning, Script, function_call
+from ledgerkit.localnet.worlds.builder import TransactionSender, WorldGenesis, function_call
 from ledgerkit.protocol import (
     AccessKey,
     AccountId,
@@ -102,7 +106,7 @@ POOLS = {
 }
 
 
-class Torn(Fungible):
+class UnreadableToken(FungibleToken, code_name="ledgerkit.localnet.worlds.demo.Torn"):
     """A token whose balances can't be read."""
 
     @view
@@ -128,7 +132,7 @@ def open_demo(seed: int = 0, changes: Mapping[str, Any] | None = None) -> World:
         With its stories.
     """
     chosen = replace(SETTINGS, **changes or {})
-    genesis = Beginning(NAME, seed)
+    genesis = WorldGenesis(NAME, seed)
     _people(genesis, chosen)
     _tokens(genesis)
     _pools(genesis)
@@ -136,7 +140,7 @@ def open_demo(seed: int = 0, changes: Mapping[str, Any] | None = None) -> World:
     world = World(chosen, genesis)
     world.summary = _stories(genesis)
     world.advance(3)
-    script = Script(world, genesis)
+    script = TransactionSender(world, genesis)
     for act in (_first_act, _second_act, _third_act, _last_act):
         act(script)
         world.settle()
@@ -146,7 +150,7 @@ def open_demo(seed: int = 0, changes: Mapping[str, Any] | None = None) -> World:
 # Genesis ---------------------------------------------------------------------------------
 
 
-def _people(genesis: Beginning, settings: Settings) -> None:
+def _people(genesis: WorldGenesis, settings: Settings) -> None:
     """Put in the people, with their keys."""
     for place, (account_id, (milli, _)) in enumerate(PEOPLE.items()):
         # As if each key had been added some 100,000 blocks after the one before.
@@ -173,7 +177,7 @@ def _more_keys(account_id: str) -> Iterable[tuple[str, FunctionCallPermission | 
         yield "victor.near 2", FunctionCallPermission(quarter, "counter.near")
 
 
-def _tokens(genesis: Beginning) -> None:
+def _tokens(genesis: WorldGenesis) -> None:
     """Put in the tokens and who holds them."""
     people = list(PEOPLE)
     gold = {name: (place * place * 137 + 11) * GOLD // 4 for place, name in enumerate(people)}
@@ -181,12 +185,17 @@ def _tokens(genesis: Beginning) -> None:
     gold |= {"picky.near": 0, "sour.near": 0}
     moon = {"bob.near": 12 * 10**24, "shop.near": 1}
     moon["alice.near"] = U128_MAX - sum(moon.values())
-    held: dict[str, tuple[type[Fungible], dict[str, int], str, int]] = {
-        "gold.near": (Fungible, {k: v for k, v in gold.items() if k != "wendy.near"}, "GOLD", 6),
-        "moon.near": (Fungible, moon, "MOON", 18),
-        "dust.near": (Fungible, {"alice.near": 0, "dave.near": 0}, "DUST", 0),
-        "slow.near": (Fungible, {"carol.near": 7_900}, "SLOW", 3),
-        "torn.near": (Torn, {"alice.near": 5, "uma.near": 6}, "TORN", 8),
+    held: dict[str, tuple[type[FungibleToken], dict[str, int], str, int]] = {
+        "gold.near": (
+            FungibleToken,
+            {k: v for k, v in gold.items() if k != "wendy.near"},
+            "GOLD",
+            6,
+        ),
+        "moon.near": (FungibleToken, moon, "MOON", 18),
+        "dust.near": (FungibleToken, {"alice.near": 0, "dave.near": 0}, "DUST", 0),
+        "slow.near": (FungibleToken, {"carol.near": 7_900}, "SLOW", 3),
+        "torn.near": (UnreadableToken, {"alice.near": 5, "uma.near": 6}, "TORN", 8),
     }
     for contract_id, (kind, holders, symbol, decimals) in held.items():
         told = FungibleMetadata(
@@ -196,10 +205,10 @@ def _tokens(genesis: Beginning) -> None:
         genesis.contract(contract_id, 100 * NEAR, kind, records)
     wrapped = {"ivan.near": 30 * NEAR, "dex.near": 5_000 * NEAR, "alice.near": 5 * NEAR // 2}
     backing = sum(wrapped.values()) + 10 * NEAR
-    genesis.contract("wrap.near", backing, Wrapped, Wrapped.genesis(wrapped))
+    genesis.contract("wrap.near", backing, WrappedNear, WrappedNear.genesis(wrapped))
 
 
-def _pools(genesis: Beginning) -> None:
+def _pools(genesis: WorldGenesis) -> None:
     """Put in the pools, which validate, and the liquid token, which stakes with one of them."""
     own = 500_000 * NEAR + GUARANTEE_FUND
     for pool_id, delegators in POOLS.items():
@@ -220,25 +229,25 @@ def _pools(genesis: Beginning) -> None:
     genesis.contract("liquid.near", amount, LiquidStaking, records)
 
 
-def _others(genesis: Beginning, settings: Settings) -> None:
+def _others(genesis: WorldGenesis, settings: Settings) -> None:
     """Put in the rest of the contracts."""
     pools = [{"gold.near": 400_000 * GOLD, "wrap.near": 5_000 * NEAR}]
     genesis.contract("dex.near", 50 * NEAR, Dex, Dex.genesis("trent.near", pools))
     data = {"alice.near": {"profile": {"name": "Alice", "about": "Collects lighthouses."}}}
-    social = Social.genesis(data, deposit=NEAR, block_height=settings.genesis_height)
-    genesis.contract("social.near", 20 * NEAR, Social, social)
+    social = SocialDb.genesis(data, deposit=NEAR, block_height=settings.genesis_height)
+    genesis.contract("social.near", 20 * NEAR, SocialDb, social)
     genesis.contract("counter.near", 10 * NEAR, Counter, Counter.genesis(41))
     genesis.contract("factory.near", 10 * NEAR, Factory)
-    genesis.contract("async.near", 10 * NEAR, Async)
-    genesis.contract("shop.near", 5 * NEAR, Receiver, Receiver.genesis())
-    genesis.contract("picky.near", 5 * NEAR, Receiver, Receiver.genesis(400))
-    sour = Receiver.genesis(panics="no thanks")
-    genesis.contract("sour.near", 5 * NEAR, Receiver, sour)
-    genesis.contract("near", 1_000_000 * NEAR, Naming)
+    genesis.contract("async.near", 10 * NEAR, PromisePatterns)
+    genesis.contract("shop.near", 5 * NEAR, TokenReceiver, TokenReceiver.genesis())
+    genesis.contract("picky.near", 5 * NEAR, TokenReceiver, TokenReceiver.genesis(400))
+    sour = TokenReceiver.genesis(panics="no thanks")
+    genesis.contract("sour.near", 5 * NEAR, TokenReceiver, sour)
+    genesis.contract("near", 1_000_000 * NEAR, TopLevelAccount)
     genesis.account("registrar", 1_000 * NEAR, keys=[genesis.public("registrar")])
 
 
-def _stories(genesis: Beginning) -> WorldSummary:
+def _stories(genesis: WorldGenesis) -> WorldSummary:
     """Tell who is who."""
     told = {name: story for name, (_, story) in PEOPLE.items()} | CONTRACTS
     accounts = genesis.stories(told | dict.fromkeys(POOLS, "a staking pool, which validates"))
@@ -260,7 +269,7 @@ def _stories(genesis: Beginning) -> WorldSummary:
 # What happened ---------------------------------------------------------------------------
 
 
-def _first_act(do: Script) -> None:
+def _first_act(do: TransactionSender) -> None:
     """Transfers, tokens, collections, stakes, the first words in the database."""
     do.act("a plain transfer", "alice.near", "bob.near", Transfer(5 * NEAR))
     do.act("a transfer to oneself", "dave.near", "dave.near", Transfer(NEAR))
@@ -285,7 +294,7 @@ def _first_act(do: Script) -> None:
     do.act("a key that may only call", "ivan.near", "ivan.near", AddKey(key, limited))
 
 
-def _second_act(do: Script) -> None:
+def _second_act(do: TransactionSender) -> None:
     """Mints, swaps, delegated transfers, calls of calls."""
     _mint(do, "stamps", "17", "alice.near", "Lighthouse", copies=100)
     _mint(do, "stamps", "204", "alice.near", "Night ferry", copies=1)
@@ -311,7 +320,7 @@ def _second_act(do: Script) -> None:
     do.act("a call by a limited key", "victor.near", "counter.near", increment, key="victor.near 2")
 
 
-def _third_act(do: Script) -> None:
+def _third_act(do: TransactionSender) -> None:
     """Fail in several ways, send back, and undo."""
     pause = function_call("pause", gas=10)
     do.act("the exchange is paused", "trent.near", "dex.near", pause)
@@ -352,7 +361,7 @@ def _third_act(do: Script) -> None:
     )
 
 
-def _last_act(do: Script) -> None:
+def _last_act(do: TransactionSender) -> None:
     """Close an account, write once more, and move the slow token."""
     gone = DeleteAccount("olga.near")
     do.act("an account closed", "temp.olga.near", "temp.olga.near", gone)
@@ -370,21 +379,23 @@ def _last_act(do: Script) -> None:
     do.act("the newest transfer", "carol.near", "slow.near", slow)
 
 
-def _token(do: Script, story: str, sender_id: str, receiver_id: str, amount: int) -> None:
+def _token(
+    do: TransactionSender, story: str, sender_id: str, receiver_id: str, amount: int
+) -> None:
     """Send gold."""
     args = {"receiver_id": receiver_id, "amount": str(amount)}
     call = function_call("ft_transfer", args, gas=15, deposit=1)
     do.act(story, sender_id, "gold.near", call)
 
 
-def _pay(do: Script, story: str, receiver_id: str, amount: int) -> None:
+def _pay(do: TransactionSender, story: str, receiver_id: str, amount: int) -> None:
     """Send gold to a contract, which answers."""
     args = {"receiver_id": receiver_id, "amount": str(amount), "msg": "for a lamp"}
     call = function_call("ft_transfer_call", args, gas=100, deposit=1)
     do.act(story, "alice.near", "gold.near", call)
 
 
-def _swap(do: Script, story: str, amount: int) -> None:
+def _swap(do: TransactionSender, story: str, amount: int) -> None:
     """Swap gold for wrapped NEAR."""
     step = {"pool_id": 0, "token_in": "gold.near", "token_out": "wrap.near", "min_amount_out": "1"}
     message = '{"actions":[' + function_call("", step).args.decode() + "]}"
@@ -393,7 +404,7 @@ def _swap(do: Script, story: str, amount: int) -> None:
     do.act(story, "ivan.near", "gold.near", call)
 
 
-def _collection(do: Script, name: str, title: str) -> None:
+def _collection(do: TransactionSender, name: str, title: str) -> None:
     """Open a collection in an account below the publisher's."""
     told = {"spec": "nft-1.0.0", "name": title, "symbol": name.upper(), "base_uri": "ipfs://demo"}
     new = function_call("new", {"owner_id": "grace.near", "metadata": told}, gas=20)
@@ -402,14 +413,20 @@ def _collection(do: Script, name: str, title: str) -> None:
         CreateAccount(),
         Transfer(6 * NEAR),
         AddKey(do.key(account_id).public_key),
-        DeployContract(NonFungible.code),
+        DeployContract(NonFungibleToken.code),
         new,
     )
     do.act(f"a collection opened: {title}", "grace.near", account_id, *batch)
 
 
 def _mint(
-    do: Script, name: str, token_id: str, receiver_id: str, title: str, *, copies: int | None
+    do: TransactionSender,
+    name: str,
+    token_id: str,
+    receiver_id: str,
+    title: str,
+    *,
+    copies: int | None,
 ) -> None:
     """Mint a token of a collection."""
     metadata = TokenMetadata(title=title, media=f"{token_id}.svg", copies=copies)
@@ -419,14 +436,14 @@ def _mint(
     do.act(f"{title} minted", "grace.near", f"{name}.grace.near", call)
 
 
-def _write(do: Script, story: str, branch: dict[str, Any]) -> None:
+def _write(do: TransactionSender, story: str, branch: dict[str, Any]) -> None:
     """Write to the social database."""
     args = {"data": {"heidi.near": branch}}
     call = function_call("set", args, gas=60, deposit="0.1 NEAR")
     do.act(f"{story} in the social database", "heidi.near", "social.near", call)
 
 
-def _relay(do: Script, story: str, *, valid: bool) -> None:
+def _relay(do: TransactionSender, story: str, *, valid: bool) -> None:
     """Relay a transfer of tokens that somebody without NEAR signed."""
     args = {"receiver_id": "alice.near", "amount": str(3 * GOLD)}
     call = function_call("ft_transfer", args, gas=15, deposit=1)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit.localnet.contracts.naming import Naming
+from ledgerkit.localnet.contracts.top_level_account import TopLevelAccount
 from ledgerkit.localnet.settings import Settings
 from ledgerkit.localnet.world import World
 from ledgerkit.localnet.world_summary import WorldSummary
-from ledgerkit.localnet.worlds.script import Beginning
+from ledgerkit.localnet.worlds.builder import WorldGenesis
 from ledgerkit.units import yocto
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ STAKED = yocto("10000000 NEAR")
 
 def open_empty(seed: int = 0, changes: Mapping[str, Any] | None = None) -> World:
     """Open the world: nothing has happened in it."""
-    genesis = Beginning(NAME, seed)
-    genesis.contract("near", OWNED, Naming)
+    genesis = WorldGenesis(NAME, seed)
+    genesis.contract("near", OWNED, TopLevelAccount)
     validator = genesis.public("validator.near")
     genesis.account("validator.near", STAKED, locked=STAKED, validator_key=validator)
     world = World(Settings(**changes or {}), genesis)

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from ledgerkit.localnet import contract_sdk, fees
 from ledgerkit.localnet.chain_types import SYSTEM_KEY, Outcome, SuccessReceiptId, SuccessValue
-from ledgerkit.localnet.contracts.asynchronous import Async
 from ledgerkit.localnet.contracts.counter import Counter
 from ledgerkit.localnet.contracts.dex import Dex, Pool
 from ledgerkit.localnet.contracts.factory import Factory
-from ledgerkit.localnet.contracts.fungible import Fungible
-from ledgerkit.localnet.contracts.naming import Naming
-from ledgerkit.localnet.contracts.receiver import Receiver
+from ledgerkit.localnet.contracts.fungible_token import FungibleToken
+from ledgerkit.localnet.contracts.promises import PromisePatterns
+from ledgerkit.localnet.contracts.token_receiver import TokenReceiver
+from ledgerkit.localnet.contracts.top_level_account import TopLevelAccount
 from ledgerkit.localnet.execution_errors import CallError, PanicError
 from ledgerkit.localnet.genesis import Genesis
 from ledgerkit.localnet.settings import Settings
@@ -441,7 +441,7 @@ def test_dex_not_initialized():
 
 def test_naming_creates():
     """An account is created in one receipt with its key and all that was attached."""
-    near = Site(Naming, "near")
+    near = Site(TopLevelAccount, "near")
     args = {"new_account_id": "bob.near", "new_public_key": KEY}
     done = near.call("create_account", deposit=NEAR, **args)
     (receiver_id, batch), callback = done.sent
@@ -457,13 +457,13 @@ def test_naming_creates():
     assert (done.returned, done.awaits(1)) == (1, [0])
     created = near.back("on_account_created", b"", **told)
     assert (created.value, created.logs, created.sent) == (True, ["Created bob.near"], [])
-    assert near.records == dict(Naming.genesis()) == {}
+    assert near.records == dict(TopLevelAccount.genesis()) == {}
 
 
 def test_naming_gives_back():
     """Where no account came to be, whoever called gets the deposit back, and false."""
     told = {"new_account_id": "bob.near", "predecessor_account_id": "alice.near"}
-    done = Site(Naming, "near").back("on_account_created", None, **told, amount=str(NEAR))
+    done = Site(TopLevelAccount, "near").back("on_account_created", None, **told, amount=str(NEAR))
     assert done.value is False
     assert done.logs == [f"Could not create bob.near: {NEAR} yoctoNEAR go back to alice.near"]
     ((receiver_id, (transfer,)),) = done.sent
@@ -474,7 +474,7 @@ def test_naming_gives_back():
 def test_naming_without_deposit():
     """Nothing is sent back where nothing was attached."""
     told = {"new_account_id": "bob.near", "predecessor_account_id": "alice.near"}
-    done = Site(Naming, "near").back("on_account_created", None, **told, amount="0")
+    done = Site(TopLevelAccount, "near").back("on_account_created", None, **told, amount="0")
     assert (done.value, done.sent) == (False, [])
 
 
@@ -489,7 +489,10 @@ def test_naming_without_deposit():
 def test_naming_callback_guarded(by, results, said):
     """The callback pays out for a creation only, never when somebody just calls it."""
     told = {"new_account_id": "b.near", "predecessor_account_id": "alice.near", "amount": "9"}
-    assert Site(Naming, "near").panics("on_account_created", by, results=results, **told) == said
+    assert (
+        Site(TopLevelAccount, "near").panics("on_account_created", by, results=results, **told)
+        == said
+    )
 
 
 @pytest.mark.parametrize(
@@ -503,7 +506,7 @@ def test_naming_callback_guarded(by, results, said):
 )
 def test_naming_bad_arguments(args):
     """An id or a key that is none is refused as any bad argument is."""
-    said = Site(Naming, "near").panics("create_account", **args)
+    said = Site(TopLevelAccount, "near").panics("create_account", **args)
     assert said == "Failed to deserialize input from JSON."
 
 
@@ -603,7 +606,7 @@ def test_counter_bounds(method_name, number):
 @pytest.fixture
 def shapes() -> Site:
     """An account with the contract of shapes."""
-    return Site(Async, "async.near")
+    return Site(PromisePatterns, "async.near")
 
 
 def test_chain(shapes):
@@ -692,7 +695,7 @@ def test_wait_and_resume(shapes):
     assert (came.raw, came.logs) == (b"7", ["a price came"])
     late = shapes.back("waited", None, what="a price")
     assert (late.raw, late.logs) == (b"null", ["a price did not come in time"])
-    assert shapes.records == dict(Async.genesis()) == {}
+    assert shapes.records == dict(PromisePatterns.genesis()) == {}
 
 
 # The receiver ----------------------------------------------------------------------------
@@ -711,7 +714,7 @@ def test_wait_and_resume(shapes):
 )
 def test_receiver_of_fungible(told, msg, answer):
     """The message says what is returned, else what the contract was told in advance."""
-    site = Site(Receiver, "bob.near", Receiver.genesis(**told))
+    site = Site(TokenReceiver, "bob.near", TokenReceiver.genesis(**told))
     args = {"sender_id": "alice.near", "amount": "1000", "msg": msg}
     assert site.call("ft_on_transfer", "token.near", **args).raw == answer
 
@@ -727,7 +730,7 @@ def test_receiver_of_fungible(told, msg, answer):
 )
 def test_receiver_panics(told, msg, said):
     """A receiver panics where it was told to, by the message or before."""
-    site = Site(Receiver, "bob.near", Receiver.genesis(**told))
+    site = Site(TokenReceiver, "bob.near", TokenReceiver.genesis(**told))
     args = {"sender_id": "alice.near", "amount": "1000", "msg": msg}
     assert site.panics("ft_on_transfer", "token.near", **args) == said
     token = {"sender_id": "a.near", "previous_owner_id": "a.near", "token_id": "1", "msg": msg}
@@ -740,17 +743,17 @@ def test_receiver_panics(told, msg, said):
 )
 def test_receiver_of_single(unused, msg, answer):
     """A single token goes back where the message or the contract's state says so."""
-    site = Site(Receiver, "bob.near", Receiver.genesis(unused))
+    site = Site(TokenReceiver, "bob.near", TokenReceiver.genesis(unused))
     args = {"sender_id": "a.near", "previous_owner_id": "a.near", "token_id": "1", "msg": msg}
     assert site.call("nft_on_transfer", "nft.near", **args).value is answer
 
 
 def test_receiver_is_told():
     """The account itself says what to do in advance, nobody else; the genesis writes the same."""
-    site = Site(Receiver, "bob.near")
+    site = Site(TokenReceiver, "bob.near")
     site.call("set_behaviour", "bob.near", unused="400", panics="no thanks")
     assert site.view("get_behaviour") == {"unused": "400", "panics": "no thanks"}
-    assert site.records == dict(Receiver.genesis(400, "no thanks"))
+    assert site.records == dict(TokenReceiver.genesis(400, "no thanks"))
     assert site.panics("set_behaviour", unused="0") == "Method set_behaviour is private"
 
 
@@ -836,7 +839,7 @@ def shown(outcomes: list[Outcome]) -> list[tuple[str, list[str]]]:
 
 def test_naming_on_chain():
     """An account comes to be by a call of `near`; a second time the deposit comes back."""
-    live = Live(near=(Naming, {}))
+    live = Live(near=(TopLevelAccount, {}))
     args = {"new_account_id": "bob.near", "new_public_key": KEY}
     done = live.call("near", "create_account", deposit=5 * NEAR, **args)
     assert live.result(done[0]) is True
@@ -907,9 +910,9 @@ def test_factory_failure_on_chain(name, args):
 def market() -> Live:
     """An exchange of two tokens, of which Alice has a thousand each, and nobody else any."""
     held = {"alice.near": 1000, "dex.near": 1_000_000, "olga.near": 0}
-    token = dict(Fungible.genesis("olga.near", held))
+    token = dict(FungibleToken.genesis("olga.near", held))
     pool = dict(Dex.genesis("olga.near", [{A: 1_000_000, B: 1_000_000}]))
-    return Live(a_near=(Fungible, token), b_near=(Fungible, token), dex_near=(Dex, pool))
+    return Live(a_near=(FungibleToken, token), b_near=(FungibleToken, token), dex_near=(Dex, pool))
 
 
 def balances(live: Live, account_id: str) -> tuple[str, str]:
@@ -974,7 +977,7 @@ def test_unregistered_on_chain(market):
 @pytest.fixture
 def async_live() -> Live:
     """A chain with the contract of shapes, and a counter."""
-    return Live(async_near=(Async, {}), counter_near=(Counter, dict(Counter.genesis(7))))
+    return Live(async_near=(PromisePatterns, {}), counter_near=(Counter, dict(Counter.genesis(7))))
 
 
 def test_chain_on_chain(async_live):
@@ -1060,9 +1063,9 @@ def test_counter_on_chain(async_live):
 )
 def test_receiver_on_chain(told, used, reached):
     """The same call ends differently, by what the receiver was told in advance."""
-    token = dict(Fungible.genesis("olga.near", {"alice.near": 1000, "bob.near": 0}))
-    receiver = dict(Receiver.genesis(*told))
-    live = Live(token_near=(Fungible, token), bob_near=(Receiver, receiver))
+    token = dict(FungibleToken.genesis("olga.near", {"alice.near": 1000, "bob.near": 0}))
+    receiver = dict(TokenReceiver.genesis(*told))
+    live = Live(token_near=(FungibleToken, token), bob_near=(TokenReceiver, receiver))
     args = {"receiver_id": "bob.near", "amount": "1000", "msg": "take"}
     done = live.call("token.near", "ft_transfer_call", deposit=1, **args)
     assert live.result(done[0]) == used

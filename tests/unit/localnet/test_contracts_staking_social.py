@@ -11,9 +11,9 @@ import pytest
 from ledgerkit.localnet import fees
 from ledgerkit.localnet.chain_types import Outcome, SuccessReceiptId, SuccessValue
 from ledgerkit.localnet.contract_sdk import Contract, run_method, to_json
-from ledgerkit.localnet.contracts.liquid import LiquidStaking
-from ledgerkit.localnet.contracts.pool import StakingPool
-from ledgerkit.localnet.contracts.social import Social
+from ledgerkit.localnet.contracts.liquid_staking import LiquidStaking
+from ledgerkit.localnet.contracts.social_db import SocialDb
+from ledgerkit.localnet.contracts.staking_pool import StakingPool
 from ledgerkit.localnet.execution_errors import CallError, HostError, PanicError
 from ledgerkit.localnet.genesis import Genesis
 from ledgerkit.localnet.settings import Settings
@@ -745,7 +745,7 @@ def test_the_genesis_of_liquid_staking_is_what_calls_leave(liquid: Desk) -> None
 @pytest.fixture
 def social() -> Desk:
     """Give a social database with one author, whose profile and widget have heights."""
-    desk = Desk(Social)
+    desk = Desk(SocialDb)
     desk.call("new")
     desk.height = 110
     profile = {"name": "Alice", "tags": {"near": ""}}
@@ -1093,12 +1093,12 @@ def test_the_genesis_of_the_social_database_is_what_calls_leave(social: Desk) ->
         "profile": {"name": "Alice", "tags": {"near": ""}},
         "widget": {"Hello": {"": "return 1;", "metadata": {"name": "Hello"}}},
     }
-    other = Desk(Social)
+    other = Desk(SocialDb)
     other.call("new")
     other.call("set", deposit=NEAR, data={"alice.near": tree})
     other.call("set", "bob.near", deposit=NEAR, data={"bob.near": {"a": "b"}})
     data = {"alice.near": tree, "bob.near": {"a": "b"}}
-    assert dict(Social.genesis(data, deposit=NEAR, block_height=100)) == other.records()
+    assert dict(SocialDb.genesis(data, deposit=NEAR, block_height=100)) == other.records()
     assert get(other, "**") == get(social, "alice.near/**") | {"bob.near": {"a": "b"}}
 
 
@@ -1124,8 +1124,8 @@ class Chain:
         liquid = LiquidStaking.genesis("owner.near", {"bob.near": 5 * NEAR}, ["pool.near"])
         genesis.account("liquid.near", 25 * NEAR, contract=LiquidStaking, records=liquid)
         tree = {"bob.near": {"profile": {"name": "Bob"}}}
-        texts = Social.genesis(tree, deposit=NEAR, block_height=1000)
-        genesis.account("social.near", 11 * NEAR, contract=Social, records=texts)
+        texts = SocialDb.genesis(tree, deposit=NEAR, block_height=1000)
+        genesis.account("social.near", 11 * NEAR, contract=SocialDb, records=texts)
         self.world = World(Settings(genesis_height=1000, epoch_length=20), genesis)
 
     def call(self, receiver_id: str, method: str, deposit: int = 0, **args: Any) -> Outcome:

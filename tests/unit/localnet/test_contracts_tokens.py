@@ -8,10 +8,10 @@ import pytest
 
 from ledgerkit.localnet import contract_sdk, fees
 from ledgerkit.localnet.chain_types import Outcome, SuccessReceiptId, SuccessValue
-from ledgerkit.localnet.contracts.fungible import Fungible, FungibleMetadata
-from ledgerkit.localnet.contracts.nonfungible import NonFungible, TokenMetadata
-from ledgerkit.localnet.contracts.receiver import Receiver
-from ledgerkit.localnet.contracts.wrapped import Wrapped
+from ledgerkit.localnet.contracts.fungible_token import FungibleMetadata, FungibleToken
+from ledgerkit.localnet.contracts.non_fungible_token import NonFungibleToken, TokenMetadata
+from ledgerkit.localnet.contracts.token_receiver import TokenReceiver
+from ledgerkit.localnet.contracts.wrapped_near import WrappedNear
 from ledgerkit.localnet.execution_errors import HostError, PanicError
 from ledgerkit.localnet.genesis import Genesis
 from ledgerkit.localnet.settings import Settings
@@ -139,7 +139,7 @@ def panic(stage: Stage, *arguments: Any, **named: Any) -> str:
 
 def token(supply: int = 1000) -> Stage:
     """A token whose owner alice holds the supply; bob is registered."""
-    stage = Stage(Fungible)
+    stage = Stage(FungibleToken)
     stage.call("new", owner_id="alice.near", total_supply=str(supply), metadata=GOLD)
     stage.call("storage_deposit", "bob.near", REGISTRATION)
     return stage
@@ -147,7 +147,7 @@ def token(supply: int = 1000) -> Stage:
 
 def collection(*token_ids: str) -> Stage:
     """A collection of fay in which alice has tokens."""
-    stage = Stage(NonFungible)
+    stage = Stage(NonFungibleToken)
     stage.call("new", owner_id="fay.near", metadata=PRINTS)
     for token_id in token_ids:
         mint(stage, token_id)
@@ -168,7 +168,7 @@ def ids(tokens: list[dict[str, Any]]) -> list[str]:
 class TestBeginning:
     def test_new_mints_the_supply_to_its_owner(self) -> None:
         """A token begins with its supply in the owner's account, told as minted."""
-        stage = Stage(Fungible)
+        stage = Stage(FungibleToken)
         done = stage.call("new", owner_id="alice.near", total_supply="1000", metadata=GOLD)
         row = '{"owner_id":"alice.near","amount":"1000","memo":"new tokens are minted"}'
         assert done.value == b""
@@ -183,7 +183,7 @@ class TestBeginning:
 
     def test_before_and_twice(self) -> None:
         """A token answers nothing before it is begun, and begins once."""
-        stage = Stage(Fungible)
+        stage = Stage(FungibleToken)
         assert panic(stage, "ft_transfer", deposit=1, receiver_id="bob.near", amount="1") == (
             "The contract is not initialized"
         )
@@ -206,7 +206,7 @@ class TestBeginning:
     def test_arguments_are_read_strictly(self, arguments: dict[str, Any]) -> None:
         """An amount is a text of digits below 2^128, an id an id, decimals one byte."""
         good = {"owner_id": "alice.near", "total_supply": "1", "metadata": GOLD}
-        message = panic(Stage(Fungible), "new", **{**good, **arguments})
+        message = panic(Stage(FungibleToken), "new", **{**good, **arguments})
         assert message == "Failed to deserialize input from JSON."
 
     def test_supply_beyond_an_int64_survives(self) -> None:
@@ -479,13 +479,13 @@ class TestWrapped:
 
     def test_nobody_mints(self) -> None:
         """No token comes into being but by a deposit."""
-        assert "mint" not in Wrapped.methods
-        assert {"ft_transfer_call", "storage_deposit"} < set(Wrapped.methods)
+        assert "mint" not in WrappedNear.methods
+        assert {"ft_transfer_call", "storage_deposit"} < set(WrappedNear.methods)
 
     @staticmethod
     def wrapped() -> Stage:
         """A wrapped token without holders."""
-        stage = Stage(Wrapped)
+        stage = Stage(WrappedNear)
         stage.call("new")
         return stage
 
@@ -546,7 +546,7 @@ class TestMinting:
 
     def test_a_collection_of_one_publisher(self) -> None:
         """Where only the owner mints nobody else does; otherwise anybody."""
-        stage = Stage(NonFungible)
+        stage = Stage(NonFungibleToken)
         stage.call("new", owner_id="fay.near", metadata=PRINTS, owner_only=True)
         named = {"token_id": "1", "receiver_id": "bob.near", "metadata": {}}
         assert panic(stage, "nft_mint", deposit=10**23, **named) == "Unauthorized"
@@ -820,50 +820,52 @@ class TestLists:
 class TestGenesis:
     def test_fungible(self) -> None:
         """The records written at genesis are those that calls leave."""
-        stage = Stage(Fungible)
+        stage = Stage(FungibleToken)
         stage.call("new", owner_id="fay.near", total_supply="0", metadata=GOLD)
         for account_id, amount in (("alice.near", 5), ("bob.near", 2**90)):
             stage.call("storage_deposit", account_id, REGISTRATION)
             stage.call("mint", "fay.near", account_id=account_id, amount=str(amount))
         stage.call("storage_deposit", "carol.near", REGISTRATION)
         holders = {"alice.near": 5, "bob.near": 2**90, "carol.near": 0}
-        written = Fungible.genesis("fay.near", holders, msgspec.convert(GOLD, FungibleMetadata))
+        written = FungibleToken.genesis(
+            "fay.near", holders, msgspec.convert(GOLD, FungibleMetadata)
+        )
         assert dict(written) == stage.records()
 
     def test_fungible_of_a_holding_owner(self) -> None:
         """An owner who holds tokens has the balance given, as after `new`."""
-        stage = Stage(Fungible)
+        stage = Stage(FungibleToken)
         stage.call("new_default_meta", owner_id="fay.near", total_supply="9")
-        assert dict(Fungible.genesis("fay.near", {"fay.near": 9})) == stage.records()
+        assert dict(FungibleToken.genesis("fay.near", {"fay.near": 9})) == stage.records()
 
     def test_wrapped(self) -> None:
         """The records of a wrapped token are those that deposits leave."""
-        stage = Stage(Wrapped)
+        stage = Stage(WrappedNear)
         stage.call("new")
         stage.call("near_deposit", "alice.near", REGISTRATION + 5)
         stage.call("near_deposit", "bob.near", REGISTRATION)
-        assert dict(Wrapped.genesis({"alice.near": 5, "bob.near": 0})) == stage.records()
+        assert dict(WrappedNear.genesis({"alice.near": 5, "bob.near": 0})) == stage.records()
 
     def test_nonfungible(self) -> None:
         """The records of a collection are those that mints leave, and calls go on from them."""
         told = {"title": "One", "extra": '{"a":1}'}
-        stage = Stage(NonFungible)
+        stage = Stage(NonFungibleToken)
         stage.call("new_default_meta", owner_id="fay.near")
         for token_id, owner_id in (("1", "alice.near"), ("2", "bob.near"), ("3", "alice.near")):
             mint(stage, token_id, owner_id, metadata=told)
         metadata = msgspec.convert(told, TokenMetadata)
         tokens = [("1", "alice.near"), ("2", "bob.near"), ("3", "alice.near")]
-        written = NonFungible.genesis("fay.near", [(*one, metadata) for one in tokens])
-        again = Stage(NonFungible, *written)
+        written = NonFungibleToken.genesis("fay.near", [(*one, metadata) for one in tokens])
+        again = Stage(NonFungibleToken, *written)
         assert again.records() == stage.records()
         again.call("nft_transfer", deposit=1, token_id="1", receiver_id="bob.near")
         assert ids(again.view("nft_tokens_for_owner", account_id="bob.near")) == ["2", "1"]
 
     def test_an_empty_collection(self) -> None:
         """A collection without tokens is its state alone."""
-        stage = Stage(NonFungible)
+        stage = Stage(NonFungibleToken)
         stage.call("new_default_meta", owner_id="fay.near")
-        assert dict(NonFungible.genesis("fay.near", [])) == stage.records()
+        assert dict(NonFungibleToken.genesis("fay.near", [])) == stage.records()
 
 
 class Town:
@@ -878,13 +880,15 @@ class Town:
             "no.near": {"panics": "no"},
         }
         for name, told in receivers.items():
-            records = Receiver.genesis(**told)
-            genesis.account(name, NEAR, contract=Receiver, records=records)
-        gold = Fungible.genesis("alice.near", {"alice.near": 9000, **dict.fromkeys(receivers, 0)})
-        genesis.account("token.near", NEAR, contract=Fungible, records=gold)
-        genesis.account("wrap.near", NEAR, contract=Wrapped, records=Wrapped.genesis({}))
-        prints = NonFungible.genesis("alice.near", [])
-        genesis.account("art.near", NEAR, contract=NonFungible, records=prints)
+            records = TokenReceiver.genesis(**told)
+            genesis.account(name, NEAR, contract=TokenReceiver, records=records)
+        gold = FungibleToken.genesis(
+            "alice.near", {"alice.near": 9000, **dict.fromkeys(receivers, 0)}
+        )
+        genesis.account("token.near", NEAR, contract=FungibleToken, records=gold)
+        genesis.account("wrap.near", NEAR, contract=WrappedNear, records=WrappedNear.genesis({}))
+        prints = NonFungibleToken.genesis("alice.near", [])
+        genesis.account("art.near", NEAR, contract=NonFungibleToken, records=prints)
         self.world, self.supply, self.nonce = World(Settings(), genesis), genesis.total_supply, 0
 
     def call(self, contract_id: str, method: str, deposit=0, /, **arguments) -> tuple[Any, Any]:
@@ -950,7 +954,7 @@ class TestOnAChain:
         assert town.view("token.near", "ft_balance_of", account_id=receiver_id) == str(used)
         left = town.view("token.near", "ft_balance_of", account_id="alice.near")
         assert left == str(9000 - used)
-        assert town.bytes_are_right("token.near", Fungible)
+        assert town.bytes_are_right("token.near", FungibleToken)
 
     def test_registration_is_money(self) -> None:
         """Registering and closing moves exactly what it says, beside fees."""
@@ -963,7 +967,7 @@ class TestOnAChain:
         message = "Smart contract panicked: The account alice.near is not registered"
         kind = {"FunctionCallError": {"ExecutionError": message}}
         assert failed == {"ActionError": {"index": 0, "kind": kind}}
-        assert town.bytes_are_right("token.near", Fungible)
+        assert town.bytes_are_right("token.near", FungibleToken)
 
     def test_wrapping_and_unwrapping(self) -> None:
         """What is wrapped can be unwrapped, and the result is the payment's."""
@@ -980,7 +984,7 @@ class TestOnAChain:
         fees_paid = before + amount - (town.world.balance("alice.near") or 0)
         assert 0 < fees_paid < NEAR // 100
         assert town.view("wrap.near", "ft_total_supply") == "0"
-        assert town.bytes_are_right("wrap.near", Wrapped)
+        assert town.bytes_are_right("wrap.near", WrappedNear)
 
     def test_a_token_that_goes_and_one_that_comes_back(self) -> None:
         """A receiver keeps a token, or it returns with its approvals."""
@@ -998,4 +1002,4 @@ class TestOnAChain:
         assert approved == {"bob.near": 1}
         owned = town.view("art.near", "nft_tokens_for_owner", account_id="keep.near")
         assert ids(owned) == ["1"]
-        assert town.bytes_are_right("art.near", NonFungible)
+        assert town.bytes_are_right("art.near", NonFungibleToken)

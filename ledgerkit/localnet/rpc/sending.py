@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from ledgerkit.localnet import transaction_validity
 from ledgerkit.localnet.execution_errors import InvalidTransactionError, UndecodableError
-from ledgerkit.localnet.rpc import history
+from ledgerkit.localnet.rpc import outcomes
 from ledgerkit.localnet.rpc import params as read
 from ledgerkit.localnet.rpc.errors import TIMEOUT, HandlerError, ParseError
 from ledgerkit.protocol import CryptoHash, SignedTransaction
@@ -24,7 +24,7 @@ from ledgerkit.protocol import CryptoHash, SignedTransaction
 if TYPE_CHECKING:
     from ledgerkit.localnet.execution_errors import Json
     from ledgerkit.localnet.rpc.errors import Object
-    from ledgerkit.localnet.rpc.history import Progress
+    from ledgerkit.localnet.rpc.outcomes import Progress
     from ledgerkit.localnet.settings import Settings
     from ledgerkit.localnet.world import World
 
@@ -119,13 +119,13 @@ def _send(world: World, signed: SignedTransaction, wait_until: str) -> Steps:
             raise _invalid(error) from None
     wanted = Wanted(signed.hash, signed, wait_until)
     seen = yield from _wait(world, wanted, receipts=False)
-    return history.result(world, seen, receipts=False)
+    return outcomes.result(world, seen, receipts=False)
 
 
 def _is_repeated(world: World, signed: SignedTransaction, error: Json) -> bool:
     """Tell whether a nonce is used up by the very same transaction."""
     used = isinstance(error, dict) and "InvalidNonce" in error
-    return used and history.find(world, signed.hash) is not None
+    return used and outcomes.find(world, signed.hash) is not None
 
 
 def _ask(world: World, params: Any, *, receipts: bool) -> Steps:
@@ -134,17 +134,17 @@ def _ask(world: World, params: Any, *, receipts: bool) -> Steps:
     if wanted.wait_until in {NONE, INCLUDED} and _moves(world, wanted.tx_hash):
         yield  # who only looks, time and again, must see it go on
     seen = yield from _wait(world, wanted, receipts=receipts)
-    return history.result(world, seen, receipts=receipts)
+    return outcomes.result(world, seen, receipts=receipts)
 
 
 def _moves(world: World, tx_hash: CryptoHash) -> bool:
     """Tell whether a look at a transaction lets a block come: one that is not final yet."""
     if world.settings.real_time:
         return False
-    record = history.find(world, tx_hash)
+    record = outcomes.find(world, tx_hash)
     if record is None:
         return world.is_pending(tx_hash)
-    return history.level(world, history.progress(world, record)) != "FINAL"
+    return outcomes.level(world, outcomes.progress(world, record)) != "FINAL"
 
 
 # Waiting ---------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ def _wait(world: World, wanted: Wanted, *, receipts: bool) -> Generator[None, No
     patience = Patience(world.settings)
     while True:
         seen = _seen(world, wanted)
-        if seen is not None and history.level(world, seen) in _SATISFIED[wanted.wait_until]:
+        if seen is not None and outcomes.level(world, seen) in _SATISFIED[wanted.wait_until]:
             return seen
         if seen is None and wanted.wait_until == NONE:
             raise _unknown(wanted.tx_hash)
@@ -169,9 +169,9 @@ def _wait(world: World, wanted: Wanted, *, receipts: bool) -> Generator[None, No
 
 def _seen(world: World, wanted: Wanted) -> Progress | None:
     """Look how far a transaction is; if it is nowhere any more, check it anew."""
-    record = history.find(world, wanted.tx_hash)
+    record = outcomes.find(world, wanted.tx_hash)
     if record is not None:
-        return history.progress(world, record)
+        return outcomes.progress(world, record)
     if wanted.signed is not None and not world.is_pending(wanted.tx_hash):
         try:
             world.check(wanted.signed)
@@ -203,7 +203,7 @@ def _timeout(world: World, seen: Progress | None, *, receipts: bool) -> HandlerE
     """Say that waiting is over, and how far the transaction is."""
     info: Object = {"cause": "NOT_OBSERVED"}
     if seen is not None:
-        info = {"cause": "PENDING", "status": history.result(world, seen, receipts=receipts)}
+        info = {"cause": "PENDING", "status": outcomes.result(world, seen, receipts=receipts)}
     return HandlerError("TIMEOUT_ERROR", "Timeout", info, status=TIMEOUT)
 
 

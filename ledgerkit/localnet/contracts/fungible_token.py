@@ -83,7 +83,7 @@ def balance_records(holders: Mapping[str, int]) -> Iterator[tuple[bytes, bytes]]
         yield PREFIX + text(account_id), balance.to_bytes(16, "little")
 
 
-class FungibleBase(Contract):
+class FungibleTokenBase(Contract):
     """
     What the standards ask of a token, for contracts that mint by rules of their own.
 
@@ -278,10 +278,10 @@ class FungibleBase(Contract):
         return min(int(left), amount) if int(left) <= U128_MAX else amount
 
 
-class Fungible(FungibleBase):
+class FungibleToken(FungibleTokenBase, code_name="ledgerkit.localnet.contracts.fungible.Fungible"):
     """A token whose owner mints."""
 
-    class State(FungibleBase.State, kw_only=True):
+    class State(FungibleTokenBase.State, kw_only=True):
         """Whose it is, too."""
 
         owner_id: str

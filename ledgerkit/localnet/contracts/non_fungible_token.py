@@ -117,7 +117,7 @@ def _place_key(owner_id: str, place: int) -> bytes:
     return PLACES + text(owner_id) + place.to_bytes(8, "little")
 
 
-class NonFungible(Contract):
+class NonFungibleToken(Contract, code_name="ledgerkit.localnet.contracts.nonfungible.NonFungible"):
     """
     A collection: anybody mints who pays for the bytes, or only its owner.
 

@@ -87,7 +87,7 @@ class HumanReadableAccount(Struct):
     can_withdraw: bool
 
 
-class StakingPool(Contract):
+class StakingPool(Contract, code_name="ledgerkit.localnet.contracts.pool.StakingPool"):
     """
     Takes deposits, stakes them with its own account, and shares out what that earns.
 

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from ledgerkit.localnet.contract_sdk import STATE_KEY, U128, JsonMap, call, from_json, to_json, view
-from ledgerkit.localnet.contracts.fungible import (
+from ledgerkit.localnet.contracts.fungible_token import (
     SPEC,
-    FungibleBase,
     FungibleMetadata,
+    FungibleTokenBase,
     balance_records,
 )
-from ledgerkit.localnet.contracts.pool import EPOCHS_TO_UNLOCK, ceil
+from ledgerkit.localnet.contracts.staking_pool import EPOCHS_TO_UNLOCK, ceil
 from ledgerkit.localnet.fees import TGAS
 from ledgerkit.localnet.vm import Promise  # noqa: TC001 - annotations are read when it runs
 from ledgerkit.protocol import AccountId  # noqa: TC001 - annotations are read when it runs
@@ -65,7 +65,9 @@ class LiquidAccount(Struct):
     can_withdraw: bool
 
 
-class LiquidStaking(FungibleBase):
+class LiquidStaking(
+    FungibleTokenBase, code_name="ledgerkit.localnet.contracts.liquid.LiquidStaking"
+):
     """
     Takes deposits, gives shares for them, and stakes with pools once in an epoch.
 
@@ -75,7 +77,7 @@ class LiquidStaking(FungibleBase):
         The machine.
     """
 
-    class State(FungibleBase.State, kw_only=True):
+    class State(FungibleTokenBase.State, kw_only=True):
         """The stake behind the shares, and what of it is still to be settled with pools."""
 
         owner_id: str

@@ -112,7 +112,7 @@ class Storage(Struct):
     available_bytes: int
 
 
-class Social(Contract):
+class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social"):
     """
     Keeps everybody's texts, at their own cost.
 

@@ -42,7 +42,7 @@ def function_call(
     return FunctionCall(method_name, to_json(args or {}), gas * TGAS, amount)
 
 
-class Beginning(Genesis):
+class WorldGenesis(Genesis):
     """
     A genesis whose accounts have the published keys of a world.
 
@@ -82,7 +82,7 @@ class Beginning(Genesis):
         ]
 
 
-class Script:
+class TransactionSender:
     """
     Signs and sends what accounts of a world do.
 
@@ -94,7 +94,7 @@ class Script:
         What the world began with, for its keys.
     """
 
-    def __init__(self, world: World, beginning: Beginning) -> None:
+    def __init__(self, world: World, beginning: WorldGenesis) -> None:
         self.world, self.key = world, beginning.key
         self._nonces: dict[tuple[str, bytes], int] = {}
 
