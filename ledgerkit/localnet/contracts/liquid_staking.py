@@ -197,7 +197,7 @@ class LiquidStaking(
         state.requested_stake += grown
         told = {"staked_amount": charged, "minted_stake_shares": shares}
         self._tell("stake", account_id, **told, **self._left(account_id, details))
-        self.minted(account_id, shares, "stake")
+        self.log_mint(account_id, shares, "stake")
         self._tell_totals()
         return U128(shares)
 
@@ -228,7 +228,7 @@ class LiquidStaking(
         told = {"unstaked_amount": received, "burnt_stake_shares": shares}
         left = self._left(account_id, details)
         self._tell("unstake", account_id, epoch=details.unlocked_at, **told, **left)
-        self.burnt(account_id, shares, "unstake")
+        self.log_burn(account_id, shares, "unstake")
         self._tell_totals()
 
     def _sell(self, amount: int, held: int) -> tuple[int, int]:
