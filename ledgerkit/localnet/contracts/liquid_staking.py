@@ -1,9 +1,9 @@
 """
-Liquid staking: shares in one stake with many validators, which are a token.
+Liquid staking: a fungible token whose units are shares of a stake with many validators.
 
-People deposit and stake here without any call to a pool; what they ask for is settled
-later, by whoever calls the `epoch_` methods: these stake with a validator's pool, unstake,
-withdraw, and bring in rewards, each with a callback that undoes what failed.
+Deposits, stakes and unstakes of users call no pool. The `epoch_` methods, which any account
+can call, settle them once an epoch: they stake, unstake and withdraw with the validators'
+pools and add rewards, each with a callback that reverts a failed step.
 """
 
 from __future__ import annotations
@@ -31,32 +31,32 @@ if TYPE_CHECKING:
     from ledgerkit.localnet.vm import Vm
 
 NEAR = 10**24
-FIRST_STAKE = 10 * NEAR  # nobody's: it keeps the price of a share from being inflated
+FIRST_STAKE = 10 * NEAR  # owned by no account: it prevents inflating the share price
 FIRST_BALANCE = 20 * NEAR
-RESERVE = NEAR  # for storage
-LEAST = NEAR  # less is not worth a call to a pool
+RESERVE = NEAR  # kept for storage
+MIN_SETTLEMENT = NEAR  # a smaller amount is not worth a call to a pool
 POOL_GAS = 75 * TGAS
 CALLBACK_GAS = 25 * TGAS
-DETAILS = b"w"
+UNSTAKED = b"w"  # prefix of storage keys
 METADATA = FungibleMetadata(spec=SPEC, name="LiNEAR", symbol="LINEAR", decimals=24)
 
 
 class Unstaked(Struct):
-    """What an account has here that is not staked, and from which epoch it can be withdrawn."""
+    """An account's unstaked balance, and the epoch from which it can be withdrawn."""
 
     amount: int = 0
     unlocked_at: int = 0
 
 
 class Validator(Struct):
-    """What the contract has in a pool."""
+    """The contract's balances with a validator's pool."""
 
     staked: int = 0
     unstaked: int = 0
 
 
 class LiquidAccount(Struct):
-    """An account as people read it."""
+    """An account as `get_account` returns it."""
 
     account_id: str
     unstaked_balance: U128
@@ -68,17 +68,10 @@ class LiquidAccount(Struct):
 class LiquidStaking(
     FungibleTokenBase, code_name="ledgerkit.localnet.contracts.liquid.LiquidStaking"
 ):
-    """
-    Takes deposits, gives shares for them, and stakes with pools once in an epoch.
-
-    Parameters
-    ----------
-    vm
-        The machine.
-    """
+    """A token of staking shares, with the methods of a staking pool."""
 
     class State(FungibleTokenBase.State, kw_only=True):
-        """The stake behind the shares, and what of it is still to be settled with pools."""
+        """The stake of all shares, and the amounts still to be settled with the pools."""
 
         owner_id: str
         total_staked: int = FIRST_STAKE
@@ -86,18 +79,18 @@ class LiquidStaking(
         requested_unstake: int = 0
         stake_to_settle: int = 0
         unstake_to_settle: int = 0
-        settled_at: int = -1  # in no epoch yet
+        settled_at: int = -1  # the epoch of the last settlement
         validators: dict[str, Validator] = field(default_factory=dict)
 
     def __init__(self, vm: Vm) -> None:
         super().__init__(vm)
-        self.details = JsonMap(vm, DETAILS, Unstaked)
+        self.unstaked = JsonMap(vm, UNSTAKED, Unstaked)
 
-    # The owner ---------------------------------------------------------------------------
+    # The owner's methods -----------------------------------------------------------------
 
     @call(init=True)
     def new(self, owner_id: AccountId) -> None:
-        """Begin, with a first stake from the contract's own balance."""
+        """Initialize the contract with a first stake from its own balance."""
         self.require(
             self.vm.balance >= FIRST_BALANCE,
             "The account doesn't have enough balance for initialization. "
@@ -107,183 +100,191 @@ class LiquidStaking(
 
     @classmethod
     def first_state(cls, owner_id: str) -> State:
-        """Make the state of a contract that nobody has used."""
+        """Return the state of a new contract."""
         return cls.State(owner_id=str(owner_id), metadata=METADATA, total_supply=FIRST_STAKE)
 
     @call
     def add_validator(self, validator_id: AccountId) -> None:
-        """Stake with one more pool."""
+        """Add a pool to stake with."""
         self.require(
             self.vm.predecessor_id == self.state.owner_id, "Only owner can perform this action"
         )
         self.require(validator_id not in self.state.validators, "Validator already exists")
         self.state.validators[str(validator_id)] = Validator()
 
-    # People ------------------------------------------------------------------------------
+    # Methods of users --------------------------------------------------------------------
 
     @call(payable=True)
     def deposit(self) -> None:
-        """Take a deposit, unstaked."""
+        """Add the deposit to the caller's unstaked balance."""
         self._deposit()
 
     @call(payable=True)
     def deposit_and_stake(self) -> U128:
-        """Take a deposit and stake it; tell the shares it buys."""
+        """Stake the deposit; return the shares it buys."""
         return self._stake(self._deposit())
 
     @call
     def stake(self, amount: U128) -> U128:
-        """Stake some of what the caller has unstaked; tell the shares it buys."""
+        """Stake from the caller's unstaked balance; return the shares it buys."""
         return self._stake(amount)
 
     @call
     def stake_all(self) -> U128:
-        """Stake all that the caller has unstaked; tell the shares it buys."""
-        return self._stake(self._details(self.vm.predecessor_id).amount)
+        """Stake the caller's unstaked balance; return the shares it buys."""
+        return self._stake(self._unstaked_of(self.vm.predecessor_id).amount)
 
     @call
     def unstake(self, amount: U128) -> None:
-        """Sell shares; the amount can be withdrawn four epochs later."""
+        """Unstake an amount, which can be withdrawn four epochs later."""
         self._unstake(amount)
 
     @call
     def unstake_all(self) -> None:
-        """Sell all shares; what they are worth can be withdrawn four epochs later."""
-        self._unstake(self._worth(self.accounts.get(self.vm.predecessor_id) or 0))
+        """Unstake the value of all the caller's shares."""
+        self._unstake(self._value_of(self.accounts.get(self.vm.predecessor_id) or 0))
 
     @call
     def withdraw(self, amount: U128) -> None:
-        """Pay out some of what the caller has unstaked."""
+        """Transfer from the unstaked balance to the caller."""
         self._withdraw(amount)
 
     @call
     def withdraw_all(self) -> None:
-        """Pay out all that the caller has unstaked."""
-        self._withdraw(self._details(self.vm.predecessor_id).amount)
+        """Transfer the whole unstaked balance to the caller."""
+        self._withdraw(self._unstaked_of(self.vm.predecessor_id).amount)
 
     @call(payable=True)
-    def storage_unregister(self, force: bool | None = None) -> bool:  # noqa: FBT001 - as the base
-        """Close the caller's account, unless something can still be withdrawn."""
+    def storage_unregister(self, force: bool | None = None) -> bool:  # noqa: FBT001 - as in the base
+        """Unregister the caller, or panic if its unstaked balance is not 0."""
         account_id = self.vm.predecessor_id
         self.require(
-            not self._details(account_id).amount,
+            not self._unstaked_of(account_id).amount,
             "Cannot delete the account because the unstaked amount is not empty. "
             "Withdraw your balance first.",
         )
-        self.details.remove(account_id)
+        self.unstaked.remove(account_id)
         return super().storage_unregister(force)
 
     def _deposit(self) -> int:
-        """Add the attached deposit to the caller's unstaked balance; it registers, too."""
+        """Add the deposit to the caller's unstaked balance, and register the caller."""
         account_id, amount = self.vm.predecessor_id, self.vm.attached_deposit
         if account_id not in self.accounts:
             self.register(account_id)
-        details = self._details(account_id)
-        details.amount += amount
-        self.details.put(account_id, details)
-        self._tell("deposit", account_id, amount=amount, new_unstaked_balance=details.amount)
+        unstaked = self._unstaked_of(account_id)
+        unstaked.amount += amount
+        self.unstaked.put(account_id, unstaked)
+        self._log_account_event(
+            "deposit", account_id, amount=amount, new_unstaked_balance=unstaked.amount
+        )
         return amount
 
     def _stake(self, amount: int) -> U128:
-        """Buy shares from the caller's unstaked balance."""
+        """Buy shares with the caller's unstaked balance."""
         state, account_id = self.state, self.vm.predecessor_id
-        details = self._details(account_id)
-        shares, charged = self._buy(amount, details.amount)
-        details.amount -= charged
-        self.details.put(account_id, details)
-        grown = ceil(shares * state.total_staked, state.total_supply)
+        unstaked = self._unstaked_of(account_id)
+        shares, charged = self._price_purchase(amount, unstaked.amount)
+        unstaked.amount -= charged
+        self.unstaked.put(account_id, unstaked)
+        # Rounded up, so that the price of a share never falls.
+        increase = ceil(shares * state.total_staked, state.total_supply)
         self.credit(account_id, shares)
-        state.total_staked += grown
-        state.requested_stake += grown
-        told = {"staked_amount": charged, "minted_stake_shares": shares}
-        self._tell("stake", account_id, **told, **self._left(account_id, details))
+        state.total_staked += increase
+        state.requested_stake += increase
+        amounts = {"staked_amount": charged, "minted_stake_shares": shares}
+        balances = self._new_balances(account_id, unstaked)
+        self._log_account_event("stake", account_id, **amounts, **balances)
         self.log_mint(account_id, shares, "stake")
-        self._tell_totals()
+        self._log_totals()
         return U128(shares)
 
-    def _buy(self, amount: int, unstaked: int) -> tuple[int, int]:
-        """Tell how many shares an amount buys, and what they cost."""
+    def _price_purchase(self, amount: int, unstaked: int) -> tuple[int, int]:
+        """Return the shares that an amount buys, and their cost."""
         self.require(amount > 0, "Staking amount should be positive")
-        shares = self._shares(amount)
+        shares = self._shares_for(amount)
         self.require(
             shares > 0,
             'The calculated number of "stake" shares received for staking should be positive',
         )
-        charged = self._worth(shares)
+        charged = self._value_of(shares)
         self.require(unstaked >= charged, "Not enough unstaked balance to stake")
         return shares, charged
 
     def _unstake(self, amount: int) -> None:
         """Sell the caller's shares."""
         state, account_id = self.state, self.vm.predecessor_id
-        details = self._details(account_id)
-        shares, received = self._sell(amount, self.accounts.get(account_id) or 0)
-        shrunk = self._worth(shares)
-        details.amount += received
-        details.unlocked_at = self.vm.epoch_height + EPOCHS_TO_UNLOCK
-        self.details.put(account_id, details)
+        unstaked = self._unstaked_of(account_id)
+        shares, received = self._price_sale(amount, self.accounts.get(account_id) or 0)
+        decrease = self._value_of(shares)
+        unstaked.amount += received
+        unstaked.unlocked_at = self.vm.epoch_height + EPOCHS_TO_UNLOCK
+        self.unstaked.put(account_id, unstaked)
         self.debit(account_id, shares)
-        state.total_staked -= shrunk
-        state.requested_unstake += shrunk
-        told = {"unstaked_amount": received, "burnt_stake_shares": shares}
-        left = self._left(account_id, details)
-        self._tell("unstake", account_id, epoch=details.unlocked_at, **told, **left)
+        state.total_staked -= decrease
+        state.requested_unstake += decrease
+        amounts = {"unstaked_amount": received, "burnt_stake_shares": shares}
+        balances = self._new_balances(account_id, unstaked)
+        self._log_account_event(
+            "unstake", account_id, epoch=unstaked.unlocked_at, **amounts, **balances
+        )
         self.log_burn(account_id, shares, "unstake")
-        self._tell_totals()
+        self._log_totals()
 
-    def _sell(self, amount: int, held: int) -> tuple[int, int]:
-        """Tell how many shares have to be sold for an amount, and what they bring."""
+    def _price_sale(self, amount: int, owned_shares: int) -> tuple[int, int]:
+        """Return the shares to sell for an amount, and their proceeds."""
         staked, total = self.state.total_staked, self.state.total_supply
         self.require(amount > 0, "Unstaking amount should be positive")
         shares = ceil(amount * total, staked)
-        self.require(held >= shares, "Not enough staked balance to unstake")
+        self.require(owned_shares >= shares, "Not enough staked balance to unstake")
         return shares, ceil(shares * staked, total)
 
-    def _left(self, account_id: str, details: Unstaked) -> dict[str, int]:
-        """Tell what an account has after it staked or unstaked."""
+    def _new_balances(self, account_id: str, unstaked: Unstaked) -> dict[str, int]:
+        """Return the event members with an account's balances after staking or unstaking."""
         shares = self.balance(account_id)
-        return {"new_unstaked_balance": details.amount, "new_stake_shares": shares}
+        return {"new_unstaked_balance": unstaked.amount, "new_stake_shares": shares}
 
     def _withdraw(self, amount: int) -> None:
-        """Pay out of the caller's unstaked balance."""
+        """Transfer an amount from the caller's unstaked balance to the caller."""
         account_id = self.vm.predecessor_id
-        details = self._details(account_id)
+        unstaked = self._unstaked_of(account_id)
         self.require(amount > 0, "Withdrawal amount should be positive")
-        self.require(details.amount >= amount, "Not enough unstaked balance to withdraw")
+        self.require(unstaked.amount >= amount, "Not enough unstaked balance to withdraw")
         self.require(
-            details.unlocked_at <= self.vm.epoch_height,
+            unstaked.unlocked_at <= self.vm.epoch_height,
             "The unstaked balance is not yet available due to unstaking delay",
         )
         self.require(
             self.vm.balance - RESERVE >= amount,
             "No enough balance in contract to perform withdraw",
         )
-        details.amount -= amount
-        self.details.put(account_id, details)
-        self._tell("withdraw", account_id, amount=amount, new_unstaked_balance=details.amount)
+        unstaked.amount -= amount
+        self.unstaked.put(account_id, unstaked)
+        self._log_account_event(
+            "withdraw", account_id, amount=amount, new_unstaked_balance=unstaked.amount
+        )
         self.vm.promise(account_id).transfer(amount)
 
-    # Settling with pools -----------------------------------------------------------------
+    # Settlement with the pools -----------------------------------------------------------
 
     @call
     def epoch_stake(self) -> Promise | bool:
-        """Stake what is to be staked, with the pool that has least; false if there is nothing."""
-        self._settle()
+        """Stake the net amount with the pool that has the least; return false if it is too low."""
+        self._net_requests()
         pool_id = min(self.state.validators, key=self._staked_with, default=None)
         amount = self.state.stake_to_settle
-        if pool_id is None or amount < LEAST:
-            return self._nothing("stake", amount)
+        if pool_id is None or amount < MIN_SETTLEMENT:
+            return self._log_no_settlement("stake", amount)
         self.require(self.vm.balance >= amount + RESERVE, "Contract min reserve error")
         self.state.stake_to_settle = 0
-        self._tell_pool("epoch_stake_attempt", pool_id, amount)
+        self._log_pool_event("epoch_stake_attempt", pool_id, amount)
         promise = self.vm.promise(pool_id)
         promise.function_call("deposit_and_stake", b"", deposit=amount, gas=POOL_GAS)
-        return self._then(promise, "validator_staked_callback", pool_id, amount)
+        return self._add_callback(promise, "validator_staked_callback", pool_id, amount)
 
     @call(private=True)
     def validator_staked_callback(self, validator_id: AccountId, amount: U128) -> bool:
-        """Count what was staked, or try again another time."""
-        if self._failed("epoch_stake", validator_id, amount):
+        """Add a staked amount to the pool's record, or to the next settlement if it failed."""
+        if self._log_failed("epoch_stake", validator_id, amount):
             self.state.stake_to_settle += amount
             return False
         self.state.validators[validator_id].staked += amount
@@ -291,23 +292,23 @@ class LiquidStaking(
 
     @call
     def epoch_unstake(self) -> Promise | bool:
-        """Unstake what is to be paid out, with the pool that has most; false if nothing is."""
-        self._settle()
+        """Unstake the net amount with the pool that has the most; return false if it is too low."""
+        self._net_requests()
         pool_id = max(self.state.validators, key=self._staked_with, default=None)
-        wanted = self.state.unstake_to_settle
-        amount = 0 if pool_id is None else min(wanted, self._staked_with(pool_id))
-        if pool_id is None or amount < LEAST:
-            return self._nothing("unstake", amount)
+        unstake = self.state.unstake_to_settle
+        amount = 0 if pool_id is None else min(unstake, self._staked_with(pool_id))
+        if pool_id is None or amount < MIN_SETTLEMENT:
+            return self._log_no_settlement("unstake", amount)
         self.state.unstake_to_settle -= amount
-        self._tell_pool("epoch_unstake_attempt", pool_id, amount)
+        self._log_pool_event("epoch_unstake_attempt", pool_id, amount)
         promise = self.vm.promise(pool_id)
         promise.function_call("unstake", to_json({"amount": U128(amount)}), gas=POOL_GAS)
-        return self._then(promise, "validator_unstaked_callback", pool_id, amount)
+        return self._add_callback(promise, "validator_unstaked_callback", pool_id, amount)
 
     @call(private=True)
     def validator_unstaked_callback(self, validator_id: AccountId, amount: U128) -> bool:
-        """Count what was unstaked, or try again another time."""
-        if self._failed("epoch_unstake", validator_id, amount):
+        """Move an unstaked amount in the pool's record, or to the next settlement if it failed."""
+        if self._log_failed("epoch_unstake", validator_id, amount):
             self.state.unstake_to_settle += amount
             return False
         validator = self.state.validators[validator_id]
@@ -317,41 +318,41 @@ class LiquidStaking(
 
     @call
     def epoch_withdraw(self, validator_id: AccountId) -> Promise:
-        """Fetch what was unstaked with a pool."""
+        """Withdraw the unstaked balance from a pool."""
         amount = self._validator(validator_id).unstaked
-        self._tell_pool("epoch_withdraw_attempt", validator_id, amount)
+        self._log_pool_event("epoch_withdraw_attempt", validator_id, amount)
         promise = self.vm.promise(validator_id)
         promise.function_call("withdraw", to_json({"amount": U128(amount)}), gas=POOL_GAS)
-        return self._then(promise, "validator_withdraw_callback", validator_id, amount)
+        return self._add_callback(promise, "validator_withdraw_callback", validator_id, amount)
 
     @call(private=True)
     def validator_withdraw_callback(self, validator_id: AccountId, amount: U128) -> bool:
-        """Count what was fetched."""
-        if self._failed("epoch_withdraw", validator_id, amount):
+        """Subtract a withdrawn amount from the pool's record."""
+        if self._log_failed("epoch_withdraw", validator_id, amount):
             return False
         self.state.validators[validator_id].unstaked -= amount
         return True
 
     @call
     def epoch_update_rewards(self, validator_id: AccountId) -> Promise:
-        """Ask a pool what it earned."""
+        """Ping a pool and read the contract's total balance with it."""
         self._validator(validator_id)
         promise = self.vm.promise(validator_id)
         promise.function_call("ping", b"", gas=POOL_GAS)
-        asked = {"account_id": self.vm.current_account_id}
-        promise.function_call("get_account_total_balance", to_json(asked), gas=CALLBACK_GAS)
-        return self._then(promise, "validator_get_balance_callback", validator_id)
+        args = to_json({"account_id": self.vm.current_account_id})
+        promise.function_call("get_account_total_balance", args, gas=CALLBACK_GAS)
+        return self._add_callback(promise, "validator_get_balance_callback", validator_id)
 
     @call(private=True)
     def validator_get_balance_callback(self, validator_id: AccountId) -> None:
-        """Let rewards raise the price of a share."""
-        told = from_json(self.vm.promise_results[0])
-        if not isinstance(told, str) or not told.isascii() or not told.isdigit():
+        """Add the rewards to the total stake, which raises the price of a share."""
+        balance = from_json(self.vm.promise_results[0])
+        if not isinstance(balance, str) or not balance.isascii() or not balance.isdigit():
             return
         validator = self._validator(validator_id)
-        old, new = validator.staked + validator.unstaked, int(told)
+        old, new = validator.staked + validator.unstaked, int(balance)
         rewards = max(new - old, 0)
-        self._tell_linear(
+        self._log_linear_event(
             "epoch_update_rewards",
             {
                 "validator_id": validator_id,
@@ -363,153 +364,153 @@ class LiquidStaking(
         validator.staked = max(new - validator.unstaked, 0)
         self.state.total_staked += rewards
 
-    def _settle(self) -> None:
-        """Set off what is to be staked against what is to be unstaked, once in an epoch."""
+    def _net_requests(self) -> None:
+        """Net the requested stakes and unstakes against each other, once an epoch."""
         state = self.state
         if state.settled_at == self.vm.epoch_height:
             return
         state.settled_at = self.vm.epoch_height
         stake = state.stake_to_settle + state.requested_stake
         unstake = state.unstake_to_settle + state.requested_unstake
-        both = min(stake, unstake)
-        state.stake_to_settle, state.unstake_to_settle = stake - both, unstake - both
+        offset = min(stake, unstake)
+        state.stake_to_settle, state.unstake_to_settle = stake - offset, unstake - offset
         state.requested_stake = state.requested_unstake = 0
-        left = {
-            "stake_amount_to_settle": U128(stake - both),
-            "unstake_amount_to_settle": U128(unstake - both),
+        row = {
+            "stake_amount_to_settle": U128(stake - offset),
+            "unstake_amount_to_settle": U128(unstake - offset),
         }
-        self._tell_linear("epoch_cleanup", left)
+        self._log_linear_event("epoch_cleanup", row)
 
-    def _nothing(self, what: str, amount: int) -> bool:
-        """Log why there is nothing to settle."""
+    def _log_no_settlement(self, operation: str, amount: int) -> bool:
+        """Log the reason why nothing is settled."""
         if not self.state.validators:
-            self.vm.log(f"no candidate found to {what}")
+            self.vm.log(f"no candidate found to {operation}")
         elif not amount:
-            self.vm.log(f"no need to {what}, amount to settle is zero")
+            self.vm.log(f"no need to {operation}, amount to settle is zero")
         else:
-            self.vm.log(f"{what} amount too low: {amount}")
+            self.vm.log(f"{operation} amount too low: {amount}")
         return False
 
-    def _then(
+    def _add_callback(
         self, promise: Promise, method_name: str, pool_id: str, amount: int | None = None
     ) -> Promise:
-        """Have a pool's answer brought back."""
-        told: dict[str, str | U128] = {"validator_id": pool_id}
+        """Add a callback of this contract to a call of a pool."""
+        args: dict[str, str | U128] = {"validator_id": pool_id}
         if amount is not None:
-            told["amount"] = U128(amount)
+            args["amount"] = U128(amount)
         callback = promise.then(self.vm.current_account_id)
-        return callback.function_call(method_name, to_json(told), gas=CALLBACK_GAS)
+        return callback.function_call(method_name, to_json(args), gas=CALLBACK_GAS)
 
-    def _failed(self, event: str, pool_id: str, amount: int) -> bool:
-        """Tell, and log, whether a pool failed."""
+    def _log_failed(self, event: str, pool_id: str, amount: int) -> bool:
+        """Log the result of a call of a pool; return True if it failed."""
         has_failed = self.vm.promise_results[0] is None
-        self._tell_pool(f"{event}_{'failed' if has_failed else 'success'}", pool_id, amount)
+        self._log_pool_event(f"{event}_{'failed' if has_failed else 'success'}", pool_id, amount)
         return has_failed
 
     def _validator(self, pool_id: str) -> Validator:
-        """Give what the contract has in a pool."""
+        """Return the contract's balances with a pool, or panic if it was not added."""
         validator: Validator | None = self.state.validators.get(pool_id)
         if validator is None:
             self.vm.panic("Validator not exist")
         return validator
 
     def _staked_with(self, pool_id: str) -> int:
-        """Tell what the contract has staked with a pool."""
+        """Return the amount that the contract has staked with a pool."""
         return self._validator(pool_id).staked
 
     # Views -------------------------------------------------------------------------------
 
     @view
     def get_account(self, account_id: AccountId) -> LiquidAccount:
-        """Tell what an account has here: zeros if it never came."""
-        details = self._details(account_id)
+        """Return an account's balances, zeros for an unknown account."""
+        unstaked = self._unstaked_of(account_id)
         return LiquidAccount(
             str(account_id),
-            U128(details.amount),
-            U128(self._worth(self.accounts.get(account_id) or 0)),
-            details.unlocked_at,
-            details.unlocked_at <= self.vm.epoch_height,
+            U128(unstaked.amount),
+            U128(self._value_of(self.accounts.get(account_id) or 0)),
+            unstaked.unlocked_at,
+            unstaked.unlocked_at <= self.vm.epoch_height,
         )
 
     @view
     def get_account_staked_balance(self, account_id: AccountId) -> U128:
-        """Tell what an account's shares are worth."""
+        """Return the value of an account's shares."""
         return self.get_account(account_id).staked_balance
 
     @view
     def get_account_unstaked_balance(self, account_id: AccountId) -> U128:
-        """Tell what an account has unstaked."""
+        """Return an account's unstaked balance."""
         return self.get_account(account_id).unstaked_balance
 
     @view
     def get_account_total_balance(self, account_id: AccountId) -> U128:
-        """Tell what an account has, staked or not."""
+        """Return an account's staked and unstaked balance, added up."""
         account = self.get_account(account_id)
         return U128(account.staked_balance + account.unstaked_balance)
 
     @view
     def is_account_unstaked_balance_available(self, account_id: AccountId) -> bool:
-        """Tell whether what an account has unstaked can be withdrawn in this epoch."""
+        """Return True if an account's unstaked balance can be withdrawn in this epoch."""
         return self.get_account(account_id).can_withdraw
 
     @view
     def get_total_staked_balance(self) -> U128:
-        """Tell what all shares are worth."""
+        """Return the value of all shares."""
         return U128(self.state.total_staked)
 
     @view
     def get_owner_id(self) -> str:
-        """Tell who chooses the pools."""
+        """Return the owner's account id."""
         return str(self.state.owner_id)
 
     @view
     def get_validators(self) -> list[str]:
-        """List the pools, in the order they were added."""
+        """Return the pools, in the order they were added."""
         return list(self.state.validators)
 
     @view
     def ft_price(self) -> U128:
-        """Tell what 10^24 shares are worth."""
-        return U128(self._worth(NEAR))
+        """Return the value of 10^24 shares."""
+        return U128(self._value_of(NEAR))
 
-    def _details(self, account_id: str) -> Unstaked:
-        """Give what an account has unstaked."""
-        return self.details.get(account_id) or Unstaked()
+    def _unstaked_of(self, account_id: str) -> Unstaked:
+        """Return an account's unstaked balance and its epoch."""
+        return self.unstaked.get(account_id) or Unstaked()
 
-    def _shares(self, amount: int) -> int:
-        """Count the shares that an amount buys, rounded down."""
+    def _shares_for(self, amount: int) -> int:
+        """Return the shares that an amount buys, rounded down."""
         return int(amount * self.state.total_supply // self.state.total_staked)
 
-    def _worth(self, shares: int) -> int:
-        """Tell what shares are worth, rounded down."""
+    def _value_of(self, shares: int) -> int:
+        """Return the value of shares, rounded down."""
         return int(shares * self.state.total_staked // self.state.total_supply)
 
-    # Telling -----------------------------------------------------------------------------
+    # Logs --------------------------------------------------------------------------------
 
-    def _tell(
+    def _log_account_event(
         self, event: str, account_id: str, *, epoch: int | None = None, **amounts: int
     ) -> None:
-        """Log what an account did."""
-        told = {name: U128(amount) for name, amount in amounts.items()}
-        row = {"account_id": account_id, **told, "unstaked_available_epoch_height": epoch}
-        self._tell_linear(event, row)
+        """Log an event of one account."""
+        members = {name: U128(amount) for name, amount in amounts.items()}
+        row = {"account_id": account_id, **members, "unstaked_available_epoch_height": epoch}
+        self._log_linear_event(event, row)
 
-    def _tell_pool(self, event: str, pool_id: str, amount: int) -> None:
-        """Log what was done with a pool."""
-        self._tell_linear(event, {"validator_id": pool_id, "amount": U128(amount)})
+    def _log_pool_event(self, event: str, pool_id: str, amount: int) -> None:
+        """Log an event of one pool."""
+        self._log_linear_event(event, {"validator_id": pool_id, "amount": U128(amount)})
 
-    def _tell_linear(self, event: str, row: Mapping[str, str | int | None]) -> None:
-        """Log an event of this contract's own standard."""
+    def _log_linear_event(self, event: str, row: Mapping[str, str | int | None]) -> None:
+        """Log an event of the `linear` standard."""
         self.event("linear", "1.0.1", event, [dict(row)])
 
-    def _tell_totals(self) -> None:
-        """Log what all shares are worth, and their number."""
+    def _log_totals(self) -> None:
+        """Log the value of all shares, and their number."""
         self.vm.log(
             f"Contract total staked balance is {self.state.total_staked}. "
             f"Total number of shares {self.state.total_supply}"
         )
 
-    # Worlds ------------------------------------------------------------------------------
+    # Genesis -----------------------------------------------------------------------------
 
     @classmethod
     def genesis(
@@ -519,17 +520,17 @@ class LiquidStaking(
         validators: Sequence[str] = (),
     ) -> Iterator[tuple[bytes, bytes]]:
         """
-        Write the records that `new`, `add_validator` and `deposit_and_stake` would leave.
+        Yield the records that `new`, `add_validator` and `deposit_and_stake` would write.
 
-        The account has to have `FIRST_BALANCE` and all that is staked: nothing is settled
-        with the pools yet.
+        The contract's account has to own `FIRST_BALANCE` and all deposits: nothing is
+        settled with the pools yet.
 
         Parameters
         ----------
         owner_id
-            Who chooses the pools.
+            The account that can add pools.
         holders
-            What each account deposited and staked; at first a share is a yoctoNEAR.
+            Each account's deposit, all of it staked; a share costs one yoctoNEAR at first.
         validators
             The pools to stake with.
 
@@ -546,4 +547,4 @@ class LiquidStaking(
         yield STATE_KEY, to_json(state)
         yield from balance_records(holders)
         for account_id in holders:
-            yield DETAILS + text(account_id), to_json(Unstaked())
+            yield UNSTAKED + text(account_id), to_json(Unstaked())
