@@ -78,7 +78,7 @@ _ANSWERS: dict[str, Answer] = {
     "health": lambda _, __: None,
     "EXPERIMENTAL_view_access_key_list": queries.access_key_list,
 } | {
-    f"EXPERIMENTAL_{name}": partial(queries.answer, name)
+    f"EXPERIMENTAL_{name}": partial(queries.single_type, name)
     for name in (
         "view_account",
         "view_code",

@@ -53,10 +53,6 @@ class WrappedNear(FungibleTokenBase, code_name="ledgerkit.localnet.contracts.wra
 
     @classmethod
     def genesis(cls, holders: Mapping[str, int]) -> Iterator[tuple[bytes, bytes]]:
-        """
-        Yield the records of a wrapped token with registered holders and their balances.
-
-        The contract's account has to hold the sum of the balances in yoctoNEAR.
-        """
+        """Yield the records of a token with holders; its account has to own the sum of balances."""
         yield STATE_KEY, to_json(cls.State(metadata=METADATA, total_supply=sum(holders.values())))
         yield from balance_records(holders)

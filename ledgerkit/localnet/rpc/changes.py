@@ -20,81 +20,81 @@ if TYPE_CHECKING:
 
 
 def changes(world: World, params: Any) -> Object:
-    """Answer `changes`: those of one kind, to the accounts or keys that are named."""
-    held = read.members(params)
-    reference = read.reference(held)
-    wanted = read.member(held, "changes_type", read.one_of(tuple(_WANTED)))
-    keep = _WANTED[wanted](held)
+    """Return the result of `changes`: those of one kind, of the requested accounts or keys."""
+    members = read.members(params)
+    reference = read.reference(members)
+    changes_type = read.member(members, "changes_type", read.one_of(tuple(_FILTERS)))
+    matches = _FILTERS[changes_type](members)
     block = blocks.find(world, reference)
-    found = [rpc_json.change(change) for change in _changes(world, block) if keep(change)]
-    return {"block_hash": block.hash, "changes": found}
+    matching = [rpc_json.change(change) for change in _changes(world, block) if matches(change)]
+    return {"block_hash": block.hash, "changes": matching}
 
 
 def changes_in_block(world: World, params: Any) -> Object:
-    """Answer `block_effects`: whose state a block changed."""
+    """Return the result of `block_effects`: the accounts whose state a block changed."""
     block = blocks.find(world, read.lone_reference(params))
     return {"block_hash": block.hash, "changes": rpc_json.touched_accounts(_changes(world, block))}
 
 
 def _changes(world: World, block: Block) -> list[Change]:
-    """List a block's changes, each change of code after the account's."""
-    found: list[Change] = []
-    codes: dict[str, CryptoHash] = {}
+    """Return a block's changes, each code change after the change of its account."""
+    changes: list[Change] = []
+    code_hashes: dict[str, CryptoHash] = {}
     for change in world.chain.changes(block.height):
-        found.append(change)
+        changes.append(change)
         if change.kind == "account":
-            found.extend(_change_of_code(world, block, change, codes))
-    return found
+            changes.extend(_code_change(world, block, change, code_hashes))
+    return changes
 
 
-def _change_of_code(
-    world: World, block: Block, change: Change, codes: dict[str, CryptoHash]
+def _code_change(
+    world: World, block: Block, change: Change, code_hashes: dict[str, CryptoHash]
 ) -> Iterator[Change]:
-    """Give the change of code that goes with a change of an account, if there is one."""
-    name = change.account_id
-    if name not in codes:
-        before = world.state(block.prev_height).account(name)
-        codes[name] = NO_CODE if before is None else before.code_hash
-    now = change.value.code_hash if isinstance(change.value, Account) else NO_CODE
-    if now != codes[name]:
-        codes[name] = now
-        yield Change(change.cause, "code", name, b"", world.store.codes[now] or None)
+    """Yield the code change in a change of an account, and update `code_hashes`."""
+    account_id = change.account_id
+    if account_id not in code_hashes:
+        account = world.state(block.prev_height).account(account_id)
+        code_hashes[account_id] = NO_CODE if account is None else account.code_hash
+    code_hash = change.value.code_hash if isinstance(change.value, Account) else NO_CODE
+    if code_hash != code_hashes[account_id]:
+        code_hashes[account_id] = code_hash
+        yield Change(change.cause, "code", account_id, b"", world.store.codes[code_hash] or None)
 
 
-def _of_accounts(kind: str) -> Callable[[Members], Callable[[Change], bool]]:
-    """Want the changes of a kind, to some accounts."""
+def _account_filter(kind: str) -> Callable[[Members], Callable[[Change], bool]]:
+    """Build the parser of a filter by accounts, for one kind of change."""
 
-    def wanted(held: Members) -> Callable[[Change], bool]:
-        names = set(read.member(held, "account_ids", read.many(read.account_id)))
-        return lambda change: change.kind == kind and change.account_id in names
+    def parse(members: Members) -> Callable[[Change], bool]:
+        account_ids = set(read.member(members, "account_ids", read.many(read.account_id)))
+        return lambda change: change.kind == kind and change.account_id in account_ids
 
-    return wanted
+    return parse
 
 
-def _of_keys(held: Members) -> Callable[[Change], bool]:
-    """Want the changes of some access keys."""
-    keys = set(read.member(held, "keys", read.many(_key)))
+def _key_filter(members: Members) -> Callable[[Change], bool]:
+    """Parse a filter by access keys."""
+    keys = set(read.member(members, "keys", read.many(_account_and_key)))
     return lambda change: change.kind == "access_key" and (change.account_id, change.key) in keys
 
 
-def _key(value: Any) -> tuple[str, bytes]:
-    """Read an account and one of its keys."""
-    held = read.members(value)
-    account_id = read.member(held, "account_id", read.account_id)
-    return account_id, read.member(held, "public_key", read.public_key).packed
+def _account_and_key(value: Any) -> tuple[str, bytes]:
+    """Parse an account id and one of its public keys."""
+    members = read.members(value)
+    account_id = read.member(members, "account_id", read.account_id)
+    return account_id, read.member(members, "public_key", read.public_key).packed
 
 
-def _of_data(held: Members) -> Callable[[Change], bool]:
-    """Want the changes of some contracts' records whose keys begin so."""
-    of_accounts = _of_accounts("data")(held)
-    prefix = read.member(held, "key_prefix_base64", read.base64)
-    return lambda change: of_accounts(change) and change.key.startswith(prefix)
+def _data_filter(members: Members) -> Callable[[Change], bool]:
+    """Parse a filter by contracts and a prefix of their storage keys."""
+    is_of_account = _account_filter("data")(members)
+    prefix = read.member(members, "key_prefix_base64", read.base64)
+    return lambda change: is_of_account(change) and change.key.startswith(prefix)
 
 
-_WANTED: dict[str, Callable[[Members], Callable[[Change], bool]]] = {
-    "account_changes": _of_accounts("account"),
-    "single_access_key_changes": _of_keys,
-    "all_access_key_changes": _of_accounts("access_key"),
-    "contract_code_changes": _of_accounts("code"),
-    "data_changes": _of_data,
+_FILTERS: dict[str, Callable[[Members], Callable[[Change], bool]]] = {
+    "account_changes": _account_filter("account"),
+    "single_access_key_changes": _key_filter,
+    "all_access_key_changes": _account_filter("access_key"),
+    "contract_code_changes": _account_filter("code"),
+    "data_changes": _data_filter,
 }

@@ -1,4 +1,4 @@
-"""What became of transactions and receipts, and what a block changed."""
+"""The outcomes of transactions and receipts, and the methods that return receipts."""
 
 from __future__ import annotations
 
@@ -26,131 +26,133 @@ if TYPE_CHECKING:
 # Transactions ----------------------------------------------------------------------------
 
 
-class Progress(Struct, frozen=True):
-    """How far a transaction is."""
+class Execution(Struct, frozen=True):
+    """A transaction and the outcomes of its receipts, as far as it is executed."""
 
     record: TransactionRecord
-    outcomes: tuple[Outcome, ...]  # of its receipts, each before those that it made
-    missing: tuple[CryptoHash, ...]  # receipts that were not executed yet
+    outcomes: tuple[Outcome, ...]  # of its receipts, each before those that it created
+    missing: tuple[CryptoHash, ...]  # receipts that are not executed yet
 
 
-def find(world: World, tx_hash: CryptoHash) -> TransactionRecord | None:
-    """Find a transaction in a block that is still kept."""
+def find_transaction(world: World, tx_hash: CryptoHash) -> TransactionRecord | None:
+    """Return a transaction, None if it is unknown or garbage collected."""
     record = world.transaction(tx_hash)
-    dropped = record is not None and record.outcome.block_height < world.chain.earliest.height
-    return None if dropped else record
+    if record is None or record.outcome.block_height < world.chain.earliest.height:
+        return None
+    return record
 
 
-def progress(world: World, record: TransactionRecord) -> Progress:
-    """Follow a transaction through all its receipts."""
+def collect(world: World, record: TransactionRecord) -> Execution:
+    """Collect the outcomes of the receipts that follow from a transaction."""
     outcomes: list[Outcome] = []
     missing: list[CryptoHash] = []
-    ahead = [record.receipt.receipt_id]
-    while ahead:
-        receipt_id = ahead.pop()
+    stack = [record.receipt.receipt_id]
+    while stack:
+        receipt_id = stack.pop()
         outcome = world.outcome(receipt_id)
         if outcome is None:
             missing.append(receipt_id)
         else:
             outcomes.append(outcome)
-            ahead.extend(reversed(outcome.receipt_ids))
-    return Progress(record, tuple(outcomes), tuple(missing))
+            stack.extend(reversed(outcome.receipt_ids))
+    return Execution(record, tuple(outcomes), tuple(missing))
 
 
-def level(world: World, seen: Progress) -> str:
-    """Name how far a transaction is: refunds count for the last level only."""
+def execution_level(world: World, execution: Execution) -> str:
+    """Return the execution level that a transaction has reached, as in `wait_until`."""
+    # Refund receipts count for FINAL only (nearcore, TxExecutionStatus).
     final = world.chain.final.height
-    included_final = seen.record.outcome.block_height <= final
-    if not all(_is_refund(world, receipt_id) for receipt_id in seen.missing):
+    included_final = execution.record.outcome.block_height <= final
+    if not all(_is_refund(world, receipt_id) for receipt_id in execution.missing):
         return "INCLUDED_FINAL" if included_final else "INCLUDED"
     if not included_final:
         return "EXECUTED_OPTIMISTIC"
-    last = max((outcome.block_height for outcome in seen.outcomes), default=final)
-    return "EXECUTED" if seen.missing or last > final else "FINAL"
+    last = max((outcome.block_height for outcome in execution.outcomes), default=final)
+    return "EXECUTED" if execution.missing or last > final else "FINAL"
 
 
 def _is_refund(world: World, receipt_id: CryptoHash) -> bool:
-    """Tell whether a receipt gives back what was not used."""
+    """Return True if a receipt is a refund."""
     receipt = world.receipt(receipt_id)
     return isinstance(receipt, ActionReceipt) and receipt.is_refund
 
 
-def result(world: World, seen: Progress, *, receipts: bool) -> Object:
-    """Show a transaction and everything that followed, with its receipts if wanted."""
-    record = seen.record
-    shown = {
-        "final_execution_status": level(world, seen),
-        "status": _status(seen),
+def result(world: World, execution: Execution, *, receipts: bool) -> Object:
+    """Return a transaction's result as `tx` does, or with its receipts if `receipts` is set."""
+    record = execution.record
+    members = {
+        "final_execution_status": execution_level(world, execution),
+        "status": _status(execution),
         "transaction": rpc_json.transaction(record.signed),
         "transaction_outcome": _outcome(world, record.outcome),
-        "receipts_outcome": [_outcome(world, outcome) for outcome in seen.outcomes],
+        "receipts_outcome": [_outcome(world, outcome) for outcome in execution.outcomes],
     }
-    return shown | {"receipts": _receipts(world, seen)} if receipts else shown
+    return members | {"receipts": _receipts(world, execution)} if receipts else members
 
 
-def _status(seen: Progress) -> Json:
-    """Show how a transaction ended: as the receipt did that tells its result."""
-    outcomes = {outcome.id: outcome for outcome in (seen.record.outcome, *seen.outcomes)}
-    ended: Outcome | None = seen.record.outcome
-    while ended is not None:
-        if not isinstance(ended.status, SuccessReceiptId):
-            return rpc_json.outcome_status(ended)
-        ended = outcomes.get(ended.status.receipt_id)
+def _status(execution: Execution) -> Json:
+    """Return a transaction's status: that of the receipt that returns its result."""
+    outcomes = {outcome.id: outcome for outcome in (execution.record.outcome, *execution.outcomes)}
+    outcome: Outcome | None = execution.record.outcome
+    while outcome is not None:
+        if not isinstance(outcome.status, SuccessReceiptId):
+            return rpc_json.outcome_status(outcome)
+        outcome = outcomes.get(outcome.status.receipt_id)
     return "Started"
 
 
 def _outcome(world: World, outcome: Outcome) -> Object:
-    """Show an outcome, and where it is."""
+    """Return an outcome with the hash of its block."""
     block = world.chain.by_height(outcome.block_height)
     if block is None:
-        raise LookupError(f"an outcome is of height {outcome.block_height}, which was skipped")
+        raise LookupError(f"there is no block at the outcome's height {outcome.block_height}")
     return rpc_json.outcome(outcome, block.hash)
 
 
-def _receipts(world: World, seen: Progress) -> list[Object]:
-    """Show the receipts that were executed, but for one that never left its own block."""
-    local = seen.record.receipt.receipt_id if seen.record.is_local else None
-    found = (world.receipt(outcome.id) for outcome in seen.outcomes if outcome.id != local)
-    return [rpc_json.receipt(receipt) for receipt in found if receipt is not None]
+def _receipts(world: World, execution: Execution) -> list[Object]:
+    """Return the executed receipts, except a local one, which no chunk contains."""
+    local = execution.record.receipt.receipt_id if execution.record.is_local else None
+    receipts = (world.receipt(outcome.id) for outcome in execution.outcomes if outcome.id != local)
+    return [rpc_json.receipt(receipt) for receipt in receipts if receipt is not None]
 
 
 # Receipts --------------------------------------------------------------------------------
 
 
 def receipt(world: World, params: Any) -> Object:
-    """Answer `EXPERIMENTAL_receipt`."""
+    """Return the result of `EXPERIMENTAL_receipt`."""
     receipt_id = read.member(read.members(params), "receipt_id", read.crypto_hash)
-    found = world.receipt(receipt_id)
-    if found is None:
-        raise _unknown(receipt_id)
-    return rpc_json.receipt(found)
+    receipt = world.receipt(receipt_id)
+    if receipt is None:
+        raise _unknown_receipt(receipt_id)
+    return rpc_json.receipt(receipt)
 
 
 def receipt_to_tx(world: World, params: Any) -> Object:
-    """Answer `EXPERIMENTAL_receipt_to_tx`."""
+    """Return the result of `EXPERIMENTAL_receipt_to_tx`."""
     receipt_id = read.member(read.members(params), "receipt_id", read.crypto_hash)
-    makers = _makers(world)
-    maker: CryptoHash | None = receipt_id
-    while maker is not None:
-        record = find(world, maker)
+    parents = _parents(world)
+    ancestor: CryptoHash | None = receipt_id
+    while ancestor is not None:
+        record = find_transaction(world, ancestor)
         if record is not None:
             sender = record.signed.transaction.signer_id
-            return {"transaction_hash": maker, "sender_account_id": sender}
-        maker = makers.get(maker)
-    raise _unknown(receipt_id)
+            return {"transaction_hash": ancestor, "sender_account_id": sender}
+        ancestor = parents.get(ancestor)
+    raise _unknown_receipt(receipt_id)
 
 
-def _makers(world: World) -> dict[CryptoHash, CryptoHash]:
-    """Tell of every receipt which transaction or receipt made it."""
+def _parents(world: World) -> dict[CryptoHash, CryptoHash]:
+    """Map every receipt id to the transaction or receipt that created it."""
     return {
-        made: outcome.id
+        child: outcome.id
         for block in world.chain.blocks()
         for outcome in world.chain.outcomes_at(block.height)
-        for made in outcome.receipt_ids
+        for child in outcome.receipt_ids
     }
 
 
-def _unknown(receipt_id: CryptoHash) -> HandlerError:
-    """Say that there is no such receipt."""
+def _unknown_receipt(receipt_id: CryptoHash) -> HandlerError:
+    """Build the error for an unknown receipt."""
     data = f"Receipt with id {receipt_id} has never been observed on this node"
     return HandlerError("UNKNOWN_RECEIPT", data, {"receipt_id": receipt_id})

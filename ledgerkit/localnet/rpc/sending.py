@@ -1,9 +1,9 @@
 """
-Sending transactions, and waiting until they are as far as the caller wants.
+The methods that send transactions and wait until they reach an execution level.
 
-Each method is a generator: it yields where another block must come before it can answer.
-Where time is logical a block comes whenever it is waited for, so that waiting ends when
-nothing happens any more to the transaction, not when a clock says so.
+A method that waits is a generator, which yields whenever another block has to come before it
+can return. In real time it waits until a timeout. In logical time, where blocks come only
+when they are waited for, it waits until nothing more happens to the transaction.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from ledgerkit.protocol import CryptoHash, SignedTransaction
 if TYPE_CHECKING:
     from ledgerkit.localnet.execution_errors import Json
     from ledgerkit.localnet.rpc.errors import Object
-    from ledgerkit.localnet.rpc.outcomes import Progress
+    from ledgerkit.localnet.rpc.outcomes import Execution
     from ledgerkit.localnet.settings import Settings
     from ledgerkit.localnet.world import World
 
 Steps = Generator[None, None, Any]
 
 NONE, INCLUDED, EXECUTED_OPTIMISTIC = "NONE", "INCLUDED", "EXECUTED_OPTIMISTIC"
-# How far a transaction may be for a caller to be content.
-_SATISFIED = {
+# The execution levels that satisfy each `wait_until`.
+_SATISFYING = {
     NONE: ("INCLUDED", "EXECUTED_OPTIMISTIC", "INCLUDED_FINAL", "EXECUTED", "FINAL"),
     INCLUDED: ("INCLUDED", "EXECUTED_OPTIMISTIC", "INCLUDED_FINAL", "EXECUTED", "FINAL"),
     EXECUTED_OPTIMISTIC: ("EXECUTED_OPTIMISTIC", "EXECUTED", "FINAL"),
@@ -40,47 +40,40 @@ _SATISFIED = {
     "EXECUTED": ("EXECUTED", "FINAL"),
     "FINAL": ("FINAL",),
 }
-_wait_until = read.one_of(tuple(_SATISFIED))
+_wait_until = read.one_of(tuple(_SATISFYING))
 
 
-class Wanted(Struct, frozen=True):
-    """A transaction, and how far the caller wants it to be."""
+class StatusRequest(Struct, frozen=True):
+    """A transaction to wait for, and the execution level to wait until."""
 
     tx_hash: CryptoHash
     signed: SignedTransaction | None
     wait_until: str
 
 
-class Patience:
-    """
-    Tells when waiting is over.
-
-    Parameters
-    ----------
-    settings
-        How long the node waits, and by which clock.
-    """
+class Timeout:
+    """The timeout of a request, in real time or in blocks without an event."""
 
     def __init__(self, settings: Settings) -> None:
         self._ends = time.monotonic() + settings.timeout_ns / 10**9 if settings.real_time else None
-        self._blocks = max(1, settings.timeout_ns // settings.block_time_ns)
-        self._events, self._idle = 0, -1  # the first look is before the first block
+        self._max_idle_blocks = max(1, settings.timeout_ns // settings.block_time_ns)
+        self._events, self._idle_blocks = 0, -1  # the first check is before the first block
 
-    def over(self, events: int) -> bool:
-        """Tell whether it is over, now that so many things have happened in all."""
+    def is_over(self, events: int) -> bool:
+        """Return True if the timeout is over, given the number of events so far."""
         if self._ends is not None:
             return time.monotonic() >= self._ends
-        self._idle = 0 if events > self._events else self._idle + 1
+        self._idle_blocks = 0 if events > self._events else self._idle_blocks + 1
         self._events = max(events, self._events)
-        return self._idle >= self._blocks
+        return self._idle_blocks >= self._max_idle_blocks
 
 
 # Methods ---------------------------------------------------------------------------------
 
 
 def send_tx(world: World, params: Any) -> Steps:
-    """Answer `send_tx`."""
-    signed, wait_until = _to_send(world, params)
+    """Send a transaction and return the result of `send_tx`."""
+    signed, wait_until = _parse_send(world, params)
     if wait_until == NONE:
         world.broadcast(signed)
         return {"final_execution_status": NONE}
@@ -88,164 +81,167 @@ def send_tx(world: World, params: Any) -> Steps:
 
 
 def broadcast_tx_commit(world: World, params: Any) -> Steps:
-    """Answer `broadcast_tx_commit`, which always waits for execution."""
-    signed, _ = _to_send(world, params)
+    """Send a transaction and return the result of `broadcast_tx_commit`, after execution."""
+    signed, _ = _parse_send(world, params)
     return (yield from _send(world, signed, EXECUTED_OPTIMISTIC))
 
 
 def broadcast_tx_async(world: World, params: Any) -> CryptoHash:
-    """Answer `broadcast_tx_async`: whether it is valid does not matter."""
-    signed, _ = _to_send(world, params)
+    """Send a transaction, valid or not, and return the result of `broadcast_tx_async`."""
+    signed, _ = _parse_send(world, params)
     world.broadcast(signed)
     return signed.hash
 
 
 def tx(world: World, params: Any) -> Steps:
-    """Answer `tx`."""
-    return (yield from _ask(world, params, receipts=False))
+    """Return the result of `tx`."""
+    return (yield from _status(world, params, receipts=False))
 
 
 def tx_status(world: World, params: Any) -> Steps:
-    """Answer `EXPERIMENTAL_tx_status`, which shows the receipts too."""
-    return (yield from _ask(world, params, receipts=True))
+    """Return the result of `EXPERIMENTAL_tx_status`, which includes the receipts."""
+    return (yield from _status(world, params, receipts=True))
 
 
 def _send(world: World, signed: SignedTransaction, wait_until: str) -> Steps:
-    """Pass a transaction on and wait for it."""
+    """Submit a transaction and wait for it."""
     try:
         world.submit(signed)
     except InvalidTransactionError as error:
-        if not _is_repeated(world, signed, error.error):
-            raise _invalid(error) from None
-    wanted = Wanted(signed.hash, signed, wait_until)
-    seen = yield from _wait(world, wanted, receipts=False)
-    return outcomes.result(world, seen, receipts=False)
+        if not _is_resent(world, signed, error.error):
+            raise _invalid_transaction(error) from None
+    request = StatusRequest(signed.hash, signed, wait_until)
+    execution = yield from _wait(world, request, receipts=False)
+    return outcomes.result(world, execution, receipts=False)
 
 
-def _is_repeated(world: World, signed: SignedTransaction, error: Json) -> bool:
-    """Tell whether a nonce is used up by the very same transaction."""
-    used = isinstance(error, dict) and "InvalidNonce" in error
-    return used and outcomes.find(world, signed.hash) is not None
+def _is_resent(world: World, signed: SignedTransaction, error: Json) -> bool:
+    """Return True if the nonce was used by this same transaction."""
+    is_nonce_error = isinstance(error, dict) and "InvalidNonce" in error
+    return is_nonce_error and outcomes.find_transaction(world, signed.hash) is not None
 
 
-def _ask(world: World, params: Any, *, receipts: bool) -> Steps:
-    """Wait for a transaction that was sent before."""
-    wanted = _to_ask(world, params)
-    if wanted.wait_until in {NONE, INCLUDED} and _moves(world, wanted.tx_hash):
-        yield  # who only looks, time and again, must see it go on
-    seen = yield from _wait(world, wanted, receipts=receipts)
-    return outcomes.result(world, seen, receipts=receipts)
+def _status(world: World, params: Any, *, receipts: bool) -> Steps:
+    """Wait for a transaction that was sent before, and return its result."""
+    request = _parse_status(world, params)
+    if request.wait_until in {NONE, INCLUDED} and _needs_block(world, request.tx_hash):
+        yield  # so that a caller who polls without waiting sees the transaction progress
+    execution = yield from _wait(world, request, receipts=receipts)
+    return outcomes.result(world, execution, receipts=receipts)
 
 
-def _moves(world: World, tx_hash: CryptoHash) -> bool:
-    """Tell whether a look at a transaction lets a block come: one that is not final yet."""
+def _needs_block(world: World, tx_hash: CryptoHash) -> bool:
+    """Return True in logical time, if the transaction is not final yet."""
     if world.settings.real_time:
         return False
-    record = outcomes.find(world, tx_hash)
+    record = outcomes.find_transaction(world, tx_hash)
     if record is None:
         return world.is_pending(tx_hash)
-    return outcomes.level(world, outcomes.progress(world, record)) != "FINAL"
+    return outcomes.execution_level(world, outcomes.collect(world, record)) != "FINAL"
 
 
 # Waiting ---------------------------------------------------------------------------------
 
 
-def _wait(world: World, wanted: Wanted, *, receipts: bool) -> Generator[None, None, Progress]:
-    """Wait until a transaction is as far as it is wanted."""
-    patience = Patience(world.settings)
+def _wait(
+    world: World, request: StatusRequest, *, receipts: bool
+) -> Generator[None, None, Execution]:
+    """Wait until a transaction has reached the requested level; raise after the timeout."""
+    timeout = Timeout(world.settings)
+    satisfying = _SATISFYING[request.wait_until]
     while True:
-        seen = _seen(world, wanted)
-        if seen is not None and outcomes.level(world, seen) in _SATISFIED[wanted.wait_until]:
-            return seen
-        if seen is None and wanted.wait_until == NONE:
-            raise _unknown(wanted.tx_hash)
-        nothing_comes = not world.settings.real_time and not (
-            seen or world.is_pending(wanted.tx_hash)
-        )
-        if nothing_comes or patience.over(len(seen.outcomes) + 1 if seen else 0):
-            raise _timeout(world, seen, receipts=receipts)
+        execution = _execution(world, request)
+        if execution is not None and outcomes.execution_level(world, execution) in satisfying:
+            return execution
+        if execution is None and request.wait_until == NONE:
+            raise _unknown_transaction(request.tx_hash)
+        is_lost = execution is None and not world.is_pending(request.tx_hash)
+        events = len(execution.outcomes) + 1 if execution else 0
+        if (is_lost and not world.settings.real_time) or timeout.is_over(events):
+            raise _timeout(world, execution, receipts=receipts)
         yield
 
 
-def _seen(world: World, wanted: Wanted) -> Progress | None:
-    """Look how far a transaction is; if it is nowhere any more, check it anew."""
-    record = outcomes.find(world, wanted.tx_hash)
+def _execution(world: World, request: StatusRequest) -> Execution | None:
+    """Return a transaction's execution; check a transaction that is not pending any more."""
+    record = outcomes.find_transaction(world, request.tx_hash)
     if record is not None:
-        return outcomes.progress(world, record)
-    if wanted.signed is not None and not world.is_pending(wanted.tx_hash):
+        return outcomes.collect(world, record)
+    if request.signed is not None and not world.is_pending(request.tx_hash):
         try:
-            world.check(wanted.signed)
+            world.check(request.signed)
         except InvalidTransactionError as error:
-            raise _invalid(error) from None
+            raise _invalid_transaction(error) from None
     return None
 
 
 # Errors ----------------------------------------------------------------------------------
 
 
-def _invalid(error: InvalidTransactionError) -> HandlerError:
-    """Say why no block takes a transaction."""
+def _invalid_transaction(error: InvalidTransactionError) -> HandlerError:
+    """Build the error for an invalid transaction."""
     reason = error.error
     data = {"TxExecutionError": {"InvalidTxError": reason}}
     failure = HandlerError("INVALID_TRANSACTION", data, {})
-    # The way to the reason that the specification gives; clients of nodes pass it by.
+    # The OpenAPI specification puts the reason here; nearcore's clients read it from `data`.
     failure.error["InvalidTransaction"] = {reason: None} if isinstance(reason, str) else reason
     return failure
 
 
-def _unknown(tx_hash: CryptoHash) -> HandlerError:
-    """Say that there is no such transaction."""
+def _unknown_transaction(tx_hash: CryptoHash) -> HandlerError:
+    """Build the error for an unknown transaction."""
     data = f"Transaction {tx_hash} doesn't exist"
     return HandlerError("UNKNOWN_TRANSACTION", data, {"requested_transaction_hash": tx_hash})
 
 
-def _timeout(world: World, seen: Progress | None, *, receipts: bool) -> HandlerError:
-    """Say that waiting is over, and how far the transaction is."""
+def _timeout(world: World, execution: Execution | None, *, receipts: bool) -> HandlerError:
+    """Build the error for a timeout, with the transaction's status so far."""
     info: Object = {"cause": "NOT_OBSERVED"}
-    if seen is not None:
-        info = {"cause": "PENDING", "status": outcomes.result(world, seen, receipts=receipts)}
+    if execution is not None:
+        result = outcomes.result(world, execution, receipts=receipts)
+        info = {"cause": "PENDING", "status": result}
     return HandlerError("TIMEOUT_ERROR", "Timeout", info, status=TIMEOUT)
 
 
 # Params ----------------------------------------------------------------------------------
 
 
-def _to_send(world: World, params: Any) -> tuple[SignedTransaction, str]:
-    """Read a transaction to send, and how far it is wanted to be."""
-    alone = read.single(params)
-    if alone is not None:
-        return _decoded(world, alone[0]), EXECUTED_OPTIMISTIC
+def _parse_send(world: World, params: Any) -> tuple[SignedTransaction, str]:
+    """Parse a transaction to send, and its `wait_until`."""
+    items = read.single(params)
+    if items is not None:
+        return _decode(world, items[0]), EXECUTED_OPTIMISTIC
     if read.pair(params) is not None:
         raise ParseError("Unable to parse send request: too many params passed")
-    held = read.members(params)
-    signed = read.member(held, "signed_tx_base64", lambda value: _decoded(world, value))
-    return signed, read.optional(held, "wait_until", _wait_until) or EXECUTED_OPTIMISTIC
+    members = read.members(params)
+    signed = read.member(members, "signed_tx_base64", lambda value: _decode(world, value))
+    return signed, read.optional(members, "wait_until", _wait_until) or EXECUTED_OPTIMISTIC
 
 
-def _to_ask(world: World, params: Any) -> Wanted:
-    """Read which transaction is asked for; whose it is says only where to look."""
-    both = read.pair(params)
-    if both is not None:
-        tx_hash = read.crypto_hash(both[0])
-        read.account_id(both[1])
-        return Wanted(tx_hash, None, EXECUTED_OPTIMISTIC)
+def _parse_status(world: World, params: Any) -> StatusRequest:
+    """Parse a request for a transaction's status; the sender only tells nodes where to look."""
+    hash_and_sender = read.pair(params)
+    if hash_and_sender is not None:
+        tx_hash = read.crypto_hash(hash_and_sender[0])
+        read.account_id(hash_and_sender[1])
+        return StatusRequest(tx_hash, None, EXECUTED_OPTIMISTIC)
     if read.single(params) is not None or "signed_tx_base64" in read.members(params):
-        signed, wait_until = _to_send(world, params)
-        return Wanted(signed.hash, signed, wait_until)
-    held = read.members(params)
-    tx_hash = read.member(held, "tx_hash", read.crypto_hash)
-    read.member(held, "sender_account_id", read.account_id)
-    wait_until = read.optional(held, "wait_until", _wait_until) or EXECUTED_OPTIMISTIC
-    return Wanted(tx_hash, None, wait_until)
+        signed, wait_until = _parse_send(world, params)
+        return StatusRequest(signed.hash, signed, wait_until)
+    members = read.members(params)
+    tx_hash = read.member(members, "tx_hash", read.crypto_hash)
+    read.member(members, "sender_account_id", read.account_id)
+    wait_until = read.optional(members, "wait_until", _wait_until) or EXECUTED_OPTIMISTIC
+    return StatusRequest(tx_hash, None, wait_until)
 
 
-def _decoded(world: World, value: Any) -> SignedTransaction:
-    """Read a transaction."""
-    written = read.text(value)
+def _decode(world: World, value: Any) -> SignedTransaction:
+    """Decode a signed transaction."""
+    encoded = read.text(value)
     try:
-        return transaction_validity.decode(read.base64(written), world.runtime.profile)
+        return transaction_validity.decode(read.base64(encoded), world.runtime.profile)
     except ParseError as error:
-        wrong = error.message.removeprefix(read.FAILED)
-        raise ParseError(f"Failed to decode transaction: {wrong}") from None
+        reason = error.message.removeprefix(read.FAILED)
+        raise ParseError(f"Failed to decode transaction: {reason}") from None
     except UndecodableError as error:
         raise ParseError(error.message) from None
