@@ -89,7 +89,7 @@ class Registration(msgspec.Struct):
     account_id: str | None = None
 
 
-class Pairs:
+class ContractPairs:
     """Accounts and the contracts they ever had to do with."""
 
     def __init__(self) -> None:
@@ -197,7 +197,12 @@ class Indexer:
 
     def __init__(self, world: World) -> None:
         self._world: World = weakref.proxy(world)  # so that one who keeps both can let go
-        self.keys, self.pools, self.tokens, self.collections = Keys(), Pairs(), Pairs(), Pairs()
+        self.keys, self.pools, self.tokens, self.collections = (
+            Keys(),
+            ContractPairs(),
+            ContractPairs(),
+            ContractPairs(),
+        )
         self._by_standard = {"nep141": self.tokens, "nep171": self.collections}
         self._balances = Balances(self._world)
         self.block = self.balance_block = world.chain.genesis
