@@ -285,7 +285,8 @@ def serve(
     except ModuleNotFoundError as error:
         if error.name not in ("uvicorn", "h11"):
             raise
-        message, remedy = "serving needs uvicorn", "pip install 'ledgerkit[serve]'"
+        message = "serving needs uvicorn, which is not installed"
+        remedy = "pip install 'ledgerkit[serve]'"
         raise InvalidRequestError(message, remedy=remedy, field="serve") from None
     with _bind(host, port) as sock:
         asyncio.run(_serve(Gateway(world, faults), sock, ready, uvicorn_server.run))

@@ -410,8 +410,8 @@ def test_a_contract_of_ones_own():
 @pytest.mark.parametrize(
     ("account_id", "words"),
     [
-        ("book.nowhere.near", "an id below an account whose key is published"),
-        ("book", "an id below an account whose key is published"),
+        ("book.nowhere.near", "a sub-account of an account with a published key"),
+        ("book", "a sub-account of an account with a published key"),
         ("Book.near", "a-z, 0-9"),
     ],
 )
