@@ -1,8 +1,8 @@
 """
-The embedded ledger: a chain on this machine that answers as the public services do.
+The embedded ledger: a NEAR chain inside the process, with the public services' JSON-RPC and REST.
 
-`open_world` opens one of its worlds, `World` is a chain to submit to and to move on, and
-`Contract`, `view`, `call` and `U128` are what contracts are written with.
+`open_world` opens a ready-made world, `World` is a chain to submit transactions to, and
+`Contract`, `view`, `call` and `U128` are for writing contracts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
     "view",
 ]
 
-_HOMES = {
+_MODULES = {
     "Contract": "contract_sdk",
     "Faults": "faults",
     "Genesis": "genesis",
@@ -44,11 +44,11 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name with its first use."""
-    home = _HOMES.get(name)
-    if home is None:
+    """Import a public name on its first use."""
+    module = _MODULES.get(name)
+    if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{home}"), name)
+    return getattr(import_module(f"{__name__}.{module}"), name)
 
 
 def __dir__() -> list[str]:

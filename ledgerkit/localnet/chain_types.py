@@ -1,4 +1,4 @@
-"""The values of the chain, which never change in place: accounts, receipts, outcomes, blocks."""
+"""The immutable values of the chain: accounts, receipts, outcomes, chunks, blocks, changes."""
 
 from __future__ import annotations
 
@@ -7,23 +7,34 @@ from msgspec import Struct
 from ledgerkit.localnet.execution_errors import Json
 from ledgerkit.protocol import AccessKey, Action, CryptoHash, PublicKey, SignedTransaction
 
-NO_CODE = CryptoHash(bytes(32))  # the code hash of an account without code, and the root of nothing
-SYSTEM = "system"
+# The code hash of an account without code, and the Merkle root of an empty list.
+NO_CODE = CryptoHash(bytes(32))
+SYSTEM = "system"  # the predecessor of refunds
 SYSTEM_KEY = PublicKey("ed25519", bytes(32))
 
 
 class Account(Struct, frozen=True):
-    """What the chain knows of an account, beside its keys and its contract's records."""
+    """An account, without its access keys and its contract's storage records."""
 
     amount: int
     locked: int = 0
     code_hash: CryptoHash = NO_CODE
-    storage_usage: int = 100
-    global_contract: CryptoHash | str | None = None  # by the hash of its code, or whose it is
+    storage_usage: int = 100  # bytes
+    global_contract: CryptoHash | str | None = None  # by code hash, or by its owner's account id
+
+    def plus(self, *, amount: int = 0, locked: int = 0, storage: int = 0) -> Account:
+        """Return the account with changed balances in yoctoNEAR and bytes of storage."""
+        return Account(
+            self.amount + amount,
+            self.locked + locked,
+            self.code_hash,
+            self.storage_usage + storage,
+            self.global_contract,
+        )
 
 
 class Receipt(Struct, frozen=True):
-    """Something one account sends to another, to be applied where the receiver lives."""
+    """A message from one account to another, applied on the receiver's shard."""
 
     receipt_id: CryptoHash
     predecessor_id: str
@@ -31,7 +42,7 @@ class Receipt(Struct, frozen=True):
 
 
 class ActionReceipt(Receipt, frozen=True):
-    """Actions, and the data they wait for and give to others."""
+    """A receipt with actions, the data it waits for and the receivers of its result."""
 
     signer_id: str
     signer_public_key: PublicKey
@@ -44,38 +55,38 @@ class ActionReceipt(Receipt, frozen=True):
 
     @property
     def is_refund(self) -> bool:
-        """Whether the chain itself sends it."""
+        """True if the chain itself sends it."""
         return self.predecessor_id == SYSTEM
 
 
 class DataReceipt(Receipt, frozen=True):
-    """What a call returned, for a callback that waits for it; None if it failed."""
+    """A receipt with the result of a call, for the callback that waits for it."""
 
     data_id: CryptoHash
-    data: bytes | None
+    data: bytes | None  # None if the call failed
     is_promise_resume: bool = False
 
 
 class SuccessValue(Struct, frozen=True):
-    """It ended, and returned this."""
+    """The status of an execution that returned a value."""
 
     value: bytes
 
 
 class SuccessReceiptId(Struct, frozen=True):
-    """It ended, and another receipt will tell the result."""
+    """The status of an execution whose result is that of another receipt."""
 
     receipt_id: CryptoHash
 
 
 class Failure(Struct, frozen=True):
-    """It failed; of a receipt an `ActionError`, of a transaction an `InvalidTxError`."""
+    """The status of a failed receipt (an `ActionError`) or transaction (an `InvalidTxError`)."""
 
     error: Json
 
 
 class GasCost(Struct, frozen=True):
-    """A line of a gas profile."""
+    """One line of a gas profile."""
 
     category: str  # ACTION_COST or WASM_HOST_COST
     cost: str
@@ -83,7 +94,7 @@ class GasCost(Struct, frozen=True):
 
 
 class Outcome(Struct, frozen=True):
-    """How a transaction was converted, or a receipt executed."""
+    """The outcome of a transaction's conversion or of a receipt's execution."""
 
     id: CryptoHash
     executor_id: str
@@ -95,12 +106,13 @@ class Outcome(Struct, frozen=True):
     block_height: int
     shard_id: int
     gas_profile: tuple[GasCost, ...] | None = None  # None for a transaction
-    # Of each action's receiver, just before: its code's hash, or the global contract it uses.
+    # The contract of each action's receiver before the action: ("local", code hash),
+    # ("global_hash", code hash) or ("global_account_id", account id).
     contracts: tuple[tuple[str, CryptoHash | str] | None, ...] | None = None
 
 
 class Proposal(Struct, frozen=True):
-    """What a validator wants to have at stake."""
+    """The stake that an account proposes to validate with."""
 
     account_id: str
     public_key: PublicKey
@@ -108,7 +120,7 @@ class Proposal(Struct, frozen=True):
 
 
 class Chunk(Struct, frozen=True):
-    """One shard's part of a block; the results in it are of the application before."""
+    """One shard's part of a block; its results are of the previous chunk's application."""
 
     shard_id: int
     chunk_hash: CryptoHash
@@ -123,12 +135,12 @@ class Chunk(Struct, frozen=True):
     balance_burnt: int
     validator_proposals: tuple[Proposal, ...]
     transactions: tuple[SignedTransaction, ...]
-    receipts: tuple[Receipt, ...]  # that this shard sent out in the application before
+    receipts: tuple[Receipt, ...]  # sent by this shard in the previous application
     encoded_length: int
 
 
 class Block(Struct, frozen=True):
-    """A block, and what the chain knows of it: its header's fields by the header's names."""
+    """A block: the fields of its header by their names, and its place in the epoch."""
 
     height: int
     hash: CryptoHash
@@ -150,24 +162,24 @@ class Block(Struct, frozen=True):
 
     @property
     def chunk_mask(self) -> tuple[bool, ...]:
-        """Which shards have a new chunk in this block."""
+        """For each shard: True if this block has a new chunk of it."""
         return tuple(chunk.height_included == self.height for chunk in self.chunks)
 
 
 class Change(Struct, frozen=True):
-    """A change of state: why, of what kind, and the value after it (None: deleted)."""
+    """A change of the state, with its cause."""
 
     cause: tuple[str, CryptoHash | None]  # such as ("receipt_processing", receipt_id)
-    kind: str  # account, access_key, data or code
+    kind: str  # account, access_key, data, global_code or code
     account_id: str
-    key: bytes  # of an access key its packed public key, of data its storage key
-    value: Account | AccessKey | bytes | None
+    key: bytes  # the packed public key of an access key, the key of a storage record
+    value: Account | AccessKey | bytes | None  # the new value; None: deleted
 
 
 class TransactionRecord(Struct):
-    """A transaction that is in a block, and what became of it."""
+    """A transaction that is in a block, with its outcome and its receipt."""
 
     signed: SignedTransaction
     outcome: Outcome  # of its conversion
-    receipt: ActionReceipt  # that it was converted into
-    is_local: bool  # signer is receiver: executed in the transaction's own block
+    receipt: ActionReceipt  # the result of its conversion
+    is_local: bool  # signer is receiver: the receipt is executed in the transaction's own block

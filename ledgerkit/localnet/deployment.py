@@ -1,4 +1,4 @@
-"""The transaction that puts a contract on a new account."""
+"""Deployment of a contract to a new account by one transaction."""
 
 from __future__ import annotations
 
@@ -22,40 +22,42 @@ if TYPE_CHECKING:
     from ledgerkit.localnet.contract_sdk import Contract
     from ledgerkit.localnet.world import World
 
-_NAMED = 3
+_MAX_EXAMPLES = 3
 
 
 def deployment(
     world: World, account_id: str, contract: type[Contract], balance: str
 ) -> SignedTransaction:
-    """Sign for the account above a new one: create it, fund it, add the same key, deploy."""
-    name = AccountId(account_id)
-    parent_id = name.parent
+    """Sign, for the parent account, the creation of an account with a balance, a key and code."""
+    new_id = AccountId(account_id)
+    parent_id = new_id.parent
     secret_text = world.keys().get(parent_id or "")
     if parent_id is None or secret_text is None:
-        some = ", ".join(list(world.keys())[:_NAMED])
-        rule = f"an id below an account whose key is published, such as {some}"
-        raise InvalidRequestError.refuse("account_id", account_id, rule)
+        examples = ", ".join(list(world.keys())[:_MAX_EXAMPLES])
+        expected = f"a sub-account of an account with a published key, such as {examples}"
+        raise InvalidRequestError.refuse("account_id", account_id, expected)
     secret = SecretKey.from_text(secret_text)
-    held = world.state().access_key(parent_id, secret.public_key.packed)
+    access_key = world.state().access_key(parent_id, secret.public_key.packed)
     actions = (
         CreateAccount(),
         Transfer(yocto(balance)),
         AddKey(secret.public_key),
         DeployContract(contract.code),
     )
-    nonce = held.nonce + 1 if held else 1
+    nonce = access_key.nonce + 1 if access_key else 1
     block_hash = world.chain.final.hash
-    tx = Transaction(parent_id, secret.public_key, nonce, name, block_hash, actions)
-    return tx.sign(secret)
+    return Transaction(parent_id, secret.public_key, nonce, new_id, block_hash, actions).sign(
+        secret
+    )
 
 
 def check_deployed(world: World, signed: SignedTransaction) -> None:
-    """Tell what the chain had against it."""
+    """Raise an error if a deployment failed."""
     record = world.transaction(signed.hash)
     outcome = None if record is None else world.outcome(record.receipt.receipt_id)
     status = None if outcome is None else outcome.status
     if status is None or isinstance(status, Failure):
-        told = "it was never included" if status is None else status.error
-        rule = f"an account that can be created: {told}"
-        raise InvalidRequestError.refuse("account_id", str(signed.transaction.receiver_id), rule)
+        reason = "the transaction was not included" if status is None else status.error
+        account_id = str(signed.transaction.receiver_id)
+        expected = f"an account that can be created: {reason}"
+        raise InvalidRequestError.refuse("account_id", account_id, expected)

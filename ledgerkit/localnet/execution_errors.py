@@ -1,4 +1,9 @@
-"""How transactions, receipts and view calls fail, in the words of the wire."""
+"""
+Errors of transactions, receipts and view calls, with the JSON and the texts of nearcore.
+
+A transaction's `InvalidTxError` and a receipt's `ActionError` are JSON values; a contract call
+that fails has two forms, one for receipts and one, Rust's debug output, for view calls.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +13,22 @@ Json = dict[str, Any] | str
 
 
 def variant(name: str, payload: dict[str, Any] | None = None) -> Json:
-    """Write an error as the node does: a bare word, or an object of one member."""
+    """Build the JSON of a Rust enum's variant: its name, or an object with one member."""
     return name if payload is None else {name: payload}
 
 
 class LocalnetError(Exception):
-    """Anything the embedded ledger refuses."""
+    """Base of the embedded ledger's errors."""
 
 
 class UndecodableError(LocalnetError):
     """
-    Bytes that are no transaction this node knows.
+    Bytes that are not a transaction of this protocol version.
 
     Parameters
     ----------
     message
-        What is wrong with them.
+        The reason.
     """
 
     def __init__(self, message: str) -> None:
@@ -33,7 +38,7 @@ class UndecodableError(LocalnetError):
 
 class InvalidTransactionError(LocalnetError):
     """
-    A transaction that no block takes.
+    A transaction that cannot be included in a block.
 
     Parameters
     ----------
@@ -48,14 +53,14 @@ class InvalidTransactionError(LocalnetError):
 
 class ActionError(LocalnetError):
     """
-    An action that fails, and its receipt with it.
+    A failed action, with which its whole receipt fails.
 
     Parameters
     ----------
     kind
         The `ActionErrorKind`, as JSON.
     index
-        Which action; None for what concerns the whole receipt.
+        The position of the action in the receipt; None for an error of the whole receipt.
     """
 
     def __init__(self, kind: Json, index: int | None = None) -> None:
@@ -64,7 +69,7 @@ class ActionError(LocalnetError):
 
 
 class CallError(LocalnetError):
-    """A call that its contract or the machine stopped; `logs` is what a view said before."""
+    """A failed contract call; `logs` has what a view call logged before."""
 
     logs: tuple[str, ...] = ()
 
@@ -75,18 +80,18 @@ class CallError(LocalnetError):
 
     @property
     def view_message(self) -> str:
-        """The same as views tell it, without what stands before it there."""
+        """The error in the message of a view call: Rust's debug output."""
         raise NotImplementedError
 
 
 class PanicError(CallError):
     """
-    A contract gave up.
+    A panic of a contract.
 
     Parameters
     ----------
     message
-        Why.
+        The panic message.
     """
 
     def __init__(self, message: str) -> None:
@@ -100,25 +105,25 @@ class PanicError(CallError):
 
     @property
     def view_message(self) -> str:
-        """The same as views tell it."""
+        """The error in the message of a view call."""
         return f"HostError(GuestPanic {{ panic_msg: {rust_text(self.message)} }})"
 
 
 class HostError(CallError):
     """
-    The machine stopped a call.
+    A call that a host function stopped.
 
     Parameters
     ----------
     text
-        What a receipt's `ExecutionError` reads.
-    view_message
-        What a view tells.
+        The text of a receipt's `ExecutionError`.
+    host_error
+        The variant of `HostError` in Rust's debug output.
     """
 
-    def __init__(self, text: str, view_message: str) -> None:
-        super().__init__(text, view_message)
-        self.text, self._view_message = text, view_message
+    def __init__(self, text: str, host_error: str) -> None:
+        super().__init__(text, host_error)
+        self.text, self.host_error = text, host_error
 
     @property
     def failure(self) -> Json:
@@ -127,18 +132,18 @@ class HostError(CallError):
 
     @property
     def view_message(self) -> str:
-        """The same as views tell it."""
-        return f"HostError({self._view_message})"
+        """The error in the message of a view call."""
+        return f"HostError({self.host_error})"
 
 
 class MethodError(CallError):
     """
-    There is no such method.
+    A call of a method that the contract does not have.
 
     Parameters
     ----------
     name
-        A `MethodResolveError`.
+        The variant of `MethodResolveError`.
     """
 
     def __init__(self, name: str = "MethodNotFound") -> None:
@@ -152,18 +157,18 @@ class MethodError(CallError):
 
     @property
     def view_message(self) -> str:
-        """The same as views tell it."""
+        """The error in the message of a view call."""
         return f"MethodResolveError({self.name})"
 
 
 class CodeError(CallError):
     """
-    There is no code, or none that runs.
+    A call of an account without code, or with code that is not a contract of this ledger.
 
     Parameters
     ----------
     account_id
-        Whose code is missing; None if there is some that can't be prepared.
+        The account without code; None if there is code that cannot be prepared.
     """
 
     def __init__(self, account_id: str | None) -> None:
@@ -179,7 +184,7 @@ class CodeError(CallError):
 
     @property
     def view_message(self) -> str:
-        """The same as views tell it."""
+        """The error in the message of a view call."""
         if self.account_id is None:
             return "CompilationError(PrepareError(Deserialization))"
         missing = f"CodeDoesNotExist {{ account_id: {rust_text(self.account_id)} }}"
@@ -187,7 +192,7 @@ class CodeError(CallError):
 
 
 def prohibited_in_view(method_name: str) -> HostError:
-    """Refuse in a view what only a transaction may do."""
+    """Build the error of a view call that uses a host function only transactions may use."""
     return HostError(
         f"{method_name} is not allowed in view calls",
         f"ProhibitedInView {{ method_name: {rust_text(method_name)} }}",
@@ -195,6 +200,6 @@ def prohibited_in_view(method_name: str) -> HostError:
 
 
 def rust_text(text: str) -> str:
-    """Quote a text as the node's debug output does."""
-    quoted = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
-    return '"' + "".join(quoted.get(char, char) for char in text) + '"'
+    """Quote a text as Rust's debug output does."""
+    escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
+    return '"' + "".join(escapes.get(char, char) for char in text) + '"'

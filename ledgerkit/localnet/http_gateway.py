@@ -1,8 +1,8 @@
 """
-The door of the embedded ledger: one HTTP request in, one answer out, whoever carries them.
+The HTTP gateway of the embedded ledger: one request in, one response out.
 
-Answering is a generator, so that waiting needs no thread: it yields the seconds to sleep,
-or None where it goes on when another block may have come.
+A response is computed by a generator, so that a request can wait without a thread: it yields
+the seconds to sleep, or None to go on after the next block.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 import hmac
 import logging
 import re
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import closing
 from http.client import responses
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -22,22 +22,25 @@ from msgspec import Raw, Struct, structs
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet import rest_api, rpc_api
 from ledgerkit.localnet.faults import HEADER, Fault, Faults
+from ledgerkit.localnet.http_messages import HttpResponse, json_response, text_response
 
 if TYPE_CHECKING:
-    from ledgerkit.localnet.http_messages import Reply
+    from ledgerkit.localnet.http_messages import Header, HttpRequest
     from ledgerkit.localnet.world import World
 
-MOST_BODY = 10 * 2**20
+MAX_BODY_BYTES = 10 * 2**20
 
 Surface = Literal["rpc", "rest", "node"]
-_ALLOWED: dict[Surface, tuple[str, ...]] = {
+Steps = Generator[float | None, None, HttpResponse]
+
+_METHODS: dict[Surface, tuple[str, ...]] = {
     "rpc": ("POST",),
     "rest": ("GET", "HEAD"),
     "node": ("GET", "HEAD"),
 }
-_BY_KEY = (401, 402, 403)  # what stands before both surfaces refuses so
-_LIMITED = 429
-_BROKEN = 500
+_API_KEY_STATUSES = (401, 402, 403)  # sent by the proxy in front of both surfaces
+_TOO_MANY_REQUESTS = 429
+_INTERNAL_ERROR = 500
 _NODE_PAGES = ("/status", "/health", "/metrics")
 _API = "/api"
 _CORS = (
@@ -50,141 +53,83 @@ _PAGE = "<!DOCTYPE html><html><head><title>{0}</title></head><body><h1>{0}</h1><
 _LOG = logging.getLogger("ledgerkit.localnet")
 
 
-class Request(Struct, frozen=True):
-    """What came; the path still percent-encoded, the names of headers in lower case."""
-
-    method: str
-    path: str
-    query: str
-    headers: Mapping[str, str]
-    body: bytes
-
-    def __repr__(self) -> str:
-        """Leave out the headers and the query, which may hold a key."""
-        return f"<Request {self.method} {self.path}>"
-
-
-class Answer(Struct, frozen=True):
-    """
-    What goes back.
-
-    Parameters
-    ----------
-    status
-        The HTTP status.
-    headers
-        Names in lower case, the length of the whole body among them.
-    body
-        The body.
-    dropped
-        Whether the connection is closed without an answer.
-    truncated
-        How many bytes of the body are sent before the connection is closed; None is all.
-    """
-
-    status: int
-    headers: tuple[tuple[str, str], ...]
-    body: bytes
-    dropped: bool = False
-    truncated: int | None = None
-
-    @property
-    def sent(self) -> bytes:
-        """What is really sent of the body."""
-        return self.body[: self.truncated]
-
-
-Steps = Generator[float | None, None, Answer]
-
-
 class Gateway:
     """
-    Both surfaces of one world, as one HTTP host.
+    The JSON-RPC, the REST API and the node's pages of one world, as one HTTP host.
 
     Parameters
     ----------
     world
-        Whose answers they are.
+        The world to read from and to submit to.
     faults
-        What is to go wrong.
+        The faults to inject.
     """
 
     def __init__(self, world: World, faults: Faults | None = None) -> None:
         self.world = world
         self.faults = Faults() if faults is None else faults
 
-    def answer(self, request: Request) -> Steps:
-        """
-        Answer one request, step by step.
+    def answer(self, request: HttpRequest) -> Steps:
+        """Compute the response to a request; yields what to wait for."""
+        response = yield from self._respond(request)
+        length = ("content-length", str(len(response.body)))
+        body = b"" if request.method == "HEAD" else response.body
+        return structs.replace(response, headers=(*response.headers, length, *_CORS), body=body)
 
-        Parameters
-        ----------
-        request
-            The request.
-
-        Returns
-        -------
-        steps
-            Yields what to wait for; returns the answer.
-        """
-        answer = yield from self._answer(request)
-        length = ("content-length", str(len(answer.body)))
-        body = b"" if request.method == "HEAD" else answer.body
-        return structs.replace(answer, headers=(*answer.headers, length, *_CORS), body=body)
-
-    def _answer(self, request: Request) -> Steps:
-        """Find who answers, and what goes wrong."""
+    def _respond(self, request: HttpRequest) -> Steps:
+        """Route a request and pick its fault."""
         if request.method == "OPTIONS":
-            return _preflight(request)
+            return _preflight_response(request)
         surface = surface_of(request.path)
         if surface is None:
-            return Answer(404, (), b"")
-        if request.method not in _ALLOWED[surface]:
-            return Answer(405, (("allow", ", ".join((*_ALLOWED[surface], "OPTIONS"))),), b"")
+            return HttpResponse(404)
+        if request.method not in _METHODS[surface]:
+            return HttpResponse(405, (("allow", ", ".join((*_METHODS[surface], "OPTIONS"))),))
         try:
             fault = self.faults.pick(request.headers.get(HEADER))
         except InvalidRequestError as error:
-            return _text(400, str(error))
+            return text_response(str(error), 400)
         if fault is None:
-            return (yield from self._ask(surface, request))
-        return (yield from self._fail(fault, surface, request))
+            return (yield from self._dispatch(surface, request))
+        return (yield from self._inject_fault(fault, surface, request))
 
-    def _fail(self, fault: Fault, surface: Surface, request: Request) -> Steps:
-        """Answer late, wrongly, in part, or not at all."""
+    def _inject_fault(self, fault: Fault, surface: Surface, request: HttpRequest) -> Steps:
+        """Respond late, wrongly, in part, or not at all."""
         with self.world.lock:
-            fault.stumble(self.world)
+            fault.disturb_chain(self.world)
         if fault.latency:
             yield fault.latency
         if fault.drop == "before":
-            return Answer(503, (), b"", dropped=True)
-        if fault.replaces:
-            return _failure(fault, surface, request.body)
-        answer = yield from self._ask(surface, request)
-        return structs.replace(answer, dropped=fault.drop == "after", truncated=fault.truncate)
+            return HttpResponse(503, dropped=True)
+        if fault.replaces_response:
+            return _fault_response(fault, surface, request.body)
+        response = yield from self._dispatch(surface, request)
+        return structs.replace(response, dropped=fault.drop == "after", truncated=fault.truncate)
 
-    def _ask(self, surface: Surface, request: Request) -> Steps:
-        """Let a surface answer whoever may ask."""
-        if not self._admits(request):
-            return _unauthorized(surface, request)
+    def _dispatch(self, surface: Surface, request: HttpRequest) -> Steps:
+        """Pass a request to its surface if its API key is accepted."""
+        if not self._is_authorized(request):
+            return _unauthorized_response(surface, request)
         if surface == "rpc":
-            return (yield from self._rpc(request))
-        return self._page(surface, request.path)
+            return (yield from self._call_rpc(request))
+        return self._get_page(surface, request.path)
 
-    def _admits(self, request: Request) -> bool:
-        """Compare the keys that came with those that are demanded, each in constant time."""
-        wanted = self.world.settings.api_keys
-        if not wanted:
+    def _is_authorized(self, request: HttpRequest) -> bool:
+        """Compare the request's API keys with the required ones, each in constant time."""
+        required = self.world.settings.api_keys
+        if not required:
             return True
-        offered = [key.encode() for key in _keys_of(request)]
-        found = [hmac.compare_digest(key, one.encode()) for one in wanted for key in offered]
-        return True in found
+        sent = [key.encode() for key in _api_keys(request)]
+        # A list, not a generator: stopping at the first match would leak it by timing.
+        matches = [hmac.compare_digest(key, each.encode()) for each in required for key in sent]
+        return True in matches
 
-    def _rpc(self, request: Request) -> Steps:
-        """Call a method; the lock is free while it waits for a block."""
+    def _call_rpc(self, request: HttpRequest) -> Steps:
+        """Call a JSON-RPC method; the world's lock is free while the call waits for a block."""
         if not _JSON_TYPE.match(request.headers.get("content-type", "")):
-            return _text(415, "Expected request with `Content-Type: application/json`")
-        if len(request.body) > MOST_BODY:
-            return _text(413, "Failed to buffer the request body: length limit exceeded")
+            return text_response("Expected request with `Content-Type: application/json`", 415)
+        if len(request.body) > MAX_BODY_BYTES:
+            return text_response("Failed to buffer the request body: length limit exceeded", 413)
         with closing(rpc_api.respond(self.world, request.body)) as steps:
             try:
                 while True:
@@ -192,26 +137,26 @@ class Gateway:
                         next(steps)
                     yield None
             except StopIteration as end:
-                return _told(end.value)
-            except Exception:  # noqa: BLE001 - whatever it is, the next request is answered
+                response: HttpResponse = end.value
+                return response
+            except Exception:  # noqa: BLE001 - the server must survive and answer the next request
                 _LOG.exception("a JSON-RPC call could not be answered")
-                return _internal_error(request.body)
+                return _internal_rpc_error(request.body)
 
-    def _page(self, surface: Surface, path: str) -> Answer:
-        """Read a path of the REST API, or one of the node's own pages."""
+    def _get_page(self, surface: Surface, path: str) -> HttpResponse:
+        """Read a path of the REST API or a page of the node."""
         try:
             with self.world.lock:
                 if surface == "rest":
-                    return _told(rest_api.respond(self.world, path.removeprefix(_API) or "/"))
-                reply = rpc_api.node_page(self.world, path)
-                return Answer(404, (), b"") if reply is None else _told(reply)
+                    return rest_api.respond(self.world, path.removeprefix(_API) or "/")
+                return rpc_api.node_page(self.world, path) or HttpResponse(404)
         except Exception:  # noqa: BLE001 - as above
             _LOG.exception("a page could not be read")
-            return _json(500, "Internal server error")
+            return json_response("Internal server error", 500)
 
 
 def surface_of(path: str) -> Surface | None:
-    """Tell whose a path is; None where there is nothing."""
+    """Return the surface that serves a path, or None."""
     if path in ("", "/"):
         return "rpc"
     if path == _API or path.startswith((f"{_API}/", "/v0/", "/v1/")):
@@ -219,69 +164,53 @@ def surface_of(path: str) -> Surface | None:
     return "node" if path in _NODE_PAGES else None
 
 
-def _keys_of(request: Request) -> list[str]:
-    """Find the keys a request carries, in its header and in its query."""
+def _api_keys(request: HttpRequest) -> list[str]:
+    """List the API keys in a request's header and query."""
     scheme, _, key = request.headers.get("authorization", "").partition(" ")
-    found = [value for name, value in parse_qsl(request.query) if name == "apiKey"][-1:]
-    return [key.strip(), *found] if scheme.lower() == "bearer" else found
+    query_keys = [value for name, value in parse_qsl(request.query) if name == "apiKey"][-1:]
+    return [key.strip(), *query_keys] if scheme.lower() == "bearer" else query_keys
 
 
-# Answers that no surface gives ------------------------------------------------------------
+# Responses of the gateway itself -----------------------------------------------------------
 
 
-def _told(reply: Reply) -> Answer:
-    """Carry what a surface replied."""
-    return Answer(reply.status, (("content-type", reply.content_type),), reply.body)
-
-
-def _json(status: int, value: Any, *headers: tuple[str, str]) -> Answer:
-    """Answer with JSON."""
-    return Answer(
-        status, (("content-type", "application/json"), *headers), msgspec.json.encode(value)
-    )
-
-
-def _text(status: int, text: str, *headers: tuple[str, str]) -> Answer:
-    """Answer with plain text."""
-    kind = ("content-type", "text/plain; charset=utf-8")
-    return Answer(status, (kind, *headers), text.encode())
-
-
-def _preflight(request: Request) -> Answer:
-    """Tell a browser that it may ask, with whatever headers it wants to send."""
-    wanted = request.headers.get("access-control-request-headers", "")
-    names = wanted if _HEADER_NAMES.fullmatch(wanted) else "authorization, content-type"
+def _preflight_response(request: HttpRequest) -> HttpResponse:
+    """Allow a browser to send its request with the headers it announces (CORS)."""
+    requested = request.headers.get("access-control-request-headers", "")
+    names = requested if _HEADER_NAMES.fullmatch(requested) else "authorization, content-type"
     headers = (
         ("access-control-allow-methods", "GET, HEAD, POST, OPTIONS"),
         ("access-control-allow-headers", names),
         ("access-control-max-age", "600"),
     )
-    return Answer(200, headers, b"")
+    return HttpResponse(200, headers)
 
 
-def _unauthorized(surface: Surface, request: Request) -> Answer:
-    """Ask for a key, without showing the one that came."""
+def _unauthorized_response(surface: Surface, request: HttpRequest) -> HttpResponse:
+    """Refuse a request without a valid API key, and do not repeat the key that came."""
     text = "Unauthorized: this ledger demands an API key, and the request carries no valid one"
     if request.path == "/metrics":
-        return _text(403, text)
+        return text_response(text, 403)
     return _refusal(401, text, surface, ("www-authenticate", "Bearer"))
 
 
-def _refusal(status: int, text: str, surface: Surface, *headers: tuple[str, str]) -> Answer:
-    """Refuse before anything is looked at."""
-    return (_json if surface == "rest" else _text)(status, text, *headers)
+def _refusal(status: int, text: str, surface: Surface, *headers: Header) -> HttpResponse:
+    """Refuse a request in the surface's form."""
+    build = json_response if surface == "rest" else text_response
+    return build(text, status, *headers)
 
 
-def _limited(text: str, surface: Surface, body: bytes, *headers: tuple[str, str]) -> Answer:
-    """Ask for fewer requests; to a call in its own form."""
+def _rate_limited(text: str, surface: Surface, body: bytes, *headers: Header) -> HttpResponse:
+    """Refuse a request for its rate; a JSON-RPC call gets a JSON-RPC error."""
     if surface != "rpc":
-        return _refusal(_LIMITED, text, surface, *headers)
-    error = {"code": -_LIMITED, "message": text}
-    return _json(_LIMITED, {"jsonrpc": "2.0", "error": error, "id": _id_of(body)}, *headers)
+        return _refusal(_TOO_MANY_REQUESTS, text, surface, *headers)
+    error = {"code": -_TOO_MANY_REQUESTS, "message": text}
+    answer = {"jsonrpc": "2.0", "error": error, "id": _call_id(body)}
+    return json_response(answer, _TOO_MANY_REQUESTS, *headers)
 
 
-def _internal_error(body: bytes) -> Answer:
-    """Own up to a mistake of the node's, in its words."""
+def _internal_rpc_error(body: bytes) -> HttpResponse:
+    """Report an internal error as nearcore's JSON-RPC does."""
     text = "the embedded ledger failed to answer; its log tells why"
     error = {
         "name": "INTERNAL_ERROR",
@@ -290,36 +219,38 @@ def _internal_error(body: bytes) -> Answer:
         "message": "Server error",
         "data": text,
     }
-    return _json(500, {"jsonrpc": "2.0", "error": error, "id": _id_of(body)})
+    return json_response({"jsonrpc": "2.0", "error": error, "id": _call_id(body)}, 500)
 
 
-def _failure(fault: Fault, surface: Surface, body: bytes) -> Answer:
-    """Put a failure in the answer's place, as hosts and what stands before them do."""
+def _fault_response(fault: Fault, surface: Surface, body: bytes) -> HttpResponse:
+    """Build the response of a fault as the real hosts and the proxies before them do."""
     status = 502 if fault.status is None else fault.status
     phrase = responses.get(status, "Failure")
-    pause = () if fault.retry_after is None else (("retry-after", fault.retry_after),)
+    headers = () if fault.retry_after is None else (("retry-after", fault.retry_after),)
     if fault.html:
         page = _PAGE.format(f"{status} {phrase}").encode()
-        return Answer(status, (("content-type", "text/html; charset=utf-8"), *pause), page)
-    if status in _BY_KEY:
-        return _refusal(status, phrase, surface, *pause)
-    if status == _LIMITED:
-        return _limited(phrase, surface, body, *pause)
-    if status == _BROKEN:
-        failed = _internal_error(body) if surface == "rpc" else _json(500, "Internal server error")
-        return structs.replace(failed, headers=(*failed.headers, *pause))
-    return _text(status, phrase, *pause)
+        return HttpResponse(status, (("content-type", "text/html; charset=utf-8"), *headers), page)
+    if status in _API_KEY_STATUSES:
+        return _refusal(status, phrase, surface, *headers)
+    if status == _TOO_MANY_REQUESTS:
+        return _rate_limited(phrase, surface, body, *headers)
+    if status != _INTERNAL_ERROR:
+        return text_response(phrase, status, *headers)
+    if surface != "rpc":
+        return json_response("Internal server error", 500, *headers)
+    response = _internal_rpc_error(body)
+    return structs.replace(response, headers=(*response.headers, *headers))
 
 
-class _Call(Struct):
-    """As much of a JSON-RPC call as an answer repeats."""
+class _CallId(Struct):
+    """The id of a JSON-RPC call, as it was written."""
 
     id: Raw = Raw(b"null")
 
 
-def _id_of(body: bytes) -> Raw:
-    """Find the id of a call, null where there is none to be found."""
+def _call_id(body: bytes) -> Raw:
+    """Decode the id of a JSON-RPC call; null if there is none."""
     try:
-        return msgspec.json.decode(body, type=_Call).id
+        return msgspec.json.decode(body, type=_CallId).id
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return Raw(b"null")

@@ -1,19 +1,18 @@
 """
-The node's JSON-RPC: a call's body in, the answer's body and HTTP status out.
+The JSON-RPC of the embedded ledger: the body of a call in, a response out.
 
-What a method does is in `ledgerkit.localnet.rpc`; here are the envelope, the list of the
-methods, and the pages the node has beside them.
+The methods are in `ledgerkit.localnet.rpc`. This module has the envelope, the table of methods
+and the pages that a node serves beside its JSON-RPC.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from ledgerkit.localnet import http_messages
+from ledgerkit.localnet.http_messages import json_response, text_response
 from ledgerkit.localnet.rpc import (
     blocks,
     changes,
@@ -34,22 +33,23 @@ from ledgerkit.localnet.rpc.errors import (
 )
 
 if TYPE_CHECKING:
-    from ledgerkit.localnet.http_messages import Reply
+    from collections.abc import Callable, Generator
+
+    from ledgerkit.localnet.http_messages import HttpResponse
     from ledgerkit.localnet.world import World
 
-Answer = Callable[["World", Any], Any]
-
 _NULL = msgspec.Raw(b"null")
-_NO_CALL = "JSON RPC Request format was expected"
-_UNREADABLE = "Failed to parse the request body as JSON: "
-_UNFIT = (
+# The texts of nearcore's HTTP server (jsonrpc crate, axum's JSON extractor).
+_NOT_A_CALL = "JSON RPC Request format was expected"
+_NOT_JSON = "Failed to parse the request body as JSON: "
+_WRONG_TYPE = (
     "Failed to deserialize the JSON body into the target type: "
     "data did not match any variant of untagged enum Message"
 )
 
 
-class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A call; its id is kept as it was written."""
+class RpcCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A JSON-RPC call; its id is kept as it was written."""
 
     jsonrpc: Literal["2.0"]
     method: str
@@ -57,7 +57,7 @@ class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     id: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
-_ANSWERS: dict[str, Answer] = {
+_METHODS: dict[str, Callable[[World, Any], Any]] = {
     "block": blocks.block,
     "chunk": blocks.chunk,
     "gas_price": blocks.gas_price,
@@ -88,90 +88,89 @@ _ANSWERS: dict[str, Answer] = {
         "call_function",
     )
 }
-_WAITING: dict[str, Callable[[World, Any], sending.Steps]] = {
+_WAITING_METHODS: dict[str, Callable[[World, Any], sending.Steps]] = {
     "send_tx": sending.send_tx,
     "broadcast_tx_commit": sending.broadcast_tx_commit,
     "tx": sending.tx,
     "EXPERIMENTAL_tx_status": sending.tx_status,
 }
-METHODS = frozenset({*_ANSWERS, *_WAITING})
+METHODS = frozenset({*_METHODS, *_WAITING_METHODS})
 
 
-def respond(world: World, body: bytes) -> Generator[None, None, Reply]:
+def respond(world: World, body: bytes) -> Generator[None, None, HttpResponse]:
     """
-    Answer a call.
+    Answer a JSON-RPC call.
 
     Parameters
     ----------
     world
         The world; its lock is held while this runs.
     body
-        The call.
+        The body of the call.
 
     Returns
     -------
-    reply
-        The answer, be it an error.
+    response
+        The response with a result or an error.
 
     Yields
     ------
     pause
-        Where another block may have come before it goes on.
+        None where another block may come before the call goes on.
     """
     try:
-        call = _read(body)
+        call = _decode_call(body)
     except RecursionError:
-        return http_messages.text_reply(f"{_UNREADABLE}recursion limit exceeded", BAD_REQUEST)
+        return text_response(f"{_NOT_JSON}recursion limit exceeded", BAD_REQUEST)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        return _unreadable(body, error)
+        return _refuse_body(body, error)
     if isinstance(call.id, msgspec.UnsetType):
-        return _failed(ParseError(_NO_CALL), _NULL)
+        return _error_response(ParseError(_NOT_A_CALL), _NULL)
     try:
-        result = yield from _answer(world, call)
+        result = yield from _call_method(world, call)
     except RpcError as error:
-        return _failed(error, call.id)
-    return http_messages.json_reply({"jsonrpc": "2.0", "result": result, "id": call.id})
+        return _error_response(error, call.id)
+    return json_response({"jsonrpc": "2.0", "result": result, "id": call.id})
 
 
-def _read(body: bytes) -> Call:
-    """Read a call."""
+def _decode_call(body: bytes) -> RpcCall:
+    """Decode a call."""
     if not body.isascii():
-        body.decode()
-    return msgspec.json.decode(body, type=Call)
+        body.decode()  # msgspec does not check the UTF-8 of members that it skips
+    return msgspec.json.decode(body, type=RpcCall)
 
 
-def _answer(world: World, call: Call) -> sending.Steps:
-    """Find the method and let it answer."""
-    steps = _WAITING.get(call.method)
-    if steps is not None:
-        return (yield from steps(world, call.params))
-    answer = _ANSWERS.get(call.method)
-    if answer is None:
+def _call_method(world: World, call: RpcCall) -> sending.Steps:
+    """Call the method that is named."""
+    waiting_method = _WAITING_METHODS.get(call.method)
+    if waiting_method is not None:
+        return (yield from waiting_method(world, call.params))
+    method = _METHODS.get(call.method)
+    if method is None:
         raise MethodNotFoundError(call.method)
-    return answer(world, call.params)
+    return method(world, call.params)
 
 
-def _failed(error: RpcError, call_id: msgspec.Raw) -> Reply:
-    """Answer with an error."""
-    told = {"jsonrpc": "2.0", "error": error.error, "id": call_id}
-    return http_messages.json_reply(told, error.status)
+def _error_response(error: RpcError, call_id: msgspec.Raw) -> HttpResponse:
+    """Build the response of an error."""
+    return json_response({"jsonrpc": "2.0", "error": error.error, "id": call_id}, error.status)
 
 
-def _unreadable(body: bytes, error: Exception) -> Reply:
-    """Refuse a body that is no call: several at once, another value, or no JSON."""
+def _refuse_body(body: bytes, error: Exception) -> HttpResponse:
+    """Refuse a body that is not a call: a batch, another JSON value, or no JSON."""
     try:
         value = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return http_messages.text_reply(f"{_UNREADABLE}{error}", BAD_REQUEST)
+        return text_response(f"{_NOT_JSON}{error}", BAD_REQUEST)
     if isinstance(value, list):
-        return _failed(ParseError(_NO_CALL), _NULL)
-    return http_messages.text_reply(_UNFIT, UNPROCESSABLE)
+        return _error_response(ParseError(_NOT_A_CALL), _NULL)
+    return text_response(_WRONG_TYPE, UNPROCESSABLE)
 
 
-def node_page(world: World, path: str) -> Reply | None:
-    """Show a page of the node's own; None where there is none."""
+def node_page(world: World, path: str) -> HttpResponse | None:
+    """Answer a GET request to a page of the node; None if there is no such page."""
     if path == "/status":
-        return http_messages.json_reply(node.status(world))
+        return json_response(node.status(world))
     if path == "/health":
-        return http_messages.json_reply(None)
-    return http_messages.text_reply(node.metrics(world), OK) if path == "/metrics" else None
+        return json_response(None)
+    return text_response(node.metrics(world), OK) if path == "/metrics" else None

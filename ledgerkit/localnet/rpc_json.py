@@ -1,14 +1,15 @@
 """
-The wire's JSON of everything the chain keeps: who is who in a block, a receipt, an outcome.
+The node's JSON of accounts, actions, transactions, receipts, outcomes, blocks and changes.
 
-Each function takes a record and gives what the node shows of it. Amounts are texts of
-digits, gas, nonces and heights are numbers, bytes are base64, hashes and keys base58.
-What stands inside a delegated action is shown in its raw form, which differs.
+As in nearcore's views (core/primitives/src/views.rs): amounts are strings of digits; gas, nonces
+and heights are numbers; bytes are base64; hashes and keys are base58. The actions inside a
+delegated action keep their raw form, which differs.
 """
 
 from __future__ import annotations
 
 from binascii import b2a_base64
+from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from ledgerkit.localnet.chain_types import (
     Failure,
     SuccessValue,
 )
+from ledgerkit.localnet.settings import SECOND_NS
 from ledgerkit.protocol import (
     AccessKey,
     Action,
@@ -53,8 +55,7 @@ if TYPE_CHECKING:
 
 Object = dict[str, Any]
 
-_NS = 10**9
-_KINDS = {
+_TOUCHED_TYPES = {
     "account": "account_touched",
     "access_key": "access_key_touched",
     "data": "data_touched",
@@ -62,184 +63,182 @@ _KINDS = {
 }
 
 
-@lru_cache(maxsize=65_536)
-def text(value: CryptoHash | PublicKey) -> str:
-    """Write a hash or a key; the same ones come again and again."""
+@lru_cache(maxsize=65_536)  # base58 is slow, and the same hashes and keys recur
+def base58(value: CryptoHash | PublicKey) -> str:
+    """Encode a hash or a public key."""
     return str(value)
 
 
 def base64(data: bytes) -> str:
-    """Write bytes."""
+    """Encode bytes."""
     return b2a_base64(data, newline=False).decode()
 
 
-def root(parts: Iterable[CryptoHash]) -> CryptoHash:
-    """Give one hash for several; nothing is the root of nothing."""
-    held = list(parts)
-    return CryptoHash.of(b"".join(held)) if any(map(any, held)) else NO_CODE
+def combined_hash(hashes: Iterable[CryptoHash]) -> CryptoHash:
+    """Hash several hashes; zeros for none, or for nothing but zeros."""
+    parts = list(hashes)
+    return CryptoHash.of(b"".join(parts)) if any(map(any, parts)) else NO_CODE
 
 
-def sealed(content: CryptoHash) -> str:
-    """Give what stands where a validator's signature does: no key ever made it."""
+def placeholder_signature(content: CryptoHash) -> str:
+    """Return what stands for a validator's signature; it is not valid for any key."""
     return str(Signature("ed25519", content + bytes(32)))
 
 
 def rfc3339(time_ns: int) -> str:
-    """Write a time in UTC, to the nanosecond."""
-    from datetime import UTC, datetime
-
-    seconds, rest = divmod(time_ns, _NS)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:09}Z"
+    """Format a time in UTC, to the nanosecond."""
+    seconds, nanoseconds = divmod(time_ns, SECOND_NS)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{nanoseconds:09}Z"
 
 
 # Accounts and keys -----------------------------------------------------------------------
 
 
 def account(record: Account) -> Object:
-    """Show an account."""
-    shown = {
+    """Build the JSON of an account."""
+    data = {
         "amount": str(record.amount),
         "locked": str(record.locked),
-        "code_hash": text(record.code_hash),
+        "code_hash": base58(record.code_hash),
         "storage_usage": record.storage_usage,
         "storage_paid_at": 0,
     }
     if isinstance(record.global_contract, CryptoHash):
-        shown["global_contract_hash"] = text(record.global_contract)
+        data["global_contract_hash"] = base58(record.global_contract)
     elif record.global_contract is not None:
-        shown["global_contract_account_id"] = record.global_contract
-    return shown
+        data["global_contract_account_id"] = record.global_contract
+    return data
 
 
 def access_key(key: AccessKey) -> Object:
-    """Show an access key."""
+    """Build the JSON of an access key."""
     return {"nonce": key.nonce, "permission": _permission(key)}
 
 
 def _permission(key: AccessKey) -> Json:
-    """Show what a key may sign."""
+    """Build the JSON of an access key's permission."""
     permission = key.permission
     if isinstance(permission, FullAccess):
         return "FullAccess"
     if not isinstance(permission, FunctionCallPermission):
-        raise TypeError(f"{type(permission).__name__} is a permission of later nodes")
+        raise TypeError(f"{type(permission).__name__} is not a permission of this protocol version")
     allowance = permission.allowance
-    shown = {
+    data = {
         "allowance": None if allowance is None else str(allowance),
         "receiver_id": permission.receiver_id,
         "method_names": list(permission.method_names),
     }
-    return {"FunctionCall": shown}
+    return {"FunctionCall": data}
 
 
 def public_key_text(data: bytes) -> str:
-    """Write a public key that the state keeps in its binary form."""
-    return text(PublicKey.decode(data))
+    """Encode a public key from its packed form."""
+    return base58(PublicKey.decode(data))
 
 
 # Actions ---------------------------------------------------------------------------------
 
 
 def action(record: Action) -> Json:
-    """Show an action."""
-    return _VIEW[type(record)](record)
+    """Build the JSON of an action."""
+    return _VIEWS[type(record)](record)
 
 
 def raw_action(record: Action) -> Json:
-    """Show an action inside a delegated one."""
-    return _RAW[type(record)](record)
+    """Build the JSON of an action inside a delegated action."""
+    return _RAW_FORMS[type(record)](record)
 
 
 def _hash_of(code: bytes) -> str:
-    """Write the hash of code, as bytes are written."""
+    """Encode the hash of code; base64, unlike other hashes."""
     return base64(sha256(code).digest())
 
 
 def _call(record: FunctionCall) -> Json:
-    """Show a call."""
-    shown = {
+    """Build the JSON of a function call."""
+    data = {
         "method_name": record.method_name,
         "args": base64(record.args),
         "gas": record.gas,
         "deposit": str(record.deposit),
     }
-    return {"FunctionCall": shown}
+    return {"FunctionCall": data}
 
 
 def _add_key(record: AddKey) -> Json:
-    """Show the adding of a key."""
-    shown = {"public_key": text(record.public_key), "access_key": access_key(record.access_key)}
-    return {"AddKey": shown}
+    """Build the JSON of an added key."""
+    data = {"public_key": base58(record.public_key), "access_key": access_key(record.access_key)}
+    return {"AddKey": data}
 
 
 def _deploy_global(record: DeployGlobalContract) -> Json:
-    """Show the publishing of code: each way to name it has its own action."""
+    """Build the JSON of a global contract; each deploy mode has its own name."""
     by_account = record.deploy_mode == "AccountId"
     name = "DeployGlobalContractByAccountId" if by_account else "DeployGlobalContract"
     return {name: {"code": _hash_of(record.code)}}
 
 
 def _use_global(record: UseGlobalContract) -> Json:
-    """Show the use of published code."""
+    """Build the JSON of the use of a global contract."""
     contract = record.contract_identifier
     if isinstance(contract, CryptoHash):
-        return {"UseGlobalContract": {"code_hash": text(contract)}}
+        return {"UseGlobalContract": {"code_hash": base58(contract)}}
     return {"UseGlobalContractByAccountId": {"account_id": contract}}
 
 
 def _raw_use_global(record: UseGlobalContract) -> Json:
-    """Show the use of published code, inside a delegated action."""
+    """Build the JSON of the use of a global contract inside a delegated action."""
     contract = record.contract_identifier
     is_hash = isinstance(contract, CryptoHash)
-    named = {"hash": text(contract)} if is_hash else {"account_id": contract}
-    return {"UseGlobalContract": {"contract_identifier": named}}
+    identifier = {"hash": base58(contract)} if is_hash else {"account_id": contract}
+    return {"UseGlobalContract": {"contract_identifier": identifier}}
 
 
 def _delegated(record: Delegate | DelegateV2) -> Object:
-    """Show what both versions of a delegated action have."""
-    wanted = record.delegate_action
+    """Build the JSON that both versions of a delegated action share."""
+    inner = record.delegate_action
     return {
-        "sender_id": wanted.sender_id,
-        "receiver_id": wanted.receiver_id,
-        "actions": [raw_action(each) for each in wanted.actions],
-        "nonce": wanted.nonce,
-        "max_block_height": wanted.max_block_height,
-        "public_key": text(wanted.public_key),
+        "sender_id": inner.sender_id,
+        "receiver_id": inner.receiver_id,
+        "actions": [raw_action(each) for each in inner.actions],
+        "nonce": inner.nonce,
+        "max_block_height": inner.max_block_height,
+        "public_key": base58(inner.public_key),
     }
 
 
 def _delegate(record: Delegate) -> Json:
-    """Show a delegated action."""
-    shown = {"delegate_action": _delegated(record), "signature": str(record.signature)}
-    return {"Delegate": shown}
+    """Build the JSON of a delegated action."""
+    data = {"delegate_action": _delegated(record), "signature": str(record.signature)}
+    return {"Delegate": data}
 
 
 def _delegate_v2(record: DelegateV2) -> Json:
-    """Show a delegated action of the second version, whose nonce may be a gas key's."""
-    wanted = record.delegate_action
-    nonce: Object = {"Nonce": {"nonce": wanted.nonce}}
-    if wanted.nonce_index is not None:
-        nonce = {"GasKeyNonce": {"nonce": wanted.nonce, "nonce_index": wanted.nonce_index}}
-    shown = {"V2": _delegated(record) | {"nonce": nonce}}
-    return {"DelegateV2": {"delegate_action": shown, "signature": str(record.signature)}}
+    """Build the JSON of a delegated action V2, whose nonce may be a gas key's."""
+    inner = record.delegate_action
+    nonce: Object = {"Nonce": {"nonce": inner.nonce}}
+    if inner.nonce_index is not None:
+        nonce = {"GasKeyNonce": {"nonce": inner.nonce, "nonce_index": inner.nonce_index}}
+    data = {"V2": _delegated(record) | {"nonce": nonce}}
+    return {"DelegateV2": {"delegate_action": data, "signature": str(record.signature)}}
 
 
-_VIEW: dict[type[Action], Callable[[Any], Json]] = {
+_VIEWS: dict[type[Action], Callable[[Any], Json]] = {
     CreateAccount: lambda _: "CreateAccount",
     DeployContract: lambda a: {"DeployContract": {"code": _hash_of(a.code)}},
     FunctionCall: _call,
     Transfer: lambda a: {"Transfer": {"deposit": str(a.deposit)}},
-    Stake: lambda a: {"Stake": {"stake": str(a.stake), "public_key": text(a.public_key)}},
+    Stake: lambda a: {"Stake": {"stake": str(a.stake), "public_key": base58(a.public_key)}},
     AddKey: _add_key,
-    DeleteKey: lambda a: {"DeleteKey": {"public_key": text(a.public_key)}},
+    DeleteKey: lambda a: {"DeleteKey": {"public_key": base58(a.public_key)}},
     DeleteAccount: lambda a: {"DeleteAccount": {"beneficiary_id": a.beneficiary_id}},
     Delegate: _delegate,
     DeployGlobalContract: _deploy_global,
     UseGlobalContract: _use_global,
     DelegateV2: _delegate_v2,
 }
-_RAW: dict[type[Action], Callable[[Any], Json]] = {
-    **_VIEW,
+_RAW_FORMS: dict[type[Action], Callable[[Any], Json]] = {
+    **_VIEWS,
     CreateAccount: lambda _: {"CreateAccount": {}},
     DeployContract: lambda a: {"DeployContract": {"code": base64(a.code)}},
     DeployGlobalContract: lambda a: {
@@ -253,98 +252,98 @@ _RAW: dict[type[Action], Callable[[Any], Json]] = {
 
 
 def transaction(signed: SignedTransaction) -> Object:
-    """Show a transaction."""
+    """Build the JSON of a transaction."""
     tx = signed.transaction
-    shown = {
+    data = {
         "signer_id": tx.signer_id,
-        "public_key": text(tx.public_key),
+        "public_key": base58(tx.public_key),
         "nonce": tx.nonce,
         "receiver_id": tx.receiver_id,
         "actions": [action(each) for each in tx.actions],
         "priority_fee": 0,
         "signature": str(signed.signature),
-        "hash": text(signed.hash),
+        "hash": base58(signed.hash),
     }
     if tx.version:
-        shown["nonce_mode"] = tx.nonce_mode
+        data["nonce_mode"] = tx.nonce_mode
     if tx.nonce_index is not None:
-        shown["nonce_index"] = tx.nonce_index
-    return shown
+        data["nonce_index"] = tx.nonce_index
+    return data
 
 
 def receipt(record: Receipt) -> Object:
-    """Show a receipt."""
+    """Build the JSON of a receipt."""
     return {
         "predecessor_id": record.predecessor_id,
         "priority": 0,
         "receiver_id": record.receiver_id,
-        "receipt_id": text(record.receipt_id),
+        "receipt_id": base58(record.receipt_id),
         "receipt": _contents(record),
     }
 
 
 def _contents(record: Receipt) -> Json:
-    """Show what a receipt brings."""
+    """Build the JSON of a receipt's content."""
     if isinstance(record, ActionReceipt):
         return {"Action": _action_receipt(record)}
     if not isinstance(record, DataReceipt):
-        raise TypeError(f"{type(record).__name__} is no receipt")
-    shown = {
-        "data_id": text(record.data_id),
+        raise TypeError(f"{type(record).__name__} is not a receipt")
+    data = {
+        "data_id": base58(record.data_id),
         "data": None if record.data is None else base64(record.data),
         "is_promise_resume": record.is_promise_resume,
     }
-    return {"Data": shown}
+    return {"Data": data}
 
 
 def _action_receipt(record: ActionReceipt) -> Object:
-    """Show actions, and the data they wait for and give to others."""
+    """Build the JSON of an action receipt."""
     return {
         "actions": [action(each) for each in record.actions],
         "gas_price": str(record.gas_price),
-        "input_data_ids": [text(each) for each in record.input_data_ids],
+        "input_data_ids": [base58(each) for each in record.input_data_ids],
         "is_promise_yield": record.is_promise_yield,
         "output_data_receivers": [
-            {"data_id": text(data_id), "receiver_id": receiver_id}
+            {"data_id": base58(data_id), "receiver_id": receiver_id}
             for data_id, receiver_id in record.output_data_receivers
         ],
         "refund_to": record.refund_to,
         "signer_id": record.signer_id,
-        "signer_public_key": text(record.signer_public_key),
+        "signer_public_key": base58(record.signer_public_key),
     }
 
 
 def outcome(record: Outcome, block_hash: CryptoHash) -> Object:
-    """Show how a transaction or a receipt ended, and in which block."""
-    shown = {
+    """Build the JSON of an outcome in a block."""
+    data = {
         "executor_id": record.executor_id,
         "logs": list(record.logs),
-        "receipt_ids": [text(each) for each in record.receipt_ids],
+        "receipt_ids": [base58(each) for each in record.receipt_ids],
         "gas_burnt": record.gas_burnt,
         "tokens_burnt": str(record.tokens_burnt),
         "status": outcome_status(record),
         "metadata": _metadata(record),
     }
     return {
-        "id": text(record.id),
-        "block_hash": text(block_hash),
+        "id": base58(record.id),
+        "block_hash": base58(block_hash),
         "proof": [],
-        "outcome": shown,
+        "outcome": data,
     }
 
 
 def outcome_status(record: Outcome) -> Json:
-    """Show how it ended."""
-    ended = record.status
-    if isinstance(ended, Failure):
-        return {"Failure": ended.error}
-    if isinstance(ended, SuccessValue):
-        return {"SuccessValue": base64(ended.value)}
-    return {"SuccessReceiptId": text(ended.receipt_id)}
+    """Build the JSON of an outcome's status."""
+    status = record.status
+    if isinstance(status, Failure):
+        return {"Failure": status.error}
+    if isinstance(status, SuccessValue):
+        return {"SuccessValue": base64(status.value)}
+    return {"SuccessReceiptId": base58(status.receipt_id)}
 
 
 def _metadata(record: Outcome) -> Object:
-    """Show what the gas went to, and which contracts there were before each action."""
+    """Build the JSON of an outcome's gas profile and contracts."""
     if record.gas_profile is None:
         return {"version": 1, "gas_profile": None}
     lines = [
@@ -361,7 +360,7 @@ def _metadata(record: Outcome) -> Object:
 
 
 def block(record: Block, version: int) -> Object:
-    """Show a block, of a chain at a protocol version."""
+    """Build the JSON of a block at a protocol version."""
     return {
         "author": record.author,
         "header": block_header(record, version),
@@ -370,53 +369,55 @@ def block(record: Block, version: int) -> Object:
 
 
 def block_header(record: Block, version: int) -> Object:
-    """Show a block's header."""
-    return _names(record) | _roots(record) | _counts(record, version)
+    """Build the JSON of a block's header."""
+    return _position(record) | _hashes(record) | _counts(record, version)
 
 
-def _names(record: Block) -> Object:
-    """Show where in the chain a block is."""
+def _position(record: Block) -> Object:
+    """Build the members of a block's header that place it in the chain."""
     return {
         "height": record.height,
         "prev_height": record.prev_height,
-        "epoch_id": text(record.epoch_id),
-        "next_epoch_id": text(record.next_epoch_id),
-        "hash": text(record.hash),
-        "prev_hash": text(record.prev_hash),
+        "epoch_id": base58(record.epoch_id),
+        "next_epoch_id": base58(record.next_epoch_id),
+        "hash": base58(record.hash),
+        "prev_hash": base58(record.prev_hash),
         "timestamp": record.timestamp_ns,
         "timestamp_nanosec": str(record.timestamp_ns),
         "block_ordinal": record.ordinal,
-        "last_final_block": text(record.last_final_block),
-        "last_ds_final_block": text(record.last_ds_final_block),
+        "last_final_block": base58(record.last_final_block),
+        "last_ds_final_block": base58(record.last_ds_final_block),
     }
 
 
-def _roots(record: Block) -> Object:
-    """Show the hashes that stand for a block's contents."""
+def _hashes(record: Block) -> Object:
+    """Build the members of a block's header with hashes of its contents."""
     chunks = record.chunks
-    headers = root(chunk.chunk_hash for chunk in chunks)
+    headers = combined_hash(chunk.chunk_hash for chunk in chunks)
     return {
-        "prev_state_root": text(state_root(record)),
-        "block_body_hash": text(headers),
-        "chunk_receipts_root": text(root(chunk.outgoing_receipts_root for chunk in chunks)),
-        "chunk_headers_root": text(headers),
-        "chunk_tx_root": text(root(chunk.tx_root for chunk in chunks)),
-        "outcome_root": text(root(chunk.outcome_root for chunk in chunks)),
-        "challenges_root": text(NO_CODE),
-        "random_value": text(record.random_value),
-        "next_bp_hash": text(CryptoHash.of(record.author.encode())),
-        "block_merkle_root": text(CryptoHash.of(record.prev_hash)),
+        "prev_state_root": base58(state_root(record)),
+        "block_body_hash": base58(headers),
+        "chunk_receipts_root": base58(
+            combined_hash(chunk.outgoing_receipts_root for chunk in chunks)
+        ),
+        "chunk_headers_root": base58(headers),
+        "chunk_tx_root": base58(combined_hash(chunk.tx_root for chunk in chunks)),
+        "outcome_root": base58(combined_hash(chunk.outcome_root for chunk in chunks)),
+        "challenges_root": base58(NO_CODE),
+        "random_value": base58(record.random_value),
+        "next_bp_hash": base58(CryptoHash.of(record.author.encode())),
+        "block_merkle_root": base58(CryptoHash.of(record.prev_hash)),
         "epoch_sync_data_hash": None,
     }
 
 
 def state_root(record: Block) -> CryptoHash:
-    """Give the hash that stands for the state before a block."""
-    return root(chunk.prev_state_root for chunk in record.chunks)
+    """Return the hash of the state before a block."""
+    return combined_hash(chunk.prev_state_root for chunk in record.chunks)
 
 
 def _counts(record: Block, version: int) -> Object:
-    """Show the rest of a block's header."""
+    """Build the members of a block's header with counts and amounts."""
     mask = record.chunk_mask
     new = [chunk for chunk, is_new in zip(record.chunks, mask, strict=True) if is_new]
     return {
@@ -431,13 +432,13 @@ def _counts(record: Block, version: int) -> Object:
         "validator_proposals": [proposal(p) for chunk in new for p in chunk.validator_proposals],
         "challenges_result": [],
         "approvals": [None],
-        "signature": sealed(record.hash),
+        "signature": placeholder_signature(record.hash),
         "latest_protocol_version": version,
     }
 
 
 def chunk(record: Chunk, author: str) -> Object:
-    """Show a chunk, with what is in it."""
+    """Build the JSON of a chunk with its transactions and receipts."""
     return {
         "author": author,
         "header": chunk_header(record),
@@ -447,13 +448,13 @@ def chunk(record: Chunk, author: str) -> Object:
 
 
 def chunk_header(record: Chunk) -> Object:
-    """Show a chunk's header."""
+    """Build the JSON of a chunk's header."""
     return {
-        "chunk_hash": text(record.chunk_hash),
-        "prev_block_hash": text(record.prev_block_hash),
-        "outcome_root": text(record.outcome_root),
-        "prev_state_root": text(record.prev_state_root),
-        "encoded_merkle_root": text(CryptoHash.of(record.chunk_hash)),
+        "chunk_hash": base58(record.chunk_hash),
+        "prev_block_hash": base58(record.prev_block_hash),
+        "outcome_root": base58(record.outcome_root),
+        "prev_state_root": base58(record.prev_state_root),
+        "encoded_merkle_root": base58(CryptoHash.of(record.chunk_hash)),
         "encoded_length": record.encoded_length,
         "height_created": record.height_created,
         "height_included": record.height_included,
@@ -463,18 +464,18 @@ def chunk_header(record: Chunk) -> Object:
         "rent_paid": "0",
         "validator_reward": "0",
         "balance_burnt": str(record.balance_burnt),
-        "outgoing_receipts_root": text(record.outgoing_receipts_root),
-        "tx_root": text(record.tx_root),
+        "outgoing_receipts_root": base58(record.outgoing_receipts_root),
+        "tx_root": base58(record.tx_root),
         "validator_proposals": [proposal(each) for each in record.validator_proposals],
         "congestion_info": _congestion(record.shard_id),
         "bandwidth_requests": {"V1": {"requests": []}},
         "proposed_split": None,
-        "signature": sealed(record.chunk_hash),
+        "signature": placeholder_signature(record.chunk_hash),
     }
 
 
 def _congestion(shard_id: int) -> Object:
-    """Show that a shard is free."""
+    """Build the JSON of a shard without congestion."""
     return {
         "delayed_receipts_gas": "0",
         "buffered_receipts_gas": "0",
@@ -484,10 +485,10 @@ def _congestion(shard_id: int) -> Object:
 
 
 def proposal(record: Proposal) -> Object:
-    """Show what a validator wants to have at stake."""
+    """Build the JSON of a validator's proposal."""
     return {
         "account_id": record.account_id,
-        "public_key": text(record.public_key),
+        "public_key": base58(record.public_key),
         "stake": str(record.stake),
         "validator_stake_struct_version": "V1",
     }
@@ -497,46 +498,46 @@ def proposal(record: Proposal) -> Object:
 
 
 def change(record: Change) -> Object:
-    """Show a change of state, and why it came."""
-    name, shown = _changed(record)
-    ending = "deletion" if record.value is None else "update"
+    """Build the JSON of a change of state."""
+    name, data = _change_value(record)
+    suffix = "deletion" if record.value is None else "update"
     return {
         "cause": _cause(record),
-        "type": f"{name}_{ending}",
-        "change": {"account_id": record.account_id} | shown,
+        "type": f"{name}_{suffix}",
+        "change": {"account_id": record.account_id} | data,
     }
 
 
-def _changed(record: Change) -> tuple[str, Object]:
-    """Show what a change leaves, and give its kind's name."""
+def _change_value(record: Change) -> tuple[str, Object]:
+    """Return the name of a change's kind, and its value as JSON."""
     value = record.value
+    data: Object
     if record.kind == "account":
         return "account", account(value) if isinstance(value, Account) else {}
-    held: Object
     if record.kind == "access_key":
-        held = {"access_key": access_key(value)} if isinstance(value, AccessKey) else {}
-        return "access_key", {"public_key": public_key_text(record.key)} | held
-    written = base64(value) if isinstance(value, bytes) else None
+        data = {"access_key": access_key(value)} if isinstance(value, AccessKey) else {}
+        return "access_key", {"public_key": public_key_text(record.key)} | data
+    encoded = base64(value) if isinstance(value, bytes) else None
     if record.kind == "data":
-        held = {} if written is None else {"value_base64": written}
-        return "data", {"key_base64": base64(record.key)} | held
-    return "contract_code", {} if written is None else {"code_base64": written}
+        data = {} if encoded is None else {"value_base64": encoded}
+        return "data", {"key_base64": base64(record.key)} | data
+    return "contract_code", {} if encoded is None else {"code_base64": encoded}
 
 
 def _cause(record: Change) -> Object:
-    """Show why state changed."""
-    kind, what = record.cause
-    if what is None:
+    """Build the JSON of a change's cause."""
+    kind, cause_id = record.cause
+    if cause_id is None:
         return {"type": kind}
     name = "tx_hash" if kind == "transaction_processing" else "receipt_hash"
-    return {"type": kind, name: text(what)}
+    return {"type": kind, name: base58(cause_id)}
 
 
 def touched_accounts(records: Iterable[Change]) -> list[Object]:
-    """Show whose state changed, each account once for each kind of it."""
-    seen = dict.fromkeys((each.kind, each.account_id) for each in records)
+    """List the accounts with changes, each once for each kind of change."""
+    unique = dict.fromkeys((each.kind, each.account_id) for each in records)
     return [
-        {"type": _KINDS[kind], "account_id": account_id}
-        for kind, account_id in seen
-        if kind in _KINDS
+        {"type": _TOUCHED_TYPES[kind], "account_id": account_id}
+        for kind, account_id in unique
+        if kind in _TOUCHED_TYPES
     ]

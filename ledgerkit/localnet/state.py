@@ -1,9 +1,9 @@
 """
-The state of the chain at every height: the newest values, and what they replaced.
+The state of the chain at every height: the newest values, and the values they replaced.
 
-A value is written in place and noted in a journal; rolling back replays the journal
-backwards, committing moves what was replaced into the past. So the state at the head
-costs one lookup, and an older one the search for the first change after it.
+A value is overwritten in place, and the old one is noted in a journal. A rollback replays the
+journal backwards; a commit moves the old values to the history. So a value at the head costs
+one lookup, and an older one a search for the first change after its height.
 """
 
 from __future__ import annotations
@@ -19,109 +19,111 @@ if TYPE_CHECKING:
 
 V = TypeVar("V", Account, AccessKey, bytes)
 Cause = tuple[str, CryptoHash | None]
-Journal = list[tuple["Table[Any]", str, bytes, Any]]  # what was replaced, and where
-_ALWAYS = 2**64
+Journal = list[tuple["VersionedTable[Any]", str, bytes, Any]]  # with the replaced value
+_HEAD = 2**64  # a height above all others
 
 
-class Table(Generic[V]):
+class VersionedTable(Generic[V]):
     """
-    Values by account and key, at every height.
+    A table of values by account and key, at every height.
 
     Parameters
     ----------
     kind
-        What the values are, for the record of changes.
+        The kind of the values, as changes name it.
     journal
-        Where replaced values are noted until they are committed.
+        The list to note replaced values in until they are committed.
     """
 
     def __init__(self, kind: str, journal: Journal) -> None:
         self.kind = kind
         self.head: dict[str, dict[bytes, V]] = {}
-        self._past: dict[str, dict[bytes, tuple[list[int], list[V | None]]]] = {}
+        # By account and key: the heights of changes, and the value before each.
+        self._history: dict[str, dict[bytes, tuple[list[int], list[V | None]]]] = {}
         self._journal = journal
 
-    def get(self, account_id: str, key: bytes = b"", height: int = _ALWAYS) -> V | None:
-        """Give a value, None where there is none."""
-        held = self.head.get(account_id)
-        value = None if held is None else held.get(key)
-        if height == _ALWAYS:
+    def get(self, account_id: str, key: bytes = b"", height: int = _HEAD) -> V | None:
+        """Return the value after the block of a height, or None."""
+        values = self.head.get(account_id)
+        value = None if values is None else values.get(key)
+        if height == _HEAD:
             return value
-        past = self._past.get(account_id)
-        found = None if past is None else past.get(key)
-        if found is None:
+        histories = self._history.get(account_id)
+        history = None if histories is None else histories.get(key)
+        if history is None:
             return value
-        heights, replaced = found
-        place = bisect_right(heights, height)
-        return value if place == len(heights) else replaced[place]
+        heights, replaced = history
+        position = bisect_right(heights, height)
+        return value if position == len(heights) else replaced[position]
 
     def put(self, account_id: str, key: bytes, value: V | None) -> None:
-        """Write a value, or with None delete it."""
-        held = self.head.get(account_id)
-        if held is None:
-            held = self.head[account_id] = {}
-        self._journal.append((self, account_id, key, held.get(key)))
+        """Write a value, or delete it with None."""
+        values = self.head.get(account_id)
+        if values is None:
+            values = self.head[account_id] = {}
+        self._journal.append((self, account_id, key, values.get(key)))
         if value is None:
-            held.pop(key, None)
+            values.pop(key, None)
         else:
-            held[key] = value
+            values[key] = value
 
     def restore(self, account_id: str, key: bytes, value: V | None) -> None:
-        """Write back a value without noting it."""
-        held = self.head[account_id]
+        """Write a value back without noting the one it replaces."""
+        values = self.head[account_id]
         if value is None:
-            held.pop(key, None)
+            values.pop(key, None)
         else:
-            held[key] = value
+            values[key] = value
 
-    def keep(self, account_id: str, key: bytes, value: V | None, height: int) -> None:
-        """Note what was replaced at a height."""
-        past = self._past.setdefault(account_id, {})
-        found = past.get(key)
-        if found is None:
-            past[key] = ([height], [value])
-        elif found[0][-1] != height:
-            found[0].append(height)
-            found[1].append(value)
+    def add_history(self, account_id: str, key: bytes, value: V | None, height: int) -> None:
+        """Record the value that was replaced at a height; the first of a height counts."""
+        histories = self._history.setdefault(account_id, {})
+        history = histories.get(key)
+        if history is None:
+            histories[key] = ([height], [value])
+        elif history[0][-1] != height:
+            history[0].append(height)
+            history[1].append(value)
 
     def items(
-        self, account_id: str, prefix: bytes = b"", height: int = _ALWAYS
+        self, account_id: str, prefix: bytes = b"", height: int = _HEAD
     ) -> Iterator[tuple[bytes, V]]:
-        """Go through an account's values in the order of their keys."""
+        """Iterate over an account's keys and values, sorted by key."""
         keys = set(self.head.get(account_id, ()))
-        if height != _ALWAYS:
-            keys.update(self._past.get(account_id, ()))
+        if height != _HEAD:
+            keys.update(self._history.get(account_id, ()))
         for key in sorted(keys):
             if key.startswith(prefix):
                 value = self.get(account_id, key, height)
                 if value is not None:
                     yield key, value
 
-    def forget(self, height: int) -> None:
-        """Drop what was replaced at a height or before: no state before it is asked for."""
-        for account_id, past in list(self._past.items()):
-            for key, (heights, replaced) in list(past.items()):
-                gone = bisect_right(heights, height)
-                del heights[:gone], replaced[:gone]
+    def prune(self, height: int) -> None:
+        """Drop the history up to a height: older states are no longer read."""
+        for account_id, histories in list(self._history.items()):
+            for key, (heights, replaced) in list(histories.items()):
+                pruned = bisect_right(heights, height)
+                del heights[:pruned], replaced[:pruned]
                 if not heights:
-                    del past[key]
-            if not past:
-                del self._past[account_id]
+                    del histories[key]
+            if not histories:
+                del self._history[account_id]
 
 
 class StateStore:
-    """Accounts, access keys, records of contracts, and code."""
+    """Accounts, access keys, storage records of contracts, and code, at every height."""
 
     def __init__(self) -> None:
         self._journal: Journal = []
-        self.accounts: Table[Account] = Table("account", self._journal)
-        self.access_keys: Table[AccessKey] = Table("access_key", self._journal)
-        self.data: Table[bytes] = Table("data", self._journal)
-        self.codes: dict[CryptoHash, bytes] = {NO_CODE: b""}  # named by itself: never out of date
-        self.global_codes: Table[bytes] = Table("global_code", self._journal)
+        self.accounts: VersionedTable[Account] = VersionedTable("account", self._journal)
+        self.access_keys: VersionedTable[AccessKey] = VersionedTable("access_key", self._journal)
+        self.data: VersionedTable[bytes] = VersionedTable("data", self._journal)
+        self.global_codes: VersionedTable[bytes] = VersionedTable("global_code", self._journal)
+        # Needs no history: the code of a hash never changes.
+        self.codes: dict[CryptoHash, bytes] = {NO_CODE: b""}
 
     def mark(self) -> int:
-        """Remember where the journal stands."""
+        """Return the journal's position, to roll back to."""
         return len(self._journal)
 
     def rollback(self, mark: int) -> None:
@@ -132,80 +134,76 @@ class StateStore:
             table.restore(account_id, key, value)
 
     def commit(self, height: int, cause: Cause) -> list[Change]:
-        """Settle what was written, as of a height, and tell it."""
+        """Make the journal's changes permanent as of a height, and list them."""
         changes = []
         seen = set()
         for table, account_id, key, value in self._journal:
-            place = (table.kind, account_id, key)
-            if place not in seen:
-                seen.add(place)
-                table.keep(account_id, key, value, height)
-                now = table.head[account_id].get(key)
-                if now != value:
-                    changes.append(Change(cause, table.kind, account_id, key, now))
+            entry = (table.kind, account_id, key)
+            if entry not in seen:
+                seen.add(entry)
+                table.add_history(account_id, key, value, height)
+                new_value = table.head[account_id].get(key)
+                if new_value != value:
+                    changes.append(Change(cause, table.kind, account_id, key, new_value))
         self._journal.clear()
         return changes
 
-    def settle(self) -> None:
-        """Take what was written as the state at the beginning."""
-        self._journal.clear()
-
-    def forget(self, height: int) -> None:
+    def prune(self, height: int) -> None:
         """Drop the states before a height."""
         for table in (self.accounts, self.access_keys, self.data, self.global_codes):
-            table.forget(height)
+            table.prune(height)
 
-    def at(self, height: int = _ALWAYS) -> State:
-        """Look at the state after the block of a height."""
+    def at(self, height: int = _HEAD) -> State:
+        """Return the state after the block of a height, by default the head."""
         return State(self, height)
 
 
 class State:
     """
-    The state after one block, to read.
+    A read-only state of the chain after one block.
 
     Parameters
     ----------
     store
-        Of all heights.
+        The state at every height.
     height
-        The block's.
+        The block's height.
     """
 
     __slots__ = ("height", "store")
 
-    def __init__(self, store: StateStore, height: int = _ALWAYS) -> None:
+    def __init__(self, store: StateStore, height: int = _HEAD) -> None:
         self.store, self.height = store, height
 
     def account(self, account_id: str) -> Account | None:
-        """Give an account."""
+        """Return an account, or None."""
         return self.store.accounts.get(account_id, b"", self.height)
 
     def access_key(self, account_id: str, packed_key: bytes) -> AccessKey | None:
-        """Give an access key, by its packed public key."""
+        """Return the access key of a packed public key, or None."""
         return self.store.access_keys.get(account_id, packed_key, self.height)
 
     def access_keys(self, account_id: str) -> Iterator[tuple[bytes, AccessKey]]:
-        """Go through an account's keys, in the order of their packed public keys."""
+        """Iterate over an account's access keys, sorted by packed public key."""
         return self.store.access_keys.items(account_id, b"", self.height)
 
     def data(self, account_id: str, key: bytes) -> bytes | None:
-        """Give a record of an account's contract."""
+        """Return the value of a contract's storage record, or None."""
         return self.store.data.get(account_id, key, self.height)
 
     def records(self, account_id: str, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
-        """Go through the records of an account's contract, in the order of their keys."""
+        """Iterate over a contract's storage records, sorted by key."""
         return self.store.data.items(account_id, prefix, self.height)
 
     def global_code_hash(self, contract: CryptoHash | str) -> CryptoHash | None:
-        """Find the code of a global contract."""
+        """Return the code hash of a global contract, or None."""
         if isinstance(contract, CryptoHash):
             return contract if contract in self.store.codes else None
-        found = self.store.global_codes.get(contract, b"", self.height)
-        return None if found is None else CryptoHash(found)
+        code_hash = self.store.global_codes.get(contract, b"", self.height)
+        return None if code_hash is None else CryptoHash(code_hash)
 
     def code_hash(self, account: Account) -> CryptoHash | None:
-        """Find the code an account runs, its own or a global one; None if there is none."""
+        """Return the hash of the code that an account runs, its own or a global one, or None."""
         if account.global_contract is not None:
             return self.global_code_hash(account.global_contract)
         return None if account.code_hash == NO_CODE else account.code_hash

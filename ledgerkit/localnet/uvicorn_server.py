@@ -1,4 +1,4 @@
-"""Sockets by uvicorn, with a time limit for what never finishes."""
+"""The uvicorn server of the embedded ledger, with time limits for slow clients."""
 
 from __future__ import annotations
 
@@ -10,84 +10,85 @@ from typing import TYPE_CHECKING, Any
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from ledgerkit.localnet.server import ABORT
+from ledgerkit.localnet.server import CLOSE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
     from ledgerkit.localnet.server import App, Message, Receive, Send
 
-HEAD_S = 10.0  # the head of a request may take so long
-IDLE_S = 15  # and the next one to begin
-STOP_S = 3  # whoever still waits when the server stops
-MOST_CONNECTIONS = 1000
+HEAD_TIMEOUT_S = 10.0  # to receive the head of a request
+KEEP_ALIVE_S = 15  # until the next request of a connection begins
+SHUTDOWN_TIMEOUT_S = 3  # for open requests when the server stops
+MAX_CONNECTIONS = 1000
 
 
 class Connection(H11Protocol):
-    """One connection: it is closed when a request's head does not come, or when told to."""
+    """A connection that times out without a complete head, and that the application can close."""
 
-    def __init__(self, *args: Any, **more: Any) -> None:
-        super().__init__(*args, **more)
-        self._deadline: asyncio.TimerHandle | None = None
-        self._answering = self.app
-        self.app = self._answer
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._head_timeout: asyncio.TimerHandle | None = None
+        self._inner_app = self.app
+        self.app = self._run_app
 
-    async def _answer(self, scope: Any, receive: Receive, send: Send) -> None:
-        """Answer with a way to hang up."""
-        told: Message = {**scope, "extensions": {ABORT: self._hang_up}}
-        await self._answering(told, receive, send)
+    async def _run_app(self, scope: Any, receive: Receive, send: Send) -> None:
+        """Run the application with the extension that closes the connection."""
+        extended: Message = {**scope, "extensions": {CLOSE: self._close}}
+        await self._inner_app(extended, receive, send)
 
-    def _hang_up(self, flush: bool) -> None:  # noqa: FBT001 - a callback's one argument
-        """Close the connection, after what is on its way or at once."""
+    def _close(self, flush: bool) -> None:  # noqa: FBT001 - a callback's one argument
+        """Close the connection, at once or after the buffered bytes are sent."""
         if flush:
             self.transport.close()
         else:
             self.transport.abort()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as its base
-        """Begin to wait for a head."""
+        """Start the timeout of the first head."""
         super().connection_made(transport)
-        # asyncio does so only for sockets that name their protocol, which ours do not.
+        # asyncio sets TCP_NODELAY only on sockets opened with an explicit IPPROTO_TCP; without
+        # it each response waits for the client's delayed ACK, about 40 ms.
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._expect_head()
+        self._start_head_timeout()
 
     def data_received(self, data: bytes) -> None:
-        """Take in data; a part of a head does not earn more time."""
+        """Process data; single bytes of a head do not restart its timeout."""
         super().data_received(data)
         if self.cycle is None or self.cycle.response_complete:
-            self._expect_head()
+            self._start_head_timeout()
         else:
-            self._forget_deadline()
+            self._stop_head_timeout()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no more."""
-        self._forget_deadline()
+        """Stop the timeout."""
+        self._stop_head_timeout()
         super().connection_lost(exc)
 
-    def _expect_head(self) -> None:
-        """Set the time limit, unless it is set."""
-        if self._deadline is None:
-            self._deadline = self.loop.call_later(HEAD_S, self.transport.close)
+    def _start_head_timeout(self) -> None:
+        """Start the timeout unless it is running."""
+        if self._head_timeout is None:
+            self._head_timeout = self.loop.call_later(HEAD_TIMEOUT_S, self.transport.close)
 
-    def _forget_deadline(self) -> None:
-        """Lift the time limit."""
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
+    def _stop_head_timeout(self) -> None:
+        """Stop the timeout."""
+        if self._head_timeout is not None:
+            self._head_timeout.cancel()
+            self._head_timeout = None
 
 
 class Server(uvicorn.Server):
     """
-    Uvicorn's server: it tells when it answers, and a signal that stops it is no failure.
+    A uvicorn server that reports its start, and for which a stop signal is not an error.
 
     Parameters
     ----------
     config
-        Its settings.
+        The configuration of uvicorn.
     ready
-        Told once it answers.
+        Called once the server accepts requests.
     stop
-        Told when it ends: whoever waits for a block is to wait no longer.
+        Called when it shuts down, to end requests that wait for a block.
     """
 
     def __init__(
@@ -100,19 +101,19 @@ class Server(uvicorn.Server):
         self._ready, self._stop = ready, stop
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start to answer."""
+        """Start to accept requests."""
         await super().startup(sockets)
         if self._ready is not None:
             self._ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop to answer."""
+        """Stop accepting requests."""
         self._stop()
         await super().shutdown(sockets)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Stop at a signal, and raise it no second time."""
+        """Stop at a signal without raising it again, as uvicorn would on exit."""
         with super().capture_signals():
             yield
             self._captured_signals.clear()
@@ -121,25 +122,25 @@ class Server(uvicorn.Server):
 async def run(
     app: App,
     sock: socket.socket,
-    beside: list[Coroutine[Any, Any, None]],
+    background: list[Coroutine[Any, Any, None]],
     ready: Callable[[], object] | None,
 ) -> None:
-    """Serve until a signal comes, or what runs beside it fails."""
+    """Serve until a signal comes or a background task ends; raise that task's error."""
     config = uvicorn.Config(
         app,
         http=Connection,
         ws="none",
         lifespan="off",
         log_config=None,
-        access_log=False,  # it would tell a key in a query
+        access_log=False,  # it would show an API key in a query
         proxy_headers=False,
         server_header=False,
-        limit_concurrency=MOST_CONNECTIONS,
-        timeout_keep_alive=IDLE_S,
-        timeout_graceful_shutdown=STOP_S,
+        limit_concurrency=MAX_CONNECTIONS,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_S,
     )
     server = Server(config, ready, app.clock.stop)
-    tasks = [asyncio.create_task(each) for each in beside]
+    tasks = [asyncio.create_task(each) for each in background]
     for task in tasks:
         task.add_done_callback(lambda _: setattr(server, "should_exit", True))
     try:
@@ -147,6 +148,6 @@ async def run(
     finally:
         for task in tasks:
             task.cancel()
-    for ended in await asyncio.gather(*tasks, return_exceptions=True):
-        if isinstance(ended, Exception):
-            raise ended
+    for result in await asyncio.gather(*tasks, return_exceptions=True):
+        if isinstance(result, Exception):
+            raise result

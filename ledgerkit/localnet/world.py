@@ -391,7 +391,7 @@ class World:
         """Begin an epoch where it is time."""
         if not self.chain.begins_epoch():
             return 0, []
-        minted = self.epochs.turn(height, self.store)
+        minted = self.epochs.begin_epoch(height, self.store)
         self.minted += minted
         return minted, self.store.commit(height, ("validator_accounts_update", None))
 
@@ -399,7 +399,7 @@ class World:
         """Choose transactions for a shard's chunk; what is no longer valid vanishes."""
         chosen: list[TransactionRecord] = []
         kept: list[SignedTransaction] = []
-        for signed in self.mempool.rounds(work.shard):
+        for signed in self.mempool.pop_rounds(work.shard):
             if work.gas_used >= _TX_GAS or self._is_early(signed):
                 kept.append(signed)
                 continue
@@ -464,7 +464,7 @@ class World:
         """Let what a block did be found."""
         self.chain.applied(block.height, works, turned)
         for work in works:
-            self.epochs.propose(work.proposals)
+            self.epochs.add_proposals(work.proposals)
             self.burnt += work.balance_burnt
             self._outcomes.update((outcome.id, outcome) for outcome in work.outcomes)
             self._receipts.update((receipt.receipt_id, receipt) for receipt in work.sent)
@@ -480,7 +480,7 @@ class World:
             block = self.chain.by_height(oldest)
             if block is not None:
                 self.chain.earliest = block
-                self.store.forget(oldest)
+                self.store.prune(oldest)
 
     # Accounts ----------------------------------------------------------------------------
 

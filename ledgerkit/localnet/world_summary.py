@@ -1,4 +1,4 @@
-"""What a world has to tell: its accounts with their published keys, contracts, transactions."""
+"""Summary of a world for people: accounts with published keys, contracts, transactions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from msgspec import Struct, field
 
 
 class AccountSummary(Struct, frozen=True):
-    """An account, and what it is there for; its key is everybody's to use."""
+    """An account with its purpose and its published key."""
 
     account_id: str
     secret_key: str | None
@@ -14,7 +14,7 @@ class AccountSummary(Struct, frozen=True):
 
 
 class TransactionSummary(Struct, frozen=True):
-    """A transaction, and what happened in it."""
+    """A transaction with a description of what it did."""
 
     tx_hash: str
     signer_id: str
@@ -22,7 +22,7 @@ class TransactionSummary(Struct, frozen=True):
 
 
 class WorldSummary(Struct):
-    """All of them."""
+    """The accounts, contracts and transactions worth knowing in a world."""
 
     accounts: list[AccountSummary] = field(default_factory=list)
     contracts: dict[str, str | list[str]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""How worlds are written: a genesis with published keys, and what happens after it."""
+"""What worlds are built with: a genesis with published keys, and a sender of transactions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ledgerkit.protocol.types import to_base58
 from ledgerkit.units import yocto
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from ledgerkit.localnet.contract_sdk import Contract
     from ledgerkit.localnet.world import World
@@ -29,7 +29,7 @@ TGAS = 10**12
 
 
 def published_key(world: str, seed: int, name: str) -> SecretKey:
-    """Make the throw-away key that an account of a world has on every machine."""
+    """Derive a published key of a world, the same on every machine."""
     secret = sha256(f"{world} {seed} {name}".encode()).digest()
     return SecretKey.from_text(to_base58(secret))
 
@@ -37,31 +37,24 @@ def published_key(world: str, seed: int, name: str) -> SecretKey:
 def function_call(
     method_name: str, args: dict[str, Any] | None = None, *, gas: int = 30, deposit: int | str = 0
 ) -> FunctionCall:
-    """Write a call: arguments as JSON, gas in Tgas, a deposit in yoctoNEAR or as "1 NEAR"."""
+    """Build a call with JSON arguments, gas in Tgas, and yoctoNEAR or a text such as "1 NEAR"."""
     amount = yocto(deposit) if isinstance(deposit, str) else deposit
     return FunctionCall(method_name, to_json(args or {}), gas * TGAS, amount)
 
 
 class WorldGenesis(Genesis):
-    """
-    A genesis whose accounts have the published keys of a world.
-
-    Parameters
-    ----------
-    name, seed
-        What the keys are made of.
-    """
+    """A genesis whose accounts have the published keys of a world."""
 
     def __init__(self, name: str, seed: int) -> None:
         super().__init__()
         self._name, self._seed = name, seed
 
     def key(self, name: str) -> SecretKey:
-        """Give a published key."""
+        """Return a published key by its name: an account id, or any other text."""
         return published_key(self._name, self._seed, name)
 
-    def public(self, name: str) -> PublicKey:
-        """Give the public key of a published key."""
+    def public_key(self, name: str) -> PublicKey:
+        """Return the public key of a published key."""
         return self.key(name).public_key
 
     def contract(
@@ -71,90 +64,67 @@ class WorldGenesis(Genesis):
         contract: type[Contract],
         records: Iterable[tuple[bytes, bytes]] = (),
     ) -> None:
-        """Put in an account with a contract, its records, and one key."""
-        key = self.public(account_id)
+        """Add an account with a contract, its records, and one full-access key."""
+        key = self.public_key(account_id)
         self.account(account_id, amount, keys=[key], contract=contract, records=records)
 
-    def stories(self, told: Mapping[str, str]) -> list[AccountSummary]:
-        """Tell who is who, with their keys."""
+    def account_summaries(self, descriptions: Mapping[str, str]) -> list[AccountSummary]:
+        """Return the summaries of accounts, with their published keys."""
         return [
-            AccountSummary(name, self.key(name).reveal(), story) for name, story in told.items()
+            AccountSummary(name, self.key(name).reveal(), description)
+            for name, description in descriptions.items()
         ]
 
 
 class TransactionSender:
-    """
-    Signs and sends what accounts of a world do.
+    """A sender that signs with the published keys of a world and records its transactions."""
 
-    Parameters
-    ----------
-    world
-        Where it happens.
-    beginning
-        What the world began with, for its keys.
-    """
-
-    def __init__(self, world: World, beginning: WorldGenesis) -> None:
-        self.world, self.key = world, beginning.key
+    def __init__(self, world: World, genesis: WorldGenesis) -> None:
+        self.world, self.key = world, genesis.key
         self._nonces: dict[tuple[str, bytes], int] = {}
 
-    def sign(
+    def send(
         self,
-        signer_id: str,
-        receiver_id: str,
-        actions: Sequence[Action],
-        *,
-        key: str | None = None,
-    ) -> SignedTransaction:
-        """
-        Sign a transaction.
-
-        Parameters
-        ----------
-        signer_id
-            Who.
-        receiver_id
-            To whom.
-        actions
-            What.
-        key
-            The name of the key; the signer's first, if left out.
-
-        Returns
-        -------
-        signed
-            With the key's next nonce, at the last final block.
-        """
-        secret = self.key(key or signer_id)
-        nonce = self.next_nonce(signer_id, secret)
-        block_hash = self.world.chain.final.hash
-        tx = Transaction(signer_id, secret.public_key, nonce, receiver_id, block_hash, actions)
-        return tx.sign(secret)
-
-    def next_nonce(self, account_id: str, secret: SecretKey) -> int:
-        """Give the next nonce of a key, and count it as used."""
-        packed = secret.public_key.packed
-        held = self.world.state().access_key(account_id, packed)
-        last = max(self._nonces.get((account_id, packed), 0), held.nonce if held else 0)
-        self._nonces[account_id, packed] = last + 1
-        return last + 1
-
-    def send(self, story: str, signed: SignedTransaction) -> SignedTransaction:
-        """Send a transaction, and tell about it."""
-        self.world.submit(signed)
-        signer_id = str(signed.transaction.signer_id)
-        self.world.summary.transactions.append(
-            TransactionSummary(str(signed.hash), signer_id, story)
-        )
-        return signed
-
-    def act(
-        self,
-        story: str,
+        description: str,
         signer_id: str,
         receiver_id: str,
         *actions: Action,
         key: str | None = None,
     ) -> SignedTransaction:
-        """Sign a transaction, send it, and tell about it."""
-        return self.send(story, self.sign(signer_id, receiver_id, actions, key=key))
+        """
+        Sign a transaction, submit it, and add it to the world's summary.
+
+        Parameters
+        ----------
+        description
+            The transaction's line in the summary.
+        signer_id, receiver_id
+            The signer and the receiver.
+        *actions
+            The actions.
+        key
+            The name of the key to sign with, by default the signer's id.
+
+        Returns
+        -------
+        signed
+            With the key's next nonce, and the last final block's hash.
+        """
+        secret = self.key(key or signer_id)
+        nonce = self.next_nonce(signer_id, secret)
+        block_hash = self.world.chain.final.hash
+        tx = Transaction(signer_id, secret.public_key, nonce, receiver_id, block_hash, actions)
+        signed = tx.sign(secret)
+        self.world.submit(signed)
+        summary = TransactionSummary(str(signed.hash), signer_id, description)
+        self.world.summary.transactions.append(summary)
+        return signed
+
+    def next_nonce(self, account_id: str, secret: SecretKey) -> int:
+        """Return the next nonce of a key, and count it as used."""
+        packed = secret.public_key.packed
+        access_key = self.world.state().access_key(account_id, packed)
+        on_chain = access_key.nonce if access_key else 0
+        nonce = max(self._nonces.get((account_id, packed), 0), on_chain) + 1
+        self._nonces[account_id, packed] = nonce
+        return nonce

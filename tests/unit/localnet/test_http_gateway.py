@@ -10,9 +10,9 @@ import pytest
 
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet import rest_api, rpc_api
-from ledgerkit.localnet.faults import Fault, Faults, parse
-from ledgerkit.localnet.http_gateway import Answer, Gateway, Request
-from ledgerkit.localnet.http_messages import Reply, json_reply
+from ledgerkit.localnet.faults import Fault, Faults, parse_fault
+from ledgerkit.localnet.http_gateway import Gateway
+from ledgerkit.localnet.http_messages import HttpRequest, HttpResponse, json_response
 from ledgerkit.localnet.worlds import open_world
 
 if TYPE_CHECKING:
@@ -46,9 +46,9 @@ def take(
     headers: Mapping[str, str] | None = None,
     *,
     query: str = "",
-) -> tuple[Answer, list[float | None]]:
+) -> tuple[HttpResponse, list[float | None]]:
     """Take the steps of one answer, with a block whenever one is awaited."""
-    steps = door.answer(Request(method, path, query, headers or {}, body))
+    steps = door.answer(HttpRequest(method, path, query, headers or {}, body))
     waits: list[float | None] = []
     while True:
         try:
@@ -59,12 +59,12 @@ def take(
             door.world.advance()
 
 
-def ask(door: Gateway, method: str, path: str, *args: Any, **more: Any) -> Answer:
+def ask(door: Gateway, method: str, path: str, *args: Any, **more: Any) -> HttpResponse:
     """Give one answer."""
     return take(door, method, path, *args, **more)[0]
 
 
-def call(door: Gateway, body: bytes = CALL, **headers: str) -> Answer:
+def call(door: Gateway, body: bytes = CALL, **headers: str) -> HttpResponse:
     """Call a method."""
     return ask(door, "POST", "/", body, JSON | {k.replace("_", "-"): v for k, v in headers.items()})
 
@@ -72,12 +72,12 @@ def call(door: Gateway, body: bytes = CALL, **headers: str) -> Answer:
 def scripted(monkeypatch: pytest.MonkeyPatch, *replies: Any) -> None:
     """Let the JSON-RPC surface wait for a block before each reply but the last, or raise."""
 
-    def respond(_world: World, _body: bytes) -> Generator[None, None, Reply]:
+    def respond(_world: World, _body: bytes) -> Generator[None, None, HttpResponse]:
         for reply in replies:
             if isinstance(reply, Exception):
                 raise reply
             if reply is not None:
-                return json_reply(reply)
+                return json_response(reply)
             yield None
         raise AssertionError
 
@@ -135,9 +135,9 @@ def test_the_rest_api_sees_its_own_paths(
     """Only the prefix is taken away; nothing is decoded."""
     seen: list[str] = []
 
-    def respond(_world: World, path: str) -> Reply:
+    def respond(_world: World, path: str) -> HttpResponse:
         seen.append(path)
-        return json_reply("here")
+        return json_response("here")
 
     monkeypatch.setattr(rest_api, "respond", respond)
 
@@ -197,7 +197,7 @@ def test_the_largest_body(world: World, monkeypatch: pytest.MonkeyPatch) -> None
 def test_waiting_leaves_the_world_free(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A call that waits yields None for each block, and holds no lock meanwhile."""
     scripted(monkeypatch, None, None, "done")
-    steps = Gateway(world).answer(Request("POST", "/", "", JSON, CALL))
+    steps = Gateway(world).answer(HttpRequest("POST", "/", "", JSON, CALL))
     assert next(steps) is None
     free: list[bool] = []
     other = threading.Thread(target=lambda: free.append(world.lock.acquire(blocking=False)))
@@ -305,8 +305,10 @@ def test_a_key_is_shown_nowhere(
     locked: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Neither a repr nor a log of what failed has the key."""
-    request = Request("POST", "/", f"apiKey={KEY}", {"authorization": f"Bearer {KEY}"} | JSON, CALL)
-    assert repr(request) == "<Request POST />"
+    request = HttpRequest(
+        "POST", "/", f"apiKey={KEY}", {"authorization": f"Bearer {KEY}"} | JSON, CALL
+    )
+    assert repr(request) == "<HttpRequest POST />"
     scripted(monkeypatch, RuntimeError("inside"))
     door = Gateway(locked)
     steps = door.answer(request)
@@ -368,7 +370,7 @@ def test_a_preflight_needs_no_key(locked: World, wanted: str, told: str) -> None
 )
 def test_a_fault_is_read(text: str, fault: Fault) -> None:
     """Every word is told with its value."""
-    assert parse(text) == fault
+    assert parse_fault(text) == fault
 
 
 @pytest.mark.parametrize(
@@ -429,7 +431,7 @@ def test_counted_headers_are_forgotten_in_the_end(world: World) -> None:
     door = Gateway(world)
     for place in range(2000):
         door.faults.pick(f"times=1; latency=0.{place:04}")
-    assert len(door.faults._used) == 1024
+    assert len(door.faults._header_uses) == 1024
 
 
 def test_latency_is_slept_before_anything_happens(world: World) -> None:
@@ -484,9 +486,9 @@ def test_an_answer_lost_before_or_after(world: World, monkeypatch: pytest.Monkey
     """Lost before, nothing was done; lost after, it was, and the caller can't know."""
     done: list[int] = []
 
-    def respond(_world: World, _body: bytes) -> Generator[None, None, Reply]:
+    def respond(_world: World, _body: bytes) -> Generator[None, None, HttpResponse]:
         done.append(1)
-        return json_reply("here")
+        return json_response("here")
         yield
 
     monkeypatch.setattr(rpc_api, "respond", respond)
@@ -499,7 +501,7 @@ def test_an_answer_lost_before_or_after(world: World, monkeypatch: pytest.Monkey
 def test_a_truncated_answer_announces_its_whole_length(world: World) -> None:
     """The head promises all of the body, of which a part is sent."""
     answer = ask(Gateway(world, Faults("truncate=4")), "GET", "/api/health")
-    assert answer.sent == b'{"st'
+    assert answer.sent_body == b'{"st'
     assert dict(answer.headers)["content-length"] == "15"
 
 

@@ -122,7 +122,7 @@ def call(method_name: str, deposit: int = 1, **args) -> FunctionCall:
 def get(world: World, path: str):
     """Ask, and read the answer of a path that exists."""
     reply = respond(world, path)
-    assert (reply.status, reply.content_type) == (200, "application/json")
+    assert (reply.status, dict(reply.headers)["content-type"]) == (200, "application/json")
     return json.loads(reply.body)
 
 

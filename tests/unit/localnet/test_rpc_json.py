@@ -63,7 +63,7 @@ MANY = 2**64 - 1  # a number that no float holds
 
 def written(value):
     """Give what a reader of the JSON gets."""
-    return json.loads(http_messages.encode(value))
+    return json.loads(http_messages.encode_json(value))
 
 
 ACTIONS = [
@@ -490,4 +490,4 @@ class TestChanges:
 def test_encoder_refuses_what_json_does_not_have():
     """A value of an unknown kind is never written as something else."""
     with pytest.raises(TypeError, match="object can't be written"):
-        http_messages.encode({"a": object()})
+        http_messages.encode_json({"a": object()})

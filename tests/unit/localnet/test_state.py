@@ -140,7 +140,7 @@ def test_what_is_forgotten_harms_nothing_later(steps, ago):
         both.do(*step)
     both.block(1)
     oldest = max(10, both.naive.height - ago)
-    both.store.forget(oldest)
+    both.store.prune(oldest)
     for height, expected in both.naive.past.items():
         if height >= oldest:
             assert all_of(both.store.at(height)) == expected
@@ -181,7 +181,7 @@ def test_a_value_written_back_is_no_change():
     """What a receipt sets and resets is not told; an empty value is a value."""
     store = StateStore()
     store.data.put("a", b"k", b"old")
-    store.settle()
+    store.commit(0, CAUSE)
     store.data.put("a", b"k", b"new")
     store.data.put("a", b"k", b"old")
     store.data.put("a", b"empty", b"")

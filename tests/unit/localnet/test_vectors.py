@@ -88,7 +88,7 @@ def test_recorded_transactions_burnt_what_ours_would(name):
     first = one["receipts"][0]["execution_outcome"]["outcome"]
     if isinstance(actions[0], Delegate):
         inner = actions[0].delegate_action
-        burnt = profile.new_receipt_execute + profile.execute(actions, receiver_id)
+        burnt = profile.new_receipt_execute + profile.fee(actions[0], receiver_id).execute
         burnt += profile.send(inner.actions, inner.sender_id, inner.receiver_id)
         assert burnt == first["gas_burnt"]
 
@@ -117,8 +117,7 @@ def bought(receipt):
     """Tell the gas that a recorded receipt carries."""
     profile = fees.PROFILES["84"]
     actions = [recorded_action(row) for row in receipt["receipt"]["Action"]["actions"]]
-    carried = profile.new_receipt_execute + fees.attached_gas(actions)
-    return carried + profile.prepaid_execution(actions, receipt["receiver_id"])
+    return profile.prepaid_gas(actions, receipt["receiver_id"])
 
 
 def recorded_action(row):

@@ -23,7 +23,7 @@ HEADS = {
 
 # The receipts that fail in each story: where, at which action, and of what. None of the rest.
 FAILURES = {
-    "a delegated action that came too late": [("kate.near", 0, "DelegateActionExpired")],
+    "a delegate action that expired": [("kate.near", 0, "DelegateActionExpired")],
     "tokens sent to a contract, which panics": [
         ("sour.near", 0, "Smart contract panicked: no thanks")
     ],
@@ -36,18 +36,20 @@ FAILURES = {
     ],
     "a batch that rolls back at its third action": [("shop.judy.near", 2, "AddKeyAlreadyExists")],
     "a call that panics": [("counter.near", 0, "Smart contract panicked: not today")],
-    "a call of a method that is not there": [("counter.near", 0, "MethodNotFound")],
+    "a call of a missing method": [("counter.near", 0, "MethodNotFound")],
     "a call of an account without code": [("dave.near", 0, "CodeDoesNotExist")],
     "a call with too little gas": [("async.near", 0, "Exceeded the prepaid gas.")],
-    "a failure that a callback swallows": [
+    "a failed call whose callback succeeds": [
         ("counter.near", 0, "Smart contract panicked: The counter was told to fail")
     ],
-    "a failure that nobody waits for": [("async.near", 0, "Smart contract panicked: told to fail")],
+    "a detached failure: no callback waits for it": [
+        ("async.near", 0, "Smart contract panicked: told to fail")
+    ],
     "tokens to an account that is not registered": [
         ("gold.near", 0, "Smart contract panicked: The account wendy.near is not registered")
     ],
-    "one that is taken": [("bob.near", 0, "AccountAlreadyExists")],
-    "an account closed": [("temp.olga.near", 0, "AccountDoesNotExist")],  # the gas refund
+    "an account creation refunded: the name is taken": [("bob.near", 0, "AccountAlreadyExists")],
+    "an account deleted": [("temp.olga.near", 0, "AccountDoesNotExist")],  # the gas refund
 }
 SUCCEEDING = {
     "a plain transfer": "alice.near",
@@ -58,35 +60,35 @@ SUCCEEDING = {
     "a collection opened: Stamps": "grace.near",
     "a collection opened: Tickets": "grace.near",
     "a stake with a pool": "bob.near",
-    "a stake taken out of a pool": "leo.near",
+    "a stake unstaked from a pool": "leo.near",
     "a stake through the liquid token": "carol.near",
     "a profile in the social database": "heidi.near",
-    "NEAR made a token": "ivan.near",
-    "a key that may only call": "ivan.near",
+    "NEAR wrapped": "ivan.near",
+    "a function-call key added": "ivan.near",
     "Lighthouse minted": "grace.near",
     "Night ferry minted": "grace.near",
     "Lighthouse at dawn minted": "grace.near",
     "Opening night minted": "grace.near",
     "a swap": "ivan.near",
     "a widget in the social database": "heidi.near",
-    "a token transfer that somebody else paid for": "relay.near",
+    "a relayed token transfer": "relay.near",
     "tokens sent to a contract, which keeps them": "alice.near",
     "tokens sent to a contract, which gives some back": "alice.near",
     "a chain of eight calls": "peggy.near",
-    "twelve calls side by side": "peggy.near",
-    "a call by a limited key": "victor.near",
+    "twelve parallel calls": "peggy.near",
+    "a call by a function-call key": "victor.near",
     "the exchange is paused": "trent.near",
     "an account created under near": "nick.near",
-    "an account made by the factory": "nick.near",
-    "an account of one's own": "olga.near",
-    "a key taken away": "frank.near",
+    "an account created by the factory": "nick.near",
+    "a subaccount created": "olga.near",
+    "a key deleted": "frank.near",
     "another widget in the social database": "heidi.near",
     "a stamp sold": "alice.near",
-    "a place for tokens paid for": "carol.near",
+    "a storage deposit paid": "carol.near",
     "the newest transfer": "carol.near",
 }
 NESTS = {"FunctionCallError", "ExecutionError", "MethodResolveError", "CompilationError"}
-WAITING = "a call that waits for somebody's word"
+WAITING = "a yielded call that waits to be resumed"
 
 
 class Guestbook(Contract):
@@ -410,8 +412,8 @@ def test_a_contract_of_ones_own():
 @pytest.mark.parametrize(
     ("account_id", "words"),
     [
-        ("book.nowhere.near", "an id below an account whose key is published"),
-        ("book", "an id below an account whose key is published"),
+        ("book.nowhere.near", "a sub-account of an account with a published key"),
+        ("book", "a sub-account of an account with a published key"),
         ("Book.near", "a-z, 0-9"),
     ],
 )
