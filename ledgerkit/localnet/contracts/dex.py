@@ -370,24 +370,7 @@ class Dex(Contract):
     def genesis(
         cls, owner_id: str, pools: Iterable[Mapping[str, int]] = (), *, paused: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
-        """
-        Yield the records of an exchange whose pools were filled by its owner.
-
-        Parameters
-        ----------
-        owner_id
-            The owner, and the pools' only provider.
-        pools
-            The amounts of each pool's two tokens. In the tokens' own records this contract
-            has to own them.
-        paused
-            True to start paused.
-
-        Yields
-        ------
-        key, value
-            A record.
-        """
+        """Yield the records of an exchange with pools: amounts by token, provided by the owner."""
         count = 0
         for count, reserves in enumerate(pools, start=1):
             pool_id = str(count - 1)

@@ -311,23 +311,7 @@ class FungibleToken(FungibleTokenBase, code_name="ledgerkit.localnet.contracts.f
         holders: Mapping[str, int],
         metadata: FungibleMetadata = EXAMPLE,
     ) -> Iterator[tuple[bytes, bytes]]:
-        """
-        Yield the records of a token with registered holders.
-
-        Parameters
-        ----------
-        owner_id
-            The account that can mint; it is registered too.
-        holders
-            The registered accounts and their balances.
-        metadata
-            The token's metadata.
-
-        Yields
-        ------
-        key, value
-            The records that `new`, `storage_deposit` and `mint` would write.
-        """
+        """Yield the records of a token with registered holders; the owner is registered too."""
         supply = sum(holders.values())
         state = cls.State(owner_id=owner_id, metadata=metadata, total_supply=supply)
         yield STATE_KEY, to_json(state)

@@ -519,26 +519,7 @@ class LiquidStaking(
         holders: Mapping[str, int],
         validators: Sequence[str] = (),
     ) -> Iterator[tuple[bytes, bytes]]:
-        """
-        Yield the records that `new`, `add_validator` and `deposit_and_stake` would write.
-
-        The contract's account has to own `FIRST_BALANCE` and all deposits: nothing is
-        settled with the pools yet.
-
-        Parameters
-        ----------
-        owner_id
-            The account that can add pools.
-        holders
-            Each account's deposit, all of it staked; a share costs one yoctoNEAR at first.
-        validators
-            The pools to stake with.
-
-        Yields
-        ------
-        key, value
-            A record.
-        """
+        """Yield the records of stakes; the account has to own their sum and `FIRST_BALANCE`."""
         state, staked = cls.first_state(owner_id), sum(holders.values())
         state.total_supply += staked
         state.total_staked += staked

@@ -447,25 +447,7 @@ class NonFungibleToken(Contract, code_name="ledgerkit.localnet.contracts.nonfung
         *,
         owner_only: bool = False,
     ) -> Iterator[tuple[bytes, bytes]]:
-        """
-        Yield the records of a collection with minted tokens.
-
-        Parameters
-        ----------
-        owner_id
-            The collection's owner.
-        tokens
-            Token id, owner and metadata of each token, in the order of minting.
-        metadata
-            The collection's metadata.
-        owner_only
-            True if only the owner can mint.
-
-        Yields
-        ------
-        key, value
-            The records that `new` and `nft_mint` would write.
-        """
+        """Yield the records of a collection with tokens: id, owner and metadata, as minted."""
         total, counts = 0, dict[str, int]()
         for total, (token_id, holder_id, token_metadata) in enumerate(tokens, 1):
             place = counts.get(holder_id, 0)

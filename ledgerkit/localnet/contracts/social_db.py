@@ -582,23 +582,7 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
     def genesis(
         cls, data: Mapping[str, Tree], *, deposit: int, block_height: int
     ) -> Iterator[tuple[bytes, bytes]]:
-        """
-        Yield the records that `new` and a `set` of each account would write.
-
-        Parameters
-        ----------
-        data
-            Each account's branch.
-        deposit
-            Each account's deposit, in yoctoNEAR; the contract's account has to own the sum.
-        block_height
-            The height of all nodes.
-
-        Yields
-        ------
-        key, value
-            A record.
-        """
+        """Yield the records that `new` and a `set` of each account, with a deposit, would write."""
         store = StateStore()
         context = _genesis_context("social", block_height)
         run_method(cls, Vm(context, store.at(), fees.PROFILES["86"]), "new")

@@ -13,16 +13,7 @@ OK, BAD_REQUEST, TIMEOUT, UNPROCESSABLE = 200, 400, 408, 422
 
 
 class RpcError(LocalnetError):
-    """
-    A request that ends in an error.
-
-    Parameters
-    ----------
-    error
-        The member `error` of the response.
-    status
-        The HTTP status.
-    """
+    """An error response: its member `error`, and its HTTP status."""
 
     def __init__(self, error: Object, status: int) -> None:
         super().__init__(error, status)
@@ -30,14 +21,7 @@ class RpcError(LocalnetError):
 
 
 class ParseError(RpcError):
-    """
-    Params that the method cannot parse, or a body that is not a JSON-RPC request.
-
-    Parameters
-    ----------
-    message
-        The reason, in the node's words.
-    """
+    """Params that the method cannot parse, or a body that is not a JSON-RPC request."""
 
     def __init__(self, message: str) -> None:
         cause = {"name": "PARSE_ERROR", "info": {"error_message": message}}
@@ -47,14 +31,7 @@ class ParseError(RpcError):
 
 
 class MethodNotFoundError(RpcError):
-    """
-    A method that the node does not have.
-
-    Parameters
-    ----------
-    method_name
-        The requested method.
-    """
+    """A method that the node does not have."""
 
     def __init__(self, method_name: str) -> None:
         cause = {"name": "METHOD_NOT_FOUND", "info": {"method_name": method_name}}

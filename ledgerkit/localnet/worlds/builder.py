@@ -91,25 +91,7 @@ class TransactionSender:
         *actions: Action,
         key: str | None = None,
     ) -> SignedTransaction:
-        """
-        Sign a transaction, submit it, and add it to the world's summary.
-
-        Parameters
-        ----------
-        description
-            The transaction's line in the summary.
-        signer_id, receiver_id
-            The signer and the receiver.
-        *actions
-            The actions.
-        key
-            The name of the key to sign with, by default the signer's id.
-
-        Returns
-        -------
-        signed
-            With the key's next nonce, and the last final block's hash.
-        """
+        """Sign and submit a transaction, and add it to the world's summary."""
         secret = self.key(key or signer_id)
         nonce = self.next_nonce(signer_id, secret)
         block_hash = self.world.chain.final.hash

@@ -43,28 +43,7 @@ _MAX_TOKENS = 60  # draws of one account, repeated tokens included
 def open_crowd(
     size: int | None = None, seed: int = 0, changes: Mapping[str, Any] | None = None
 ) -> World:
-    """
-    Open the world.
-
-    Parameters
-    ----------
-    size
-        The number of people, 1,000 by default.
-    seed
-        The seed of everything that is drawn.
-    changes
-        Changes to its settings.
-
-    Returns
-    -------
-    world
-        The world after its first blocks.
-
-    Raises
-    ------
-    InvalidRequestError
-        If the size is not an integer from 1 to 5,000,000.
-    """
+    """Open the world with `size` people, by default 1,000, and some of its settings changed."""
     count = DEFAULT_SIZE if size is None else size
     if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MAX_SIZE:
         raise InvalidRequestError.refuse("size", size, f"an integer from 1 to {MAX_SIZE}")

@@ -116,21 +116,7 @@ class UnreadableToken(FungibleToken, code_name="ledgerkit.localnet.worlds.demo.T
 
 
 def open_demo(seed: int = 0, changes: Mapping[str, Any] | None = None) -> World:
-    """
-    Open the world after all of its transactions.
-
-    Parameters
-    ----------
-    seed
-        Another seed gives other keys, ids and hashes.
-    changes
-        Changes to its settings.
-
-    Returns
-    -------
-    world
-        The world, with its summary.
-    """
+    """Open the world after all of its transactions, with some of its settings changed."""
     settings = replace(SETTINGS, **changes or {})
     genesis = WorldGenesis(NAME, seed)
     _add_people(genesis, settings)
