@@ -3,7 +3,8 @@ A staking pool: the stake of many accounts with one validator.
 
 An account owns shares of the staked balance. Rewards raise the price of a share, so that no
 account's record changes when they arrive. Divisions are rounded in the pool's favour, a
-small guarantee fund pays the difference, and the price never falls.
+small guarantee fund pays the difference, and the price never falls. Methods, logs and
+panics follow near/core-contracts, staking-pool.
 """
 
 from __future__ import annotations

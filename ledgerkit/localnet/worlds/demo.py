@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from ledgerkit.localnet.contract_sdk import U128, view
+from ledgerkit.localnet.contract_sdk import U128, to_json, view
 from ledgerkit.localnet.contracts.counter import Counter
 from ledgerkit.localnet.contracts.dex import Dex
 from ledgerkit.localnet.contracts.factory import Factory
@@ -266,7 +266,7 @@ def _send_simple(sender: TransactionSender) -> None:
     stake = function_call("deposit_and_stake", gas=50, deposit="50 NEAR")
     sender.send("a stake with a pool", "bob.near", "north.poolv1.near", stake)
     unstake = function_call("unstake", {"amount": str(10 * NEAR)}, gas=50)
-    sender.send("a stake unstaked from a pool", "leo.near", "north.poolv1.near", unstake)
+    sender.send("a stake reduced with a pool", "leo.near", "north.poolv1.near", unstake)
     liquid = function_call("deposit_and_stake", gas=50, deposit="40 NEAR")
     sender.send("a stake through the liquid token", "carol.near", "liquid.near", liquid)
     _send_social(
@@ -400,7 +400,7 @@ def _send_token_call(
 def _send_swap(sender: TransactionSender, description: str, amount: int) -> None:
     """Swap gold for wrapped NEAR."""
     step = {"pool_id": 0, "token_in": "gold.near", "token_out": "wrap.near", "min_amount_out": "1"}
-    message = '{"actions":[' + function_call("", step).args.decode() + "]}"
+    message = to_json({"actions": [step]}).decode()
     args = {"receiver_id": "dex.near", "amount": str(amount), "msg": message}
     call = function_call("ft_transfer_call", args, gas=150, deposit=1)
     sender.send(description, "ivan.near", "gold.near", call)

@@ -60,7 +60,7 @@ SUCCEEDING = {
     "a collection opened: Stamps": "grace.near",
     "a collection opened: Tickets": "grace.near",
     "a stake with a pool": "bob.near",
-    "a stake unstaked from a pool": "leo.near",
+    "a stake reduced with a pool": "leo.near",
     "a stake through the liquid token": "carol.near",
     "a profile in the social database": "heidi.near",
     "NEAR wrapped": "ivan.near",
