@@ -68,7 +68,7 @@ class StorageBounds(Struct, frozen=True):
     """The least and greatest storage deposit of an account (NEP-145), in yoctoNEAR."""
 
     min: U128
-    max: U128
+    max: U128 | None = None
 
 
 PAID = StorageBalance(REGISTRATION, U128(0))

@@ -26,6 +26,7 @@ from ledgerkit.localnet.contract_sdk import (
     to_json,
     view,
 )
+from ledgerkit.localnet.contracts.fungible_token import StorageBalance, StorageBounds
 from ledgerkit.localnet.state import StateStore
 from ledgerkit.localnet.vm import CallContext, Vm
 from ledgerkit.protocol import AccountId, CryptoHash, PublicKey
@@ -89,20 +90,6 @@ class SetOptions(Struct):
     """The options of `set`."""
 
     refund_unused_deposit: bool | None = None
-
-
-class StorageBalance(Struct):
-    """An account's storage deposit (NEP-145), in yoctoNEAR."""
-
-    total: U128
-    available: U128
-
-
-class StorageBounds(Struct):
-    """The least and greatest storage deposit (NEP-145), in yoctoNEAR."""
-
-    min: U128
-    max: U128 | None = None
 
 
 class Storage(Struct):
