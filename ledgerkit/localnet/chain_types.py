@@ -183,3 +183,13 @@ class TransactionRecord(Struct):
     outcome: Outcome  # of its conversion
     receipt: ActionReceipt  # the result of its conversion
     is_local: bool  # signer is receiver: the receipt is executed in the transaction's own block
+
+
+class BlockContext(Struct, frozen=True):
+    """What the execution of a receipt depends on of its block."""
+
+    height: int
+    timestamp_ns: int
+    epoch_height: int
+    random_value: CryptoHash
+    gas_price: int

@@ -1,7 +1,7 @@
 """
-What contracts are written with.
+The SDK that contracts are written with.
 
-A contract is a class; its methods are marked, their parameters are the JSON arguments::
+A contract is a class. Its methods are marked, and their parameters are the JSON arguments::
 
     class Counter(Contract):
         class State(msgspec.Struct):
@@ -16,8 +16,8 @@ A contract is a class; its methods are marked, their parameters are the JSON arg
             self.state.number += by
             self.vm.log(f"Increased number to {self.state.number}")
 
-The class lives behind a small piece of code that names it, so that it is deployed, hashed
-and paid for as any code is. An amount is a `U128`: a text of digits in JSON, an int inside.
+The deployed code is a small Wasm module with the name of the class, so that it is hashed and paid
+for as any code. An amount is a `U128`: a string of digits in JSON, an int in Python.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound="Callable[..., Any]")
 T = TypeVar("T")
 
+# The panic messages of near-sdk-rs.
 ONE_YOCTO = "Requires attached deposit of exactly 1 yoctoNEAR"
 BAD_INPUT = "Failed to deserialize input from JSON."
 NOT_INITIALIZED = "The contract is not initialized"
@@ -61,13 +62,13 @@ _SECTION = b"ledgerkit"
 
 
 class U128(int):
-    """An amount: in JSON a text of digits."""
+    """An amount: a string of digits in JSON."""
 
     __slots__ = ()
 
 
-class Method(NamedTuple):
-    """How a method may be called."""
+class MethodOptions(NamedTuple):
+    """The options of a contract's method."""
 
     writes: bool
     payable: bool = False
@@ -76,8 +77,8 @@ class Method(NamedTuple):
 
 
 def view(function: F) -> F:
-    """Mark a method that only reads."""
-    function.__dict__["contract_method"] = Method(writes=False)
+    """Mark a method as a view method, which only reads."""
+    function.__dict__["contract_method"] = MethodOptions(writes=False)
     return function
 
 
@@ -89,27 +90,27 @@ def call(
     function: F | None = None, *, payable: bool = False, private: bool = False, init: bool = False
 ) -> F | Callable[[F], F]:
     """
-    Mark a method that may write.
+    Mark a method as a call method, which may write.
 
     Parameters
     ----------
     function
-        The method, where the mark has no options.
+        The method, if there are no options.
     payable
-        Whether it takes a deposit.
+        True to accept a deposit.
     private
-        Whether only the contract itself may call it.
+        True to let only the contract itself call it.
     init
-        Whether it makes the contract's first state, once.
+        True for the method that creates the contract's state; it can run only once.
 
     Returns
     -------
     marked
-        The method, or what marks it.
+        The method, or a decorator.
     """
 
     def mark(function: F) -> F:
-        function.__dict__["contract_method"] = Method(
+        function.__dict__["contract_method"] = MethodOptions(
             writes=True, payable=payable, private=private, init=init
         )
         return function
@@ -119,18 +120,19 @@ def call(
 
 class Contract:
     """
-    One account's contract, while one of its methods runs.
+    The contract of an account during one call.
 
     Parameters
     ----------
     vm
-        The machine: what the call came with, records, logs, promises.
+        The virtual machine: context, storage, logs and promises.
     """
 
     methods: ClassVar[dict[str, Callable[..., Any]]] = {}
-    code: ClassVar[bytes] = b""  # what is deployed
+    code: ClassVar[bytes] = b""  # to deploy
     code_hash: ClassVar[CryptoHash]
-    State: ClassVar[type[msgspec.Struct]]  # optional: kept as one record, read and written here
+    # Optional: the state, which is read before a method and written after it.
+    State: ClassVar[type[msgspec.Struct]]
 
     def __init_subclass__(cls, *, code_name: str | None = None, **options: Any) -> None:
         """
@@ -145,7 +147,7 @@ class Contract:
             for name, function in inspect.getmembers(cls, inspect.isfunction)
             if hasattr(function, "contract_method")
         }
-        cls.code = _code(code_name or f"{cls.__module__}.{cls.__qualname__}")
+        cls.code = _wasm_code(code_name or f"{cls.__module__}.{cls.__qualname__}")
         cls.code_hash = CryptoHash(sha256(cls.code).digest())
         CONTRACTS_BY_HASH[cls.code_hash] = cls
 
@@ -156,29 +158,29 @@ class Contract:
     def event(self, standard: str, version: str, event: str, data: list[dict[str, Any]]) -> None:
         """Log an event (NEP-297); members that are None are left out."""
         rows = [{k: v for k, v in row.items() if v is not None} for row in data]
-        told = {"standard": standard, "version": version, "event": event, "data": rows}
-        self.vm.log("EVENT_JSON:" + to_json(told).decode())
+        log = {"standard": standard, "version": version, "event": event, "data": rows}
+        self.vm.log("EVENT_JSON:" + to_json(log).decode())
 
-    def require(self, holds: object, message: str) -> None:
-        """Panic unless something holds."""
-        if not holds:
+    def require(self, condition: object, message: str) -> None:
+        """Panic unless a condition is true."""
+        if not condition:
             raise PanicError(message)
 
     def assert_one_yocto(self) -> None:
-        """Ask for a deposit of one yoctoNEAR, which only a full access key can attach."""
+        """Panic unless one yoctoNEAR is attached, which only a full access key can sign."""
         self.require(self.vm.attached_deposit == 1, ONE_YOCTO)
 
 
-def _code(name: str) -> bytes:
-    """Write an empty Wasm module with a custom section that names a class."""
-    section = bytes([len(_SECTION)]) + _SECTION + name.encode()
-    size, packed = len(section), b""
+def _wasm_code(class_name: str) -> bytes:
+    """Build an empty Wasm module with the name of a class in a custom section."""
+    section = bytes([len(_SECTION)]) + _SECTION + class_name.encode()
+    size, leb128 = len(section), b""
     while True:
-        more = size > 0x7F  # noqa: PLR2004 - seven bits to a byte
-        packed += bytes([size & 0x7F | more << 7])
+        has_more = size > 0x7F  # noqa: PLR2004 - LEB128 has seven bits in a byte
+        leb128 += bytes([size & 0x7F | has_more << 7])
         size >>= 7
-        if not more:
-            return _WASM + b"\0" + packed + section
+        if not has_more:
+            return _WASM + b"\0" + leb128 + section
 
 
 # Running ---------------------------------------------------------------------------------
@@ -186,51 +188,51 @@ def _code(name: str) -> bytes:
 
 def run_method(cls: type[Contract], vm: Vm, method_name: str) -> bytes | Promise:
     """
-    Run a method.
+    Run a method of a contract.
 
     Parameters
     ----------
     cls
         The contract.
     vm
-        The machine.
+        The virtual machine of the call.
     method_name
         The method.
 
     Returns
     -------
     result
-        JSON, nothing, or a promise whose result is this one's.
+        JSON, nothing, or a promise whose result stands for this one.
 
     Raises
     ------
     CallError
-        If the contract or the machine stops.
+        If the contract or the virtual machine stops the call.
     """
     vm.begin()
     function = cls.methods.get(method_name)
     if function is None:
         raise MethodError
-    method: Method = function.__dict__["contract_method"]
-    if method.private and (vm.is_view or vm.predecessor_id != vm.current_account_id):
+    options: MethodOptions = function.__dict__["contract_method"]
+    if options.private and (vm.is_view or vm.predecessor_id != vm.current_account_id):
         raise PanicError(f"Method {method_name} is private")
-    if method.writes and not method.payable and not vm.is_view and vm.attached_deposit:
+    if options.writes and not options.payable and not vm.is_view and vm.attached_deposit:
         raise PanicError(f"Method {method_name} doesn't accept deposit")
     contract = cls(vm)
-    held = _load(cls, contract, init=method.init)
-    arguments = _arguments(function, vm.input)
-    result = _call(function, contract, arguments)
-    if method.writes and contract.state is not None:
-        written = to_json(contract.state)
-        if written != held:
-            vm.storage_write(STATE_KEY, written)
-    done = result if isinstance(result, Promise) else _result(function, result)
-    vm.finish(done)
-    return done
+    old_state = _load_state(cls, contract, init=options.init)
+    arguments = _decode_arguments(function, vm.input)
+    returned = _run(function, contract, arguments)
+    if options.writes and contract.state is not None:
+        new_state = to_json(contract.state)
+        if new_state != old_state:
+            vm.storage_write(STATE_KEY, new_state)
+    result = returned if isinstance(returned, Promise) else _encode_result(function, returned)
+    vm.finish(result)
+    return result
 
 
-def _call(function: Callable[..., Any], contract: Contract, arguments: dict[str, Any]) -> Any:
-    """Run a contract's own code; what goes wrong in it stops this call, and nothing else."""
+def _run(function: Callable[..., Any], contract: Contract, arguments: dict[str, Any]) -> Any:
+    """Run a contract's own code; its exceptions become panics."""
     try:
         return function(contract, **arguments)
     except LocalnetError:
@@ -239,26 +241,26 @@ def _call(function: Callable[..., Any], contract: Contract, arguments: dict[str,
         raise PanicError(f"panicked at '{type(error).__name__}: {error}'") from error
 
 
-def _load(cls: type[Contract], contract: Contract, *, init: bool) -> bytes | None:
-    """Read the contract's state, where it has one."""
-    shape = getattr(cls, "State", None)
-    if shape is None:
+def _load_state(cls: type[Contract], contract: Contract, *, init: bool) -> bytes | None:
+    """Read the contract's state if its class has one."""
+    state_type = getattr(cls, "State", None)
+    if state_type is None:
         return None
-    held = contract.vm.storage_read(STATE_KEY)
-    if init and held is not None:
+    data = contract.vm.storage_read(STATE_KEY)
+    if init and data is not None:
         raise PanicError(INITIALIZED)
-    if held is not None:
-        contract.state = msgspec.json.decode(held, type=shape, dec_hook=_read)
+    if data is not None:
+        contract.state = msgspec.json.decode(data, type=state_type, dec_hook=_decode_other)
     elif not init:
         try:
-            contract.state = shape()
-        except TypeError:  # a state without defaults is made by an init method
+            contract.state = state_type()
+        except TypeError:  # a state without defaults is created by an init method
             raise PanicError(NOT_INITIALIZED) from None
-    return held
+    return data
 
 
-class _Shape(NamedTuple):
-    """How a method's arguments are read, and whether it returns nothing."""
+class _Signature(NamedTuple):
+    """The types of a method's arguments and result."""
 
     arguments: type[msgspec.Struct]
     names: tuple[str, ...]
@@ -266,55 +268,59 @@ class _Shape(NamedTuple):
     returns_nothing: bool
 
 
-_shapes: dict[Callable[..., Any], _Shape] = {}
+_signatures: dict[Callable[..., Any], _Signature] = {}
 
 
-def _shape(function: Callable[..., Any]) -> _Shape:
-    """Find out a method's shape, once."""
-    found = _shapes.get(function)
-    if found is None:
-        found = _shapes[function] = _find_shape(function)
-    return found
+def _signature(function: Callable[..., Any]) -> _Signature:
+    """Return a method's signature, inspected once."""
+    signature = _signatures.get(function)
+    if signature is None:
+        signature = _signatures[function] = _inspect_signature(function)
+    return signature
 
 
-def _find_shape(function: Callable[..., Any]) -> _Shape:
-    """Read a method's parameters and annotations."""
+def _inspect_signature(function: Callable[..., Any]) -> _Signature:
+    """Inspect a method's parameters and annotations."""
     hints = get_type_hints(function)
     parameters = list(inspect.signature(function).parameters.values())[1:]
     fields: list[Any] = []
     keys = set()
     for parameter in parameters:
         hint = hints.get(parameter.name, Any)
-        if hint in (PublicKey, PublicKey | None):  # a dataclass, which would be read as an object
+        if hint in (PublicKey, PublicKey | None):  # msgspec would decode a dataclass as an object
             keys.add(parameter.name)
             hint = str if hint is PublicKey else str | None
         optional = parameter.default is not inspect.Parameter.empty
         fields.append((parameter.name, hint, *((parameter.default,) if optional else ())))
-    shape = msgspec.defstruct(function.__name__, fields, kw_only=True)
+    arguments = msgspec.defstruct(function.__name__, fields, kw_only=True)
     names = tuple(parameter.name for parameter in parameters)
-    returned = hints.get("return", Any)
-    return _Shape(shape, names, frozenset(keys), returned is None or returned is type(None))
+    result = hints.get("return", Any)
+    return _Signature(arguments, names, frozenset(keys), result is None or result is type(None))
 
 
-def _arguments(function: Callable[..., Any], data: bytes) -> dict[str, Any]:
-    """Read the JSON arguments by the method's parameters."""
-    shape = _shape(function)
-    if not shape.names:
+def _decode_arguments(function: Callable[..., Any], data: bytes) -> dict[str, Any]:
+    """Decode the JSON arguments of a method."""
+    signature = _signature(function)
+    if not signature.names:
         return {}
     try:
-        found = msgspec.json.decode(data or b"{}", type=shape.arguments, dec_hook=_read)
-        given = {name: getattr(found, name) for name in shape.names}
-        for name in shape.keys:
-            given[name] = None if given[name] is None else PublicKey.from_text(given[name])
+        decoded = msgspec.json.decode(
+            data or b"{}", type=signature.arguments, dec_hook=_decode_other
+        )
+        arguments = {name: getattr(decoded, name) for name in signature.names}
+        for name in signature.keys:
+            value = arguments[name]
+            arguments[name] = None if value is None else PublicKey.from_text(value)
     except (msgspec.DecodeError, RecursionError, InvalidRequestError):
         raise PanicError(BAD_INPUT) from None
-    return given
+    return arguments
 
 
-def _read(kind: type, value: Any) -> Any:
-    """Read a value of a kind that JSON does not have."""
+def _decode_other(kind: type, value: Any) -> Any:
+    """Decode a value of a type that JSON does not have."""
     try:
         if kind is U128 and isinstance(value, str) and value.isascii() and value.isdigit():
+            # int() of very long texts takes long, so they are refused by their length.
             number = int(value) if len(value) <= len(str(U128_MAX)) else U128_MAX + 1
             if number <= U128_MAX:
                 return U128(number)
@@ -322,27 +328,27 @@ def _read(kind: type, value: Any) -> Any:
             return AccountId(value)
     except InvalidRequestError:
         pass
-    raise ValueError(f"no {kind.__name__}")
+    raise ValueError(f"not a valid {kind.__name__}")
 
 
-def _result(function: Callable[..., Any], result: Any) -> bytes:
-    """Write what a method returns: nothing for a method that is said to return None."""
+def _encode_result(function: Callable[..., Any], result: Any) -> bytes:
+    """Encode the result of a method; nothing if its annotation is None."""
     if isinstance(result, bytes):
         return result
-    if result is None and _shape(function).returns_nothing:
+    if result is None and _signature(function).returns_nothing:
         return b""
-    if isinstance(result, PublicKey):  # a dataclass, which would be written as an object
+    if isinstance(result, PublicKey):  # msgspec would encode a dataclass as an object
         result = str(result)
     return to_json(result)
 
 
 def to_json(value: Any) -> bytes:
-    """Write JSON as contracts do: compact, amounts as texts."""
-    return msgspec.json.encode(value, enc_hook=_write)
+    """Encode a value as compact JSON, amounts as strings."""
+    return msgspec.json.encode(value, enc_hook=_encode_other)
 
 
-def _write(value: Any) -> Any:
-    """Write a value of a kind that JSON does not have."""
+def _encode_other(value: Any) -> Any:
+    """Encode a value of a type that JSON does not have."""
     if isinstance(value, U128):
         return str(int(value))
     if isinstance(value, AccountId | CryptoHash):
@@ -351,42 +357,42 @@ def _write(value: Any) -> Any:
 
 
 def from_json(data: bytes | None) -> Any:
-    """Read what another contract returned; None if it failed or is no JSON."""
+    """Decode another contract's result; None if it failed or is not JSON."""
     try:
         return None if data is None else msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError):
         return None
 
 
-# Records ---------------------------------------------------------------------------------
+# Storage records -------------------------------------------------------------------------
 
 
 class BalanceMap:
     """
-    Amounts by account, 16 bytes each, as contracts keep them.
+    A map from account ids to amounts, stored in 16 bytes each.
 
     Parameters
     ----------
     vm
-        The machine.
+        The virtual machine.
     prefix
-        What their keys begin with.
+        The prefix of the storage keys.
     """
 
     def __init__(self, vm: Vm, prefix: bytes) -> None:
         self._vm, self._prefix = vm, prefix
 
     def get(self, account_id: str) -> int | None:
-        """Give an amount, None where none is kept."""
-        held = self._vm.storage_read(self._prefix + text(account_id))
-        return None if held is None else int.from_bytes(held, "little")
+        """Return an amount, or None."""
+        data = self._vm.storage_read(self._prefix + text(account_id))
+        return None if data is None else int.from_bytes(data, "little")
 
     def put(self, account_id: str, amount: int) -> None:
-        """Keep an amount."""
+        """Write an amount."""
         self._vm.storage_write(self._prefix + text(account_id), amount.to_bytes(16, "little"))
 
     def remove(self, account_id: str) -> None:
-        """Keep none."""
+        """Remove an amount."""
         self._vm.storage_remove(self._prefix + text(account_id))
 
     def __contains__(self, account_id: str) -> bool:
@@ -395,43 +401,43 @@ class BalanceMap:
 
 class JsonMap(Generic[T]):
     """
-    Values by text, written as JSON.
+    A map from texts to values, stored as JSON.
 
     Parameters
     ----------
     vm
-        The machine.
+        The virtual machine.
     prefix
-        What their keys begin with.
+        The prefix of the storage keys.
     kind
-        What a value is read as.
+        The type of the values.
     """
 
     def __init__(self, vm: Vm, prefix: bytes, kind: type[T]) -> None:
         self._vm, self._prefix, self._kind = vm, prefix, kind
 
     def get(self, key: str) -> T | None:
-        """Give a value, None where there is none."""
-        held = self._vm.storage_read(self._prefix + text(key))
-        return None if held is None else self._decode(held)
+        """Return a value, or None."""
+        data = self._vm.storage_read(self._prefix + text(key))
+        return None if data is None else self._decode(data)
 
     def put(self, key: str, value: T) -> None:
-        """Keep a value."""
+        """Write a value."""
         self._vm.storage_write(self._prefix + text(key), to_json(value))
 
     def remove(self, key: str) -> bool:
-        """Keep none; tell whether there was one."""
+        """Remove a value; return True if it existed."""
         return self._vm.storage_remove(self._prefix + text(key))
 
     def __contains__(self, key: str) -> bool:
         return self._vm.storage_has_key(self._prefix + text(key))
 
     def items(self) -> Iterator[tuple[str, T]]:
-        """Go through keys and values, in the order of the packed keys."""
-        skip = len(self._prefix) + 4
-        for key, value in self._vm.records(self._prefix):
-            yield key[skip:].decode(), self._decode(value)
+        """Iterate over the keys and values, sorted by encoded key."""
+        skip = len(self._prefix) + 4  # Borsh prefixes a text with its length in four bytes
+        for key, data in self._vm.records(self._prefix):
+            yield key[skip:].decode(), self._decode(data)
 
-    def _decode(self, value: bytes) -> T:
-        """Read a value."""
-        return msgspec.json.decode(value, type=self._kind, dec_hook=_read)
+    def _decode(self, data: bytes) -> T:
+        """Decode a value."""
+        return msgspec.json.decode(data, type=self._kind, dec_hook=_decode_other)

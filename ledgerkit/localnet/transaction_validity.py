@@ -1,4 +1,8 @@
-"""Which transactions a block takes: the node's checks, in the node's order."""
+"""
+The validity of transactions: the node's checks, in the node's order.
+
+The order decides which error is reported; it is that of nearcore's runtime/runtime/src/verifier.rs.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,6 @@ from msgspec import Struct
 
 from ledgerkit.errors import DecodeError, InvalidRequestError
 from ledgerkit.localnet import fees
-from ledgerkit.localnet.chain_types import Account
 from ledgerkit.localnet.execution_errors import InvalidTransactionError, UndecodableError, variant
 from ledgerkit.protocol import (
     AccessKey,
@@ -37,6 +40,7 @@ from ledgerkit.units import U128_MAX
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from ledgerkit.localnet.chain_types import Account
     from ledgerkit.localnet.fees import Profile
     from ledgerkit.localnet.settings import Settings
     from ledgerkit.localnet.state import State
@@ -48,31 +52,31 @@ MAX_CODE_BYTES = 4 * 2**20
 MAX_KEY_METHODS_BYTES = 2000
 MAX_PREPAID_GAS = 1000 * fees.TGAS
 MAX_TRANSACTION_BYTES = 1_572_864
-NONCES_PER_HEIGHT = 10**6
+NONCES_PER_HEIGHT = 10**6  # nearcore: ACCESS_KEY_NONCE_RANGE_MULTIPLIER
 
-# Known to later nodes only, and undecodable to this one.
-_UNKNOWN = (DeterministicStateInit, TransferToGasKey, WithdrawFromGasKey)
+# Actions of later protocol versions.
+_UNKNOWN_ACTIONS = (DeterministicStateInit, TransferToGasKey, WithdrawFromGasKey)
 
 
 class Cost(Struct, frozen=True):
-    """What a transaction takes from its signer when a block takes it."""
+    """What a transaction costs its signer."""
 
-    gas_burnt: int  # by turning it into a receipt
-    purchase_price: int  # of the gas that the receipt carries
-    gas_cost: int
-    total: int
+    gas_burnt: int  # by its conversion to a receipt
+    purchase_price: int  # of the receipt's prepaid gas, in yoctoNEAR
+    gas_cost: int  # yoctoNEAR
+    total: int  # yoctoNEAR, with deposits
 
 
 def decode(data: bytes, profile: Profile) -> SignedTransaction:
     """
-    Read a signed transaction.
+    Decode a signed transaction.
 
     Parameters
     ----------
     data
-        Its binary form.
+        The Borsh bytes.
     profile
-        Which actions there are.
+        The protocol version, which determines the known actions.
 
     Returns
     -------
@@ -82,13 +86,13 @@ def decode(data: bytes, profile: Profile) -> SignedTransaction:
     Raises
     ------
     UndecodableError
-        If it is none, or has something this node does not know.
+        If the bytes are not a transaction, or it has an unknown action or key.
     """
     try:
         signed = SignedTransaction.decode(data)
     except (DecodeError, InvalidRequestError) as error:
         raise UndecodableError(f"Failed to decode transaction: {error.args[0]}") from None
-    unknown = _UNKNOWN if profile.delegate_v2 else (*_UNKNOWN, DelegateV2)
+    unknown = _UNKNOWN_ACTIONS if profile.delegate_v2 else (*_UNKNOWN_ACTIONS, DelegateV2)
     for action in _flat(signed.transaction.actions):
         if isinstance(action, unknown):
             raise UndecodableError(
@@ -101,17 +105,17 @@ def decode(data: bytes, profile: Profile) -> SignedTransaction:
 
 
 def _flat(actions: Sequence[Action]) -> list[Action]:
-    """List actions, and those that are delegated in them."""
-    found: list[Action] = []
+    """List actions together with the delegated actions in them."""
+    flat: list[Action] = []
     for action in actions:
-        found.append(action)
+        flat.append(action)
         if isinstance(action, Delegate | DelegateV2):
-            found.extend(action.delegate_action.actions)
-    return found
+            flat.extend(action.delegate_action.actions)
+    return flat
 
 
 def _is_gas_key(access_key: AccessKey) -> bool:
-    """Tell a key that holds gas."""
+    """Return True for a gas key, which later protocol versions have."""
     return isinstance(access_key.permission, GasKeyFullAccess | GasKeyFunctionCall)
 
 
@@ -127,41 +131,41 @@ def check(
     chunk_height: int | None = None,
 ) -> tuple[Cost, Account, AccessKey]:
     """
-    Check a transaction.
+    Check a transaction and charge its signer.
 
     Parameters
     ----------
     signed
         The transaction.
     state
-        Of its signer.
+        The state with its signer.
     settings
-        How long it is valid.
+        The settings with the validity period.
     profile
-        What it costs.
+        The fees and rules.
     gas_price
-        The price at which it is converted.
+        The gas price of the conversion, in yoctoNEAR.
     height
-        Of the head.
+        The height of the head.
     height_of
-        Finds a block's height.
+        Function that returns the height of a block hash.
     chunk_height
-        Of the block being made, if it is to be included now: then the nonce's upper bound
-        counts, and what never changes about it was checked before.
+        The height of the block that is to include the transaction; None on submission. On
+        inclusion the nonce has an upper bound, and what cannot have changed is not checked again.
 
     Returns
     -------
     cost
-        What it takes.
+        The transaction's cost.
     account
-        The signer, paid up.
+        The signer's account after paying.
     access_key
-        The key, used.
+        The access key after its use.
 
     Raises
     ------
     InvalidTransactionError
-        The first thing that is wrong.
+        For the first check that fails.
     """
     tx = signed.transaction
     check_age(tx, settings, height, height_of)
@@ -187,16 +191,16 @@ def check_age(
     height: int,
     height_of: Callable[[CryptoHash], int | None],
 ) -> None:
-    """Refuse what names an unknown block, or one too old."""
-    at = height_of(tx.block_hash)
-    if at is None or height > at + settings.validity:
+    """Check that the transaction's block is known and not too old."""
+    block_height = height_of(tx.block_hash)
+    if block_height is None or height > block_height + settings.validity:
         raise InvalidTransactionError("Expired")
 
 
 def check_contents(signed: SignedTransaction, profile: Profile) -> None:
-    """Check what is the same at any time: actions, version, size, signature."""
+    """Check what never changes: actions, version, size, signature."""
     tx = signed.transaction
-    check_actions(tx.actions, profile)
+    check_actions(tx.actions)
     if tx.version and not profile.later:
         raise InvalidTransactionError("InvalidTransactionVersion")
     if tx.size > MAX_TRANSACTION_BYTES:
@@ -206,32 +210,25 @@ def check_contents(signed: SignedTransaction, profile: Profile) -> None:
 
 
 def check_nonce(tx: Transaction, access_key: AccessKey, chunk_height: int | None) -> None:
-    """Check a transaction's nonce against its key's."""
+    """Check a transaction's nonce against its access key's."""
     if tx.nonce_index is not None:
         _refuse("InvalidNonceIndex", tx_nonce_index=tx.nonce_index, num_nonces=0)
-    held = access_key.nonce
-    # Before a chunk takes it, the nonces that a strict one follows may still come.
-    strict = tx.nonce_mode == "strict" and chunk_height is not None
-    if tx.nonce != held + 1 if strict else tx.nonce <= held:
-        _refuse("InvalidNonce", tx_nonce=tx.nonce, ak_nonce=held)
+    # On submission, the transactions before a strict nonce may still come.
+    is_strict = tx.nonce_mode == "strict" and chunk_height is not None
+    if tx.nonce != access_key.nonce + 1 if is_strict else tx.nonce <= access_key.nonce:
+        _refuse("InvalidNonce", tx_nonce=tx.nonce, ak_nonce=access_key.nonce)
     if chunk_height is not None and tx.nonce >= chunk_height * NONCES_PER_HEIGHT:
         bound = chunk_height * NONCES_PER_HEIGHT
         _refuse("NonceTooLarge", tx_nonce=tx.nonce, upper_bound=bound)
 
 
 def cost_of(tx: Transaction, profile: Profile, gas_price: int) -> Cost:
-    """Sum what a transaction takes from its signer."""
+    """Compute the cost of a transaction."""
     sir = tx.signer_id == tx.receiver_id
-    burnt = profile.new_receipt_send(sir=sir) + profile.send(
-        tx.actions, tx.signer_id, tx.receiver_id
-    )
-    carried = (
-        profile.new_receipt_execute
-        + profile.prepaid_execution(tx.actions, tx.receiver_id)
-        + fees.attached_gas(tx.actions)
-    )
+    burnt = profile.new_receipt_send(sir=sir)
+    burnt += profile.send(tx.actions, tx.signer_id, tx.receiver_id)
     price = profile.purchase_price(gas_price)
-    gas_cost = burnt * gas_price + carried * price
+    gas_cost = burnt * gas_price + profile.prepaid_gas(tx.actions, tx.receiver_id) * price
     total = gas_cost + fees.deposits(tx.actions)
     if total > U128_MAX:
         raise InvalidTransactionError("CostOverflow")
@@ -241,34 +238,28 @@ def cost_of(tx: Transaction, profile: Profile, gas_price: int) -> Cost:
 def _pay(
     tx: Transaction, account: Account, access_key: AccessKey, cost: Cost
 ) -> tuple[Account, AccessKey]:
-    """Take the cost from the signer, and from its key's allowance."""
+    """Deduct the cost from the signer's balance and its key's allowance."""
     signer_id = str(tx.signer_id)
     if account.amount < cost.total:
-        balance, wanted = str(account.amount), str(cost.total)
-        _refuse("NotEnoughBalance", signer_id=signer_id, balance=balance, cost=wanted)
-    left = Account(
-        account.amount - cost.total,
-        account.locked,
-        account.code_hash,
-        account.storage_usage,
-        account.global_contract,
-    )
+        balance, total = str(account.amount), str(cost.total)
+        _refuse("NotEnoughBalance", signer_id=signer_id, balance=balance, cost=total)
+    paid = account.plus(amount=-cost.total)
     permission = access_key.permission
     limited = permission if isinstance(permission, FunctionCallPermission) else None
     if limited is not None and limited.allowance is not None:
-        permission = _spend(tx, limited, cost)
-    short = fees.storage_shortfall(left.amount + left.locked, left.storage_usage)
-    if short:
-        _refuse("LackBalanceForState", signer_id=signer_id, amount=str(short))
+        permission = _deduct_allowance(tx, limited, cost)
+    missing = fees.storage_shortfall(paid.amount + paid.locked, paid.storage_usage)
+    if missing:
+        _refuse("LackBalanceForState", signer_id=signer_id, amount=str(missing))
     if limited is not None:
-        check_scope(tx.actions, tx.receiver_id, limited, _refuse_key)
-    return left, AccessKey(tx.nonce, permission)
+        check_permission(tx.actions, tx.receiver_id, limited, _refuse_key)
+    return paid, AccessKey(tx.nonce, permission)
 
 
-def _spend(
+def _deduct_allowance(
     tx: Transaction, permission: FunctionCallPermission, cost: Cost
 ) -> FunctionCallPermission:
-    """Take the gas from a key's allowance."""
+    """Deduct the gas from a key's allowance."""
     allowance = permission.allowance or 0
     if allowance < cost.gas_cost:
         _refuse_key(
@@ -278,17 +269,17 @@ def _spend(
             allowance=str(allowance),
             cost=str(cost.gas_cost),
         )
-    left = allowance - cost.gas_cost
-    return FunctionCallPermission(left, permission.receiver_id, permission.method_names)
+    remaining = allowance - cost.gas_cost
+    return FunctionCallPermission(remaining, permission.receiver_id, permission.method_names)
 
 
-def check_scope(
+def check_permission(
     actions: Sequence[Action],
     receiver_id: str,
     permission: FunctionCallPermission,
     refuse: Callable[..., Never],
 ) -> None:
-    """Refuse what a key for calls may not sign."""
+    """Check that a function call key may sign the actions."""
     call = actions[0] if len(actions) == 1 else None
     if not isinstance(call, FunctionCall):
         refuse("RequiresFullAccess")
@@ -303,28 +294,28 @@ def check_scope(
 # Actions ---------------------------------------------------------------------------------
 
 
-def check_actions(actions: Sequence[Action], profile: Profile) -> None:
-    """Check what actions say, whoever sends them."""
+def check_actions(actions: Sequence[Action]) -> None:
+    """Check actions on their own, without the state."""
     if len(actions) > MAX_ACTIONS:
         _refuse_actions(
             "TotalNumberOfActionsExceeded", total_number_of_actions=len(actions), limit=MAX_ACTIONS
         )
-    delegated = False
-    for place, action in enumerate(actions):
-        if isinstance(action, DeleteAccount) and place != len(actions) - 1:
+    is_delegated = False
+    for position, action in enumerate(actions):
+        if isinstance(action, DeleteAccount) and position != len(actions) - 1:
             _refuse_actions("DeleteActionMustBeFinal")
         if isinstance(action, Delegate | DelegateV2):
-            if delegated:
+            if is_delegated:
                 _refuse_actions("DelegateActionMustBeOnlyOne")
-            delegated = True
-        check_action(action, profile)
+            is_delegated = True
+        check_action(action)
     gas = fees.attached_gas(actions)
     if gas > MAX_PREPAID_GAS:
         _refuse_actions("TotalPrepaidGasExceeded", total_prepaid_gas=gas, limit=MAX_PREPAID_GAS)
 
 
-def check_action(action: Action, profile: Profile) -> None:
-    """Check what one action says."""
+def check_action(action: Action) -> None:
+    """Check one action on its own."""
     match action:
         case FunctionCall():
             _check_call(action)
@@ -336,12 +327,12 @@ def check_action(action: Action, profile: Profile) -> None:
             _refuse_actions("UnsuitableStakingKey", public_key=str(key))
         case AddKey(access_key=key):
             _check_key(key)
-        case Delegate(delegate_action=wanted) | DelegateV2(delegate_action=wanted):
-            check_actions(wanted.actions, profile)
+        case Delegate(delegate_action=inner) | DelegateV2(delegate_action=inner):
+            check_actions(inner.actions)
 
 
 def _check_call(action: FunctionCall) -> None:
-    """Check a call."""
+    """Check a function call."""
     if not action.gas:
         _refuse_actions("FunctionCallZeroAttachedGas")
     length = len(action.method_name.encode())
@@ -356,7 +347,7 @@ def _check_call(action: FunctionCall) -> None:
 
 
 def _check_key(access_key: AccessKey) -> None:
-    """Check a key for calls."""
+    """Check the permission of a new access key."""
     permission = access_key.permission
     if not isinstance(permission, FunctionCallPermission):
         return
@@ -381,15 +372,15 @@ def _check_key(access_key: AccessKey) -> None:
 
 
 def _refuse(name: str, **payload: Any) -> Never:
-    """Refuse a transaction."""
+    """Raise an error for a transaction."""
     raise InvalidTransactionError(variant(name, payload or None))
 
 
 def _refuse_key(name: str, **payload: Any) -> Never:
-    """Refuse a transaction for its key."""
+    """Raise an error for a transaction's access key."""
     raise InvalidTransactionError({"InvalidAccessKeyError": variant(name, payload or None)})
 
 
 def _refuse_actions(name: str, **payload: Any) -> Never:
-    """Refuse a transaction for its actions."""
+    """Raise an error for a transaction's actions."""
     raise InvalidTransactionError({"ActionsValidation": variant(name, payload or None)})

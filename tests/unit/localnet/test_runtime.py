@@ -7,12 +7,13 @@ from msgspec import structs
 
 from ledgerkit.localnet.chain_types import (
     ActionReceipt,
+    BlockContext,
     DataReceipt,
     SuccessReceiptId,
     SuccessValue,
 )
 from ledgerkit.localnet.genesis import Genesis
-from ledgerkit.localnet.runtime import BlockContext, Work
+from ledgerkit.localnet.runtime import ShardWork
 from ledgerkit.protocol import (
     AccessKey,
     AddKey,
@@ -214,7 +215,7 @@ def test_a_callback_has_no_outcome_while_it_waits(ledger):
 def by_hand(ledger, *receipts):
     """Let receipts arrive in one block, in an order; give the outcomes."""
     block = BlockContext(START + 1, 0, 0, CryptoHash(bytes(32)), PRICE)
-    work = Work(0)
+    work = ShardWork(0)
     for receipt in receipts:
         ledger.world.runtime.receive(receipt, block, work)
     return work.outcomes
@@ -603,7 +604,7 @@ def test_a_refund_goes_where_the_receipt_says(ledger):
         (Transfer(9),),
         refund_to="bob.near",
     )
-    work = Work(0)
+    work = ShardWork(0)
     block = BlockContext(START + 1, 0, 0, CryptoHash(bytes(32)), PRICE)
     ledger.world.runtime.receive(receipt, block, work)
     assert [made.receiver_id for made in work.sent] == ["bob.near", "alice.near"]
