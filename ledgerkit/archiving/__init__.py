@@ -17,7 +17,6 @@ from ledgerkit.archiving.flow import (
     archive_steps,
     archive_widget,
 )
-from ledgerkit.archiving.sources import Record, Widget, read_widget, recorded
 from ledgerkit.archiving.tokens import (
     Seen,
     TokenPlan,
@@ -29,7 +28,8 @@ from ledgerkit.archiving.tokens import (
     plan_token,
     receiver_view,
 )
-from ledgerkit.archiving.verifying import VERDICTS, Verification, verify_archive
+from ledgerkit.archiving.verification import VERDICTS, Verification, verify_archive
+from ledgerkit.archiving.widget_sources import Record, Widget, read_widget, recorded
 
 __all__ = [
     "MEANWHILE",

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from ledgerkit import checks, client, frames, signers, units
 from ledgerkit._progress import Line
-from ledgerkit.archiving import sources, tokens
-from ledgerkit.archiving.shown import card, columns_of
+from ledgerkit.archiving import tokens, widget_sources
+from ledgerkit.archiving.results import card, columns_of
 from ledgerkit.errors import InvalidRequestError, InvalidTransactionError, LedgerError, cut
 from ledgerkit.settings import positive
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from ledgerkit.archiving.sources import Record, Widget
     from ledgerkit.archiving.tokens import Seen, TokenPlan
+    from ledgerkit.archiving.widget_sources import Record, Widget
     from ledgerkit.client import Ledger
     from ledgerkit.signers import Signer
     from ledgerkit.submissions import Submission
@@ -158,7 +158,7 @@ class Archive:
         return frames.build("archive", {name: [value] for name, value in values.items()})
 
     def __repr__(self) -> str:
-        path = sources.widget_path(self.author_account_id, self.widget_name)
+        path = widget_sources.widget_path(self.author_account_id, self.widget_name)
         token = "" if self.token_id is None else f" as {self.token_id} of {self.contract_id}"
         at = "" if self.step is None else f", {self.step}"
         return f"<Archive {path}{token}: {self.outcome}{at}>"
@@ -360,7 +360,7 @@ class _Flow:
     @property
     def _path(self) -> str:
         """Where the widget stands."""
-        return sources.widget_path(self.request.author_account_id, self.request.widget_name)
+        return widget_sources.widget_path(self.request.author_account_id, self.request.widget_name)
 
     def _read_final(self) -> Widget | None:
         """Read the widget as it is final; what was written just now is waited for."""
@@ -374,7 +374,7 @@ class _Flow:
     def _read(self, at: str) -> Widget | None:
         """Read the widget."""
         asked = self.request
-        return sources.read_widget(
+        return widget_sources.read_widget(
             asked.author_account_id,
             asked.widget_name,
             source=asked.source,
@@ -585,7 +585,7 @@ def _followed(flow: _Flow) -> Archive:
 
 def _request(**asked: Any) -> _Request:
     """Check what `archive_widget` was asked for."""
-    author, name = sources.check_widget(asked["author_account_id"], asked["widget_name"])
+    author, name = widget_sources.check_widget(asked["author_account_id"], asked["widget_name"])
     positive("timeout_s", asked["timeout_s"])
     if not isinstance(asked["allow_mainnet"], bool):
         rule = "True or False"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import msgspec
 
 from ledgerkit import checks, client, following, rpc, sending
-from ledgerkit.archiving.sources import recorded
+from ledgerkit.archiving.widget_sources import recorded
 from ledgerkit.errors import ContractPanicError, InvalidRequestError, cut
 from ledgerkit.views import tokens as token_views
 from ledgerkit.wire import chain
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from ledgerkit.archiving.sources import Record, Widget
+    from ledgerkit.archiving.widget_sources import Record, Widget
     from ledgerkit.client import Ledger
     from ledgerkit.signers import Signer
     from ledgerkit.submissions import Submission

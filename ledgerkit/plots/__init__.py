@@ -7,12 +7,12 @@ loads with the first drawing. Colours are Okabe's and Ito's, which colour-blind 
 apart; shapes, hatches and line styles say the same without colour.
 """
 
-from ledgerkit.plots.curves import history
-from ledgerkit.plots.flows import token_flow
+from ledgerkit.plots.balance_history import history
+from ledgerkit.plots.gas_icicles import gas_icicle
 from ledgerkit.plots.holdings import balances, concentration, exposure, staking
-from ledgerkit.plots.icicles import gas_icicle
-from ledgerkit.plots.timelines import timeline
-from ledgerkit.plots.trees import receipt_tree
+from ledgerkit.plots.receipt_timeline import timeline
+from ledgerkit.plots.receipt_trees import receipt_tree
+from ledgerkit.plots.token_flows import token_flow
 
 __all__ = [
     "balances",

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ledgerkit import client
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.widgets import _html, _saving
-from ledgerkit.widgets._ear import listening
+from ledgerkit.widgets import _downloads, _html
+from ledgerkit.widgets._warnings import listening
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -258,7 +258,7 @@ class Panel(Shown):
         """
         if self.result is None:
             raise InvalidRequestError.refuse("result", None, "an answer: press the button first")
-        write = _saving.FORMATS.get(Path(path).suffix.removeprefix("."))
+        write = _downloads.FORMATS.get(Path(path).suffix.removeprefix("."))
         if write is None:
             raise InvalidRequestError.refuse("path", str(path), "a path to .csv or .parquet")
         Path(path).write_bytes(write(self.result))
@@ -379,7 +379,7 @@ class Panel(Shown):
         shown = [w.HTML(part.html)]
         if part.frame is not None:
             name = f"{self.title} {part.title}".lower().replace(" ", "_")
-            shown.append(w.HTML(_saving.links(part.frame, name)))
+            shown.append(w.HTML(_downloads.links(part.frame, name)))
         return shown
 
     def static(self) -> str:

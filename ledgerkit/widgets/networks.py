@@ -9,7 +9,7 @@ from ledgerkit.networks import ApiKey
 from ledgerkit.views import node
 from ledgerkit.widgets import _html, _panel
 from ledgerkit.widgets._panel import Found, Panel, Part
-from ledgerkit.widgets._secret import Secret
+from ledgerkit.widgets._secret_field import Secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,7 @@ from ledgerkit import client, networks, sending, signers
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.widgets import _html, _panel
 from ledgerkit.widgets._panel import Found, Panel, Part
-from ledgerkit.widgets._secret import Secret
+from ledgerkit.widgets._secret_field import Secret
 from ledgerkit.widgets.contracts import checked
 
 if TYPE_CHECKING:

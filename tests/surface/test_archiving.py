@@ -23,7 +23,7 @@ import pytest
 import ledgerkit as lk
 from ledgerkit import _progress, archiving, errors, sending
 from ledgerkit._local import Local
-from ledgerkit.archiving import Archive, Record, Seen, Widget, flow, sources, tokens
+from ledgerkit.archiving import Archive, Record, Seen, Widget, flow, tokens, widget_sources
 from ledgerkit.localnet import Contract, call, view
 from ledgerkit.localnet.worlds import open_world
 from ledgerkit.protocol import SecretKey
@@ -1241,11 +1241,13 @@ def test_bad_input_is_refused_before_anything_is_asked(
 
 def test_the_database_of_each_network() -> None:
     """mainnet, testnet and the embedded ledger have theirs; others are asked for."""
-    found = [sources._social_contract(name, None) for name in ("mainnet", "testnet", "localnet")]
+    found = [
+        widget_sources._social_contract(name, None) for name in ("mainnet", "testnet", "localnet")
+    ]
     assert found == ["social.near", "v1.social08.testnet", "social.near"]
-    assert sources._social_contract("betanet", "db.betanet") == "db.betanet"
+    assert widget_sources._social_contract("betanet", "db.betanet") == "db.betanet"
     with pytest.raises(errors.InvalidRequestError, match="not known of betanet"):
-        sources._social_contract("betanet", None)
+        widget_sources._social_contract("betanet", None)
 
 
 @pytest.mark.parametrize(
@@ -1265,7 +1267,7 @@ def test_the_database_of_each_network() -> None:
 )
 def test_the_block_is_the_one_beside_the_text(found: Any, leaf: Any) -> None:
     """A widget's block is its own text's, never its parent's; without a text there is none."""
-    assert sources._leaf(found, "a.near/widget/X", "get") == leaf
+    assert widget_sources._leaf(found, "a.near/widget/X", "get") == leaf
 
 
 @pytest.mark.parametrize(
@@ -1285,7 +1287,7 @@ def test_the_block_is_the_one_beside_the_text(found: Any, leaf: Any) -> None:
 def test_a_database_that_answers_otherwise(found: Any) -> None:
     """No object on the way, no text or no block: the answer is not as documented."""
     with pytest.raises(errors.DecodeError) as caught:
-        sources._leaf(found, "a.near/widget/X", "get of social.near")
+        widget_sources._leaf(found, "a.near/widget/X", "get of social.near")
     assert caught.value.asked == "get of social.near"
 
 

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from ledgerkit import frames
 from ledgerkit import plots as drawings
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.plots import canvas, rows
+from ledgerkit.plots import canvas, receipt_rows
 from ledgerkit.schemas import SCHEMAS
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ def test_a_failure_is_told_without_colour():
     ax = plots.receipt_tree(five())
     bold = [text.get_text() for text in ax.get_yticklabels() if text.get_weight() == "bold"]
     assert bold == ["swap · gold.near"]
-    assert rows.MARKERS[rows.FAILED] != rows.MARKERS[rows.OK]
+    assert receipt_rows.MARKERS[receipt_rows.FAILED] != receipt_rows.MARKERS[receipt_rows.OK]
 
 
 def test_receipts_that_are_alike_share_a_row():
@@ -222,7 +222,7 @@ def test_receipts_that_are_alike_share_a_row():
 def test_folding_loses_no_receipt():
     """Each of a thousand receipts has a row, and gas adds up."""
     for told, n_rows in ((tangle(302), 302), (fan(150), 6)):
-        folded = rows.folded(rows.read(told), 45)
+        folded = receipt_rows.folded(receipt_rows.read(told), 45)
         assert len(folded.rows) == n_rows
         assert set(folded.row_of) == set(told["receipt_id"])
         assert folded.total == 302
@@ -236,17 +236,17 @@ def test_folding_loses_no_receipt():
 def test_receipts_share_a_row_only_where_they_read_the_same(other: dict[str, Any]):
     """The timeline would put them elsewhere, or the tree call them something else."""
     alike = [receipt(f"C{at}", "A") for at in range(3)]
-    folded = rows.folded(rows.read(frame("receipts", [receipt("A"), *alike])), 1)
+    folded = receipt_rows.folded(receipt_rows.read(frame("receipts", [receipt("A"), *alike])), 1)
     assert [row.times for row in folded.rows] == [1, 3]
     alike[1] |= other
-    folded = rows.folded(rows.read(frame("receipts", [receipt("A"), *alike])), 1)
+    folded = receipt_rows.folded(receipt_rows.read(frame("receipts", [receipt("A"), *alike])), 1)
     assert [row.times for row in folded.rows] == [1, 2, 1]
 
 
 def test_a_shared_row_is_critical_where_one_of_it_is():
     """The critical path leads through one of three."""
     told = [receipt("A"), *(receipt(f"C{at}", "A", on_critical_path=at == 1) for at in range(3))]
-    folded = rows.folded(rows.read(frame("receipts", told)), 1)
+    folded = receipt_rows.folded(receipt_rows.read(frame("receipts", told)), 1)
     assert [row.is_critical for row in folded.rows] == [False, True]
 
 
@@ -263,9 +263,9 @@ def test_names_of_rows_never_cover_each_other(draw: Callable[..., Any], n: int):
 
 def test_failures_are_named_first():
     """Where there is room for every third name only, failures keep theirs."""
-    drawn = rows.read(tangle(300)).rows
-    named = rows.told_labels(drawn, 100)
-    failed = [at for at, row in enumerate(drawn) if row.state == rows.FAILED]
+    drawn = receipt_rows.read(tangle(300)).rows
+    named = receipt_rows.told_labels(drawn, 100)
+    failed = [at for at, row in enumerate(drawn) if row.state == receipt_rows.FAILED]
     assert set(failed) <= set(named)
     assert min(b - a for a, b in pairwise(named)) >= 3
 

@@ -23,7 +23,7 @@ import pytest
 import ledgerkit as lk
 from ledgerkit import client, errors
 from ledgerkit.localnet import Contract, view
-from ledgerkit.widgets import _ear, _html, _panel, _saving, contracts, gallery, transactions
+from ledgerkit.widgets import _downloads, _html, _panel, _warnings, contracts, gallery, transactions
 from ledgerkit.widgets._panel import Found, Panel, Part
 
 w = pytest.importorskip("ipywidgets")
@@ -298,14 +298,14 @@ def test_listening_puts_the_filters_back():
     inside, leave, heard = threading.Event(), threading.Event(), []
 
     def other() -> None:
-        with _ear.listening() as mine:
+        with _warnings.listening() as mine:
             inside.set()
             leave.wait(10)
             warnings.warn(text, stacklevel=1)
             heard.append(list(mine))
 
     thread = threading.Thread(target=other)
-    with _ear.listening() as own:
+    with _warnings.listening() as own:
         thread.start()
         inside.wait(10)
     leave.set()
@@ -320,11 +320,11 @@ def test_listening_survives_a_hook_that_is_put_back_late(monkeypatch):
     text, heard = "the embedded ledger holds no account x", []
     monkeypatch.setattr(warnings, "showwarning", lambda told, *_, **__: heard.append(str(told)))
     others = warnings.catch_warnings()
-    with _ear.listening():
+    with _warnings.listening():
         others.__enter__()
     others.__exit__(None, None, None)
 
-    with _ear.listening() as mine:
+    with _warnings.listening() as mine:
         warnings.simplefilter("always")
         warnings.warn(text, stacklevel=1)
         thread = threading.Thread(target=lambda: warnings.warn("else", stacklevel=1))
@@ -962,14 +962,14 @@ def test_other_columns_are_saved_as_they_are():
     """Only columns of Python objects become text."""
     frame = pd.DataFrame({"h": pd.Series([1, pd.NA], dtype="Int64"), "s": ["a", None]})
 
-    assert _saving.portable(frame).dtypes.equals(frame.dtypes)
+    assert _downloads.portable(frame).dtypes.equals(frame.dtypes)
 
 
 def test_a_large_table_has_no_link():
     """What is too large for a page is saved in the next cell."""
     frame = pd.DataFrame({"a": range(5_001)})
 
-    assert _saving.links(frame, "a") == "<p>Save it with .save(path)</p>"
+    assert _downloads.links(frame, "a") == "<p>Save it with .save(path)</p>"
 
 
 @pytest.mark.parametrize("name", ["a.xlsx", "a"])

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit.plots import canvas, rows
+from ledgerkit.plots import canvas, receipt_rows
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from ledgerkit.plots.rows import Row, Rows
+    from ledgerkit.plots.receipt_rows import Row, Rows
 
 
 def receipt_tree(
@@ -46,8 +46,8 @@ def receipt_tree(
     InvalidRequestError
         If a frame lacks columns, or matplotlib is not installed.
     """
-    every = rows.folded(rows.read(receipts), rows.UNFOLDED)
-    ax = canvas.axes(ax, 8.0, rows.figure_height(len(every.rows)))
+    every = receipt_rows.folded(receipt_rows.read(receipts), receipt_rows.UNFOLDED)
+    ax = canvas.axes(ax, 8.0, receipt_rows.figure_height(len(every.rows)))
     if not every.rows:
         return canvas.empty(ax, "no receipts")
     order = every.preorder()
@@ -55,11 +55,11 @@ def receipt_tree(
     level = {at: y for y, at in enumerate(order)}
     _draw_creation(ax, every, level)
     _draw_markers(ax, drawn)
-    pairs = rows.data_pairs(edges, every.row_of)
+    pairs = receipt_rows.data_pairs(edges, every.row_of)
     spots = {at: (float(every.rows[at].depth), float(y)) for at, y in level.items()}
-    rows.draw_data(ax, every, pairs, [(spots[a], spots[b]) for a, b in pairs])
+    receipt_rows.draw_data(ax, every, pairs, [(spots[a], spots[b]) for a, b in pairs])
     _finish(ax, drawn)
-    canvas.header(ax, title or rows.summary(every), _handles(every, has_data=bool(pairs)))
+    canvas.header(ax, title or receipt_rows.summary(every), _handles(every, has_data=bool(pairs)))
     return ax
 
 
@@ -85,7 +85,7 @@ def _draw_creation(ax: Axes, every: Rows, level: dict[int, int]) -> None:
 
 def _draw_markers(ax: Axes, drawn: list[Row]) -> None:
     """Draw a marker a row, by how it ended."""
-    for state, colour in rows.COLOURS.items():
+    for state, colour in receipt_rows.COLOURS.items():
         own = [(row.depth, y) for y, row in enumerate(drawn) if row.state == state]
         if own:
             ax.scatter(*zip(*own, strict=True), **_marker(state, colour, len(drawn)), zorder=3)
@@ -93,12 +93,12 @@ def _draw_markers(ax: Axes, drawn: list[Row]) -> None:
 
 def _marker(state: str, colour: str, n_rows: int) -> dict[str, Any]:
     """Describe the marker of a state; smaller where there are many."""
-    size = 60.0 if n_rows <= rows.UNFOLDED else 18.0
-    edge = canvas.INK if state == rows.WAITING else "white"
+    size = 60.0 if n_rows <= receipt_rows.UNFOLDED else 18.0
+    edge = canvas.INK if state == receipt_rows.WAITING else "white"
     return {
         "c": colour,
-        "marker": rows.MARKERS[state],
-        "s": size * (1.3 if state == rows.FAILED else 1.0),
+        "marker": receipt_rows.MARKERS[state],
+        "s": size * (1.3 if state == receipt_rows.FAILED else 1.0),
         "edgecolors": edge,
         "linewidths": 0.8,
     }
@@ -108,7 +108,7 @@ def _finish(ax: Axes, drawn: list[Row]) -> None:
     """Name the rows at the right, as far as there is room, and number the depths."""
     deepest = max(row.depth for row in drawn)
     ax.set_xlim(-0.4, deepest + 0.6)
-    rows.name(ax, drawn, [float(row.depth) for row in drawn], deepest + 0.6)
+    receipt_rows.name(ax, drawn, [float(row.depth) for row in drawn], deepest + 0.6)
     ax.xaxis.set_major_locator(canvas.library("ticker").MaxNLocator(integer=True))
     ax.set_xlabel("creators above", size=canvas.SMALL)
     canvas.bare(ax)
@@ -123,15 +123,15 @@ def _handles(every: Rows, *, has_data: bool) -> list[Any]:
             [],
             [],
             ls="",
-            marker=rows.MARKERS[state],
-            mfc=rows.COLOURS[state],
+            marker=receipt_rows.MARKERS[state],
+            mfc=receipt_rows.COLOURS[state],
             label=state,
-            mec=canvas.INK if state == rows.WAITING else rows.COLOURS[state],
+            mec=canvas.INK if state == receipt_rows.WAITING else receipt_rows.COLOURS[state],
             ms=7,
         )
         for state in every.states()
     ]
     handles.append(line([], [], color=canvas.BLACK, lw=2, label="critical path"))
     if has_data:
-        handles.append(rows.data_handle())
+        handles.append(receipt_rows.data_handle())
     return handles

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit.plots import canvas, rows
+from ledgerkit.plots import canvas, receipt_rows
 from ledgerkit.units import TGAS_DECIMALS
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from ledgerkit.plots.rows import Rows
+    from ledgerkit.plots.receipt_rows import Rows
 
 _COLOURED = 6  # contracts with a colour of their own
 # No account can be called so: a space is in it.
@@ -47,7 +47,7 @@ def gas_icicle(receipts: pd.DataFrame, *, ax: Axes | None = None, title: str | N
     InvalidRequestError
         If the frame lacks columns, or matplotlib is not installed.
     """
-    every = rows.folded(rows.read(receipts), rows.UNFOLDED)
+    every = receipt_rows.folded(receipt_rows.read(receipts), receipt_rows.UNFOLDED)
     burnt = _burnt_below(every)
     levels = 1 + max((row.depth for row in every.rows), default=0)
     ax = canvas.axes(ax, 9.0, min(9.0, max(2.2, 1.2 + levels * 0.36)))
@@ -57,7 +57,9 @@ def gas_icicle(receipts: pd.DataFrame, *, ax: Axes | None = None, title: str | N
     shares = _shares(every)
     _draw(ax, every, burnt, total, list(shares))
     _finish(ax, levels, total)
-    told = f"{canvas.number(canvas.human(total, TGAS_DECIMALS))} Tgas in {rows.summary(every)}"
+    told = (
+        f"{canvas.number(canvas.human(total, TGAS_DECIMALS))} Tgas in {receipt_rows.summary(every)}"
+    )
     canvas.header(ax, title or told, _handles(shares, total))
     return ax
 

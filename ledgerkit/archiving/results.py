@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ledgerkit.archiving.sources import Record
+    from ledgerkit.archiving.widget_sources import Record
 
 
 def columns_of(record: Record | None, *names: str) -> dict[str, Any]:

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ledgerkit import checks, client, frames, rpc
-from ledgerkit.archiving import sources, tokens
+from ledgerkit.archiving import tokens, widget_sources
 from ledgerkit.archiving.flow import Archive
-from ledgerkit.archiving.shown import card, columns_of
+from ledgerkit.archiving.results import card, columns_of
 from ledgerkit.errors import InvalidRequestError, cut
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ledgerkit.archiving.sources import Record, Widget
+    from ledgerkit.archiving.widget_sources import Record, Widget
     from ledgerkit.client import Ledger
 
 VERDICTS = {
@@ -136,7 +136,7 @@ def _recorded_source(record: Record, source: Ledger) -> Widget | None:
     if network != record.source_network:
         rule = f"a ledger of {cut(record.source_network)}, where the source was read"
         raise InvalidRequestError.refuse("source", network, rule)
-    return sources.read_widget(
+    return widget_sources.read_widget(
         record.author_account_id,
         record.widget_name,
         source=source,

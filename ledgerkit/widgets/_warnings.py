@@ -55,14 +55,14 @@ class _Ear:
             heard.append(str(message))
 
 
-_ear = _Ear()
+_warnings = _Ear()
 
 
 @contextmanager
 def listening() -> Iterator[list[str]]:
     """Hear what is warned of in this thread."""
-    heard = _ear.open()
+    heard = _warnings.open()
     try:
         yield heard
     finally:
-        _ear.close()
+        _warnings.close()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit.plots import canvas, rows
+from ledgerkit.plots import canvas, receipt_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from ledgerkit.plots.rows import Row, Rows
+    from ledgerkit.plots.receipt_rows import Row, Rows
 
 _GAP = 5  # blocks; a longer time in which nothing ran is drawn this long, and marked
 _LETTERS = 6  # of a tick's label
@@ -96,20 +96,22 @@ def timeline(
     InvalidRequestError
         If a frame lacks columns, or matplotlib is not installed.
     """
-    every = rows.folded(rows.read(receipts), rows.UNFOLDED)
-    ax = canvas.axes(ax, 8.0, rows.figure_height(len(every.rows)))
+    every = receipt_rows.folded(receipt_rows.read(receipts), receipt_rows.UNFOLDED)
+    ax = canvas.axes(ax, 8.0, receipt_rows.figure_height(len(every.rows)))
     if not every.rows:
         return canvas.empty(ax, "no receipts")
     scale = _scale(every.rows)
     bars = _bars(every, scale)
-    pairs = rows.data_pairs(edges, every.row_of)
+    pairs = receipt_rows.data_pairs(edges, every.row_of)
     _draw_shards(ax, every, bars)
     _draw_bars(ax, bars)
     _draw_creation(ax, every, bars)
     ends = [(_end(bars[a], 0.9), _end(bars[b], 0.25)) for a, b in pairs]
-    rows.draw_data(ax, every, pairs, ends, bend=0.1)
+    receipt_rows.draw_data(ax, every, pairs, ends, bend=0.1)
     _finish(ax, bars, scale)
-    canvas.header(ax, title or rows.summary(every), _handles(every, bars, has_data=bool(pairs)))
+    canvas.header(
+        ax, title or receipt_rows.summary(every), _handles(every, bars, has_data=bool(pairs))
+    )
     return ax
 
 
@@ -185,7 +187,7 @@ def _draw_bars(ax: Axes, bars: Sequence[_Bar]) -> None:
     """Draw the waiting hatched, the running solid."""
     waited = [bar for bar in bars if bar.ran > bar.start]
     _draw(ax, waited, [(bar.start, bar.ran - bar.start) for bar in waited], **_WAITED)
-    for state, colour in rows.COLOURS.items():
+    for state, colour in receipt_rows.COLOURS.items():
         own = [bar for bar in bars if bar.row.state == state]
         _draw(ax, own, [(bar.ran, 1.0) for bar in own], **_look(state, colour))
 
@@ -206,16 +208,16 @@ def _draw(
     if bars:
         lefts, widths = zip(*spans, strict=True)
         levels = [bar.level for bar in bars]
-        if len(bars) > rows.UNFOLDED:
+        if len(bars) > receipt_rows.UNFOLDED:
             look |= {"linewidth": _FINE}
         ax.barh(levels, widths, left=lefts, height=_THICK, zorder=3, **look)
 
 
 def _look(state: str, colour: str) -> dict[str, Any]:
     """Describe the bar of a state: failures are crossed, what has not run is an outline."""
-    if state == rows.WAITING:
+    if state == receipt_rows.WAITING:
         return {"color": "white", "edgecolor": canvas.INK, "linestyle": "--", "linewidth": 0.8}
-    hatch = "xxx" if state == rows.FAILED else None
+    hatch = "xxx" if state == receipt_rows.FAILED else None
     return {
         "color": colour,
         "edgecolor": "white",
@@ -231,7 +233,7 @@ def _draw_creation(ax: Axes, every: Rows, bars: Sequence[_Bar]) -> None:
     lines = [[(a.ran + 1, a.level), (b.start, b.level)] for a, b in made]
     collection = canvas.library("collections").LineCollection
     if lines:
-        width = 0.8 if len(bars) <= rows.UNFOLDED else _FINE
+        width = 0.8 if len(bars) <= receipt_rows.UNFOLDED else _FINE
         ax.add_collection(collection(lines, colors=canvas.FAINT, linewidths=width, zorder=2))
 
 
@@ -240,7 +242,9 @@ def _finish(ax: Axes, bars: Sequence[_Bar], scale: _Scale) -> None:
     ordered = [bar.row for bar in sorted(bars, key=lambda bar: bar.level)]
     end = max(bar.ran for bar in bars) + 1
     ax.set_xlim(-0.15, end + 0.15)
-    rows.name(ax, ordered, [bar.ran + 1 for bar in sorted(bars, key=lambda bar: bar.level)], end)
+    receipt_rows.name(
+        ax, ordered, [bar.ran + 1 for bar in sorted(bars, key=lambda bar: bar.level)], end
+    )
     ax.set_xticks(*scale.ticks(canvas.letters(ax)[0]), size=canvas.SMALL)
     for middle, blocks in scale.breaks():
         ax.axvspan(middle - 1, middle + 1, color=canvas.PALE, alpha=0.5, lw=0, zorder=0)
@@ -270,15 +274,19 @@ def _handles(every: Rows, bars: Sequence[_Bar], *, has_data: bool) -> list[Any]:
     line = canvas.library("lines").Line2D
     handles = []
     for state in every.states():
-        look = _look(state, rows.COLOURS[state])
+        look = _look(state, receipt_rows.COLOURS[state])
         handles.append(patch(facecolor=look.pop("color"), **look, label=_WORDS.get(state, state)))
     if any(bar.ran > bar.start for bar in bars):
         look = {**_WAITED}
         handles.append(patch(facecolor=look.pop("color"), **look, label="waiting"))
     handles.append(line([], [], color=canvas.FAINT, lw=0.8, label="created"))
     if has_data:
-        handles.append(rows.data_handle())
+        handles.append(receipt_rows.data_handle())
     return handles
 
 
-_WORDS = {rows.OK: "ran", rows.FAILED: "ran and failed", rows.WAITING: "not run yet"}
+_WORDS = {
+    receipt_rows.OK: "ran",
+    receipt_rows.FAILED: "ran and failed",
+    receipt_rows.WAITING: "not run yet",
+}
