@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from ledgerkit import _loop
-from ledgerkit.errors import InvalidRequestError
+from ledgerkit.extras import require
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -54,16 +54,7 @@ _SCHEMA = (
 
 def default_folder() -> Path:
     """Find the folder that this system has for a user's caches."""
-    try:
-        import platformdirs
-    except ImportError:
-        raise InvalidRequestError(
-            "cache=True needs platformdirs, which knows the user's cache folder",
-            remedy='Install it with: pip install "ledgerkit[cache]", or name a folder yourself.',
-            field="cache",
-            value=True,
-            rule="ledgerkit[cache] installed",
-        ) from None
+    platformdirs = require("platformdirs", "cache", "cache=True")
     return Path(platformdirs.user_cache_dir("ledgerkit", appauthor=False))
 
 

@@ -15,7 +15,8 @@ from ledgerkit.collecting.manifests import ERRORS, SUBJECTS
 from ledgerkit.collecting.opening import Collection, open_collection
 from ledgerkit.collecting.stored import attach
 from ledgerkit.errors import FileError, InvalidRequestError, cut
-from ledgerkit.u128 import arrow, parquet
+from ledgerkit.extras import require
+from ledgerkit.u128 import parquet
 from ledgerkit.u128.array import U128Dtype
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ def diff(
     checks.one_of(view, "view", VIEWS)
     sides = [_opened(one).stored for one in (before, after)]
     _check(view, *sides)
-    duckdb = arrow.library("duckdb")
+    duckdb = require("duckdb", "bulk", "Comparing runs")
     with tempfile.TemporaryDirectory() as spilled:
         bounds = {**_BOUNDS, "temp_directory": spilled}
         try:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from ledgerkit.errors import InvalidRequestError
+from ledgerkit.extras import require
 from ledgerkit.localnet.gateway import MOST_BODY, Answer, Gateway, Request
 from ledgerkit.localnet.settings import SECOND_NS
 
@@ -273,14 +274,9 @@ def serve(
     if not (allow_remote or is_loopback(host)):
         rule = "an address of this machine alone, unless remote ones are allowed"
         raise InvalidRequestError.refuse("host", host, rule)
-    try:
-        from ledgerkit.localnet import listening
-    except ModuleNotFoundError as error:
-        if error.name not in ("uvicorn", "h11"):
-            raise
-        msg = "serving needs uvicorn, which is not installed"
-        remedy = "pip install 'ledgerkit[serve]'"
-        raise InvalidRequestError(msg, remedy=remedy, field="serve") from None
+    require("uvicorn", "serve", "A local server")
+    from ledgerkit.localnet import listening
+
     with _bound(host, port) as sock:
         asyncio.run(_serve(Gateway(world, faults), sock, ready, listening.run))
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from ledgerkit import extras
 from ledgerkit.errors import InvalidRequestError, cut
 
 if TYPE_CHECKING:
@@ -38,17 +38,8 @@ def axes(ax: Axes | None, width: float, height: float) -> Axes:
 
 
 def library(module: str) -> Any:
-    """Load a part of matplotlib, or name the extra that brings it."""
-    try:
-        return import_module(f"matplotlib.{module}")
-    except ImportError:
-        raise InvalidRequestError(
-            "matplotlib is not installed, which plots are drawn with",
-            remedy='Install it with: pip install "ledgerkit[notebook]"',
-            field="extra",
-            value="notebook",
-            rule="ledgerkit[notebook] installed",
-        ) from None
+    """Import a module of matplotlib."""
+    return extras.require(f"matplotlib.{module}", "notebook", "A plot")
 
 
 def require(frame: pd.DataFrame, columns: Iterable[str], source: str) -> None:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ledgerkit import client
 from ledgerkit.errors import InvalidRequestError
+from ledgerkit.extras import require
 from ledgerkit.widgets import _downloads, _html
 from ledgerkit.widgets._warnings import listening
 
@@ -31,17 +31,8 @@ _WIDE = {"width": "44em", "max_width": "100%"}
 
 
 def library(module: str = "ipywidgets") -> Any:
-    """Load a library of notebooks, or name the extra that brings it."""
-    try:
-        return import_module(module)
-    except ImportError:
-        raise InvalidRequestError(
-            f"{module.partition('.')[0]} is not installed, which panels need",
-            remedy='Install it with: pip install "ledgerkit[notebook]"',
-            field="extra",
-            value="notebook",
-            rule="ledgerkit[notebook] installed",
-        ) from None
+    """Import ipywidgets, or another module of the notebook extra."""
+    return require(module, "notebook", "A panel")
 
 
 def text_box(label: str, value: str = "", such_as: str = "") -> Any:

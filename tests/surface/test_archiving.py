@@ -992,7 +992,7 @@ def test_another_network_can_not_verify(stage: Stage) -> None:
     stage.mint("of-testnet", EXTRA.replace('"localnet"', '"testnet"'))
     with pytest.raises(errors.InvalidRequestError) as caught:
         lk.verify_archive("of-testnet", **stage.where())
-    assert "'localnet' is not valid: a ledger of testnet" in str(caught.value)
+    assert "'localnet' is not valid: expected a ledger of testnet" in str(caught.value)
 
 
 def test_what_was_never_archived_can_not_be_verified(stage: Stage) -> None:

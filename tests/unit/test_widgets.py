@@ -251,9 +251,8 @@ def test_an_error_says_what_happened_and_what_to_do():
     panel = lk.widgets.AccountExplorer("<b>").press()
 
     assert panel.status.value == (
-        '<div role="alert"><strong>account_id &#x27;&lt;b&gt;&#x27; is not valid: 2 to 64 '
-        "characters: a-z, 0-9, and single - _ . between them.</strong><br>What to do: Correct "
-        "what the sentence names and ask again.</div>"
+        '<div role="alert"><strong>account_id &#x27;&lt;b&gt;&#x27; is not valid: expected 2 '
+        "to 64 characters: a-z, 0-9, and single - _ . between them.</strong></div>"
     )
     assert repr(panel) == "<AccountExplorer: InvalidRequestError>"
 
@@ -603,10 +602,7 @@ def test_without_ipywidgets_the_extra_is_named(monkeypatch):
     with pytest.raises(errors.InvalidRequestError) as caught:
         lk.explore()
 
-    assert str(caught.value) == (
-        "ipywidgets is not installed, which panels need. "
-        'Install it with: pip install "ledgerkit[notebook]"'
-    )
+    assert str(caught.value) == ('A panel needs ipywidgets: pip install "ledgerkit[notebook]".')
 
 
 def test_ipywidgets_load_with_the_first_panel():
@@ -790,7 +786,7 @@ def test_arguments_are_sent_as_typed():
     panel.press()
 
     assert panel.result is None
-    assert "is not valid: JSON, such as" in panel.status.value
+    assert "is not valid: expected JSON, such as" in panel.status.value
 
 
 @pytest.mark.parametrize(
