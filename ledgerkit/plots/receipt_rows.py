@@ -1,4 +1,4 @@
-"""The receipts of a drawing: read from the frame, and those that are alike drawn as one."""
+"""Rows of receipt plots: one per receipt, or one for several equal receipts."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ COLUMNS = (
 OK, FAILED, WAITING, REFUND = "succeeded", "failed", "not run", "refund"
 COLOURS = {OK: canvas.BLUE, FAILED: canvas.VERMILION, WAITING: "white", REFUND: canvas.SKY}
 MARKERS = {OK: "o", FAILED: "X", WAITING: "o", REFUND: "."}
-SOURCE = "receipts, such as lk.receipts or Trace.receipts give"
-UNFOLDED = 45  # rows; of more, those that are alike share one
-_LINE = 0.23  # inches a row
-_TALLEST, _LOWEST = 12.0, 1.7
+SOURCE = "lk.receipts or Trace.receipts"
+MAX_UNMERGED = 45  # rows; in a larger plot, equal receipts share a row
+_ROW_HEIGHT = 0.23  # inches
+_MAX_HEIGHT, _MIN_HEIGHT = 12.0, 1.7  # inches
 _DASHES = (0, (4, 2))
 _STATES = {"failure": FAILED, "success_value": OK, "success_receipt_id": OK}
 
 
 @dataclass(slots=True)
 class Row:
-    """One receipt, or `times` many that are alike; `parent` is the position of its creator's."""
+    """One receipt, or `times` equal ones; `parent` is the index of the creator's row, or -1."""
 
     receipt_id: str
     parent: int
     depth: int
     state: str
     is_refund: bool
-    what: str
+    action: str
     receiver_id: str
     shard: int | None
     height: int | None
@@ -49,47 +49,54 @@ class Row:
 
     @property
     def label(self) -> str:
-        """Say what runs where, and how often."""
-        often = f" \N{MULTIPLICATION SIGN}{self.times:,}" if self.times > 1 else ""
-        return f"{canvas.shown(self.what, 28)} · {canvas.shown(self.receiver_id, 28)}{often}"
+        """The action, the receiver and the number of receipts."""
+        times = f" \N{MULTIPLICATION SIGN}{self.times:,}" if self.times > 1 else ""
+        return (
+            f"{canvas.one_line(self.action, 28)} · {canvas.one_line(self.receiver_id, 28)}{times}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows, creators first, and for each receipt of the frame the position of its row."""
+    """Rows with creators first, and the index of the row of each receipt id."""
 
     rows: list[Row]
     row_of: dict[str, int]
 
     @property
     def total(self) -> int:
-        """Count the receipts."""
+        """The number of receipts."""
         return sum(row.times for row in self.rows)
 
     def preorder(self) -> list[int]:
-        """List the rows as a tree is read: each one, then all it led to."""
-        found: list[int] = []
-        waiting = [at for at in reversed(range(len(self.rows))) if self.rows[at].parent < 0]
-        while waiting:
-            at = waiting.pop()
-            found.append(at)
-            waiting += reversed(self.rows[at].children)
-        return found
+        """Return the indexes of the rows so that each row is followed by its descendants."""
+        order: list[int] = []
+        stack = [at for at in reversed(range(len(self.rows))) if self.rows[at].parent < 0]
+        while stack:
+            at = stack.pop()
+            order.append(at)
+            stack += reversed(self.rows[at].children)
+        return order
 
     def states(self) -> list[str]:
-        """List the states that occur, in the order of a legend."""
+        """Return the states that occur, in the order of a legend."""
         occurring = {row.state for row in self.rows}
         return [state for state in COLOURS if state in occurring]
 
 
-def read(receipts: pd.DataFrame) -> Rows:
-    """Read the receipts of a frame, each a row."""
-    canvas.require(receipts, COLUMNS, SOURCE)
-    columns = {name: canvas.values(receipts, name) for name in COLUMNS}
+def drawn_rows(receipts: pd.DataFrame) -> Rows:
+    """Read the rows to draw: of many receipts, equal ones are merged."""
+    return merge_equal(read_rows(receipts), MAX_UNMERGED)
+
+
+def read_rows(receipts: pd.DataFrame) -> Rows:
+    """Read one row per receipt."""
+    canvas.check_columns(receipts, COLUMNS, SOURCE)
+    columns = {name: canvas.column_values(receipts, name) for name in COLUMNS}
     rows: list[Row] = []
     row_of: dict[str, int] = {}
-    for told in zip(*columns.values(), strict=True):
-        row = _row(dict(zip(COLUMNS, told, strict=True)), rows, row_of)
+    for values in zip(*columns.values(), strict=True):
+        row = _read_row(dict(zip(COLUMNS, values, strict=True)), rows, row_of)
         if row.parent >= 0:
             rows[row.parent].children.append(len(rows))
         row_of[row.receipt_id] = len(rows)
@@ -97,130 +104,130 @@ def read(receipts: pd.DataFrame) -> Rows:
     return Rows(rows, row_of)
 
 
-def _row(told: dict[str, Any], rows: Sequence[Row], row_of: dict[str, int]) -> Row:
-    """Read one receipt; a creator that comes later in the frame, or never, is none."""
-    parent = row_of.get(told["parent_id"], -1)
-    is_refund = told["kind"] == "refund"
-    state = _STATES.get(told["status"], WAITING)
+def _read_row(record: dict[str, Any], rows: Sequence[Row], row_of: dict[str, int]) -> Row:
+    """Read one receipt; it has a parent only if the creator's row comes before it."""
+    parent = row_of.get(record["parent_id"], -1)
+    is_refund = record["kind"] == "refund"
+    state = _STATES.get(record["status"], WAITING)
     return Row(
-        receipt_id=told["receipt_id"],
+        receipt_id=record["receipt_id"],
         parent=parent,
         depth=rows[parent].depth + 1 if parent >= 0 else 0,
         state=REFUND if is_refund and state == OK else state,
         is_refund=is_refund,
-        what="refund" if is_refund else told["method_name"] or told["actions"] or "not told",
-        receiver_id=told["receiver_id"] or "not told",
-        shard=told["shard_id"],
-        height=told["block_height"],
-        gas=told["gas_burnt"] or 0,
-        is_critical=bool(told["on_critical_path"]),
+        action="refund" if is_refund else record["method_name"] or record["actions"] or "unknown",
+        receiver_id=record["receiver_id"] or "unknown",
+        shard=record["shard_id"],
+        height=record["block_height"],
+        gas=record["gas_burnt"] or 0,
+        is_critical=bool(record["on_critical_path"]),
     )
 
 
-def folded(every: Rows, most: int) -> Rows:
-    """Draw siblings as one that are alike in all they led to, where rows are more than `most`."""
-    if len(every.rows) <= most:
-        return every
-    keys = _keys(every.rows)
-    kept: list[Row] = []
+def merge_equal(rows: Rows, max_unmerged: int) -> Rows:
+    """Merge siblings whose subtrees are equal, if there are more than `max_unmerged` rows."""
+    if len(rows.rows) <= max_unmerged:
+        return rows
+    merged: list[Row] = []
     row_of: dict[str, int] = {}
-    place: dict[tuple[int, int], int] = {}
-    for row, key in zip(every.rows, keys, strict=True):
-        above = row_of[every.rows[row.parent].receipt_id] if row.parent >= 0 else -1
-        at = place.setdefault((above, key), len(kept))
+    index_of: dict[tuple[int, int], int] = {}
+    for row, key in zip(rows.rows, _subtree_keys(rows.rows), strict=True):
+        parent = row_of[rows.rows[row.parent].receipt_id] if row.parent >= 0 else -1
+        at = index_of.setdefault((parent, key), len(merged))
         row_of[row.receipt_id] = at
-        if at < len(kept):
-            _merge(kept[at], row)
+        if at < len(merged):
+            _merge(merged[at], row)
             continue
-        kept.append(replace(row, parent=above, children=[]))
-        if above >= 0:
-            kept[above].children.append(at)
-    return Rows(kept, row_of)
+        merged.append(replace(row, parent=parent, children=[]))
+        if parent >= 0:
+            merged[parent].children.append(at)
+    return Rows(merged, row_of)
 
 
-def _keys(rows: Sequence[Row]) -> list[int]:
-    """Give equal numbers to rows that read the same, with all they led to."""
+def _subtree_keys(rows: Sequence[Row]) -> list[int]:
+    """Number the rows so that equal subtrees have equal numbers."""
     numbers: dict[tuple[Any, ...], int] = {}
     keys = [0] * len(rows)
     for at in reversed(range(len(rows))):
         row = rows[at]
         below = tuple(sorted(keys[child] for child in row.children))
-        own = (row.is_refund, row.what, row.receiver_id, row.state, row.height, row.shard, below)
-        keys[at] = numbers.setdefault(own, len(numbers))
+        key = (row.is_refund, row.action, row.receiver_id, row.state, row.height, row.shard, below)
+        keys[at] = numbers.setdefault(key, len(numbers))
     return keys
 
 
-def _merge(kept: Row, row: Row) -> None:
-    """Count a row with one that is like it."""
-    kept.times += row.times
-    kept.gas += row.gas
-    kept.is_critical = kept.is_critical or row.is_critical
+def _merge(target: Row, row: Row) -> None:
+    """Add a row to an equal one."""
+    target.times += row.times
+    target.gas += row.gas
+    target.is_critical = target.is_critical or row.is_critical
 
 
 def data_pairs(edges: pd.DataFrame | None, row_of: dict[str, int]) -> list[tuple[int, int]]:
-    """List which rows gave data to which, each pair once."""
+    """List the pairs of rows with a data dependency, each pair once."""
     if edges is None:
         return []
-    canvas.require(edges, ("parent_id", "child_id", "kind"), "edges, such as Trace.edges gives")
+    canvas.check_columns(edges, ("parent_id", "child_id", "kind"), "Trace.edges")
     data = edges[edges["kind"] == "data"]
-    ends = zip(canvas.values(data, "parent_id"), canvas.values(data, "child_id"), strict=True)
-    known = [(row_of[a], row_of[b]) for a, b in ends if a in row_of and b in row_of]
-    return list(dict.fromkeys(known))
+    parents, children = (canvas.column_values(data, name) for name in ("parent_id", "child_id"))
+    ends = zip(parents, children, strict=True)
+    pairs = [(row_of[a], row_of[b]) for a, b in ends if a in row_of and b in row_of]
+    return list(dict.fromkeys(pairs))
 
 
-def told_labels(rows: Sequence[Row], room: float) -> list[int]:
-    """Choose the positions of rows whose labels fit: failures first, then the critical path."""
-    step = max(1.0, len(rows) / max(1.0, room))
+def labelled_rows(rows: Sequence[Row], capacity: float) -> list[int]:
+    """Choose the rows whose labels fit: failures first, then the critical path."""
+    step = max(1.0, len(rows) / max(1.0, capacity))
     rank = {FAILED: 0, OK: 2, WAITING: 2, REFUND: 4}
     order = sorted(
         range(len(rows)), key=lambda at: (rank[rows[at].state] - rows[at].is_critical, at)
     )
-    free = [True] * len(rows)
+    is_free = [True] * len(rows)
     chosen: list[int] = []
     for at in order:
-        if free[at]:
+        if is_free[at]:
             chosen.append(at)
             first, last = max(0, at - ceil(step) + 1), at + ceil(step)
-            free[first:last] = [False] * len(free[first:last])
+            is_free[first:last] = [False] * len(is_free[first:last])
     return sorted(chosen)
 
 
-def summary(every: Rows) -> str:
-    """Count receipts and failures, for a title."""
-    failed = sum(row.times for row in every.rows if row.state == FAILED)
-    told = f", {failed:,} failed" if failed else ""
-    return f"{every.total:,} receipt{'s' if every.total != 1 else ''}{told}"
+def summary(rows: Rows) -> str:
+    """Return the number of receipts and failures, for a title."""
+    n_failed = sum(row.times for row in rows.rows if row.state == FAILED)
+    failed = f", {n_failed:,} failed" if n_failed else ""
+    return f"{rows.total:,} receipt{'s' if rows.total != 1 else ''}{failed}"
 
 
 def figure_height(n_rows: int) -> float:
-    """Give a figure's height in inches."""
-    return min(_TALLEST, max(_LOWEST, 1.1 + n_rows * _LINE))
+    """Return a figure's height in inches."""
+    return min(_MAX_HEIGHT, max(_MIN_HEIGHT, 1.1 + n_rows * _ROW_HEIGHT))
 
 
-def name(ax: Axes, ordered: Sequence[Row], starts: Sequence[float], end: float) -> None:
-    """Name rows at the right as far as there is room, failures in bold, with a line to each."""
-    ax.set_ylim(len(ordered) - 0.4, -0.6)
-    named = told_labels(ordered, canvas.letters(ax)[1])
-    left = [starts[y] for y in named]
-    ax.hlines(named, left, end, colors=canvas.PALE, lw=0.6, linestyles="dotted", zorder=1)
+def label_rows(ax: Axes, rows: Sequence[Row], starts: Sequence[float], end: float) -> None:
+    """Label rows at the right where labels fit, failures in bold, with a line to each label."""
+    ax.set_ylim(len(rows) - 0.4, -0.6)
+    levels = labelled_rows(rows, canvas.text_capacity(ax)[1])
+    left = [starts[y] for y in levels]
+    ax.hlines(levels, left, end, colors=canvas.PALE, lw=0.6, linestyles="dotted", zorder=1)
     ax.yaxis.tick_right()
-    ax.set_yticks(named, [ordered[y].label for y in named], size=canvas.SMALL, parse_math=False)
-    for y, text in zip(named, ax.get_yticklabels(), strict=True):
-        if ordered[y].state == FAILED:
+    ax.set_yticks(levels, [rows[y].label for y in levels], size=canvas.SMALL, parse_math=False)
+    for y, text in zip(levels, ax.get_yticklabels(), strict=True):
+        if rows[y].state == FAILED:
             text.set(color=canvas.VERMILION, weight="bold")
 
 
 def draw_data(
     ax: Axes,
-    every: Rows,
+    rows: Rows,
     pairs: Sequence[tuple[int, int]],
     ends: Sequence[tuple[tuple[float, float], tuple[float, float]]],
     *,
     bend: float = 0.25,
 ) -> None:
-    """Draw an arrow from each row that gave data to the one that waited, bent to the right."""
-    for (giver, taker), (tail, head) in zip(pairs, ends, strict=True):
-        is_critical = every.rows[giver].is_critical and every.rows[taker].is_critical
+    """Draw a bent arrow for each data dependency."""
+    for (sender, receiver), (tail, head) in zip(pairs, ends, strict=True):
+        is_critical = rows.rows[sender].is_critical and rows.rows[receiver].is_critical
         ax.annotate(
             "",
             xy=head,
@@ -239,6 +246,6 @@ def draw_data(
 
 
 def data_handle() -> Any:
-    """Make the legend's entry for data."""
-    line = canvas.library("lines").Line2D
-    return line([], [], color=canvas.PURPLE, ls=_DASHES, lw=1.2, label="gives data to")
+    """Return the legend entry for data dependencies."""
+    line = canvas.mpl("lines").Line2D
+    return line([], [], color=canvas.PURPLE, ls=_DASHES, lw=1.2, label="data dependency")

@@ -1,4 +1,4 @@
-"""The receipt tree: who made whom, downwards as it is read, with data edges beside it."""
+"""Receipts as a tree: creators above the receipts they made, with data dependencies."""
 
 from __future__ import annotations
 
@@ -28,72 +28,69 @@ def receipt_tree(
     receipts
         Typed as ``schema("receipts")``.
     edges
-        Typed as ``schema("edges")``; adds who waited for whose result.
+        Typed as ``schema("edges")``; adds an arrow per data dependency.
     ax
-        Where to draw; None makes a figure.
+        The axes to draw on; None makes a figure.
     title
-        Above the drawing; None counts the receipts.
+        The title; None counts the receipts.
 
     Returns
     -------
     ax
-        Where it is drawn: a row a receipt, its depth to the right. Of more than 45 receipts,
-        siblings that are alike in all they led to share a row, and rows for whose names there
-        is no room go without.
+        The axes: one row per receipt, indented by its depth. With more than 45 receipts,
+        siblings with equal subtrees share a row, and labels that do not fit are left out.
 
     Raises
     ------
     InvalidRequestError
         If a frame lacks columns, or matplotlib is not installed.
     """
-    every = receipt_rows.folded(receipt_rows.read(receipts), receipt_rows.UNFOLDED)
-    ax = canvas.axes(ax, 8.0, receipt_rows.figure_height(len(every.rows)))
-    if not every.rows:
-        return canvas.empty(ax, "no receipts")
-    order = every.preorder()
-    drawn = [every.rows[at] for at in order]
+    rows = receipt_rows.drawn_rows(receipts)
+    ax = canvas.axes_or_new(ax, 8.0, receipt_rows.figure_height(len(rows.rows)))
+    if not rows.rows:
+        return canvas.draw_empty(ax, "no receipts")
+    order = rows.preorder()
+    ordered = [rows.rows[at] for at in order]
     level = {at: y for y, at in enumerate(order)}
-    _draw_creation(ax, every, level)
-    _draw_markers(ax, drawn)
-    pairs = receipt_rows.data_pairs(edges, every.row_of)
-    spots = {at: (float(every.rows[at].depth), float(y)) for at, y in level.items()}
-    receipt_rows.draw_data(ax, every, pairs, [(spots[a], spots[b]) for a, b in pairs])
-    _finish(ax, drawn)
-    canvas.header(ax, title or receipt_rows.summary(every), _handles(every, has_data=bool(pairs)))
+    _draw_creation(ax, rows, level)
+    _draw_markers(ax, ordered)
+    pairs = receipt_rows.data_pairs(edges, rows.row_of)
+    points = {at: (float(rows.rows[at].depth), float(y)) for at, y in level.items()}
+    receipt_rows.draw_data(ax, rows, pairs, [(points[a], points[b]) for a, b in pairs])
+    _label_axes(ax, ordered)
+    handles = _legend_handles(rows, has_data=bool(pairs))
+    canvas.draw_title(ax, title or receipt_rows.summary(rows), handles)
     return ax
 
 
-def _draw_creation(ax: Axes, every: Rows, level: dict[int, int]) -> None:
-    """Draw an elbow from each creator to what it made; those of the critical path are dark."""
+def _draw_creation(ax: Axes, rows: Rows, level: dict[int, int]) -> None:
+    """Draw an elbow from each creator to the receipts it made, dark on the critical path."""
     elbows: dict[bool, list[Any]] = {False: [], True: []}
-    for at, row in enumerate(every.rows):
+    for at, row in enumerate(rows.rows):
         if row.parent < 0:
             continue
-        above = every.rows[row.parent]
-        corner = (above.depth, level[at])
-        is_critical = row.is_critical and above.is_critical
+        parent = rows.rows[row.parent]
+        corner = (parent.depth, level[at])
+        is_critical = row.is_critical and parent.is_critical
         elbows[is_critical].append(
-            [(above.depth, level[row.parent]), corner, (row.depth, level[at])]
+            [(parent.depth, level[row.parent]), corner, (row.depth, level[at])]
         )
-    collection = canvas.library("collections").LineCollection
-    for is_critical, colour, width in ((False, canvas.FAINT, 1.0), (True, canvas.BLACK, 2.0)):
-        if elbows[is_critical]:
-            ax.add_collection(
-                collection(elbows[is_critical], colors=colour, linewidths=width, zorder=2)
-            )
+    canvas.draw_lines(ax, elbows[False], canvas.FAINT, 1.0)
+    canvas.draw_lines(ax, elbows[True], canvas.BLACK, 2.0)
 
 
-def _draw_markers(ax: Axes, drawn: list[Row]) -> None:
-    """Draw a marker a row, by how it ended."""
+def _draw_markers(ax: Axes, ordered: list[Row]) -> None:
+    """Draw a marker per row, by its state."""
     for state, colour in receipt_rows.COLOURS.items():
-        own = [(row.depth, y) for y, row in enumerate(drawn) if row.state == state]
-        if own:
-            ax.scatter(*zip(*own, strict=True), **_marker(state, colour, len(drawn)), zorder=3)
+        points = [(row.depth, y) for y, row in enumerate(ordered) if row.state == state]
+        if points:
+            look = _marker(state, colour, len(ordered))
+            ax.scatter(*zip(*points, strict=True), **look, zorder=3)
 
 
 def _marker(state: str, colour: str, n_rows: int) -> dict[str, Any]:
-    """Describe the marker of a state; smaller where there are many."""
-    size = 60.0 if n_rows <= receipt_rows.UNFOLDED else 18.0
+    """Return the marker of a state; it is smaller in a plot of many rows."""
+    size = 60.0 if n_rows <= receipt_rows.MAX_UNMERGED else 18.0
     edge = canvas.INK if state == receipt_rows.WAITING else "white"
     return {
         "c": colour,
@@ -104,20 +101,21 @@ def _marker(state: str, colour: str, n_rows: int) -> dict[str, Any]:
     }
 
 
-def _finish(ax: Axes, drawn: list[Row]) -> None:
-    """Name the rows at the right, as far as there is room, and number the depths."""
-    deepest = max(row.depth for row in drawn)
-    ax.set_xlim(-0.4, deepest + 0.6)
-    receipt_rows.name(ax, drawn, [float(row.depth) for row in drawn], deepest + 0.6)
-    ax.xaxis.set_major_locator(canvas.library("ticker").MaxNLocator(integer=True))
-    ax.set_xlabel("creators above", size=canvas.SMALL)
-    canvas.bare(ax)
+def _label_axes(ax: Axes, ordered: list[Row]) -> None:
+    """Label the rows at the right, and number the depths."""
+    max_depth = max(row.depth for row in ordered)
+    ax.set_xlim(-0.4, max_depth + 0.6)
+    starts = [float(row.depth) for row in ordered]
+    receipt_rows.label_rows(ax, ordered, starts, max_depth + 0.6)
+    ax.xaxis.set_major_locator(canvas.mpl("ticker").MaxNLocator(integer=True))
+    ax.set_xlabel("depth", size=canvas.SMALL)
+    canvas.hide_spines(ax)
     ax.tick_params(axis="y", length=0)
 
 
-def _handles(every: Rows, *, has_data: bool) -> list[Any]:
-    """Make the legend: how receipts ended, and what the lines are."""
-    line = canvas.library("lines").Line2D
+def _legend_handles(rows: Rows, *, has_data: bool) -> list[Any]:
+    """Return the legend entries: the states, and the kinds of lines."""
+    line = canvas.mpl("lines").Line2D
     handles = [
         line(
             [],
@@ -129,7 +127,7 @@ def _handles(every: Rows, *, has_data: bool) -> list[Any]:
             mec=canvas.INK if state == receipt_rows.WAITING else receipt_rows.COLOURS[state],
             ms=7,
         )
-        for state in every.states()
+        for state in rows.states()
     ]
     handles.append(line([], [], color=canvas.BLACK, lw=2, label="critical path"))
     if has_data:

@@ -1,4 +1,4 @@
-"""The flow of value: who gave at the left, who got at the right, asset by asset."""
+"""Transfers as ribbons from senders to receivers, one section per asset."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ledgerkit import units
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.plots import canvas
-from ledgerkit.units import NEAR_DECIMALS, near_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 COLUMNS = ("kind", "asset", "sender_id", "receiver_id", "amount")
-SOURCE = "transfers, such as Trace.transfers gives"
-NEAR, SYSTEM = "near", "system"
-_ACCOUNTS = 12  # a side; those that moved least are gathered
-_ASSETS = 6
+NEAR = "near"
+_MAX_ACCOUNTS = 12  # a side; the smallest are summed
+_MAX_ASSETS = 6
 _LEFT, _RIGHT = 0.0, 1.0
-_NODE = 0.02  # half as wide as a node's bar
-_THICK = 0.9  # rows that all of an asset's flow takes, for each account of the fuller side
-_THIN = 0.05  # rows; the least that is still seen
-_WORDS = {
+_HALF_BAR = 0.02  # of the width
+_TOTAL_HEIGHT = 0.9  # rows of an asset's whole flow, per account of the longer side
+_MIN_HEIGHT = 0.05  # rows; thin enough for the smallest ribbon, and still visible
+_SMALL_AMOUNT = 10**12  # yoctoNEAR; below, an amount is written in yocto or Tyocto
+_GROUPS = {  # colour, hatch, label
     "value": (canvas.BLUE, "", "NEAR sent"),
     "fee": (canvas.FAINT, "//", "fee"),
     "refund": (canvas.SKY, "..", "refund"),
-    "reward": (canvas.GREEN, "xx", "contract's reward"),
+    "reward": (canvas.GREEN, "xx", "contract reward"),
     "token": (canvas.ORANGE, "", "tokens"),
 }
-_GROUPS = {
+_GROUP_OF_KIND = {
     "fee": "fee",
     "refund_gas": "refund",
     "refund_deposit": "refund",
@@ -45,45 +45,45 @@ _GROUPS = {
 
 @dataclass(frozen=True, slots=True)
 class _Flow:
-    """What went from one account to another, of one asset and one sort."""
+    """The amount of one asset and group that one account sent to another."""
 
-    giver: str
-    taker: str
+    sender: str
+    receiver: str
     group: str
     amount: int
 
 
 @dataclass(slots=True)
 class _Node:
-    """An account at one side: its amount, its first row and how many rows it takes."""
+    """An account at one side: its amount, its top row, its height and the height in use."""
 
     name: str
     amount: int = 0
     top: float = 0.0
-    thick: float = 0.0
+    height: float = 0.0
     used: float = 0.0
 
     @property
     def middle(self) -> float:
-        """Tell the row of its middle."""
-        return self.top + self.thick / 2
+        """The row of its middle."""
+        return self.top + self.height / 2
 
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """One asset's part of the drawing."""
+    """The part of the plot for one asset."""
 
     asset: str
     flows: list[_Flow]
-    givers: dict[str, _Node]
-    takers: dict[str, _Node]
+    senders: dict[str, _Node]
+    receivers: dict[str, _Node]
     top: float
 
     @property
     def bottom(self) -> float:
-        """Tell the row at which the next section can begin."""
-        nodes = (*self.givers.values(), *self.takers.values())
-        return max(node.top + max(1.0, node.thick) for node in nodes) + 0.6
+        """The top row of the next section."""
+        nodes = (*self.senders.values(), *self.receivers.values())
+        return max(node.top + max(1.0, node.height) for node in nodes) + 0.6
 
 
 def token_flow(
@@ -94,131 +94,120 @@ def token_flow(
     title: str | None = None,
 ) -> Axes:
     """
-    Draw what moved between accounts.
+    Draw transfers between accounts.
 
     Parameters
     ----------
     transfers
         Typed as ``schema("transfers")``.
     asset
-        Which to draw, as the frame names it; None draws the six that moved most often, each
+        The asset to draw, as in the frame; None draws the six with the most transfers, each
         on its own scale.
     ax
-        Where to draw; None makes a figure.
+        The axes to draw on; None makes a figure.
     title
-        Above the drawing; None counts the movements.
+        The title; None counts the flows.
 
     Returns
     -------
     ax
-        Where it is drawn: ribbons from who gave to who got, as thick as the amount; an account
-        that did both stands at both sides. What is too little for a ribbon is a line. Amounts
-        of tokens are in their smallest unit, which the frame does not tell the name of.
+        The axes: ribbons from senders at the left to receivers at the right, as thick as the
+        amount. An account that sent and received is on both sides. The smallest amounts are
+        lines. Token amounts are in the token's smallest unit.
 
     Raises
     ------
     InvalidRequestError
-        If the asset did not move, the frame lacks columns, or matplotlib is not installed.
+        If the frame has no transfer of the asset or lacks columns, or matplotlib is not
+        installed.
     """
-    canvas.require(transfers, COLUMNS, SOURCE)
-    by_asset = _by_asset(transfers, asset)
+    canvas.check_columns(transfers, COLUMNS, "Trace.transfers")
+    by_asset = _flows_by_asset(transfers, asset)
     sections = _sections(by_asset)
-    rows = sections[-1].bottom if sections else 1.0
-    ax = canvas.axes(ax, 8.0, max(1.8, 0.9 + 0.3 * rows))
+    n_rows = sections[-1].bottom if sections else 1.0
+    ax = canvas.axes_or_new(ax, 8.0, max(1.8, 0.9 + 0.3 * n_rows))
     if not sections:
-        return canvas.empty(ax, "nothing moved")
-    line = rows / max(1.0, canvas.letters(ax)[1])
+        return canvas.draw_empty(ax, "no transfers")
+    line_height = n_rows / max(1.0, canvas.text_capacity(ax)[1])
     for section in sections:
-        _draw_section(ax, section, line)
-    _finish(ax, rows)
-    left_out = len(by_asset) - len(sections)
-    canvas.note(ax, [f"{left_out} more assets moved"] if left_out else [])
-    n_moves = sum(map(len, by_asset.values()))
-    groups = [flow.group for section in sections for flow in section.flows]
-    canvas.header(ax, title or f"{n_moves:,} flows between accounts", _handles(groups))
+        _draw_section(ax, section, line_height)
+    _hide_axes(ax, n_rows)
+    n_hidden = len(by_asset) - len(sections)
+    canvas.add_notes(ax, [f"assets not drawn: {n_hidden}"] if n_hidden else [])
+    n_flows = sum(map(len, by_asset.values()))
+    groups = {flow.group for section in sections for flow in section.flows}
+    canvas.draw_title(ax, title or f"{n_flows:,} flows between accounts", _legend_handles(groups))
     return ax
 
 
-def _by_asset(transfers: pd.DataFrame, asset: str | None) -> dict[str, list[_Flow]]:
-    """Sum the flows by asset, those that moved most often first and NEAR last."""
-    columns = [canvas.values(transfers, name) for name in COLUMNS]
-    moved = [row for row in zip(*columns, strict=True) if row[4] is not None]
-    counts = Counter(row[1] for row in moved)
+def _flows_by_asset(transfers: pd.DataFrame, asset: str | None) -> dict[str, list[_Flow]]:
+    """Sum the flows by asset: the most frequent assets first, NEAR last."""
+    columns = [canvas.column_values(transfers, name) for name in COLUMNS]
+    records = [record for record in zip(*columns, strict=True) if record[4] is not None]
+    counts = Counter(record[1] for record in records)
     if asset is not None and asset not in counts:
         raise InvalidRequestError.refuse("asset", asset, f"one of {', '.join(counts) or 'none'}")
-    wanted = [asset] if asset else sorted(counts, key=lambda name: (name == NEAR, -counts[name]))
-    sums: dict[str, Counter[tuple[str, str, str]]] = {name: Counter() for name in wanted}
-    for kind, name, giver, taker, amount in moved:
+    assets = [asset] if asset else sorted(counts, key=lambda name: (name == NEAR, -counts[name]))
+    sums: dict[str, Counter[tuple[str, str, str]]] = {name: Counter() for name in assets}
+    for kind, name, sender_id, receiver_id, amount in records:
         if name in sums:
-            key = (
-                _account(giver, "(minted)"),
-                _account(taker, "(burnt)"),
-                _GROUPS.get(kind, "value"),
-            )
-            sums[name][key] += int(amount)
+            sender, receiver = sender_id or "(minted)", receiver_id or "(burnt)"
+            sums[name][sender, receiver, _GROUP_OF_KIND.get(kind, "value")] += int(amount)
     return {
         name: [_Flow(*key, amount) for key, amount in own.items()] for name, own in sums.items()
     }
 
 
 def _sections(by_asset: dict[str, list[_Flow]]) -> list[_Section]:
-    """Place the assets that are drawn one below the other."""
+    """Place the sections of the assets one below the other."""
     sections: list[_Section] = []
     top = 0.0
-    for asset, every in list(by_asset.items())[:_ASSETS]:
-        flows = _gathered(every)
-        gave, got = _sides(flows)
-        total = sum(gave.values())
-        scale = _THICK * max(len(gave), len(got)) / total if total else 0.0
-        givers = _placed(list(gave), gave, top + 0.6, scale)
-        takers = _placed(_by_middle(flows, list(gave), got), got, top + 0.6, scale)
-        sections.append(_Section(asset, flows, givers, takers, top))
+    for asset, asset_flows in list(by_asset.items())[:_MAX_ASSETS]:
+        flows = _merge_small(asset_flows)
+        sent, received = _side_sums(flows)
+        total = sum(sent.values())
+        scale = _TOTAL_HEIGHT * max(len(sent), len(received)) / total if total else 0.0
+        senders = _stack(list(sent), sent, top + 0.6, scale)
+        receivers = _stack(_receiver_order(flows, sent, received), received, top + 0.6, scale)
+        sections.append(_Section(asset, flows, senders, receivers, top))
         top = sections[-1].bottom
     return sections
 
 
-def _account(account_id: str | None, otherwise: str) -> str:
-    """Name a side of a movement."""
-    if account_id is None:
-        return otherwise
-    return "the chain" if account_id == SYSTEM else account_id
-
-
-def _gathered(flows: Sequence[_Flow]) -> list[_Flow]:
-    """Gather the accounts that moved least where there are too many at a side."""
-    givers, takers = (_kept(side) for side in _sides(flows))
+def _merge_small(flows: Sequence[_Flow]) -> list[_Flow]:
+    """Merge the accounts with the smallest amounts if a side has too many."""
+    sender_names, receiver_names = map(_drawn_names, _side_sums(flows))
     sums: Counter[tuple[str, str, str]] = Counter()
     for flow in flows:
-        giver, taker = givers.get(flow.giver, ""), takers.get(flow.taker, "")
-        sums[giver, taker, flow.group] += flow.amount
+        sums[sender_names[flow.sender], receiver_names[flow.receiver], flow.group] += flow.amount
     return [_Flow(*key, amount) for key, amount in sums.items()]
 
 
-def _sides(flows: Sequence[_Flow]) -> tuple[dict[str, int], dict[str, int]]:
-    """Sum what each account gave, and what each got."""
-    gave: dict[str, int] = {}
-    got: dict[str, int] = {}
+def _side_sums(flows: Sequence[_Flow]) -> tuple[dict[str, int], dict[str, int]]:
+    """Sum the amounts that each account sent, and that each received."""
+    sent: dict[str, int] = {}
+    received: dict[str, int] = {}
     for flow in flows:
-        gave[flow.giver] = gave.get(flow.giver, 0) + flow.amount
-        got[flow.taker] = got.get(flow.taker, 0) + flow.amount
-    return gave, got
+        sent[flow.sender] = sent.get(flow.sender, 0) + flow.amount
+        received[flow.receiver] = received.get(flow.receiver, 0) + flow.amount
+    return sent, received
 
 
-def _kept(side: dict[str, int]) -> dict[str, str]:
-    """Say under which name each account is drawn."""
-    if len(side) <= _ACCOUNTS:
-        return {name: name for name in side}
-    great = sorted(side, key=lambda name: (-side[name], name))[: _ACCOUNTS - 1]
-    others = f"{len(side) - len(great):,} others"
-    return {name: name if name in great else others for name in side}
+def _drawn_names(sums: dict[str, int]) -> dict[str, str]:
+    """Map each account of a side to the name under which it is drawn."""
+    if len(sums) <= _MAX_ACCOUNTS:
+        return {name: name for name in sums}
+    largest = sorted(sums, key=lambda name: (-sums[name], name))[: _MAX_ACCOUNTS - 1]
+    others = f"{len(sums) - len(largest):,} others"
+    return {name: name if name in largest else others for name in sums}
 
 
-def _draw_section(ax: Axes, section: _Section, line: float) -> None:
-    """Draw one asset with its name above; a name takes `line` rows."""
+def _draw_section(ax: Axes, section: _Section, line_height: float) -> None:
+    """Draw the flows of one asset, with its name above them."""
     ax.text(
         0.5,
         section.top,
-        canvas.shown(section.asset, 70),
+        canvas.one_line(section.asset, 70),
         ha="center",
         va="center",
         size=canvas.SMALL,
@@ -226,64 +215,67 @@ def _draw_section(ax: Axes, section: _Section, line: float) -> None:
         color=canvas.INK,
         parse_math=False,
     )
-    givers, takers = section.givers, section.takers
-    for flow in sorted(section.flows, key=lambda one: takers[one.taker].top):
-        _draw_ribbon(ax, flow, givers[flow.giver], takers[flow.taker])
-    for nodes, x, side in ((givers, _LEFT, "right"), (takers, _RIGHT, "left")):
+    senders, receivers = section.senders, section.receivers
+    for flow in sorted(section.flows, key=lambda flow: receivers[flow.receiver].top):
+        _draw_ribbon(ax, flow, senders[flow.sender], receivers[flow.receiver])
+    for nodes, x, align in ((senders, _LEFT, "right"), (receivers, _RIGHT, "left")):
         for node in nodes.values():
-            ax.bar(x, node.thick, width=2 * _NODE, bottom=node.top, color=canvas.INK)
-        for node in _with_room(nodes, line):
-            _name(ax, node, x, side, section.asset)
+            ax.bar(x, node.height, width=2 * _HALF_BAR, bottom=node.top, color=canvas.INK)
+        for node in _labelled_nodes(nodes, line_height):
+            _label_node(ax, node, x, align, section.asset)
 
 
-def _with_room(nodes: dict[str, _Node], line: float) -> list[_Node]:
-    """Choose the accounts whose names have room, those that moved most first."""
-    named: list[_Node] = []
-    for node in sorted(nodes.values(), key=lambda one: -one.amount):
-        if all(abs(node.middle - other.middle) >= line for other in named):
-            named.append(node)
-    return named
+def _labelled_nodes(nodes: dict[str, _Node], line_height: float) -> list[_Node]:
+    """Choose the accounts whose labels fit, largest amounts first."""
+    chosen: list[_Node] = []
+    for node in sorted(nodes.values(), key=lambda node: -node.amount):
+        if all(abs(node.middle - other.middle) >= line_height for other in chosen):
+            chosen.append(node)
+    return chosen
 
 
-def _by_middle(flows: Sequence[_Flow], givers: list[str], got: dict[str, int]) -> list[str]:
-    """Order those who got by where, in the middle, it came from, so that few ribbons cross."""
-    places: dict[str, list[int]] = {name: [] for name in got}
+def _receiver_order(
+    flows: Sequence[_Flow], sent: dict[str, int], received: dict[str, int]
+) -> list[str]:
+    """Order receivers by the mean place of their senders, so that few ribbons cross."""
+    place = {name: at for at, name in enumerate(sent)}
+    places: dict[str, list[int]] = {name: [] for name in received}
     for flow in flows:
-        places[flow.taker].append(givers.index(flow.giver))
-    return sorted(got, key=lambda name: sum(places[name]) / len(places[name]))
+        places[flow.receiver].append(place[flow.sender])
+    return sorted(received, key=lambda name: sum(places[name]) / len(places[name]))
 
 
-def _placed(
+def _stack(
     order: Sequence[str], amounts: dict[str, int], top: float, scale: float
 ) -> dict[str, _Node]:
-    """Stack the accounts of a side: each takes a row at least, so that names have room."""
+    """Place the accounts of a side below each other, each at least one row high."""
     nodes: dict[str, _Node] = {}
     for name in order:
-        thick = max(_THIN, amounts[name] * scale)
-        nodes[name] = _Node(name, amounts[name], top, thick)
-        top += max(1.0, thick + 0.1)
+        height = max(_MIN_HEIGHT, amounts[name] * scale)
+        nodes[name] = _Node(name, amounts[name], top, height)
+        top += max(1.0, height + 0.1)
     return nodes
 
 
-def _draw_ribbon(ax: Axes, flow: _Flow, giver: _Node, taker: _Node) -> None:
+def _draw_ribbon(ax: Axes, flow: _Flow, sender: _Node, receiver: _Node) -> None:
     """Draw one ribbon, below those that its ends already have."""
-    path = canvas.library("path").Path
-    own = giver.thick * flow.amount / giver.amount if giver.amount else 0.0
-    thick = max(_THIN, own)
-    y0, y1 = giver.top + giver.used, taker.top + taker.used
-    giver.used += own
-    taker.used += own
-    x0, x1, middle = _LEFT + _NODE, _RIGHT - _NODE, (_LEFT + _RIGHT) / 2
-    corners = [(x0, y0), (middle, y0), (middle, y1), (x1, y1), (x1, y1 + thick)]
-    corners += [(middle, y1 + thick), (middle, y0 + thick), (x0, y0 + thick), (x0, y0)]
+    path = canvas.mpl("path").Path
+    share = sender.height * flow.amount / sender.amount if sender.amount else 0.0
+    height = max(_MIN_HEIGHT, share)
+    y0, y1 = sender.top + sender.used, receiver.top + receiver.used
+    sender.used += share
+    receiver.used += share
+    x0, x1, middle = _LEFT + _HALF_BAR, _RIGHT - _HALF_BAR, (_LEFT + _RIGHT) / 2
+    corners = [(x0, y0), (middle, y0), (middle, y1), (x1, y1), (x1, y1 + height)]
+    corners += [(middle, y1 + height), (middle, y0 + height), (x0, y0 + height), (x0, y0)]
     codes = [path.MOVETO, *[path.CURVE4] * 3, path.LINETO, *[path.CURVE4] * 3, path.CLOSEPOLY]
-    patch = canvas.library("patches").PathPatch
+    patch = canvas.mpl("patches").PathPatch
     ax.add_patch(patch(path(corners, codes), **_look(flow.group)))
 
 
 def _look(group: str) -> dict[str, Any]:
-    """Describe the ribbons of a sort: a colour, and a hatch that shows without it."""
-    colour, hatch, _ = _WORDS[group]
+    """Return the colour and hatch of a group's ribbons."""
+    colour, hatch, _ = _GROUPS[group]
     return {
         "facecolor": f"{colour}8C",
         "edgecolor": colour,
@@ -293,44 +285,43 @@ def _look(group: str) -> dict[str, Any]:
     }
 
 
-def _name(ax: Axes, node: _Node, x: float, side: str, asset: str) -> None:
+def _label_node(ax: Axes, node: _Node, x: float, align: str, asset: str) -> None:
     """Write an account's name and amount beside its bar."""
-    away = -2 * _NODE if side == "right" else 2 * _NODE
+    offset = -2 * _HALF_BAR if align == "right" else 2 * _HALF_BAR
     ax.text(
-        x + away,
+        x + offset,
         node.middle,
-        f"{canvas.shown(node.name, 28)}  {_amount(node.amount, asset)}",
-        ha=side,
+        f"{canvas.one_line(node.name, 28)}  {_amount_text(node.amount, asset)}",
+        ha=align,
         va="center",
         size=canvas.SMALL,
         parse_math=False,
     )
 
 
-def _amount(units: int, asset: str) -> str:
-    """Write an amount: NEAR as people read it, tokens in their smallest unit."""
+def _amount_text(amount: int, asset: str) -> str:
+    """Format an amount: in NEAR, or in a token's smallest unit."""
     if asset != NEAR:
-        return canvas.number(units)
-    marks = units and units < 10**12
-    return (
-        near_text(units) if marks else f"{canvas.number(canvas.human(units, NEAR_DECIMALS))} NEAR"
-    )
+        return canvas.format_number(amount)
+    if 0 < amount < _SMALL_AMOUNT:
+        return units.near_text(amount)
+    return f"{canvas.format_number(units.to_float(amount, units.NEAR_DECIMALS))} NEAR"
 
 
-def _finish(ax: Axes, bottom: float) -> None:
-    """Leave no axes, only what is drawn."""
+def _hide_axes(ax: Axes, bottom: float) -> None:
+    """Set the limits, and hide ticks and frame."""
     ax.set_xlim(-0.05, 1.05)
     ax.set_ylim(bottom, -0.6)
     ax.set_xticks([])
     ax.set_yticks([])
-    canvas.bare(ax, keep=())
+    canvas.hide_spines(ax, keep=())
 
 
-def _handles(groups: Sequence[str]) -> list[Any]:
-    """Make the legend: sorts of movement."""
-    patch = canvas.library("patches").Patch
+def _legend_handles(groups: set[str]) -> list[Any]:
+    """Return the legend entries of the groups that are drawn."""
+    patch = canvas.mpl("patches").Patch
     return [
         patch(**_look(group), label=label)
-        for group, (_, _, label) in _WORDS.items()
+        for group, (_, _, label) in _GROUPS.items()
         if group in groups
     ]
