@@ -23,8 +23,8 @@ _COLUMNS = ("account_id", "view", "contract_id", "time", "status")
 _PARTS = {"accounts": ("balance", "locked"), "ft": ("balance",), "staking": ("staked", "unstaked")}
 _SUBJECTS = {"accounts": "NEAR", "ft": "tokens", "staking": "stake"}
 _STATUS_TEXTS = {
-    "no_account": "no such account then",
-    "no_contract": "no such contract then",
+    "no_account": "account did not exist",
+    "no_contract": "contract did not exist",
     "broken": "token call failed",
     "not_a_pool": "not a pool",
 }

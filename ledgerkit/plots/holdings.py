@@ -73,16 +73,13 @@ def balances(
     InvalidRequestError
         If the frame lacks columns, or matplotlib is not installed.
     """
-    canvas.check_columns(ft_frame, _BALANCES, "lk.ft(..., metadata=True)")
-    columns = {name: canvas.column_values(ft_frame, name) for name in _BALANCES}
-    records = [
-        dict(zip(_BALANCES, row, strict=True)) for row in zip(*columns.values(), strict=True)
-    ]
+    records = _balance_records(ft_frame)
     nonzero = sorted((row for row in records if row["amount"]), key=lambda row: -row["amount"])
     drawn = nonzero[:top]
     ax = canvas.axes_or_new(ax, 7.5, 1.3 + _ROW_HEIGHT * max(2, len(drawn)))
-    accounts = list(dict.fromkeys(columns["account_id"]))
-    has_several, is_one_token = len(accounts) > 1, len(set(columns["contract_id"])) == 1
+    accounts = list(dict.fromkeys(row["account_id"] for row in records))
+    has_several = len(accounts) > 1
+    is_one_token = len({row["contract_id"] for row in records}) == 1
     by_account = has_several and is_one_token
     notes = _balance_notes(records, len(nonzero) - len(drawn), by_account=by_account)
     if not drawn:
@@ -92,14 +89,20 @@ def balances(
     else:
         labels = [_token_label(row, with_account=has_several) for row in drawn]
     _draw_balances(ax, drawn, labels)
-    unit = "tokens, each in its own unit"
-    if is_one_token:
-        unit = canvas.one_line(drawn[0]["symbol"] or "tokens", 12)
+    symbol = canvas.one_line(drawn[0]["symbol"] or "tokens", 12)
+    unit = symbol if is_one_token else "tokens, each in its own unit"
     ax.set_xlabel(f"{unit} (log scale)", size=canvas.SMALL, parse_math=False)
     canvas.add_notes(ax, notes)
     usual = f"holders of {_token_label(drawn[0])}" if by_account else f"tokens of {_list(accounts)}"
     canvas.draw_title(ax, title or usual)
     return ax
+
+
+def _balance_records(ft_frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Read the rows of the frame as dicts."""
+    canvas.check_columns(ft_frame, _BALANCES, "lk.ft(..., metadata=True)")
+    columns = [canvas.column_values(ft_frame, name) for name in _BALANCES]
+    return [dict(zip(_BALANCES, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def _draw_balances(ax: Axes, drawn: list[dict[str, Any]], labels: list[str]) -> None:

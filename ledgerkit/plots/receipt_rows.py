@@ -51,9 +51,8 @@ class Row:
     def label(self) -> str:
         """The action, the receiver and the number of receipts."""
         times = f" \N{MULTIPLICATION SIGN}{self.times:,}" if self.times > 1 else ""
-        return (
-            f"{canvas.one_line(self.action, 28)} · {canvas.one_line(self.receiver_id, 28)}{times}"
-        )
+        action, receiver_id = (canvas.one_line(t, 28) for t in (self.action, self.receiver_id))
+        return f"{action} · {receiver_id}{times}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +144,7 @@ def merge_equal(rows: Rows, max_unmerged: int) -> Rows:
 
 
 def _subtree_keys(rows: Sequence[Row]) -> list[int]:
-    """Number the rows so that equal subtrees have equal numbers."""
+    """Return a number per row; rows with equal subtrees have equal numbers."""
     numbers: dict[tuple[Any, ...], int] = {}
     keys = [0] * len(rows)
     for at in reversed(range(len(rows))):

@@ -81,7 +81,7 @@ def test_what_is_not_known_is_a_gap(ax: Any) -> None:
     values = lines(ax)["balance"]
     assert [math.isnan(value) for value in values] == [True, True, False]
     assert values[2] == 0
-    assert "no such account then: 2 of 3 readings" in ax.get_xlabel()
+    assert "account did not exist: 2 of 3 readings" in ax.get_xlabel()
     assert ax.get_xlim()[0] < START_NS / DAY_NS  # the axis tells of them too
 
 
