@@ -256,7 +256,7 @@ def test_what_is_typed_is_refused_as_text(name: str, text: str, made: SimpleName
     panel = REFUSED[name](made, text).press()
 
     assert isinstance(panel.error, lk.LedgerError)
-    assert "What to do: Correct what the sentence names" in seen(panel)
+    assert "is not valid: expected" in seen(panel)
     assert (panel.button.disabled, panel.stop.disabled) == (False, True)
 
 
