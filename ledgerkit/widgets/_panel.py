@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from ledgerkit import client
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.extras import require
+from ledgerkit.user_warnings import collect_warnings
 from ledgerkit.widgets import _downloads, _html
-from ledgerkit.widgets._warnings import listening
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -396,7 +396,7 @@ class Panel(Shown):
 
 def _next(steps: Iterator[Found]) -> tuple[Found, list[str]] | None:
     """Take the next step, and hear what it warns of."""
-    with listening() as heard:
+    with collect_warnings() as heard:
         found = next(steps, None)
     return None if found is None else (found, list(dict.fromkeys(heard)))
 

@@ -21,9 +21,9 @@ import pandas as pd
 import pytest
 
 import ledgerkit as lk
-from ledgerkit import client, errors
+from ledgerkit import client, errors, user_warnings
 from ledgerkit.localnet import Contract, view
-from ledgerkit.widgets import _downloads, _html, _panel, _warnings, contracts, gallery, transactions
+from ledgerkit.widgets import _downloads, _html, _panel, contracts, gallery, transactions
 from ledgerkit.widgets._panel import Found, Panel, Part
 
 w = pytest.importorskip("ipywidgets")
@@ -290,47 +290,40 @@ def test_who_answers_is_said_where_nobody_chose():
     assert "no ledger was chosen: the embedded ledger (world demo) answers" in panel.status.value
 
 
-def test_listening_puts_the_filters_back():
-    """Whoever stops first, the process's filters are as before, and others are not heard."""
-    before, shows = list(warnings.filters), warnings.showwarning
-    text = "the embedded ledger holds no account x"
-    inside, leave, heard = threading.Event(), threading.Event(), []
+def test_warnings_are_collected_by_thread():
+    """A warning is added to the list of its own thread, and the process's filters stay."""
+    before, hook = list(warnings.filters), warnings.showwarning
+    inside, leave, others = threading.Event(), threading.Event(), []
 
     def other() -> None:
-        with _warnings.listening() as mine:
+        with user_warnings.collect_warnings() as messages:
             inside.set()
             leave.wait(10)
-            warnings.warn(text, stacklevel=1)
-            heard.append(list(mine))
+            user_warnings.warn("there", 1)
+            others.append(list(messages))
 
     thread = threading.Thread(target=other)
-    with _warnings.listening() as own:
+    with user_warnings.collect_warnings() as messages:
         thread.start()
         inside.wait(10)
+        user_warnings.warn("here", 1)
     leave.set()
     thread.join()
 
-    assert (own, heard) == ([], [[text]])
-    assert (list(warnings.filters), warnings.showwarning) == (before, shows)
+    assert (messages, others) == (["here"], [["there"]])
+    assert (list(warnings.filters), warnings.showwarning) == (before, hook)
 
 
-def test_listening_survives_a_hook_that_is_put_back_late(monkeypatch):
-    """A block that began while we listened puts our hook back later; warnings still arrive."""
-    text, heard = "the embedded ledger holds no account x", []
-    monkeypatch.setattr(warnings, "showwarning", lambda told, *_, **__: heard.append(str(told)))
-    others = warnings.catch_warnings()
-    with _warnings.listening():
-        others.__enter__()
-    others.__exit__(None, None, None)
+def test_warnings_outside_a_collection_are_issued():
+    """They name the line of the caller, and those of other packages are never collected."""
+    with user_warnings.collect_warnings() as messages, pytest.warns(UserWarning, match="else"):
+        warnings.warn("else", stacklevel=1)
 
-    with _warnings.listening() as mine:
-        warnings.simplefilter("always")
-        warnings.warn(text, stacklevel=1)
-        thread = threading.Thread(target=lambda: warnings.warn("else", stacklevel=1))
-        thread.start()
-        thread.join()
+    with pytest.warns(UserWarning, match="own") as issued:
+        user_warnings.warn("own", 1)
 
-    assert (mine, heard) == ([text], ["else"])
+    assert messages == []
+    assert issued[0].filename == __file__
 
 
 def test_static_html_stands_in_for_the_widgets():
