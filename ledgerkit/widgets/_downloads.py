@@ -1,4 +1,4 @@
-"""Frames as files: CSV and Parquet, with every integer exact."""
+"""Frames as CSV and Parquet files and download links, with exact integers."""
 
 from __future__ import annotations
 
@@ -15,69 +15,63 @@ import pandas as pd
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_MOST_ROWS = 5_000  # a link holds the file in the page
-_MOST_BYTES = 1_000_000
+_MAX_ROWS = 5_000  # of a link, which embeds the file in the page
+_MAX_BYTES = 1_000_000
 
 
-def portable(frame: pd.DataFrame) -> pd.DataFrame:
-    """
-    Write Python objects as text, which every format holds exactly.
-
-    Parameters
-    ----------
-    frame
-        Any frame.
-
-    Returns
-    -------
-    frame
-        Where a column holds Python objects, texts stay and anything else is JSON: an
-        integer of any size reads as its digits. Other columns are as they were.
-    """
+def objects_as_text(frame: pd.DataFrame) -> pd.DataFrame:
+    """Convert columns of Python objects to text: texts stay, other values become JSON."""
+    # As JSON an integer of any size keeps its digits; the file formats would lose some.
     texts = {
-        name: pd.Series([_text(value) for value in column], dtype="str", index=frame.index)
+        str(name): pd.Series(
+            [_cell_text(value) for value in column], dtype="str", index=frame.index
+        )
         for name, column in frame.items()
         if column.dtype == object
     }
-    return frame.assign(**{str(name): column for name, column in texts.items()})
+    return frame.assign(**texts)
 
 
-def csv(frame: pd.DataFrame) -> bytes:
-    """Write CSV."""
-    return portable(frame).to_csv(index=False).encode()
+def to_csv(frame: pd.DataFrame) -> bytes:
+    """Write a frame as CSV."""
+    return objects_as_text(frame).to_csv(index=False).encode()
 
 
-def parquet(frame: pd.DataFrame) -> bytes:
-    """Write Parquet, which needs pyarrow; the largest amounts stand as text beside their column."""
+def to_parquet(frame: pd.DataFrame) -> bytes:
+    """Write a frame as Parquet, which needs pyarrow."""
     from ledgerkit.u128.parquet import write_parquet
 
     buffer = io.BytesIO()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # about that text: nobody asked to save yet
-        write_parquet(portable(frame), buffer)
+        # The warning is about large amounts, which are written as text. It would appear
+        # with every table that is shown, long before anything is saved.
+        warnings.simplefilter("ignore", UserWarning)
+        write_parquet(objects_as_text(frame), buffer)
     return buffer.getvalue()
 
 
-FORMATS: dict[str, Callable[[pd.DataFrame], bytes]] = {"csv": csv, "parquet": parquet}
-_NAMES = {"csv": "CSV", "parquet": "Parquet"}
+FORMATS: dict[str, Callable[[pd.DataFrame], bytes]] = {"csv": to_csv, "parquet": to_parquet}
+_LABELS = {"csv": "CSV", "parquet": "Parquet"}
 _MEDIA_TYPES = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
 
 
 def links(frame: pd.DataFrame, name: str) -> str:
-    """Write links that save a frame; one too large for a page is saved in the next cell."""
-    kinds = ("csv", "parquet") if find_spec("pyarrow") else ("csv",)
-    files = {kind: FORMATS[kind](frame) for kind in kinds if len(frame) <= _MOST_ROWS}
-    found = [
-        f'<a download="{escape(name)}.{kind}" href="data:{_MEDIA_TYPES[kind]};base64,'
-        f'{base64.b64encode(data).decode("ascii")}">{_NAMES[kind]}</a>'
-        for kind, data in files.items()
-        if len(data) <= _MOST_BYTES
+    """Format download links of a frame, or say how to save one that is too large for a page."""
+    formats = ("csv", "parquet") if find_spec("pyarrow") else ("csv",)
+    files = {suffix: FORMATS[suffix](frame) for suffix in formats if len(frame) <= _MAX_ROWS}
+    anchors = [
+        f'<a download="{escape(name)}.{suffix}" href="data:{_MEDIA_TYPES[suffix]};base64,'
+        f'{base64.b64encode(data).decode("ascii")}">{_LABELS[suffix]}</a>'
+        for suffix, data in files.items()
+        if len(data) <= _MAX_BYTES
     ]
-    return f"<p>Save as {' or '.join(found)}</p>" if found else "<p>Save it with .save(path)</p>"
+    if not anchors:
+        return "<p>Too large for a download link: save it with .save(path)</p>"
+    return f"<p>Save as {' or '.join(anchors)}</p>"
 
 
-def _text(value: Any) -> str | None:
-    """Write one value."""
+def _cell_text(value: Any) -> str | None:
+    """Convert one value to text."""
     if isinstance(value, str):
         return value
     if value is None or value is pd.NA or isinstance(value, float):

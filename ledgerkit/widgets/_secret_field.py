@@ -1,4 +1,4 @@
-"""A field for a secret: what is typed leaves the widget before anything else happens."""
+"""Password fields whose text is removed from the widget as soon as it is entered."""
 
 from __future__ import annotations
 
@@ -9,58 +9,60 @@ from ledgerkit.widgets import _panel
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_EMPTY = "hidden once entered, and in no saved notebook"
-_HELD = "one is held; type another in its place"
+_EMPTY = "hidden once entered; not saved in the notebook"
+_ENTERED = "entered; type another one to replace it"
 
 
-class Secret:
+class SecretField:
     """
-    A field whose text is moved out of the widget's state at once.
+    A password field that keeps its text outside the widget's state.
 
     Parameters
     ----------
     label
-        What is asked for.
-    wrapped
-        Puts the text into something that does not show it, and never raises.
+        The label of the field.
+    wrap
+        Wraps the text in an object that does not print it. It must not raise: a traceback
+        would contain the text.
     """
 
-    def __init__(self, label: str, wrapped: Callable[[str], Any]) -> None:
-        self._wrapped = wrapped
-        self._held: Any = None
-        self.box = _panel.library().Password(
+    def __init__(self, label: str, wrap: Callable[[str], Any]) -> None:
+        self._wrap = wrap
+        self._secret: Any = None
+        self.box = _panel.widgets_library().Password(
             description=label,
             placeholder=_EMPTY,
-            continuous_update=False,  # else each letter would be taken for a secret
-            style={"description_width": "9em"},
-            layout={"width": "44em", "max_width": "100%"},
+            continuous_update=False,  # else every keystroke would be taken for a whole secret
+            style=_panel.LABEL_STYLE,
+            layout=_panel.FIELD_LAYOUT,
         )
-        # The kernel tells every front end what one of them typed, unless the trait forbids it.
-        quiet = _panel.library("traitlets").Unicode("").tag(sync=True, echo_update=False)
-        self.box.add_traits(value=quiet)
-        self.box.observe(self._take, "value")
+        # By default ipywidgets echoes a front end's update to all front ends: a second page
+        # on the same kernel would receive the secret.
+        unechoed = _panel.widgets_library("traitlets").Unicode("").tag(sync=True, echo_update=False)
+        self.box.add_traits(value=unechoed)
+        self.box.observe(self._store, "value")
 
     @property
-    def is_held(self) -> bool:
-        """Whether something was typed that has not been used."""
-        return self._held is not None
+    def is_entered(self) -> bool:
+        """True if a secret was entered and not used yet."""
+        return self._secret is not None
 
     @property
-    def held(self) -> Any:
-        """What was typed, wrapped; None where nothing was."""
-        return self._held
+    def secret(self) -> Any:
+        """The wrapped secret, or None."""
+        return self._secret
 
     def forget(self) -> None:
-        """Drop what was typed."""
-        self._held = None
+        """Drop the secret."""
+        self._secret = None
         self.box.placeholder = _EMPTY
 
-    def _take(self, change: dict[str, Any]) -> None:
-        """Move what is typed out of the widget."""
+    def _store(self, change: dict[str, Any]) -> None:
+        """Move the entered text out of the widget."""
         if change["new"]:
             self.box.value = ""
-            self._held = self._wrapped(change["new"].strip())
-            self.box.placeholder = _HELD
+            self._secret = self._wrap(change["new"].strip())
+            self.box.placeholder = _ENTERED
 
     def __repr__(self) -> str:
-        return f"<Secret {self.box.description}: {'held' if self.is_held else 'empty'}>"
+        return f"<SecretField {self.box.description}: {'entered' if self.is_entered else 'empty'}>"
