@@ -153,7 +153,7 @@ class SendForm(Panel):
         ledger = refuse_public(client.current(self.ledger))
         send = send_function(values, self.key.secret, ledger)
         frame: pd.DataFrame = send(dry_run=True)
-        sentence = f"Not sent yet. Send transmits this transaction to {ledger.network.name}."
+        sentence = f"Not sent yet. Press Send to send this transaction to {ledger.network.name}."
         names = ("amount", "method", "args") if values["method"] else ("amount",)
         facts = {"network": ledger.network.name, **{name: values[name] for name in names}}
         html = _html.facts({**facts, **_html.records(frame)[0]}.items())
