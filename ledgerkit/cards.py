@@ -42,27 +42,9 @@ def trace_card(
     transfers: pd.DataFrame,
 ) -> str:
     """
-    Format a trace as HTML.
+    Format a trace as HTML: headline, explanation, receipts as a tree and a table, transfers.
 
-    Parameters
-    ----------
-    headline
-        One line: the transaction and its verdict.
-    explanation
-        Plain text; an empty line separates paragraphs.
-    receipts
-        Typed as ``schema("receipts")``.
-    edges
-        Typed as ``schema("edges")``.
-    transfers
-        Typed as ``schema("transfers")``.
-
-    Returns
-    -------
-    html
-        A fragment: headline, explanation, the receipts as a tree that folds and as a table,
-        and the transfers as a table. All text is escaped, long texts are shortened, and rows
-        after the 200th are counted.
+    All text is escaped, long texts are shortened, and rows after the 200th are counted.
     """
     rows = _records(receipts)
     is_short = len(rows) <= _MAX_OPEN
@@ -80,25 +62,9 @@ def table_card(
     kind: str, *, headline: str, explanation: str, caption: str, rows: pd.DataFrame
 ) -> str:
     """
-    Format a short table as HTML, with an explanation.
+    Format a short table as HTML, with a headline and an explanation.
 
-    Parameters
-    ----------
-    kind
-        The subject, for the CSS class.
-    headline
-        One line.
-    explanation
-        Plain text; an empty line separates paragraphs.
-    caption
-        One line: what a row of the table is.
-    rows
-        A frame of texts and numbers.
-
-    Returns
-    -------
-    html
-        A fragment; all text is escaped, and rows after the 200th are left out.
+    All text is escaped, and rows after the 200th are left out. `kind` is part of the CSS class.
     """
     body = [[_number(value) for value in record.values()] for record in _records(rows)]
     table = _table(_text(caption), [_text(name) for name in rows.columns], body)
@@ -126,18 +92,10 @@ def _text(value: object, limit: int = _MAX_TEXT) -> str:
 
 def visible(line: str) -> str:
     """
-    Replace characters that are invisible or cover their neighbours.
+    Replace characters that are invisible or cover their neighbours with U+FFFD.
 
-    Parameters
-    ----------
-    line
-        Any text.
-
-    Returns
-    -------
-    line
-        With U+FFFD in place of each character that does not print, such as a change of
-        direction, and of the combining marks on a letter after the fourth.
+    These are characters that do not print, such as a change of direction, and combining marks
+    after the fourth on a letter.
     """
     if line.isascii() and line.isprintable():
         return line
@@ -175,11 +133,7 @@ def _tree(rows: Sequence[Record]) -> str:
     """Format receipts as nested lists."""
     if not rows:
         return "<p>none</p>"
-    known = {row["receipt_id"] for row in rows}
-    children: dict[object, list[Record]] = {}
-    for row in rows:
-        parent = row["parent_id"] if row["parent_id"] in known else None
-        children.setdefault(parent, []).append(row)
+    children = children_by_parent(rows)
     pieces = ["<ul>"]
     # A stack in place of recursion, since traces can be deeper than Python's recursion limit.
     # It holds closing tags, and receipts with their depth.
@@ -198,6 +152,16 @@ def _tree(rows: Sequence[Record]) -> str:
             pieces.append(_END)
             stack += _reversed(own, depth)
     return "".join(pieces)
+
+
+def children_by_parent(rows: Sequence[Record]) -> dict[object, list[Record]]:
+    """Group receipts by `parent_id`; None stands for a parent that is not among them."""
+    known = {row["receipt_id"] for row in rows}
+    children: dict[object, list[Record]] = {}
+    for row in rows:
+        parent = row["parent_id"] if row["parent_id"] in known else None
+        children.setdefault(parent, []).append(row)
+    return children
 
 
 def _reversed(rows: Sequence[Record], depth: int) -> list[tuple[int, Record | str]]:

@@ -218,7 +218,7 @@ def _unit(view: str, decimals: int | Mapping[str, int], *, change: bool) -> str:
 
 
 def _default_title(rows: pd.DataFrame, view: str, *, change: bool) -> str:
-    """Name the accounts and what is drawn of them."""
+    """Return the title, which names the accounts and the quantity."""
     ids = list(dict.fromkeys(rows["account_id"]))
     names = ", ".join(canvas.one_line(account_id, 40) for account_id in ids[:_MAX_NAMES])
     accounts = f"{len(ids):,} accounts" if len(ids) > _MAX_NAMES else names

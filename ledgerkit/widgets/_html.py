@@ -104,10 +104,10 @@ def _long_text(value: str) -> str:
 
 def _cut_characters(value: str) -> str:
     """Count the characters that `_long_text` cuts."""
-    return more(len(value) - _MAX_LONG_TEXT, "more character")
+    return hidden_count(len(value) - _MAX_LONG_TEXT, "more character")
 
 
-def more(number: int, noun: str, where: str = "") -> str:
+def hidden_count(number: int, noun: str, where: str = "") -> str:
     """Count what is not shown; nothing for zero."""
     return f"<p>… and {plural(number, noun)}{where}</p>" if number > 0 else ""
 
@@ -125,8 +125,8 @@ def table(frame: pd.DataFrame, caption: str = "", *, slim: bool = False) -> str:
         f'<th scope="col"{css}>{text(name)}</th>' for name, css in zip(head, classes, strict=True)
     )
     rows = "".join(_row(values, classes) for values in zip(*columns, strict=True))
-    hidden = more(len(whole) - len(head), "more row", " in .result")
-    hidden += more(whole.shape[1] - head.shape[1], "more column", " in .result")
+    hidden = hidden_count(len(whole) - len(head), "more row", " in .result")
+    hidden += hidden_count(whole.shape[1] - head.shape[1], "more column", " in .result")
     return (
         f'<div class="scroll"><table>{_caption(caption)}'
         f"<thead><tr>{names}</tr></thead><tbody>{rows}</tbody></table></div>{hidden}"

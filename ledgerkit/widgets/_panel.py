@@ -108,6 +108,11 @@ class PanelResult:
     value: object = None
 
 
+def error_pages(errors: pd.DataFrame) -> list[Page]:
+    """Return a page that lists errors, if there are any."""
+    return [Page("Errors", _html.table(errors), errors)] if len(errors) else []
+
+
 class Displayable:
     """An object that a notebook shows as widgets, or as HTML without a front end."""
 
@@ -321,14 +326,14 @@ class Panel(Displayable):
     # Display ------------------------------------------------------------------------------
 
     def _set_busy(self) -> None:
-        """Clear the last result, and let only Cancel be pressed."""
+        """Clear the last result, and disable all buttons but Cancel."""
         self._clear_result()
         self._show_pages(())
         self._set_status(self.waiting)
         self.button.disabled, self.stop.disabled = True, False
 
     def _set_ready(self) -> None:
-        """Let the button be pressed again."""
+        """Enable the button."""
         self.button.disabled, self.stop.disabled = False, True
 
     def _show_result(self, result: PanelResult, warnings: Sequence[str] = ()) -> None:

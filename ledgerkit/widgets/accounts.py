@@ -62,7 +62,7 @@ class AccountExplorer(Panel):
             frames["exposure"] = exposure
         if len(errors):
             frames["errors"] = errors
-            pages.append(Page("Errors", _html.table(errors), errors))
+        pages += _panel.error_pages(errors)
         sentence = f"{snapshot.account_id} on {ledger.network.name}"
         if state["status"].iloc[0] == "not_indexed":
             sentence += " is not indexed."

@@ -95,12 +95,12 @@ class ArchiveFlow(Panel):
         yield from map(_archive_result, archives)
 
     def _set_busy(self) -> None:
-        """Let only Cancel be pressed."""
+        """Disable all buttons but Cancel."""
         self._is_archiving = True
         super()._set_busy()
 
     def _set_ready(self) -> None:
-        """Let the button be pressed again, and drop the key."""
+        """Enable the button, and drop the key."""
         self._is_archiving = False
         self.key.forget()
         super()._set_ready()

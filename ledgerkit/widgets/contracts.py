@@ -70,24 +70,7 @@ class ContractViewer(Panel):
 
 
 def json_bytes(text: str) -> bytes:
-    """
-    Check that a text is JSON, and encode it unchanged.
-
-    Parameters
-    ----------
-    text
-        The text; empty stands for an empty object.
-
-    Returns
-    -------
-    args
-        The bytes to send. Numbers keep their digits, which parsing could round.
-
-    Raises
-    ------
-    InvalidRequestError
-        If the text is not JSON.
-    """
+    """Check that a text is JSON, and encode it unchanged, since parsing could round numbers."""
     try:
         json.loads(text or "{}")
     except ValueError as error:
@@ -110,17 +93,8 @@ def result_frame(value: Any) -> pd.DataFrame:
     """
     Tabulate a decoded result, with exact integers of any size.
 
-    Parameters
-    ----------
-    value
-        JSON, or bytes.
-
-    Returns
-    -------
-    frame
-        One row per object of a list, or per member of an object; one column ``value`` for
-        anything else, and for objects with more than 200 different members. All columns hold
-        Python objects.
+    A list of objects has one row per object, an object one row per member. Anything else, and
+    objects with more than 200 different members, has one column ``value``.
     """
     names = _member_names(value)
     if 0 < len(names) <= _MAX_MEMBERS:

@@ -21,6 +21,7 @@ _MAX_CARDS = 60
 _MAX_COLLECTIONS = 10
 _MAX_ADDRESS = 200_000  # characters; of a picture in a data: address
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+# SVG is left out: it can contain scripts.
 _DATA = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+")
 
 
@@ -73,9 +74,8 @@ class NftGallery(Panel):
         pages = [
             Page("Gallery", cards(frame, pictures=values["pictures"])),
             Page("Table", _html.table(frame, slim=True), frame),
+            *_panel.error_pages(errors),
         ]
-        if len(errors):
-            pages.append(Page("Errors", _html.table(errors), errors))
         sentence = f"{_html.plural(len(frame), 'token')} of "
         sentence += f"{_html.plural(len(results), 'collection')} on {ledger.network.name}"
         sentence += f", {_html.plural(len(errors), 'error')}" if len(errors) else ""
@@ -136,25 +136,10 @@ def _concat(frames: list[pd.DataFrame]) -> pd.DataFrame:
 
 
 def cards(frame: pd.DataFrame, *, pictures: bool = False) -> str:
-    """
-    Format tokens as cards.
-
-    Parameters
-    ----------
-    frame
-        Typed as `schema("nft_tokens")`, with complete addresses of media in `media_url` or
-        else in `media`.
-    pictures
-        True loads pictures.
-
-    Returns
-    -------
-    html
-        One card per token, at most 60; texts are escaped and shortened.
-    """
+    """Format tokens as cards, at most 60; pictures are loaded only if asked for."""
     rows = _html.records(frame.head(_MAX_CARDS))
     figures = "".join(_card(row, pictures=pictures) for row in rows) or "<p>None.</p>"
-    hidden = _html.more(len(frame) - len(rows), "more token", " in .result")
+    hidden = _html.hidden_count(len(frame) - len(rows), "more token", " in .result")
     return f'<div class="cards">{figures}</div>{hidden}'
 
 
@@ -181,20 +166,7 @@ def _card(row: dict[str, Any], *, pictures: bool) -> str:
 
 
 def picture_source(media: str) -> str | None:
-    """
-    Return the address of a picture that is safe to load.
-
-    Parameters
-    ----------
-    media
-        A complete address from a token.
-
-    Returns
-    -------
-    address
-        The same address if it is https, or data of a bitmap format; else None. SVG is left
-        out, since it can contain scripts.
-    """
+    """Return an address if it is https, or data of a bitmap format; else None."""
     if len(media) > _MAX_ADDRESS:
         return None
     if _DATA.fullmatch(media):

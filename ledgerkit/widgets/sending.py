@@ -29,24 +29,8 @@ _MAYBE_SENT = (
 
 
 def refuse_public(ledger: Ledger) -> Ledger:
-    """
-    Check that a ledger is the embedded one or testnet.
-
-    Parameters
-    ----------
-    ledger
-        The ledger to send to.
-
-    Returns
-    -------
-    ledger
-        The same ledger.
-
-    Raises
-    ------
-    InvalidRequestError
-        If it is another network. The sending verbs also check the chain id of the node.
-    """
+    """Check that a ledger is the embedded one or testnet, and return it."""
+    # The sending verbs also check the chain id of the node, which a name alone does not prove.
     if ledger.network.name not in ALLOWED:
         raise InvalidRequestError(
             f"Panels do not send transactions to {ledger.network.name}",
@@ -166,14 +150,14 @@ class SendForm(Panel):
             self._previewed = result.value if callable(result.value) else None
 
     def _set_busy(self) -> None:
-        """Let only Cancel be pressed."""
+        """Disable all buttons but Cancel."""
         super()._set_busy()
         self.send.disabled = True
         if not self._is_sending:
             self._previewed = None
 
     def _set_ready(self) -> None:
-        """Let the buttons be pressed again, and drop a key that was used."""
+        """Enable the buttons, and drop a key that was used."""
         if self._is_sending:
             self.key.forget()
         self._is_sending = False
@@ -199,23 +183,7 @@ class SendForm(Panel):
 
 
 def send_function(values: dict[str, Any], key: object, ledger: Ledger) -> Callable[..., Any]:
-    """
-    Build the function that sends a transaction.
-
-    Parameters
-    ----------
-    values
-        The values of the fields.
-    key
-        The sealed secret key; None uses the session's signer or a known key.
-    ledger
-        The ledger to send to.
-
-    Returns
-    -------
-    send
-        A function with the options ``dry_run=`` and ``wait_until=``.
-    """
+    """Build the function that sends a transaction, with ``dry_run=`` and ``wait_until=`` open."""
     options: Any = {"signer_id": values["signer_id"] or None, "key": key, "ledger": ledger}
     receiver_id, amount = values["receiver_id"], values["amount"]
     if not values["method"]:

@@ -63,9 +63,8 @@ class StakingExposure(Panel):
         pages = [
             Page("Classes", _html.bars(counts, f"Accounts by class, of {len(frame)}")),
             Page("Accounts", _html.table(frame), frame),
+            *_panel.error_pages(errors),
         ]
-        if len(errors):
-            pages.append(Page("Errors", _html.table(errors), errors))
         sentence = f"{_html.plural(len(frame), 'account')} on {ledger.network.name} classified"
         sentence += f", {_html.plural(len(errors), 'error')}." if len(errors) else "."
         return PanelResult(sentence, frame, tuple(pages), {"exposure": frame, "errors": errors})

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ledgerkit import units
+from ledgerkit.cards import children_by_parent
 from ledgerkit.verbs import transactions
 from ledgerkit.widgets import _html, _panel
 from ledgerkit.widgets._panel import Page, Panel, PanelResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from ledgerkit.client import Ledger
     from ledgerkit.tracing.trace import Trace
@@ -72,41 +73,25 @@ def _summary(trace: Trace) -> str:
 
 
 def receipt_tree(receipts: pd.DataFrame) -> str:
-    """
-    Format receipts as an indented list.
-
-    Parameters
-    ----------
-    receipts
-        Receipts of one transaction, typed as `schema("receipts")`.
-
-    Returns
-    -------
-    html
-        A list of at most 300 lines, one per receipt, indented by depth.
-    """
-    rows = _html.records(receipts)
-    lines = [_receipt_line(rows[at]) for at in _tree_order(rows)[:_MAX_LINES]]
-    hidden = _html.more(len(rows) - len(lines), "more receipt")
+    """Format receipts as a list of at most 300 lines, indented by depth."""
+    rows = _tree_order(_html.records(receipts))
+    lines = [_receipt_line(row) for row in rows[:_MAX_LINES]]
+    hidden = _html.hidden_count(len(rows) - len(lines), "more receipt")
     return f'<ul class="tree">{"".join(lines)}</ul>{hidden}'
 
 
-def _tree_order(rows: list[dict[str, Any]]) -> list[int]:
-    """Order the rows so that each receipt is followed by its descendants."""
-    children: dict[str | None, list[int]] = {}
-    known = {row["receipt_id"] for row in rows}
-    for at, row in enumerate(rows):
-        parent = row["parent_id"] if row["parent_id"] in known else None
-        children.setdefault(parent, []).append(at)
+def _tree_order(rows: list[dict[str, Any]]) -> list[Mapping[str, Any]]:
+    """Order receipts so that each is followed by its descendants."""
+    children = children_by_parent(rows)
     order, stack = [], children.get(None, [])[::-1]
     while stack:
-        at = stack.pop()
-        order.append(at)
-        stack += children.pop(rows[at]["receipt_id"], [])[::-1]
+        row = stack.pop()
+        order.append(row)
+        stack += children.pop(row["receipt_id"], [])[::-1]
     return order
 
 
-def _receipt_line(row: dict[str, Any]) -> str:
+def _receipt_line(row: Mapping[str, Any]) -> str:
     """Format one receipt: sender, receiver, action, block and status."""
     depth = 0 if pd.isna(row["depth"]) else int(row["depth"])
     has_failed = row["status"] == "failure"
@@ -124,7 +109,7 @@ def _receipt_line(row: dict[str, Any]) -> str:
     )
 
 
-def _action(row: dict[str, Any]) -> str:
+def _action(row: Mapping[str, Any]) -> str:
     """Return the method or the actions of a receipt."""
     if row["kind"] == "refund":
         deposit = row["deposit"]
@@ -146,21 +131,7 @@ def _timeline(trace: Trace) -> Iterator[Page]:
 
 
 def draw_png(draw: Callable[[Any], object], height: float = 5.0) -> bytes:
-    """
-    Draw a plot as PNG without pyplot, whose figures are not safe in a thread.
-
-    Parameters
-    ----------
-    draw
-        Draws on the Axes that it is called with.
-    height
-        Height of the figure in inches.
-
-    Returns
-    -------
-    png
-        The picture.
-    """
+    """Draw a plot as PNG, without pyplot, which is not thread-safe."""
     figure_class = _panel.widgets_library("matplotlib.figure").Figure
     figure = figure_class(figsize=(10, height), layout="constrained")
     draw(figure.subplots())
