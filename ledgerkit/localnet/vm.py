@@ -651,7 +651,7 @@ class Vm:
         return new_id
 
     def _not_in_view(self, name: str) -> None:
-        """Burn the base cost of a host function that is prohibited in view calls."""
+        """Refuse a host function in a view call; otherwise burn its base cost."""
         if self.context.is_view:
             raise prohibited_in_view(name)
         self.gas.burn_host("BASE")
