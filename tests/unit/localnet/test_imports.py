@@ -12,7 +12,7 @@ ALLOWED = {"errors", "localnet", "protocol", "units", "validation"}
 
 def test_what_the_embedded_ledger_imports_of_the_package():
     """Only errors, units, validation and protocol: nothing of the client's side."""
-    imported = set()
+    imported: set[str] = set()
     for path in Path(ledgerkit.localnet.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             assert not (isinstance(node, ast.ImportFrom) and node.level), path
