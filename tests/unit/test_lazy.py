@@ -58,7 +58,7 @@ def test_import_loads_few_modules_of_ledgerkit() -> None:
         "import json, sys, ledgerkit\n"
         "print(json.dumps(sorted(n for n in sys.modules if n.startswith('ledgerkit'))))"
     )
-    assert loaded == ["ledgerkit", "ledgerkit._registering", "ledgerkit._version"]
+    assert loaded == ["ledgerkit", "ledgerkit.u128.registration", "ledgerkit._version"]
 
 
 FT_CALL = """
