@@ -17,7 +17,7 @@ from ledgerkit.localnet.chain_types import (
     Proposal,
     Receipt,
 )
-from ledgerkit.localnet.contracts import wallet
+from ledgerkit.localnet.contracts import ethereum_wallet
 from ledgerkit.localnet.execution_errors import ActionError, CallError, CodeError, Json, variant
 from ledgerkit.localnet.state import State, StateStore
 from ledgerkit.localnet.vm import CallContext, Promise, Vm, gas_profile
@@ -230,8 +230,8 @@ def _create_implicit(run: ReceiptRun, receiver_id: AccountId, deposit: int) -> N
         run.store.access_keys.put(receiver_id, key.packed, AccessKey(_first_nonce(run)))
         run.put_account(Account(deposit, storage_usage=fees.IMPLICIT_BYTES))
         return
-    code = wallet.ImplicitWallet.code_hash
-    run.store.codes.setdefault(code, wallet.ImplicitWallet.code)
+    code = ethereum_wallet.EthereumWallet.code_hash
+    run.store.codes.setdefault(code, ethereum_wallet.EthereumWallet.code)
     run.put_account(Account(deposit, storage_usage=100 + len(code), global_contract=code))
 
 

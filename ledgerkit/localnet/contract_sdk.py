@@ -127,15 +127,20 @@ class Contract:
     # Optional: the state, which is read before a method and written after it.
     State: ClassVar[type[msgspec.Struct]]
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        """Collect the marked methods and build the code."""
+    def __init_subclass__(cls, *, code_name: str | None = None, **options: Any) -> None:
+        """
+        Collect the marked methods, and build the code that names the class.
+
+        A class that was moved passes its first name as `code_name`, so that its code and
+        the hashes of the worlds it is deployed in stay the same.
+        """
         super().__init_subclass__(**options)
         cls.methods = {
             name: function
             for name, function in inspect.getmembers(cls, inspect.isfunction)
             if hasattr(function, "contract_method")
         }
-        cls.code = _wasm_code(f"{cls.__module__}.{cls.__qualname__}")
+        cls.code = _wasm_code(code_name or f"{cls.__module__}.{cls.__qualname__}")
         cls.code_hash = CryptoHash(sha256(cls.code).digest())
         CONTRACTS_BY_HASH[cls.code_hash] = cls
 

@@ -19,9 +19,9 @@ import msgspec
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet.chain_types import Account, ActionReceipt, Block, Failure
 from ledgerkit.localnet.contract_sdk import CONTRACTS_BY_HASH, Contract
-from ledgerkit.localnet.contracts.fungible import PREFIX, FungibleBase
-from ledgerkit.localnet.contracts.nonfungible import NonFungible
-from ledgerkit.localnet.contracts.pool import StakingPool
+from ledgerkit.localnet.contracts.fungible_token import PREFIX, FungibleTokenBase
+from ledgerkit.localnet.contracts.non_fungible_token import NonFungibleToken
+from ledgerkit.localnet.contracts.staking_pool import StakingPool
 from ledgerkit.localnet.execution_errors import LocalnetError
 from ledgerkit.protocol import (
     AccessKey,
@@ -300,8 +300,8 @@ class Indexer:
     def _read_holders(self, state: State, contract_id: str, cls: type[Contract]) -> None:
         """Add the accounts in a contract's storage records, if their layout is known."""
         layouts = (
-            (FungibleBase, PREFIX, self.tokens),
-            (NonFungible, b"n", self.collections),
+            (FungibleTokenBase, PREFIX, self.tokens),
+            (NonFungibleToken, b"n", self.collections),
             (StakingPool, StakingPool.prefix, self.pools),
         )
         for base, prefix, pairs in layouts:

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from ledgerkit.localnet.http_messages import json_response, text_response
-from ledgerkit.localnet.rpc import blocks, config, history, node, validators, views, waiting
+from ledgerkit.localnet.rpc import (
+    blocks,
+    changes,
+    config,
+    node,
+    outcomes,
+    queries,
+    sending,
+    validators,
+)
 from ledgerkit.localnet.rpc.errors import (
     BAD_REQUEST,
     OK,
@@ -52,14 +61,14 @@ _METHODS: dict[str, Callable[[World, Any], Any]] = {
     "block": blocks.block,
     "chunk": blocks.chunk,
     "gas_price": blocks.gas_price,
-    "query": views.query,
-    "changes": history.changes,
-    "EXPERIMENTAL_changes": history.changes,
-    "block_effects": history.changes_in_block,
-    "EXPERIMENTAL_changes_in_block": history.changes_in_block,
-    "EXPERIMENTAL_receipt": history.receipt,
-    "EXPERIMENTAL_receipt_to_tx": history.receipt_to_tx,
-    "broadcast_tx_async": waiting.broadcast_tx_async,
+    "query": queries.query,
+    "changes": changes.changes,
+    "EXPERIMENTAL_changes": changes.changes,
+    "block_effects": changes.changes_in_block,
+    "EXPERIMENTAL_changes_in_block": changes.changes_in_block,
+    "EXPERIMENTAL_receipt": outcomes.receipt,
+    "EXPERIMENTAL_receipt_to_tx": outcomes.receipt_to_tx,
+    "broadcast_tx_async": sending.broadcast_tx_async,
     "validators": validators.validators,
     "EXPERIMENTAL_validators_ordered": validators.validators_ordered,
     "EXPERIMENTAL_protocol_config": config.protocol_config,
@@ -67,9 +76,9 @@ _METHODS: dict[str, Callable[[World, Any], Any]] = {
     "EXPERIMENTAL_genesis_config": lambda world, _: config.genesis_config(world),
     "status": lambda world, _: node.status(world),
     "health": lambda _, __: None,
-    "EXPERIMENTAL_view_access_key_list": views.access_key_list,
+    "EXPERIMENTAL_view_access_key_list": queries.access_key_list,
 } | {
-    f"EXPERIMENTAL_{name}": partial(views.answer, name)
+    f"EXPERIMENTAL_{name}": partial(queries.single_type, name)
     for name in (
         "view_account",
         "view_code",
@@ -79,11 +88,11 @@ _METHODS: dict[str, Callable[[World, Any], Any]] = {
         "call_function",
     )
 }
-_WAITING_METHODS: dict[str, Callable[[World, Any], waiting.Steps]] = {
-    "send_tx": waiting.send_tx,
-    "broadcast_tx_commit": waiting.broadcast_tx_commit,
-    "tx": waiting.tx,
-    "EXPERIMENTAL_tx_status": waiting.tx_status,
+_WAITING_METHODS: dict[str, Callable[[World, Any], sending.Steps]] = {
+    "send_tx": sending.send_tx,
+    "broadcast_tx_commit": sending.broadcast_tx_commit,
+    "tx": sending.tx,
+    "EXPERIMENTAL_tx_status": sending.tx_status,
 }
 METHODS = frozenset({*_METHODS, *_WAITING_METHODS})
 
@@ -112,7 +121,7 @@ def _decode_call(body: bytes) -> RpcCall:
     return msgspec.json.decode(body, type=RpcCall)
 
 
-def _call_method(world: World, call: RpcCall) -> waiting.Steps:
+def _call_method(world: World, call: RpcCall) -> sending.Steps:
     """Call the method that is named."""
     waiting_method = _WAITING_METHODS.get(call.method)
     if waiting_method is not None:

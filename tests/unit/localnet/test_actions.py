@@ -4,7 +4,7 @@ import pytest
 
 from ledgerkit.localnet import contract_sdk
 from ledgerkit.localnet.chain_types import NO_CODE
-from ledgerkit.localnet.contracts.wallet import ImplicitWallet
+from ledgerkit.localnet.contracts.ethereum_wallet import EthereumWallet
 from ledgerkit.localnet.genesis import Genesis
 from ledgerkit.protocol import (
     AccessKey,
@@ -155,7 +155,7 @@ def test_a_transfer_creates_the_account_of_an_address(ledger):
     account = ledger.account(ETH)
     assert account.amount == 5
     assert account.code_hash == NO_CODE
-    assert account.global_contract == ImplicitWallet.code_hash
+    assert account.global_contract == EthereumWallet.code_hash
     assert list(ledger.world.state().access_keys(ETH)) == []
     assert account.storage_usage == 132  # the account, and the hash of the contract
 

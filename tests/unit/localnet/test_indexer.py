@@ -17,8 +17,8 @@ from ledgerkit.localnet.chain_types import (
     SuccessValue,
 )
 from ledgerkit.localnet.contract_sdk import Contract, view
-from ledgerkit.localnet.contracts.fungible import Fungible
-from ledgerkit.localnet.contracts.pool import StakingPool
+from ledgerkit.localnet.contracts.fungible_token import FungibleToken
+from ledgerkit.localnet.contracts.staking_pool import StakingPool
 from ledgerkit.localnet.execution_errors import PanicError
 from ledgerkit.localnet.indexer import BalanceReader, Heights, Indexer
 from ledgerkit.localnet.settings import Settings
@@ -216,7 +216,7 @@ def test_keys_come_and_go() -> None:
 def test_holders_at_genesis_have_no_height() -> None:
     """Who is in a token at genesis is listed, zero balances too, without a height."""
     tape = Tape()
-    deployed(tape, "ft.near", Fungible, Fungible.genesis("owner.near", {"alice.near": 5}))
+    deployed(tape, "ft.near", FungibleToken, FungibleToken.genesis("owner.near", {"alice.near": 5}))
     index = read(tape)
     assert index.tokens.contracts("alice.near") == [("ft.near", Heights(None, None))]
     assert index.tokens.contracts("owner.near") == [("ft.near", Heights(None, None))]
@@ -239,7 +239,7 @@ def test_other_records_at_genesis() -> None:
     others = [
         (key, b"") for key in (b"a", b"audit", b"a\xff\xff", b"a\4\0\0\0abc", b"a\1\0\0\0\xff")
     ]
-    deployed(tape, "ft.near", Fungible, [*Fungible.genesis("owner.near", {}), *others])
+    deployed(tape, "ft.near", FungibleToken, [*FungibleToken.genesis("owner.near", {}), *others])
     assert read(tape).tokens.accounts("ft.near") == [("owner.near", Heights(None, None))]
 
 

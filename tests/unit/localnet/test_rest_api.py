@@ -10,11 +10,11 @@ from urllib.parse import quote
 import pytest
 
 from ledgerkit.localnet.contract_sdk import U128, view
-from ledgerkit.localnet.contracts.fungible import Fungible, FungibleBase
-from ledgerkit.localnet.contracts.liquid import LiquidStaking
-from ledgerkit.localnet.contracts.nonfungible import NonFungible, TokenMetadata
-from ledgerkit.localnet.contracts.pool import StakingPool
-from ledgerkit.localnet.contracts.wrapped import Wrapped
+from ledgerkit.localnet.contracts.fungible_token import FungibleToken, FungibleTokenBase
+from ledgerkit.localnet.contracts.liquid_staking import LiquidStaking
+from ledgerkit.localnet.contracts.non_fungible_token import NonFungibleToken, TokenMetadata
+from ledgerkit.localnet.contracts.staking_pool import StakingPool
+from ledgerkit.localnet.contracts.wrapped_near import WrappedNear
 from ledgerkit.localnet.genesis import Genesis
 from ledgerkit.localnet.rest_api import indexer_of, respond
 from ledgerkit.localnet.settings import Settings
@@ -41,7 +41,7 @@ TGAS = 10**12
 SAMPLES = Path(__file__).resolve().parents[3].parent / "shared" / "wire" / "samples" / "rest"
 
 
-class Broken(FungibleBase):
+class Broken(FungibleTokenBase):
     """A token that no longer tells anybody's balance."""
 
     @view
@@ -70,13 +70,13 @@ def made_world(**settings) -> World:
     genesis.account("bob.near", 50 * NEAR, keys=bob_keys)
     tokens = {"alice.near": 1000, "bob.near": 70, "carol.near": 0}
     contracts = {
-        "ft.near": (Fungible, Fungible.genesis("alice.near", tokens)),
-        "broken.near": (Broken, Fungible.genesis("alice.near", {"bob.near": 3})),
-        "wrap.near": (Wrapped, Wrapped.genesis({})),
+        "ft.near": (FungibleToken, FungibleToken.genesis("alice.near", tokens)),
+        "broken.near": (Broken, FungibleToken.genesis("alice.near", {"bob.near": 3})),
+        "wrap.near": (WrappedNear, WrappedNear.genesis({})),
         "liquid.near": (LiquidStaking, LiquidStaking.genesis("alice.near", {}, ["p.pool.near"])),
         "nft.near": (
-            NonFungible,
-            NonFungible.genesis("alice.near", [("1", "alice.near", TokenMetadata())]),
+            NonFungibleToken,
+            NonFungibleToken.genesis("alice.near", [("1", "alice.near", TokenMetadata())]),
         ),
     }
     for account_id, (contract, records) in contracts.items():
@@ -230,8 +230,8 @@ def test_top_is_cut() -> None:
     """No more than the hundred largest holders are told."""
     genesis = Genesis()
     holders = {f"a{number}.near": number for number in range(150)}
-    records = Fungible.genesis("a0.near", holders)
-    genesis.account("ft.near", 10 * NEAR, contract=Fungible, records=records)
+    records = FungibleToken.genesis("a0.near", holders)
+    genesis.account("ft.near", 10 * NEAR, contract=FungibleToken, records=records)
     accounts = get(World(Settings(), genesis), "/v1/ft/ft.near/top")["accounts"]
     assert accounts[0] == {"account_id": "a149.near", "balance": "149"}
     assert accounts[-1] == {"account_id": "a50.near", "balance": "50"}

@@ -43,7 +43,7 @@ IDLE = 16  # blocks in which nothing happens, before waiting is over
 
 
 def drive(world, body, pause=None):
-    """Answer a body as a driver does; give the reply and how many blocks, or pauses, it took."""
+    """Drive the response to a body; return the response and the number of blocks or pauses."""
     steps, blocks = rpc_api.respond(world, body), 0
     while True:
         try:
@@ -55,7 +55,7 @@ def drive(world, body, pause=None):
 
 
 def ask(world, method, params=None):
-    """Call a method; give the HTTP status, the answer, and how many blocks it took."""
+    """Call a method; return the HTTP status, the answer and the number of blocks it took."""
     body = {"jsonrpc": "2.0", "id": "x", "method": method, "params": params}
     reply, blocks = drive(world, msgspec.json.encode(body))
     assert dict(reply.headers)["content-type"] == "application/json"
@@ -72,17 +72,17 @@ def result(world, method, params=None):
 
 
 def handler(world, method, params=None, status=200):
-    """Call a method that fails; give the cause's name, its info, and the old text."""
-    found, answer, _ = ask(world, method, params)
+    """Call a method that fails; return the cause's name and info, and the error's data."""
+    actual, answer, _ = ask(world, method, params)
     error = answer["error"]
-    assert found == status
+    assert actual == status
     assert (error["name"], error["code"]) == ("HANDLER_ERROR", -32000)
     assert error["message"] == "Server error"
     return error["cause"]["name"], error["cause"].get("info"), error["data"]
 
 
 def refusal(world, method, params=None):
-    """Call a method with params it does not understand; give the text."""
+    """Call a method with params that it cannot parse; return the message."""
     status, answer, _ = ask(world, method, params)
     error = answer["error"]
     assert status == 400
@@ -103,19 +103,19 @@ def ledger():
     records = [(b"k%02d" % number, bytes(1000)) for number in range(60)]
     genesis.account("large.near", 1000 * N, contract=Script, records=records)
     genesis.account("v.near", N, locked=10 * N, validator_key=public("v.near"))
-    made = Ledger("alice.near", "bob.near", scripts=("script.near",), genesis=genesis)
-    made.world.advance(3)
-    return made
+    chain = Ledger("alice.near", "bob.near", scripts=("script.near",), genesis=genesis)
+    chain.world.advance(3)
+    return chain
 
 
 @pytest.fixture
 def world(ledger):
-    """Return its world."""
+    """Return the ledger's world."""
     return ledger.world
 
 
 def packed(signed):
-    """Give params of the old form."""
+    """Return params in the form of a list."""
     return [signed.to_base64()]
 
 
@@ -285,14 +285,14 @@ class TestBlocks:
 
     def test_unknown(self, world):
         """A height to come answers 200, one below the head never comes: 422."""
-        told = "DB Not Found Error: BLOCK HEIGHT: 9999 \n Cause: Unknown"
-        assert handler(world, "block", [9999]) == ("UNKNOWN_BLOCK", {}, told)
-        told = "DB Not Found Error: BLOCK HEIGHT: 5 \n Cause: Unknown"
+        message = "DB Not Found Error: BLOCK HEIGHT: 9999 \n Cause: Unknown"
+        assert handler(world, "block", [9999]) == ("UNKNOWN_BLOCK", {}, message)
+        message = "DB Not Found Error: BLOCK HEIGHT: 5 \n Cause: Unknown"
         for method in ("block", "gas_price", "block_effects"):
-            found = handler(world, method, {"block_id": 5}, 422)
-            assert found == ("UNKNOWN_BLOCK", {}, told)
-        told = f"DB Not Found Error: BLOCK: {NOWHERE} \n Cause: Unknown"
-        assert handler(world, "block", [NOWHERE]) == ("UNKNOWN_BLOCK", {}, told)
+            error = handler(world, method, {"block_id": 5}, 422)
+            assert error == ("UNKNOWN_BLOCK", {}, message)
+        message = f"DB Not Found Error: BLOCK: {NOWHERE} \n Cause: Unknown"
+        assert handler(world, "block", [NOWHERE]) == ("UNKNOWN_BLOCK", {}, message)
 
     def test_skipped(self, world):
         """A skipped height is no block; the next one names the one before the gap."""
@@ -307,27 +307,29 @@ class TestBlocks:
         world.submit(signed)
         block = world.advance()
         place = world.settings.shard_of("alice.near")
-        wanted = block.chunks[place]
+        chunk = block.chunks[place]
         forms = (
-            [str(wanted.chunk_hash)],
-            {"chunk_id": str(wanted.chunk_hash)},
-            [[block.height, wanted.shard_id]],
-            [[str(block.hash), wanted.shard_id]],
-            {"block_id": block.height, "shard_id": wanted.shard_id},
+            [str(chunk.chunk_hash)],
+            {"chunk_id": str(chunk.chunk_hash)},
+            [[block.height, chunk.shard_id]],
+            [[str(block.hash), chunk.shard_id]],
+            {"block_id": block.height, "shard_id": chunk.shard_id},
         )
-        found = [result(world, "chunk", params) for params in forms]
-        assert found == [found[0]] * 5
-        assert [tx["hash"] for tx in found[0]["transactions"]] == [str(signed.hash)]
-        sent = result(world, "chunk", [[world.advance().height, wanted.shard_id]])["receipts"]
+        chunks = [result(world, "chunk", params) for params in forms]
+        assert chunks == [chunks[0]] * 5
+        assert [tx["hash"] for tx in chunks[0]["transactions"]] == [str(signed.hash)]
+        sent = result(world, "chunk", [[world.advance().height, chunk.shard_id]])["receipts"]
         assert [receipt["receiver_id"] for receipt in sent] == ["bob.near"]
 
     def test_chunk_errors(self, world):
         """Chunk, shard and block may each be missing."""
-        told = f"Chunk Missing (unavailable on the node): ChunkHash(`{NOWHERE}`) \n Cause: Unknown"
+        message = (
+            f"Chunk Missing (unavailable on the node): ChunkHash(`{NOWHERE}`) \n Cause: Unknown"
+        )
         assert handler(world, "chunk", [NOWHERE]) == (
             "UNKNOWN_CHUNK",
             {"chunk_hash": NOWHERE},
-            told,
+            message,
         )
         assert handler(world, "chunk", [[START, 99]])[:2] == ("INVALID_SHARD_ID", {"shard_id": 99})
         assert handler(world, "chunk", [[9999, 0]])[:2] == ("UNKNOWN_BLOCK", {})
@@ -344,9 +346,9 @@ class TestBlocks:
 # Accounts --------------------------------------------------------------------------------
 
 
-def query(request_type, **more):
+def query(request_type, **members):
     """Give the params of a query at the head."""
-    return {"request_type": request_type} | HEAD | more
+    return {"request_type": request_type} | HEAD | members
 
 
 def call(method_name, *steps, account_id="script.near"):
@@ -366,7 +368,7 @@ class TestQuery:
 
     def test_account(self, world):
         """An account is told with the block it is of."""
-        held = {
+        account = {
             "amount": str(1000 * N),
             "locked": "0",
             "code_hash": ONES,
@@ -374,9 +376,9 @@ class TestQuery:
             "storage_paid_at": 0,
         }
         params = query("view_account", account_id="alice.near")
-        assert result(world, "query", params) == held | at(world)
-        assert result(world, "EXPERIMENTAL_view_account", params) == held | at(world)
-        assert result(world, "query", ["account/alice.near", ""]) == held | at(world)
+        assert result(world, "query", params) == account | at(world)
+        assert result(world, "EXPERIMENTAL_view_account", params) == account | at(world)
+        assert result(world, "query", ["account/alice.near", ""]) == account | at(world)
 
     def test_old_block(self, ledger, world):
         """An older block tells the older state."""
@@ -391,11 +393,11 @@ class TestQuery:
     def test_access_key(self, world, prefix):
         """A key is found with and without its curve's name."""
         written = prefix + str(public("alice.near")).removeprefix("ed25519:")
-        shown = {"nonce": 0, "permission": "FullAccess"} | at(world)
+        response = {"nonce": 0, "permission": "FullAccess"} | at(world)
         params = query("view_access_key", account_id="alice.near", public_key=written)
-        assert result(world, "query", params) == shown
-        assert result(world, "EXPERIMENTAL_view_access_key", params) == shown
-        assert result(world, "query", [f"access_key/alice.near/{written}", ""]) == shown
+        assert result(world, "query", params) == response
+        assert result(world, "EXPERIMENTAL_view_access_key", params) == response
+        assert result(world, "query", [f"access_key/alice.near/{written}", ""]) == response
 
     def test_access_key_list(self, ledger, world):
         """Keys come in the order of their bytes, a page at a time if wanted."""
@@ -420,11 +422,11 @@ class TestQuery:
     def test_code(self, world):
         """Code comes with its hash."""
         params = query("view_code", account_id="script.near")
-        shown = result(world, "query", params)
-        assert base64.b64decode(shown["code_base64"]) == Script.code
-        assert shown["hash"] == str(Script.code_hash)
-        assert result(world, "EXPERIMENTAL_view_code", params) == shown
-        assert result(world, "query", ["code/script.near", ""]) == shown
+        response = result(world, "query", params)
+        assert base64.b64decode(response["code_base64"]) == Script.code
+        assert response["hash"] == str(Script.code_hash)
+        assert result(world, "EXPERIMENTAL_view_code", params) == response
+        assert result(world, "query", ["code/script.near", ""]) == response
 
     def test_state(self, ledger, world):
         """Records come in the order of their keys, those with a prefix."""
@@ -440,9 +442,9 @@ class TestQuery:
     def test_large_state(self, world):
         """More than 50,000 bytes of records are shown in pages only."""
         params = query("view_state", account_id="large.near", prefix_base64="azA=")
-        told = "State of contract large.near is too large to be viewed"
+        message = "State of contract large.near is too large to be viewed"
         info = {"contract_account_id": "large.near"} | at(world)
-        refused = ("TOO_LARGE_CONTRACT_STATE", info, told)
+        refused = ("TOO_LARGE_CONTRACT_STATE", info, message)
         assert handler(world, "query", params) == refused
         page = result(world, "query", params | {"limit": 3})
         keys = [base64.b64decode(row["key"]) for row in page["values"]]
@@ -457,9 +459,9 @@ class TestQuery:
         params = query(
             "call_function", account_id="script.near", method_name="peek", args_base64=args
         )
-        shown = {"result": [34, 50, 34], "logs": []} | at(world)
-        assert result(world, "query", params) == shown
-        assert result(world, "EXPERIMENTAL_call_function", params) == shown
+        response = {"result": [34, 50, 34], "logs": []} | at(world)
+        assert result(world, "query", params) == response
+        assert result(world, "EXPERIMENTAL_call_function", params) == response
         logged = result(world, "query", call("do", ["log", "hi"]))
         assert (logged["result"], logged["logs"]) == ([110, 117, 108, 108], ["hi"])
 
@@ -487,8 +489,8 @@ class TestQuery:
     )
     def test_failed_call(self, world, params, text):
         """A call that fails is a result, with HTTP 200."""
-        told = {"error": f"wasm execution failed with error: {text}", "logs": []}
-        assert result(world, "query", params) == told | at(world)
+        message = {"error": f"wasm execution failed with error: {text}", "logs": []}
+        assert result(world, "query", params) == message | at(world)
 
     def test_failed_call_as_error(self, world):
         """The method named for calls tells the same as a proper error."""
@@ -507,8 +509,8 @@ class TestQuery:
         """A missing key is a result of `query`, and an error elsewhere."""
         key = str(public("bob.near"))
         params = query("view_access_key", account_id="alice.near", public_key=key)
-        told = {"error": f"access key {key} does not exist while viewing", "logs": []}
-        assert result(world, "query", params) == told | at(world)
+        message = {"error": f"access key {key} does not exist while viewing", "logs": []}
+        assert result(world, "query", params) == message | at(world)
         name, info, _ = handler(world, "EXPERIMENTAL_view_access_key", params)
         assert (name, info) == ("UNKNOWN_ACCESS_KEY", {"public_key": key} | at(world))
 
@@ -526,18 +528,18 @@ class TestQuery:
     )
     def test_missing_account(self, world, params):
         """An account that does not exist is an error, in both kinds of methods."""
-        wanted = params | {"account_id": "ghost.near"}
-        told = "account ghost.near does not exist while viewing"
-        refused = ("UNKNOWN_ACCOUNT", {"requested_account_id": "ghost.near"} | at(world), told)
-        assert handler(world, "query", wanted) == refused
-        assert handler(world, f"EXPERIMENTAL_{params['request_type']}", wanted) == refused
+        request = params | {"account_id": "ghost.near"}
+        message = "account ghost.near does not exist while viewing"
+        refused = ("UNKNOWN_ACCOUNT", {"requested_account_id": "ghost.near"} | at(world), message)
+        assert handler(world, "query", request) == refused
+        assert handler(world, f"EXPERIMENTAL_{params['request_type']}", request) == refused
 
     def test_keys_of_a_missing_account(self, world):
         """An account that does not exist has no keys, for `query`."""
         params = query("view_access_key_list", account_id="ghost.near")
         assert result(world, "query", params)["keys"] == []
-        found = handler(world, "EXPERIMENTAL_view_access_key_list", params)
-        assert found[0] == "UNKNOWN_ACCOUNT"
+        error = handler(world, "EXPERIMENTAL_view_access_key_list", params)
+        assert error[0] == "UNKNOWN_ACCOUNT"
 
     def test_missing_code(self, world):
         """Where there is no code, `view_code` fails."""
@@ -577,23 +579,23 @@ class TestQuery:
         ledger.run("alice.near", "alice.near", DeployGlobalContract(b"code", "AccountId"))
         ledger.run("alice.near", "alice.near", DeployGlobalContract(b"code", "CodeHash"))
         ledger.run("bob.near", "bob.near", UseGlobalContract("alice.near"))
-        named = str(CryptoHash.of(b"code"))
-        shown = {"code_base64": "Y29kZQ==", "hash": named} | at(world)
+        code_hash = str(CryptoHash.of(b"code"))
+        response = {"code_base64": "Y29kZQ==", "hash": code_hash} | at(world)
         for params in (
-            query("view_global_contract_code", code_hash=named),
+            query("view_global_contract_code", code_hash=code_hash),
             query("view_global_contract_code_by_account_id", account_id="alice.near"),
             query("view_code", account_id="bob.near"),
         ):
-            assert result(world, "query", params) == shown
-        held = result(world, "query", query("view_account", account_id="bob.near"))
-        assert (held["code_hash"], held["global_contract_account_id"]) == (ONES, "alice.near")
+            assert result(world, "query", params) == response
+        account = result(world, "query", query("view_account", account_id="bob.near"))
+        assert (account["code_hash"], account["global_contract_account_id"]) == (ONES, "alice.near")
 
     def test_unknown_block(self, world):
         """A missing block is told with the reference as it was sent."""
         params = {"request_type": "view_account", "account_id": "alice.near"}
-        told = "DB Not Found Error: BLOCK HEIGHT: 9999 \n Cause: Unknown"
+        message = "DB Not Found Error: BLOCK HEIGHT: 9999 \n Cause: Unknown"
         info: dict[str, Any] = {"block_reference": {"block_id": 9999}}
-        refused = ("UNKNOWN_BLOCK", info, told)
+        refused = ("UNKNOWN_BLOCK", info, message)
         assert handler(world, "query", params | info["block_reference"]) == refused
         info = {"block_reference": {"block_id": 5}}
         assert handler(world, "query", params | info["block_reference"], 422)[1] == info
@@ -602,22 +604,22 @@ class TestQuery:
 
     def test_garbage_collected(self):
         """A node that is no archive knows old blocks' names, and not their state."""
-        made = Ledger("alice.near", archival=False, epoch_length=5, epochs_kept=1)
-        made.world.advance(20)
-        assert made.world.chain.earliest.height > START + 2
-        block = made.world.chain.by_height(START + 2)
+        ledger = Ledger("alice.near", archival=False, epoch_length=5, epochs_kept=1)
+        ledger.world.advance(20)
+        assert ledger.world.chain.earliest.height > START + 2
+        block = ledger.world.chain.by_height(START + 2)
         assert block is not None
         params = {"request_type": "view_account", "account_id": "alice.near"}
-        name, info, data = handler(made.world, "query", params | {"block_id": START + 2})
+        name, info, data = handler(ledger.world, "query", params | {"block_id": START + 2})
         where = {"block_height": START + 2, "block_hash": str(block.hash)}
         assert (name, info) == ("GARBAGE_COLLECTED_BLOCK", where)
         assert data == (
             f"The data for block #{START + 2} is garbage collected on this node, "
             "use an archival node to fetch historical data"
         )
-        assert handler(made.world, "block", [START + 2], 422)[0] == "UNKNOWN_BLOCK"
-        oldest = result(made.world, "block", {"sync_checkpoint": "earliest_available"})
-        sync = result(made.world, "status", [])["sync_info"]
+        assert handler(ledger.world, "block", [START + 2], 422)[0] == "UNKNOWN_BLOCK"
+        oldest = result(ledger.world, "block", {"sync_checkpoint": "earliest_available"})
+        sync = result(ledger.world, "status", [])["sync_info"]
         assert sync["earliest_block_hash"] == oldest["header"]["hash"]
 
     @pytest.mark.parametrize(
@@ -634,9 +636,9 @@ class TestQuery:
     )
     def test_account_ids(self, world, account_id, text):
         """An account id that can't be one is told by the rule that it breaks."""
-        wanted = f'Failed parsing args: invalid value: "{account_id}", {text}'
+        message = f'Failed parsing args: invalid value: "{account_id}", {text}'
         params = query("view_account", account_id=account_id)
-        assert refusal(world, "query", params) == wanted
+        assert refusal(world, "query", params) == message
         assert refusal(world, "query", [f"account/{account_id}", ""]) == text
 
     @pytest.mark.parametrize(
@@ -725,9 +727,9 @@ class TestQuery:
 
     def test_unknown_request_type(self, world):
         """An unknown type is told with the known ones."""
-        told = refusal(world, "query", query("view_gas"))
+        message = refusal(world, "query", query("view_gas"))
         known = "expected one of `view_account`, `view_code`, `view_state`"
-        assert told.startswith(f"Failed parsing args: unknown variant `view_gas`, {known}")
+        assert message.startswith(f"Failed parsing args: unknown variant `view_gas`, {known}")
 
 
 # Transactions ----------------------------------------------------------------------------
@@ -759,13 +761,13 @@ class TestSending:
         """A transfer is included, executed, final after so many blocks."""
         signed = ledger.sign("alice.near", "bob.near", Transfer(N))
         params = {"signed_tx_base64": signed.to_base64(), "wait_until": wait_until}
-        found, answer, waited = ask(world, "send_tx", params)
-        shown = answer["result"]
-        assert (found, waited, shown["final_execution_status"]) == (200, blocks, status)
-        assert shown["transaction"]["hash"] == str(signed.hash)
+        http_status, answer, waited = ask(world, "send_tx", params)
+        response = answer["result"]
+        assert (http_status, waited, response["final_execution_status"]) == (200, blocks, status)
+        assert response["transaction"]["hash"] == str(signed.hash)
         ended = "Started" if wait_until == "INCLUDED" else {"SuccessValue": ""}
-        assert shown["status"] == ended
-        assert "receipts" not in shown
+        assert response["status"] == ended
+        assert "receipts" not in response
 
     def test_included_final(self, ledger, world):
         """A transaction may be final while its receipts still run."""
@@ -908,8 +910,8 @@ class TestSending:
         cut = base64.b64encode(ledger.sign("alice.near", "bob.near").encode()[:-1]).decode()
         for method in ("send_tx", "broadcast_tx_async", "broadcast_tx_commit", "tx"):
             for params in ([cut], {"signed_tx_base64": cut}):
-                told = refusal(world, method, params)
-                assert told.startswith("Failed to decode transaction: ")
+                message = refusal(world, method, params)
+                assert message.startswith("Failed to decode transaction: ")
 
     @pytest.mark.parametrize(
         ("action", "tag"),
@@ -923,8 +925,8 @@ class TestSending:
     def test_later_actions(self, ledger, world, action, tag):
         """What later nodes brought is undecodable to this one."""
         signed = ledger.sign("alice.near", "alice.near", action)
-        told = refusal(world, "send_tx", packed(signed))
-        assert told == f"Failed to decode transaction: Unexpected variant tag: {tag}"
+        message = refusal(world, "send_tx", packed(signed))
+        assert message == f"Failed to decode transaction: Unexpected variant tag: {tag}"
 
 
 class TestStatus:
@@ -950,32 +952,32 @@ class TestStatus:
             packed(sent),
             {"signed_tx_base64": sent.to_base64()},
         )
-        found = [ask(world, "tx", params) for params in forms]
-        assert [blocks for _, _, blocks in found] == [0] * 6
-        assert [answer["result"] for _, answer, _ in found] == [found[0][1]["result"]] * 6
+        answers = [ask(world, "tx", params) for params in forms]
+        assert [blocks for _, _, blocks in answers] == [0] * 6
+        assert [answer["result"] for _, answer, _ in answers] == [answers[0][1]["result"]] * 6
 
     def test_receipts(self, world, sent):
         """Only the longer method shows the receipts: the transfer and its refund."""
         params = [str(sent.hash), "alice.near"]
         short = result(world, "tx", params)
-        shown = result(world, "EXPERIMENTAL_tx_status", params)
-        receipts = shown.pop("receipts")
-        assert shown == short
+        response = result(world, "EXPERIMENTAL_tx_status", params)
+        receipts = response.pop("receipts")
+        assert response == short
         parties = [(each["predecessor_id"], each["receiver_id"]) for each in receipts]
         assert parties == [("alice.near", "bob.near"), ("system", "alice.near")]
-        ids = [outcome["id"] for outcome in shown["receipts_outcome"]]
+        ids = [outcome["id"] for outcome in response["receipts_outcome"]]
         assert [each["receipt_id"] for each in receipts] == ids
         first = world.chain.by_height(START + 5)
-        assert shown["receipts_outcome"][0]["block_hash"] == str(first.hash)
+        assert response["receipts_outcome"][0]["block_hash"] == str(first.hash)
 
     def test_local_receipt(self, ledger, world):
         """A receipt to oneself has an outcome, and is not among the receipts."""
         signed = ledger.sign("alice.near", "alice.near", Transfer(N))
         world.submit(signed)
-        shown = result(world, "EXPERIMENTAL_tx_status", packed(signed))
-        first = shown["transaction_outcome"]["outcome"]["receipt_ids"]
-        assert [outcome["id"] for outcome in shown["receipts_outcome"]] == first
-        assert shown["receipts"] == []
+        response = result(world, "EXPERIMENTAL_tx_status", packed(signed))
+        first = response["transaction_outcome"]["outcome"]["receipt_ids"]
+        assert [outcome["id"] for outcome in response["receipts_outcome"]] == first
+        assert response["receipts"] == []
 
     def test_failure_that_was_caught(self, ledger, world):
         """A receipt may fail though the transaction succeeds."""
@@ -985,25 +987,25 @@ class TestStatus:
             ["give", "t"],
         )
         signed = ledger.sign("alice.near", "script.near", do(*steps))
-        shown = result(world, "broadcast_tx_commit", packed(signed))
-        assert shown["status"] == {"SuccessValue": base64.b64encode(b'"fine"').decode()}
-        states = [outcome["outcome"]["status"] for outcome in shown["receipts_outcome"]]
+        response = result(world, "broadcast_tx_commit", packed(signed))
+        assert response["status"] == {"SuccessValue": base64.b64encode(b'"fine"').decode()}
+        states = [outcome["outcome"]["status"] for outcome in response["receipts_outcome"]]
         assert sum("Failure" in state for state in states) == 1
 
     def test_failure(self, ledger, world):
         """A transaction that fails is a result, and its own outcome is a success."""
         signed = ledger.sign("alice.near", "script.near", do(["panic", "no"]))
-        shown = result(world, "broadcast_tx_commit", packed(signed))
+        response = result(world, "broadcast_tx_commit", packed(signed))
         kind = {"FunctionCallError": {"ExecutionError": "Smart contract panicked: no"}}
-        assert shown["status"] == {"Failure": {"ActionError": {"index": 0, "kind": kind}}}
-        assert "SuccessReceiptId" in shown["transaction_outcome"]["outcome"]["status"]
+        assert response["status"] == {"Failure": {"ActionError": {"index": 0, "kind": kind}}}
+        assert "SuccessReceiptId" in response["transaction_outcome"]["outcome"]["status"]
 
     def test_unknown(self, world):
         """An unknown transaction is so at once if nobody waits, and times out otherwise."""
         params = {"tx_hash": NOWHERE, "sender_account_id": "alice.near"}
-        told = f"Transaction {NOWHERE} doesn't exist"
+        message = f"Transaction {NOWHERE} doesn't exist"
         name, info, data = handler(world, "tx", params | {"wait_until": "NONE"})
-        assert (name, data) == ("UNKNOWN_TRANSACTION", told)
+        assert (name, data) == ("UNKNOWN_TRANSACTION", message)
         assert info == {"requested_transaction_hash": NOWHERE}
         status, answer, blocks = ask(world, "tx", params)
         assert (status, blocks) == (408, 0)
@@ -1071,22 +1073,22 @@ class TestStatus:
 
     def test_forgotten(self):
         """A node that is no archive forgets transactions with their blocks."""
-        made = Ledger("alice.near", archival=False, epoch_length=5, epochs_kept=1)
-        signed = made.sign("alice.near", "alice.near", Transfer(1))
-        made.world.submit(signed)
-        made.world.advance(20)
+        ledger = Ledger("alice.near", archival=False, epoch_length=5, epochs_kept=1)
+        signed = ledger.sign("alice.near", "alice.near", Transfer(1))
+        ledger.world.submit(signed)
+        ledger.world.advance(20)
         params = {"tx_hash": str(signed.hash), "sender_account_id": "a.b", "wait_until": "NONE"}
-        assert handler(made.world, "tx", params)[0] == "UNKNOWN_TRANSACTION"
+        assert handler(ledger.world, "tx", params)[0] == "UNKNOWN_TRANSACTION"
 
     def test_real_time(self):
         """In real time the clock ends the waiting, be the transaction known or not."""
-        made = Ledger("alice.near", real_time=True, timeout_ns=30_000_000)
+        ledger = Ledger("alice.near", real_time=True, timeout_ns=30_000_000)
         body = {"jsonrpc": "2.0", "id": "x", "method": "tx", "params": [NOWHERE, "alice.near"]}
         began = time.monotonic()
-        reply, pauses = drive(made.world, json.dumps(body).encode(), lambda: time.sleep(0.005))
+        reply, pauses = drive(ledger.world, json.dumps(body).encode(), lambda: time.sleep(0.005))
         assert (reply.status, pauses > 0) == (408, True)
         assert time.monotonic() - began >= 0.03
-        assert made.world.chain.head.height == START
+        assert ledger.world.chain.head.height == START
 
 
 # History ---------------------------------------------------------------------------------
@@ -1101,8 +1103,8 @@ class TestHistory:
         world.settle()
         first = ledger.outcome(tx_hash).receipt_ids[0]
         refund = ledger.outcome(first).receipt_ids[0]
-        shown = result(world, "EXPERIMENTAL_receipt", {"receipt_id": str(refund)})
-        assert (shown["predecessor_id"], shown["receiver_id"]) == ("system", "alice.near")
+        response = result(world, "EXPERIMENTAL_receipt", {"receipt_id": str(refund)})
+        assert (response["predecessor_id"], response["receiver_id"]) == ("system", "alice.near")
         origin = {"transaction_hash": str(tx_hash), "sender_account_id": "alice.near"}
         for receipt_id in (first, refund):
             params = {"receipt_id": str(receipt_id)}
@@ -1111,8 +1113,8 @@ class TestHistory:
     @pytest.mark.parametrize("method", ["EXPERIMENTAL_receipt", "EXPERIMENTAL_receipt_to_tx"])
     def test_unknown_receipt(self, world, method):
         """A receipt that is not there is named."""
-        told = f"Receipt with id {NOWHERE} has never been observed on this node"
-        refused = ("UNKNOWN_RECEIPT", {"receipt_id": NOWHERE}, told)
+        message = f"Receipt with id {NOWHERE} has never been observed on this node"
+        refused = ("UNKNOWN_RECEIPT", {"receipt_id": NOWHERE}, message)
         assert handler(world, method, {"receipt_id": NOWHERE}) == refused
         assert refusal(world, method, {}) == "Failed parsing args: missing field `receipt_id`"
 
@@ -1127,21 +1129,21 @@ class TestHistory:
             "type": "access_key_update",
             "change": key | {"access_key": {"nonce": 5, "permission": "FullAccess"}},
         }
-        for wanted in (
+        for request in (
             {"changes_type": "single_access_key_changes", "keys": [key]},
             {"changes_type": "all_access_key_changes", "account_ids": ["alice.near"]},
         ):
-            shown = result(world, method, wanted | {"block_id": block.height})
-            assert shown == {"block_hash": str(block.hash), "changes": [change]}
+            response = result(world, method, request | {"block_id": block.height})
+            assert response == {"block_hash": str(block.hash), "changes": [change]}
 
     def test_account_changes(self, ledger, world):
         """An account that is deleted is told so; others are not told."""
         ledger.send("bob.near", "bob.near", DeleteAccount("alice.near"))
         block = world.advance()
         params = {"changes_type": "account_changes", "account_ids": ["bob.near"]}
-        shown = result(world, "changes", params | {"block_id": block.height})["changes"]
-        assert [change["type"] for change in shown] == ["account_update", "account_deletion"]
-        assert shown[1]["change"] == {"account_id": "bob.near"}
+        changes = result(world, "changes", params | {"block_id": block.height})["changes"]
+        assert [change["type"] for change in changes] == ["account_update", "account_deletion"]
+        assert changes[1]["change"] == {"account_id": "bob.near"}
         params["account_ids"] = ["alice.near"]
         assert result(world, "changes", params | {"block_id": block.height})["changes"] == []
 
@@ -1151,9 +1153,9 @@ class TestHistory:
         ledger.send("bob.near", "bob.near", DeleteKey(public("bob.near")))
         block = world.advance()
         params = {"changes_type": "all_access_key_changes", "account_ids": ["bob.near"]}
-        shown = result(world, "changes", params | {"block_id": block.height})["changes"]
-        assert shown[-1]["type"] == "access_key_deletion"
-        assert shown[-1]["change"] == {"account_id": "bob.near", "public_key": key}
+        changes = result(world, "changes", params | {"block_id": block.height})["changes"]
+        assert changes[-1]["type"] == "access_key_deletion"
+        assert changes[-1]["change"] == {"account_id": "bob.near", "public_key": key}
 
     def test_data_changes(self, ledger, world):
         """Records that changed are told, those with a prefix."""
@@ -1161,8 +1163,8 @@ class TestHistory:
         block = world.advance(2)
         params = {"changes_type": "data_changes", "account_ids": ["script.near"]}
         params |= {"key_prefix_base64": "YQ==", "block_id": block.height}
-        shown = result(world, "changes", params)["changes"]
-        assert [change["change"] for change in shown] == [
+        changes = result(world, "changes", params)["changes"]
+        assert [change["change"] for change in changes] == [
             {"account_id": "script.near", "key_base64": "YWI=", "value_base64": "MQ=="}
         ]
 
@@ -1171,8 +1173,8 @@ class TestHistory:
         ledger.send("bob.near", "bob.near", DeployContract(b"\0asm"))
         block = world.advance()
         params = {"changes_type": "contract_code_changes", "account_ids": ["bob.near"]}
-        shown = result(world, "changes", params | {"block_id": block.height})["changes"]
-        assert [(change["type"], change["change"]) for change in shown] == [
+        changes = result(world, "changes", params | {"block_id": block.height})["changes"]
+        assert [(change["type"], change["change"]) for change in changes] == [
             ("contract_code_update", {"account_id": "bob.near", "code_base64": "AGFzbQ=="})
         ]
 
@@ -1191,10 +1193,10 @@ class TestHistory:
 
     def test_params(self, world):
         """What is wanted must be said."""
-        told = refusal(world, "changes", HEAD)
-        assert told == "Failed parsing args: missing field `changes_type`"
-        told = refusal(world, "changes", HEAD | {"changes_type": "account_changes"})
-        assert told == "Failed parsing args: missing field `account_ids`"
+        message = refusal(world, "changes", HEAD)
+        assert message == "Failed parsing args: missing field `changes_type`"
+        message = refusal(world, "changes", HEAD | {"changes_type": "account_changes"})
+        assert message == "Failed parsing args: missing field `account_ids`"
         params = HEAD | {"changes_type": "account_changes", "account_ids": "alice.near"}
         assert "expected a sequence" in refusal(world, "changes", params)
 
@@ -1215,15 +1217,15 @@ class TestNode:
     @pytest.mark.parametrize("params", [None, [], {"finality": "final"}, "x"])
     def test_status(self, world, params):
         """The status answers whatever params; its times are texts."""
-        shown = result(world, "status", params)
-        assert shown["chain_id"] == "localnet"
-        assert (shown["protocol_version"], shown["uptime_sec"]) == (86, 1)
-        assert shown["validators"] == [{"account_id": "v.near"}]
-        sync = shown["sync_info"]
+        response = result(world, "status", params)
+        assert response["chain_id"] == "localnet"
+        assert (response["protocol_version"], response["uptime_sec"]) == (86, 1)
+        assert response["validators"] == [{"account_id": "v.near"}]
+        sync = response["sync_info"]
         assert (sync["latest_block_height"], sync["earliest_block_height"]) == (START + 3, START)
         assert sync["latest_block_hash"] == str(world.chain.head.hash)
         assert sync["latest_block_time"] == "2026-08-01T00:00:01.800000000Z"
-        assert shown["genesis_hash"] == sync["earliest_block_hash"]
+        assert response["genesis_hash"] == sync["earliest_block_hash"]
 
     def test_pages(self, world):
         """The node's own pages show status, health and a few figures."""
@@ -1240,9 +1242,9 @@ class TestNode:
     )
     def test_validators(self, world, params):
         """The one validator made all blocks, and a chunk of each shard in each."""
-        shown = result(world, "validators", params)
+        response = result(world, "validators", params)
         shards = list(world.settings.shard_ids)
-        assert shown["current_validators"] == [
+        assert response["current_validators"] == [
             {
                 "account_id": "v.near",
                 "public_key": str(public("v.near")),
@@ -1262,8 +1264,8 @@ class TestNode:
                 "shards_endorsed": shards,
             }
         ]
-        assert [each["account_id"] for each in shown["next_validators"]] == ["v.near"]
-        assert (shown["epoch_height"], shown["epoch_start_height"]) == (0, START)
+        assert [each["account_id"] for each in response["next_validators"]] == ["v.near"]
+        assert (response["epoch_height"], response["epoch_start_height"]) == (0, START)
 
     def test_validators_of_an_epoch(self):
         """By a block, only an epoch that is over is told, and only by its last block."""
@@ -1279,8 +1281,8 @@ class TestNode:
         assert ended["validator_reward_paid_prev_epoch"] == {"v.near": str(N)}
         for height in (starts[1], world.chain.head.height):
             refused = handler(world, "validators", [height])
-            told = ("VALIDATOR_INFO_UNAVAILABLE", None, "Validator info unavailable")
-            assert refused == told
+            message = ("VALIDATOR_INFO_UNAVAILABLE", None, "Validator info unavailable")
+            assert refused == message
 
     @pytest.mark.parametrize("params", [[9999], {"block_id": NOWHERE}, {"epoch_id": NOWHERE}])
     def test_unknown_epoch(self, world, params):
@@ -1304,19 +1306,19 @@ class TestNode:
     @pytest.mark.parametrize("method", ["genesis_config", "EXPERIMENTAL_genesis_config"])
     def test_genesis_config(self, world, method):
         """What the chain began with."""
-        shown = result(world, method, None)
-        assert (shown["genesis_height"], shown["chain_id"]) == (START, "localnet")
-        assert shown["genesis_time"] == "2026-08-01T00:00:00.000000000Z"
-        assert shown["total_supply"] == str((1000 * 4 + 11) * N)
-        assert shown["validators"] == [
+        response = result(world, method, None)
+        assert (response["genesis_height"], response["chain_id"]) == (START, "localnet")
+        assert response["genesis_time"] == "2026-08-01T00:00:00.000000000Z"
+        assert response["total_supply"] == str((1000 * 4 + 11) * N)
+        assert response["validators"] == [
             {"account_id": "v.near", "public_key": str(public("v.near")), "amount": str(10 * N)}
         ]
 
     def test_protocol_config(self, world):
         """The fees are the table's that transactions are charged by."""
-        shown = result(world, "EXPERIMENTAL_protocol_config", FINAL)
-        runtime = shown["runtime_config"]
-        assert (shown["protocol_version"], shown["epoch_length"]) == (86, 43_200)
+        response = result(world, "EXPERIMENTAL_protocol_config", FINAL)
+        runtime = response["runtime_config"]
+        assert (response["protocol_version"], response["epoch_length"]) == (86, 43_200)
         assert runtime["storage_amount_per_byte"] == "10000000000000000000"
         assert runtime["account_creation_charge"] == "7000000000000000000000"
         costs = runtime["transaction_costs"]["action_creation_config"]
@@ -1325,7 +1327,7 @@ class TestNode:
             "send_not_sir": 500_000_000_000,
             "execution": 7_200_000_000_000,
         }
-        layout = shown["shard_layout"]["V2"]
+        layout = response["shard_layout"]["V2"]
         assert layout["id_to_index_map"]["10"] == 0
         assert layout["index_to_id_map"]["8"] == 5
         assert handler(world, "EXPERIMENTAL_protocol_config", [9999])[0] == "UNKNOWN_BLOCK"
@@ -1368,16 +1370,16 @@ def test_anything(old_world, method, params):
 # Shapes ----------------------------------------------------------------------------------
 
 
-def differences(expected, found, where=""):
+def differences(expected, actual, where=""):
     """List where two values differ in members or types."""
-    if type(expected) is not type(found):
-        return [f"{where}: {type(found).__name__}, not {type(expected).__name__}"]
+    if type(expected) is not type(actual):
+        return [f"{where}: {type(actual).__name__}, not {type(expected).__name__}"]
     if isinstance(expected, dict):
-        odd = [f"{where}.{name}" for name in expected.keys() ^ found.keys()]
-        both = expected.keys() & found.keys()
-        return odd + [d for n in both for d in differences(expected[n], found[n], f"{where}.{n}")]
+        odd = [f"{where}.{name}" for name in expected.keys() ^ actual.keys()]
+        both = expected.keys() & actual.keys()
+        return odd + [d for n in both for d in differences(expected[n], actual[n], f"{where}.{n}")]
     if isinstance(expected, list) and expected:
-        return [d for each in found for d in differences(expected[0], each, f"{where}[]")]
+        return [d for each in actual for d in differences(expected[0], each, f"{where}[]")]
     return []
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from ledgerkit.localnet import fees
 from ledgerkit.localnet.chain_types import ActionReceipt, DataReceipt
-from ledgerkit.localnet.contracts.fungible import Fungible
-from ledgerkit.localnet.contracts.receiver import Receiver
+from ledgerkit.localnet.contracts.fungible_token import FungibleToken
+from ledgerkit.localnet.contracts.token_receiver import TokenReceiver
 from ledgerkit.localnet.genesis import Genesis
-from ledgerkit.localnet.rpc import history
+from ledgerkit.localnet.rpc import outcomes
 from ledgerkit.localnet.settings import Settings
 from ledgerkit.localnet.world import World
 from ledgerkit.protocol import (
@@ -149,10 +149,12 @@ def world_of(tree):
     genesis = Genesis()
     told = RECEIVERS.get(tree["name"], {})
     genesis.account("alice.near", 1000 * N, keys=[signed.transaction.public_key])
-    genesis.account("bob.near", 1000 * N, contract=Receiver, records=Receiver.genesis(**told))
+    genesis.account(
+        "bob.near", 1000 * N, contract=TokenReceiver, records=TokenReceiver.genesis(**told)
+    )
     holders = {"alice.near": 10**6, "bob.near": 0}
-    records = Fungible.genesis("token.near", holders)
-    genesis.account("token.near", 1000 * N, contract=Fungible, records=records)
+    records = FungibleToken.genesis("token.near", holders)
+    genesis.account("token.near", 1000 * N, contract=FungibleToken, records=records)
     height = tree["tx_height"]
     settings = Settings(genesis_height=height - 1, vm_gas=tree["vm_gas_assumed"])
     world = World(settings, genesis)
@@ -185,7 +187,7 @@ def test_trees_are_reproduced(tree):
     world.settle()
     record = world.transaction(signed.hash)
     assert record.outcome.block_height == tree["tx_height"]
-    answer = history.result(world, history.progress(world, record), receipts=True)
+    answer = outcomes.result(world, outcomes.collect(world, record), receipts=True)
     assert as_filed(world, json.loads(json.dumps(answer))) == tree["result"]
 
 

@@ -1,15 +1,15 @@
-"""Wrapped NEAR: a token that is paid in and out at one yoctoNEAR for its smallest unit."""
+"""Wrapped NEAR: a fungible token whose smallest unit is worth one yoctoNEAR."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from ledgerkit.localnet.contract_sdk import STATE_KEY, U128, call, to_json
-from ledgerkit.localnet.contracts.fungible import (
+from ledgerkit.localnet.contracts.fungible_token import (
     REGISTRATION,
     SPEC,
-    FungibleBase,
     FungibleMetadata,
+    FungibleTokenBase,
     balance_records,
 )
 from ledgerkit.localnet.vm import Promise  # noqa: TC001 - annotations are read when it runs
@@ -22,12 +22,12 @@ METADATA = FungibleMetadata(
 )
 
 
-class Wrapped(FungibleBase):
-    """The wrapped token: each unit stands for a yoctoNEAR that the contract's account holds."""
+class WrappedNear(FungibleTokenBase, code_name="ledgerkit.localnet.contracts.wrapped.Wrapped"):
+    """The wrapped token; the contract's account holds one yoctoNEAR for each unit."""
 
     @call(init=True)
     def new(self) -> None:
-        """Begin, without tokens."""
+        """Initialize the contract without tokens."""
         self.state = self.State(metadata=METADATA)
 
     @call(payable=True)
@@ -44,7 +44,7 @@ class Wrapped(FungibleBase):
 
     @call(payable=True)
     def near_withdraw(self, amount: U128) -> Promise:
-        """Unwrap; the yoctoNEAR attached comes back too."""
+        """Unwrap an amount; the attached yoctoNEAR is returned too."""
         self.assert_one_yocto()
         account_id = self.vm.predecessor_id
         self.debit(account_id, amount)
@@ -53,19 +53,6 @@ class Wrapped(FungibleBase):
 
     @classmethod
     def genesis(cls, holders: Mapping[str, int]) -> Iterator[tuple[bytes, bytes]]:
-        """
-        Write the records of a wrapped token that has its holders already.
-
-        Parameters
-        ----------
-        holders
-            The registered accounts and their balances; the contract's account has to hold
-            as many yoctoNEAR.
-
-        Yields
-        ------
-        key, value
-            As calls of `new` and `near_deposit` would leave them.
-        """
+        """Yield the records of a token with holders; its account has to own the sum of balances."""
         yield STATE_KEY, to_json(cls.State(metadata=METADATA, total_supply=sum(holders.values())))
         yield from balance_records(holders)

@@ -1,11 +1,11 @@
 """
-Fungible tokens: balances, transfers with and without a call, registration (NEP-141, 145, 148).
+Fungible tokens: balances, transfers, registration and metadata (NEP-141, NEP-145, NEP-148).
 
-`FungibleBase` has what the standards ask for; a contract that mints by a rule of its own
-derives from it. `Fungible` is the plain token, whose owner mints.
+`FungibleTokenBase` implements the standards, for contracts that mint by rules of their own.
+`FungibleToken` is the plain token, which only its owner can mint.
 
-Records: ``a`` + account id → balance, 16 bytes, so that the longest id costs 125 bytes;
-the rest is in the state.
+Storage: ``a`` + account id -> balance in 16 bytes, at most 125 bytes a record. Everything
+else is in the state.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 SPEC = "ft-1.0.0"
 PREFIX = b"a"
-ACCOUNT_BYTES = 125  # of the longest account's record
+ACCOUNT_BYTES = 125  # of the record with the longest account id
 REGISTRATION = U128(ACCOUNT_BYTES * STORAGE_BYTE)
 RESOLVE_GAS = 5 * TGAS
 NOT_ENOUGH = "The account doesn't have enough balance"
@@ -46,7 +46,7 @@ KEEPS_BALANCE = "Can't unregister the account with the positive balance without 
 
 
 class FungibleMetadata(Struct, frozen=True, kw_only=True):
-    """What a token says of itself."""
+    """The metadata of a fungible token (NEP-148)."""
 
     spec: str
     name: str
@@ -58,17 +58,17 @@ class FungibleMetadata(Struct, frozen=True, kw_only=True):
 
 
 class StorageBalance(Struct, frozen=True):
-    """What an account has paid for its record."""
+    """The storage deposit of an account (NEP-145), in yoctoNEAR."""
 
     total: U128
     available: U128
 
 
 class StorageBounds(Struct, frozen=True):
-    """What an account has to pay for its record, and what it can pay at most."""
+    """The least and greatest storage deposit of an account (NEP-145), in yoctoNEAR."""
 
     min: U128
-    max: U128
+    max: U128 | None = None
 
 
 PAID = StorageBalance(REGISTRATION, U128(0))
@@ -78,23 +78,16 @@ EXAMPLE = FungibleMetadata(
 
 
 def balance_records(holders: Mapping[str, int]) -> Iterator[tuple[bytes, bytes]]:
-    """Write the records of registered accounts and their balances."""
+    """Yield the records of registered accounts and their balances."""
     for account_id, balance in holders.items():
         yield PREFIX + text(account_id), balance.to_bytes(16, "little")
 
 
-class FungibleBase(Contract):
-    """
-    What the standards ask of a token, for contracts that mint by rules of their own.
-
-    Parameters
-    ----------
-    vm
-        The machine.
-    """
+class FungibleTokenBase(Contract):
+    """A token with the standards' methods, for contracts that mint by rules of their own."""
 
     class State(Struct, kw_only=True):
-        """What every token keeps beside its balances."""
+        """The state of every token."""
 
         metadata: FungibleMetadata
         total_supply: int = 0
@@ -107,7 +100,7 @@ class FungibleBase(Contract):
 
     @call(payable=True)
     def ft_transfer(self, receiver_id: AccountId, amount: U128, memo: str | None = None) -> None:
-        """Send tokens."""
+        """Transfer tokens from the caller to an account."""
         self.assert_one_yocto()
         self.move(self.vm.predecessor_id, receiver_id, amount, memo)
 
@@ -115,49 +108,49 @@ class FungibleBase(Contract):
     def ft_transfer_call(
         self, receiver_id: AccountId, amount: U128, msg: str, memo: str | None = None
     ) -> Promise:
-        """Send tokens to a contract and tell it; what it leaves over comes back."""
+        """Transfer tokens and call the receiver, which returns the amount it does not use."""
         self.assert_one_yocto()
         sender_id = self.vm.predecessor_id
         self.move(sender_id, receiver_id, amount, memo)
-        told = {"sender_id": sender_id, "amount": amount, "msg": msg}
-        moved = {"sender_id": sender_id, "receiver_id": receiver_id, "amount": amount}
+        receiver_args = {"sender_id": sender_id, "amount": amount, "msg": msg}
+        resolve_args = {"sender_id": sender_id, "receiver_id": receiver_id, "amount": amount}
         promise = self.vm.promise(receiver_id)
-        promise.function_call("ft_on_transfer", to_json(told), weight=1)
+        promise.function_call("ft_on_transfer", to_json(receiver_args), weight=1)
         resolve = promise.then(self.vm.current_account_id)
-        return resolve.function_call("ft_resolve_transfer", to_json(moved), gas=RESOLVE_GAS)
+        return resolve.function_call("ft_resolve_transfer", to_json(resolve_args), gas=RESOLVE_GAS)
 
     @call(private=True)
     def ft_resolve_transfer(
         self, sender_id: AccountId, receiver_id: AccountId, amount: U128
     ) -> U128:
-        """Take back what the receiver left over, and tell how much it used."""
-        refund = min(self._unused(amount), self.accounts.get(receiver_id) or 0)
+        """Refund the unused amount to the sender; return the amount that was used."""
+        refund = min(self._unused_amount(amount), self.accounts.get(receiver_id) or 0)
         if not refund:
             return amount
         self.debit(receiver_id, refund)
         if sender_id not in self.accounts:
             self.vm.log("The account of the sender was deleted")
-            self.burnt(receiver_id, refund, "refund")
+            self.log_burn(receiver_id, refund, "refund")
             return amount
         self.credit(sender_id, refund)
-        self._moved(receiver_id, sender_id, refund, "refund")
+        self._log_transfer(receiver_id, sender_id, refund, "refund")
         return U128(amount - refund)
 
     @view
     def ft_balance_of(self, account_id: AccountId) -> U128:
-        """Tell an account's balance, 0 if it is not registered."""
+        """Return an account's balance, 0 if it is not registered."""
         return U128(self.accounts.get(account_id) or 0)
 
     @view
     def ft_total_supply(self) -> U128:
-        """Tell how much there is."""
+        """Return the total supply."""
         return U128(self.state.total_supply)
 
     # NEP-148 -----------------------------------------------------------------------------
 
     @view
     def ft_metadata(self) -> FungibleMetadata:
-        """Tell name, symbol, decimals."""
+        """Return the token's metadata."""
         metadata: FungibleMetadata = self.state.metadata
         return metadata
 
@@ -167,9 +160,9 @@ class FungibleBase(Contract):
     def storage_deposit(
         self,
         account_id: AccountId | None = None,
-        registration_only: bool | None = None,  # noqa: ARG002, FBT001 - there is nothing else to pay
+        registration_only: bool | None = None,  # noqa: ARG002, FBT001 - registration is the only storage cost
     ) -> StorageBalance:
-        """Register an account, the caller's own unless told."""
+        """Register an account, by default the caller's."""
         payer_id, deposit = self.vm.predecessor_id, self.vm.attached_deposit
         account_id = account_id or AccountId(payer_id)
         if account_id in self.accounts:
@@ -184,7 +177,7 @@ class FungibleBase(Contract):
 
     @call(payable=True)
     def storage_withdraw(self, amount: U128 | None = None) -> StorageBalance:
-        """Pay back what is not needed, which is never anything."""
+        """Withdraw the available storage deposit, which is always 0."""
         self.assert_one_yocto()
         self.balance(self.vm.predecessor_id)
         self.require(not amount, "The amount is greater than the available storage balance")
@@ -192,7 +185,7 @@ class FungibleBase(Contract):
 
     @call(payable=True)
     def storage_unregister(self, force: bool | None = None) -> bool:  # noqa: FBT001 - by name, as JSON
-        """Close the caller's account and pay back its registration; tokens left are burnt."""
+        """Unregister the caller and refund its deposit; `force` burns the remaining tokens."""
         self.assert_one_yocto()
         account_id = self.vm.predecessor_id
         balance = self.accounts.get(account_id)
@@ -203,111 +196,113 @@ class FungibleBase(Contract):
         self.accounts.remove(account_id)
         self.state.total_supply -= balance
         if balance:
-            self.burnt(account_id, balance)
+            self.log_burn(account_id, balance)
         self.vm.promise(account_id).transfer(REGISTRATION + 1)
         return True
 
     @view
     def storage_balance_of(self, account_id: AccountId) -> StorageBalance | None:
-        """Tell what an account has paid; null if it is not registered."""
+        """Return an account's storage deposit, null if it is not registered."""
         return PAID if account_id in self.accounts else None
 
     @view
     def storage_balance_bounds(self) -> StorageBounds:
-        """Tell what registration costs."""
+        """Return the cost of registration, as both bounds."""
         return StorageBounds(REGISTRATION, REGISTRATION)
 
-    # For contracts that derive from this -------------------------------------------------
+    # For derived contracts ---------------------------------------------------------------
 
     def register(self, account_id: str) -> None:
-        """Open an account."""
+        """Register an account with a balance of 0."""
         self.accounts.put(account_id, 0)
 
     def balance(self, account_id: str) -> int:
-        """Give the balance of an account that must be registered."""
+        """Return the balance of an account, or panic if it is not registered."""
         balance = self.accounts.get(account_id)
         if balance is None:
             self.vm.panic(f"The account {account_id} is not registered")
         return balance
 
     def credit(self, account_id: str, amount: int) -> None:
-        """Add new tokens to an account."""
+        """Add tokens to an account and to the total supply."""
         balance = self.balance(account_id)
         self.state.total_supply += amount
         self.require(self.state.total_supply <= U128_MAX, "Total supply overflow")
         self.accounts.put(account_id, balance + amount)
 
     def debit(self, account_id: str, amount: int) -> None:
-        """Take tokens off an account and out of the supply."""
+        """Remove tokens from an account and from the total supply."""
         balance = self.balance(account_id)
         self.require(amount <= balance, NOT_ENOUGH)
         self.state.total_supply -= amount
         self.accounts.put(account_id, balance - amount)
 
     def move(self, sender_id: str, receiver_id: str, amount: int, memo: str | None) -> None:
-        """Move tokens from one account to another."""
+        """Move tokens from one account to another, and log the transfer."""
         self.require(sender_id != receiver_id, "Sender and receiver should be different")
         self.require(amount > 0, "The amount should be a positive number")
         self.debit(sender_id, amount)
         self.credit(receiver_id, amount)
-        self._moved(sender_id, receiver_id, amount, memo)
+        self._log_transfer(sender_id, receiver_id, amount, memo)
 
-    def minted(self, owner_id: str, amount: int, memo: str | None = None) -> None:
-        """Tell of new tokens."""
-        self._told("ft_mint", {"owner_id": owner_id, "amount": str(amount), "memo": memo})
+    def log_mint(self, owner_id: str, amount: int, memo: str | None = None) -> None:
+        """Log minted tokens."""
+        self._log_event("ft_mint", {"owner_id": owner_id, "amount": str(amount), "memo": memo})
 
-    def burnt(self, owner_id: str, amount: int, memo: str | None = None) -> None:
-        """Tell of tokens that are no more."""
-        self._told("ft_burn", {"owner_id": owner_id, "amount": str(amount), "memo": memo})
+    def log_burn(self, owner_id: str, amount: int, memo: str | None = None) -> None:
+        """Log burnt tokens."""
+        self._log_event("ft_burn", {"owner_id": owner_id, "amount": str(amount), "memo": memo})
 
-    def _moved(self, old_owner_id: str, new_owner_id: str, amount: int, memo: str | None) -> None:
-        """Tell of tokens that changed hands."""
+    def _log_transfer(
+        self, old_owner_id: str, new_owner_id: str, amount: int, memo: str | None
+    ) -> None:
+        """Log transferred tokens."""
         owners = {"old_owner_id": old_owner_id, "new_owner_id": new_owner_id}
-        self._told("ft_transfer", {**owners, "amount": str(amount), "memo": memo})
+        self._log_event("ft_transfer", {**owners, "amount": str(amount), "memo": memo})
 
-    def _told(self, event: str, row: dict[str, str | None]) -> None:
-        """Log an event of the standard."""
+    def _log_event(self, event: str, row: dict[str, str | None]) -> None:
+        """Log an event of NEP-141."""
         self.event("nep141", "1.0.0", event, [row])
 
-    def _unused(self, amount: int) -> int:
-        """Read what the receiver left over: all of it, if it failed or answered nonsense."""
-        left = from_json(self.vm.promise_results[0])
-        is_digits = isinstance(left, str) and left.isascii() and left.isdigit()
-        if not is_digits or len(left) > len(str(U128_MAX)):
+    def _unused_amount(self, amount: int) -> int:
+        """Return the amount that the receiver did not use: all of it without a valid result."""
+        result = from_json(self.vm.promise_results[0])
+        is_digits = isinstance(result, str) and result.isascii() and result.isdigit()
+        if not is_digits or len(result) > len(str(U128_MAX)):
             return amount
-        return min(int(left), amount) if int(left) <= U128_MAX else amount
+        return min(int(result), amount) if int(result) <= U128_MAX else amount
 
 
-class Fungible(FungibleBase):
-    """A token whose owner mints."""
+class FungibleToken(FungibleTokenBase, code_name="ledgerkit.localnet.contracts.fungible.Fungible"):
+    """A token that only its owner can mint."""
 
-    class State(FungibleBase.State, kw_only=True):
-        """Whose it is, too."""
+    class State(FungibleTokenBase.State, kw_only=True):
+        """The state of a token with an owner."""
 
         owner_id: str
 
     @call(init=True)
     def new(self, owner_id: AccountId, total_supply: U128, metadata: FungibleMetadata) -> None:
-        """Begin, with all tokens in the owner's account."""
+        """Initialize the token with its whole supply in the owner's account."""
         self.require(metadata.spec == SPEC, f"The spec should be {SPEC}")
         self.state = self.State(owner_id=str(owner_id), metadata=metadata)
         self.register(owner_id)
         self.credit(owner_id, total_supply)
-        self.minted(owner_id, total_supply, "new tokens are minted")
+        self.log_mint(owner_id, total_supply, "new tokens are minted")
 
     @call(init=True)
     def new_default_meta(self, owner_id: AccountId, total_supply: U128) -> None:
-        """Begin as an example token."""
+        """Initialize the token with example metadata."""
         self.new(owner_id, total_supply, EXAMPLE)
 
     @call
     def mint(self, account_id: AccountId, amount: U128) -> None:
-        """Make new tokens for a registered account."""
+        """Mint tokens for a registered account."""
         owner_id = self.state.owner_id
         self.require(self.vm.predecessor_id == owner_id, f"Only {owner_id} can mint")
         self.require(amount > 0, "The amount should be a positive number")
         self.credit(account_id, amount)
-        self.minted(account_id, amount)
+        self.log_mint(account_id, amount)
 
     @classmethod
     def genesis(
@@ -316,23 +311,7 @@ class Fungible(FungibleBase):
         holders: Mapping[str, int],
         metadata: FungibleMetadata = EXAMPLE,
     ) -> Iterator[tuple[bytes, bytes]]:
-        """
-        Write the records of a token that has its holders already.
-
-        Parameters
-        ----------
-        owner_id
-            Who mints; registered like the holders.
-        holders
-            The registered accounts and their balances.
-        metadata
-            What the token says of itself.
-
-        Yields
-        ------
-        key, value
-            As calls of `new`, `storage_deposit` and `mint` would leave them.
-        """
+        """Yield the records of a token with registered holders; the owner is registered too."""
         supply = sum(holders.values())
         state = cls.State(owner_id=owner_id, metadata=metadata, total_supply=supply)
         yield STATE_KEY, to_json(state)
