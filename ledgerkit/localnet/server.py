@@ -158,7 +158,7 @@ class _BodyReader:
         return True
 
     def body(self) -> bytes:
-        """Return the kept part of the body; if it was too large, the gateway sees it from this."""
+        """Return the kept bytes: more than the gateway accepts if the body was too large."""
         return b"".join(self._parts)
 
 

@@ -59,7 +59,7 @@ _UNKNOWN_ACTIONS = (DeterministicStateInit, TransferToGasKey, WithdrawFromGasKey
 
 
 class Cost(Struct, frozen=True):
-    """What a transaction costs its signer."""
+    """The cost of a transaction to its signer."""
 
     gas_burnt: int  # by its conversion to a receipt
     purchase_price: int  # of the receipt's prepaid gas, in yoctoNEAR
