@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import wraps
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never, ParamSpec, TypeVar
 
 from ledgerkit import client
 from ledgerkit.errors import InvalidRequestError
+from ledgerkit.extras import require
 from ledgerkit.protocol import AccountId, Credentials, PublicKey, SecretKey
 from ledgerkit.protocol.types import account_id as checked
 from ledgerkit.protocol.types import hidden
@@ -206,13 +206,8 @@ def _of_keyring(name: AccountId | None) -> SecretKey | Signer | None:
     """Ask the system's keyring."""
     if name is None:
         raise InvalidRequestError.refuse("account_id", None, "the account whose key is meant")
-    try:
-        keyring = import_module("keyring")
-        problems = import_module("keyring.errors").KeyringError
-    except ImportError:
-        msg = "the system's keyring needs a library that is not installed"
-        remedy = "Install it: pip install 'ledgerkit[keyring]'."
-        raise InvalidRequestError(msg, remedy=remedy, field="keyring") from None
+    keyring = require("keyring", "keyring", "keyring=True")
+    problems = require("keyring.errors", "keyring", "keyring=True").KeyringError
     key: object = None
     failed = ""
     try:

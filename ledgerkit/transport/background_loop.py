@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import math
 import os
 import threading
@@ -120,6 +119,7 @@ class _Process:
 
 
 _process = _Process()
+_kept_forever: list[object] = []
 
 
 def current() -> Loop:
@@ -137,7 +137,7 @@ def leave_to_parent(thing: object) -> None:
     Were a connection or a loop collected in the child, its file descriptors would leave the
     epoll instance that both processes share, and the parent would wait forever.
     """
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+    _kept_forever.append(thing)
 
 
 def _after_fork() -> None:
