@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import math
 import os
 import threading
@@ -119,7 +120,6 @@ class _Process:
 
 
 _process = _Process()
-_kept_forever: list[object] = []
 
 
 def current() -> Loop:
@@ -137,7 +137,10 @@ def leave_to_parent(thing: object) -> None:
     Were a connection or a loop collected in the child, its file descriptors would leave the
     epoll instance that both processes share, and the parent would wait forever.
     """
-    _kept_forever.append(thing)
+    # A list that is never emptied would not do: modules are cleared when the interpreter ends,
+    # and finalizers would run then. CPython resets the current loop of a forked child
+    # (gh-66285), not a loop that was running in another thread.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
 
 
 def _after_fork() -> None:
