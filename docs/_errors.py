@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import _text
 
-from ledgerkit import errors, taxonomy  # whose classes are branches of the tree
+from ledgerkit import errors
+from ledgerkit.api import chain_errors  # its classes are part of the tree
 from ledgerkit.errors import LedgerError
 
 if TYPE_CHECKING:
@@ -19,9 +20,9 @@ RETRYABLE = "The same request may work later."
 ELSEWHERE = "Another host, such as an archival one, may know the answer."
 INTRODUCTION = f"""\
 Every error is an ``lk.LedgerError``. Its message says what is wrong and what to do. The classes
-are in ``lk.errors``; those for the ledger's own reasons are in ``{taxonomy.__name__}``. Catching a
-class catches all classes below it. In the messages, a name in braces stands for the value of that
-attribute of the error.
+are in ``lk.errors``; those for the chain's own reasons are in ``{chain_errors.__name__}``.
+Catching a class catches all classes below it. In the messages, a name in braces stands for the
+value of that attribute.
 
 """
 
@@ -63,7 +64,7 @@ def link(error: type) -> str:
 def home(error: type) -> str:
     """Return the module a class is listed under; a name used twice is listed under its own."""
     own = getattr(errors, error.__name__, error) is error
-    return errors.__name__ if own else taxonomy.__name__
+    return errors.__name__ if own else chain_errors.__name__
 
 
 def entry(error: type[LedgerError]) -> str:

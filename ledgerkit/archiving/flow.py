@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit import checks, client, frames, signers, units
-from ledgerkit._progress import Line
+from ledgerkit import client, units, validation
 from ledgerkit.archiving import sources, tokens
 from ledgerkit.archiving.shown import card, columns_of
 from ledgerkit.errors import InvalidRequestError, InvalidTransactionError, LedgerError, cut
-from ledgerkit.settings import positive
+from ledgerkit.frames import build
+from ledgerkit.progress import Line
+from ledgerkit.sending import signers
+from ledgerkit.transport.settings import positive
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
@@ -22,8 +24,8 @@ if TYPE_CHECKING:
     from ledgerkit.archiving.sources import Record, Widget
     from ledgerkit.archiving.tokens import Seen, TokenPlan
     from ledgerkit.client import Ledger
-    from ledgerkit.signers import Signer
-    from ledgerkit.submissions import Submission
+    from ledgerkit.sending.signers import Signer
+    from ledgerkit.sending.submission import Submission
 
 STEPS = (
     "receiver_view",
@@ -155,7 +157,7 @@ class Archive:
             **columns_of(self.record, "widget_path"),
             "tx_hash": None if self.submission is None else str(self.submission.tx_hash),
         }
-        return frames.build("archive", {name: [value] for name, value in values.items()})
+        return build.build_frame("archive", {name: [value] for name, value in values.items()})
 
     def __repr__(self) -> str:
         path = sources.widget_path(self.author_account_id, self.widget_name)
@@ -435,7 +437,7 @@ class _Flow:
         ]
         names = ("step", "state", "detail", "block_height", "tx_hash")
         columns = {name: [row.get(name) for row in rows] for name in names}
-        return frames.build("archive_steps", columns)
+        return build.build_frame("archive_steps", columns)
 
     def result(self, outcome: str) -> Archive:
         """Tell how it all went."""
@@ -594,8 +596,8 @@ def _request(**asked: Any) -> _Request:
     return _Request(
         author_account_id=author,
         widget_name=name,
-        receiver_id=checks.account_id(asked["receiver_id"], "receiver_id"),
-        collection=checks.account_id(asked["collection"], "collection"),
+        receiver_id=validation.account_id(asked["receiver_id"], "receiver_id"),
+        collection=validation.account_id(asked["collection"], "collection"),
         source=client.current(asked["source"]),
         target=client.current(asked["target"]),
         signer=_signer(asked["signer"]),
@@ -616,7 +618,7 @@ def _signer(value: object) -> Signer:
 
 def _optional_id(value: str | None) -> str | None:
     """Check the contract of the social database, if one is named."""
-    return None if value is None else checks.account_id(value, "social_contract_id")
+    return None if value is None else validation.account_id(value, "social_contract_id")
 
 
 def _checked(asked: dict[str, Any]) -> dict[str, Any]:
@@ -625,5 +627,5 @@ def _checked(asked: dict[str, Any]) -> dict[str, Any]:
     for name in ("title", "description"):
         if words[name] is not None:
             tokens.checked_text(words[name], name)
-    copies = checks.whole(words["copies"], "copies", least=1, most=tokens.MOST_COPIES)
+    copies = validation.integer(words["copies"], "copies", least=1, most=tokens.MOST_COPIES)
     return {**words, "copies": copies}

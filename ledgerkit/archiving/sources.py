@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ledgerkit import checks, client, rpc
+from ledgerkit import client, validation
+from ledgerkit.api import rpc
 from ledgerkit.errors import DecodeError, InvalidRequestError
 
 if TYPE_CHECKING:
@@ -99,8 +100,8 @@ def recorded(extra: object) -> Record | None:
         text = extra if isinstance(extra, str | bytes) else b""
         record = msgspec.json.decode(text, type=Record)
         check_widget(record.author_account_id, record.widget_name)
-        checks.account_id(record.source_contract_id, "source_contract_id")
-        checks.block_height(record.socialdb_block_height)
+        validation.account_id(record.source_contract_id, "source_contract_id")
+        validation.block_height(record.socialdb_block_height)
     except (msgspec.DecodeError, UnicodeError, RecursionError, InvalidRequestError):
         return None
     path = widget_path(record.author_account_id, record.widget_name)
@@ -109,7 +110,7 @@ def recorded(extra: object) -> Record | None:
 
 def check_widget(author_account_id: object, widget_name: object) -> tuple[str, str]:
     """Check which widget is meant; a name is one label of the database, and no pattern."""
-    author = checks.account_id(author_account_id, "author_account_id")
+    author = validation.account_id(author_account_id, "author_account_id")
     if not isinstance(widget_name, str) or not _LABEL.fullmatch(widget_name):
         raise InvalidRequestError.refuse("widget_name", widget_name, _LABEL_RULE)
     return author, widget_name
@@ -161,7 +162,7 @@ def read_widget(
     contract_id = _social_contract(network, social_contract_id)
     path = widget_path(author, name)
     args = {"keys": [path], "options": {"with_block_height": True}}
-    data = checks.json_args(args)
+    data = validation.json_args(args)
     call = rpc.call_function(contract_id, "get", data, asked.locate(at))
     answer = asked.send(call)
     leaf = _leaf(rpc.decoded(answer, Any, call.asked), path, call.asked)
@@ -173,7 +174,7 @@ def read_widget(
 def _social_contract(network: str, given: str | None) -> str:
     """Choose the contract of the social database."""
     if given is not None:
-        return checks.account_id(given, "social_contract_id")
+        return validation.account_id(given, "social_contract_id")
     if network not in SOCIAL_CONTRACTS:
         rule = f"the contract of the social database, which is not known of {network}"
         raise InvalidRequestError.refuse("social_contract_id", given, rule)

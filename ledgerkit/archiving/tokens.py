@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
-from ledgerkit import checks, client, following, rpc, sending
+from ledgerkit import client, validation
+from ledgerkit.api import rpc
+from ledgerkit.api.models import chain
 from ledgerkit.archiving.sources import recorded
 from ledgerkit.errors import ContractPanicError, InvalidRequestError, cut
-from ledgerkit.views import tokens as token_views
-from ledgerkit.wire import chain
+from ledgerkit.sending import broadcast, verbs
+from ledgerkit.verbs import tokens as token_views
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,8 +22,8 @@ if TYPE_CHECKING:
 
     from ledgerkit.archiving.sources import Record, Widget
     from ledgerkit.client import Ledger
-    from ledgerkit.signers import Signer
-    from ledgerkit.submissions import Submission
+    from ledgerkit.sending.signers import Signer
+    from ledgerkit.sending.submission import Submission
 
 T = TypeVar("T")
 
@@ -109,11 +111,11 @@ def plan_token(
     metadata = {
         "title": checked_text(widget.widget_name if title is None else title, "title"),
         "description": checked_text(told if description is None else description, "description"),
-        "copies": checks.whole(copies, "copies", least=1, most=MOST_COPIES),
+        "copies": validation.integer(copies, "copies", least=1, most=MOST_COPIES),
         "extra": msgspec.json.encode(widget.record).decode(),
     }
     token_id = checked_prefix(token_prefix) + widget.sha256[:DIGITS]
-    owner_id = checks.account_id(receiver_id, "receiver_id")
+    owner_id = validation.account_id(receiver_id, "receiver_id")
     return TokenPlan(token_id, owner_id, metadata, widget.record)
 
 
@@ -176,8 +178,8 @@ def receiver_view(receiver_id: str, collection: str, *, target: Ledger) -> pd.Da
     LedgerError
         If the view could not be read.
     """
-    contract_id = checks.account_id(collection, "collection")
-    receiver_id = checks.account_id(receiver_id, "receiver_id")
+    contract_id = validation.account_id(collection, "collection")
+    receiver_id = validation.account_id(receiver_id, "receiver_id")
     held = token_views.nft(receiver_id, ledger=target)
     return held[held["contract_id"] == contract_id].reset_index(drop=True)
 
@@ -212,8 +214,8 @@ def find_token(token_id: str, collection: str, *, target: Ledger, at: object = N
     Source: view call nft_token.
     """
     asked = client.current(target)
-    contract_id = checks.account_id(collection, "collection")
-    args = checks.json_args({"token_id": checked_text(token_id, "token_id")})
+    contract_id = validation.account_id(collection, "collection")
+    args = validation.json_args({"token_id": checked_text(token_id, "token_id")})
     call = rpc.call_function(contract_id, "nft_token", args, asked.locate(at))
     answer = asked.send(call)
     token: chain.NftToken | None = None
@@ -280,7 +282,7 @@ def owner_has(plan: TokenPlan, collection: str, *, target: Ledger) -> bool:
     -----
     Source: view call nft_tokens_for_owner.
     """
-    asked, contract_id = client.current(target), checks.account_id(collection, "collection")
+    asked, contract_id = client.current(target), validation.account_id(collection, "collection")
 
     def listed() -> bool:
         pages = _pages_of_owner(plan.receiver_id, contract_id, asked)
@@ -296,7 +298,7 @@ def _pages_of_owner(
     found: set[str] = set()
     while len(found) < _MOST_TOKENS:
         args = {"account_id": owner_id, "from_index": str(len(found)), "limit": _PAGE}
-        data = checks.json_args(args)
+        data = validation.json_args(args)
         call = rpc.call_function(contract_id, "nft_tokens_for_owner", data, asked.locate())
         try:
             page = rpc.decoded(asked.send(call), list[chain.NftToken], call.asked)
@@ -317,7 +319,7 @@ def until(look: Callable[[], T], is_there: Callable[[T], bool], asked: Ledger) -
         found = look()
         if is_there(found):
             return found
-        following.pass_time(asked, PAUSE_S)
+        broadcast.pass_time(asked, PAUSE_S)
     return look()
 
 
@@ -370,7 +372,7 @@ def mint_token(
         If it could not be sent.
     """
     told = {"token_id": plan.token_id, "receiver_id": plan.receiver_id, "metadata": plan.metadata}
-    return sending.call(
+    return verbs.call(
         collection,
         "nft_mint",
         told,

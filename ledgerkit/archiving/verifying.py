@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ledgerkit import checks, client, frames, rpc
+from ledgerkit import client, validation
+from ledgerkit.api import rpc
 from ledgerkit.archiving import sources, tokens
 from ledgerkit.archiving.flow import Archive
 from ledgerkit.archiving.shown import card, columns_of
 from ledgerkit.errors import InvalidRequestError, cut
+from ledgerkit.frames import build
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,7 +73,7 @@ class Verification:
             "found_sha256": self.found_sha256,
         }
         columns = {name: [value] for name, value in values.items()}
-        return frames.build("archive_verification", columns)
+        return build.build_frame("archive_verification", columns)
 
     def __repr__(self) -> str:
         return f"<Verification {self.token_id} of {self.contract_id}: {self.verdict}>"
@@ -117,7 +119,7 @@ def verify_archive(
     """
     token_id = token.token_id if isinstance(token, Archive) else token
     token_id = tokens.checked_text(token_id, "token")
-    contract_id = checks.account_id(collection, "collection")
+    contract_id = validation.account_id(collection, "collection")
     held = tokens.find_token(token_id, contract_id, target=target).token
     record = None if held is None else tokens.record_of(held)
     if record is None:

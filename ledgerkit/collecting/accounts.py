@@ -5,19 +5,19 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit import indexed
+from ledgerkit.api import rest
 from ledgerkit.collecting import asking, columns
 from ledgerkit.errors import DecodeError, LedgerError
-from ledgerkit.tables import accounts as account_tables
-from ledgerkit.tables import tokens as token_tables
-from ledgerkit.views.tokens import exposure_of
+from ledgerkit.frames import accounts as account_tables
+from ledgerkit.frames import tokens as token_tables
+from ledgerkit.verbs.tokens import exposure_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import pandas as pd
 
-    from ledgerkit.calls import Call
+    from ledgerkit.api.calls import Call
     from ledgerkit.client import Ledger
     from ledgerkit.collecting.asking import Outcome
     from ledgerkit.collecting.sources import Subject
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 VIEWS = ("accounts", "ft", "nft", "staking", "exposure")
 # A single view has a smaller answer of its own; all others are parts of the full one.
 _NARROW: dict[tuple[str, ...], Callable[[str], Call[Any]]] = {
-    ("ft",): indexed.ft,
-    ("nft",): indexed.nft,
-    ("staking",): indexed.staking,
+    ("ft",): rest.ft,
+    ("nft",): rest.nft,
+    ("staking",): rest.staking,
 }
 _PATHS = {views: f"GET /v1/account/{{account_id}}/{views[0]}" for views in _NARROW}
 
@@ -52,7 +52,7 @@ class Accounts:
     """
 
     def __init__(self, views: Sequence[str], liquid_tokens: Iterable[str]) -> None:
-        self._call = _NARROW.get(tuple(views), indexed.full)
+        self._call = _NARROW.get(tuple(views), rest.full)
         classed = partial(exposure_of, liquid=frozenset(liquid_tokens))
         known: dict[str, Framing] = {**_FRAMES, "exposure": classed}
         self._frames = {view: known[view] for view in views}

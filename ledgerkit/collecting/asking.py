@@ -17,7 +17,7 @@ from ledgerkit.errors import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from ledgerkit.calls import Call
+    from ledgerkit.api.calls import Call
     from ledgerkit.client import Ledger
     from ledgerkit.collecting.sources import Subject
 

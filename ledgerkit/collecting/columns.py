@@ -11,9 +11,9 @@ import msgspec
 import numpy as np
 import pandas as pd
 
-from ledgerkit import frames
 from ledgerkit.errors import DecodeError
-from ledgerkit.schemas import SCHEMAS
+from ledgerkit.frames import build
+from ledgerkit.frames.schemas import SCHEMAS
 from ledgerkit.u128 import arrow, parquet
 from ledgerkit.u128.array import U128Dtype
 
@@ -53,7 +53,7 @@ def schema(name: str) -> Any:
         A `pyarrow.Schema`. It tells pandas which dtype each column has.
     """
     pa = arrow.library()
-    table = parquet.to_arrow(frames.empty(name))
+    table = parquet.to_arrow(build.empty_frame(name))
     told = json.loads(table.schema.metadata[b"pandas"])
     told["index_columns"] = []
     told["columns"] = [column for column in told["columns"] if column["name"] in table.column_names]
@@ -225,7 +225,7 @@ def frame(name: str, found: Any) -> pd.DataFrame:
         those columns it has.
     """
     whole = parquet.whole(found)
-    made = frames.empty(name)
+    made = build.empty_frame(name)
     names = [column for column in made.columns if column in whole.column_names]
     plain = [column for column in names if made[column].dtype != object]
     found = whole.select(plain).to_pandas(types_mapper=_mapped().get, ignore_metadata=True)
@@ -246,7 +246,7 @@ def _mapped() -> dict[Any, Any]:
         pa.int64(): pd.Int64Dtype(),
         pa.uint64(): pd.UInt64Dtype(),
         pa.bool_(): pd.BooleanDtype(),
-        pa.string(): frames.TEXT,
+        pa.string(): build.TEXT,
     }
 
 

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ledgerkit import checks, frames
+from ledgerkit import validation
 from ledgerkit.collecting.accounts import VIEWS
 from ledgerkit.collecting.manifests import ERRORS, SUBJECTS
 from ledgerkit.collecting.opening import Collection, open_collection
 from ledgerkit.collecting.stored import attach
 from ledgerkit.errors import FileError, InvalidRequestError, cut
+from ledgerkit.frames import build
 from ledgerkit.u128 import arrow, parquet
 from ledgerkit.u128.array import U128Dtype
 
@@ -86,7 +87,7 @@ class Diff:
             "n_accounts": [accounts.nunique() for accounts in found],
         }
         attrs = {"n_compared": self.n_compared, "n_not_compared": len(self.not_compared)}
-        return frames.build("diff_summary", listed, attrs=attrs)
+        return build.build_frame("diff_summary", listed, attrs=attrs)
 
 
 def diff(
@@ -129,7 +130,7 @@ def diff(
     -----
     Source: the files of the two folders; nothing is asked.
     """
-    checks.one_of(view, "view", VIEWS)
+    validation.one_of(view, "view", VIEWS)
     sides = [_opened(one).stored for one in (before, after)]
     _check(view, *sides)
     duckdb = arrow.library("duckdb")
@@ -178,7 +179,7 @@ def _compared(connection: Any, view: str, names: Sequence[str]) -> Diff:
     left_out = connection.sql(_LEFT_OUT).to_arrow_table()
     changed = connection.sql(_joined(view, keys, values)).to_arrow_table()
     columns = {name: left_out[name].to_pylist() for name in left_out.column_names}
-    not_compared = frames.build("diff_not_compared", columns)
+    not_compared = build.build_frame("diff_not_compared", columns)
     return Diff(view, count, _changes(view, changed, keys), not_compared)
 
 
@@ -241,7 +242,7 @@ def _changes(view: str, changed: Any, keys: Sequence[str]) -> pd.DataFrame:
     columns |= told
     kept = columns["change"] != ""
     name = f"diff_{view}"
-    return frames.build(name, {column: values[kept] for column, values in columns.items()})
+    return build.build_frame(name, {column: values[kept] for column, values in columns.items()})
 
 
 def _classes(changed: Any) -> dict[str, Any]:

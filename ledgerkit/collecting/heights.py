@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ledgerkit import checks, rpc
+from ledgerkit import validation
+from ledgerkit.api import rpc
+from ledgerkit.api.models.protocol_rules import rules_of
 from ledgerkit.collecting import asking, columns, inquiries, manifests
 from ledgerkit.collecting.skipped import Absent, settled
 from ledgerkit.errors import (
@@ -14,23 +16,22 @@ from ledgerkit.errors import (
     TransactionTimeoutError,
     UnknownBlockError,
 )
-from ledgerkit.tables import chain as tables
-from ledgerkit.tracing import events_in, receipts_in
+from ledgerkit.frames import chain as tables
+from ledgerkit.tracing.trace import events_in, receipts_in
 from ledgerkit.u128 import arrow
-from ledgerkit.views._traced import trace_of
-from ledgerkit.wire.rules import rules_of
+from ledgerkit.verbs.trace_inputs import trace_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import pandas as pd
 
+    from ledgerkit.api.models import chain
+    from ledgerkit.api.models.protocol_rules import Rules
     from ledgerkit.client import Ledger
     from ledgerkit.collecting.asking import Outcome
     from ledgerkit.collecting.inquiries import Inquiry
     from ledgerkit.collecting.sources import Subject
-    from ledgerkit.wire import chain
-    from ledgerkit.wire.rules import Rules
 
 VIEWS = ("blocks", "chunks", "transactions", "receipts", "events")
 _TRACED = {"receipts": receipts_in, "events": events_in}
@@ -107,7 +108,7 @@ class Heights:
 
     def _inquire(self, subject: Subject) -> Inquiry:
         """Ask for a block and, where they are wanted, its chunks and its transactions."""
-        [block] = yield [rpc.block(checks.at(subject.position))]
+        [block] = yield [rpc.block(validation.block_reference(subject.position))]
         if isinstance(block, UnknownBlockError):
             return Absent(block)
         _check([block])
@@ -150,7 +151,11 @@ class Heights:
         """Give headers by their hashes; those not read lately are asked for."""
         known = {name: self._headers.get(name) for name in hashes}
         missing = [name for name, header in known.items() if header is None]
-        blocks = (yield [rpc.block(checks.at(name)) for name in missing]) if missing else []
+        blocks = (
+            (yield [rpc.block(validation.block_reference(name)) for name in missing])
+            if missing
+            else []
+        )
         _check(blocks)
         for name, block in zip(missing, blocks, strict=True):
             _same(block.header.hash, name, f"block {name}")
@@ -164,7 +169,7 @@ class Heights:
             epoch = header.epoch_id
             if epoch not in self._rules:
                 pinned = self._pinned.setdefault(epoch, name)
-                [config] = yield [rpc.protocol_config(checks.at(pinned))]
+                [config] = yield [rpc.protocol_config(validation.block_reference(pinned))]
                 self._rules[epoch] = _rules(config)
 
 

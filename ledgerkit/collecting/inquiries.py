@@ -17,7 +17,7 @@ from ledgerkit.errors import LedgerError, RateLimitedError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from ledgerkit.calls import Call
+    from ledgerkit.api.calls import Call
     from ledgerkit.client import Ledger
     from ledgerkit.collecting.sources import Subject
 

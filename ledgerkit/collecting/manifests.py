@@ -11,7 +11,7 @@ import msgspec
 
 from ledgerkit._version import __version__
 from ledgerkit.errors import DecodeError, InvalidRequestError
-from ledgerkit.schemas import SCHEMAS
+from ledgerkit.frames.schemas import SCHEMAS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -5,11 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit import cards, checks, frames
+from ledgerkit import cards, validation
 from ledgerkit.collecting import columns as held
 from ledgerkit.collecting import manifests, places, resuming
 from ledgerkit.collecting.stored import Stored, attach
 from ledgerkit.errors import InvalidRequestError
+from ledgerkit.frames import build
 from ledgerkit.u128 import arrow
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ class Collection:
             "n_subjects": self.n_subjects,
             **self.counts,
         }
-        return frames.build("collection_summary", listed, attrs=attrs)
+        return build.build_frame("collection_summary", listed, attrs=attrs)
 
     def errors(self) -> pd.DataFrame:
         """
@@ -192,11 +193,11 @@ class Collection:
         InvalidRequestError
             If there is no such table or column, or the collection was written anew.
         """
-        checks.one_of(table, "table", self.tables)
+        validation.one_of(table, "table", self.tables)
         names = None
         if columns is not None:
             declared = tuple(name for name, _ in self.stored.manifest.schemas[table])
-            names = checks.some_of(columns, "columns", declared)
+            names = validation.subset_of(columns, "columns", declared)
         where = None if account_ids is None else self._of(table, account_ids)
         frame = held.frame(manifests.frame_name(table), self.stored.read(table, names, where))
         frame.attrs.update(network=self.network, source=self.path)
@@ -209,7 +210,7 @@ class Collection:
         if column is None:
             rule = f"left out: the table {table} knows no accounts"
             raise InvalidRequestError.refuse("account_ids", account_ids, rule)
-        wanted = checks.account_ids(account_ids, "account_ids")
+        wanted = validation.account_ids(account_ids, "account_ids")
         pa = arrow.library()
         return arrow.library("pyarrow.compute").field(column).isin(pa.array(wanted, pa.string()))
 
@@ -312,12 +313,12 @@ class Collection:
         read = partial(_partition, self.stored.folder, table)
         library, config = arrow.library("dask.dataframe"), arrow.library("dask.config")
         with config.set({"dataframe.convert-string": False}):  # lists would become texts
-            return library.from_map(read, commits or [None], meta=frames.empty(name)[declared])
+            return library.from_map(read, commits or [None], meta=build.empty_frame(name)[declared])
 
 
 def _partition(folder: Folder, table: str, commit: Commit | None) -> pd.DataFrame:
     """Read the rows of one stretch."""
     name = manifests.frame_name(table)
     if commit is None:
-        return frames.empty(name)
+        return build.empty_frame(name)
     return held.frame(name, resuming.read_table(folder, commit, table))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, overload
 
-from ledgerkit import checks, client, rpc
+from ledgerkit import client, validation
+from ledgerkit.api import rpc
 from ledgerkit.collecting import manifests, places, planning, resuming, writing
 from ledgerkit.collecting.heights import VIEWS, Heights
 from ledgerkit.collecting.manifests import Manifest
@@ -145,12 +146,12 @@ def collect_blocks(
     Source: block; chunk; EXPERIMENTAL_tx_status, with block for heights and times and
     EXPERIMENTAL_protocol_config for shards.
     """
-    checks.whole(part_size, "part_size", least=1, most=MOST_IN_PART)
+    validation.integer(part_size, "part_size", least=1, most=MOST_IN_PART)
     asked = client.current(ledger)
-    wanted = _manifest(asked, checks.some_of(views, "views", VIEWS))
+    wanted = _manifest(asked, validation.subset_of(views, "views", VIEWS))
     folder = places.given(out)
     job = Job(folder, Heights(wanted.views), part_size)
-    ends = checks.at(start, "start"), checks.at(stop, "stop")
+    ends = validation.block_reference(start, "start"), validation.block_reference(stop, "stop")
     manifests.check_new(folder, wanted, resume=resume)
     with asked.sibling(in_flight=in_flight, rate=rate) as paced:
         span = _Span(_range(paced, *ends))
@@ -172,19 +173,21 @@ def _manifest(asked: Ledger, views: list[str]) -> Manifest:
     )
 
 
-def _range(asked: Ledger, start: checks.At, stop: checks.At) -> range:
+def _range(
+    asked: Ledger, start: validation.BlockReference, stop: validation.BlockReference
+) -> range:
     """Find the heights that are meant; all of them final."""
     first, last = _height(asked, start), _height(asked, stop)
     if last < first:
         raise InvalidRequestError.refuse("stop", last, f"not below start, which is {first}")
-    head = asked.send(rpc.block(checks.at("final"))).header.height
+    head = asked.send(rpc.block(validation.block_reference("final"))).header.height
     if last > head + 1:
         rule = f"at most {head + 1}: block {head} is the last final one just now"
         raise InvalidRequestError.refuse("stop", last, rule)
     return range(first, last)
 
 
-def _height(asked: Ledger, at: checks.At) -> int:
+def _height(asked: Ledger, at: validation.BlockReference) -> int:
     """Find the height that is meant."""
     height = at.params.get("block_id")
     if isinstance(height, int):

@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from ledgerkit import checks, client
-from ledgerkit.collecting import (
-    distributing,
-    manifests,
-    places,
-    planning,
-    sources,
-)
+from ledgerkit import client, validation
+from ledgerkit.collecting import distributing, manifests, places, planning, sources
 from ledgerkit.collecting.accounts import VIEWS, Accounts, source_of
 from ledgerkit.collecting.manifests import Manifest
 from ledgerkit.collecting.opening import Collection
@@ -19,7 +13,7 @@ from ledgerkit.collecting.parts import now
 from ledgerkit.collecting.resuming import Left
 from ledgerkit.collecting.runs import MOST_IN_PART, Run
 from ledgerkit.collecting.writing import PART_SIZE, Job
-from ledgerkit.views.tokens import liquid_tokens_of
+from ledgerkit.verbs.tokens import liquid_tokens_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -157,10 +151,10 @@ def collect(
     -----
     Source: GET /v1/account/{account_id}/full, or of a single view /ft, /nft or /staking.
     """
-    checks.whole(part_size, "part_size", least=1, most=MOST_IN_PART)
+    validation.integer(part_size, "part_size", least=1, most=MOST_IN_PART)
     asked = client.current(ledger)
     spread = None if engine == "local" else distributing.engine(engine, asked)
-    wanted = _manifest(asked, checks.some_of(views, "views", VIEWS), liquid_tokens)
+    wanted = _manifest(asked, validation.subset_of(views, "views", VIEWS), liquid_tokens)
     folder, source = places.given(out), sources.source(ids, column)
     job = Job(folder, Accounts(wanted.views, wanted.liquid_tokens), part_size)
     manifests.check_new(folder, wanted, resume=resume)

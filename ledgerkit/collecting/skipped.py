@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ledgerkit import checks, rpc
+from ledgerkit import validation
+from ledgerkit.api import rpc
 from ledgerkit.collecting import inquiries
 from ledgerkit.errors import LedgerError, UnknownBlockError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from ledgerkit.api.models.chain import Block
     from ledgerkit.client import Ledger
     from ledgerkit.collecting.asking import Outcome
     from ledgerkit.collecting.inquiries import Inquiry
-    from ledgerkit.wire.chain import Block
 
 SKIPPED = "skipped"
 _LONGEST = 10_000  # more heights in a row are not held back until the next block is known
@@ -78,7 +79,9 @@ def _parent(height: int, block: Block | None) -> Inquiry:
     header = block.header if block else (yield from _next(height))
     if header.prev_height is not None:
         return header.prev_height
-    [parent] = yield [rpc.block(checks.at(header.prev_hash))]  # old nodes do not tell its height
+    [parent] = yield [
+        rpc.block(validation.block_reference(header.prev_hash))
+    ]  # old nodes do not tell its height
     return parent if isinstance(parent, LedgerError) else parent.header.height
 
 
@@ -87,7 +90,7 @@ def _next(height: int) -> Any:
     found: list[Any] = []
     for size in _SLICES:  # each begins at twice the distance of the one before
         above = range(height + size, height + 2 * size)
-        found = yield [rpc.block(checks.at(one)) for one in above]
+        found = yield [rpc.block(validation.block_reference(one)) for one in above]
         for one in found:
             if not isinstance(one, LedgerError):
                 return one.header

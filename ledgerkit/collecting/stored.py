@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ledgerkit import checks
+from ledgerkit import validation
 from ledgerkit.collecting import columns, manifests, resuming
 from ledgerkit.errors import DecodeError, InvalidRequestError
 from ledgerkit.u128 import arrow, parquet
@@ -54,7 +54,7 @@ class Stored:
 
     def named(self, table: str) -> Iterator[tuple[Commit, File]]:
         """Give the files of a table, in the order of their subjects."""
-        checks.one_of(table, "table", self.tables)
+        validation.one_of(table, "table", self.tables)
         for commit in self.commits:
             if table in commit.files:
                 yield commit, commit.files[table]
@@ -101,7 +101,7 @@ class Stored:
 
     def schema(self, table: str) -> Any:
         """Give the Arrow schema of a table: of its columns those that the run declared."""
-        checks.one_of(table, "table", self.tables)
+        validation.one_of(table, "table", self.tables)
         declared = {name for name, _ in self.manifest.schemas[table]}
         whole = columns.schema(manifests.frame_name(table))
         kept = [field for field in whole if _owner(field) in declared]

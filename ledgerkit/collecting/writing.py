@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ledgerkit import frames
 from ledgerkit.collecting import columns, manifests
 from ledgerkit.collecting.parts import Part
 from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError
+from ledgerkit.frames import build
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -207,7 +207,7 @@ def _records(batch: Sequence[Outcome]) -> dict[str, Any]:
     }
     made = {manifests.SUBJECTS: answered, manifests.ERRORS: failed}
     return {
-        table: columns.table(name, frames.build(name, made[table]))
+        table: columns.table(name, build.build_frame(name, made[table]))
         for table in made
         for name in [manifests.frame_name(table)]
     }

@@ -6,13 +6,7 @@ from typing import TYPE_CHECKING, Never
 
 from ledgerkit.localnet import fees, sdk, validity
 from ledgerkit.localnet.contracts import wallet
-from ledgerkit.localnet.failures import (
-    ActionError,
-    CallError,
-    CodeError,
-    Json,
-    variant,
-)
+from ledgerkit.localnet.failures import ActionError, CallError, CodeError, Json, variant
 from ledgerkit.localnet.records import (
     NO_CODE,
     SYSTEM,

@@ -6,13 +6,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from ledgerkit.localnet import fees
-from ledgerkit.localnet.records import (
-    NO_CODE,
-    Block,
-    Change,
-    Chunk,
-    Outcome,
-)
+from ledgerkit.localnet.records import NO_CODE, Block, Change, Chunk, Outcome
 from ledgerkit.localnet.runtime import Work
 from ledgerkit.protocol import CryptoHash, SignedTransaction
 from ledgerkit.protocol.borsh import u64

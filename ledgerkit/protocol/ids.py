@@ -15,14 +15,7 @@ from ledgerkit.errors import InvalidRequestError
 from ledgerkit.protocol import types
 from ledgerkit.protocol.borsh import u64
 from ledgerkit.protocol.curves import keccak256
-from ledgerkit.protocol.types import (
-    U64_MAX,
-    AccountId,
-    CryptoHash,
-    PublicKey,
-    crypto_hash,
-    whole,
-)
+from ledgerkit.protocol.types import U64_MAX, AccountId, CryptoHash, PublicKey, crypto_hash, whole
 
 if TYPE_CHECKING:
     from ledgerkit.protocol.actions import StateInit

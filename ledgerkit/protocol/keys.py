@@ -15,7 +15,6 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal, Never, Self
 
-from ledgerkit.checks import from_base58, split_key
 from ledgerkit.errors import InvalidRequestError, LedgerError
 from ledgerkit.protocol import curves
 from ledgerkit.protocol.types import (
@@ -28,6 +27,7 @@ from ledgerkit.protocol.types import (
     known_signature,
     to_base58,
 )
+from ledgerkit.validation import decode_base58, split_key
 
 NEAR_PATH = "m/44'/397'/0'"
 
@@ -307,7 +307,7 @@ def _read(text: object) -> curves.Signer | LedgerError | None:
     """Read `<curve>:<base58>`; what is wrong is returned."""
     curve, written = split_key(text)
     for size in _SECRET_SIZES.get(curve, ()):
-        data = from_base58(written, size)
+        data = decode_base58(written, size)
         if data is not None:
             return curves.signer(curve, data)
     return None

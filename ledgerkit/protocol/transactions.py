@@ -287,9 +287,9 @@ class Transaction(Borsh):
         DecodeError
             If the gas of all calls together does not fit the column.
         """
-        from ledgerkit import frames
+        from ledgerkit.frames import build
 
-        return frames.build("transactions", {k: [v] for k, v in self._row().items()})
+        return build.build_frame("transactions", {k: [v] for k, v in self._row().items()})
 
     def _row(self) -> dict[str, Any]:
         """Give the values of its row."""

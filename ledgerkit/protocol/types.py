@@ -16,11 +16,11 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
-from ledgerkit import checks
-from ledgerkit.checks import ACCOUNT, ACCOUNT_LENGTHS, ACCOUNT_RULE, from_base58, split_key
+from ledgerkit import validation
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.protocol.borsh import Borsh, Reader, text
 from ledgerkit.units import U128_MAX
+from ledgerkit.validation import ACCOUNT, ACCOUNT_LENGTHS, ACCOUNT_RULE, decode_base58, split_key
 
 U16_MAX = 2**16 - 1
 U64_MAX = 2**64 - 1
@@ -63,7 +63,7 @@ def whole(value: object, field: str, most: int) -> int:
     """Check an integer from 0 to `most`; a plain one without a further call."""
     if type(value) is int and 0 <= value <= most:
         return value
-    return checks.whole(value, field, most=most)
+    return validation.integer(value, field, most=most)
 
 
 class _Bounded(int):
@@ -262,7 +262,7 @@ class CryptoHash(bytes):
 
     def __new__(cls, value: bytes | bytearray | memoryview | str, field: str = "hash") -> Self:
         """Check the size."""
-        data = from_base58(value, HASH_BYTES) if isinstance(value, str) else value
+        data = decode_base58(value, HASH_BYTES) if isinstance(value, str) else value
         if not isinstance(data, bytes | bytearray | memoryview) or len(data) != HASH_BYTES:
             raise InvalidRequestError.refuse(field, value, _HASH_RULE)
         return super().__new__(cls, data)
@@ -373,7 +373,7 @@ class PublicKey(Borsh):
         """
         curve, written = split_key(value)
         known = _CURVES.get(curve)
-        data = from_base58(written, known.key_bytes) if known else None
+        data = decode_base58(written, known.key_bytes) if known else None
         if data is None:
             del value, written
             raise hidden(field, _KEY_RULE)
@@ -518,7 +518,7 @@ class Signature(Borsh):
         curve, written = split_key(value)
         known = _CURVES.get(curve)
         size = known.signature_bytes if known else None
-        data = from_base58(written, size) if size else None
+        data = decode_base58(written, size) if size else None
         if data is None:
             del value, written
             raise hidden(field, _SIGNATURE_RULE)

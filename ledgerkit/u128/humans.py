@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import pandas as pd
 
-from ledgerkit import checks, units
+from ledgerkit import units, validation
 from ledgerkit.errors import InvalidRequestError, cut
 from ledgerkit.units import NEAR_DECIMALS
 
@@ -51,7 +51,7 @@ def to_units(values: Any, decimals: Any, *, as_: str = "text") -> Any:
         If a value is no integer or its decimals are not from 0 to 255, naming the row, or
         if the indexes differ.
     """
-    convert, hold = _WAYS[checks.one_of(as_, "as_", tuple(_WAYS))]
+    convert, hold = _WAYS[validation.one_of(as_, "as_", tuple(_WAYS))]
     if isinstance(values, pd.Series):
         return _like(values, hold(_each(convert, values, decimals)))
     return pd.NA if _is_missing(values) else convert(values, decimals)

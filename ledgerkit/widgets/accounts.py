@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ledgerkit import units
-from ledgerkit.views import accounts, tokens
+from ledgerkit.verbs import accounts, tokens
 from ledgerkit.widgets import _html, _panel
 from ledgerkit.widgets._panel import Found, Panel, Part
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ledgerkit.client import Ledger
-    from ledgerkit.views.accounts import Snapshot
+    from ledgerkit.verbs.accounts import Snapshot
 
 _AMOUNTS = ("balance", "locked", "storage_cost", "spendable")
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit import archiving, client, signers
+from ledgerkit import archiving, client
+from ledgerkit.sending import signers
 from ledgerkit.widgets import _html, _panel
 from ledgerkit.widgets._panel import Found, Panel, Part
 from ledgerkit.widgets.sending import refuse_public, secret_key

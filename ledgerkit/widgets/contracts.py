@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ledgerkit.errors import InvalidRequestError, cut
-from ledgerkit.views import contracts
+from ledgerkit.verbs import contracts
 from ledgerkit.widgets import _html, _panel
 from ledgerkit.widgets._panel import Found, Panel, Part
 

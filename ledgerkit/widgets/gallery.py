@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pandas as pd
 
 from ledgerkit.errors import LedgerError
-from ledgerkit.views import contracts, tokens
+from ledgerkit.verbs import contracts, tokens
 from ledgerkit.widgets import _html, _panel
 from ledgerkit.widgets._panel import Found, Panel, Part
 

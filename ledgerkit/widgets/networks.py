@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit import client, networks
-from ledgerkit.networks import ApiKey
-from ledgerkit.views import node
+from ledgerkit import client
+from ledgerkit.transport import networks
+from ledgerkit.transport.networks import ApiKey
+from ledgerkit.verbs import node
 from ledgerkit.widgets import _html, _panel
 from ledgerkit.widgets._panel import Found, Panel, Part
 from ledgerkit.widgets._secret import Secret

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit import client, networks, sending, signers
+from ledgerkit import client
 from ledgerkit.errors import InvalidRequestError
+from ledgerkit.sending import signers, verbs
+from ledgerkit.transport import networks
 from ledgerkit.widgets import _html, _panel
 from ledgerkit.widgets._panel import Found, Panel, Part
 from ledgerkit.widgets._secret import Secret
@@ -226,9 +228,9 @@ def ordered(asked: dict[str, Any], key: object, ledger: Ledger) -> Callable[...,
     """
     how: Any = {"signer_id": asked["signer_id"] or None, "key": key, "ledger": ledger}
     if not asked["method"]:
-        return lambda **more: sending.transfer(asked["receiver_id"], asked["amount"], **how, **more)
+        return lambda **more: verbs.transfer(asked["receiver_id"], asked["amount"], **how, **more)
     args, deposit = checked(asked["args"]), asked["amount"] or "0 NEAR"
-    return lambda **more: sending.call(
+    return lambda **more: verbs.call(
         asked["receiver_id"], asked["method"], args, deposit=deposit, **how, **more
     )
 

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.views import tokens
+from ledgerkit.verbs import tokens
 from ledgerkit.widgets import _html, _panel
 from ledgerkit.widgets._panel import Found, Panel, Part
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ledgerkit import units
-from ledgerkit.views import transactions
+from ledgerkit.verbs import transactions
 from ledgerkit.widgets import _html, _panel
 from ledgerkit.widgets._panel import Found, Panel, Part
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ledgerkit.client import Ledger
-    from ledgerkit.tracing import Trace
+    from ledgerkit.tracing.trace import Trace
 
 _MOST_LINES = 300
 _MOST_BARS = 80

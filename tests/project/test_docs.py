@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 import ledgerkit
-from ledgerkit import errors, plots, taxonomy, widgets
-from ledgerkit.schemas import SCHEMAS
+from ledgerkit import errors, plots, widgets
+from ledgerkit.api import chain_errors
+from ledgerkit.frames.schemas import SCHEMAS
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -232,7 +233,7 @@ def test_every_error_is_documented_with_its_remedy(site):
     page, names = words(site.html("api/errors.html")), site.names()
     classes = branches(errors.LedgerError)
 
-    assert taxonomy.InvalidNonceError in classes
+    assert chain_errors.InvalidNonceError in classes
     assert {names.get(f"ledgerkit.errors.{e.__name__}") for e in classes} == {"api/errors.html"}
     assert [e for e in classes if words(e.remedy) not in page] == []
     assert [e for e in classes if words(e.template) not in page] == []

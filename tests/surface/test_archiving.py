@@ -21,14 +21,15 @@ import msgspec
 import pytest
 
 import ledgerkit as lk
-from ledgerkit import _progress, archiving, errors, sending
-from ledgerkit._local import Local
+from ledgerkit import archiving, errors, progress
+from ledgerkit.api.models.chain import NftMetadata, NftToken
 from ledgerkit.archiving import Archive, Record, Seen, Widget, flow, sources, tokens
+from ledgerkit.frames.schemas import SCHEMAS
 from ledgerkit.localnet import Contract, call, view
 from ledgerkit.localnet.worlds import open_world
 from ledgerkit.protocol import SecretKey
-from ledgerkit.schemas import SCHEMAS
-from ledgerkit.wire.chain import NftMetadata, NftToken
+from ledgerkit.sending import verbs
+from ledgerkit.transport.embedded import Local
 from tests.loopback import Reply, serve
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
     from ledgerkit.client import Ledger
     from ledgerkit.localnet.world import World
-    from ledgerkit.signers import Signer
+    from ledgerkit.sending.signers import Signer
 
 ROOT = Path(__file__).resolve().parents[2]
 CLOCK = "return <p>12:00</p>;"
@@ -101,7 +102,7 @@ class Stage:
         """Let heidi.near write widgets."""
         data = {"data": {"heidi.near": {"widget": widgets}}}
         key = self.source.world.keys()["heidi.near"]
-        sent = sending.call(
+        sent = verbs.call(
             "social.near",
             "set",
             data,
@@ -118,7 +119,7 @@ class Stage:
         metadata = {"title": "by hand", "extra": extra}
         told = {"token_id": token_id, "receiver_id": receiver_id, "metadata": metadata}
         options: dict[str, Any] = {"deposit": "0.1 NEAR", "wait_until": "FINAL"}
-        sent = sending.call(
+        sent = verbs.call(
             self.collection, "nft_mint", told, key=self.signer, ledger=self.target, **options
         )
         sent.raise_for_status()
@@ -472,7 +473,7 @@ def test_a_notebook_shows_how_far_the_flow_is(
 ) -> None:
     """A line that tells each step, as it does of a transaction that is followed."""
     lines: list[str] = []
-    monkeypatch.setattr(_progress.Line, "show", lambda _, text: lines.append(text))
+    monkeypatch.setattr(progress.Line, "show", lambda _, text: lines.append(text))
     stage.archive()
     ours = [line for line in lines if line.startswith("Archive ")]
     assert [line.rpartition(", ")[2] for line in ours[:-1]] == [
@@ -911,7 +912,7 @@ def test_a_mint_still_under_way_is_not_doubled(
     supply = stage.supply()
 
     def interrupted(*args: Any, **options: Any) -> Any:
-        sending.call(*args, **{**options, "wait_until": "NONE"})
+        verbs.call(*args, **{**options, "wait_until": "NONE"})
         raise Crash
 
     with monkeypatch.context() as patch:
@@ -1122,9 +1123,9 @@ def test_a_mint_that_was_overtaken(stage: Stage, monkeypatch: pytest.MonkeyPatch
 
     def overtaken(*args: Any, **options: Any) -> Any:
         stage.target.world.drop_transactions(1)
-        sent = sending.call(*args, **{**options, "wait_until": "NONE"})
+        sent = verbs.call(*args, **{**options, "wait_until": "NONE"})
         own: dict[str, Any] = {"key": stage.signer, "ledger": stage.target}
-        sending.transfer("bob.near", "1 yocto", wait_until="FINAL", **own)
+        verbs.transfer("bob.near", "1 yocto", wait_until="FINAL", **own)
         return sent.wait("final", 20)
 
     with monkeypatch.context() as patch:

@@ -15,10 +15,10 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import ledgerkit as lk
-from ledgerkit._local import Local
 from ledgerkit.cli import main
 from ledgerkit.errors import AuthError, InvalidRequestError, RateLimitedError, TransportError
 from ledgerkit.localnet.worlds import open_world
+from ledgerkit.transport.embedded import Local
 from tests.loopback import Reply, Server, as_json, failure, serve
 from tests.unit.localnet.chaos import Chaos
 from tests.unit.localnet.ledger import Ledger, do
@@ -379,7 +379,7 @@ def test_too_many_requests_are_no_heights_failure(
     busy: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A host that answers 429 now and then is asked again until it answers."""
-    monkeypatch.setattr("ledgerkit._thrift.Pacer.slow_down", lambda *_: None)
+    monkeypatch.setattr("ledgerkit.transport.rate_limit.Pacer.slow_down", lambda *_: None)
     first, _stop = ends(busy)
     limited = {"chunk", "EXPERIMENTAL_tx_status"}
 

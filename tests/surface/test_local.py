@@ -11,13 +11,14 @@ import httpx
 import pytest
 
 import ledgerkit as lk
-from ledgerkit import _local, client, errors
-from ledgerkit._local import AsyncLocal, Local
+from ledgerkit import client, errors
 from ledgerkit.cli import main
 from ledgerkit.localnet.faults import Faults
 from ledgerkit.localnet.stories import Stories
 from ledgerkit.localnet.worlds import open_world
 from ledgerkit.protocol import CryptoHash, SecretKey, SignedTransaction, Transaction, Transfer
+from ledgerkit.transport import embedded
+from ledgerkit.transport.embedded import AsyncLocal, Local
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,7 +49,7 @@ def _no_default_left() -> Iterator[None]:
 @pytest.fixture
 def _demo_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Open the empty world in every other's place: a test of which one is asked for."""
-    monkeypatch.setattr(_local, "open_world", lambda _, **__: open_world("empty"))
+    monkeypatch.setattr(embedded, "open_world", lambda _, **__: open_world("empty"))
 
 
 def paying(world: World, nonce: int = 1) -> SignedTransaction:
@@ -126,9 +127,9 @@ def test_many_accounts_at_a_time() -> None:
 
 def _full(account_id: str) -> Any:
     """Describe the full view of an account."""
-    from ledgerkit import indexed
+    from ledgerkit.api import rest
 
-    return indexed.full(account_id)
+    return rest.full(account_id)
 
 
 def test_liquid_tokens_are_the_worlds() -> None:

@@ -16,9 +16,9 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import ledgerkit as lk
-from ledgerkit import frames
 from ledgerkit.collecting import manifests, places
 from ledgerkit.errors import DecodeError, InvalidRequestError
+from ledgerkit.frames import build
 from tests.loopback import as_json, serve
 from tests.unit.collecting.written import Held, stretch, write
 
@@ -63,7 +63,7 @@ def test_every_value_comes_back(collection: lk.Collection) -> None:
     assert frame["status"].tolist()[-2:] == ["pending", "broken"]
     assert collection.pandas("exposure")["direct_pools"].tolist()[:2] == [["p.near", "q.near"], []]
     for table in TABLES:
-        declared = frames.empty(PLAIN.get(table, table)).dtypes
+        declared = build.empty_frame(PLAIN.get(table, table)).dtypes
         pd.testing.assert_series_equal(collection.pandas(table).dtypes, declared)
 
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ledgerkit import cards, frames
-from ledgerkit.schemas import SCHEMAS
+from ledgerkit import cards
+from ledgerkit.frames import build
+from ledgerkit.frames.schemas import SCHEMAS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +29,7 @@ def frame(name: str, told: list[dict[str, Any]]) -> pd.DataFrame:
         ]
         for column in SCHEMAS[name]
     }
-    return frames.build(name, columns)
+    return build.build_frame(name, columns)
 
 
 def receipt(name: str, parent: str | None = None, **told: Any) -> dict[str, Any]:

@@ -11,9 +11,10 @@ from matplotlib import dates
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
-from ledgerkit import frames, plots
+from ledgerkit import plots
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.schemas import SCHEMAS
+from ledgerkit.frames import build
+from ledgerkit.frames.schemas import SCHEMAS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +47,7 @@ def told(*rows: dict[str, Any]) -> pd.DataFrame:
     usual = {"account_id": "alice.near", "view": "accounts", "status": "ok"}
     full = [{"time": START_NS + place * DAY_NS, **usual, **row} for place, row in enumerate(rows)]
     names = [column.name for column in SCHEMAS["history"]]
-    return frames.build("history", {name: [row.get(name) for row in full] for name in names})
+    return build.build_frame("history", {name: [row.get(name) for row in full] for name in names})
 
 
 def lines(ax: Any) -> dict[str, list[float]]:
@@ -257,9 +258,9 @@ def test_texts_of_the_chain_are_only_shown() -> None:
 def test_what_is_refused() -> None:
     """Another frame, and a view that was not read, are refused by name."""
     with pytest.raises(InvalidRequestError, match=r"lk\.history"):
-        plots.history(frames.empty("ft"))
+        plots.history(build.empty_frame("ft"))
     with pytest.raises(InvalidRequestError, match="it has none") as caught:
-        plots.history(frames.empty("history"), view="ft")
+        plots.history(build.empty_frame("history"), view="ft")
     assert caught.value.field == "view"
     with pytest.raises(InvalidRequestError, match="accounts"):
         plots.history(told({"balance": 1, "locked": 0}), view="nft")

@@ -6,7 +6,8 @@ import pickle
 
 import pytest
 
-from ledgerkit import errors, taxonomy
+from ledgerkit import errors
+from ledgerkit.api import chain_errors
 
 KEY = "ed25519:HbcF7MfbaLv6EViPkS3pDELF5cfHDKV73JJR6TdYC5BV"
 VM = "wasm execution failed with error: "
@@ -21,7 +22,7 @@ TREE = sorted(
     {
         error
         for error in below(errors.LedgerError)
-        if error.__module__ in {errors.__name__, taxonomy.__name__}
+        if error.__module__ in {errors.__name__, chain_errors.__name__}
     },
     key=lambda error: error.__name__,
 )
@@ -30,13 +31,15 @@ EVERY = pytest.mark.parametrize("error", TREE, ids=lambda error: error.__name__)
 
 def query(text):
     """Read a text of query at a known block."""
-    return taxonomy.from_query_text(text, asked="view of c.near", block_height=7, block_hash="Bh")
+    return chain_errors.from_query_text(
+        text, asked="view of c.near", block_height=7, block_hash="Bh"
+    )
 
 
 def rpc(cause, info, /, **members):
     """Build a JSON-RPC error with a cause and read it."""
     named = {"name": cause} | ({} if info is None else {"info": info})
-    return taxonomy.from_rpc(members | {"cause": named}, asked="x of a.near")
+    return chain_errors.from_rpc(members | {"cause": named}, asked="x of a.near")
 
 
 def http(status, text="", **options):
@@ -150,7 +153,7 @@ CAUSES = {name: flags for flags, names in AGAIN.items() for name in names.split(
 class TestRpc:
     def test_all_causes_are_in_the_table_above(self):
         """No cause is left without a word on trying again."""
-        assert set(CAUSES) == set(taxonomy.CAUSES)
+        assert set(CAUSES) == set(chain_errors.CAUSES)
 
     @pytest.mark.parametrize("name", CAUSES)
     def test_says_whether_to_try_again_and_where(self, name):
@@ -158,7 +161,7 @@ class TestRpc:
         infos: list[object] = [None, {}, []]
         for info in infos:
             error = rpc(name, info, name="HANDLER_ERROR", code=-32000, message="Server error")
-            assert type(error) is taxonomy.CAUSES[name].error
+            assert type(error) is chain_errors.CAUSES[name].error
             assert (error.retryable, error.elsewhere) == CAUSES[name]
             assert (error.rpc_cause, error.asked) == (name, "x of a.near")
 
@@ -247,7 +250,7 @@ class TestRpc:
     )
     def test_without_a_cause_the_code_and_the_words_decide(self, members, expected, retryable):
         """Answers of gateways and of old nodes are told apart, and their words are kept."""
-        error = taxonomy.from_rpc(members, asked="x")
+        error = chain_errors.from_rpc(members, asked="x")
         assert (type(error), error.retryable) == (expected, retryable)
         words = members.get("data") or members.get("message") or ""
         shown = "a.near" if expected is errors.UnknownAccountError else errors.cut(words)
@@ -263,7 +266,7 @@ class TestRpc:
     @pytest.mark.parametrize("value", [None, "text", 5, [], {}], ids=repr)
     def test_an_error_of_any_shape_is_an_error(self, value):
         """What is no object at all still gives an error that says what was asked."""
-        assert "asked: x of a.near" in str(taxonomy.from_rpc(value, asked="x of a.near"))
+        assert "asked: x of a.near" in str(chain_errors.from_rpc(value, asked="x of a.near"))
 
     @pytest.mark.parametrize(
         ("vm_error", "expected", "attributes"),

@@ -54,12 +54,17 @@ def test_import_loads_no_third_party_module() -> None:
 
 
 def test_import_loads_few_modules_of_ledgerkit() -> None:
-    """The import alone leaves the errors, the wire and the schemas for later."""
+    """The import alone leaves the errors, the models and the schemas for later."""
     loaded = run(
         "import json, sys, ledgerkit\n"
         "print(json.dumps(sorted(n for n in sys.modules if n.startswith('ledgerkit'))))"
     )
-    assert loaded == ["ledgerkit", "ledgerkit._registering", "ledgerkit._version"]
+    assert loaded == [
+        "ledgerkit",
+        "ledgerkit._version",
+        "ledgerkit.u128",
+        "ledgerkit.u128.registration",
+    ]
 
 
 FT_CALL = """

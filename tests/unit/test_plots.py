@@ -14,11 +14,11 @@ from matplotlib import colors
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
-from ledgerkit import frames
 from ledgerkit import plots as drawings
 from ledgerkit.errors import InvalidRequestError
+from ledgerkit.frames import build
+from ledgerkit.frames.schemas import SCHEMAS
 from ledgerkit.plots import canvas, rows
-from ledgerkit.schemas import SCHEMAS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -56,7 +56,7 @@ def frame(name: str, told: list[dict[str, Any]]) -> pd.DataFrame:
         ]
         for column in SCHEMAS[name]
     }
-    return frames.build(name, columns)
+    return build.build_frame(name, columns)
 
 
 def receipt(name: str, parent: str | None = None, **told: Any) -> dict[str, Any]:

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import ledgerkit as lk
-from ledgerkit import errors, signers
+from ledgerkit import errors
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.protocol import SecretKey
+from ledgerkit.sending import signers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

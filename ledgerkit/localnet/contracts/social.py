@@ -16,16 +16,7 @@ from msgspec import UNSET, Struct, UnsetType
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet import fees
 from ledgerkit.localnet.records import SYSTEM_KEY
-from ledgerkit.localnet.sdk import (
-    BAD_INPUT,
-    U128,
-    Contract,
-    Records,
-    call,
-    run,
-    to_json,
-    view,
-)
+from ledgerkit.localnet.sdk import BAD_INPUT, U128, Contract, Records, call, run, to_json, view
 from ledgerkit.localnet.store import Store
 from ledgerkit.localnet.vm import Context, Vm
 from ledgerkit.protocol import AccountId, CryptoHash, PublicKey

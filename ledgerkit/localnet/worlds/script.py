@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ledgerkit.localnet.genesis import Genesis
 from ledgerkit.localnet.sdk import to_json
 from ledgerkit.localnet.stories import Story, TxStory
-from ledgerkit.protocol import (
-    Action,
-    FunctionCall,
-    SecretKey,
-    SignedTransaction,
-    Transaction,
-)
+from ledgerkit.protocol import Action, FunctionCall, SecretKey, SignedTransaction, Transaction
 from ledgerkit.protocol.types import to_base58
 from ledgerkit.units import yocto
 

@@ -12,11 +12,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import ledgerkit as lk
-from ledgerkit import frames
 from ledgerkit.collecting import columns, differing, places
 from ledgerkit.collecting.parts import Part
 from ledgerkit.collecting.sources import Subject
 from ledgerkit.errors import DecodeError, FileError, InvalidRequestError
+from ledgerkit.frames import build
 from tests.unit.collecting import written
 from tests.unit.collecting.written import Held, Told, write
 
@@ -178,9 +178,9 @@ def test_a_token_told_twice_is_not_compared(tmp_path):
     twice = {name: values * 2 for name, values in told.items()} | {"balance": [5, 7]}
     with Part(folder, 0) as part:
         part.subject(Subject(0, "a.near"), "ok")
-        part.add("ft", columns.table("ft", frames.build("ft", twice)))
+        part.add("ft", columns.table("ft", build.build_frame("ft", twice)))
         made = written.records({0: "a.near"}, {})["subjects"]
-        part.add("subjects", columns.table("collected", frames.build("collected", made)))
+        part.add("subjects", columns.table("collected", build.build_frame("collected", made)))
         part.commit()
     found = lk.diff(was, tmp_path / "after")
     assert found.changes.empty

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit import frames
 from ledgerkit.collecting import columns, manifests, places
 from ledgerkit.collecting.accounts import VIEWS
 from ledgerkit.collecting.manifests import Manifest
 from ledgerkit.collecting.opening import Collection
 from ledgerkit.collecting.parts import Part
 from ledgerkit.collecting.sources import Subject
+from ledgerkit.frames import build
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -113,7 +113,7 @@ def stretch(
             part.subject(Subject(place, who), "ok" if who in known else "failed")
         for table in (*views, "subjects", "errors"):
             name = manifests.frame_name(table)
-            part.add(table, columns.table(name, frames.build(name, tables[table])))
+            part.add(table, columns.table(name, build.build_frame(name, tables[table])))
         part.commit()
 
 

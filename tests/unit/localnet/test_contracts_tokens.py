@@ -18,14 +18,7 @@ from ledgerkit.localnet.settings import Settings
 from ledgerkit.localnet.store import Store
 from ledgerkit.localnet.vm import Context, Draft, Promise, Vm
 from ledgerkit.localnet.world import World
-from ledgerkit.protocol import (
-    CryptoHash,
-    FunctionCall,
-    PublicKey,
-    SecretKey,
-    Transaction,
-    Transfer,
-)
+from ledgerkit.protocol import CryptoHash, FunctionCall, PublicKey, SecretKey, Transaction, Transfer
 
 NEAR = 10**24
 TGAS = 10**12

@@ -6,12 +6,7 @@ import pytest
 from msgspec import structs
 
 from ledgerkit.localnet.genesis import Genesis
-from ledgerkit.localnet.records import (
-    ActionReceipt,
-    DataReceipt,
-    SuccessReceiptId,
-    SuccessValue,
-)
+from ledgerkit.localnet.records import ActionReceipt, DataReceipt, SuccessReceiptId, SuccessValue
 from ledgerkit.localnet.runtime import BlockContext, Work
 from ledgerkit.protocol import (
     AccessKey,

@@ -7,16 +7,7 @@ import pytest
 
 from ledgerkit.localnet.failures import CallError
 from ledgerkit.localnet.genesis import Genesis
-from ledgerkit.localnet.sdk import (
-    U128,
-    Balances,
-    Contract,
-    Records,
-    call,
-    from_json,
-    to_json,
-    view,
-)
+from ledgerkit.localnet.sdk import U128, Balances, Contract, Records, call, from_json, to_json, view
 from ledgerkit.protocol import (
     AccessKey,
     AccountId,

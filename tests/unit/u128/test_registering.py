@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-ARRANGE = "import ledgerkit._registering; ledgerkit._registering.arrange()"
+ARRANGE = "import ledgerkit.u128.registration; ledgerkit.u128.registration.arrange()"
 USE = "import json; print(json.dumps(str(pd.array(['1'], dtype='u128').dtype)))"
 
 
@@ -38,7 +38,7 @@ def run(*lines, path=""):
         ("import pandas as pd", ARRANGE),
         (ARRANGE, "from pandas.api.types import pandas_dtype", "import pandas as pd"),
         (ARRANGE, "import ledgerkit.u128.array", "import pandas as pd"),
-        (ARRANGE, "import ledgerkit.frames", "import pandas as pd"),
+        (ARRANGE, "import ledgerkit.frames.build", "import pandas as pd"),
     ],
     ids=["ledgerkit first", "pandas first", "a part of pandas", "the array", "through ledgerkit"],
 )
@@ -64,7 +64,7 @@ def test_the_finder_steps_aside():
         "import json, sys",
         ARRANGE,
         "before = len(sys.meta_path)",
-        "ledgerkit._registering.arrange()",
+        "ledgerkit.u128.registration.arrange()",
         "again = len(sys.meta_path)",
         "import pandas as pd",
         "loaders = [type(l).__name__ for l in (pd.__loader__, pd.__spec__.loader)]",
