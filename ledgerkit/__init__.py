@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from ledgerkit import widgets as widgets
     from ledgerkit.archiving import Archive, Verification, archive_widget, verify_archive
     from ledgerkit.client import Ledger, connect, disconnect
-    from ledgerkit.collecting.differing import Diff, diff
-    from ledgerkit.collecting.opening import Collection, open_collection
-    from ledgerkit.collecting.planning import Plan
-    from ledgerkit.collecting.ranges import collect_blocks
-    from ledgerkit.collecting.running import collect
+    from ledgerkit.collecting.collect import collect
+    from ledgerkit.collecting.collect_blocks import collect_blocks
+    from ledgerkit.collecting.collection import Collection, open_collection
+    from ledgerkit.collecting.diff import Diff, diff
+    from ledgerkit.collecting.plan import Plan
     from ledgerkit.errors import LedgerError
     from ledgerkit.frames.build import schema
     from ledgerkit.sending.signers import Signer, signer, use_signer
@@ -82,11 +82,11 @@ if TYPE_CHECKING:
 _HOMES = {
     "archiving": ("Archive", "Verification", "archive_widget", "verify_archive"),
     "client": ("Ledger", "connect", "disconnect"),
-    "collecting.differing": ("Diff", "diff"),
-    "collecting.opening": ("Collection", "open_collection"),
-    "collecting.planning": ("Plan",),
-    "collecting.ranges": ("collect_blocks",),
-    "collecting.running": ("collect",),
+    "collecting.diff": ("Diff", "diff"),
+    "collecting.collection": ("Collection", "open_collection"),
+    "collecting.plan": ("Plan",),
+    "collecting.collect_blocks": ("collect_blocks",),
+    "collecting.collect": ("collect",),
     "errors": ("LedgerError",),
     "verbs.saved_responses": ("read",),
     "sending.verbs": (

@@ -24,19 +24,19 @@ import pytest
 from distributed import Client, KilledWorker, LocalCluster
 
 import ledgerkit as lk
-from ledgerkit.collecting import distributing, manifests, places
+from ledgerkit.collecting import dask_engine, manifest, storage
 from ledgerkit.collecting.accounts import Accounts
-from ledgerkit.collecting.distributing import Pace, Share, Stretch, Task
-from ledgerkit.collecting.running import collect
+from ledgerkit.collecting.collect import collect
+from ledgerkit.collecting.dask_engine import Pace, Share, Stretch, Task
+from ledgerkit.collecting.part_writer import Job
 from ledgerkit.collecting.sources import Subject
-from ledgerkit.collecting.writing import Job
 from ledgerkit.errors import AuthError, FileError, InvalidRequestError, TransportError
 from tests.loopback import Reply, as_json, serve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ledgerkit.collecting.manifests import Commit
+    from ledgerkit.collecting.manifest import Commit
 
 ROOT = Path(__file__).resolve().parents[2]
 KEY = "PLANTED-mossw0rt-Qx42"
@@ -56,7 +56,7 @@ def cluster() -> Iterator[LocalCluster]:
 def client(cluster: LocalCluster) -> Iterator[Client]:
     """Connect to the workers."""
     with Client(cluster) as connected:
-        connected.run(__import__, "ledgerkit.collecting.running")
+        connected.run(__import__, "ledgerkit.collecting.collect")
         yield connected
 
 
@@ -101,8 +101,8 @@ def expected(served: str, ids: list[object], tmp_path_factory: Any) -> dict[str,
 
 def rows(out: Path) -> dict[str, pa.Table]:
     """Read all rows as the commits name them, in order, but when they were asked for."""
-    folder = places.folder(out)
-    commits = manifests.commits(folder)
+    folder = storage.folder(out)
+    commits = manifest.commits(folder)
     assert [c.stop for c in commits[:-1]] == [c.start for c in commits[1:]]
     found = {}
     for table in [*VIEWS, "subjects", "errors"]:
@@ -120,11 +120,11 @@ def assert_same(out: Path, expected: dict[str, pa.Table]) -> None:
     assert found.keys() == expected.keys()
     for table, wanted in expected.items():
         assert found[table].equals(wanted), table
-    named = {f.name for c in manifests.commits(places.folder(out)) for f in c.files.values()}
+    named = {f.name for c in manifest.commits(storage.folder(out)) for f in c.files.values()}
     there = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
     assert {name for name in there if name.endswith(".parquet")} == named
     assert not [name for name in there if ".tmp" in name or name.endswith(".run")]
-    assert manifests.finished(places.folder(out)) is not None
+    assert manifest.finished(storage.folder(out)) is not None
 
 
 @contextmanager
@@ -155,7 +155,7 @@ def test_the_rows_are_those_of_the_local_engine(client, served, ids, expected, t
     with connect(served) as ledger:
         collect(ids, VIEWS, out, engine=client, part_size=60, ledger=ledger, **QUIET)
 
-    assert len(manifests.commits(places.folder(out))) == -(-len(ids) // 60)
+    assert len(manifest.commits(storage.folder(out))) == -(-len(ids) // 60)
     assert_same(out, expected)
 
 
@@ -190,7 +190,7 @@ COORDINATOR = """
 import sys
 import ledgerkit as lk
 from distributed import Client
-from ledgerkit.collecting.running import collect
+from ledgerkit.collecting.collect import collect
 if __name__ == "__main__":
     scheduler, url, out, *ids = sys.argv[1:]
     ids = [None if text == "None" else text for text in ids]
@@ -266,7 +266,7 @@ def test_a_refused_key_is_the_same_error_as_here(client, workers_key, tmp_path):
     with asked(lambda _path: Reply(401, b"{}"), api_key=KEY) as lab, pytest.raises(AuthError):
         collect(PEOPLE, "ft", out, engine=client, part_size=10, ledger=lab.ledger, **QUIET)
 
-    assert manifests.commits(places.folder(out)) == []
+    assert manifest.commits(storage.folder(out)) == []
     assert not list(out.rglob("*.parquet"))
 
 
@@ -283,7 +283,7 @@ def test_the_key_never_travels(client, cluster, workers_key, tmp_path):
     out = tmp_path / "out"
     with asked(answer, api_key=KEY) as lab:
         collect(PEOPLE, "ft", out, engine=client, part_size=10, ledger=lab.ledger, **QUIET)
-        task = Task(Job(places.folder(out), Accounts(["ft"], [])), "", lab.ledger.description(),
+        task = Task(Job(storage.folder(out), Accounts(["ft"], [])), "", lab.ledger.description(),
                     Share(1, None), Stretch((Subject(0, PEOPLE[0]),)))  # fmt: skip
 
     sent = b"".join(held)
@@ -368,7 +368,7 @@ def test_an_interrupt_lets_workers_store_what_they_have(client, tmp_path):
         run = partial(collect, people, "ft", out, engine=client, ledger=lab.ledger, **QUIET)
         with pytest.raises(KeyboardInterrupt):
             run(part_size=400)
-        stored = sum(c.stop - c.start for c in manifests.commits(places.folder(out)))
+        stored = sum(c.stop - c.start for c in manifest.commits(storage.folder(out)))
         before, slow = len(lab.server.paths), 0.0
         run(part_size=400)
 
@@ -383,7 +383,7 @@ def test_an_interrupt_lets_workers_store_what_they_have(client, tmp_path):
 def task_of(lab: Any, out: Path, run: str, size: int = 20) -> Task:
     """Make the task of the first subjects, as a worker gets it."""
     stretch = Stretch(tuple(Subject(n, text) for n, text in enumerate(PEOPLE[:size])))
-    job = Job(places.LocalFolder(out), Accounts(["ft"], []))
+    job = Job(storage.LocalFolder(out), Accounts(["ft"], []))
     made = Task(job, run, lab.ledger.description(), Share(2, None), stretch)
     again: Task = pickle.loads(pickle.dumps(made))  # noqa: S301 - made here
     return again
@@ -408,8 +408,8 @@ def test_a_task_that_comes_too_late_changes_nothing(ending, tmp_path):
             return Reply(401, b"{}") if ending == 401 else view(path)
         return view(path)
 
-    with asked(answer) as lab, manifests.run(places.folder(tmp_path)):
-        run = manifests.running(places.folder(tmp_path))
+    with asked(answer) as lab, manifest.run(storage.folder(tmp_path)):
+        run = manifest.running(storage.folder(tmp_path))
         made: Commit = task_of(lab, tmp_path, run)()
 
     assert made == later["made"]
@@ -419,8 +419,8 @@ def test_a_task_that_comes_too_late_changes_nothing(ending, tmp_path):
 
 def test_a_task_that_is_done_already_asks_nobody(tmp_path):
     """A worker that dies after its commit leaves nothing to be asked again."""
-    with asked() as lab, manifests.run(places.folder(tmp_path)):
-        run = manifests.running(places.folder(tmp_path))
+    with asked() as lab, manifest.run(storage.folder(tmp_path)):
+        run = manifest.running(storage.folder(tmp_path))
         made = task_of(lab, tmp_path, run)()
         asked_once = len(lab.server.paths)
         before = files(tmp_path)
@@ -438,30 +438,30 @@ def test_a_shorter_part_gives_way_to_the_whole_stretch(tmp_path):
     def answer(path: str) -> Reply:
         return Reply(401, b"{}") if refused and PEOPLE[9] in path else view(path)
 
-    with asked(answer) as lab, manifests.run(places.folder(tmp_path)):
-        run = manifests.running(places.folder(tmp_path))
+    with asked(answer) as lab, manifest.run(storage.folder(tmp_path)):
+        run = manifest.running(storage.folder(tmp_path))
         with pytest.raises(AuthError):
             task_of(lab, tmp_path, run)()
-        [first] = manifests.commits(places.folder(tmp_path))
+        [first] = manifest.commits(storage.folder(tmp_path))
         refused = False
         made = task_of(lab, tmp_path, run)()
 
     assert (first.start, first.stop, made.stop) == (0, 9, 20)
-    assert manifests.commits(places.folder(tmp_path)) == [made]
+    assert manifest.commits(storage.folder(tmp_path)) == [made]
     assert pq.read_table(tmp_path / "ft")["account_id"].to_pylist() == PEOPLE[:20]
 
 
 @pytest.mark.parametrize("next_run", [b"another", None], ids=["another began", "it is over"])
 def test_a_task_of_a_run_that_is_over_stores_nothing(next_run, tmp_path):
     """A worker that outlives its run finds out before its files appear."""
-    folder = places.folder(tmp_path)
+    folder = storage.folder(tmp_path)
 
     def answer(path: str) -> Reply:
         folder.write(".run", next_run) if next_run else folder.remove(".run")
         return view(path)
 
-    with asked(answer) as lab, manifests.run(folder):
-        run = manifests.running(folder)
+    with asked(answer) as lab, manifest.run(folder):
+        run = manifest.running(folder)
         with pytest.raises(FileError, match="is over, or another one has begun"):
             task_of(lab, tmp_path, run)()
 
@@ -497,17 +497,17 @@ class Losing:
 
 def round_of(lab: Any, out: Path, cluster: object) -> Any:
     """Make a round over some cluster."""
-    job = Job(places.LocalFolder(out), Accounts(["ft"], []), part_size=20)
-    return distributing._Round(cluster, job, lab.ledger.description())
+    job = Job(storage.LocalFolder(out), Accounts(["ft"], []), part_size=20)
+    return dask_engine._Round(cluster, job, lab.ledger.description())
 
 
 def test_a_stretch_that_is_lost_again_and_again_ends_the_run(tmp_path, monkeypatch):
     """It is handed out three times, each under a key of its own, then an error says so."""
-    monkeypatch.setattr(distributing, "_wait", lambda *_: None)
+    monkeypatch.setattr(dask_engine, "_wait", lambda *_: None)
     cluster = Losing()
     with asked() as lab:
         round_ = round_of(lab, tmp_path, cluster)
-        stretches = distributing._stretches([Subject(0, PEOPLE[0])], 60, round_.stretch)
+        stretches = dask_engine._stretches([Subject(0, PEOPLE[0])], 60, round_.stretch)
         with pytest.raises(TransportError) as caught:
             list(round_.go(stretches, lambda _: None))
 
@@ -518,7 +518,7 @@ def test_a_stretch_that_is_lost_again_and_again_ends_the_run(tmp_path, monkeypat
 
 def test_a_cluster_without_workers_is_not_waited_for_for_ever(tmp_path, monkeypatch):
     """Nobody comes: an error says so."""
-    monkeypatch.setattr(distributing, "_PATIENCE_S", 0.05)
+    monkeypatch.setattr(dask_engine, "_PATIENCE_S", 0.05)
     with asked() as lab, pytest.raises(TransportError, match="no workers"):
         round_of(lab, tmp_path, Losing(workers=0)).check()
 
@@ -526,13 +526,13 @@ def test_a_cluster_without_workers_is_not_waited_for_for_ever(tmp_path, monkeypa
 def test_a_worker_with_another_ledgerkit_is_refused(tmp_path):
     """What one version sends another may take for something else."""
     with asked() as lab, pytest.raises(InvalidRequestError, match=r"have ledgerkit 0\.0"):
-        distributing._ready(places.folder(tmp_path), "", lab.ledger.description(), "0.0")
+        dask_engine._ready(storage.folder(tmp_path), "", lab.ledger.description(), "0.0")
 
 
 def test_subjects_are_cut_at_gaps_and_where_a_stretch_is_full():
     """Each stretch is of subjects that follow each other, and no longer than it may be."""
     subjects = [Subject(n, str(n)) for n in (0, 1, 2, 3, 4, 7, 8, 20)]
-    pieces = list(distributing._stretches(subjects, 60, lambda: 3))
+    pieces = list(dask_engine._stretches(subjects, 60, lambda: 3))
 
     assert [(p.start, p.size) for p in pieces] == [(0, 3), (3, 2), (7, 2), (20, 1)]
 
@@ -567,7 +567,7 @@ def test_the_whole_rate_is_given_out():
 
 def test_a_slow_rate_makes_short_stretches(tmp_path):
     """A kill costs a minute of a worker's requests, or 1,000 where that is less."""
-    job = Job(places.LocalFolder(tmp_path), Accounts(["ft"], []), part_size=20_000)
+    job = Job(storage.LocalFolder(tmp_path), Accounts(["ft"], []), part_size=20_000)
 
     assert Pace(64, 400.0).stretch(job, 4) == 6_000
     assert Pace(64, 20.0).stretch(job, 4) == 1_000

@@ -16,7 +16,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import ledgerkit as lk
-from ledgerkit.collecting import manifests, places
+from ledgerkit.collecting import manifest, storage
 from ledgerkit.errors import DecodeError, InvalidRequestError
 from ledgerkit.frames import build
 from tests.loopback import as_json, serve
@@ -210,8 +210,8 @@ def test_what_comes_later_is_seen_when_opened_again(tmp_path: Path) -> None:
     held = accounts()
     first = write(tmp_path / "run", dict(list(held.items())[:4]), finished=False)
     assert not first.finished
-    stretch(places.folder(tmp_path / "run"), 4, dict(list(held.items())[4:]), first.views)
-    manifests.finish(places.folder(tmp_path / "run"), len(held), "")
+    stretch(storage.folder(tmp_path / "run"), 4, dict(list(held.items())[4:]), first.views)
+    manifest.finish(storage.folder(tmp_path / "run"), len(held), "")
     second = lk.open_collection(tmp_path / "run")
     assert (first.n_subjects, len(first.pandas("ft")), first.finished) == (4, 4, False)
     assert (second.n_subjects, len(second.pandas("ft")), second.finished) == (13, 13, True)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ledgerkit.collecting import columns, manifests
-from ledgerkit.collecting.resuming import Left
-from ledgerkit.collecting.writing import FAILED
+from ledgerkit.collecting import arrow_tables
+from ledgerkit.collecting import manifest as collecting_manifest
+from ledgerkit.collecting.part_writer import FAILED
+from ledgerkit.collecting.resume import Left
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ledgerkit.collecting.manifests import Commit, Manifest
+    from ledgerkit.collecting.manifest import Commit, Manifest
     from ledgerkit.collecting.sources import Source
 
 
@@ -162,7 +163,8 @@ def schemas(manifest: Manifest) -> dict[str, dict[str, str]]:
     """List the columns of each table of a run with their Arrow types."""
     return {
         table: {
-            field.name: str(field.type) for field in columns.schema(manifests.frame_name(table))
+            field.name: str(field.type)
+            for field in arrow_tables.schema(collecting_manifest.frame_name(table))
         }
-        for table in manifests.tables(manifest)
+        for table in collecting_manifest.tables(manifest)
     }

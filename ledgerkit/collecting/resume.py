@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ledgerkit.collecting import columns, manifests, writing
-from ledgerkit.collecting.parts import Part
+from ledgerkit.collecting import arrow_tables, manifest, part_writer
+from ledgerkit.collecting.part_files import Part
+from ledgerkit.collecting.part_writer import FAILED, OK
 from ledgerkit.collecting.sources import Digest, Subject
-from ledgerkit.collecting.writing import FAILED, OK
 from ledgerkit.errors import DecodeError, InvalidRequestError
 from ledgerkit.u128 import arrow
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ledgerkit.client import Ledger
-    from ledgerkit.collecting.manifests import Commit
-    from ledgerkit.collecting.places import Folder
-    from ledgerkit.collecting.writing import Job
+    from ledgerkit.collecting.manifest import Commit
+    from ledgerkit.collecting.part_writer import Job
+    from ledgerkit.collecting.storage import Folder
 
 
 class Left:
@@ -97,17 +97,17 @@ def retry(job: Job, ledger: Ledger, commit: Commit) -> Commit:
         If the service answers nobody, or a file cannot be read or written; the stretch
         stands as it was then.
     """
-    errors = read_table(job.folder, commit, manifests.ERRORS)
+    errors = read_table(job.folder, commit, manifest.ERRORS)
     kinds = errors["kind"].to_pylist()
     listed = zip(errors["position"].to_pylist(), errors["subject"].to_pylist(), strict=True)
     vain = [Subject(*entry) for entry, kind in zip(listed, kinds, strict=True) if kind == FAILED]
     asked = [outcome for batch in job.asker.ask(ledger, vain) for outcome in batch]
-    outcomes, fresh = writing.tabulated(job.asker, asked)
+    outcomes, fresh = part_writer.tabulated(job.asker, asked)
     kept = errors.filter(arrow.library("pyarrow.compute").field("kind") != FAILED)
     with Part(job.folder, commit.start, commit.generation + 1) as part:
         for name, table in _merged(job, commit, kept, fresh).items():
             part.add(name, table)
-        again = Counter(writing.kind_of(*outcome) or OK for outcome in outcomes)
+        again = Counter(part_writer.kind_of(*outcome) or OK for outcome in outcomes)
         made = part.replace(commit, _counts(commit.counts, again))
     for file in commit.files.values():
         job.folder.remove(file.name)
@@ -124,14 +124,14 @@ def _merged(job: Job, commit: Commit, errors: Any, fresh: dict[str, Any]) -> dic
     """Join the stored rows of a stretch with fresh ones, in the order of its subjects."""
     pa = arrow.library()
     stored = {
-        name: errors if name == manifests.ERRORS else read_table(job.folder, commit, name)
+        name: errors if name == manifest.ERRORS else read_table(job.folder, commit, name)
         for name in fresh
     }
     joined = {name: pa.concat_tables([stored[name], fresh[name]]) for name in fresh}
-    for name in (manifests.SUBJECTS, manifests.ERRORS):
+    for name in (manifest.SUBJECTS, manifest.ERRORS):
         joined[name] = joined[name].sort_by("position")
-    order = joined[manifests.SUBJECTS]["subject"]
-    for name in set(joined) - {manifests.SUBJECTS, manifests.ERRORS}:
+    order = joined[manifest.SUBJECTS]["subject"]
+    for name in set(joined) - {manifest.SUBJECTS, manifest.ERRORS}:
         joined[name] = _in_order(joined[name], job.asker.key(name), order)
     return joined
 
@@ -168,7 +168,7 @@ def read_table(folder: Folder, commit: Commit, name: str) -> Any:
     FileError
         If it cannot be read.
     """
-    schema = columns.schema(manifests.frame_name(name))
+    schema = arrow_tables.schema(manifest.frame_name(name))
     if name not in commit.files:
         return schema.empty_table()
     pa, path = arrow.library(), commit.files[name].name

@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING, Literal, overload
 
 from ledgerkit import client, validation
 from ledgerkit.api import rpc
-from ledgerkit.collecting import manifests, places, planning, resuming, writing
-from ledgerkit.collecting.heights import VIEWS, Heights
-from ledgerkit.collecting.manifests import Manifest
-from ledgerkit.collecting.opening import Collection
-from ledgerkit.collecting.parts import now
-from ledgerkit.collecting.planning import Plan
-from ledgerkit.collecting.runs import MOST_IN_PART, Run
+from ledgerkit.collecting import manifest, part_writer, plan, storage
+from ledgerkit.collecting import resume as collecting_resume
+from ledgerkit.collecting.blocks import VIEWS, Heights
+from ledgerkit.collecting.collection import Collection
+from ledgerkit.collecting.manifest import Manifest
+from ledgerkit.collecting.part_files import now
+from ledgerkit.collecting.part_writer import PART_SIZE, Job
+from ledgerkit.collecting.plan import Plan
+from ledgerkit.collecting.run import MOST_IN_PART, Run
 from ledgerkit.collecting.sources import Subject
-from ledgerkit.collecting.writing import PART_SIZE, Job
 from ledgerkit.errors import InvalidRequestError, LedgerError
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from ledgerkit.client import Ledger
-    from ledgerkit.collecting.manifests import Commit
+    from ledgerkit.collecting.manifest import Commit
 
 
 @overload
@@ -149,10 +150,10 @@ def collect_blocks(
     validation.integer(part_size, "part_size", least=1, most=MOST_IN_PART)
     asked = client.current(ledger)
     wanted = _manifest(asked, validation.subset_of(views, "views", VIEWS))
-    folder = places.given(out)
+    folder = storage.given(out)
     job = Job(folder, Heights(wanted.views), part_size)
     ends = validation.block_reference(start, "start"), validation.block_reference(stop, "stop")
-    manifests.check_new(folder, wanted, resume=resume)
+    manifest.check_new(folder, wanted, resume=resume)
     with asked.sibling(in_flight=in_flight, rate=rate) as paced:
         span = _Span(_range(paced, *ends))
         if dry_run:
@@ -168,7 +169,7 @@ def _manifest(asked: Ledger, views: list[str]) -> Manifest:
         kind="blocks",
         network=asked.network.name,
         views=views,
-        schemas=manifests.schemas(views),
+        schemas=manifest.schemas(views),
         created_at=now(),
     )
 
@@ -244,8 +245,8 @@ def _planned(
     job: Job, wanted: Manifest, ledger: Ledger, span: _Span, *, retry_failed: bool
 ) -> Plan:
     """Print what the run would do."""
-    commits = span.within(manifests.commits(job.folder))
-    failed = sum(commit.counts[writing.FAILED] for commit in resuming.failed(commits))
+    commits = span.within(manifest.commits(job.folder))
+    failed = sum(commit.counts[part_writer.FAILED] for commit in collecting_resume.failed(commits))
     stored = span.stored(commits)
     told = Plan(
         str(job.folder),
@@ -255,7 +256,7 @@ def _planned(
         ledger.rate,
         stored,
         failed,
-        schemas=planning.schemas(wanted),
+        schemas=plan.schemas(wanted),
     )
     print(told)  # noqa: T201 - what it was asked for
     return told

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ledgerkit import validation
 from ledgerkit.api import rpc
 from ledgerkit.api.models.protocol_rules import rules_of
-from ledgerkit.collecting import asking, columns, inquiries, manifests
-from ledgerkit.collecting.skipped import Absent, settled
+from ledgerkit.collecting import account_requests, arrow_tables, manifest, request_scheduling
+from ledgerkit.collecting.skipped_heights import Absent, settled
 from ledgerkit.errors import (
     AuthError,
     DecodeError,
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from ledgerkit.api.models import chain
     from ledgerkit.api.models.protocol_rules import Rules
     from ledgerkit.client import Ledger
-    from ledgerkit.collecting.asking import Outcome
-    from ledgerkit.collecting.inquiries import Inquiry
+    from ledgerkit.collecting.account_requests import Outcome
+    from ledgerkit.collecting.request_scheduling import Inquiry
     from ledgerkit.collecting.sources import Subject
 
 VIEWS = ("blocks", "chunks", "transactions", "receipts", "events")
@@ -66,9 +66,9 @@ class Heights:
     def ask(self, ledger: Ledger, subjects: Iterable[Subject]) -> Iterator[list[Outcome]]:
         """Ask about heights, some at a time, in their order; one that lacks a part has failed."""
         held: list[Outcome] = []
-        for batch in settled(ledger, inquiries.outcomes(ledger, subjects, self._inquire)):
+        for batch in settled(ledger, request_scheduling.outcomes(ledger, subjects, self._inquire)):
             held += batch
-            silent, kept, error = asking.silence(held, 0, "heights")
+            silent, kept, error = account_requests.silence(held, 0, "heights")
             if error is not None:
                 yield held[:kept]
                 raise error
@@ -222,7 +222,7 @@ def _rules(config: Any) -> Rules | None:
 
 def _blocks(found: Sequence[Contents]) -> Any:
     """Tabulate blocks."""
-    return columns.table("blocks", tables.blocks([each.block for each in found]))
+    return arrow_tables.table("blocks", tables.blocks([each.block for each in found]))
 
 
 def _chunk_rows(found: Sequence[Contents]) -> Any:
@@ -232,13 +232,13 @@ def _chunk_rows(found: Sequence[Contents]) -> Any:
         read = {chunk.header.chunk_hash: chunk for chunk in chunks}
         height = block.header.height
         rows += [(height, head, read.get(head.chunk_hash)) for head in block.chunks]
-    return columns.table("chunks", tables.chunks_of(rows))
+    return arrow_tables.table("chunks", tables.chunks_of(rows))
 
 
 def _transactions(found: Sequence[Contents]) -> Any:
     """Tabulate transactions."""
     rows = [(each.block.header.height, chunk) for each in found for chunk in each.chunks]
-    return columns.table("transactions", tables.transactions_of(rows))
+    return arrow_tables.table("transactions", tables.transactions_of(rows))
 
 
 _BUILD: dict[str, Callable[[Sequence[Contents]], Any]] = {
@@ -250,6 +250,6 @@ _BUILD: dict[str, Callable[[Sequence[Contents]], Any]] = {
 
 def _joined(view: str, found: Sequence[Contents]) -> Any:
     """Put frames of traces one below the other."""
-    name = manifests.frame_name(view)
-    parts = [columns.table(name, each.traced[view]) for each in found if view in each.traced]
-    return arrow.library().concat_tables([columns.schema(name).empty_table(), *parts])
+    name = manifest.frame_name(view)
+    parts = [arrow_tables.table(name, each.traced[view]) for each in found if view in each.traced]
+    return arrow.library().concat_tables([arrow_tables.schema(name).empty_table(), *parts])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit import validation
 from ledgerkit.api import rpc
-from ledgerkit.collecting import inquiries
+from ledgerkit.collecting import request_scheduling
 from ledgerkit.errors import LedgerError, UnknownBlockError
 
 if TYPE_CHECKING:
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.models.chain import Block
     from ledgerkit.client import Ledger
-    from ledgerkit.collecting.asking import Outcome
-    from ledgerkit.collecting.inquiries import Inquiry
+    from ledgerkit.collecting.account_requests import Outcome
+    from ledgerkit.collecting.request_scheduling import Inquiry
 
 SKIPPED = "skipped"
 _LONGEST = 10_000  # more heights in a row are not held back until the next block is known
@@ -70,7 +70,9 @@ def _parent_of(ledger: Ledger, gap: Sequence[Outcome], after: Outcome | None) ->
     block = getattr(after.value, "block", None) if after else None
     if after is None or after.subject.position != last.position + 1:
         block = None
-    found: int | LedgerError = inquiries.answer(ledger, last, _parent(last.position, block))
+    found: int | LedgerError = request_scheduling.answer(
+        ledger, last, _parent(last.position, block)
+    )
     return found
 
 

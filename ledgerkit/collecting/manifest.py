@@ -16,7 +16,7 @@ from ledgerkit.frames.schemas import SCHEMAS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ledgerkit.collecting.places import Folder
+    from ledgerkit.collecting.storage import Folder
 
 FORMAT = 1
 # Beside its views each collection has these.

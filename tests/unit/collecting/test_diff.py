@@ -12,8 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import ledgerkit as lk
-from ledgerkit.collecting import columns, differing, places
-from ledgerkit.collecting.parts import Part
+from ledgerkit.collecting import arrow_tables, diff, storage
+from ledgerkit.collecting.part_files import Part
 from ledgerkit.collecting.sources import Subject
 from ledgerkit.errors import DecodeError, FileError, InvalidRequestError
 from ledgerkit.frames import build
@@ -172,15 +172,15 @@ def test_who_was_not_asked_lost_nothing(tmp_path):
 def test_a_token_told_twice_is_not_compared(tmp_path):
     """Of two balances of one token nobody knows which is right, so nothing is said."""
     was = write(tmp_path / "before", {"a.near": Held(ft={"t.near": (1, "ok")})})
-    folder = places.folder(tmp_path / "after")
+    folder = storage.folder(tmp_path / "after")
     write(tmp_path / "after", {})
     told = written.rows({"a.near": Held(ft={"t.near": (5, "ok")})})["ft"]
     twice = {name: values * 2 for name, values in told.items()} | {"balance": [5, 7]}
     with Part(folder, 0) as part:
         part.subject(Subject(0, "a.near"), "ok")
-        part.add("ft", columns.table("ft", build.build_frame("ft", twice)))
+        part.add("ft", arrow_tables.table("ft", build.build_frame("ft", twice)))
         made = written.records({0: "a.near"}, {})["subjects"]
-        part.add("subjects", columns.table("collected", build.build_frame("collected", made)))
+        part.add("subjects", arrow_tables.table("collected", build.build_frame("collected", made)))
         part.commit()
     found = lk.diff(was, tmp_path / "after")
     assert found.changes.empty
@@ -235,7 +235,7 @@ def test_what_duckdb_cannot_do_is_an_error_of_ours(tmp_path, monkeypatch):
     was = write(tmp_path / "before", held)
     (tmp_path / "spilled").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "spilled"))
-    monkeypatch.setattr(differing, "_BOUNDS", {"memory_limit": "1KB", "threads": "1"})
+    monkeypatch.setattr(diff, "_BOUNDS", {"memory_limit": "1KB", "threads": "1"})
     with pytest.raises(FileError, match="could not compare the two: "):
         lk.diff(was, was)
     assert list((tmp_path / "spilled").iterdir()) == []

@@ -6,9 +6,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit import cards, validation
-from ledgerkit.collecting import columns as held
-from ledgerkit.collecting import manifests, places, resuming
-from ledgerkit.collecting.stored import Stored, attach
+from ledgerkit.collecting import arrow_tables as held
+from ledgerkit.collecting import manifest, resume, storage
+from ledgerkit.collecting.committed_files import Stored, attach
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.frames import build
 from ledgerkit.u128 import arrow
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from ledgerkit.collecting.manifests import Commit
-    from ledgerkit.collecting.places import Folder
+    from ledgerkit.collecting.manifest import Commit
+    from ledgerkit.collecting.storage import Folder
 
 
 def open_collection(out: str | PathLike[str]) -> Collection:
@@ -50,7 +50,7 @@ def open_collection(out: str | PathLike[str]) -> Collection:
     -----
     Source: the folder's manifest and commits; nothing is asked.
     """
-    return Collection(places.folder(out))
+    return Collection(storage.folder(out))
 
 
 class Collection:
@@ -157,7 +157,7 @@ class Collection:
             Those asked in vain, malformed ids, and ids that stood in the source before; typed
             as ``schema("collection_errors")``.
         """
-        return self.pandas(manifests.ERRORS)
+        return self.pandas(manifest.ERRORS)
 
     def pandas(
         self,
@@ -199,7 +199,7 @@ class Collection:
             declared = tuple(name for name, _ in self.stored.manifest.schemas[table])
             names = validation.subset_of(columns, "columns", declared)
         where = None if account_ids is None else self._of(table, account_ids)
-        frame = held.frame(manifests.frame_name(table), self.stored.read(table, names, where))
+        frame = held.frame(manifest.frame_name(table), self.stored.read(table, names, where))
         frame.attrs.update(network=self.network, source=self.path)
         return frame
 
@@ -306,7 +306,7 @@ class Collection:
         """
         import ledgerkit.u128.dask  # noqa: F401 - tells Dask what u128 is
 
-        name = manifests.frame_name(table)
+        name = manifest.frame_name(table)
         commits: list[Commit | None] = [commit for commit, _ in self.stored.named(table)]
         self.stored.files(table)  # checks them
         declared = [name for name, _ in self.stored.manifest.schemas[table]]
@@ -318,7 +318,7 @@ class Collection:
 
 def _partition(folder: Folder, table: str, commit: Commit | None) -> pd.DataFrame:
     """Read the rows of one stretch."""
-    name = manifests.frame_name(table)
+    name = manifest.frame_name(table)
     if commit is None:
         return build.empty_frame(name)
-    return held.frame(name, resuming.read_table(folder, commit, table))
+    return held.frame(name, resume.read_table(folder, commit, table))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ledgerkit.collecting import columns, manifests
-from ledgerkit.collecting.parts import Part
+from ledgerkit.collecting import arrow_tables, manifest
+from ledgerkit.collecting.part_files import Part
 from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError
 from ledgerkit.frames import build
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ledgerkit.client import Ledger
-    from ledgerkit.collecting.asking import Asker, Outcome
-    from ledgerkit.collecting.manifests import Commit
-    from ledgerkit.collecting.places import Folder
+    from ledgerkit.collecting.account_requests import Asker, Outcome
+    from ledgerkit.collecting.manifest import Commit
     from ledgerkit.collecting.sources import Subject
+    from ledgerkit.collecting.storage import Folder
 
 PART_SIZE = 20_000
 _PART_S = 60.0  # what a kill may cost, where requests are slow
@@ -205,9 +205,9 @@ def _records(batch: Sequence[Outcome]) -> dict[str, Any]:
         "retryable": [not subject.problem and v.retryable for subject, v in bad],
         "fetched_at": [at] * len(bad),
     }
-    made = {manifests.SUBJECTS: answered, manifests.ERRORS: failed}
+    made = {manifest.SUBJECTS: answered, manifest.ERRORS: failed}
     return {
-        table: columns.table(name, build.build_frame(name, made[table]))
+        table: arrow_tables.table(name, build.build_frame(name, made[table]))
         for table in made
-        for name in [manifests.frame_name(table)]
+        for name in [manifest.frame_name(table)]
     }

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ledgerkit import client, validation
-from ledgerkit.collecting import distributing, manifests, places, planning, sources
+from ledgerkit.collecting import dask_engine, manifest, plan, sources, storage
 from ledgerkit.collecting.accounts import VIEWS, Accounts, source_of
-from ledgerkit.collecting.manifests import Manifest
-from ledgerkit.collecting.opening import Collection
-from ledgerkit.collecting.parts import now
-from ledgerkit.collecting.resuming import Left
-from ledgerkit.collecting.runs import MOST_IN_PART, Run
-from ledgerkit.collecting.writing import PART_SIZE, Job
+from ledgerkit.collecting.collection import Collection
+from ledgerkit.collecting.manifest import Manifest
+from ledgerkit.collecting.part_files import now
+from ledgerkit.collecting.part_writer import PART_SIZE, Job
+from ledgerkit.collecting.resume import Left
+from ledgerkit.collecting.run import MOST_IN_PART, Run
 from ledgerkit.verbs.tokens import liquid_tokens_of
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from ledgerkit.client import Ledger
-    from ledgerkit.collecting.manifests import Commit
-    from ledgerkit.collecting.planning import Plan
+    from ledgerkit.collecting.manifest import Commit
+    from ledgerkit.collecting.plan import Plan
     from ledgerkit.collecting.sources import Source, Subject
 
 
@@ -153,11 +153,11 @@ def collect(
     """
     validation.integer(part_size, "part_size", least=1, most=MOST_IN_PART)
     asked = client.current(ledger)
-    spread = None if engine == "local" else distributing.engine(engine, asked)
+    spread = None if engine == "local" else dask_engine.engine(engine, asked)
     wanted = _manifest(asked, validation.subset_of(views, "views", VIEWS), liquid_tokens)
-    folder, source = places.given(out), sources.source(ids, column)
+    folder, source = storage.given(out), sources.source(ids, column)
     job = Job(folder, Accounts(wanted.views, wanted.liquid_tokens), part_size)
-    manifests.check_new(folder, wanted, resume=resume)
+    manifest.check_new(folder, wanted, resume=resume)
     with asked.sibling(in_flight=in_flight, rate=rate) as paced:
         if dry_run:
             return _planned(job, wanted, paced, source, retry_failed=retry_failed)
@@ -171,10 +171,10 @@ def _planned(
     job: Job, wanted: Manifest, ledger: Ledger, source: Source, *, retry_failed: bool
 ) -> Plan:
     """Print what the run would do."""
-    told = planning.plan(
+    told = plan.plan(
         wanted,
         str(job.folder),
-        manifests.commits(job.folder),
+        manifest.commits(job.folder),
         source,
         request=source_of(wanted.views),
         rate=ledger.rate,
@@ -191,7 +191,7 @@ def _manifest(asked: Ledger, views: list[str], given: Iterable[str] | None) -> M
         kind="accounts",
         network=asked.network.name,
         views=views,
-        schemas=manifests.schemas(views),
+        schemas=manifest.schemas(views),
         liquid_tokens=liquid,
         created_at=now(),
     )

@@ -10,8 +10,8 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit.collecting import asking
-from ledgerkit.collecting.asking import Outcome
+from ledgerkit.collecting import account_requests
+from ledgerkit.collecting.account_requests import Outcome
 from ledgerkit.errors import LedgerError, RateLimitedError
 
 if TYPE_CHECKING:
@@ -195,8 +195,8 @@ class _Desk:
         """Ask once more where the host was asked too much: that says nothing about a subject."""
         now = time.monotonic()
         self._limited_since = self._limited_since or now
-        if now - self._limited_since >= asking.PATIENCE_S:
-            raise asking.exhausted(error)
+        if now - self._limited_since >= account_requests.PATIENCE_S:
+            raise account_requests.exhausted(error)
         self._queue(self._waiting[call.key][0][0], call)
 
     def finished(self) -> Iterator[Outcome]:

@@ -11,9 +11,9 @@ import pandas as pd
 
 from ledgerkit import validation
 from ledgerkit.collecting.accounts import VIEWS
-from ledgerkit.collecting.manifests import ERRORS, SUBJECTS
-from ledgerkit.collecting.opening import Collection, open_collection
-from ledgerkit.collecting.stored import attach
+from ledgerkit.collecting.collection import Collection, open_collection
+from ledgerkit.collecting.committed_files import attach
+from ledgerkit.collecting.manifest import ERRORS, SUBJECTS
 from ledgerkit.errors import FileError, InvalidRequestError, cut
 from ledgerkit.frames import build
 from ledgerkit.u128 import arrow, parquet
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from os import PathLike
 
-    from ledgerkit.collecting.stored import Stored
+    from ledgerkit.collecting.committed_files import Stored
 
 _SIDES = ("before", "after")
 _KEYS = {"ft": "contract_id", "nft": "contract_id", "staking": "pool_id"}  # beside the account

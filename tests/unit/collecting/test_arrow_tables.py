@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgerkit.collecting import columns
+from ledgerkit.collecting import arrow_tables
 from ledgerkit.errors import DecodeError
 from ledgerkit.frames import build
 from ledgerkit.frames.schemas import SCHEMAS
@@ -48,7 +48,7 @@ def through(name: str, **held: Any) -> pd.DataFrame:
     rows = len(next(iter(held.values())))
     blank = {"bool": False, "float64": 0.0}
     told = {c.name: [blank.get(c.dtype)] * rows for c in SCHEMAS[name]} | held
-    return columns.frame(name, columns.table(name, build.build_frame(name, told)))
+    return arrow_tables.frame(name, arrow_tables.table(name, build.build_frame(name, told)))
 
 
 @given(st.lists(HELD, min_size=1, max_size=5))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
-from ledgerkit.collecting import columns, manifests
-from ledgerkit.collecting.manifests import Commit, File
+from ledgerkit.collecting import arrow_tables, manifest
+from ledgerkit.collecting.manifest import Commit, File
 from ledgerkit.collecting.sources import Digest
 from ledgerkit.u128 import arrow
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
 
-    from ledgerkit.collecting.places import Folder
     from ledgerkit.collecting.sources import Subject
+    from ledgerkit.collecting.storage import Folder
 
 _ROW_GROUP = 131_072
 _HELD = 2**25  # bytes of a table that wait at most
@@ -53,7 +53,7 @@ class _Table:
     """
 
     def __init__(self, name: str, file: Any) -> None:
-        self._schema = columns.schema(manifests.frame_name(name))
+        self._schema = arrow_tables.schema(manifest.frame_name(name))
         repeated = [column for column in _REPEATED if column in self._schema.names]
         self._file = file
         self._writer = arrow.library("pyarrow.parquet").ParquetWriter(
@@ -171,7 +171,7 @@ class Part:
             for name, table in self._tables.items()
         }
         made = msgspec.structs.replace(described, files=files)
-        manifests.commit(self._folder, made)
+        manifest.commit(self._folder, made)
         return made
 
     def __enter__(self) -> Self:

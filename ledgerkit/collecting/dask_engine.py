@@ -13,18 +13,19 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from ledgerkit import client as ledgers
 from ledgerkit._version import __version__
-from ledgerkit.collecting import manifests, resuming, writing
-from ledgerkit.collecting.places import LocalFolder
+from ledgerkit.collecting import manifest as collecting_manifest
+from ledgerkit.collecting import part_writer, resume
+from ledgerkit.collecting.storage import LocalFolder
 from ledgerkit.errors import FileError, InvalidRequestError, LedgerError, TransportError, cut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ledgerkit.client import Description, Ledger
-    from ledgerkit.collecting.manifests import Commit
-    from ledgerkit.collecting.places import Folder
+    from ledgerkit.collecting.manifest import Commit
+    from ledgerkit.collecting.part_writer import Job
     from ledgerkit.collecting.sources import Subject
-    from ledgerkit.collecting.writing import Job
+    from ledgerkit.collecting.storage import Folder
 
 _MOST = 50_000  # subjects in a task: about 2 MB
 _LEAST = 1_000  # subjects in a task, however slow the rate: each has files of its own
@@ -74,13 +75,13 @@ class Stretch:
 
     def stored(self, folder: Folder) -> Commit | None:
         """Find the commit of all of them; one that ends before is to be replaced."""
-        found = manifests.stored(folder, self.start)
+        found = collecting_manifest.stored(folder, self.start)
         return found if found is not None and found.stop >= self.start + self.size else None
 
     def write(self, job: Job, ledger: Ledger, done: Callable[[int], object]) -> Commit:
         """Store all in one part, whenever that is full: written twice, its files are the same."""
         job = replace(job, part_size=self.size, part_s=math.inf)
-        [made] = writing.write(job, ledger, self.subjects, done)
+        [made] = part_writer.write(job, ledger, self.subjects, done)
         return made
 
 
@@ -98,16 +99,16 @@ class Again:
     @property
     def size(self) -> int:
         """How many were asked in vain."""
-        return self.commit.counts[writing.FAILED]
+        return self.commit.counts[part_writer.FAILED]
 
     def stored(self, folder: Folder) -> Commit | None:
         """Find the commit of a later generation."""
-        found = manifests.stored(folder, self.start)
+        found = collecting_manifest.stored(folder, self.start)
         return found if found and found.generation > self.commit.generation else None
 
     def write(self, job: Job, ledger: Ledger, done: Callable[[int], object]) -> Commit:  # noqa: ARG002 - all at once
         """Store the stretch anew."""
-        return resuming.retry(job, ledger, self.commit)
+        return resume.retry(job, ledger, self.commit)
 
 
 class _Guarded:
@@ -171,8 +172,8 @@ class _Stopped(Exception):  # noqa: N818 - as above: whoever stopped the run loo
 
 def _goes_on(folder: Folder, run: str) -> bool:
     """Tell whether a run goes on or is about to stop; refuse one that is over."""
-    found = manifests.running(folder)
-    if found not in (run, run + manifests.STOP):
+    found = collecting_manifest.running(folder)
+    if found not in (run, run + collecting_manifest.STOP):
         msg = f"the run that began to write to {folder} is over, or another one has begun"
         raise FileError(msg, remedy="Let one process at a time collect to a folder.")
     return found == run
@@ -324,7 +325,7 @@ class _Round:
     def __init__(self, cluster: Any, job: Job, description: Description) -> None:
         self._cluster, self._job, self._description = cluster, job, description
         self._pace = Pace(description.settings.in_flight, description.settings.rate)
-        self._run = manifests.running(job.folder)
+        self._run = collecting_manifest.running(job.folder)
         self._under_way: dict[Any, Task] = {}
         self._again: deque[Piece] = deque()
         self._lost: Counter[int] = Counter()
@@ -425,7 +426,7 @@ class _Round:
         if not self._under_way:
             return
         with suppress(LedgerError):
-            manifests.stop(self._job.folder, self._run)
+            collecting_manifest.stop(self._job.folder, self._run)
         with suppress(LedgerError, TimeoutError), _told():
             _wait(self._under_way, _PARTING_S, "ALL_COMPLETED")
             self._cluster.cancel(list(self._under_way), force=True)
@@ -433,9 +434,9 @@ class _Round:
     def _sweep(self) -> None:
         """Remove what killed workers had begun to write."""
         folder = self._job.folder
-        manifest = manifests.read(folder)
+        manifest = collecting_manifest.read(folder)
         if manifest is not None:
-            manifests.sweep(folder, manifest, manifests.commits(folder))
+            collecting_manifest.sweep(folder, manifest, collecting_manifest.commits(folder))
 
 
 _LATER = "See why its workers die, and run the same command again: what is stored is kept."
@@ -476,7 +477,7 @@ def _ready(folder: Folder, run: str, description: Description, version: str) -> 
     if version != __version__:
         rule = f"a cluster whose workers have ledgerkit {version}; on {here} it is {__version__}"
         raise InvalidRequestError.refuse("engine", "Client", rule)
-    if manifests.running(folder) != run:
+    if collecting_manifest.running(folder) != run:
         rule = (
             "a folder that every worker sees, on a disk that they share or at an address such as "
             f"s3://bucket/run; on {here} there is another one, or none"

@@ -7,18 +7,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ledgerkit import client
-from ledgerkit.collecting import manifests, resuming, writing
-from ledgerkit.collecting.parts import now
+from ledgerkit.collecting import manifest as collecting_manifest
+from ledgerkit.collecting import part_writer, resume
+from ledgerkit.collecting.part_files import now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ledgerkit.client import Ledger
-    from ledgerkit.collecting.distributing import Spread
-    from ledgerkit.collecting.manifests import Commit, Manifest
-    from ledgerkit.collecting.places import Folder
+    from ledgerkit.collecting.dask_engine import Spread
+    from ledgerkit.collecting.manifest import Commit, Manifest
+    from ledgerkit.collecting.part_writer import Job
     from ledgerkit.collecting.sources import Subject
-    from ledgerkit.collecting.writing import Job
+    from ledgerkit.collecting.storage import Folder
 
 MOST_IN_PART = 10**6
 
@@ -80,29 +81,31 @@ class Run:
     def go(self, *, retry_failed: bool) -> None:
         """Ask about what is left and, where asked to, about what failed before."""
         folder = self.job.folder
-        manifest = manifests.begin(folder, self.wanted)
-        with manifests.run(folder):
+        manifest = collecting_manifest.begin(folder, self.wanted)
+        with collecting_manifest.run(folder):
             self._go(manifest, retry_failed=retry_failed)
         _warn(folder, self.subjects.what)
 
     def _go(self, manifest: Manifest, *, retry_failed: bool) -> None:
         """Ask, where no earlier run is at work any more."""
         folder = self.job.folder
-        stored = manifests.commits(folder)
-        manifests.sweep(folder, manifest, stored)
-        before = resuming.failed(self.subjects.within(stored)) if retry_failed else []
+        stored = collecting_manifest.commits(folder)
+        collecting_manifest.sweep(folder, manifest, stored)
+        before = resume.failed(self.subjects.within(stored)) if retry_failed else []
         with self._bar(stored, before) as bar:
             for _ in self._written(self.subjects.left(stored), bar.update):
                 bar.refresh()
-            found = manifests.commits(folder)
-            manifests.finish(folder, sum(commit.stop - commit.start for commit in found), now())
+            found = collecting_manifest.commits(folder)
+            collecting_manifest.finish(
+                folder, sum(commit.stop - commit.start for commit in found), now()
+            )
             for _ in self._retried(before, bar.update):
                 bar.refresh()
 
     def _written(self, left: Iterable[Subject], done: Callable[[int], object]) -> Iterator[Commit]:
         """Ask about what is left."""
         if self.spread is None:
-            return writing.write(self.job, self.ledger, left, done)
+            return part_writer.write(self.job, self.ledger, left, done)
         return self.spread.write(self.job, self.ledger, left, done)
 
     def _retried(
@@ -113,12 +116,12 @@ class Run:
             yield from self.spread.retry(self.job, self.ledger, commits, done)
             return
         for commit in commits:
-            yield resuming.retry(self.job, self.ledger, commit)
-            done(commit.counts[writing.FAILED])
+            yield resume.retry(self.job, self.ledger, commit)
+            done(commit.counts[part_writer.FAILED])
 
     def _bar(self, stored: Sequence[Commit], before: Sequence[Commit]) -> Any:
         """Open the progress bar: how many are through, how many a second, how long still."""
-        again = sum(commit.counts[writing.FAILED] for commit in before)
+        again = sum(commit.counts[part_writer.FAILED] for commit in before)
         total = self.subjects.total
         return client.bar(
             total=None if total is None else total + again,
@@ -132,7 +135,9 @@ class Run:
 
 def _warn(folder: Folder, what: str) -> None:
     """Say that some were asked in vain, and what to do about it."""
-    counts = [commit.counts.get(writing.FAILED, 0) for commit in manifests.commits(folder)]
+    counts = [
+        commit.counts.get(part_writer.FAILED, 0) for commit in collecting_manifest.commits(folder)
+    ]
     if sum(counts):
         warnings.warn(
             f"{sum(counts):,} {what} could not be read: see open_collection({str(folder)!r})"

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ledgerkit import validation
-from ledgerkit.collecting import columns, manifests, resuming
+from ledgerkit.collecting import arrow_tables, manifest, resume
 from ledgerkit.errors import DecodeError, InvalidRequestError
 from ledgerkit.u128 import arrow, parquet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ledgerkit.collecting.manifests import Commit, File
-    from ledgerkit.collecting.places import Folder
+    from ledgerkit.collecting.manifest import Commit, File
+    from ledgerkit.collecting.storage import Folder
 
 _GLOBS = "*?["
 
@@ -31,16 +31,16 @@ class Stored:
     """
 
     def __init__(self, folder: Folder) -> None:
-        found = manifests.read(folder)
+        found = manifest.read(folder)
         if found is None:
             msg = f"{folder} holds no collection: there is no manifest.json"
             remedy = "Give the folder, or the address, that collect() was given as out."
             raise InvalidRequestError(msg, remedy=remedy, field="out", value=str(folder))
         self.folder = folder
         self.manifest = found
-        self.tables = tuple(manifests.tables(found))
-        finished = manifests.finished(folder)  # before the commits: there may be more, never fewer
-        self.commits = manifests.commits(folder)
+        self.tables = tuple(manifest.tables(found))
+        finished = manifest.finished(folder)  # before the commits: there may be more, never fewer
+        self.commits = manifest.commits(folder)
         self.n_subjects = sum(commit.stop - commit.start for commit in self.commits)
         self.finished = finished is not None and finished.subjects == self.n_subjects
 
@@ -103,7 +103,7 @@ class Stored:
         """Give the Arrow schema of a table: of its columns those that the run declared."""
         validation.one_of(table, "table", self.tables)
         declared = {name for name, _ in self.manifest.schemas[table]}
-        whole = columns.schema(manifests.frame_name(table))
+        whole = arrow_tables.schema(manifest.frame_name(table))
         kept = [field for field in whole if _owner(field) in declared]
         return arrow.library().schema(kept, metadata=whole.metadata)
 
@@ -178,7 +178,7 @@ class Stored:
             If a file is missing or torn.
         """
         for commit, _ in self.named(table):
-            resuming.read_table(self.folder, commit, table)
+            resume.read_table(self.folder, commit, table)
 
 
 def _owner(field: Any) -> str:
