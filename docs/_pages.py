@@ -17,8 +17,8 @@ MORE = "More"  # a name without a group is listed all the same
 # The group of the first module that a name is defined in or below.
 GROUPS = {
     "ledgerkit.client": "Opening a ledger",
-    "ledgerkit.verbs.accounts": "Looking up accounts",
-    "ledgerkit.verbs.history": "Looking up accounts",
+    "ledgerkit.verbs.accounts": "Accounts",
+    "ledgerkit.verbs.history": "Accounts",
     "ledgerkit.verbs.tokens": "Tokens and staking",
     "ledgerkit.verbs.contracts": "Contracts",
     "ledgerkit.verbs.transactions": "Transactions and their receipts",
@@ -26,13 +26,13 @@ GROUPS = {
     "ledgerkit.verbs.node": "Blocks and the node",
     "ledgerkit.sending.verbs": "Sending",
     "ledgerkit.sending.signers": "Sending",
-    "ledgerkit.collecting": "Collecting, and what changed",
+    "ledgerkit.collecting": "Collecting and comparing",
     "ledgerkit.archiving": "Archiving",
-    "ledgerkit.verbs.cache": "What is kept on disk",
-    "ledgerkit.u128": "Amounts and files, in bulk",
-    "ledgerkit.verbs.saved_responses": "Amounts and files, in bulk",
-    "ledgerkit.frames.build": "Amounts and files, in bulk",
-    "ledgerkit.widgets": "Widgets",
+    "ledgerkit.verbs.cache": "Caching",
+    "ledgerkit.u128": "Amounts and files",
+    "ledgerkit.verbs.saved_responses": "Amounts and files",
+    "ledgerkit.frames.build": "Amounts and files",
+    "ledgerkit.widgets": "Panels",
     "ledgerkit.plots": "Plots",
 }
 ORDER = [*dict.fromkeys(GROUPS.values()), MORE, TYPES]

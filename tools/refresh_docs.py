@@ -114,7 +114,7 @@ def tidy(text: str) -> str:
     return f"{lines}\n" if lines else ""
 
 
-def show_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
+def show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     """Print a warning as a terminal does, without the line of code."""
     sys.stdout.write(f"<stdin>:1: {category.__name__}: {message}\n")
 
