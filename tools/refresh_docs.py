@@ -2,7 +2,8 @@
 Run the examples in README.md and docs/ and store what they print.
 
 `python tools/refresh_docs.py [--check] [PAGE ...]`; without pages, all that hold examples.
-With --check nothing is written, and the exit code is 1 if a stored page differs.
+With --check nothing is written, and the exit code is 1 if a stored page differs. A page with more
+tracebacks than before is reported: read it before you commit it.
 
 The blocks of a page run in their order, in one session and one empty folder. `pycon` blocks are
 Python; of `console` blocks the commands `ledgerkit` and `curl` run. Other blocks are left alone.
@@ -80,15 +81,15 @@ class Session:
             return match[1] + tidy(output.getvalue())
         if words[0] == "curl":
             url = words[-1]
-            for shown, own in self.addresses.items():
-                url = url.replace(shown, own)
+            for page_url, own_url in self.addresses.items():
+                url = url.replace(page_url, own_url)
             return match[1] + tidy(httpx.get(url).text)
         return match[0]
 
     def serve(self, words: list[str]) -> str:
         """Start a server on a free port and return its first line, with the page's address."""
         place = words.index("--port") + 1
-        shown = f"http://127.0.0.1:{words[place]}"
+        page_url = f"http://127.0.0.1:{words[place]}"
         command = [sys.executable, "-m", *words[:place], "0", *words[place + 1 :]]
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         server = self.stack.enter_context(
@@ -96,8 +97,8 @@ class Session:
         )
         self.stack.callback(server.terminate)
         line = server.stdout.readline() if server.stdout else ""
-        self.addresses[shown] = URL.findall(line)[0]
-        return line.replace(self.addresses[shown], shown)
+        self.addresses[page_url] = URL.findall(line)[0]
+        return line.replace(self.addresses[page_url], page_url)
 
 
 @contextlib.contextmanager
@@ -151,11 +152,13 @@ def refreshed(path: Path) -> str:
 
 def refresh(path: Path, *, write: bool) -> bool:
     """Run a page, store it if `write`, and return True if it differs from the stored one."""
-    text = refreshed(path)
-    differs = text != path.read_text(encoding="utf-8")
+    text, stored = refreshed(path), path.read_text(encoding="utf-8")
+    differs = text != stored
     if differs and write:
         path.write_text(text, encoding="utf-8")
     print(f"{path.relative_to(ROOT)}: {'differs' if differs else 'as stored'}", flush=True)
+    if new := text.count(HEAD) - stored.count(HEAD):
+        print(f"  tracebacks: {new:+d}", flush=True)
     return differs
 
 

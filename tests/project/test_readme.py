@@ -29,8 +29,6 @@ TOOL = load_tool()
 PAGES = TOOL.pages()
 
 
-# Dask sets its indexes in a way that pandas 4 will refuse.
-@pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame.set_index")
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_examples_print_what_is_stored(path):
     """Each example of a page prints what is below it; tools/refresh_docs.py stores it anew."""
