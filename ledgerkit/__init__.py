@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from ledgerkit.tracing.trace import Trace
     from ledgerkit.transport.settings import Cache, RetryPolicy
     from ledgerkit.u128.array import U128Array, U128Dtype
-    from ledgerkit.u128.humans import amount_format, from_units, to_units
+    from ledgerkit.u128.human_units import amount_format, from_units, to_units
     from ledgerkit.u128.parquet import read_parquet, to_arrow, write_parquet
     from ledgerkit.verbs.accounts import (
         Snapshot,
@@ -107,7 +107,7 @@ _HOMES = {
     "sending.submission": ("Submission",),
     "tracing.trace": ("Trace",),
     "u128.array": ("U128Array", "U128Dtype"),
-    "u128.humans": ("amount_format", "from_units", "to_units"),
+    "u128.human_units": ("amount_format", "from_units", "to_units"),
     "u128.parquet": ("read_parquet", "to_arrow", "write_parquet"),
     "verbs.accounts": (
         "Snapshot",

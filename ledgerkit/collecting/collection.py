@@ -304,7 +304,7 @@ class Collection:
             amounts are u128, the largest ones too. Workers need ledgerkit, and a folder of
             this machine has to be one of theirs.
         """
-        import ledgerkit.u128.dask  # noqa: F401 - tells Dask what u128 is
+        import ledgerkit.u128.dask_support  # noqa: F401 - tells Dask what u128 is
 
         name = manifest.frame_name(table)
         commits: list[Commit | None] = [commit for commit, _ in self.stored.named(table)]

@@ -411,7 +411,7 @@ def test_what_is_no_address(value: object) -> None:
     """Whatever has no scheme and host is none."""
     assert (
         refusal(validation.url, value, "api_url").rule
-        == "an address such as https://rpc.example.com"
+        == "a URL such as https://rpc.example.com"
     )
 
 
@@ -448,7 +448,7 @@ def test_what_is_no_argument(value: object) -> None:
 def test_what_is_no_method(value: object) -> None:
     """A method's name has 1 to 256 bytes."""
     assert validation.method_name("x" * 256) == "x" * 256
-    assert refusal(validation.method_name, value).rule == "a text of 1 to 256 bytes"
+    assert refusal(validation.method_name, value).rule == "a str of 1 to 256 bytes"
 
 
 def test_values_that_the_protocol_has_checked_read_as_their_text() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ledgerkit.u128 import planes, values
+from ledgerkit.u128 import parsing, planes
 
 if TYPE_CHECKING:
     from ledgerkit.u128.array import U128Array
@@ -24,7 +24,7 @@ _SPLIT = 2.0**27 + 1  # cuts a float64 into two halves of 26 bits, as Dekker sho
 def divide(array: U128Array, other: Any, *, swapped: bool) -> Floats:
     """Divide by a column, an array or one number, or those by the column; a gap is NaN."""
     try:
-        theirs, mask = values.read_ints(_listed(array, other))
+        theirs, mask = parsing.read_ints(_listed(array, other))
     except (TypeError, OverflowError):  # floats, or integers of another size
         mine = array.to_numpy(np.float64)
         return _of_floats(floats(other), mine) if swapped else _of_floats(mine, floats(other))
@@ -41,7 +41,7 @@ def _listed(array: U128Array, other: Any) -> Any:
 
 def floats(other: Any) -> Floats:
     """Round numbers to float64; NaN where missing."""
-    listed = values.objects(other if pd.api.types.is_list_like(other) else [other])
+    listed = parsing.objects(other if pd.api.types.is_list_like(other) else [other])
     found = np.full(len(listed), np.nan)
     for row in np.flatnonzero(~np.array(pd.isna(listed), dtype=np.bool_)):
         value = listed[row]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerkit.errors import DecodeError
-from ledgerkit.u128 import planes, texts
+from ledgerkit.u128 import decimal_text, planes
 
 TOP = 2**128 - 1
 EDGES = sorted(
@@ -24,7 +24,7 @@ padded = st.builds(lambda value, zeros: "0" * zeros + str(value), values, st.int
 
 def read(listed: list[str | None]) -> list[int]:
     """Parse texts of which none is missing."""
-    (hi, lo), missing = texts.parse(listed)
+    (hi, lo), missing = decimal_text.parse(listed)
     assert hi.dtype == lo.dtype == np.uint64
     assert not missing.any()
     return planes.to_ints(hi, lo).tolist()
@@ -34,7 +34,7 @@ def written(ints: list[int]) -> list[str]:
     """Write ints from planes that refuse to be written to."""
     hi, lo = planes.from_ints(ints)
     hi.flags.writeable = lo.flags.writeable = False
-    found = texts.write(hi, lo)
+    found = decimal_text.write(hi, lo)
     assert found.dtype == object
     return found.tolist()
 
@@ -42,7 +42,7 @@ def written(ints: list[int]) -> list[str]:
 def refusal(listed: list[str | None], **options: str) -> DecodeError:
     """Parse what must be refused."""
     with pytest.raises(DecodeError) as caught:
-        texts.parse(listed, **options)
+        decimal_text.parse(listed, **options)
     return caught.value
 
 
@@ -73,7 +73,7 @@ def test_writing(ints: list[int]) -> None:
 @given(st.lists(st.one_of(st.none(), padded), max_size=30))
 def test_missing(listed: list[str | None]) -> None:
     """None is missing, and 0 in the planes."""
-    (hi, lo), missing = texts.parse(listed)
+    (hi, lo), missing = decimal_text.parse(listed)
     assert missing.dtype == bool
     assert missing.tolist() == [text is None for text in listed]
     assert planes.to_ints(hi, lo).tolist() == [int(text or "0") for text in listed]
@@ -87,7 +87,7 @@ def test_long_columns(length: int) -> None:
     assert written(ints) == listed
     assert read([*listed]) == ints
     gaps = [None if row % 9 == 4 else text for row, text in enumerate(listed)]
-    (hi, lo), missing = texts.parse(gaps)
+    (hi, lo), missing = decimal_text.parse(gaps)
     assert missing.nonzero()[0].tolist() == list(range(4, ROWS, 9))
     known = ~missing
     assert planes.to_ints(hi[known], lo[known]).tolist() == [int(text) for text in gaps if text]
@@ -104,7 +104,7 @@ def test_forms_of_columns() -> None:
     array = np.array(listed, dtype=object)
     array.flags.writeable = False
     for column in (listed, tuple(listed), array):
-        (hi, lo), missing = texts.parse(column)
+        (hi, lo), missing = decimal_text.parse(column)
         assert (hi.tolist(), lo.tolist()) == ([0, 0, 0], [1, 0, 3])
         assert missing.tolist() == [False, True, False]
     assert listed == ["1", None, "3"]

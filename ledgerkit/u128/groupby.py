@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ledgerkit.u128 import casts, order, planes, reductions, values
+from ledgerkit.u128 import casts, ordering, parsing, planes, reductions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,7 +78,7 @@ def _picked(array: U128Array, rows: Any) -> U128Array:
 
 def _ranked(array: U128Array, how: str, options: dict[str, Any]) -> Any:
     """Compute what depends on the order only."""
-    found = _theirs(_numbered(order.ranks(array.planes), array.mask), how, options)
+    found = _theirs(_numbered(ordering.ranks(array.planes), array.mask), how, options)
     return found if isinstance(found, np.ndarray) else _floats(found)
 
 
@@ -90,10 +90,10 @@ def _first_or_last(array: U128Array, how: str, options: dict[str, Any]) -> U128A
 
 def _running_extremes(array: U128Array, how: str, options: dict[str, Any]) -> U128Array:
     """Give the smallest or largest value of the group so far."""
-    ranks = order.ranks(array.planes)
+    ranks = ordering.ranks(array.planes)
     found = _theirs(_numbered(ranks, array.mask), how, options)
     best = found.to_numpy(np.intp, na_value=-1)
-    rows = order.firsts(ranks)[best]
+    rows = ordering.firsts(ranks)[best]
     return type(array)(array.hi[rows], array.lo[rows], best < 0)
 
 
@@ -135,7 +135,7 @@ def _check_totals(array: U128Array, over: Flags, options: dict[str, Any]) -> Non
     if over.any():
         (rows,) = np.nonzero(options["ids"] == over.argmax())
         _, past = planes.cumulate(array.hi[rows], array.lo[rows])
-        values.overflow(int(rows[past.argmax()]), "the group's sum")
+        parsing.overflow(int(rows[past.argmax()]), "the group's sum")
 
 
 def _products(array: U128Array, _: str, options: dict[str, Any]) -> U128Array:

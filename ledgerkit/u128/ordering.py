@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ledgerkit.u128 import planes, values
+from ledgerkit.u128 import parsing, planes
 
 if TYPE_CHECKING:
     from ledgerkit.u128.array import U128Array
@@ -84,7 +84,7 @@ def places_of(array: U128Array, wanted: Any, side: str) -> Any:
     place = bisect.bisect_left if side == "left" else bisect.bisect_right
     if not pd.api.types.is_list_like(wanted):
         return np.intp(place(array, wanted))
-    return np.array([place(array, value) for value in values.objects(wanted)], dtype=np.intp)
+    return np.array([place(array, value) for value in parsing.objects(wanted)], dtype=np.intp)
 
 
 # Distinct values ------------------------------------------------------------------------
@@ -122,7 +122,7 @@ def _mixed(held: Planes) -> Words:
 
 def isin(array: U128Array, wanted: Any) -> Flags:
     """Tell which values are among others; a gap is, where those have one."""
-    listed = values.objects(wanted)
+    listed = parsing.objects(wanted)
     gaps = np.array(pd.isna(listed), dtype=np.bool_)
     kept = [number for number in map(_whole, listed[~gaps]) if 0 <= number < planes.LIMIT]
     others = planes.from_ints(kept)

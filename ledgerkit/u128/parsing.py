@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ledgerkit.errors import DecodeError, cut
-from ledgerkit.u128 import planes, texts
+from ledgerkit.u128 import decimal_text, planes
 
 if TYPE_CHECKING:
     from ledgerkit.u128.planes import Flags, Objects, Planes
@@ -141,7 +141,7 @@ def from_ints(values: list[int]) -> Planes:
 def _from_texts(values: list[str | None]) -> tuple[Planes, Flags]:
     """Parse texts of digits; what is refused is the caller's value, not an answer's."""
     try:
-        return texts.parse(values, name="amount")
+        return decimal_text.parse(values, name="amount")
     except DecodeError:
         ints = [0 if text is None else _digits(text, row) for row, text in enumerate(values)]
         return from_ints(ints), np.array([text is None for text in values], dtype=np.bool_)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ledgerkit.u128 import order
+from ledgerkit.u128 import ordering
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +39,7 @@ def _also(theirs: Callable[[Any, str], Any], kind: type[U128Array]) -> Callable[
         column = self.obj
         if not isinstance(column.array, kind):
             return theirs(self, method)
-        places = pd.array(order.ranks(column.array.planes), dtype="Int64")
+        places = pd.array(ordering.ranks(column.array.planes), dtype="Int64")
         places[column.array.mask] = pd.NA
         chosen = theirs(type(self)(pd.Series(places), n=self.n, keep=self.keep), method)
         return column.iloc[chosen.index]

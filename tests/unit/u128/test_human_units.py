@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ledgerkit import units
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.u128.array import U128Array
-from ledgerkit.u128.humans import amount_format, from_units, to_units
+from ledgerkit.u128.human_units import amount_format, from_units, to_units
 
 TOP = 2**128 - 1
 AMOUNTS = st.lists(st.one_of(st.none(), st.integers(0, TOP), st.sampled_from([0, 2**64, TOP])))
