@@ -608,16 +608,16 @@ def _tell(args: argparse.Namespace) -> int:
     """Print who lives in a world, and with which keys."""
     from ledgerkit.localnet.worlds import open_world
 
-    stories = open_world(args.world, size=args.size, seed=args.seed).stories
+    summary = open_world(args.world, size=args.size, seed=args.seed).summary
     if args.json:
-        print(_json(stories).decode())
+        print(_json(summary).decode())
         return 0
-    for account in stories.accounts:
-        print(f"{account.account_id}  {account.secret_key or '-'}  {account.story}")
-    for name, found in stories.contracts.items():
+    for account in summary.accounts:
+        print(f"{account.account_id}  {account.secret_key or '-'}  {account.description}")
+    for name, found in summary.contracts.items():
         print(f"{name}: {found if isinstance(found, str) else ', '.join(found)}")
-    for tx in stories.transactions:
-        print(f"{tx.tx_hash}  {tx.signer_id}  {tx.story}")
+    for tx in summary.transactions:
+        print(f"{tx.tx_hash}  {tx.signer_id}  {tx.description}")
     return 0
 
 

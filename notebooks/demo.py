@@ -53,9 +53,10 @@ def tables() -> Tables:
     }
 
 
-def trace_story(ledger: lk.Ledger, story: str) -> lk.Trace:
+def trace_described(ledger: lk.Ledger, description: str) -> lk.Trace:
     """Trace the transaction of the world that has this description."""
-    tx = next(tx for tx in ledger.world.stories.transactions if tx.story == story)
+    transactions = ledger.world.summary.transactions
+    tx = next(tx for tx in transactions if tx.description == description)
     return lk.trace(tx.tx_hash, tx.signer_id, ledger=ledger)
 
 
@@ -114,7 +115,7 @@ def main(arguments: list[str] | None = None) -> None:
 
     with lk.connect("local") as ledger:
         frames, snapshot = tables(), lk.snapshot("alice.near")
-        trace = trace_story(ledger, REFUNDED)
+        trace = trace_described(ledger, REFUNDED)
 
     print(NOTICE)
     for line, frame in frames.items():

@@ -409,10 +409,7 @@ def test_addresses_that_hold_more_than_they_may(text: str) -> None:
 @pytest.mark.parametrize("value", ["", "localhost", "mainnet", "/rpc", 5, None], ids=repr)
 def test_what_is_no_address(value: object) -> None:
     """Whatever has no scheme and host is none."""
-    assert (
-        refusal(validation.url, value, "api_url").rule
-        == "a URL such as https://rpc.example.com"
-    )
+    assert refusal(validation.url, value, "api_url").rule == "a URL such as https://rpc.example.com"
 
 
 # Arguments ------------------------------------------------------------------------------
