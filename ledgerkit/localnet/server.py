@@ -40,14 +40,7 @@ class StoppedError(Exception):
 
 
 class BlockClock:
-    """
-    The maker of a world's blocks.
-
-    Parameters
-    ----------
-    world
-        In real time its blocks come by the clock, otherwise when a request waits for one.
-    """
+    """Maker of blocks: by the clock in real time, otherwise when a request waits for one."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -92,16 +85,7 @@ class BlockClock:
 
 
 class App:
-    """
-    The ASGI application.
-
-    Parameters
-    ----------
-    gateway
-        The gateway that answers.
-    clock
-        The clock that makes blocks.
-    """
+    """The ASGI application."""
 
     def __init__(self, gateway: Gateway, clock: BlockClock) -> None:
         self._gateway, self.clock = gateway, clock
@@ -174,7 +158,7 @@ class _BodyReader:
         return True
 
     def body(self) -> bytes:
-        """Return the kept part of the body; if it was too large, the gateway sees it from this."""
+        """Return the kept bytes: more than the gateway accepts if the body was too large."""
         return b"".join(self._parts)
 
 
