@@ -234,7 +234,7 @@ arrange()
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name, or a module, with its first use."""
+    """Load a public name or a submodule at its first use."""
     from importlib import import_module
 
     if name in _HOME_OF:
@@ -248,5 +248,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """List the public names, loaded or not."""
-    return sorted(__all__)
+    """List the public names and submodules, loaded or not."""
+    return sorted({*__all__, *_MODULES})
