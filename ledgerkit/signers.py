@@ -18,7 +18,7 @@ from ledgerkit import client, networks
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.protocol import AccountId, Credentials, PublicKey, SecretKey
 from ledgerkit.protocol.types import account_id as checked
-from ledgerkit.protocol.types import hidden
+from ledgerkit.protocol.types import refuse_hidden
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,7 +68,7 @@ def sealed(key: object) -> object:
     if key is None or isinstance(key, SecretKey | Signer | InvalidRequestError):
         return key
     if not isinstance(key, str):
-        return hidden("key", _KEY_RULE)
+        return refuse_hidden("key", _KEY_RULE)
     try:
         return SecretKey.from_text(key)
     except InvalidRequestError as error:
@@ -92,7 +92,7 @@ def _opened(key: object) -> SecretKey | Signer | None:
         raise key
     if key is None or isinstance(key, SecretKey | Signer):
         return key
-    raise hidden("key", _KEY_RULE)
+    raise refuse_hidden("key", _KEY_RULE)
 
 
 # Made and found ---------------------------------------------------------------------------
