@@ -20,23 +20,7 @@ _BY_RANK = ("idxmin", "idxmax", "rank")
 
 
 def apply(array: U128Array, how: str, **options: Any) -> Any:
-    """
-    Compute one of pandas' operations by group.
-
-    Parameters
-    ----------
-    array
-        The column.
-    how
-        The operation, as pandas calls it.
-    **options
-        Options of pandas: `ids`, the group of each row or -1, `ngroups`, `min_count`, `skipna`.
-
-    Returns
-    -------
-    result
-        An array with a row per group; for running results and ranks, with a row per row.
-    """
+    """Compute an operation by group; `options` are those that pandas passes to `_groupby_op`."""
     if how in _OPERATIONS:
         return _OPERATIONS[how](array, how, options)
     if how in reductions.ROUNDED:

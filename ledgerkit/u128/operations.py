@@ -56,30 +56,7 @@ class Operand(NamedTuple):
 
 
 def arithmetic(array: U128Array, other: Any, name: str) -> Any:
-    """
-    Compute an arithmetic operation, named as in `operator`, with an optional "r" in front.
-
-    Parameters
-    ----------
-    array
-        The column.
-    other
-        A column, an array or a list of as many integers, or one integer.
-    name
-        The operation; `rsub` is `other - array`.
-
-    Returns
-    -------
-    result
-        A column; Python ints for differences; float64 for true division.
-
-    Raises
-    ------
-    OverflowError
-        If a result is below 0 or above 2^128 - 1; the error names its row.
-    TypeError
-        If the other operand is not an integer.
-    """
+    """Compute an operation of `operator`; with an "r" in front of its name, other comes first."""
     swapped = name.startswith("r")
     name = name.removeprefix("r")
     if name == "truediv":

@@ -92,11 +92,8 @@ def searchsorted_ints(array: U128Array, others: Any, side: str) -> Any:
 
 
 def factorize(values: Planes, mask: Flags, *, code_missing: bool) -> tuple[Rows, Rows]:
-    """
-    Compute codes of the distinct values, in the order of their first rows, and these rows.
-
-    The code of missing values is -1, or with `code_missing` one of their own.
-    """
+    """Compute codes of the distinct values, in the order of their first rows, and these rows."""
+    # The code of missing values is -1, or with `code_missing` one of their own.
     (rows,) = np.nonzero(~mask)
     codes = np.full(len(mask), -1, dtype=np.intp)
     codes[rows] = _codes(_take(values, rows) if mask.any() else values)

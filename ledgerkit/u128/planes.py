@@ -29,7 +29,7 @@ _LOW = np.uint64(2**32 - 1)
 _BLOCK = 8192  # rows at a time, so that their arrays stay in the processor's cache
 _SAMPLE = 256  # rows to check before checking all of them
 _UPPER = 1 if sys.byteorder == "little" else 0  # the position of a word's upper half
-# A quotient of two results of `_approximate` is too large by less than this factor takes off.
+# Times this, a quotient of two results of `_approximate` is never too large.
 _SHRINK = 1 - 2.0**-49
 
 

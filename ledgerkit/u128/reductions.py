@@ -40,32 +40,7 @@ _MOST_FACTORS = 127  # of 2 or more, if their product is below 2^128
 def reduce(
     array: U128Array, name: str, *, skipna: bool = True, min_count: int = 0, **options: Any
 ) -> Any:
-    """
-    Reduce a column to one value.
-
-    Parameters
-    ----------
-    array
-        The column.
-    name
-        The reduction, as pandas calls it.
-    skipna
-        Whether to skip missing values; if not, one makes the result missing.
-    min_count
-        The number of values that a sum or product needs; with fewer it is missing.
-    **options
-        Options of pandas, such as `ddof`.
-
-    Returns
-    -------
-    value
-        A Python int for sum, prod, min and max, a bool for any and all, otherwise a float.
-
-    Raises
-    ------
-    OverflowError
-        If a sum or a product is above 2^128 - 1.
-    """
+    """Reduce a column to an int, a bool or a float, or to NA or NaN if the result is missing."""
     if name == "count":
         return int(len(array) - np.count_nonzero(array.mask))
     if name in LOGICAL:
