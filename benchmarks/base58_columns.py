@@ -15,7 +15,7 @@ import base58
 import numpy as np
 from _verdict import finish, say
 
-from ledgerkit import base58_columns
+from ledgerkit.frames import base58_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable

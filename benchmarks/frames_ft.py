@@ -18,7 +18,7 @@ import pandas as pd
 from _verdict import finish, say
 
 import ledgerkit as lk
-from ledgerkit.wire.indexed import FungibleTokens
+from ledgerkit.api.models.rest import FungibleTokens
 
 ROWS = 5_000
 ROUNDS = 75

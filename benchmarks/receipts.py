@@ -224,7 +224,7 @@ def by_typed_decode(data: bytes) -> Any:
 
 def by_paused_decode(data: bytes) -> Any:
     """Decode into structs while the collector is paused."""
-    from ledgerkit.wire.transactions import collector_paused
+    from ledgerkit.api.models.transactions import collector_paused
 
     with collector_paused():
         return typed_decoder().decode(data)
@@ -232,7 +232,7 @@ def by_paused_decode(data: bytes) -> Any:
 
 def by_ledgerkit(data: bytes) -> Any:
     """Take the public path to the frame."""
-    from ledgerkit.tracing import Trace
+    from ledgerkit.tracing.trace import Trace
 
     return Trace.from_json(data).receipts
 
@@ -242,7 +242,7 @@ def typed_decoder() -> Any:
     """Declare the whole document with ledgerkit's own structs."""
     import msgspec
 
-    from ledgerkit.wire.transactions import ExecutionOutcome, Receipt
+    from ledgerkit.api.models.transactions import ExecutionOutcome, Receipt
 
     fields = [("receipts", list[Receipt]), ("receipts_outcome", list[ExecutionOutcome])]
     result = msgspec.defstruct("Result", fields, gc=False)

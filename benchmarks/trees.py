@@ -25,12 +25,12 @@ import networkx as nx
 import numpy as np
 from _verdict import finish, say
 
-from ledgerkit.tracing import Trace
-from ledgerkit.tree import graph
-from ledgerkit.tree.columns import edge_columns
-from ledgerkit.tree.names import Names
-from ledgerkit.tree.rows import DataEdges
-from ledgerkit.wire.transactions import collector_paused
+from ledgerkit.api.models.transactions import collector_paused
+from ledgerkit.tracing.trace import Trace
+from ledgerkit.tracing.tree import graph
+from ledgerkit.tracing.tree.columns import edge_columns
+from ledgerkit.tracing.tree.names import Names
+from ledgerkit.tracing.tree.rows import DataEdges
 
 RECEIPTS = 200_000
 LINEAR = 6.0
@@ -99,7 +99,7 @@ def by_ledgerkit(told: Told) -> tuple[int, int, int]:
 
 
 def arranged(told: Told) -> tuple[int, int, int]:
-    """Do what `ledgerkit.tree` does once everything is decoded."""
+    """Do what `ledgerkit.tracing.tree` does once everything is decoded."""
     n_rows = len(told.ids)
     names = Names(told.ids)
     counts = np.fromiter(map(len, told.made), dtype=np.int64, count=n_rows)

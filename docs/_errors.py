@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import _text
 
-from ledgerkit import errors, taxonomy  # whose classes are branches of the tree
+from ledgerkit import errors
+from ledgerkit.api import chain_errors  # whose classes are branches of the tree
 from ledgerkit.errors import LedgerError
 
 if TYPE_CHECKING:
@@ -19,7 +20,8 @@ AGAIN = "The same request may work soon."
 ELSEWHERE = "Another host, such as an archival one, may know."
 INTRODUCTION = f"""\
 Every error reads as a sentence and ends in what to do next. All are ``lk.LedgerError``; the
-classes are those of ``lk.errors`` and, for the ledger's own reasons, of ``{taxonomy.__name__}``.
+classes are those of ``lk.errors`` and, for the reasons that the chain itself gives, of
+``{chain_errors.__name__}``.
 To catch a branch is to catch all below it. In the sentences, a name between braces is an
 attribute of the error, and its value stands there.
 
@@ -61,7 +63,7 @@ def link(error: type) -> str:
 def home(error: type) -> str:
     """Name the module that a class is listed in: that of all, unless another has the name there."""
     own = getattr(errors, error.__name__, error) is error
-    return errors.__name__ if own else taxonomy.__name__
+    return errors.__name__ if own else chain_errors.__name__
 
 
 def entry(error: type[LedgerError]) -> str:

@@ -13,8 +13,8 @@ import _pages
 import _text
 
 import ledgerkit
-from ledgerkit import schemas
-from ledgerkit.schemas import SCHEMAS
+from ledgerkit.frames import schemas
+from ledgerkit.frames.schemas import SCHEMAS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

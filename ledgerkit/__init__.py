@@ -21,15 +21,16 @@ if TYPE_CHECKING:
     from ledgerkit import widgets as widgets
     from ledgerkit.archiving import Archive, Verification, archive_widget, verify_archive
     from ledgerkit.client import Ledger, connect, disconnect
-    from ledgerkit.collecting.differing import Diff, diff
-    from ledgerkit.collecting.opening import Collection, open_collection
-    from ledgerkit.collecting.planning import Plan
-    from ledgerkit.collecting.ranges import collect_blocks
-    from ledgerkit.collecting.running import collect
+    from ledgerkit.collecting.collect import collect
+    from ledgerkit.collecting.collect_blocks import collect_blocks
+    from ledgerkit.collecting.collection import Collection, open_collection
+    from ledgerkit.collecting.diff import Diff, diff
+    from ledgerkit.collecting.plan import Plan
     from ledgerkit.errors import LedgerError
-    from ledgerkit.frames import schema
-    from ledgerkit.saved import read
-    from ledgerkit.sending import (
+    from ledgerkit.frames.build import schema
+    from ledgerkit.sending.signers import Signer, signer, use_signer
+    from ledgerkit.sending.submission import Submission
+    from ledgerkit.sending.verbs import (
         add_key,
         call,
         create_account,
@@ -42,14 +43,12 @@ if TYPE_CHECKING:
         track,
         transfer,
     )
-    from ledgerkit.settings import Cache, RetryPolicy
-    from ledgerkit.signers import Signer, signer, use_signer
-    from ledgerkit.submissions import Submission
-    from ledgerkit.tracing import Trace
+    from ledgerkit.tracing.trace import Trace
+    from ledgerkit.transport.settings import Cache, RetryPolicy
     from ledgerkit.u128.array import U128Array, U128Dtype
     from ledgerkit.u128.human_units import amount_format, from_units, to_units
     from ledgerkit.u128.parquet import read_parquet, to_arrow, write_parquet
-    from ledgerkit.views.accounts import (
+    from ledgerkit.verbs.accounts import (
         Snapshot,
         accounts,
         accounts_of,
@@ -57,16 +56,17 @@ if TYPE_CHECKING:
         keys,
         snapshot,
     )
-    from ledgerkit.views.blocks import block, blocks, changes, chunk, chunks, transactions
-    from ledgerkit.views.contracts import (
+    from ledgerkit.verbs.blocks import block, blocks, changes, chunk, chunks, transactions
+    from ledgerkit.verbs.cache import cache_info, clear_cache
+    from ledgerkit.verbs.contracts import (
         contract_code,
         contract_state,
         global_contract_code,
         view,
         view_many,
     )
-    from ledgerkit.views.kept import cache_info, clear_cache
-    from ledgerkit.views.node import (
+    from ledgerkit.verbs.history import history
+    from ledgerkit.verbs.node import (
         gas_price,
         health,
         indexer_status,
@@ -74,22 +74,22 @@ if TYPE_CHECKING:
         status,
         validators,
     )
-    from ledgerkit.views.readings import history
-    from ledgerkit.views.tokens import exposure, ft, nft, nft_tokens, staking, top_holders
-    from ledgerkit.views.transactions import receipt, receipts, trace, trace_block, traces, tx
+    from ledgerkit.verbs.saved_responses import read
+    from ledgerkit.verbs.tokens import exposure, ft, nft, nft_tokens, staking, top_holders
+    from ledgerkit.verbs.transactions import receipt, receipts, trace, trace_block, traces, tx
     from ledgerkit.widgets.explorer import explore
 
 _HOMES = {
     "archiving": ("Archive", "Verification", "archive_widget", "verify_archive"),
     "client": ("Ledger", "connect", "disconnect"),
-    "collecting.differing": ("Diff", "diff"),
-    "collecting.opening": ("Collection", "open_collection"),
-    "collecting.planning": ("Plan",),
-    "collecting.ranges": ("collect_blocks",),
-    "collecting.running": ("collect",),
+    "collecting.diff": ("Diff", "diff"),
+    "collecting.collection": ("Collection", "open_collection"),
+    "collecting.plan": ("Plan",),
+    "collecting.collect_blocks": ("collect_blocks",),
+    "collecting.collect": ("collect",),
     "errors": ("LedgerError",),
-    "saved": ("read",),
-    "sending": (
+    "verbs.saved_responses": ("read",),
+    "sending.verbs": (
         "add_key",
         "call",
         "create_account",
@@ -102,14 +102,14 @@ _HOMES = {
         "track",
         "transfer",
     ),
-    "settings": ("Cache", "RetryPolicy"),
-    "signers": ("Signer", "signer", "use_signer"),
-    "submissions": ("Submission",),
-    "tracing": ("Trace",),
+    "transport.settings": ("Cache", "RetryPolicy"),
+    "sending.signers": ("Signer", "signer", "use_signer"),
+    "sending.submission": ("Submission",),
+    "tracing.trace": ("Trace",),
     "u128.array": ("U128Array", "U128Dtype"),
     "u128.human_units": ("amount_format", "from_units", "to_units"),
     "u128.parquet": ("read_parquet", "to_arrow", "write_parquet"),
-    "views.accounts": (
+    "verbs.accounts": (
         "Snapshot",
         "accounts",
         "accounts_of",
@@ -117,16 +117,16 @@ _HOMES = {
         "keys",
         "snapshot",
     ),
-    "views.blocks": ("block", "blocks", "changes", "chunk", "chunks", "transactions"),
-    "views.contracts": (
+    "verbs.blocks": ("block", "blocks", "changes", "chunk", "chunks", "transactions"),
+    "verbs.contracts": (
         "contract_code",
         "contract_state",
         "global_contract_code",
         "view",
         "view_many",
     ),
-    "views.kept": ("cache_info", "clear_cache"),
-    "views.node": (
+    "verbs.cache": ("cache_info", "clear_cache"),
+    "verbs.node": (
         "gas_price",
         "health",
         "indexer_status",
@@ -134,10 +134,10 @@ _HOMES = {
         "status",
         "validators",
     ),
-    "frames": ("schema",),
-    "views.readings": ("history",),
-    "views.tokens": ("exposure", "ft", "nft", "nft_tokens", "staking", "top_holders"),
-    "views.transactions": ("receipt", "receipts", "trace", "trace_block", "traces", "tx"),
+    "frames.build": ("schema",),
+    "verbs.history": ("history",),
+    "verbs.tokens": ("exposure", "ft", "nft", "nft_tokens", "staking", "top_holders"),
+    "verbs.transactions": ("receipt", "receipts", "trace", "trace_block", "traces", "tx"),
     "widgets.explorer": ("explore",),
 }
 _MODULES = ("errors", "plots", "protocol", "units", "widgets")

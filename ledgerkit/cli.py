@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from ledgerkit.calls import Call
+    from ledgerkit.api.calls import Call
     from ledgerkit.client import Ledger
 
 EXIT_CODES = """\
@@ -118,16 +118,16 @@ def _run(args: argparse.Namespace) -> int:
 
 def _saved(args: argparse.Namespace, command: Command) -> Any:
     """Read a saved answer in place of the ledger's."""
-    from ledgerkit import saved
+    from ledgerkit.verbs import saved_responses
 
     if args.command == "view":
-        return saved.value_of(args.from_file)
-    return saved.read(args.from_file, command.saved)
+        return saved_responses.value_of(args.from_file)
+    return saved_responses.read(args.from_file, command.saved)
 
 
 def _say_who(args: argparse.Namespace, ledger: Ledger) -> None:
     """Say that the embedded ledger answers, where nobody chose it."""
-    from ledgerkit import networks
+    from ledgerkit.transport import networks
 
     if ledger.network.name == networks.LOCAL and not (
         args.network or networks.environment("NETWORK")
@@ -200,7 +200,8 @@ def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 def _print_plan(args: argparse.Namespace, planned: Sequence[Call[Any]], name: str) -> None:
     """Print the first requests a command would send, and the columns to come."""
-    from ledgerkit import frames, networks
+    from ledgerkit.frames import build
+    from ledgerkit.transport import networks
 
     network = networks.resolve(args.network, rpc_url=args.rpc_url, api_url=args.api_url)
     columns = {
@@ -210,10 +211,12 @@ def _print_plan(args: argparse.Namespace, planned: Sequence[Call[Any]], name: st
         "body": [None if call.body is None else call.body.decode() for call in planned],
     }
     print("first requests (nothing is sent; an API key would travel in the header):")
-    print(frames.build("requests", columns).to_string(index=False, na_rep="", max_colwidth=None))
+    print(
+        build.build_frame("requests", columns).to_string(index=False, na_rep="", max_colwidth=None)
+    )
     if name:
         print(f"\ncolumns to come ({name}):")
-        print(frames.schema(name).to_string(index=False, na_rep=""))
+        print(build.schema(name).to_string(index=False, na_rep=""))
 
 
 # Commands ---------------------------------------------------------------------------------
@@ -287,33 +290,33 @@ def _options(ledger: Ledger) -> dict[str, Any]:
 
 def _subjects(args: argparse.Namespace) -> list[str]:
     """Check the account ids."""
-    from ledgerkit import checks
+    from ledgerkit import validation
 
-    return checks.account_ids(args.account_id) or checks.account_ids("")
+    return validation.account_ids(args.account_id) or validation.account_ids("")
 
 
 def _block_ref(at: str | None) -> Any:
     """Name a block; a time is found from the first and the last one on."""
-    from ledgerkit import checks
+    from ledgerkit import validation
 
-    point = checks.at(_height_or_text(at))
-    return checks.at("genesis") if point.timestamp_ns is not None else point
+    point = validation.block_reference(_height_or_text(at))
+    return validation.block_reference("genesis") if point.timestamp_ns is not None else point
 
 
 def _each(describe: str) -> Callable[[argparse.Namespace], list[Call[Any]]]:
     """Plan one REST call an account."""
 
     def plan(args: argparse.Namespace) -> list[Call[Any]]:
-        from ledgerkit import indexed
+        from ledgerkit.api import rest
 
-        return [getattr(indexed, describe)(one) for one in _subjects(args)]
+        return [getattr(rest, describe)(one) for one in _subjects(args)]
 
     return plan
 
 
 def _plan_account(args: argparse.Namespace) -> list[Call[Any]]:
     """Plan the reading of accounts, now or at a block."""
-    from ledgerkit import rpc
+    from ledgerkit.api import rpc
 
     if args.at is None:
         return _each("full")(args)
@@ -323,34 +326,37 @@ def _plan_account(args: argparse.Namespace) -> list[Call[Any]]:
 
 def _plan_keys(args: argparse.Namespace) -> list[Call[Any]]:
     """Plan the reading of keys."""
-    from ledgerkit import checks, rpc
+    from ledgerkit import validation
+    from ledgerkit.api import rpc
 
-    account_id = checks.account_id(args.account_id)
+    account_id = validation.account_id(args.account_id)
     return [rpc.view_access_key_list(account_id, _block_ref(args.at))]
 
 
 def _plan_block(args: argparse.Namespace) -> list[Call[Any]]:
     """Plan the reading of a block."""
-    from ledgerkit import rpc
+    from ledgerkit.api import rpc
 
     return [rpc.block(_block_ref(args.block))]
 
 
 def _plan_view(args: argparse.Namespace) -> list[Call[Any]]:
     """Plan a view call."""
-    from ledgerkit import checks, rpc
+    from ledgerkit import validation
+    from ledgerkit.api import rpc
 
-    contract_id = checks.account_id(args.contract_id, "contract_id")
-    method, point = checks.method_name(args.method), _block_ref(args.at)
+    contract_id = validation.account_id(args.contract_id, "contract_id")
+    method, point = validation.method_name(args.method), _block_ref(args.at)
     return [rpc.call_function(contract_id, method, _json_text(args.args), point)]
 
 
 def _plan_receipts(args: argparse.Namespace) -> list[Call[Any]]:
     """Plan the reading of a transaction."""
-    from ledgerkit import checks, rpc
+    from ledgerkit import validation
+    from ledgerkit.api import rpc
 
-    tx_hash = checks.crypto_hash(args.tx_hash, "tx_hash")
-    return [rpc.transaction(tx_hash, checks.account_id(args.sender, "sender"), args.wait_until)]
+    tx_hash = validation.crypto_hash(args.tx_hash, "tx_hash")
+    return [rpc.transaction(tx_hash, validation.account_id(args.sender, "sender"), args.wait_until)]
 
 
 def _json_text(text: str | None) -> bytes:
@@ -367,21 +373,21 @@ def _json_text(text: str | None) -> bytes:
 
 def _read_ft(args: argparse.Namespace, ledger: Ledger) -> Any:
     """Read fungible tokens."""
-    from ledgerkit.views import tokens
+    from ledgerkit.verbs import tokens
 
     return tokens.ft(_subjects(args), metadata=args.metadata, **_options(ledger))
 
 
 def _read_nft(args: argparse.Namespace, ledger: Ledger) -> Any:
     """Read NFT collections."""
-    from ledgerkit.views import tokens
+    from ledgerkit.verbs import tokens
 
     return tokens.nft(_subjects(args), **_options(ledger))
 
 
 def _read_staking(args: argparse.Namespace, ledger: Ledger) -> Any:
     """Read staking pools."""
-    from ledgerkit.views import tokens
+    from ledgerkit.verbs import tokens
 
     wanted = {"positions": args.positions, "pools": args.pool}
     return tokens.staking(_subjects(args), **wanted, **_options(ledger))
@@ -389,7 +395,7 @@ def _read_staking(args: argparse.Namespace, ledger: Ledger) -> Any:
 
 def _read_account(args: argparse.Namespace, ledger: Ledger) -> Any:
     """Read accounts."""
-    from ledgerkit.views import accounts
+    from ledgerkit.verbs import accounts
 
     at = _height_or_text(args.at)
     return accounts.accounts(_subjects(args), at=at, **_options(ledger))
@@ -397,21 +403,21 @@ def _read_account(args: argparse.Namespace, ledger: Ledger) -> Any:
 
 def _read_keys(args: argparse.Namespace, ledger: Ledger) -> Any:
     """Read the access keys of an account."""
-    from ledgerkit.views import accounts
+    from ledgerkit.verbs import accounts
 
     return accounts.keys(args.account_id, at=_height_or_text(args.at), ledger=ledger)
 
 
 def _read_block(args: argparse.Namespace, ledger: Ledger) -> Any:
     """Read a block."""
-    from ledgerkit.views import blocks
+    from ledgerkit.verbs import blocks
 
     return blocks.block(_height_or_text(args.block), ledger=ledger)
 
 
 def _read_view(args: argparse.Namespace, ledger: Ledger) -> Any:
     """Call a view method."""
-    from ledgerkit.views import contracts
+    from ledgerkit.verbs import contracts
 
     at = _height_or_text(args.at)
     data = _json_text(args.args)
@@ -420,7 +426,7 @@ def _read_view(args: argparse.Namespace, ledger: Ledger) -> Any:
 
 def _read_receipts(args: argparse.Namespace, ledger: Ledger) -> Any:
     """Read a receipt tree."""
-    from ledgerkit.views import transactions
+    from ledgerkit.verbs import transactions
 
     return transactions.receipts(
         args.tx_hash, args.sender, wait_until=args.wait_until, ledger=ledger
@@ -459,7 +465,7 @@ def _view_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _receipts_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `receipts`."""
-    from ledgerkit.checks import WAIT_LEVELS
+    from ledgerkit.validation import WAIT_LEVELS
 
     parser.add_argument("tx_hash", nargs="?", help="the transaction")
     parser.add_argument("sender", nargs="?", help="the account that signed it")
@@ -573,7 +579,7 @@ def _serve(args: argparse.Namespace) -> int:
 
 def _chain_settings(args: argparse.Namespace) -> dict[str, Any]:
     """Choose a chain's clock and its keys."""
-    from ledgerkit import networks
+    from ledgerkit.transport import networks
 
     options: dict[str, Any] = {}
     if args.block_time is not None:
@@ -602,16 +608,16 @@ def _tell(args: argparse.Namespace) -> int:
     """Print who lives in a world, and with which keys."""
     from ledgerkit.localnet.worlds import open_world
 
-    stories = open_world(args.world, size=args.size, seed=args.seed).stories
+    summary = open_world(args.world, size=args.size, seed=args.seed).summary
     if args.json:
-        print(_json(stories).decode())
+        print(_json(summary).decode())
         return 0
-    for account in stories.accounts:
-        print(f"{account.account_id}  {account.secret_key or '-'}  {account.story}")
-    for name, found in stories.contracts.items():
+    for account in summary.accounts:
+        print(f"{account.account_id}  {account.secret_key or '-'}  {account.description}")
+    for name, found in summary.contracts.items():
         print(f"{name}: {found if isinstance(found, str) else ', '.join(found)}")
-    for tx in stories.transactions:
-        print(f"{tx.tx_hash}  {tx.signer_id}  {tx.story}")
+    for tx in summary.transactions:
+        print(f"{tx.tx_hash}  {tx.signer_id}  {tx.description}")
     return 0
 
 
@@ -662,19 +668,20 @@ def _diff_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _collect(args: argparse.Namespace) -> int:
     """Read many accounts into a folder, and print what is there then."""
-    from ledgerkit.collecting import accounts, running
+    from ledgerkit.collecting import accounts, collect
 
     views = accounts.VIEWS if args.views is None else args.views.split(",")
-    return _collected(args, partial(running.collect, args.ids, views, column=args.column))
+    return _collected(args, partial(collect.collect, args.ids, views, column=args.column))
 
 
 def _collect_blocks(args: argparse.Namespace) -> int:
     """Read a range of blocks into a folder, and print what is there then."""
-    from ledgerkit.collecting import heights, ranges
+    from ledgerkit.collecting import blocks as collecting_blocks
+    from ledgerkit.collecting import collect_blocks
 
-    views = heights.VIEWS if args.views is None else args.views.split(",")
+    views = collecting_blocks.VIEWS if args.views is None else args.views.split(",")
     ends = _height_or_text(args.start), _height_or_text(args.stop)
-    return _collected(args, partial(ranges.collect_blocks, *ends, views))
+    return _collected(args, partial(collect_blocks.collect_blocks, *ends, views))
 
 
 def _collected(args: argparse.Namespace, run: Callable[..., Any]) -> int:
@@ -695,9 +702,9 @@ def _collected(args: argparse.Namespace, run: Callable[..., Any]) -> int:
 
 def _diff(args: argparse.Namespace) -> int:
     """Print what changed between two collections."""
-    from ledgerkit.collecting import differing
+    from ledgerkit.collecting import diff
 
-    found = differing.diff(args.before, args.after, args.view)
+    found = diff.diff(args.before, args.after, args.view)
     _print(found.changes, args.format)
     if not found.not_compared.empty:
         told = "had no answer in one of the two, and were not compared"

@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Never, Self, TypeVar
 
-from ledgerkit import calls, checks, locating, networks, rpc
-from ledgerkit._progress import NoBar
-from ledgerkit.bracketing import Points
+from ledgerkit import user_warnings, validation
+from ledgerkit.api import calls, rpc
+from ledgerkit.block_search import time_to_height
+from ledgerkit.block_search.bisection import Points
 from ledgerkit.errors import InvalidRequestError, LedgerError
-from ledgerkit.networks import ApiKey
+from ledgerkit.progress import NoBar
+from ledgerkit.transport import networks
+from ledgerkit.transport.networks import ApiKey
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Sequence
     from types import TracebackType
 
-    from ledgerkit._http import AnyTransport
-    from ledgerkit._local import Faults, World
-    from ledgerkit._store import Store
-    from ledgerkit.bracketing import Point
-    from ledgerkit.calls import Call
-    from ledgerkit.checks import At
-    from ledgerkit.networks import Network
-    from ledgerkit.settings import Cache, RetryPolicy, Settings
-    from ledgerkit.wire import chain
+    from ledgerkit.api.calls import Call
+    from ledgerkit.api.models import chain
+    from ledgerkit.block_search.bisection import Point
+    from ledgerkit.transport.disk_cache import Store
+    from ledgerkit.transport.embedded import Faults, World
+    from ledgerkit.transport.http import AnyTransport
+    from ledgerkit.transport.networks import Network
+    from ledgerkit.transport.settings import Cache, RetryPolicy, Settings
+    from ledgerkit.validation import BlockReference
 
 T = TypeVar("T")
 OnError = Literal["raise", "collect"]
@@ -50,7 +52,7 @@ class Ledger:
     """
 
     def __init__(self, settings: Settings) -> None:
-        from ledgerkit._http import Http
+        from ledgerkit.transport.http import Http
 
         self.network = settings.network
         self._http = Http(settings)
@@ -106,7 +108,7 @@ class Ledger:
         -----
         Source: POST / of the JSON-RPC endpoint.
         """
-        return self.send(rpc.call(checks.method_name(method), params))
+        return self.send(rpc.call(validation.method_name(method), params))
 
     def get(self, path: str) -> Any:
         """
@@ -140,7 +142,7 @@ class Ledger:
         Parameters
         ----------
         call
-            From `ledgerkit.rpc` or `ledgerkit.indexed`.
+            From `ledgerkit.api.rpc` or `ledgerkit.api.rest`.
 
         Returns
         -------
@@ -190,7 +192,7 @@ class Ledger:
         LedgerError
             The first failure, unless collected.
         """
-        stop = checks.one_of(on_error, "on_error", ("raise", "collect")) == "raise"
+        stop = validation.one_of(on_error, "on_error", ("raise", "collect")) == "raise"
         self._warn_of_strangers(calls)
         off = not progress or len(calls) < _WORTH_A_BAR
         with bar(total=len(calls), desc=label, disable=off, delay=0.5, leave=False) as shown:
@@ -290,7 +292,7 @@ class Ledger:
         """Say once that nothing is kept on disk any more."""
         trouble = self._http.store.trouble() if self._http.store else None
         if trouble:
-            warnings.warn(trouble, stacklevel=depth())
+            user_warnings.warn(trouble, stacklevel=depth())
 
     def _warn_of_strangers(self, calls: Sequence[Call[Any]]) -> None:
         """Say which accounts the embedded ledger does not hold: the public one may."""
@@ -299,13 +301,13 @@ class Ledger:
         if strangers:
             more = len(strangers) - _MOST_NAMED
             named = ", ".join(strangers[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-            warnings.warn(
+            user_warnings.warn(
                 f"{_who(self)} holds no account {named}, and knows nothing of the public "
                 'networks: connect("mainnet") asks there',
                 stacklevel=depth(),
             )
 
-    def locate(self, at: object = None) -> At:
+    def locate(self, at: object = None) -> BlockReference:
         """
         Read a point in the chain's history, finding the block of a time.
 
@@ -324,13 +326,13 @@ class Ledger:
         InvalidRequestError
             If it is none of these, or a time before the first block.
         """
-        found = checks.at(at)
+        found = validation.block_reference(at)
         if found.timestamp_ns is None:
             return found
         [point] = self.locate_many([found])
         if isinstance(point, LedgerError):
             raise point
-        return checks.at(point.hash)
+        return validation.block_reference(point.hash)
 
     def locate_many(self, places: Sequence[object]) -> list[Point | LedgerError]:
         """
@@ -360,8 +362,11 @@ class Ledger:
         -----
         Source: block.
         """
-        checked = [at if isinstance(at, checks.At) else checks.at(at) for at in places]
-        return locating.find(self._blocks, self._points, checked)
+        checked = [
+            at if isinstance(at, validation.BlockReference) else validation.block_reference(at)
+            for at in places
+        ]
+        return time_to_height.find(self._blocks, self._points, checked)
 
     def _blocks(self, wanted: Sequence[Call[chain.Block]]) -> list[chain.Block | LedgerError]:
         """Read blocks, one directly and many at once; a failure stands in its call's place."""
@@ -586,7 +591,7 @@ def connect(
         If an argument is malformed, or a key would travel over plain http.
     """
     global _default  # noqa: PLW0603 - the session's default
-    from ledgerkit.settings import RetryPolicy, Settings
+    from ledgerkit.transport.settings import RetryPolicy, Settings
 
     own = any((rpc_url, api_url, archival_rpc_url))
     key = None if api_key is None else ApiKey(api_key)
@@ -652,7 +657,7 @@ def current(ledger: Ledger | None = None) -> Ledger:
         told = f"no ledger was chosen: {_who(chosen)} answers"
         if chosen.network.name == networks.LOCAL:
             told += '; connect("mainnet") asks the public network'
-        warnings.warn(told, stacklevel=depth())
+        user_warnings.warn(told, stacklevel=depth())
         return chosen
     return _default
 
@@ -675,9 +680,9 @@ def _open_local(
     network: Network, world: str | World | None, size: int | None, seed: int
 ) -> tuple[Network, AnyTransport]:
     """Open the embedded ledger; which of its tokens are liquid stake is for its world to say."""
-    from ledgerkit import _local
+    from ledgerkit.transport import embedded as transport_embedded
 
-    way = _local.open_local("demo" if world is None else world, size=size, seed=seed)
+    way = transport_embedded.open_local("demo" if world is None else world, size=size, seed=seed)
     return replace(network, liquid_tokens=way.liquid_tokens), way
 
 
@@ -688,7 +693,7 @@ def _cache(
     own_transport: bool,
 ) -> Cache | None:
     """Decide what is kept on disk; two networks must never be taken for each other there."""
-    from ledgerkit.settings import Cache
+    from ledgerkit.transport.settings import Cache
 
     if given is None or given is False:
         return None
@@ -713,9 +718,9 @@ def _placed(chosen: Cache, network: Network) -> Cache:
     if any(map(networks.is_loopback, here)):
         rule = "a folder of its own where a ledger on this machine answers: it may begin anew"
         raise InvalidRequestError.refuse("cache", chosen, rule)
-    from ledgerkit import _store
+    from ledgerkit.transport import disk_cache
 
-    return replace(chosen, path=_store.default_folder())
+    return replace(chosen, path=disk_cache.default_folder())
 
 
 def _rate(

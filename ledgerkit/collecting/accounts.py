@@ -5,21 +5,21 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit import indexed
-from ledgerkit.collecting import asking, columns
+from ledgerkit.api import rest
+from ledgerkit.collecting import account_requests, arrow_tables
 from ledgerkit.errors import DecodeError, LedgerError
-from ledgerkit.tables import accounts as account_tables
-from ledgerkit.tables import tokens as token_tables
-from ledgerkit.views.tokens import exposure_of
+from ledgerkit.frames import accounts as account_tables
+from ledgerkit.frames import tokens as token_tables
+from ledgerkit.verbs.tokens import exposure_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import pandas as pd
 
-    from ledgerkit.calls import Call
+    from ledgerkit.api.calls import Call
     from ledgerkit.client import Ledger
-    from ledgerkit.collecting.asking import Outcome
+    from ledgerkit.collecting.account_requests import Outcome
     from ledgerkit.collecting.sources import Subject
 
     Framing = Callable[[Sequence[Any]], pd.DataFrame]
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 VIEWS = ("accounts", "ft", "nft", "staking", "exposure")
 # A single view has a smaller answer of its own; all others are parts of the full one.
 _NARROW: dict[tuple[str, ...], Callable[[str], Call[Any]]] = {
-    ("ft",): indexed.ft,
-    ("nft",): indexed.nft,
-    ("staking",): indexed.staking,
+    ("ft",): rest.ft,
+    ("nft",): rest.nft,
+    ("staking",): rest.staking,
 }
 _PATHS = {views: f"GET /v1/account/{{account_id}}/{views[0]}" for views in _NARROW}
 
@@ -52,14 +52,14 @@ class Accounts:
     """
 
     def __init__(self, views: Sequence[str], liquid_tokens: Iterable[str]) -> None:
-        self._call = _NARROW.get(tuple(views), indexed.full)
+        self._call = _NARROW.get(tuple(views), rest.full)
         classed = partial(exposure_of, liquid=frozenset(liquid_tokens))
         known: dict[str, Framing] = {**_FRAMES, "exposure": classed}
         self._frames = {view: known[view] for view in views}
 
     def ask(self, ledger: Ledger, subjects: Iterable[Subject]) -> Iterator[list[Outcome]]:
         """Ask about accounts, a batch at a time, in their order; unusable answers are failures."""
-        for batch in asking.answers(ledger, subjects, self._call):
+        for batch in account_requests.answers(ledger, subjects, self._call):
             yield [outcome._replace(value=_meant(outcome)) for outcome in batch]
 
     def tables(self, outcomes: Sequence[Outcome]) -> dict[str, Any]:
@@ -82,7 +82,9 @@ class Accounts:
             If an answer fits no column.
         """
         views = [v for _, v in outcomes if v is not None and not isinstance(v, LedgerError)]
-        return {view: columns.table(view, frame(views)) for view, frame in self._frames.items()}
+        return {
+            view: arrow_tables.table(view, frame(views)) for view, frame in self._frames.items()
+        }
 
     def key(self, table: str) -> str:  # noqa: ARG002 - the same for all of them
         """Name the column of a table that tells which account a row belongs to."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ledgerkit import checks
+from ledgerkit import validation
 from ledgerkit.errors import FileError, InvalidRequestError, cut
 from ledgerkit.u128 import arrow
 
@@ -64,7 +64,7 @@ class Source:
 def _subject(position: int, entry: object, text: str, *, repeated: bool) -> Subject:
     """Check one entry."""
     try:
-        checks.account_id(entry)
+        validation.account_id(entry)
     except InvalidRequestError as error:
         return Subject(position, cut(text), MALFORMED, str(error))
     if repeated:
@@ -184,7 +184,7 @@ def source(ids: object, column: str = "account_id") -> Source:
     if isinstance(ids, os.PathLike) or (isinstance(ids, str) and _is_path(ids)):
         return _file(Path(ids), column)
     if isinstance(ids, str):
-        return Source([checks.account_id(ids, "ids")], 1)
+        return Source([validation.account_id(ids, "ids")], 1)
     if not isinstance(ids, Iterable) or isinstance(ids, bytes | dict) or hasattr(ids, "columns"):
         rule = "account ids: a list, Series or iterator of them, or the path of a file"
         raise InvalidRequestError.refuse("ids", ids, rule)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from ledgerkit.checks import plain_text
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.protocol.borsh import (
     TEXT,
@@ -23,6 +22,7 @@ from ledgerkit.protocol.borsh import (
     optional,
     text,
 )
+from ledgerkit.validation import plain_text
 
 
 def _check_names(value: Any, name: str) -> tuple[str, ...]:

@@ -15,7 +15,6 @@ from itertools import pairwise
 from struct import Struct
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from ledgerkit.checks import plain_bytes, plain_text, whole
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.protocol.access_keys import AccessKey
 from ledgerkit.protocol.borsh import (
@@ -49,6 +48,7 @@ from ledgerkit.protocol.types import (
     Signature,
 )
 from ledgerkit.units import U64_MAX, U128_MAX
+from ledgerkit.validation import integer, plain_text, raw_bytes
 
 if TYPE_CHECKING:
     from ledgerkit.protocol.keys import SecretKey
@@ -129,11 +129,11 @@ class FunctionCall(Action):
         fields = self.__dict__
         plain = type(method_name) is str and method_name.isascii()
         fields["method_name"] = method_name if plain else plain_text(method_name, "method_name")
-        fields["args"] = args if type(args) is bytes else plain_bytes(args, "args")
+        fields["args"] = args if type(args) is bytes else raw_bytes(args, "args")
         plain = type(gas) is int and 0 <= gas <= U64_MAX
-        fields["gas"] = gas if plain else whole(gas, "gas", most=U64_MAX)
+        fields["gas"] = gas if plain else integer(gas, "gas", most=U64_MAX)
         plain = type(deposit) is int and 0 <= deposit <= U128_MAX
-        fields["deposit"] = deposit if plain else whole(deposit, "deposit", most=U128_MAX)
+        fields["deposit"] = deposit if plain else integer(deposit, "deposit", most=U128_MAX)
 
     def encode(self) -> bytes:
         """Encode the action."""
@@ -157,7 +157,7 @@ class Transfer(Action):
 
     def __init__(self, deposit: int) -> None:
         plain = type(deposit) is int and 0 <= deposit <= U128_MAX
-        set_field(self, "deposit", deposit if plain else whole(deposit, "deposit", most=U128_MAX))
+        set_field(self, "deposit", deposit if plain else integer(deposit, "deposit", most=U128_MAX))
 
     def encode(self) -> bytes:
         """Encode the action."""
@@ -514,7 +514,7 @@ def _check_records(value: Any, name: str) -> dict[bytes, bytes]:
     """Check and sort the records of a state."""
     if not isinstance(value, Mapping):
         raise InvalidRequestError.refuse(name, value, "a mapping of bytes to bytes")
-    pairs = ((plain_bytes(k, name), plain_bytes(v, name)) for k, v in value.items())
+    pairs = ((raw_bytes(k, name), raw_bytes(v, name)) for k, v in value.items())
     return dict(sorted(pairs))
 
 

@@ -19,7 +19,7 @@ from dataclasses import fields
 from struct import Struct
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
-from ledgerkit import checks
+from ledgerkit import validation
 from ledgerkit.errors import DecodeError, InvalidRequestError
 from ledgerkit.units import U64_MAX, U128_MAX
 
@@ -226,14 +226,14 @@ class Codec(NamedTuple):
 
 def _integer(most: int, encode: Callable[[int], bytes], read: Callable[[Reader], int]) -> Codec:
     """Build the codec of an unsigned integer."""
-    return Codec(lambda value, name: checks.whole(value, name, most=most), encode, read)
+    return Codec(lambda value, name: validation.integer(value, name, most=most), encode, read)
 
 
 U16 = _integer(U16_MAX, u16, Reader.u16)
 U64 = _integer(U64_MAX, u64, Reader.u64)
 U128 = _integer(U128_MAX, u128, Reader.u128)
-TEXT = Codec(checks.plain_text, text, Reader.text)
-BLOB = Codec(checks.plain_bytes, blob, Reader.blob)
+TEXT = Codec(validation.plain_text, text, Reader.text)
+BLOB = Codec(validation.raw_bytes, blob, Reader.blob)
 
 
 def optional(codec: Codec) -> Codec:

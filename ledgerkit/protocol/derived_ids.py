@@ -11,13 +11,13 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from ledgerkit.checks import whole
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.protocol import types
 from ledgerkit.protocol.borsh import u64
 from ledgerkit.protocol.curves import keccak256
 from ledgerkit.protocol.types import AccountId, CryptoHash, PublicKey, crypto_hash
 from ledgerkit.units import U64_MAX
+from ledgerkit.validation import integer
 
 if TYPE_CHECKING:
     from ledgerkit.protocol.actions import StateInit
@@ -124,8 +124,8 @@ def receipt_id_of(base: bytes | str, height: int, salt: int) -> CryptoHash:
     InvalidRequestError
         If a value is out of range.
     """
-    packed = u64(whole(height, "height", most=U64_MAX))
-    parts = crypto_hash(base, "base") + packed + u64(whole(salt, "salt", most=U64_MAX))
+    packed = u64(integer(height, "height", most=U64_MAX))
+    parts = crypto_hash(base, "base") + packed + u64(integer(salt, "salt", most=U64_MAX))
     return CryptoHash(sha256(parts).digest())
 
 
@@ -152,7 +152,7 @@ def action_hash(receipt_id: bytes | str, height: int, index: int) -> CryptoHash:
     InvalidRequestError
         If a value is out of range.
     """
-    return receipt_id_of(receipt_id, height, U64_MAX - whole(index, "index", most=U64_MAX))
+    return receipt_id_of(receipt_id, height, U64_MAX - integer(index, "index", most=U64_MAX))
 
 
 def data_id(action: bytes | str, height: int, salt: int) -> CryptoHash:

@@ -14,7 +14,6 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal, Never, Self, TypeAlias
 
-from ledgerkit.checks import HASH_BYTES, from_base58, split_key
 from ledgerkit.errors import InvalidRequestError, LedgerError
 from ledgerkit.protocol import curves
 from ledgerkit.protocol.types import (
@@ -26,6 +25,7 @@ from ledgerkit.protocol.types import (
     to_base58,
     unchecked_signature,
 )
+from ledgerkit.validation import HASH_BYTES, decode_base58, split_key
 
 NEAR_PATH = "m/44'/397'/0'"
 
@@ -308,7 +308,7 @@ def _parse(text: object) -> _Parsed:
     """Parse `<curve>:<base58>`; an error is returned."""
     curve, encoded = split_key(text)
     for size in _SECRET_SIZES.get(curve, ()):
-        data = from_base58(encoded, size)
+        data = decode_base58(encoded, size)
         if data is not None:
             return curves.signer(curve, data)
     return None

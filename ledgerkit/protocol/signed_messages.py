@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from ledgerkit.checks import plain_bytes
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.protocol.borsh import TEXT, Codec, Record, optional, u32
 from ledgerkit.protocol.types import CryptoHash, PublicKey, Signature
+from ledgerkit.validation import raw_bytes
 
 if TYPE_CHECKING:
     from ledgerkit.protocol.keys import SecretKey
@@ -21,7 +21,7 @@ NONCE_BYTES = 32
 
 def _check_nonce(value: object, name: str) -> bytes:
     """Check the size of a nonce."""
-    nonce = plain_bytes(value, name)
+    nonce = raw_bytes(value, name)
     if len(nonce) != NONCE_BYTES:
         raise InvalidRequestError.refuse(name, nonce, f"{NONCE_BYTES} bytes")
     return nonce

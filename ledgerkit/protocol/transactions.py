@@ -13,7 +13,6 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from ledgerkit import units
-from ledgerkit.checks import HASH_BYTES, whole
 from ledgerkit.errors import DecodeError, InvalidRequestError
 from ledgerkit.protocol import types
 from ledgerkit.protocol.actions import (
@@ -40,6 +39,7 @@ from ledgerkit.protocol.types import (
     read_account_id,
 )
 from ledgerkit.units import U64_MAX
+from ledgerkit.validation import HASH_BYTES, integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -118,7 +118,7 @@ class Transaction(Borsh):
         fields = self.__dict__
         fields["signer_id"] = account_id(signer_id, "signer_id")
         fields["public_key"] = public_key if known else types.public_key(public_key)
-        fields["nonce"] = nonce if plain else whole(nonce, "nonce", most=U64_MAX)
+        fields["nonce"] = nonce if plain else integer(nonce, "nonce", most=U64_MAX)
         fields["receiver_id"] = account_id(receiver_id, "receiver_id")
         plain = type(block_hash) is CryptoHash
         fields["block_hash"] = block_hash if plain else crypto_hash(block_hash)
@@ -280,9 +280,9 @@ class Transaction(Borsh):
         DecodeError
             If the sum of the calls' gas does not fit the column.
         """
-        from ledgerkit import frames
+        from ledgerkit.frames import build
 
-        return frames.build("transactions", {k: [v] for k, v in self._row().items()})
+        return build.build_frame("transactions", {k: [v] for k, v in self._row().items()})
 
     def _row(self) -> dict[str, Any]:
         """Return the values of the frame's row."""
@@ -415,7 +415,7 @@ def _check_version_1(version: int, nonce_index: int | None, nonce_mode: str) -> 
     if type(version) is not int or version != 1:
         expected = "0, or 1 with nonce_index= or nonce_mode="
         raise InvalidRequestError.refuse("version", version, expected)
-    return None if nonce_index is None else whole(nonce_index, "nonce_index", most=U16_MAX)
+    return None if nonce_index is None else integer(nonce_index, "nonce_index", most=U16_MAX)
 
 
 def _decode_base64(encoded: str, kind: str) -> bytes:

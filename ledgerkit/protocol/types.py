@@ -16,11 +16,11 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
-from ledgerkit import checks
-from ledgerkit.checks import HASH_BYTES, Checked, from_base58, split_key
+from ledgerkit import validation
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.protocol.borsh import Borsh, Codec, Reader, set_field, text
 from ledgerkit.units import U64_MAX, U128_MAX
+from ledgerkit.validation import HASH_BYTES, Checked, decode_base58, split_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +33,7 @@ _SIGNATURE_RULE = "ed25519:<base58 of 64 bytes> or secp256k1:<base58 of 65 bytes
 _TAGS = {"ed25519": b"\0", "secp256k1": b"\1"}
 _CURVES = tuple(_TAGS)
 # Other curves occur in responses only: their texts are read and written, but never encoded.
-_KEY_BYTES = {**checks.KEY_BYTES, "ml-dsa-65-hash": 32}
+_KEY_BYTES = {**validation.KEY_BYTES, "ml-dsa-65-hash": 32}
 _SIGNATURE_BYTES = {"ed25519": 64, "secp256k1": 65, "ml-dsa-65": 3309}
 # A node does not decode an ed25519 signature whose last byte has any of these bits set, because
 # its second half is then no reduced scalar.
@@ -56,7 +56,7 @@ class _Bounded(int):
         # int() is slow on long texts, and refuses very long ones with an error of its own.
         if isinstance(value, str) and len(value) <= len(str(cls._most)):
             number = int(value) if value.isascii() and value.isdigit() else value
-        return super().__new__(cls, checks.whole(number, cls._name, most=cls._most))
+        return super().__new__(cls, validation.integer(number, cls._name, most=cls._most))
 
 
 class Balance(_Bounded):
@@ -119,7 +119,7 @@ class AccountId(str):
 
     def __new__(cls, value: str, field: str = "account_id") -> Self:
         """Check the text."""
-        account = super().__new__(cls, checks.account_id(value, field))
+        account = super().__new__(cls, validation.account_id(value, field))
         account.packed = text(account)
         return account
 
@@ -147,7 +147,7 @@ class AccountId(str):
     def parent(self) -> AccountId | None:
         """The account that may create this one; None if there is none."""
         _, _, parent = self.partition(".")
-        return AccountId(parent) if len(parent) in checks.ACCOUNT_LENGTHS else None
+        return AccountId(parent) if len(parent) in validation.ACCOUNT_LENGTHS else None
 
     def is_sub_account_of(self, other: str) -> bool:
         """
@@ -216,7 +216,7 @@ class CryptoHash(bytes, Checked):
 
     def __new__(cls, value: bytes | bytearray | memoryview | str, field: str = "hash") -> Self:
         """Check the size."""
-        data = from_base58(value, HASH_BYTES) if isinstance(value, str) else value
+        data = decode_base58(value, HASH_BYTES) if isinstance(value, str) else value
         if not isinstance(data, bytes | bytearray | memoryview) or len(data) != HASH_BYTES:
             raise InvalidRequestError.refuse(field, value, _HASH_RULE)
         return super().__new__(cls, data)
@@ -313,7 +313,7 @@ class _CurveBytes(Borsh):
         """
         curve, encoded = split_key(value)
         size = cls._sizes.get(curve)
-        data = from_base58(encoded, size) if size else None
+        data = decode_base58(encoded, size) if size else None
         if data is None:
             del value, encoded  # a traceback shows local variables
             raise refuse_hidden(field or cls._name, cls._rule)
@@ -373,7 +373,7 @@ class PublicKey(_CurveBytes, Checked):
     # The Borsh form, which every transaction needs; empty for a curve that is never encoded.
     packed: bytes = field(init=False, repr=False, compare=False)
     _name: ClassVar[str] = "public_key"
-    _rule: ClassVar[str] = checks.KEY_RULE
+    _rule: ClassVar[str] = validation.KEY_RULE
     _sizes: ClassVar[Mapping[str, int]] = _KEY_BYTES
 
     def verify(self, message: bytes, signature: Signature) -> bool:

@@ -2,39 +2,24 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from ledgerkit.errors import DecodeError, InvalidRequestError, cut
+from ledgerkit.errors import DecodeError, cut
+from ledgerkit.extras import require
 from ledgerkit.u128 import decimal_text, planes
 
 Columns: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]  # hi, lo, mask
 
 DIGITS = 38  # of the widest decimal that all common Parquet readers support
 _WORD = 64  # bits
-_EXTRAS = {
-    "pyarrow": "bulk",
-    "duckdb": "bulk",
-    "polars": "bulk",
-    "filelock": "bulk",
-    "dask": "dask",
-}
 _REMEDY = "ledgerkit.write_parquet and ledgerkit.to_arrow store it as text in another column"
 
 
 def library(name: str = "pyarrow") -> Any:
-    """Import a library or a module of it, or raise an error that names the extra to install."""
-    top = name.partition(".")[0]
-    try:
-        return import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name != top:
-            raise
-    msg = f"this needs the library {top}, which is not installed"
-    remedy = f"pip install 'ledgerkit[{_EXTRAS[top]}]'"
-    raise InvalidRequestError(msg, remedy=remedy, field="extra", value=_EXTRAS[top])
+    """Import pyarrow or a module of it."""
+    return require(name, "bulk", "An Arrow or Parquet table")
 
 
 # To Arrow -------------------------------------------------------------------------------

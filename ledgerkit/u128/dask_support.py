@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ledgerkit.u128 import arrow
+from ledgerkit.extras import require
 from ledgerkit.u128.array import U128Array, U128Dtype
 
-_extensions = arrow.library("dask.dataframe.extensions")
+_extensions = require("dask.dataframe.extensions", "dask", "A Dask frame")
 
 
 @_extensions.make_array_nonempty.register(U128Dtype)  # type: ignore[untyped-decorator]  # Dask's own

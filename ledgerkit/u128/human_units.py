@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import pandas as pd
 
-from ledgerkit import checks, units
+from ledgerkit import units, validation
 from ledgerkit.errors import InvalidRequestError, cut
 from ledgerkit.units import NEAR_DECIMALS
 
@@ -52,7 +52,7 @@ def to_units(values: Any, decimals: Any, *, as_: str = "text") -> Any:
         If a value is not an integer or its decimals are not from 0 to 255 (the error names the
         row), or if the indexes differ.
     """
-    convert, build = _FORMATS[checks.one_of(as_, "as_", tuple(_FORMATS))]
+    convert, build = _FORMATS[validation.one_of(as_, "as_", tuple(_FORMATS))]
     if isinstance(values, pd.Series):
         return _series_like(values, build(_convert_rows(convert, values, decimals)))
     return pd.NA if _is_missing(values) else convert(values, decimals)

@@ -128,7 +128,7 @@ def test_panels_only_show_texts(page):
     """No script ran and no picture was tried, on any page of any answer; all of them answered."""
     shown = page.locator(".ledgerkit-panel").all_text_contents()
     assert sum(hostile.MARKUP in text for text in shown) > len(hostile.TEXTS)
-    assert not any("Working…" in text or "Asking…" in text for text in shown)
+    assert not any("Working…" in text or "Loading…" in text for text in shown)
 
     for tab in page.get_by_role("tab").all():
         if tab.is_visible():
@@ -152,7 +152,7 @@ def test_a_panel_goes_on_after_hostile_answers(page):
     for name in ("megabyte", "numbers", "columns", "diagonal", "levels"):
         person.field("Arguments").fill('{"name": "' + name + '"}')
         person.press("Enter")
-        expect(person.status).to_contain_text("answered.", timeout=SLOWEST_MS)
+        expect(person.status).to_contain_text("returned a result.", timeout=SLOWEST_MS)
         expect(person.panel).to_contain_text("… and ")
     person.field("Method").fill(hostile.MARKUP)
     person.press("Enter")

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 import ledgerkit
-from ledgerkit import errors, plots, taxonomy, widgets
-from ledgerkit.schemas import SCHEMAS
+from ledgerkit import errors, plots, widgets
+from ledgerkit.api import chain_errors
+from ledgerkit.frames.schemas import SCHEMAS
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -227,7 +228,7 @@ def test_every_error_stands_with_its_remedy(site):
     page, names = words(site.html("api/errors.html")), site.names()
     every = branches(errors.LedgerError)
 
-    assert taxonomy.InvalidNonceError in every
+    assert chain_errors.InvalidNonceError in every
     assert {names.get(f"ledgerkit.errors.{e.__name__}") for e in every} == {"api/errors.html"}
     assert [e for e in every if words(e.remedy) not in page] == []
     assert [e for e in every if words(e.template) not in page] == []

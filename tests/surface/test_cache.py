@@ -27,18 +27,17 @@ import httpx
 import pytest
 
 import ledgerkit as lk
-from ledgerkit import _store, checks, rpc, schemas
-from ledgerkit.errors import (
-    ContractPanicError,
-    InvalidRequestError,
-    UnknownBlockError,
-)
+from ledgerkit import validation
+from ledgerkit.api import rpc
+from ledgerkit.errors import ContractPanicError, InvalidRequestError, UnknownBlockError
+from ledgerkit.frames import schemas
+from ledgerkit.transport import disk_cache
 from tests.loopback import Reply, Server, as_json, failure, result, serve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ledgerkit.calls import Call
+    from ledgerkit.api.calls import Call
 
 ROOT = Path(__file__).resolve().parents[2]
 KEY = "PLANTED-mossw0rt/Qx+42=z&y"
@@ -148,7 +147,7 @@ def folder(tmp_path: Path) -> Path:
 def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Give a clock of one's own, by which entries grow old."""
     time = [1_700_000_000.0]
-    monkeypatch.setattr(_store.Store, "now", lambda _: time[0])
+    monkeypatch.setattr(disk_cache.Store, "now", lambda _: time[0])
     return time
 
 
@@ -163,8 +162,8 @@ def opened(server: Server, cache: Any, **options: Any) -> Iterator[lk.Ledger]:
         lk.disconnect()
 
 
-AT = checks.at(BLOCK)
-FINAL = checks.at("final")
+AT = validation.block_reference(BLOCK)
+FINAL = validation.block_reference("final")
 KEPT: dict[str, Call[Any]] = {
     "block": rpc.block(AT),
     "chunk": rpc.chunk(CHUNK),
@@ -178,12 +177,12 @@ KEPT: dict[str, Call[Any]] = {
 }
 NOT_KEPT: dict[str, Call[Any]] = {
     "block by finality": rpc.block(FINAL),
-    "optimistic block": rpc.block(checks.at("optimistic")),
-    "block by height": rpc.block(checks.at(100)),
-    "genesis": rpc.block(checks.at("genesis")),
+    "optimistic block": rpc.block(validation.block_reference("optimistic")),
+    "block by height": rpc.block(validation.block_reference(100)),
+    "genesis": rpc.block(validation.block_reference("genesis")),
     "chunk by height": rpc.chunk_of(100, 0),
     "account at the head": rpc.view_account("a.near", FINAL),
-    "account by height": rpc.view_account("a.near", checks.at(100)),
+    "account by height": rpc.view_account("a.near", validation.block_reference(100)),
     "view at the head": rpc.call_function("a.near", "get", b"{}", FINAL),
     "executed": rpc.transaction(TX, "a.near", "EXECUTED"),
     "raw": rpc.call("block", {"block_id": BLOCK}),
@@ -576,7 +575,7 @@ def test_an_entry_that_was_changed_is_dropped_and_asked_anew(harm, folder, caplo
 
 def test_entries_in_each_others_place_are_dropped(folder):
     """A whole entry under the key of another is not believed."""
-    other = rpc.block(checks.at(name("other")))
+    other = rpc.block(validation.block_reference(name("other")))
     with serve(Chain()) as server:
         with opened(server, folder) as ledger:
             ledger.send_many([KEPT["block"], other], progress=False)
@@ -653,7 +652,7 @@ def test_a_broken_file_begins_anew(harm, folder, caplog):
 def test_flipped_bytes_cost_no_answer(seed, folder):
     """Whatever happens to the file's bytes, every answer is the host's."""
     chance = random.Random(seed)  # noqa: S311 - no secret
-    calls = [rpc.block(checks.at(name(i))) for i in range(40)]
+    calls = [rpc.block(validation.block_reference(name(i))) for i in range(40)]
     with serve(Chain()) as server:
         with opened(server, folder) as ledger:
             first = ledger.send_many(calls, progress=False)
@@ -711,7 +710,7 @@ def test_a_folder_that_cannot_be_made(tmp_path):
         assert told[0].filename == __file__
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            ledger.send(rpc.block(checks.at(name("other"))))
+            ledger.send(rpc.block(validation.block_reference(name("other"))))
             info = lk.cache_info(ledger)
         assert info["entries"].sum() == 0
         assert info["misses"].sum() == len(KEPT) + 1
@@ -734,7 +733,7 @@ def test_a_full_disk(folder):
 
 def test_a_busy_file_costs_no_answer(folder, monkeypatch):
     """While another process holds the file, answers come without it, and without a warning."""
-    monkeypatch.setattr(_store, "_PATIENCE_S", 0.01)
+    monkeypatch.setattr(disk_cache, "_PATIENCE_S", 0.01)
     with serve(Chain()) as server, opened(server, folder) as ledger:
         ledger.send(KEPT["block"])
         with closing(sqlite3.connect(folder / FILE, isolation_level=None)) as base:
@@ -756,7 +755,10 @@ def test_threads_share_a_ledger(folder):
     with serve(Chain()) as server, opened(server, folder) as ledger:
 
         def work() -> None:
-            found = [ledger.send(rpc.block(checks.at(one))).header.hash for one in hashes]
+            found = [
+                ledger.send(rpc.block(validation.block_reference(one))).header.hash
+                for one in hashes
+            ]
             seen.append(found)
 
         threads = [threading.Thread(target=work) for _ in range(6)]
@@ -793,7 +795,9 @@ def test_two_processes_share_a_folder(folder):
         asked = len(server.requests)
         assert 300 <= asked <= 600
         with opened(server, folder) as ledger:
-            ledger.send_many([rpc.block(checks.at(name(i))) for i in range(150)], progress=False)
+            ledger.send_many(
+                [rpc.block(validation.block_reference(name(i))) for i in range(150)], progress=False
+            )
         assert len(server.requests) == asked
     with closing(sqlite3.connect(folder / FILE)) as base:
         assert base.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
@@ -804,7 +808,7 @@ def test_two_processes_share_a_folder(folder):
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 def test_a_forked_child_opens_the_file_anew(folder):
     """A child answers from the same folder over a connection of its own; the parent goes on."""
-    other = rpc.block(checks.at(name("other")))
+    other = rpc.block(validation.block_reference(name("other")))
     with serve(Chain()) as server, opened(server, folder) as ledger:
         ledger.send(KEPT["block"])
         store = ledger.store
@@ -866,7 +870,7 @@ def test_clear_cache_forgets_all(folder):
 
 def test_clearing_what_is_in_use_is_an_error(folder, monkeypatch):
     """What could not be cleared is told, never passed over."""
-    monkeypatch.setattr(_store, "_PATIENCE_S", 0.01)
+    monkeypatch.setattr(disk_cache, "_PATIENCE_S", 0.01)
     with serve(Chain()) as server, opened(server, folder):
         lk.block(BLOCK)
         with closing(sqlite3.connect(folder / FILE, isolation_level=None)) as base:
@@ -892,7 +896,7 @@ def test_a_panic_at_a_blocks_hash_is_its_own_error(folder):
 
 def test_what_is_known_costs_no_place_in_the_rate(folder):
     """Answers from the folder do not wait for the rate."""
-    calls = [rpc.block(checks.at(name(i))) for i in range(50)]
+    calls = [rpc.block(validation.block_reference(name(i))) for i in range(50)]
     with serve(Chain()) as server:
         with opened(server, folder) as ledger:
             ledger.send_many(calls, progress=False)

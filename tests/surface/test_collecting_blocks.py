@@ -15,10 +15,10 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import ledgerkit as lk
-from ledgerkit._local import Local
 from ledgerkit.cli import main
 from ledgerkit.errors import AuthError, InvalidRequestError, RateLimitedError, TransportError
 from ledgerkit.localnet.worlds import open_world
+from ledgerkit.transport.embedded import Local
 from tests.loopback import Reply, Server, as_json, failure, serve
 from tests.unit.localnet.chaos import Chaos
 from tests.unit.localnet.ledger import Ledger, do
@@ -379,7 +379,7 @@ def test_too_many_requests_are_no_heights_failure(
     busy: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A host that answers 429 now and then is asked again until it answers."""
-    monkeypatch.setattr("ledgerkit._thrift.Pacer.slow_down", lambda *_: None)
+    monkeypatch.setattr("ledgerkit.transport.rate_limit.Pacer.slow_down", lambda *_: None)
     first, _stop = ends(busy)
     limited = {"chunk", "EXPERIMENTAL_tx_status"}
 
@@ -402,7 +402,7 @@ def test_patience_with_a_busy_host_ends(
     busy: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that bears no more ends the run with its own error; no failure is stored."""
-    monkeypatch.setattr("ledgerkit.collecting.asking.PATIENCE_S", 0.0)
+    monkeypatch.setattr("ledgerkit.collecting.account_requests.PATIENCE_S", 0.0)
     first, stop = ends(busy)
 
     def pressed(asked: dict[str, Any]) -> Reply | None:

@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 import ledgerkit as lk
-from ledgerkit import client, errors, taxonomy
+from ledgerkit import client, errors
+from ledgerkit.api import chain_errors
 from tests.loopback import Reply, Server, asking
 
 if TYPE_CHECKING:
@@ -973,7 +974,7 @@ def test_transaction_timeout(server: Server) -> None:
 def test_invalid_nonce(server: Server) -> None:
     """A refused transaction tells its variant, with the values as attributes."""
     ask = ("broadcast_tx_commit", ["c2lnbmVk"])
-    told = refusal(taxonomy.InvalidNonceError, lambda: client.current().rpc(*ask))
+    told = refusal(chain_errors.InvalidNonceError, lambda: client.current().rpc(*ask))
     assert (told["tx_nonce"], told["ak_nonce"]) == (1, 60462377000000)
     assert (told["variant"], told["rpc_cause"]) == ("InvalidNonce", "INVALID_TRANSACTION")
     assert len(server.requests) == 1

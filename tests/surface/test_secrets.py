@@ -21,7 +21,6 @@ import httpx
 import pytest
 
 import ledgerkit as lk
-from ledgerkit import _http
 from ledgerkit.errors import (
     AuthError,
     DecodeError,
@@ -30,6 +29,7 @@ from ledgerkit.errors import (
     RateLimitedError,
     TransportError,
 )
+from ledgerkit.transport import http as transport_http
 from tests.loopback import Reply, as_json, result, serve
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def found(text: object) -> list[str]:
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Give the options of `connect` that choose each way to a host."""
     if request.param == "lanes":
-        monkeypatch.setattr(_http, "find_spec", lambda _name: None)
+        monkeypatch.setattr(transport_http, "find_spec", lambda _name: None)
     if request.param == "sync":
         return {"in_flight": 8, "transport": httpx.HTTPTransport(verify=TLS)}
     if request.param == "async":
@@ -65,7 +65,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> dict
 @pytest.fixture(autouse=True)
 def log(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
     """Listen to every logger at its most talkative; afterwards the key is in no line."""
-    monkeypatch.setattr(_http, "_BACKOFF", lambda _state: 0.01)
+    monkeypatch.setattr(transport_http, "_BACKOFF", lambda _state: 0.01)
     lines = io.StringIO()
     handler = logging.StreamHandler(lines)
     handler.setFormatter(Everything())
@@ -487,11 +487,11 @@ def test_nothing_is_remembered_with_the_key():
 def test_a_key_is_forgotten_with_its_ledger():
     """A dropped ledger's key is dropped as well; what guards the log does not keep it."""
     ledger = lk.connect("lab", api_url="https://a.example", api_key="another-" + KEY)
-    assert "another-" + KEY in [key.reveal() for key in _http._keys]
+    assert "another-" + KEY in [key.reveal() for key in transport_http._keys]
     ledger.close()
     lk.disconnect()
     del ledger
     deadline = time.monotonic() + 5  # the loop may still hold what it just closed
-    while "another-" + KEY in [key.reveal() for key in _http._keys]:
+    while "another-" + KEY in [key.reveal() for key in transport_http._keys]:
         assert time.monotonic() < deadline
         gc.collect()

@@ -14,8 +14,8 @@ import httpx
 import pytest
 
 import ledgerkit as lk
-from ledgerkit import errors, following, nonces, taxonomy, units
-from ledgerkit._local import AsyncLocal
+from ledgerkit import errors, units
+from ledgerkit.api import chain_errors
 from ledgerkit.localnet import open_world
 from ledgerkit.localnet.contracts.counter import Counter
 from ledgerkit.protocol import (
@@ -35,6 +35,8 @@ from ledgerkit.protocol import (
     Stake,
     Transfer,
 )
+from ledgerkit.sending import broadcast, nonces
+from ledgerkit.transport.embedded import AsyncLocal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -145,9 +147,9 @@ def test_keys_are_added_used_and_taken(world):
     assert (row["method_names"], row["allowance"]) == (["increment"], NEAR // 2)
     assert lk.transfer("dave.near", 1, **ALICE, key=full).fully_succeeded
     assert lk.call("counter.near", "increment", **ALICE, key=limited).fully_succeeded
-    with pytest.raises(taxonomy.MethodNameMismatchError):
+    with pytest.raises(chain_errors.MethodNameMismatchError):
         lk.call("counter.near", "reset", **ALICE, key=limited)
-    with pytest.raises(taxonomy.RequiresFullAccessError):
+    with pytest.raises(chain_errors.RequiresFullAccessError):
         lk.transfer("dave.near", 1, **ALICE, key=limited)
     assert lk.delete_key(full.public_key, **ALICE, wait_until="FINAL").fully_succeeded
     with pytest.raises(errors.UnknownAccessKeyError):
@@ -199,7 +201,7 @@ def test_a_batch_happens_as_a_whole(world):
     failing = [Transfer(1), AddKey(KEY.public_key)]
     failed = lk.send("dave.near", failing, **ALICE, wait_until="FINAL")
     assert (failed.stage, failed.fully_succeeded) == ("final", False)
-    assert isinstance(failed.failure, taxonomy.ActorNoPermissionError)
+    assert isinstance(failed.failure, chain_errors.ActorNoPermissionError)
     assert failed.failure.index == 1
     assert balance(world, "dave.near") == before + 7
 
@@ -219,10 +221,10 @@ def test_a_delegated_action_is_relayed(world):
     assert int(after) == int(before) + 5
     assert balance(world, "kate.near") == kate
     again = lk.relay(wanted, signer_id="relay.near", wait_until="FINAL")
-    assert isinstance(again.failure, taxonomy.DelegateActionInvalidNonceError)
+    assert isinstance(again.failure, chain_errors.DelegateActionInvalidNonceError)
     late = lk.delegate("gold.near", [call], signer_id="kate.near", max_block_height=1)
     expired = lk.relay(late, signer_id="relay.near", wait_until="FINAL")
-    assert isinstance(expired.failure, taxonomy.DelegateActionExpiredError)
+    assert isinstance(expired.failure, chain_errors.DelegateActionExpiredError)
 
 
 def test_two_ledgers_at_once(world):
@@ -245,7 +247,7 @@ def test_a_dry_run_sends_nothing(world):
     head, alice = world.chain.head, balance(world, "alice.near")
     frame = lk.transfer("dave.near", "1 NEAR", **ALICE, dry_run=True)
     assert world.chain.head == head
-    assert len(world.pool) == 0
+    assert len(world.mempool) == 0
     row = frame.iloc[0]
     final = world.chain.final
     assert (row["signer_id"], row["receiver_id"], row["actions"]) == (
@@ -318,7 +320,7 @@ def test_a_cost_that_is_not_told(world, monkeypatch):
     del world
     stranger = [DeployGlobalContract(b"code", "CodeHash")]
     assert lk.send("alice.near", stranger, **ALICE, dry_run=True)["cost_bound"].isna().all()
-    monkeypatch.setattr("ledgerkit.sending._config", lambda _: {"runtime_config": {}})
+    monkeypatch.setattr("ledgerkit.sending.verbs._config", lambda _: {"runtime_config": {}})
     assert lk.transfer("dave.near", 1, **ALICE, dry_run=True)["cost_bound"].isna().all()
 
 
@@ -345,7 +347,7 @@ def test_dry_runs_of_the_other_verbs(world):
     assert frames[-1]["receiver_id"].tolist() == ["bob.near"]
     assert frames[-1]["deposit"].tolist() == [5]
     assert len({frame["nonce"].iloc[0] for frame in frames}) == 1
-    assert len(world.pool) == 0
+    assert len(world.mempool) == 0
 
 
 BAD: list[tuple[str, Any, str]] = [
@@ -444,7 +446,7 @@ def test_a_wrong_delegated_signature_is_refused(world):
     forged = type(first)(first.delegate_action, other.signature)
     with pytest.raises(errors.InvalidRequestError, match="delegate"):
         lk.relay(forged, **ALICE)
-    assert len(world.pool) == 0
+    assert len(world.mempool) == 0
 
 
 # The public network ---------------------------------------------------------------------
@@ -528,7 +530,7 @@ def test_mainnet_when_it_is_meant():
     """Asked for, a transaction is signed for mainnet too, and names itself by its hash."""
     node = Node("mainnet", "InvalidSignature")
     ledger = connected(node)
-    with pytest.raises(taxonomy.InvalidSignatureError):
+    with pytest.raises(chain_errors.InvalidSignatureError):
         lk.transfer(
             "dave.near", 1, signer_id="alice.near", key=KEY, allow_mainnet=True, ledger=ledger
         )
@@ -552,7 +554,7 @@ OUTER = ("InvalidAccessKeyError", "ActionsValidation")
 VARIANTS = [
     (family, name)
     for family in FAMILIES
-    for name in taxonomy.SPECIFICATION[family]
+    for name in chain_errors.SPECIFICATION[family]
     if name not in OUTER
 ]
 
@@ -560,8 +562,8 @@ VARIANTS = [
 @pytest.mark.parametrize(("family", "name"), VARIANTS, ids=[name for _, name in VARIANTS])
 def test_every_refusal_is_raised_as_its_class(family, name, monkeypatch):
     """Each variant of the specification is raised by the verb: class, payload, remedy."""
-    monkeypatch.setattr(following, "_PAUSES_S", (0.0,))
-    monkeypatch.setattr(following, "CERTAIN_S", 0.0)
+    monkeypatch.setattr(broadcast, "_PAUSES_S", (0.0,))
+    monkeypatch.setattr(broadcast, "CERTAIN_S", 0.0)
     payload: Any = {"signer_id": "alice.near", "balance": "7", "limit": 9, "ak_nonce": 8}
     payload = "StorageInternalError" if name == "StorageError" else payload
     node = Node("testnet", FAMILIES[family](name, payload))
@@ -569,7 +571,7 @@ def test_every_refusal_is_raised_as_its_class(family, name, monkeypatch):
     with pytest.raises(errors.InvalidTransactionError) as caught:
         lk.transfer("dave.near", 1, signer_id="alice.near", key=KEY, ledger=ledger)
     error = caught.value
-    assert type(error) is taxonomy.SPECIFICATION[family][name]
+    assert type(error) is chain_errors.SPECIFICATION[family][name]
     assert error.variant == ("StorageInternalError" if name == "StorageError" else name)
     assert error.payload == (None if name == "StorageError" else payload)
     assert len(error.remedy) > 10
@@ -579,7 +581,7 @@ def test_every_refusal_is_raised_as_its_class(family, name, monkeypatch):
 def test_refusals_of_the_embedded_ledger(world):
     """What a node checks is refused by name, and the amounts are exact integers."""
     had = balance(world, "dave.near")
-    with pytest.raises(taxonomy.NotEnoughBalanceError) as poor:
+    with pytest.raises(chain_errors.NotEnoughBalanceError) as poor:
         lk.transfer("bob.near", had, signer_id="dave.near")
     cost = had + 223_182_562_500 * 10**8 + 223_182_562_500 * 10**9
     assert (poor.value.signer_id, poor.value.balance, poor.value.cost) == ("dave.near", had, cost)
@@ -594,10 +596,10 @@ def test_refusals_of_the_embedded_ledger(world):
 
 def test_a_refused_nonce_is_used_by_the_next(world):
     """What was refused leaves no gap behind."""
-    with pytest.raises(taxonomy.NotEnoughBalanceError):
+    with pytest.raises(chain_errors.NotEnoughBalanceError):
         lk.transfer("bob.near", 10**30, signer_id="dave.near")
     one = lk.transfer("bob.near", 1, signer_id="dave.near")
-    with pytest.raises(taxonomy.NotEnoughBalanceError):
+    with pytest.raises(chain_errors.NotEnoughBalanceError):
         lk.transfer("bob.near", 10**30, signer_id="dave.near", strict=True)
     two = lk.transfer("bob.near", 1, signer_id="dave.near", strict=True, wait_until="FINAL")
     assert nonce(two) == nonce(one) + 1
@@ -632,7 +634,7 @@ def _crowded(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_refusal_in_a_crowd_is_certain(world):
     """Bytes that were handed over first are refused only when they certainly did not land."""
     before = balance(world, "bob.near")
-    with pytest.raises(taxonomy.NotEnoughBalanceError):
+    with pytest.raises(chain_errors.NotEnoughBalanceError):
         lk.transfer("bob.near", 10**30, signer_id="dave.near")
     assert lk.transfer("bob.near", 1, signer_id="dave.near").fully_succeeded is True
     assert balance(world, "bob.near") == before + 1
@@ -641,14 +643,14 @@ def test_a_refusal_in_a_crowd_is_certain(world):
 @pytest.mark.usefixtures("_crowded")
 def test_bytes_that_land_in_a_crowd_are_not_refused(world, monkeypatch):
     """What a node refuses after another has taken it has happened, and is told so."""
-    before, deliver = balance(world, "bob.near"), following.deliver
+    before, deliver = balance(world, "bob.near"), broadcast.deliver
 
     def late(ledger, signed, via, wait_until):
         if via == "broadcast_tx_async":
             return deliver(ledger, signed, via, wait_until)
-        raise taxonomy.NotEnoughBalanceError(signer_id="dave.near", balance=1, cost=2)
+        raise chain_errors.NotEnoughBalanceError(signer_id="dave.near", balance=1, cost=2)
 
-    monkeypatch.setattr(following, "deliver", late)
+    monkeypatch.setattr(broadcast, "deliver", late)
     sent = lk.transfer("bob.near", 5, signer_id="dave.near")
     assert (sent.fully_succeeded, sent.failure) == (True, None)
     assert balance(world, "bob.near") == before + 5
@@ -682,7 +684,7 @@ def test_a_strict_key_is_never_blocked(world):
         amount = 10**30 if number % 4 == 1 else number
         try:
             return lk.transfer("alice.near", amount, signer_id="bob.near", strict=True)
-        except taxonomy.NotEnoughBalanceError:
+        except chain_errors.NotEnoughBalanceError:
             refused.append(number)
             return None
 

@@ -23,9 +23,11 @@ import httpx
 import pytest
 
 import ledgerkit as lk
-from ledgerkit import _http, _loop, _stream, client, indexed, settings
-from ledgerkit.calls import Call
+from ledgerkit import client
+from ledgerkit.api import rest
+from ledgerkit.api.calls import Call
 from ledgerkit.errors import DecodeError, InvalidRequestError, TransportError
+from ledgerkit.transport import background_loop, http, settings, streaming
 from tests.loopback import Reply, as_json, serve
 
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ two_ways = pytest.mark.parametrize("way", ["bulk", "sync"], indirect=True)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Give the options of `connect` that choose each way to a host."""
     if request.param == "lanes":
-        monkeypatch.setattr(_http, "find_spec", lambda _name: None)
+        monkeypatch.setattr(http, "find_spec", lambda _name: None)
     if request.param == "sync":
         return {"in_flight": 8, "transport": httpx.HTTPTransport(verify=TLS)}
     if request.param == "async":
@@ -88,7 +90,7 @@ class Source:
         for number in self.left:
             self.taken += 1
             self.threads.add(threading.current_thread())
-            yield indexed.ft(f"a{number}.near")
+            yield rest.ft(f"a{number}.near")
 
 
 def names(count: int, first: int = 0) -> list[str]:
@@ -115,7 +117,7 @@ def tasks() -> int:
     async def count() -> int:
         return len(asyncio.all_tasks()) - 1  # without this one
 
-    return _loop.current().run(count())
+    return background_loop.current().run(count())
 
 
 def workers() -> int:
@@ -183,7 +185,7 @@ def test_a_size_is_checked_at_once(size):
 def test_the_source_is_taken_as_batches_are(way):
     """Of an endless source so much is taken as documented, in the caller's thread alone."""
     source = Source()
-    size, ahead = 10, _stream.batches_ahead(10, way["in_flight"])
+    size, ahead = 10, streaming.batches_ahead(10, way["in_flight"])
     with asking(fine, **way) as (ledger, _):
         stream = ledger.stream(source, size=size)
         assert source.taken == 0
@@ -201,7 +203,7 @@ def test_the_source_is_taken_as_batches_are(way):
 )
 def test_batches_ahead(size, in_flight, ahead):
     """Four batches and eight requests of each worker, whatever the size."""
-    assert _stream.batches_ahead(size, in_flight) == ahead
+    assert streaming.batches_ahead(size, in_flight) == ahead
     assert ahead * size >= 4 * size + 8 * in_flight
 
 
@@ -278,8 +280,8 @@ def test_a_source_that_asks_a_ledger(way):
 
     def asking_too(ledger: lk.Ledger) -> Iterator[Any]:
         for number in range(30):
-            found = ledger.send(indexed.ft(f"a{number}.near")).account_id
-            yield indexed.ft(found)
+            found = ledger.send(rest.ft(f"a{number}.near")).account_id
+            yield rest.ft(found)
 
     with asking(fine, **way) as (ledger, _), ledger.sibling(in_flight=1) as other:
         for source in (other, ledger):
@@ -349,7 +351,7 @@ def test_a_forgotten_stream_ends(way):
         async def collect() -> None:
             gc.collect()
 
-        _loop.current().run(collect())
+        background_loop.current().run(collect())
         assert until(lambda: tasks() == workers() == 0)
 
 
@@ -542,10 +544,10 @@ def test_a_sibling_has_a_pace_of_its_own():
         with ledger.sibling(in_flight=9, rate=20) as other:
             assert other is not client.current()
             assert (other._http.settings.in_flight, other._http.settings.rate) == (9, 20)
-            other.send(indexed.ft("a.near"))
+            other.send(rest.ft("a.near"))
         assert ledger.sibling(rate=50)._http.settings.rate == 30
         assert ledger.sibling()._http.settings.rate == 30
-        ledger.send(indexed.ft("a.near"))
+        ledger.send(rest.ft("a.near"))
         with pytest.raises(InvalidRequestError, match="a number above 0"):
             ledger.sibling(rate=-1)
         with pytest.raises(InvalidRequestError, match="an integer from 1"):
@@ -579,7 +581,7 @@ def test_a_sibling_closes_no_transport_of_the_user():
         other = ledger.sibling().sibling()
         other.close()
         with pytest.raises(InvalidRequestError, match="this ledger is closed"):
-            other.send(indexed.ft("a.near"))
+            other.send(rest.ft("a.near"))
         assert not transport.closed
     assert transport.closed
 
@@ -603,7 +605,7 @@ def test_a_description_opens_the_same_ledger(monkeypatch):
             found = other._http.settings
             assert (found.in_flight, found.rate, found.timeout_s) == (2, 30, 3)
             assert (found.network, found.retries) == (ledger.network, ONCE)
-            other.send(indexed.ft("a.near"))
+            other.send(rest.ft("a.near"))
     assert dict(httpx.URL("http://host" + server.paths[0]).params) == {"apiKey": KEY}
 
 
@@ -614,7 +616,7 @@ def test_a_description_without_a_key(monkeypatch):
         assert not description.needs_key
         monkeypatch.setenv("LEDGERKIT_API_KEY", KEY)
         with client.reopen(description) as other:
-            other.send(indexed.ft("a.near"))
+            other.send(rest.ft("a.near"))
     assert "authorization" not in server.requests[0].headers
 
 

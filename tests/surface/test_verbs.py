@@ -18,7 +18,8 @@ import pandas as pd
 import pytest
 
 import ledgerkit as lk
-from ledgerkit import client, errors, schemas
+from ledgerkit import client, errors
+from ledgerkit.frames import schemas
 from tests.loopback import Reply, Server, as_json, asking, failure, result
 from tests.unit.told import RULES
 
@@ -209,7 +210,7 @@ def dtypes(frame: pd.DataFrame) -> list[str]:
 
 def test_every_verb_is_asked_here() -> None:
     """No public verb is without a test here, with what sends or collects, or with the panels."""
-    sending = ("test_verbs", "test_sending", "test_following", "test_archiving", "test_cache")
+    sending = ("test_verbs", "test_sending", "test_broadcast", "test_archiving", "test_cache")
     collecting = ("test_collecting", "test_collecting_blocks", "test_opening")
     unit = Path(__file__).parents[1] / "unit"
     paths = [

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgerkit import amounts
 from ledgerkit.errors import DecodeError
+from ledgerkit.frames import amounts
 from ledgerkit.u128.array import U128Dtype
 
 U128_MAX = 340282366920938463463374607431768211455

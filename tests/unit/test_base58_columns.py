@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledgerkit import base58_columns
 from ledgerkit.errors import DecodeError, InvalidRequestError
+from ledgerkit.frames import base58_columns
 
 # By hand: a leading zero byte is a leading "1"; after them "1" to "z" count 0 to 57.
 BY_HAND = {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ledgerkit import calls
+from ledgerkit.api import calls
 
 if TYPE_CHECKING:
     import pytest

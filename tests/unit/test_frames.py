@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ledgerkit as lk
-from ledgerkit import frames
 from ledgerkit.errors import DecodeError, InvalidRequestError
-from ledgerkit.schemas import SCHEMAS, Column
+from ledgerkit.frames import build
+from ledgerkit.frames.schemas import SCHEMAS, Column
 
 U128_MAX = 2**128 - 1
 U128 = st.integers(0, U128_MAX).map(str)
@@ -122,9 +122,9 @@ def test_dtypes_are_as_declared(name: str) -> None:
     declared = [(column.name, DTYPES[column.dtype]) for column in SCHEMAS[name]]
     missing = {word: MISSING_OF.get(word, [None, None]) for word in DTYPES}
     for frame in (
-        frames.empty(name),
-        frames.build(name, columns(name, SOME)),
-        frames.build(name, columns(name, missing)),
+        build.empty_frame(name),
+        build.build_frame(name, columns(name, SOME)),
+        build.build_frame(name, columns(name, missing)),
     ):
         found = [(column, str(dtype)) for column, dtype in frame.dtypes.items()]
         assert found == declared
@@ -134,7 +134,7 @@ def test_dtypes_are_as_declared(name: str) -> None:
 @EVERY
 def test_values_come_back_as_they_went_in(name: str) -> None:
     """No dtype changes a value on its way through a frame."""
-    frame = frames.build(name, columns(name, SOME))
+    frame = build.build_frame(name, columns(name, SOME))
     for column in SCHEMAS[name]:
         values = frame[column.name].tolist()
         if column.dtype == "time":
@@ -147,13 +147,13 @@ def test_missing_values_are_missing(name: str) -> None:
     """None is missing in each dtype, and never zero, false or the word None."""
     nullable = [c.name for c in SCHEMAS[name] if c.dtype not in ("bool", "object")]
     missing = {word: MISSING_OF.get(word, [None, None]) for word in DTYPES}
-    frame = frames.build(name, columns(name, missing))
+    frame = build.build_frame(name, columns(name, missing))
     assert frame[nullable].isna().all(axis=None) == True  # noqa: E712 - of a numpy type
 
 
 def test_text_has_one_storage() -> None:
     """Text does not depend on whether pyarrow is installed."""
-    dtype: Any = frames.empty("ft")["contract_id"].dtype
+    dtype: Any = build.empty_frame("ft")["contract_id"].dtype
     assert (dtype.storage, str(dtype)) == ("python", "str")
 
 
@@ -168,7 +168,7 @@ def test_integers_beyond_their_column(dtype: str, value: int) -> None:
     ]
     given_ = columns(view, SOME) | {column: [1, value]}
     with pytest.raises(DecodeError) as caught:
-        frames.build(view, given_)
+        build.build_frame(view, given_)
     assert caught.value.path == f"{view}.{column}[1]"
     assert str(value) in str(caught.value)
 
@@ -185,13 +185,13 @@ def test_a_height_beyond_int64_on_the_wire() -> None:
 def test_a_time_beyond_its_column() -> None:
     """A time past the year 2262 does not wrap around."""
     with pytest.raises(DecodeError):
-        frames.build("blocks", columns("blocks", SOME) | {"time": [0, 2**63]})
+        build.build_frame("blocks", columns("blocks", SOME) | {"time": [0, 2**63]})
 
 
 def test_integers_never_pass_through_floats() -> None:
     """Odd integers above 2^53 beside a gap stay odd."""
     body = columns("nft", SOME) | {"last_update_block_height": [2**53 + 1, None]}
-    heights = frames.build("nft", body)["last_update_block_height"]
+    heights = build.build_frame("nft", body)["last_update_block_height"]
     assert heights.iloc[0] == 9007199254740993
     assert heights.iloc[1] is pd.NA
 
@@ -204,20 +204,20 @@ def test_a_frame_has_exactly_its_columns(change: str) -> None:
     if change == "other":
         body["contract"] = SOME["str"]
     with pytest.raises((AssertionError, KeyError)):
-        frames.build("nft", body)
+        build.build_frame("nft", body)
 
 
 def test_numpy_columns_are_taken_as_they_are() -> None:
     """Columns already in an array give the same frame."""
-    plain = frames.build("nft", columns("nft", SOME))
+    plain = build.build_frame("nft", columns("nft", SOME))
     arrays = {name: np.array(values, dtype=object) for name, values in columns("nft", SOME).items()}
     arrays["last_update_block_height"] = np.array(SOME["Int64"], dtype=np.int64)
-    pd.testing.assert_frame_equal(frames.build("nft", arrays), plain)
+    pd.testing.assert_frame_equal(build.build_frame("nft", arrays), plain)
 
 
 def test_provenance_travels_along() -> None:
     """Attributes given to a frame are on it, and survive pickling."""
-    frame = frames.build("nft", columns("nft", SOME), attrs={"network": "lab"})
+    frame = build.build_frame("nft", columns("nft", SOME), attrs={"network": "lab"})
     assert frame.attrs == {"network": "lab"}
     assert pickle.loads(pickle.dumps(frame)).attrs == {"network": "lab"}  # noqa: S301 - our own
 

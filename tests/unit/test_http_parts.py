@@ -21,9 +21,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ledgerkit as lk
-from ledgerkit import _http, _loop, _thrift, indexed, networks, rpc
+from ledgerkit.api import rest, rpc
 from ledgerkit.errors import InvalidRequestError, TransportError
-from ledgerkit.networks import ApiKey
+from ledgerkit.transport import background_loop, http, networks, rate_limit
+from ledgerkit.transport.networks import ApiKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,7 +39,7 @@ HIDDEN = b"[key hidden]"
 def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     """Stop the clock; the function given back moves it."""
     now = [1000.0]
-    monkeypatch.setattr("ledgerkit._thrift.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("ledgerkit.transport.rate_limit.time.monotonic", lambda: now[0])
 
     def forward(seconds: float) -> None:
         now[0] += seconds
@@ -48,7 +49,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
 
 def test_places_are_spaced_evenly(clock):
     """With four requests a second each place is a quarter second after the one before."""
-    pacer = _thrift.Pacer(4)
+    pacer = rate_limit.Pacer(4)
     assert [pacer.reserve(math.inf) for _ in range(4)] == [0.0, 0.25, 0.5, 0.75]
     clock(10)
     assert [pacer.reserve(math.inf) for _ in range(2)] == [0.0, 0.25]
@@ -56,7 +57,7 @@ def test_places_are_spaced_evenly(clock):
 
 def test_without_a_rate_nobody_waits(clock):
     """No rate is no limit, but a pause that a host asked for holds even then."""
-    pacer = _thrift.Pacer(None)
+    pacer = rate_limit.Pacer(None)
     assert [pacer.reserve(math.inf) for _ in range(3)] == [0.0, 0.0, 0.0]
     pacer.pause(5)
     pacer.pause(2)
@@ -68,7 +69,7 @@ def test_without_a_rate_nobody_waits(clock):
 @pytest.mark.usefixtures("clock")
 def test_a_place_that_comes_too_late_is_not_taken():
     """Who cannot wait for a place leaves it to others, and a place given back is free again."""
-    pacer = _thrift.Pacer(1)
+    pacer = rate_limit.Pacer(1)
     assert pacer.reserve(1000.0) == 0.0
     assert pacer.reserve(1000.5) is None
     assert pacer.reserve(1001.0) == 1.0
@@ -80,16 +81,16 @@ def test_a_cancelled_wait_gives_its_place_back():
     """An interrupted queue leaves no hole: the next read does not wait for those who left."""
     ledger = lk.connect("lab", transport=httpx.MockTransport(_fine), rate=2)
     pacer = ledger._http._pacer
-    steps = [ledger._http._steps(indexed.ft(f"a{i}.near")) for i in range(5)]
+    steps = [ledger._http._steps(rest.ft(f"a{i}.near")) for i in range(5)]
     waits = [next(one) for one in steps]
-    assert isinstance(waits[0], _http.Ask)
+    assert isinstance(waits[0], http.Ask)
     assert waits[1:] == pytest.approx([0.5, 1.0, 1.5, 2.0], abs=0.1)
     for one in steps:
         one.close()
     assert pacer.reserve(math.inf) == pytest.approx(0.5, abs=0.1)
 
 
-def starts(pacer: _thrift.Pacer, clock: Callable[[float], None], count: int) -> list[float]:
+def starts(pacer: rate_limit.Pacer, clock: Callable[[float], None], count: int) -> list[float]:
     """Take places, waiting for each; gives the waits."""
     waits = []
     for _ in range(count):
@@ -100,7 +101,7 @@ def starts(pacer: _thrift.Pacer, clock: Callable[[float], None], count: int) -> 
 
 def test_too_many_requests_halve_the_rate(clock):
     """A host that found 40 a second too many gets 20 from then on, even without a limit."""
-    pacer = _thrift.Pacer(None)
+    pacer = rate_limit.Pacer(None)
     assert sum(starts(pacer, clock, 40)) == 0
     assert pacer.slow_down(1000.0) == 20.0
     assert starts(pacer, clock, 3) == pytest.approx([0.0, 0.05, 0.05], rel=0.01)
@@ -108,7 +109,7 @@ def test_too_many_requests_halve_the_rate(clock):
 
 def test_the_rate_is_what_really_started(clock):
     """Where the limit allows 100 but 10 a second started, half of 10 is what goes on."""
-    pacer = _thrift.Pacer(100)
+    pacer = rate_limit.Pacer(100)
     for _ in range(30):
         assert pacer.reserve(math.inf) == 0.0
         clock(0.1)
@@ -117,7 +118,7 @@ def test_the_rate_is_what_really_started(clock):
 
 def test_a_burst_of_refusals_counts_once(clock):
     """Of many requests that began before the rate was lowered, only the first lowers it."""
-    pacer = _thrift.Pacer(64)
+    pacer = rate_limit.Pacer(64)
     begun = [1000.0 + wait for wait in starts(pacer, clock, 64)]
     clock(0.1)
     assert [pacer.slow_down(one) for one in begun[:3]] == [32.0, None, None]
@@ -128,18 +129,18 @@ def test_a_burst_of_refusals_counts_once(clock):
 
 def test_the_rate_never_falls_below_one_a_second(clock):
     """However often a host refuses, a request a second goes on; a lower limit stays."""
-    pacer = _thrift.Pacer(None)
+    pacer = rate_limit.Pacer(None)
     starts(pacer, clock, 3)
     for _ in range(5):
         rate = pacer.slow_down(math.inf)
     assert rate == 1.0
-    slow = _thrift.Pacer(0.5)
+    slow = rate_limit.Pacer(0.5)
     assert slow.slow_down(math.inf) == 0.5
 
 
 def test_the_rate_grows_back_evenly(clock):
     """Without another refusal the rate grows by the same each second, up to the limit."""
-    pacer = _thrift.Pacer(20)
+    pacer = rate_limit.Pacer(20)
     starts(pacer, clock, 21)
     assert pacer.slow_down(1001.0) == 10.0
     rates = []
@@ -151,7 +152,7 @@ def test_the_rate_grows_back_evenly(clock):
 
 def test_without_a_limit_it_is_lifted_again(clock):
     """Without a limit the rate is free again at twice what was too much."""
-    pacer = _thrift.Pacer(None)
+    pacer = rate_limit.Pacer(None)
     starts(pacer, clock, 100)
     assert pacer.slow_down(1000.0) == 50.0
     clock(7)
@@ -163,7 +164,7 @@ def test_without_a_limit_it_is_lifted_again(clock):
 
 def test_the_rate_does_not_grow_in_a_pause(clock):
     """While a host has asked for a pause, nothing is learned about what it bears."""
-    pacer = _thrift.Pacer(20)
+    pacer = rate_limit.Pacer(20)
     starts(pacer, clock, 21)
     pacer.slow_down(1001.0)
     pacer.pause(60)
@@ -175,7 +176,7 @@ def test_the_rate_does_not_grow_in_a_pause(clock):
 
 def test_a_pause_holds_those_that_have_a_place(clock):
     """A place taken before a pause is void: who waited for it takes another one after it."""
-    pacer = _thrift.Pacer(2)
+    pacer = rate_limit.Pacer(2)
     assert [pacer.reserve(math.inf) for _ in range(3)] == [0.0, 0.5, 1.0]
     turn = pacer.turn
     pacer.pause(5)
@@ -190,8 +191,8 @@ def test_a_pause_holds_those_that_have_a_place(clock):
 def test_a_read_that_waits_is_held_by_a_pause():
     """A queued read whose turn comes in a pause waits on instead of asking."""
     ledger = lk.connect("lab", transport=httpx.MockTransport(_fine), rate=2)
-    first, second = (ledger._http._steps(indexed.ft(f"a{i}.near")) for i in range(2))
-    assert isinstance(next(first), _http.Ask)
+    first, second = (ledger._http._steps(rest.ft(f"a{i}.near")) for i in range(2))
+    assert isinstance(next(first), http.Ask)
     assert next(second) == pytest.approx(0.5, abs=0.1)
     ledger._http._pacer.pause(60)
     assert next(second) == pytest.approx(60, abs=0.2)
@@ -204,7 +205,7 @@ def test_a_read_that_waits_is_held_by_a_pause():
 
 def test_the_cache_drops_what_was_used_least():
     """Above its size the cache drops the body that was not asked for the longest."""
-    cache = _thrift.Cache(limit=10)
+    cache = rate_limit.Cache(limit=10)
     for name in "abc":
         cache.put(name, name.encode() * 3)
     assert cache.get("a") == b"aaa"
@@ -217,7 +218,7 @@ def test_the_cache_drops_what_was_used_least():
 
 def test_a_body_larger_than_the_cache_is_not_kept():
     """A body above the size of the cache is dropped itself, whatever else it costs."""
-    cache = _thrift.Cache(limit=10)
+    cache = rate_limit.Cache(limit=10)
     cache.put("big", b"x" * 11)
     assert cache.get("big") is None
     cache.put("small", b"x" * 10)
@@ -226,7 +227,7 @@ def test_a_body_larger_than_the_cache_is_not_kept():
 
 def test_a_body_may_have_a_lifetime():
     """A body that is too old is not given; one without a lifetime always is."""
-    cache = _thrift.Cache(limit=10)
+    cache = rate_limit.Cache(limit=10)
     cache.put("old", b"1", until=50.0)
     cache.put("ever", b"2")
     assert [cache.get("old", now) for now in (0.0, 49.9, 50.0)] == [b"1", b"1", None]
@@ -235,7 +236,7 @@ def test_a_body_may_have_a_lifetime():
 
 def test_a_cleared_cache_has_all_its_room():
     """Clearing forgets every body, and their bytes count no more."""
-    cache = _thrift.Cache(limit=10)
+    cache = rate_limit.Cache(limit=10)
     cache.put("a", b"x" * 10)
     cache.clear()
     assert cache.get("a") is None
@@ -268,12 +269,12 @@ def test_a_cleared_cache_has_all_its_room():
 )
 def test_retry_after(text, seconds):
     """A pause is seconds or a date; what is neither, negative or endless is no pause."""
-    assert _http._retry_after(text) == seconds
+    assert http._retry_after(text) == seconds
 
 
 def test_retry_after_a_date_to_come():
     """A date to come is a pause until then."""
-    assert _http._retry_after(formatdate(time.time() + 30, usegmt=True)) == pytest.approx(30, abs=2)
+    assert http._retry_after(formatdate(time.time() + 30, usegmt=True)) == pytest.approx(30, abs=2)
 
 
 # The key --------------------------------------------------------------------------------
@@ -472,9 +473,9 @@ def test_a_body_for_threads_cannot_be_read_on_a_loop():
 @pytest.mark.parametrize("stop", [SystemExit(3), KeyboardInterrupt()], ids=["exit", "interrupt"])
 def test_a_transport_cannot_end_the_loop(stop):
     """A transport that exits on the background loop is a failure; the loop goes on."""
-    before = _loop.current()
+    before = background_loop.current()
     assert f"the transport failed, {type(stop).__name__}" in str(failure(AsyncWrong(raising(stop))))
-    assert _loop.current() is before
+    assert background_loop.current() is before
     with lk.connect("lab", transport=AsyncWrong(_fine)) as ledger:
         assert lk.ft("a.near", ledger=ledger).empty
 
@@ -530,19 +531,19 @@ def test_no_address_for_a_surface():
 )
 def test_an_address_is_what_httpx_parses(root, path):
     """The short way to an address gives what httpx makes of the whole text, to the byte."""
-    short, parsed = _http.Address(root).below(path), httpx.URL(root + path)
+    short, parsed = http.Address(root).below(path), httpx.URL(root + path)
     assert short == parsed
     assert (str(short), short.raw_path, short.netloc) == (
         str(parsed),
         parsed.raw_path,
         parsed.netloc,
     )
-    assert _http.Address(root).text(path) == str(parsed)
+    assert http.Address(root).text(path) == str(parsed)
 
 
 def test_a_plain_path_is_not_parsed_again(monkeypatch):
     """The usual paths take the short way, which is what it is for."""
-    address = _http.Address("https://a.example/api")
+    address = http.Address("https://a.example/api")
     monkeypatch.setattr("httpx._urls.urlparse", pytest.fail)
     whole = "https://a.example/api/v1/account/a1.near/ft"
     assert str(address.below("/v1/account/a1.near/ft")) == whole
@@ -586,7 +587,7 @@ def test_lanes_carry_one_request_each():
 
     ids = [f"a{i}.near" for i in range(40)]
     retries = lk.RetryPolicy(attempts=1)
-    with lk.connect("lab", transport=_http.Lanes(make), in_flight=4, retries=retries) as ledger:
+    with lk.connect("lab", transport=http.Lanes(make), in_flight=4, retries=retries) as ledger:
         _, errors = lk.ft(ids, ledger=ledger, on_error="collect", progress=False)
     assert errors["subject"].tolist() == ["a3.near"]
     assert len(lines) == 4
@@ -599,9 +600,9 @@ def test_lanes_carry_one_request_each():
 
 def test_a_share_hands_out_each_call_once():
     """Threads that share calls answer each once, in its place."""
-    calls = [indexed.ft(f"a{i}.near") for i in range(500)]
+    calls = [rest.ft(f"a{i}.near") for i in range(500)]
     done = []
-    share: _http.Share[Any] = _http.Share(calls, stop=True, done=lambda: done.append(1))
+    share: http.Share[Any] = http.Share(calls, stop=True, done=lambda: done.append(1))
 
     def work() -> None:
         for place, call in share:
@@ -618,7 +619,7 @@ def test_a_share_hands_out_each_call_once():
 
 def test_a_share_that_ended_hands_out_nothing():
     """After the end no call is taken, no answer counted, and nobody sleeps."""
-    share: _http.Share[Any] = _http.Share([indexed.ft("a.near")], stop=True, done=pytest.fail)
+    share: http.Share[Any] = http.Share([rest.ft("a.near")], stop=True, done=pytest.fail)
     share.end()
     assert list(share) == []
     share.answer(0, "late")
@@ -632,13 +633,13 @@ def test_a_share_that_ended_hands_out_nothing():
 
 def test_one_loop_serves_all():
     """There is one background loop, on a thread of its own."""
-    loop = _loop.current()
+    loop = background_loop.current()
 
     async def where() -> str:
         return threading.current_thread().name
 
     assert loop.run(where()) == "ledgerkit"
-    assert _loop.current() is loop
+    assert background_loop.current() is loop
 
 
 def test_a_ledger_is_not_asked_from_its_own_loop():
@@ -656,7 +657,7 @@ def test_a_ledger_is_not_asked_from_its_own_loop():
 
 def test_what_is_left_is_cancelled_at_the_end():
     """At the end of a loop its work is cancelled, its thread is gone, and later work is dropped."""
-    loop = _loop.Loop()
+    loop = background_loop.Loop()
     seen: list[str] = []
 
     async def forever() -> None:
@@ -707,13 +708,15 @@ def test_a_retry_is_told_to_those_who_listen(caplog):
     (record,) = caplog.records
     assert record.name == "ledgerkit"
     assert record.getMessage().startswith("asking again in 0.")
-    assert "The host answered the tokens of a.near with HTTP 503: busy" in record.getMessage()
+    assert "HTTP 503 in response to the tokens of a.near: busy" in record.getMessage()
 
 
 def test_what_cannot_change_is_told_by_the_call():
     """Blocks by hash may be kept; blocks by finality and by height may not."""
-    from ledgerkit import checks
+    from ledgerkit import validation
 
     for at in ("final", "optimistic", "genesis", 100):
-        assert rpc.block(checks.at(at)).keep is None
-    assert rpc.block(checks.at("11111111111111111111111111111111")).keep is not None
+        assert rpc.block(validation.block_reference(at)).keep is None
+    assert (
+        rpc.block(validation.block_reference("11111111111111111111111111111111")).keep is not None
+    )

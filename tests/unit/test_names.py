@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgerkit.tree import names
-from ledgerkit.tree.names import Names
+from ledgerkit.tracing.tree import names
+from ledgerkit.tracing.tree.names import Names
 
 MANY = [f"id {number}" for number in range(5000)]
 

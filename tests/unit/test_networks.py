@@ -10,7 +10,8 @@ import httpx
 import pytest
 
 import ledgerkit as lk
-from ledgerkit import errors, networks
+from ledgerkit import errors
+from ledgerkit.transport import networks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgerkit import nonces
-from ledgerkit.nonces import Anchor, Lane, next_nonce
 from ledgerkit.protocol import CryptoHash, SecretKey, Transaction, Transfer
+from ledgerkit.sending import nonces
+from ledgerkit.sending.nonces import Anchor, Lane, next_nonce
 
 ANCHOR = Anchor(100, CryptoHash.of(b"a block"))
 

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ledgerkit.api.models.transactions import decode_transaction
 from ledgerkit.errors import DecodeError
-from ledgerkit.tree import Tree, tree, verdict
-from ledgerkit.tree.tables import NOTHING
-from ledgerkit.wire.transactions import decode_transaction
+from ledgerkit.tracing.tree import Tree, tree, verdict
+from ledgerkit.tracing.tree.tables import NOTHING
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 SIGNER, PRICE = "alice.near", 100_000_000

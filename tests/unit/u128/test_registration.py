@@ -38,7 +38,7 @@ def run(*lines, path=""):
         ("import pandas as pd", ARRANGE),
         (ARRANGE, "from pandas.api.types import pandas_dtype", "import pandas as pd"),
         (ARRANGE, "import ledgerkit.u128.array", "import pandas as pd"),
-        (ARRANGE, "import ledgerkit.frames", "import pandas as pd"),
+        (ARRANGE, "import ledgerkit.frames.build", "import pandas as pd"),
     ],
     ids=["ledgerkit first", "pandas first", "a part of pandas", "the array", "through ledgerkit"],
 )

@@ -478,7 +478,7 @@ def test_without_pyarrow_the_extra_is_named(monkeypatch, tokens):
     """The core does without pyarrow; whoever needs it learns how to get it."""
     monkeypatch.setitem(sys.modules, "pyarrow", None)
 
-    with pytest.raises(InvalidRequestError, match=r"pip install 'ledgerkit\[bulk\]'"):
+    with pytest.raises(InvalidRequestError, match=r'pip install "ledgerkit\[bulk\]"'):
         parquet.to_arrow(tokens)
 
 

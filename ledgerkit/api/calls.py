@@ -1,0 +1,266 @@
+"""Requests before they are sent, and how responses are decoded: bytes in, typed values out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+
+import msgspec
+
+from ledgerkit import errors
+from ledgerkit.api import chain_errors
+from ledgerkit.api.models.chain import Envelope, QueryFailure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ledgerkit.errors import LedgerError
+
+T = TypeVar("T")
+
+_HTTP_ERROR = 400
+_decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
+_decoders_lock = Lock()
+# msgspec raises these for documents that are malformed, not UTF-8, or nested too deeply.
+MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """An HTTP response: body, status, and the pause that the host requests."""
+
+    body: bytes
+    status: int = 200
+    retry_after: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call(Generic[T]):
+    """
+    One request, described but not sent; calls with the same `key` are the same request.
+
+    `read` decodes a response or raises; `keep` returns True for responses that never change;
+    `repeatable` is True if the request may be sent twice. `kind` is the kind of such a
+    response in the disk cache; empty if it is not stored there.
+    """
+
+    surface: Literal["rpc", "api"]
+    asked: str
+    read: Callable[[Response], T] = field(repr=False)
+    path: str = ""
+    body: bytes | None = field(default=None, repr=False)
+    keep: Callable[[T], bool] | None = field(default=None, repr=False)
+    kind: Literal["", "block", "chunk", "transaction", "read", "metadata"] = ""
+    repeatable: bool = True
+
+    @property
+    def key(self) -> tuple[str, bytes | None]:
+        """The path and body, which identify the request."""
+        return self.path, self.body
+
+
+def rpc(
+    method: str,
+    params: Any,
+    result: Any,
+    *,
+    asked: str,
+    keep: Callable[[Any], bool] | None = None,
+    repeatable: bool = True,
+) -> Call[Any]:
+    """
+    Build a JSON-RPC call.
+
+    Parameters
+    ----------
+    method
+        Name of the method.
+    params
+        Its parameters, an object or an array.
+    result
+        Type into which its `result` is decoded.
+    asked
+        What is requested, in a few words, for error messages.
+    keep
+        Returns True for responses that never change.
+    repeatable
+        Whether the request may be sent twice.
+
+    Returns
+    -------
+    call
+        The call.
+
+    Notes
+    -----
+    Source: POST / of the JSON-RPC endpoint.
+    """
+    request = {"jsonrpc": "2.0", "id": "ledgerkit", "method": method, "params": params}
+    return Call(
+        surface="rpc",
+        asked=asked,
+        read=lambda response: read_rpc(response, result, asked),
+        body=msgspec.json.encode(request),
+        keep=keep,
+        repeatable=repeatable,
+    )
+
+
+def get(path: str, result: Any, *, asked: str) -> Call[Any]:
+    """
+    Build a call of the REST API.
+
+    Parameters
+    ----------
+    path
+        Path below the address of the API, percent-encoded.
+    result
+        Type into which the body is decoded.
+    asked
+        What is requested, in a few words, for error messages.
+
+    Returns
+    -------
+    call
+        The call.
+
+    Notes
+    -----
+    Source: GET of the indexed REST API.
+    """
+    return Call(
+        surface="api",
+        asked=asked,
+        read=lambda response: read_api(response, result, asked),
+        path=path,
+    )
+
+
+def read_rpc(response: Response, result: Any, asked: str) -> Any:
+    """Decode the result of a JSON-RPC response, or raise its typed error."""
+    # The body comes before the status: nodes send errors with HTTP 200, and results with 4xx.
+    try:
+        envelope = decoder(Envelope[result]).decode(response.body)
+    except MALFORMED as error:
+        decode_error = error
+    else:
+        if envelope.error is not msgspec.UNSET and bytes(envelope.error) != b"null":
+            raise _rpc_error(envelope.error, response, asked)
+        if envelope.result is not msgspec.UNSET and not _is_query_failure(envelope.result):
+            return envelope.result
+        decode_error = msgspec.DecodeError("neither result nor error")
+    raise _undecodable(response, asked, decode_error)
+
+
+def read_api(response: Response, result: Any, asked: str) -> Any:
+    """Decode the body of a REST response, or raise the typed error of its status."""
+    if response.status >= _HTTP_ERROR:
+        raise _status_error(response, asked)
+    try:
+        return decoder(result).decode(response.body)
+    except MALFORMED as error:
+        decode_error = error
+    raise not_as_documented(asked, decode_error)
+
+
+def read_saved(call: Call[T], body: bytes) -> T:
+    """Decode a saved response: a whole JSON-RPC response, its bare result, or a REST body."""
+    if call.surface == "rpc" and not _is_envelope(body):
+        body = b'{"jsonrpc":"2.0","result":' + body + b"}"
+    return call.read(Response(body))
+
+
+def not_as_documented(asked: str, decode_error: Exception) -> errors.DecodeError:
+    """Build the error for a response that could not be decoded, with the path in the document."""
+    reason, _, path = str(decode_error).partition(" - at `")
+    path = path.rstrip("`") or "$"
+    sentence = f"the response to {asked} is not as documented: {reason} at {path}"
+    return errors.DecodeError(sentence, asked=asked, path=path)
+
+
+class _EnvelopeMembers(msgspec.Struct):
+    """The members that distinguish a whole JSON-RPC response from a bare result."""
+
+    jsonrpc: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    id: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    result: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    error: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+def _is_envelope(body: bytes) -> bool:
+    """Return True for a whole JSON-RPC response, False for a bare result."""
+    try:
+        members = decoder(_EnvelopeMembers).decode(body)
+    except MALFORMED:
+        return True  # not an object: the decoder reports what is wrong
+    has_header = members.jsonrpc is not msgspec.UNSET or members.id is not msgspec.UNSET
+    has_content = members.result is not msgspec.UNSET or members.error is not msgspec.UNSET
+    return has_header and has_content
+
+
+def decoder(decoded_type: Any) -> msgspec.json.Decoder[Any]:
+    """Return the decoder for a type; any thread may use it."""
+    # msgspec 0.22 inspects a type at its first use. Two threads doing so at once can crash the
+    # process, so decoders are made under a lock, once for each type.
+    cached = _decoders.get(decoded_type)
+    if cached is None:
+        with _decoders_lock:
+            cached = _decoders.get(decoded_type)
+            if cached is None:
+                cached = _decoders[decoded_type] = msgspec.json.Decoder(decoded_type)
+    return cached
+
+
+def _undecodable(response: Response, asked: str, decode_error: Exception) -> Exception:
+    """Build the error for a body that is not the documented result."""
+    failure = _query_failure(response.body)
+    if failure is not None:
+        return chain_errors.from_query_text(
+            failure.error,
+            asked=asked,
+            block_height=failure.block_height,
+            block_hash=failure.block_hash,
+        )
+    return status_first(response, asked, not_as_documented(asked, decode_error))
+
+
+def _rpc_error(error: msgspec.Raw, response: Response, asked: str) -> LedgerError:
+    """Build the typed error for the `error` member of a JSON-RPC response."""
+    member = msgspec.json.decode(error)
+    if response.status >= _HTTP_ERROR and not isinstance(member, dict):
+        # A gateway in front of the node wrote {"error": "text"}: only the status is reliable.
+        return _status_error(response, asked)
+    typed_error = chain_errors.from_rpc(member, asked=asked)
+    if isinstance(typed_error, errors.RateLimitedError | errors.TransportError):
+        typed_error.retry_after = response.retry_after
+    return typed_error
+
+
+def status_first(response: Response, asked: str, decode_error: LedgerError) -> LedgerError:
+    """Return the error of a failing status; otherwise the decode error."""
+    return _status_error(response, asked) if response.status >= _HTTP_ERROR else decode_error
+
+
+def _is_query_failure(result: Any) -> bool:
+    """Return True for a failure that `query` sends as a result, if it is decoded JSON."""
+    return isinstance(result, dict) and "error" in result and "block_hash" in result
+
+
+def _query_failure(body: bytes) -> QueryFailure | None:
+    """Return the failure that `query` sends as a result, or None."""
+    try:
+        result = decoder(Envelope[QueryFailure]).decode(body).result
+    except MALFORMED:
+        return None
+    return result if isinstance(result, QueryFailure) else None
+
+
+def _status_error(response: Response, asked: str) -> LedgerError:
+    """Build the error for a failing HTTP status."""
+    return errors.from_status(
+        response.status,
+        response.body.decode("utf-8", "replace"),
+        asked=asked,
+        retry_after=response.retry_after,
+    )

@@ -1,0 +1,155 @@
+"""Verification of a token's record against the social database."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ledgerkit import cards, client, validation
+from ledgerkit.api import rpc
+from ledgerkit.archiving import tokens, widget_sources
+from ledgerkit.archiving.flow import Archive
+from ledgerkit.errors import InvalidRequestError, cut
+from ledgerkit.frames import build
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ledgerkit.archiving.widget_sources import Record, Widget
+    from ledgerkit.client import Ledger
+
+VERDICTS = {
+    "verified": "The source at the recorded block has the recorded hash.",
+    "source_differs": "The source at the recorded block has another hash.",
+    "source_missing": "The widget did not exist at the recorded block.",
+    "not_an_archive": "The token has no record of an archived widget.",
+    "no_such_token": "The token does not exist.",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Verification:
+    """
+    The result of checking a token's record.
+
+    Parameters
+    ----------
+    verdict
+        One of `ledgerkit.archiving.VERDICTS`.
+    token_id, contract_id
+        The token and its collection.
+    record
+        The token's record, or None.
+    found_sha256
+        The hash of the source at the recorded block, or None.
+    """
+
+    verdict: str
+    token_id: str
+    contract_id: str
+    record: Record | None
+    found_sha256: str | None
+
+    @property
+    def is_verified(self) -> bool:
+        """True if the source has the recorded hash."""
+        return self.verdict == "verified"
+
+    def to_frame(self) -> pd.DataFrame:
+        """
+        Return the result as one row.
+
+        Returns
+        -------
+        row
+            Verdict, token and both hashes, typed as `schema("archive_verification")`.
+        """
+        values = {
+            "verdict": self.verdict,
+            "contract_id": self.contract_id,
+            "token_id": self.token_id,
+            **widget_sources.record_columns(
+                self.record, "author_account_id", "widget_name", "widget_path"
+            ),
+            "found_sha256": self.found_sha256,
+        }
+        columns = {name: [value] for name, value in values.items()}
+        return build.build_frame("archive_verification", columns)
+
+    def __repr__(self) -> str:
+        return f"<Verification {self.token_id} of {self.contract_id}: {self.verdict}>"
+
+    def _repr_html_(self) -> str:
+        """Format a card with the verdict and the compared values; all text is escaped."""
+        rows = self.to_frame().T.reset_index().set_axis(["name", "value"], axis=1)
+        return cards.table_card(
+            "verification",
+            headline=repr(self)[1:-1],
+            explanation=VERDICTS[self.verdict],
+            caption="The token and its record",
+            rows=rows.astype("string"),  # heights are ids, without commas
+        )
+
+
+def verify_archive(
+    token: str | Archive, *, source: Ledger, target: Ledger, collection: str
+) -> Verification:
+    """
+    Check a token's record: read the source at the recorded block, and compare the hash.
+
+    Parameters
+    ----------
+    token
+        The token id, or the result of `archive_widget`.
+    source
+        The ledger that holds the social database; old blocks are read from its archival host.
+    target
+        The ledger that holds the collection.
+    collection
+        The contract of the collection.
+
+    Returns
+    -------
+    verification
+        The verdict, the token's record and the hash of the source.
+
+    Raises
+    ------
+    InvalidRequestError
+        If an argument is malformed, or the source's network is not the recorded one.
+    LedgerError
+        If a request fails.
+
+    Notes
+    -----
+    Source: view calls nft_token and get.
+    """
+    token_id = token.token_id if isinstance(token, Archive) else token
+    token_id = tokens.check_text(token_id, "token")
+    contract_id = validation.account_id(collection, "collection")
+    nft = tokens.find_token(token_id, contract_id, target=target).token
+    record = None if nft is None else tokens.record_of(nft)
+    if record is None:
+        verdict = "no_such_token" if nft is None else "not_an_archive"
+        return Verification(verdict, token_id, contract_id, None, None)
+    widget = _read_recorded(record, client.current(source))
+    sha256 = None if widget is None else widget.sha256
+    verdict = "source_missing" if widget is None else "source_differs"
+    if sha256 == record.source_sha256:
+        verdict = "verified"
+    return Verification(verdict, token_id, contract_id, record, sha256)
+
+
+def _read_recorded(record: Record, source: Ledger) -> Widget | None:
+    """Read the source at the recorded block."""
+    network = source.send(rpc.status()).chain_id
+    if network != record.source_network:
+        expected = f"a ledger of {cut(record.source_network)}, where the source was read"
+        raise InvalidRequestError.refuse("source", network, expected)
+    return widget_sources.read_widget(
+        record.author_account_id,
+        record.widget_name,
+        source=source,
+        social_contract_id=record.source_contract_id,
+        at=record.socialdb_block_height,
+    )

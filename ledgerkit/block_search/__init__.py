@@ -1,0 +1,1 @@
+"""Blocks by time: from a time or a height to a block."""

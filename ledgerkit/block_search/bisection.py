@@ -1,0 +1,137 @@
+"""Bisection over block times: the next height to request, given the known blocks."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from operator import attrgetter
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+_MAX_POINTS = 20_000
+_TURNS = 3
+_TIME = attrgetter("time_ns")
+_HEIGHT = attrgetter("height")
+
+
+class Point(NamedTuple):
+    """Height, time and hash of a block, and its previous block."""
+
+    height: int
+    time_ns: int
+    hash: str
+    prev_hash: str
+    prev_height: int | None = None
+
+
+class Points:
+    """
+    The known final blocks, ordered by height.
+
+    Threads share it without a lock: each change replaces the whole tuple. If two threads
+    add at the same moment one point may be lost, which costs one more request later.
+
+    Parameters
+    ----------
+    limit
+        Most points to keep; above it every second one is dropped.
+    """
+
+    def __init__(self, limit: int = _MAX_POINTS) -> None:
+        self._limit = limit
+        self._points: tuple[Point, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self._points)
+
+    @property
+    def last(self) -> Point | None:
+        """The newest known block."""
+        return self._points[-1] if self._points else None
+
+    def add(self, point: Point) -> bool:
+        """Add a block; return False if it contradicts a known one."""
+        points = self._points
+        index = bisect_left(points, point.height, key=_HEIGHT)
+        if index < len(points) and points[index].height == point.height:
+            return points[index].hash == point.hash
+        before, after = points[max(0, index - 1) : index], points[index : index + 1]
+        times = [neighbour.time_ns for neighbour in (*before, point, *after)]
+        if times != sorted(times):
+            return False
+        points = (*points[:index], point, *points[index:])
+        if len(points) > self._limit:
+            points = (*points[:-1:2], points[-1])
+        self._points = points
+        return True
+
+    def at(self, height: int) -> Point | None:
+        """Return the block at a height, if it is known."""
+        points = self._points
+        index = bisect_left(points, height, key=_HEIGHT)
+        point = points[index] if index < len(points) else None
+        return point if point is not None and point.height == height else None
+
+    def around(self, time_ns: int) -> tuple[Point | None, Point | None]:
+        """Return the last known block at or before a time, and the first one after it."""
+        points = self._points
+        index = bisect_right(points, time_ns, key=_TIME)
+        low = points[index - 1] if index else None
+        return low, points[index] if index < len(points) else None
+
+
+def next_height(
+    low: Point, high: Point, time_ns: int, *, turn: int = 0, absent: Container[int] = ()
+) -> int | None:
+    """
+    Return the next height to request in the search for the last block at or before a time.
+
+    Parameters
+    ----------
+    low
+        A block at or before the time.
+    high
+        A block after the time.
+    time_ns
+        The time, in nanoseconds since 1970.
+    turn
+        Number of blocks read between `low` and `high` so far.
+    absent
+        Heights known to have no block.
+
+    Returns
+    -------
+    height
+        Strictly between `low` and `high` and not in `absent`; None if there is none left.
+        Every third turn halves the interval, so that irregular block times cannot make the
+        search slow.
+    """
+    if high.prev_hash == low.hash:
+        return None
+    first = low.height + 1
+    last = high.height - 1 if high.prev_height is None else min(high.prev_height, high.height - 1)
+    while first in absent:
+        first += 1
+    while last >= first and last in absent:
+        last -= 1
+    if first > last:
+        return None
+    height = min(max(_estimate(low, high, time_ns, turn % _TURNS), first), last)
+    while height in absent:
+        height -= 1
+    return height
+
+
+def _estimate(low: Point, high: Point, time_ns: int, turn: int) -> int:
+    """Estimate the height of a time: interpolate, then overshoot, then halve, in turns."""
+    gap = high.height - low.height
+    if turn == _TURNS - 1:
+        return low.height + gap // 2
+    up = gap * (time_ns - low.time_ns) // (high.time_ns - low.time_ns)
+    if turn == 0:
+        return low.height + up
+    # Interpolation approaches the block from one side. Aiming half as far again past the
+    # estimate puts the block between two near known blocks.
+    down = gap - up
+    return low.height + up + up // 2 + 1 if up <= down else high.height - down - down // 2 - 1

@@ -1,0 +1,261 @@
+"""Blocks by time or height: several searches at once, each starting from the known blocks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ledgerkit import validation
+from ledgerkit.api import rpc
+from ledgerkit.block_search.bisection import Point, Points, next_height
+from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError, UnknownBlockError
+from ledgerkit.validation import BlockReference
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from ledgerkit.api.calls import Call
+    from ledgerkit.api.models import chain
+
+    Send = Callable[[Sequence[Call[chain.Block]]], Sequence[chain.Block | LedgerError]]
+    Reference = int | str
+
+LONGEST_GAP = 64  # longer runs of skipped heights hardly ever occur
+_FINAL = ("final", "genesis")
+_ARCHIVE = "Connect with archival_rpc_url=: an archival host has every block."
+
+
+def find(
+    send: Send, known: Points, references: Sequence[BlockReference]
+) -> list[Point | LedgerError]:
+    """
+    Find blocks with few requests; all searches send their requests together.
+
+    Parameters
+    ----------
+    send
+        Sends calls concurrently; a failure takes the place of its response.
+    known
+        The known final blocks. Final blocks read during the search are added.
+    references
+        Heights, times, or other references to a block.
+
+    Returns
+    -------
+    points
+        One for each reference: for a time, the last final block at or before it; for a
+        final height, the block there or, if it was skipped, the last one below; or the error.
+    """
+    batch = _Batch(send, known)
+    searches = [_search_for(reference) for reference in references]
+    batch.read_ends(searches)
+    while pending := {ref: None for search in searches for ref in search.next_reads(batch)}:
+        batch.read(list(pending))
+    return [search.outcome for search in searches]
+
+
+class _Batch:
+    """The blocks read by the searches of one `find`, and the heights without a block."""
+
+    def __init__(self, send: Send, known: Points) -> None:
+        self._send = send
+        self.known = known
+        self.blocks: dict[Reference, Point | LedgerError] = {}
+        self.absent: set[int] = set()
+
+    def read_ends(self, searches: Iterable[_Search]) -> None:
+        """Read the final head and the genesis block if a search lies outside the known blocks."""
+        last = self.known.last
+        if last is None:
+            ends = {end for search in searches for end in search.ends}
+        else:
+            ends = {"final"} if any(search.is_beyond(last) for search in searches) else set()
+        self.read(sorted(ends))
+
+    def read(self, references: Sequence[Reference]) -> None:
+        """Read blocks and add them to `blocks`."""
+        if not references:
+            return
+        calls = [rpc.block(validation.block_reference(reference)) for reference in references]
+        for reference, block in zip(references, self._send(calls), strict=True):
+            self.blocks[reference] = self._check(reference, block)
+
+    def _check(self, reference: Reference, block: chain.Block | LedgerError) -> Point | LedgerError:
+        """Return the point of a block, or an error if it is not the requested block."""
+        if isinstance(block, LedgerError):
+            if isinstance(block, UnknownBlockError) and isinstance(reference, int):
+                self.absent.add(reference)
+            return block
+        try:
+            point = point_of(block)
+        except DecodeError as error:
+            return error
+        is_other = isinstance(reference, int) and reference != point.height
+        if is_other or (self._is_final(reference, point) and not self.known.add(point)):
+            return _contradiction(reference, point)
+        return point
+
+    def _is_final(self, reference: Reference, point: Point) -> bool:
+        """Return True if a block is final. A block read by hash may be of an abandoned fork."""
+        last = self.known.last
+        below = last is not None and point.height <= last.height
+        return reference in _FINAL or (below and isinstance(reference, int))
+
+
+def _contradiction(reference: Reference, point: Point) -> DecodeError:
+    """Build the error for a block that does not fit the known blocks."""
+    asked = f"block {reference}"
+    sentence = (
+        f"the response to {asked} contradicts other blocks: it is block {point.height} with"
+        f" timestamp {point.time_ns} ns"
+    )
+    return DecodeError(sentence, asked=asked, path="$.result.header")
+
+
+def point_of(block: chain.Block) -> Point:
+    """Return height, time and hashes of a block; raise `DecodeError` if it has no timestamp."""
+    header = block.header
+    if header.time_ns is None:
+        asked = f"block {header.height}"
+        msg = f"{asked} has no timestamp"
+        raise DecodeError(msg, asked=asked, path="$.result.header.timestamp")
+    return Point(header.height, header.time_ns, header.hash, header.prev_hash, header.prev_height)
+
+
+# Searches ---------------------------------------------------------------------------------
+
+
+class _Search:
+    """The search for a block by hash or finality, which takes one read."""
+
+    ends: tuple[str, ...] = ()
+
+    def __init__(self, reference: BlockReference) -> None:
+        self.reference: Reference = next(iter(reference.params.values()), "")
+        self._outcome: Point | LedgerError | None = None
+
+    @property
+    def outcome(self) -> Point | LedgerError:
+        """The block, or the error, once the search has ended."""
+        if self._outcome is None:
+            msg = "the search has not ended"
+            raise AssertionError(msg)
+        return self._outcome
+
+    def is_beyond(self, last: Point) -> bool:  # noqa: ARG002 - subclasses use it
+        """Return True if the search needs a newer final block than the last known one."""
+        return False
+
+    def next_reads(self, batch: _Batch) -> list[Reference]:
+        """Return the blocks to read next; none once the search has ended."""
+        if self._outcome is None:
+            self._outcome = self.step(batch)
+        return [self.reference] if self._outcome is None else []
+
+    def step(self, batch: _Batch) -> Point | LedgerError | None:
+        """Return the outcome, or None after setting `reference` to the next block to read."""
+        return batch.blocks.get(self.reference)
+
+
+class _HeightSearch(_Search):
+    """The search for the block at a height, or the last one below if it was skipped."""
+
+    ends = ("final",)
+
+    def __init__(self, height: int) -> None:
+        super().__init__(validation.block_reference(height))
+        self._height = self._candidate = height
+
+    def is_beyond(self, last: Point) -> bool:
+        """Return True if the height is above the last known final block."""
+        return self._height > last.height
+
+    def step(self, batch: _Batch) -> Point | LedgerError | None:
+        """Descend over skipped heights; above the final head, a missing block may still come."""
+        last = batch.known.last
+        if last is None:
+            return batch.blocks["final"]
+        while self._candidate in batch.absent and self._height <= last.height:
+            self._candidate -= 1
+        self.reference = self._candidate
+        if self._candidate < 0 or self._height - self._candidate > LONGEST_GAP:
+            return _missing_blocks(self._candidate + 1, self._height)
+        return batch.known.at(self._candidate) or batch.blocks.get(self._candidate)
+
+
+class _TimeSearch(_Search):
+    """The search for the last final block at or before a time."""
+
+    ends = _FINAL
+
+    def __init__(self, time_ns: int) -> None:
+        super().__init__(BlockReference({}))
+        self._time_ns = time_ns
+        self._interval: tuple[Point, Point] | None = None
+        self._turn = -1
+        self._tried: list[int] = []  # heights read within the interval
+
+    def is_beyond(self, last: Point) -> bool:
+        """Return True if the block may be newer than the last known one."""
+        return self._time_ns >= last.time_ns
+
+    def step(self, batch: _Batch) -> Point | LedgerError | None:
+        """Narrow the interval of known blocks until there is no block inside it."""
+        low, high = batch.known.around(self._time_ns)
+        if high is None:
+            newest = batch.blocks["final"]
+            return newest if isinstance(newest, LedgerError) or low is None else low
+        if low is None:
+            self.reference = "genesis"
+            first = batch.blocks.get("genesis")
+            return _before_genesis(self._time_ns, first) if isinstance(first, Point) else first
+        last = self._tried[-1] if self._tried else -1
+        failure = None if last in batch.absent else batch.blocks.get(last)
+        return failure if isinstance(failure, LedgerError) else self._narrow(batch, low, high)
+
+    def _narrow(self, batch: _Batch, low: Point, high: Point) -> Point | LedgerError | None:
+        """Choose the next height to read within the interval, or end with its lower block."""
+        if high.prev_hash == low.hash:
+            return low
+        if self._interval != (low, high):
+            self._interval, self._turn, self._tried = (low, high), self._turn + 1, []
+        height = next_height(low, high, self._time_ns, turn=self._turn, absent=batch.absent)
+        if height is None or len(self._tried) > LONGEST_GAP:
+            return self._read_parent(batch, low, high)
+        self._tried.append(height)
+        self.reference = height
+        return None
+
+    def _read_parent(self, batch: _Batch, low: Point, high: Point) -> Point | LedgerError | None:
+        """Read the parent of the upper block, which shows whether heights were skipped."""
+        parent = batch.blocks.get(high.prev_hash)
+        if parent is None:
+            self.reference = high.prev_hash
+            return None
+        if isinstance(parent, LedgerError):
+            is_missing = isinstance(parent, UnknownBlockError)
+            return _missing_blocks(low.height + 1, high.height - 1) if is_missing else parent
+        if len(self._tried) > LONGEST_GAP and parent.height > max(self._tried):
+            return _missing_blocks(min(self._tried), max(self._tried))
+        if not low.height < parent.height < high.height or not batch.known.add(parent):
+            return _contradiction(high.prev_hash, parent)
+        return self.step(batch)
+
+
+def _search_for(reference: BlockReference) -> _Search:
+    """Return the search for a block reference."""
+    if reference.timestamp_ns is not None:
+        return _TimeSearch(reference.timestamp_ns)
+    height = reference.params.get("block_id")
+    return _HeightSearch(height) if isinstance(height, int) else _Search(reference)
+
+
+def _before_genesis(time_ns: int, first: Point) -> InvalidRequestError:
+    """Build the error for a time before the genesis block."""
+    expected = f"a time from the first block on, {first.time_ns} ns since 1970"
+    return InvalidRequestError.refuse("at", time_ns, expected)
+
+
+def _missing_blocks(first: int, last: int) -> UnknownBlockError:
+    """Build the error for heights that the host has discarded."""
+    sentence = f"this host has no block from height {first} to {last}"
+    return UnknownBlockError(sentence, remedy=_ARCHIVE)

@@ -1,0 +1,164 @@
+"""Decoded views to DataFrames: one builder, and one function a view."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from ledgerkit import validation
+from ledgerkit.errors import DecodeError
+from ledgerkit.frames import amounts
+from ledgerkit.frames.schemas import SCHEMAS
+from ledgerkit.u128.array import U128Array
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+# One storage whether or not pyarrow is installed: dtypes must not depend on an extra.
+TEXT = pd.StringDtype("python", na_value=np.nan)
+
+
+def build_frame(
+    name: str,
+    columns: Mapping[str, Any],
+    *,
+    attrs: Mapping[str, Any] | None = None,
+) -> pd.DataFrame:
+    """
+    Build the frame `name` with exactly its declared columns and dtypes.
+
+    Parameters
+    ----------
+    name
+        A key of `SCHEMAS`.
+    columns
+        Values by column name, all of one length.
+    attrs
+        Provenance to hang on the frame.
+
+    Returns
+    -------
+    frame
+        Columns, order and dtypes as declared, however many rows.
+
+    Raises
+    ------
+    DecodeError
+        If a value does not fit its column's dtype.
+    """
+    declared = SCHEMAS[name]
+    if len(columns) != len(declared):
+        msg = f"{name}: columns given and declared differ: {sorted(columns)}"
+        raise AssertionError(msg)
+    arrays = {c.name: _ARRAYS[c.dtype](columns[c.name], f"{name}.{c.name}") for c in declared}
+    frame = pd.DataFrame(arrays, copy=False)
+    frame.attrs.update(attrs or {})
+    return frame
+
+
+def empty_frame(name: str) -> pd.DataFrame:
+    """Build the frame `name` without rows."""
+    return build_frame(name, {column.name: [] for column in SCHEMAS[name]})
+
+
+def schema(name: str) -> pd.DataFrame:
+    """
+    Show what a frame promises: its columns, dtypes, units and meanings.
+
+    Parameters
+    ----------
+    name
+        The frame, such as ``"ft"`` or ``"receipts"``.
+
+    Returns
+    -------
+    columns
+        One row a column: name, dtype, unit, meaning.
+
+    Raises
+    ------
+    InvalidRequestError
+        If there is no such frame; the sentence lists those there are.
+    """
+    validation.one_of(name, "name", tuple(SCHEMAS))
+    fields = ("name", "dtype", "unit", "meaning")
+    return pd.DataFrame({f: [getattr(c, f) for c in SCHEMAS[name]] for f in fields}, dtype=TEXT)
+
+
+def _objects(values: Sequence[Any] | np.ndarray) -> np.ndarray:
+    """Hold Python values one by one; lists stay lists."""
+    if isinstance(values, np.ndarray):
+        return values
+    return np.fromiter(values, dtype=object, count=len(values))
+
+
+def _text(values: Sequence[Any] | np.ndarray, _: str) -> Any:
+    return pd.array(_objects(values), dtype=TEXT, copy=False)
+
+
+def _amount(values: Sequence[Any] | np.ndarray | U128Array, name: str) -> Any:
+    if isinstance(values, U128Array):  # already through the seam
+        return values
+    return amounts.exact(values, name=name)
+
+
+def _integers(kind: Any, array: Any) -> Callable[[Any, str], Any]:
+    """Make a builder of nullable integers that never passes through float64."""
+
+    def integers(values: Sequence[Any] | np.ndarray, name: str) -> Any:
+        if isinstance(values, np.ndarray) and values.dtype == kind:  # a masked one too
+            return array(np.ma.getdata(values), np.ma.getmaskarray(values))
+        held = _objects(values)
+        missing = pd.isna(held)
+        known = np.where(missing, 0, held)
+        try:
+            return array(known.astype(kind), missing)
+        except OverflowError:
+            top = np.iinfo(kind)
+            row = next(i for i, v in enumerate(known) if not top.min <= v <= top.max)
+            msg = f"{name} {known[row]} in row {row} does not fit {np.dtype(kind).name}"
+            raise DecodeError(msg, path=f"{name}[{row}]") from None
+
+    return integers
+
+
+def _nullable_bool(values: Sequence[Any] | np.ndarray, _: str) -> Any:
+    return pd.array(_objects(values), dtype="boolean")
+
+
+def _flags(values: Sequence[Any] | np.ndarray, _: str) -> Any:
+    return np.asarray(values, dtype=bool)
+
+
+def _floats(values: Sequence[Any] | np.ndarray, _: str) -> Any:
+    return np.array([np.nan if v is None or v is pd.NA else v for v in values], dtype=np.float64)
+
+
+_NAT = np.iinfo(np.int64).min
+
+
+def _times(values: Sequence[Any] | np.ndarray, name: str) -> Any:
+    """Hold nanoseconds since 1970 as UTC times."""
+    whole = _INT64(values, name)
+    stamps = whole.to_numpy(dtype=np.int64, na_value=_NAT).view("M8[ns]")
+    return pd.DatetimeIndex(stamps).tz_localize("UTC")
+
+
+def _as_given(values: Sequence[Any] | np.ndarray, _: str) -> Any:
+    return _objects(values)
+
+
+_INT64 = _integers(np.int64, pd.arrays.IntegerArray)
+_ARRAYS: dict[str, Callable[[Any, str], Any]] = {
+    "str": _text,
+    "u128": _amount,
+    "Int64": _INT64,
+    "UInt64": _integers(np.uint64, pd.arrays.IntegerArray),
+    "boolean": _nullable_bool,
+    "bool": _flags,
+    "float64": _floats,
+    "time": _times,
+    "object": _as_given,
+}

@@ -1,0 +1,1 @@
+"""Signing, broadcasting and following transactions."""

@@ -1,0 +1,1 @@
+"""The receipt tree of a transaction: frames, verdict, transfers and explanation."""

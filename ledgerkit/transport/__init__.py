@@ -1,0 +1,1 @@
+"""HTTP to the two surfaces: sessions, retries, rate limits, caches, and the embedded ledger."""

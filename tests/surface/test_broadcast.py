@@ -1,0 +1,640 @@
+"""Transactions on their way: stages, drops of every kind, re-signing, interruptions."""
+
+from __future__ import annotations
+
+import gc
+import io
+import sys
+import weakref
+from contextlib import redirect_stderr
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import ledgerkit as lk
+from ledgerkit import errors
+from ledgerkit.api import chain_errors, rpc
+from ledgerkit.api.calls import Response
+from ledgerkit.localnet import open_world
+from ledgerkit.progress import Line
+from ledgerkit.protocol import (
+    AddKey,
+    CryptoHash,
+    DeleteKey,
+    FunctionCall,
+    SecretKey,
+    Transaction,
+    Transfer,
+)
+from ledgerkit.sending import broadcast, submission
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ledgerkit.localnet import World
+
+NEAR = 10**24
+ALICE: Any = {"signer_id": "alice.near"}
+REACHED = ["accepted", "included", "first_receipt_succeeded", "all_receipts_complete", "final"]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left() -> Iterator[None]:
+    """Leave no session's default to the next test."""
+    yield
+    lk.use_signer(None)
+    lk.disconnect()
+
+
+@pytest.fixture
+def world() -> World:
+    """Open the demo world as the session's ledger."""
+    return lk.connect("local").world
+
+
+def short_lived(validity: int = 20) -> World:
+    """Open a world whose transactions expire soon, as the session's ledger."""
+    found = open_world("empty", validity=validity)
+    lk.connect(world=found)
+    return found
+
+
+def balance(world: World, account_id: str) -> int:
+    """Tell what an account has at the head."""
+    found = world.balance(account_id)
+    assert found is not None
+    return found
+
+
+def nonce_of(world: World, account_id: str) -> int:
+    """Read the nonce of an account's published key at the head."""
+    key = SecretKey.from_text(world.keys()[account_id]).public_key
+    held = world.state().access_key(account_id, key.packed)
+    assert held is not None
+    return held.nonce
+
+
+def foreign(world: World, account_id: str, nonce: int, amount: int) -> CryptoHash:
+    """Let another program use an account's key, and its transaction become final."""
+    key = SecretKey.from_text(world.keys()[account_id])
+    block_hash = world.chain.final.hash
+    tx = Transaction(account_id, key.public_key, nonce, "dave.near", block_hash, [Transfer(amount)])
+    world.submit(tx.sign(key))
+    world.settle()
+    return tx.hash
+
+
+# Stages ---------------------------------------------------------------------------------
+
+
+def test_the_stages_of_a_transfer(world):
+    """A transfer is accepted, included, run and final, each at its block and time."""
+    sent = lk.transfer("dave.near", "1 NEAR", **ALICE)
+    head = world.chain.head.height
+    frame = sent.wait().stages
+
+    assert frame["stage"].tolist() == REACHED
+    included, ran, complete, final = frame["block_height"].tolist()[1:]
+    record = world.transaction(CryptoHash(sent.tx_hash))
+    assert included == record.outcome.block_height
+    assert (ran, complete) == (included + 1, included + 2)
+    assert included <= head
+    assert complete <= final <= world.chain.head.height
+    by_height = [world.chain.by_height(height) for height in (included, ran, complete, final)]
+    assert frame["block_hash"].tolist()[1:] == [str(block.hash) for block in by_height]
+    assert [t.value for t in frame["time"]][1:] == [block.timestamp_ns for block in by_height]
+    kinds = ["str", "str", "datetime64[ns, UTC]", "Int64", "str", "str"]
+    assert [str(kind) for kind in frame.dtypes] == kinds
+    assert (sent.stage, sent.fully_succeeded, sent.failure) == ("final", True, None)
+    assert sent.is_over
+
+
+@pytest.mark.parametrize("level", ["INCLUDED", "EXECUTED_OPTIMISTIC", "EXECUTED", "FINAL"])
+def test_a_verb_waits_as_far_as_it_is_told(world, level):
+    """The level asked for is reached when the verb returns."""
+    sent = lk.transfer("dave.near", 5, **ALICE, wait_until=level)
+    assert sent.course.reaches(level)
+    assert world.transaction(CryptoHash(sent.tx_hash)) is not None
+
+
+def test_not_waiting_and_waiting_later(world):
+    """With NONE it is handed over; later it is in the mempool, and at last final."""
+    before = balance(world, "dave.near")
+    sent = lk.transfer("dave.near", 7, **ALICE, wait_until="NONE")
+    assert (sent.stage, sent.fully_succeeded, sent.trace, sent.value) == (
+        "accepted",
+        None,
+        None,
+        None,
+    )
+    assert sent.stages["detail"].tolist() == ["handed over, not validated"]
+    assert world.is_pending(CryptoHash(sent.tx_hash))
+    sent.wait("executed")
+    assert sent.fully_succeeded is True
+    assert balance(world, "dave.near") == before + 7
+
+
+def test_in_the_mempool_while_no_block_takes_it(world):
+    """What was accepted and is in no block yet is inferred to be in the mempool."""
+    world.drop_transactions(1)
+    sent = lk.transfer("dave.near", 7, **ALICE, wait_until="NONE").refresh()
+    assert sent.stage == "in_mempool"
+    assert sent.fully_succeeded is None
+    assert sent.failure is None
+    sent.raise_for_status()
+
+
+def test_a_failed_receipt_is_a_state(world):
+    """A call that panics raises nothing; its receipt is named, with error and remedy."""
+    sent = lk.call("counter.near", "fail", {"message": "not now"}, **ALICE, wait_until="FINAL")
+    assert sent.fully_succeeded is False
+    names = ["first_receipt_failed" if n == REACHED[2] else n for n in REACHED]
+    assert sent.stages["stage"].tolist() == names
+    assert sent.stages["detail"][2] == "Smart contract panicked: not now"
+    record = world.transaction(CryptoHash(sent.tx_hash))
+    with pytest.raises(chain_errors.ExecutionError) as caught:
+        sent.raise_for_status()
+    assert caught.value.receipt_id == str(record.receipt.receipt_id)
+    assert (caught.value.index, caught.value.panic_msg) == (0, "not now")
+    assert caught.value.remedy == chain_errors.ExecutionError.remedy
+
+
+@pytest.mark.usefixtures("world")
+def test_success_beside_a_failed_receipt_is_not_full():
+    """Where the status is a success and a receipt failed, the receipt is what failed."""
+    sent = lk.call("async.near", "detached_failure", gas="90 Tgas", **ALICE, wait_until="FINAL")
+    assert sent.trace.verdict == "succeeded_with_failed_receipts"
+    assert sent.fully_succeeded is False
+    failed = sent.trace.receipts.query("status == 'failure'")["receipt_id"].tolist()
+    assert [sent.failure.receipt_id] == failed
+    assert isinstance(sent.failure, errors.ReceiptFailedError)
+
+
+def test_what_it_returns_and_logs():
+    """The value of the last receipt is decoded, and logs stand in causal order."""
+    lk.connect("local")
+    sent = lk.call("counter.near", "increment", {"by": 3}, **ALICE)
+    assert sent.logs == ["Increased number to 45"]
+    fan = lk.call("async.near", "fan_out", {"width": 2}, gas="250 Tgas", **ALICE)
+    assert fan.fully_succeeded is True
+    data = {"data": {"alice.near": {"profile": {"name": "A"}}}}
+    wrote = lk.call("social.near", "set", data, deposit="0.1 NEAR", **ALICE)
+    assert set(wrote.value) == {"block_height"}
+
+
+def test_a_node_that_says_no_more_than_the_level(world, monkeypatch):
+    """Below EXECUTED_OPTIMISTIC a node may leave out everything but the level."""
+    deliver, head = broadcast.deliver, b'{"jsonrpc":"2.0","id":1,"result":'
+
+    def terse(ledger, signed, *asked):
+        deliver(ledger, signed, *asked)
+        body = head + b'{"final_execution_status":"INCLUDED"}}'
+        return rpc.transaction(str(signed.hash), "alice.near", "NONE").read(Response(body))
+
+    monkeypatch.setattr(broadcast, "deliver", terse)
+    sent = lk.transfer("dave.near", 5, **ALICE, wait_until="INCLUDED")
+    assert (sent.stage, sent.is_included, sent.fully_succeeded) == ("included", True, None)
+    assert (sent.failure, sent.value, sent.logs) == (None, None, [])
+    assert "included" in sent._repr_html_()
+    assert sent.wait().fully_succeeded is True
+    assert world.transaction(CryptoHash(sent.tx_hash)) is not None
+
+
+# Losses, and drops of three kinds -------------------------------------------------------
+
+
+def test_lost_bytes_are_sent_again(world):
+    """What a network loses is sent again, the identical bytes, and applied once."""
+    before, nonce = balance(world, "dave.near"), nonce_of(world, "alice.near")
+    world.drop_transactions(1)
+    sent = lk.transfer("dave.near", 9, **ALICE, wait_until="FINAL")
+    assert "in_mempool" in sent.stages["stage"].tolist()
+    assert (sent.nonce, nonce_of(world, "alice.near")) == (nonce + 1, nonce + 1)
+    assert balance(world, "dave.near") == before + 9
+
+
+def test_dropped_because_its_nonce_was_overtaken(world):
+    """A lost transaction whose nonce another has passed is dropped, on final evidence."""
+    before = balance(world, "dave.near")
+    world.drop_transactions(1)
+    lost = lk.transfer("dave.near", 100, **ALICE, wait_until="NONE")
+    other = lk.transfer("dave.near", 1, **ALICE, wait_until="EXECUTED_OPTIMISTIC")
+    assert other.nonce == lost.nonce + 1
+    world.advance(3)
+    lost.wait(timeout_s=20)
+
+    assert (lost.stage, lost.fully_succeeded, lost.is_over) == ("dropped", False, True)
+    row = lost.stages.iloc[-1]
+    assert row["detail"] == (
+        f"nonce overtaken: the key is at {other.nonce}, the transaction has {lost.nonce}"
+    )
+    assert row["block_height"] == world.chain.final.height - 1  # it looked once more since
+    with pytest.raises(errors.DroppedError, match="nonce overtaken") as caught:
+        lost.raise_for_status()
+    assert caught.value.transaction_hash == lost.tx_hash
+    assert balance(world, "dave.near") == before + 1
+
+
+def test_not_dropped_before_the_evidence_is_final(world):
+    """While no final block shows the nonce passed, it is not said to be dropped."""
+    world.hold_finality()
+    world.drop_transactions(1)
+    lost = lk.transfer("dave.near", 100, **ALICE, wait_until="NONE")
+    lk.transfer("dave.near", 1, **ALICE)
+    world.advance(5)
+    assert lost.refresh().stage == "in_mempool"
+    world.hold_finality(held=False)
+    world.advance(5)
+    assert lost.refresh().stage == "dropped"
+
+
+def test_dropped_because_it_expired():
+    """A lost transaction whose block is too old at a final block is dropped."""
+    world = short_lived()
+    world.drop_transactions(1)
+    lost = lk.transfer("validator.near", 3, signer_id="near", wait_until="NONE")
+    signed_at = lost.course.signed_at
+    world.advance(20)
+    assert world.chain.final.height == signed_at + 20
+    assert lost.refresh().stage == "in_mempool"  # the last block that may take it
+    world.advance()
+    lost.wait(timeout_s=20)
+    assert lost.stage == "dropped"
+    assert lost.stages["detail"].iloc[-1] == f"expired: no block above {signed_at + 20} takes it"
+    assert lost.stages["block_height"].iloc[-1] == signed_at + 21
+
+
+def test_dropped_because_the_balance_is_short(world):
+    """Of two that the account can pay only one of, the second is dropped with that reason."""
+    had = balance(world, "dave.near")
+    first = lk.transfer("bob.near", had - NEAR, signer_id="dave.near", wait_until="NONE")
+    second = lk.transfer("bob.near", had - NEAR, signer_id="dave.near", wait_until="NONE")
+    second.wait(timeout_s=20)
+    assert first.wait().fully_succeeded is True
+    assert second.stage == "dropped"
+    detail = second.stages["detail"].iloc[-1]
+    assert detail.startswith("balance short: dave.near has ")
+    with pytest.raises(errors.DroppedError, match="balance short"):
+        second.raise_for_status()
+
+
+def test_a_short_balance_that_is_filled_up_in_time(world):
+    """Money that comes before a final block has shown the lack lets it happen after all."""
+    had = balance(world, "dave.near")
+    lk.transfer("bob.near", had - NEAR, signer_id="dave.near")
+    world.drop_transactions(1)
+    with pytest.raises(chain_errors.NotEnoughBalanceError):
+        lk.transfer("bob.near", 2 * NEAR, signer_id="dave.near")
+    lk.transfer("dave.near", 3 * NEAR, **ALICE)
+    sent = lk.transfer("bob.near", 2 * NEAR, signer_id="dave.near")
+    assert sent.fully_succeeded is True
+
+
+def test_refused_for_good_after_it_was_lost(world):
+    """Bytes that the ledger will never take are rejected, by the reason's class."""
+    world.drop_transactions(1)
+    lost = lk.transfer("dave.near", 7, **ALICE, wait_until="NONE")
+    held = lk.keys("alice.near").query("permission == 'FullAccess'")["public_key"]
+    spare = SecretKey.generate()
+    alice = SecretKey.from_text(world.keys()["alice.near"])
+    assert str(alice.public_key) in held.tolist()
+    batch = [AddKey(spare.public_key), DeleteKey(alice.public_key)]
+    tx = Transaction(
+        "alice.near",
+        alice.public_key,
+        nonce_of(world, "alice.near") + 1,
+        "alice.near",
+        world.chain.final.hash,
+        batch,
+    )
+    world.submit(tx.sign(alice))
+    world.settle()
+    with pytest.raises(chain_errors.AccessKeyNotFoundError):
+        lost.wait(timeout_s=20)
+    assert (lost.stage, lost.fully_succeeded) == ("rejected", False)
+    with pytest.raises(chain_errors.AccessKeyNotFoundError):
+        lost.raise_for_status()
+
+
+def test_faults_on_the_way_do_not_end_the_wait(world, monkeypatch):
+    """A host that fails now and then is asked again, whatever is being asked."""
+    monkeypatch.setattr(broadcast, "_PAUSES_S", (0.0,))
+    ledger = lk.connect(world=world, retries=lk.RetryPolicy(attempts=1, total_s=5))
+    sent = lk.transfer("dave.near", 7, **ALICE, wait_until="NONE")
+    ledger.faults.add("status=503; times=3")
+    assert sent.wait().fully_succeeded is True
+    world.drop_transactions(1)
+    lost = lk.transfer("dave.near", 7, **ALICE, wait_until="NONE")
+    deliver, failing = broadcast.deliver, iter([True, True, False])
+
+    def busy(*asked):
+        if next(failing):
+            raise errors.TransportError
+        return deliver(*asked)
+
+    monkeypatch.setattr(broadcast, "deliver", busy)
+    assert lost.wait().fully_succeeded is True
+
+
+def test_a_host_that_refuses_us_ends_the_wait(world, monkeypatch):
+    """What asking again can't help is raised, and tells how to pick the transaction up."""
+    ledger = lk.connect(world=world)
+    sent = lk.transfer("dave.near", 7, **ALICE, wait_until="NONE")
+    ledger.faults.add("status=401; times=1")
+    with pytest.raises(errors.AuthError):
+        sent.wait()
+    assert sent.wait().fully_succeeded is True
+
+    def undecodable(*_):
+        raise errors.RequestParseError(error_message="no such version")
+
+    monkeypatch.setattr(broadcast, "deliver", undecodable)
+    with pytest.raises(errors.RequestParseError):
+        lk.transfer("dave.near", 7, **ALICE)
+    monkeypatch.undo()
+    again = lk.transfer("dave.near", 7, **ALICE)
+    assert again.nonce == (sent.nonce or 0) + 1
+
+
+# Signing anew ---------------------------------------------------------------------------
+
+
+def test_a_used_nonce_is_signed_anew_once(world):
+    """A nonce that another program used is refused, and the transfer signed with the next."""
+    before = balance(world, "dave.near")
+    one = lk.transfer("dave.near", 1, **ALICE, wait_until="NONE")
+    foreign(world, "alice.near", one.nonce + 1, 10)
+    sent = lk.transfer("dave.near", 100, **ALICE)
+    assert sent.nonce == one.nonce + 2
+    assert sent.fully_succeeded is True
+    assert balance(world, "dave.near") == before + 111
+
+
+def test_an_expired_block_is_replaced_once():
+    """A block that has become too old meanwhile is refused, and a fresh one signed."""
+    world = short_lived()
+    before = balance(world, "validator.near")
+    one = lk.transfer("validator.near", 1, signer_id="near", wait_until="NONE")
+    world.advance(30)
+    sent = lk.transfer("validator.near", 100, signer_id="near")
+    assert sent.course.signed_at > one.course.signed_at + 20
+    assert sent.fully_succeeded is True
+    assert balance(world, "validator.near") == before + 101
+
+
+def test_nothing_is_signed_anew_without_certainty(world, monkeypatch):
+    """While the first bytes could still land, the refusal is raised and nothing more is sent."""
+    monkeypatch.setattr(broadcast, "CERTAIN_S", 0.2)
+    before = balance(world, "dave.near")
+    one = lk.transfer("dave.near", 1, **ALICE, wait_until="NONE")
+    world.hold_finality()
+    foreign(world, "alice.near", one.nonce + 1, 10)
+    with pytest.raises(chain_errors.InvalidNonceError) as caught:
+        lk.transfer("dave.near", 100, **ALICE)
+    assert (caught.value.tx_nonce, caught.value.ak_nonce) == (one.nonce + 1, one.nonce + 1)
+    world.settle()
+    assert balance(world, "dave.near") == before + 11
+
+
+def test_bytes_that_landed_are_not_signed_anew(world, monkeypatch):
+    """A refusal of bytes that have landed all the same is no refusal."""
+    before = balance(world, "dave.near")
+    deliver, refused = broadcast.deliver, []
+
+    def twice(ledger, signed, via, wait_until):
+        deliver(ledger, signed, via, wait_until)
+        world.settle()
+        refused.append(signed.hash)
+        nonce = signed.transaction.nonce
+        raise chain_errors.InvalidNonceError(tx_nonce=nonce, ak_nonce=nonce)
+
+    monkeypatch.setattr(broadcast, "deliver", twice)
+    sent = lk.transfer("dave.near", 100, **ALICE)
+    assert refused == [CryptoHash(sent.tx_hash)]
+    assert sent.fully_succeeded is True
+    assert balance(world, "dave.near") == before + 100
+
+
+# Interrupted, and picked up -------------------------------------------------------------
+
+
+def test_an_interrupted_wait_says_how_to_go_on(world, monkeypatch):
+    """Ctrl-C leaves the transaction on its way; `resume` finds it with its signed bytes."""
+    before = balance(world, "dave.near")
+    ask = broadcast.ask
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(broadcast, "ask", interrupted)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        lk.transfer("dave.near", 5, **ALICE)
+    monkeypatch.setattr(broadcast, "ask", ask)
+    [note] = caught.value.__notes__
+    tx_hash = note.split('lk.resume("')[1].split('"')[0]
+    assert f'lk.resume("{tx_hash}", "alice.near")' in note
+    found = lk.resume(tx_hash, "alice.near")
+    assert found.signed is not None
+    assert found.wait().fully_succeeded is True
+    assert balance(world, "dave.near") == before + 5
+
+
+def test_a_host_that_nobody_reaches(world, monkeypatch):
+    """Where no answer comes at all, the error names the hash and the way to pick it up."""
+    ledger = lk.connect(world=world)
+    lk.transfer("dave.near", 1, **ALICE)  # the chain is known from here on
+    before, send = balance(world, "dave.near"), ledger.send
+
+    def lost(call):
+        if "the sending of" in call.asked:
+            raise errors.TransportError(asked=call.asked)
+        return send(call)
+
+    monkeypatch.setattr(broadcast, "_PAUSES_S", (0.0,))
+    monkeypatch.setattr(ledger, "send", lost)
+    with pytest.raises(errors.TransportError, match=r"lk\.resume") as caught:
+        lk.transfer("dave.near", 5, **ALICE)
+    assert caught.value.remedy.startswith("Check the connection")
+    tx_hash = caught.value.remedy.split('lk.resume("')[1].split('"')[0]
+    found = lk.resume(tx_hash, "alice.near")
+    assert found.stage == "unknown"
+    monkeypatch.undo()
+    assert found.wait().fully_succeeded is True
+    assert balance(world, "dave.near") == before + 5
+
+
+def test_an_answer_that_is_lost_is_no_second_transfer(world):
+    """A connection that breaks after the node took the bytes leads to one transfer."""
+    before = balance(world, "dave.near")
+    ledger = lk.connect(world=world)
+    lk.transfer("dave.near", 1, **ALICE)
+    for _ in range(3):
+        ledger.faults.add("drop=after; times=1")
+        ledger.faults.add("truncate=3; times=1")
+        ledger.faults.add("status=503; times=1")
+        lk.transfer("dave.near", 10, **ALICE)
+        ledger.faults.clear()
+    assert balance(world, "dave.near") == before + 31
+
+
+def test_tracking_somebody_elses(world):
+    """A hash and its signer are enough to follow a transaction to its end."""
+    tx_hash = foreign(world, "alice.near", nonce_of(world, "alice.near") + 1, 10)
+    lk.disconnect()
+    lk.connect(world=world)
+    found = lk.track(str(tx_hash), "alice.near")
+    assert (found.stage, found.fully_succeeded, found.signed) == ("final", True, None)
+    assert found.receiver_id == "dave.near"
+    assert found.stages["stage"].tolist() == REACHED[1:]
+
+
+@pytest.mark.usefixtures("world")
+def test_a_hash_that_nobody_has_seen():
+    """An unknown transaction is unknown, which is neither success nor failure."""
+    tx_hash = str(CryptoHash.of(b"nothing"))
+    found = lk.track(tx_hash, "alice.near", timeout_s=0.05)
+    assert (found.stage, found.fully_succeeded, len(found.stages)) == ("unknown", None, 0)
+    assert lk.resume(tx_hash, "alice.near").failure is None
+    for bad in ({"tx_hash": "0" * 44}, {"sender": "A"}, {"timeout_s": 0}):
+        options: dict[str, Any] = {"tx_hash": tx_hash, "sender": "alice.near"} | bad
+        with pytest.raises(errors.InvalidRequestError):
+            lk.track(**options)
+
+
+@pytest.mark.parametrize("kind", [errors.TransactionTimeoutError, errors.RequestRoutedError])
+@pytest.mark.usefixtures("world")
+def test_a_timeout_is_no_failure(monkeypatch, kind):
+    """A node that gives up waiting, or passes it on, says nothing about the transaction."""
+    ask, deliver = broadcast.ask, broadcast.deliver
+
+    def patient(ledger, signed, *_):
+        deliver(ledger, signed, "send_tx", "NONE")
+        raise kind
+
+    def busy(*_):
+        raise kind
+
+    monkeypatch.setattr(broadcast, "deliver", patient)
+    monkeypatch.setattr(broadcast, "ask", busy)
+    monkeypatch.setattr(broadcast, "look", lambda *_: None)
+    sent = lk.transfer("dave.near", 5, **ALICE, timeout_s=0.05)
+    assert (sent.stage, sent.failure, sent.fully_succeeded) == ("in_mempool", None, None)
+    monkeypatch.undo()
+    assert (broadcast.ask, broadcast.deliver) == (ask, deliver)
+    assert sent.wait().fully_succeeded is True
+
+
+@pytest.mark.usefixtures("world")
+def test_waiting_until_nonsense():
+    """A level that does not exist is refused before anything is asked."""
+    sent = lk.transfer("dave.near", 5, **ALICE)
+    with pytest.raises(errors.InvalidRequestError, match="until 'soon'"):
+        sent.wait("soon")
+
+
+# Shown ----------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("world")
+def test_a_card_shows_the_stages_escaped():
+    """The card of a notebook names stage and failure; a text of the chain is no markup."""
+    sent = lk.call("counter.near", "fail", {"message": "<script>alert(1)</script>"}, **ALICE)
+    card = sent.wait()._repr_html_()
+    assert "first_receipt_failed" in card
+    assert "&lt;script&gt;" in card
+    assert "<script>" not in card
+    assert sent.tx_hash in card
+    short = f"{sent.tx_hash[:12]}…"
+    assert (
+        repr(sent) == f"<Submission {short} alice.near -> counter.near: final, not fully succeeded>"
+    )
+    fresh = lk.transfer("dave.near", 5, **ALICE, wait_until="NONE")
+    assert "handed over" in fresh._repr_html_()
+    assert repr(fresh) == f"<Submission {fresh.tx_hash[:12]}… alice.near -> dave.near: accepted>"
+
+
+def test_a_line_on_a_terminal_and_nothing_elsewhere(monkeypatch):
+    """Progress is one line that is rewritten and wiped, on a terminal only."""
+    monkeypatch.setattr("ledgerkit.progress._AFTER_S", -1.0)
+    for tty, shown in ((True, "\rlonger\rab    \r  \r"), (False, "")):
+        stream = io.StringIO()
+        monkeypatch.setattr(stream, "isatty", lambda tty=tty: tty)
+        with redirect_stderr(stream), Line() as line:
+            line.show("longer")
+            line.show("ab")
+        assert stream.getvalue() == shown
+
+
+def test_a_line_in_a_notebook(monkeypatch):
+    """In a notebook the line is one display that is updated, and empty in the end."""
+    seen = []
+
+    class Handle:
+        def update(self, data, *, raw):
+            assert raw
+            seen.append(data["text/plain"])
+
+    class Shell:
+        kernel = object()
+
+    class Module:
+        get_ipython = staticmethod(Shell)
+
+    class Display:
+        @staticmethod
+        def display(data, *, raw, display_id):
+            assert raw
+            assert display_id
+            seen.append(data["text/plain"])
+            return Handle()
+
+    monkeypatch.setattr("ledgerkit.progress._AFTER_S", -1.0)
+    monkeypatch.setitem(sys.modules, "IPython", Module)
+    monkeypatch.setitem(sys.modules, "IPython.display", Display)
+    with Line() as line:
+        line.show("accepted")
+        line.show("included")
+    assert seen == ["accepted", "included", ""]
+
+
+def test_a_ledger_keeps_a_bounded_number(monkeypatch):
+    """Old submissions are forgotten, and all of them with their ledger."""
+    monkeypatch.setattr(submission, "_KEPT", 2)
+    ledger = lk.connect("local")
+    sent = [lk.transfer("dave.near", n, **ALICE).tx_hash for n in (1, 2, 3)]
+    assert list(submission._recent(ledger)) == sent[-2:]
+    assert lk.resume(sent[0], "alice.near").signed is None
+    assert lk.resume(sent[1], "alice.near").signed is not None
+    world = weakref.ref(ledger.world)
+    lk.disconnect()
+    del ledger
+    gc.collect()
+    assert world() is None
+
+
+def test_an_interrupted_sending_says_how_to_go_on(world, monkeypatch):
+    """Ctrl-C while the bytes travel leaves the hash, and the way to pick it up."""
+    del world
+    deliver = broadcast.deliver
+
+    def interrupted(*asked):
+        deliver(*asked)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(broadcast, "deliver", interrupted)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        lk.transfer("dave.near", 5, **ALICE)
+    [note] = caught.value.__notes__
+    tx_hash = note.split('lk.resume("')[1].split('"')[0]
+    assert lk.resume(tx_hash, "alice.near").wait().fully_succeeded is True
+
+
+@pytest.mark.usefixtures("world")
+def test_a_raw_call_by_its_actions():
+    """`send` takes any actions, and follows them as the other verbs do."""
+    batch = [
+        FunctionCall("increment", b'{"by": 2}', 10**13),
+        FunctionCall("increment", b'{"by": 5}', 10**13),
+    ]
+    sent = lk.send("counter.near", batch, **ALICE)
+    assert sent.logs == ["Increased number to 44", "Increased number to 49"]

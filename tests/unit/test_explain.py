@@ -1,0 +1,218 @@
+"""The story of a transaction: the whole text for plain cases, and no end of odd ones."""
+
+from __future__ import annotations
+
+import copy
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ledgerkit.tracing.trace import Trace
+from tests.unit import told
+
+FRAMES = ("receipts", "edges", "actions", "logs", "events", "transfers", "balance_changes", "gas")
+BLOCKS = {
+    f"block of R{at}": (100 + at, 1_700_000_000_000_000_000 + at * 600_000_000) for at in range(9)
+}
+
+
+def handed_on() -> dict[str, Any]:
+    """Write a call whose callback fails although the call that it waited for succeeded."""
+    data = [{"data_id": "D", "receiver_id": "bob.near"}]
+    return told.result(
+        [
+            told.outcome("R0", ["R1", "R2", "R3"], status={"SuccessReceiptId": "R2"}),
+            told.outcome("R1", executor_id="carl.near"),
+            told.outcome("R2", ["R4"], status=told.failing("too late")),
+            told.outcome("R3", tokens=0),
+            told.outcome("R4", tokens=0),
+        ],
+        [
+            told.body("R0", told.call("buy", 10**24)),
+            told.body(
+                "R1",
+                told.call("pay", 10**23),
+                sender="bob.near",
+                to="carl.near",
+                output_data_receivers=data,
+            ),
+            told.body("R2", told.call("paid", 7), sender="bob.near", input_data_ids=["D"]),
+            told.refund("R3", 60),
+            told.refund("R4", 7, "bob.near", signer="system"),
+        ],
+        actions=[told.call("buy", 10**24, gas=30 * 10**12)],
+        status=told.failing("too late"),
+    )
+
+
+def test_the_whole_text():
+    """Everything is told in its place, from who asked to how long it took."""
+    found = Trace.from_json(handed_on(), blocks=BLOCKS, rules=told.RULES)
+    assert found.explain().split("\n\n") == [
+        "alice.near asked bob.near for buy with 1 NEAR and 30 Tgas (transaction T).",
+        (
+            "It failed, but not all of it: 2 receipts of 3 succeeded, and what they did was not "
+            "undone."
+        ),
+        (
+            "What ran, in 3 receipts:\n"
+            "1. buy of bob.near in block 100, shard 3: succeeded, and left its result to another "
+            "receipt\n"
+            "2. pay of carl.near in block 101, shard 3: succeeded\n"
+            "3. paid of bob.near in block 102, shard 3: failed"
+        ),
+        "paid of bob.near waited for pay of carl.near.",
+        (
+            "paid of bob.near failed: Smart contract panicked: too late. "
+            "(FunctionCallError.ExecutionError) What that receipt had done was rolled back; what "
+            "ran before it was not. It was the callback of pay of carl.near. What to do: Read the "
+            "contract's message; the method or its arguments must change."
+        ),
+        (
+            "What moved: 1 NEAR from alice.near to bob.near; 0.1 NEAR from bob.near to carl.near. "
+            "Deposits given back: 7 yocto to bob.near."
+        ),
+        (
+            "It burnt 0.000000000028 Tgas of gas, for which alice.near paid "
+            "0.0000000000000018 NEAR. Gas not used came back: 60 yocto to alice.near."
+        ),
+        (
+            "Its receipts ran in blocks 100 to 104, 4 blocks and 2.4 seconds apart, from "
+            "2023-11-14 22:13:20 UTC."
+        ),
+        (
+            "Not known: the contract's share of the gas, which follows from the rules in force, is "
+            "not known and not counted for R0, R1, R2."
+        ),
+    ]
+
+
+def test_a_plain_success_is_short():
+    """What is not there is not talked about."""
+    document = told.result([told.outcome("R0")], [told.body("R0", told.transfer(5))])
+    document["transaction"]["actions"] = [told.transfer(5)]
+    assert Trace.from_json(document, rules=told.RULES).explain().split("\n\n") == [
+        "alice.near asked bob.near for Transfer of 5 yocto (transaction T).",
+        "It succeeded, and so did everything it led to.",
+        "What ran, in 1 receipt:\n1. Transfer of bob.near, shard 3: succeeded",
+        "What moved: 5 yocto from alice.near to bob.near.",
+        "It burnt 0.000000000008 Tgas of gas, for which alice.near paid 0.0000000000000008 NEAR.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("document", "sentence"),
+    [
+        ({"final_execution_status": "NONE"}, "It has not ended yet."),
+        ({"final_execution_status": "NONE"}, "Who asked for what is not told."),
+        (
+            {
+                "transaction_outcome": told.outcome(
+                    "T", status={"Failure": {"InvalidTxError": "Expired"}}
+                )
+            },
+            "It failed at once, without a receipt: ",
+        ),
+    ],
+    ids=["no end", "nobody", "refused"],
+)
+def test_little_is_told_of_little(document: Any, sentence: str):
+    """A document with hardly anything in it still gives a story."""
+    assert sentence in Trace.from_json(document).explain()
+
+
+def test_texts_from_the_chain_keep_to_their_line():
+    """Control characters and endless texts of contracts do not break the paragraphs."""
+    ended = told.outcome("R0", status=told.failing("a\nb\x1b[31m" + "c" * 5000))
+    call = told.call("m\n\n" + "n" * 5000)
+    document = told.result([ended], [told.body("R0", call)], actions=[call], status=told.failing())
+    text = Trace.from_json(document, rules=told.RULES).explain()
+    assert "\x1b" not in text
+    assert max(map(len, text.splitlines())) < 800
+    assert text.count("\n\n") == 6
+
+
+def test_failures_of_one_kind_are_told_once():
+    """A hundred equal failures are one paragraph with a count."""
+    made = [f"R{at}" for at in range(1, 101)]
+    outcomes = [told.outcome("R0", made)]
+    outcomes += [told.outcome(id_, status=told.failing()) for id_ in made]
+    bodies = [told.body("R0", told.call())]
+    bodies += [told.body(id_, told.call("x"), sender="bob.near") for id_ in made]
+    text = Trace.from_json(told.result(outcomes, bodies)).explain()
+    assert "Its status says success, but 100 receipts of 101 failed" in text
+    assert "x of bob.near failed (100 times): " in text
+    assert text.count("What to do:") == 1
+
+
+# Bad input ------------------------------------------------------------------------------
+
+
+def everything(document: Any) -> Trace:
+    """Make all frames and tell the story."""
+    found = Trace.from_json(document, rules=told.RULES)
+    for name in FRAMES:
+        assert getattr(found, name) is not None
+    assert found.explain()
+    return found
+
+
+def test_shuffled_documents_tell_the_same():
+    """Nothing depends on the order in which a service lists outcomes and bodies."""
+    expected = everything(handed_on())
+    for seed in range(5):
+        document = handed_on()
+        random.Random(seed).shuffle(document["receipts"])  # noqa: S311 - no secrets
+        random.Random(seed + 9).shuffle(document["receipts_outcome"])  # noqa: S311 - as above
+        found = everything(document)
+        assert found.balance_changes.equals(expected.balance_changes)
+        assert found.verdict == expected.verdict
+
+
+def test_a_ring_is_cut_and_told():
+    """Receipts that made each other end the reading nowhere; the notes name the cut."""
+    document = handed_on()
+    document["receipts_outcome"][1]["outcome"]["receipt_ids"] = ["R2"]
+    document["receipts_outcome"][2]["outcome"]["receipt_ids"] = ["R0", "R1"]
+    document["receipts_outcome"][0]["outcome"]["status"] = {"SuccessReceiptId": "R0"}
+    found = everything(document)
+    assert any("creator" in note for note in found.notes)
+
+
+def test_doubled_outcomes_count_once():
+    """A second outcome of a receipt moves nothing again."""
+    document = handed_on()
+    document["receipts_outcome"] += copy.deepcopy(document["receipts_outcome"])
+    document["receipts"] += copy.deepcopy(document["receipts"])
+    found = everything(document)
+    assert found.balance_changes.equals(everything(handed_on()).balance_changes)
+    assert "a second outcome was left aside for R0, R1, R2 and 2 more" in found.notes
+
+
+@given(st.data())
+def test_no_corruption_ends_in_anything_but_frames_and_notes(data: st.DataObject):
+    """Whatever is missing, doubled, or points to the wrong receipt: an answer, never a hang."""
+    document = handed_on()
+    outcomes, bodies = document["receipts_outcome"], document["receipts"]
+    ids = st.sampled_from(["R0", "R1", "R2", "R3", "R4", "R9", "T"])
+    for entry in outcomes:
+        if data.draw(st.booleans()):
+            entry["outcome"]["receipt_ids"] = data.draw(st.lists(ids, max_size=4))
+        if data.draw(st.booleans()):
+            entry["outcome"]["status"] = {"SuccessReceiptId": data.draw(ids)}
+        if data.draw(st.booleans()):
+            del entry["outcome"][data.draw(st.sampled_from(sorted(entry["outcome"])))]
+    for entry in bodies:
+        action = entry["receipt"]["Action"]
+        action["input_data_ids"] = data.draw(st.lists(st.sampled_from("DEF"), max_size=3))
+        if data.draw(st.booleans()):
+            del action[data.draw(st.sampled_from(sorted(action)))]
+    kept = st.lists(st.sampled_from(range(5)), max_size=7)
+    document["receipts_outcome"] = [outcomes[at] for at in data.draw(kept)]
+    document["receipts"] = [bodies[at] for at in data.draw(kept)]
+    if data.draw(st.booleans()):
+        del document[data.draw(st.sampled_from(sorted(document)))]
+    everything(document)

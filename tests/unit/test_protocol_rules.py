@@ -1,0 +1,43 @@
+"""The rules in force, as far as a result depends on them."""
+
+import copy
+
+import pytest
+
+from ledgerkit.api.models.protocol_rules import rules_of
+from ledgerkit.errors import DecodeError
+from tests.unit import told
+
+
+def test_rules_are_read_from_a_configuration():
+    """Version, share, shards and three costs come from where the protocol tells them."""
+    found = rules_of(told.RULES)
+    assert (found.protocol_version, found.reward) == (86, (3, 10))
+    assert (found.receipt_gas, found.call_gas, found.call_byte_gas) == (100, 1000, 10)
+
+
+@pytest.mark.parametrize(
+    ("account_id", "shard_id"), [("alice.near", 7), ("b", 3), ("lisa.near", 3), ("m", 5), ("z", 5)]
+)
+def test_an_account_lives_after_the_boundaries_up_to_its_name(account_id: str, shard_id: int):
+    """The index of a shard is the number of boundaries not above the account."""
+    assert rules_of(told.RULES).shard_of(account_id) == shard_id
+
+
+def test_an_older_layout_numbers_its_shards():
+    """Without ids shards are numbered; without boundaries nobody can tell."""
+    config = copy.deepcopy(told.RULES)
+    config["shard_layout"] = {"V1": {"boundary_accounts": ["b"]}}
+    assert rules_of(config).shard_of("carl.near") == 1
+    config["shard_layout"] = {"V0": {"num_shards": 4}}
+    assert rules_of(config).shard_of("carl.near") is None
+
+
+def test_a_configuration_that_is_none_is_refused_by_its_place():
+    """A missing member is named."""
+    config = copy.deepcopy(told.RULES)
+    del config["runtime_config"]["transaction_costs"]["burnt_gas_reward"]
+    with pytest.raises(DecodeError) as caught:
+        rules_of(config)
+    assert caught.value.path == "$.runtime_config.transaction_costs"
+    assert "burnt_gas_reward" in str(caught.value)

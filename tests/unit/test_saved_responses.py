@@ -1,0 +1,248 @@
+"""Saved answers are framed as live ones, whole or bare, and told apart when they are not that."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pytest
+
+import ledgerkit as lk
+from ledgerkit import errors
+from ledgerkit.frames.schemas import SCHEMAS
+from ledgerkit.verbs import saved_responses
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HASH = "1" * 32
+KEY = "ed25519:" + "1" * 32
+FULL = {
+    "account_id": "a.near",
+    "pools": [{"pool_id": "p.near", "last_update_block_height": 3}],
+    "tokens": [{"contract_id": "t.near", "balance": "5", "last_update_block_height": 9}],
+    "nfts": [{"contract_id": "n.near", "last_update_block_height": None}],
+    "state": {"balance": "10", "locked": "0", "storage_bytes": 1},
+}
+CHUNK_HEADER = {
+    "chunk_hash": HASH,
+    "shard_id": 4,
+    "height_created": 7,
+    "height_included": 8,
+    "gas_used": 1,
+    "gas_limit": 2,
+    "balance_burnt": "3",
+}
+TX = {
+    "hash": HASH,
+    "signer_id": "a.near",
+    "receiver_id": "b.near",
+    "public_key": KEY,
+    "nonce": 5,
+    "actions": [{"Transfer": {"deposit": "7"}}],
+}
+CHUNK = {"author": "v.near", "header": CHUNK_HEADER, "transactions": [TX], "receipts": []}
+BLOCK = {
+    "author": "v.near",
+    "chunks": [CHUNK_HEADER],
+    "header": {
+        "height": 8,
+        "hash": HASH,
+        "prev_hash": HASH,
+        "epoch_id": HASH,
+        "chunks_included": 1,
+        "gas_price": "100",
+        "total_supply": "1000",
+        "timestamp": 1,
+    },
+}
+OUTCOME = {
+    "logs": [],
+    "receipt_ids": [HASH],
+    "gas_burnt": 1,
+    "tokens_burnt": "1",
+    "executor_id": "a.near",
+    "status": {"SuccessReceiptId": HASH},
+}
+TX_RESULT = {
+    "status": {"SuccessValue": ""},
+    "transaction": TX,
+    "transaction_outcome": {"id": HASH, "block_hash": HASH, "outcome": OUTCOME},
+    "receipts_outcome": [
+        {
+            "id": HASH,
+            "block_hash": HASH,
+            "outcome": OUTCOME | {"receipt_ids": [], "status": {"SuccessValue": ""}},
+        }
+    ],
+}
+VALIDATOR = {"account_id": "v.near", "public_key": KEY, "stake": "9"}
+STATUS = {
+    "chain_id": "lab",
+    "version": {"version": "2"},
+    "sync_info": {
+        "latest_block_hash": HASH,
+        "latest_block_height": 5,
+        "latest_block_time": "2026-02-14T22:03:20Z",
+        "syncing": True,
+    },
+}
+# By view: a JSON-RPC result, and one column with the value that it gives.
+RPC: dict[str, tuple[Any, str, Any]] = {
+    "keys": (
+        {"keys": [{"public_key": KEY, "access_key": {"nonce": 1, "permission": "FullAccess"}}]},
+        "permission",
+        "FullAccess",
+    ),
+    "blocks": (BLOCK, "block_height", 8),
+    "chunks": (CHUNK, "n_transactions", 1),
+    "transactions": (CHUNK, "deposit", 7),
+    "receipts": (TX_RESULT, "receipt_id", HASH),
+    "state": ({"values": [{"key": "aw==", "value": "dg=="}]}, "value", b"v"),
+    "changes": (
+        {"block_hash": HASH, "changes": [{"type": "t", "cause": {"type": "c"}, "change": {}}]},
+        "cause",
+        "c",
+    ),
+    "validators": ({"current_validators": [VALIDATOR]}, "stake", 9),
+    "gas_price": ({"gas_price": "100"}, "gas_price", 100),
+    "status": (STATUS, "syncing", True),
+}
+REST: dict[str, tuple[Any, str, Any]] = {
+    "accounts": (FULL, "balance", 10),
+    "accounts_of": ({"public_key": KEY, "account_ids": ["a.near"]}, "account_id", "a.near"),
+    "ft": (FULL, "balance", 5),
+    "nft": (FULL, "contract_id", "n.near"),
+    "staking": (FULL, "pool_id", "p.near"),
+    "top_holders": (
+        {"token_id": "t.near", "accounts": [{"account_id": "a.near", "balance": "1"}]},
+        "rank",
+        1,
+    ),
+    "indexer_status": ({"version": "1", "sync_block_timestamp_nanosec": "5"}, "version", "1"),
+}
+
+
+def dump(value: object) -> bytes:
+    """Give JSON bytes."""
+    return json.dumps(value).encode()
+
+
+def check(frame: pd.DataFrame, view: str, column: str, value: object) -> None:
+    """Assert the promised columns, and the one value."""
+    assert list(frame.columns) == [c.name for c in SCHEMAS[view]]
+    assert frame[column].tolist() == [value]
+
+
+def test_every_view_has_a_test() -> None:
+    """No view of `read` is left out here; edges have one below."""
+    assert {*RPC, *REST, "edges"} == set(saved_responses._VIEWS)
+
+
+@pytest.mark.parametrize("view", RPC)
+@pytest.mark.parametrize("extra", [{}, {"id": 1}, {"id": "x", "extra": []}], ids=str)
+def test_whole_json_rpc_answers(view: str, extra: dict[str, object]) -> None:
+    """A whole answer is read, whatever stands beside its result."""
+    result, column, value = RPC[view]
+    check(lk.read(dump({"jsonrpc": "2.0", **extra, "result": result}), view), view, column, value)
+
+
+@pytest.mark.parametrize("view", RPC)
+def test_bare_results(view: str) -> None:
+    """A bare result is read as the whole answer is."""
+    result, column, value = RPC[view]
+    bare = lk.read(dump(result), view)
+    check(bare, view, column, value)
+    whole = lk.read(dump({"jsonrpc": "2.0", "id": 1, "result": result}), view)
+    pd.testing.assert_frame_equal(bare, whole)
+
+
+@pytest.mark.parametrize("view", REST)
+def test_rest_bodies(view: str) -> None:
+    """A body of the REST API is read as it is."""
+    body, column, value = REST[view]
+    check(lk.read(dump(body), view), view, column, value)
+
+
+def test_edges() -> None:
+    """A tree of one receipt has no edges."""
+    assert len(lk.read(dump(TX_RESULT), "edges")) == 0
+
+
+def test_narrow_views() -> None:
+    """The narrow answers are read as well as the full one."""
+    nft = lk.read(dump({"account_id": "a.near", "tokens": [{"contract_id": "n.near"}]}), "nft")
+    assert nft["contract_id"].tolist() == ["n.near"]
+    staking = lk.read(dump({"account_id": "a.near", "pools": [{"pool_id": "p.near"}]}), "staking")
+    assert staking["pool_id"].tolist() == ["p.near"]
+
+
+def test_chunk_headers_of_a_block() -> None:
+    """A saved block gives the headers of its chunks."""
+    frame = lk.read(dump(BLOCK), "chunks")
+    assert frame["shard_id"].tolist() == [4]
+    assert frame["is_new"].tolist() == [True]
+    assert frame["n_transactions"].isna().tolist() == [True]
+
+
+def test_what_a_view_call_returned() -> None:
+    """A saved view call gives the decoded JSON, or bytes."""
+    assert saved_responses.value_of(dump({"result": list(b'{"a":1}'), "logs": []})) == {"a": 1}
+    assert saved_responses.value_of(dump({"result": [0, 255], "logs": []})) == b"\x00\xff"
+
+
+def test_files_and_bytes(tmp_path: Path) -> None:
+    """A path, its text and its bytes give the same frame."""
+    path = tmp_path / "answer.json"
+    path.write_bytes(dump(FULL))
+    frames = [lk.read(source, "ft") for source in (path, str(path), path.read_bytes())]
+    assert frames[0]["balance"].tolist() == [5]
+    pd.testing.assert_frame_equal(frames[0], frames[1])
+    pd.testing.assert_frame_equal(frames[0], frames[2])
+
+
+def test_a_saved_error_is_raised() -> None:
+    """An answer that holds an error gives that error."""
+    cause = {"name": "UNKNOWN_BLOCK", "info": {"block_reference": {"block_id": 7}}}
+    body = {"jsonrpc": "2.0", "id": 1, "error": {"name": "HANDLER_ERROR", "cause": cause}}
+    with pytest.raises(errors.UnknownBlockError) as caught:
+        lk.read(dump(body), "keys")
+    assert caught.value.block == 7
+
+
+@pytest.mark.parametrize("view", [*RPC, *REST])
+@pytest.mark.parametrize(
+    "body", [b"", b"nonsense", b"<html></html>", b"[1]", b"7", b"\xff", b'{"a":', b"[" * 10**5]
+)
+def test_what_is_no_answer(view: str, body: bytes) -> None:
+    """Anything else is a DecodeError with a path, for each view."""
+    with pytest.raises(errors.DecodeError) as caught:
+        lk.read(body, view)
+    assert caught.value.path is not None
+    assert caught.value.path.startswith("$")
+
+
+def test_tokens_are_not_taken_for_nfts() -> None:
+    """A view of fungible tokens is not read as NFTs, though both call them tokens."""
+    body = dump({"account_id": "a.near", "tokens": FULL["tokens"]})
+    with pytest.raises(errors.DecodeError) as caught:
+        lk.read(body, "nft")
+    assert 'view="ft"' in str(caught.value)
+
+
+@pytest.mark.parametrize("source", ["/no/such/file.json", "", "\0", ".", 5, None], ids=repr)
+def test_sources_that_cannot_be_read(source: Any) -> None:
+    """A file that is not there is refused by name."""
+    with pytest.raises(errors.InvalidRequestError) as caught:
+        lk.read(source, "ft")
+    assert caught.value.field == "source"
+
+
+@pytest.mark.parametrize("view", ["", "FT", "tokens", "edge", None, []], ids=repr)
+def test_views_that_do_not_exist(view: Any) -> None:
+    """A view that does not exist is refused, with those that do."""
+    with pytest.raises(errors.InvalidRequestError) as caught:
+        lk.read(b"{}", view)
+    assert caught.value.field == "view"
+    assert "accounts_of" in str(caught.value)

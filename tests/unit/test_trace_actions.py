@@ -1,0 +1,134 @@
+"""Actions, log lines and events: one row each, whatever contracts wrote."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from ledgerkit.frames.schemas import SCHEMAS
+from ledgerkit.tracing.trace import Trace
+from tests.unit import told
+
+EMPTY = {"final_execution_status": "NONE"}
+
+
+def logging(*lines: str, **more: Any) -> Trace:
+    """Trace a call that logs these lines."""
+    ended = told.outcome("R0", logs=list(lines), **more)
+    return Trace.from_json(told.result([ended], [told.body("R0", told.call())]))
+
+
+@pytest.mark.parametrize(
+    "name", ["actions", "logs", "events", "transfers", "balance_changes", "gas"]
+)
+def test_empty_and_full_frames_have_the_declared_columns_and_dtypes(name: str):
+    """Columns and dtypes are a promise, with rows and without."""
+    line = told.event("nep141", "ft_mint", {"owner_id": "a.near", "amount": "1"})
+    full = getattr(logging(line), name)
+    empty = getattr(Trace.from_json(EMPTY), name)
+    assert list(full) == [column.name for column in SCHEMAS[name]]
+    assert list(empty) == list(full)
+    assert empty.dtypes.tolist() == full.dtypes.tolist()
+    assert len(full) >= 1
+    assert len(empty) == (1 if name == "gas" else 0)
+
+
+def test_each_action_of_a_batch_is_a_row():
+    """A batch is told action by action, with what each moves and its other members."""
+    key = {"AddKey": {"public_key": "ed25519:1", "access_key": {"nonce": 0}}}
+    asked = ["CreateAccount", told.transfer(7), key, told.call("new", 2, {"a": 1}, gas=11)]
+    found = Trace.from_json(told.result([told.outcome("R0")], [told.body("R0", *asked)])).actions
+    assert found["action"].tolist() == ["CreateAccount", "Transfer", "AddKey", "FunctionCall"]
+    assert found["action_index"].tolist() == [0, 1, 2, 3]
+    assert found["inner_index"].isna().all()
+    assert found["deposit"].tolist() == [0, 7, 0, 2]
+    assert found["gas_attached"].tolist() == [pd.NA, pd.NA, pd.NA, 11]
+    assert found["args"].iloc[3] == {"a": 1}
+    assert found["method_name"].isna().tolist() == [True, True, True, False]
+    assert found["details"].iloc[2] == {"public_key": "ed25519:1", "access_key": {"nonce": 0}}
+    assert found["details"].isna().tolist() == [True, True, False, True]
+
+
+def test_what_is_inside_a_delegate_is_its_signers():
+    """Delegated actions follow the Delegate, with the one who signed them as sender."""
+    asked = told.delegate("kate.near", "gold.near", told.call("ft_transfer", 1), told.transfer(5))
+    body = told.body("R0", asked, to="kate.near")
+    trace = Trace.from_json(
+        told.result([told.outcome("R0")], [body], actions=[asked], to="kate.near")
+    )
+    found = trace.actions
+    assert found["action"].tolist() == ["Delegate", "FunctionCall", "Transfer"]
+    assert found["inner_index"].tolist() == [pd.NA, 0, 1]
+    assert found["sender_id"].tolist() == ["alice.near", "kate.near", "kate.near"]
+    assert found["receiver_id"].tolist() == ["kate.near", "gold.near", "gold.near"]
+    assert found["details"].iloc[0] == {"sender_id": "kate.near", "receiver_id": "gold.near"}
+    assert (trace.signer_id, trace.sender_id) == ("alice.near", "kate.near")
+    assert "of kate.near, relayed by alice.near" in repr(trace)
+
+
+def test_the_first_receipt_asks_what_the_transaction_asked():
+    """A first receipt whose body was left out has the transaction's actions."""
+    found = Trace.from_json(told.result([told.outcome("R0")], [], actions=[told.transfer(9)]))
+    assert found.actions["deposit"].tolist() == [9]
+    assert found.actions["receipt_id"].tolist() == ["R0"]
+
+
+def test_log_lines_say_where_they_come_from_and_whether_they_count():
+    """Lines of failed receipts are there, and marked."""
+    outcomes = [
+        told.outcome("R0", ["R1"], logs=["one", told.event("x", "y")]),
+        told.outcome("R1", logs=["two"], status=told.failing()),
+    ]
+    bodies = [told.body("R0", told.call()), told.body("R1", told.call(), to="carl.near")]
+    found = Trace.from_json(told.result(outcomes, bodies)).logs
+    assert found["receipt_id"].tolist() == ["R0", "R0", "R1"]
+    assert found["log_index"].tolist() == [0, 1, 0]
+    assert found["contract_id"].tolist() == ["bob.near", "bob.near", "carl.near"]
+    assert found["is_event"].tolist() == [False, True, False]
+    assert found["is_effective"].tolist() == [True, True, False]
+
+
+def test_events_of_any_standard():
+    """An event is decoded whatever its standard; data may be missing or of any shape."""
+    bare = 'EVENT_JSON: {"standard":"dip4","version":"2","event":"swap"}'
+    found = logging("plain", told.event("nep141", "ft_mint", {"amount": "3"}), bare).events
+    assert found["standard"].tolist() == ["nep141", "dip4"]
+    assert found["version"].tolist() == ["1.0.0", "2"]
+    assert found["event"].tolist() == ["ft_mint", "swap"]
+    assert found["data"].iloc[0] == [{"amount": "3"}]
+    assert found["data"].isna().tolist() == [False, True]
+    assert found["log_index"].tolist() == [1, 2]
+    assert found["note"].isna().all()
+
+
+@pytest.mark.parametrize(
+    ("line", "note"),
+    [
+        ('EVENT_JSON:{"standard":', "broken JSON"),
+        ("EVENT_JSON:", "broken JSON"),
+        ("EVENT_JSON:[1]", "no object: [1]"),
+        ('EVENT_JSON:{"standard":1,"event":"x"}', "no standard or no event"),
+        ("EVENT_JSON:" + "[" * 200_000, "broken JSON"),
+    ],
+    ids=["cut off", "nothing", "a list", "a number as standard", "deeply nested"],
+)
+def test_a_broken_event_is_a_row_with_a_note(line: str, note: str):
+    """What can't be read is told, and does not keep the others from being read."""
+    found = logging(line, told.event("nep141", "ft_mint")).events
+    assert found["note"].iloc[0].startswith(note)
+    assert found["event"].tolist()[1] == "ft_mint"
+    assert len(found["note"].iloc[0]) < 250
+
+
+def test_a_receipt_with_ten_megabytes_of_logs_is_read_in_time():
+    """Size alone is no trouble: rows, all lines, and no more than seconds."""
+    line = told.event("nep141", "ft_mint", {"owner_id": "a.near", "amount": "1", "memo": "m" * 900})
+    begun = time.perf_counter()
+    found = logging(*[line] * 10_000)
+    assert len(found.events) == 10_000
+    assert found.balance_changes["change"].tolist()[:1] == [10_000]
+    assert found.explain()
+    assert time.perf_counter() - begun < 20

@@ -1,0 +1,457 @@
+"""What callers pass is checked by the chain's own rules, before anything is sent."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import base58
+import numpy as np
+import pandas as pd
+import pytest
+
+from ledgerkit import protocol, validation
+from ledgerkit.errors import InvalidRequestError
+
+
+def text58(size: int, byte: int = 7) -> str:
+    """Give so many bytes in base58."""
+    return base58.b58encode(bytes([byte]) * size).decode()
+
+
+HASH = text58(32)
+
+
+def refusal(check: Any, *args: Any, **options: Any) -> InvalidRequestError:
+    """Check a value that is refused, and give the error."""
+    with pytest.raises(InvalidRequestError) as caught:
+        check(*args, **options)
+    return caught.value
+
+
+# Account ids ----------------------------------------------------------------------------
+
+VALID_IDS = [
+    "aa",
+    "00",
+    "a-b",
+    "a_b",
+    "a.b",
+    "bob.near",
+    "app.bob.near",
+    "a-b_c.d-e_f",
+    "10-4.8-2",
+    "b-o_w_e-n",
+    "no_lols",
+    "over.9000",
+    "0o0ooo00oo00o",
+    "alex-skidanov",
+    "0x" + "ab12" * 10,
+    "0s" + "ab12" * 10,
+    "d9af67ff794a93e05bdba5c25ad7af027d72b3b76823051c0fb4b6e3e79ac51e",
+    "a" * 64,
+    "system",
+]
+INVALID_IDS = [
+    "",
+    "a",
+    "A1",
+    "Abc",
+    "a" * 65,
+    "-near",
+    "near-",
+    "-near-",
+    "near.",
+    ".near",
+    "near@",
+    "@near",
+    "not ok",
+    "a..b",
+    "a--b",
+    "a__b",
+    "a-_b",
+    "a_-b",
+    "a.-b",
+    "a-.b",
+    "a._b",
+    "bob.near\n",
+    "\nbob.near",
+    "bob\0near",
+    "ünïcode.near",
+    "\uff42ob.near",
+    "١٢.near",
+    "hello world",
+    "abcdefghijklmnopqrstuvwxyz.abcdefghijklmnopqrstuvwxyz.abcdefghijklmnopqrstuvwxyz",
+    "10-4.8-2.",
+    "google.com/?a=1",
+    "../../etc",
+]
+
+
+@pytest.mark.parametrize("text", VALID_IDS)
+def test_valid_account_ids(text: str) -> None:
+    """An id that the chain allows is passed on as it is."""
+    assert validation.account_id(text) == text
+
+
+@pytest.mark.parametrize("text", INVALID_IDS)
+def test_invalid_account_ids(text: str) -> None:
+    """An id that the chain refuses is refused here, with the rule."""
+    error = refusal(validation.account_id, text, "receiver_id")
+    assert (error.field, error.value) == ("receiver_id", text)
+    assert error.rule == "2 to 64 characters: a-z, 0-9, and single - _ . between them"
+    assert str(error).startswith("receiver_id ")
+
+
+@pytest.mark.parametrize("value", [None, 7, b"bob.near", ["bob.near"], float("nan")], ids=repr)
+def test_account_ids_are_texts(value: object) -> None:
+    """Whatever is no text is no account id."""
+    assert refusal(validation.account_id, value).field == "account_id"
+
+
+@pytest.mark.parametrize(
+    "many",
+    [
+        ["b.near", "a.near", "b.near"],
+        ("b.near", "a.near"),
+        {"b.near": 1, "a.near": 2}.keys(),
+        pd.Series(["b.near", "a.near", "a.near"]),
+        pd.Index(["b.near", "a.near"]),
+        np.array(["b.near", "a.near"], dtype=object),
+        (one for one in ("b.near", "a.near")),
+    ],
+    ids=lambda many: type(many).__name__,
+)
+def test_many_account_ids(many: Any) -> None:
+    """Lists, Series and the like are read in order, repeats dropped."""
+    assert validation.account_ids(many) == ["b.near", "a.near"]
+
+
+def test_one_account_id_is_a_list_of_one() -> None:
+    """A text is one id, not its letters."""
+    assert validation.account_ids("bob.near") == ["bob.near"]
+    assert validation.account_ids([]) == []
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, 7, b"bob.near", {"bob.near": 1}, pd.DataFrame({"bob.near": [1]})],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_is_no_list_of_account_ids(value: object) -> None:
+    """A dictionary, a table or a number is not read as a list of ids."""
+    assert refusal(validation.account_ids, value).field == "account_id"
+
+
+# Keys and hashes ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        (f"ed25519:{text58(32)}", f"ed25519:{text58(32)}"),
+        (text58(32), f"ed25519:{text58(32)}"),
+        (f"ed25519:{'1' * 32}", f"ed25519:{'1' * 32}"),
+        (f"secp256k1:{text58(64)}", f"secp256k1:{text58(64)}"),
+        (f"ml-dsa-65:{text58(1952)}", f"ml-dsa-65:{text58(1952)}"),
+    ],
+    ids=["ed25519", "without a curve", "zeros", "secp256k1", "ml-dsa-65"],
+)
+def test_public_keys(text: str, read: str) -> None:
+    """A key of each curve is taken; one without a curve is an ed25519 key."""
+    assert validation.public_key(text) == read
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        "ed25519:",
+        f"ed25519:{text58(31)}",
+        f"ed25519:{text58(33)}",
+        f"ed448:{text58(32)}",
+        f"ED25519:{text58(32)}",
+        f"ed25519:ed25519:{text58(32)}",
+        f"ed25519: {text58(32)}",
+        f"ed25519:{text58(32)}\n",
+        f"secp256k1:{text58(65)}",
+        "ed25519:" + "0OIl" * 11,
+        "ab" * 32,
+        None,
+        7,
+        b"ed25519:1",
+    ],
+    ids=repr,
+)
+def test_what_is_no_public_key(value: object) -> None:
+    """A key of another length, alphabet or curve is refused, with the rule."""
+    error = refusal(validation.public_key, value)
+    assert error.field == "public_key"
+    assert error.rule == "ed25519:<base58 of 32 bytes> or secp256k1:<base58 of 64 bytes>"
+
+
+SECRETS = {
+    "ed25519": f"ed25519:{text58(64)}",
+    "ed25519 without its curve": text58(64),
+    "secp256k1": f"secp256k1:{text58(32)}",
+    "ed25519, a character lost": f"ed25519:{text58(64)[:-1]}",
+    "ed25519, a character mistyped": f"ed25519:{text58(64)[:-1]}0",
+    "secp256k1, a character lost": f"secp256k1:{text58(32)[:-1]}",
+}
+
+
+@pytest.mark.parametrize("secret", SECRETS.values(), ids=SECRETS)
+def test_a_secret_key_is_never_repeated(secret: str) -> None:
+    """A secret key in the place of a public one is in no part of the error."""
+    error = refusal(validation.public_key, secret)
+    text = secret.rpartition(":")[2]
+    shown = f"{error} {error!r} {error.args} {vars(error)}"
+    assert text not in shown
+    assert text[:12] not in shown
+    assert error.value is None
+    assert "looks like a secret key" in str(error)
+
+
+def test_hashes() -> None:
+    """32 bytes in base58 are a hash."""
+    assert validation.crypto_hash(HASH) == HASH
+    assert validation.crypto_hash("1" * 32) == "1" * 32
+
+
+@pytest.mark.parametrize(
+    "value", ["", HASH[:-1], text58(33), "ab" * 32, HASH + " ", "0" * 44, None, 5, "1" * 45]
+)
+def test_what_is_no_hash(value: object) -> None:
+    """Anything else is none, by name and rule."""
+    error = refusal(validation.crypto_hash, value, "receipt_id")
+    assert error.field == "receipt_id"
+    assert error.rule == "32 bytes in base58, 43 or 44 characters"
+
+
+# Numbers --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "value", [0, 1, 2**64 - 1, np.int64(5), np.uint64(2**64 - 1), np.int8(1), np.array(7)], ids=repr
+)
+def test_heights(value: Any) -> None:
+    """Plain and numpy integers are heights, and come out plain."""
+    height = validation.block_height(value)
+    assert type(height) is int
+    assert height == int(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [-1, 2**64, True, False, np.True_, 1.0, np.float64(1), "1", None, np.array([1, 2]), 1 + 0j],
+    ids=repr,
+)
+def test_what_is_no_height(value: object) -> None:
+    """Booleans, floats, texts, arrays and what is out of range are none."""
+    error = refusal(validation.block_height, value)
+    assert error.field == "block_height"
+    assert error.rule == "a block height, an integer from 0 to 18446744073709551615"
+
+
+def test_whole_numbers_have_bounds() -> None:
+    """A number outside its bounds is refused with them."""
+    assert validation.integer(5, "page", least=1, most=10) == 5
+    error = refusal(validation.integer, 11, "page", least=1, most=10)
+    assert error.rule == "a number, an integer from 1 to 10"
+
+
+def test_words_are_from_a_list() -> None:
+    """A word is one of those there are, to the letter."""
+    assert validation.one_of("raise", "on_error", ("raise", "collect")) == "raise"
+    for value in ("Raise", "", None, ["raise"]):
+        error = refusal(validation.one_of, value, "on_error", ("raise", "collect"))
+        assert error.rule == "one of raise, collect"
+
+
+# Points in time -------------------------------------------------------------------------
+
+NS = 1771106600329561530
+EXACT = pd.Timestamp(NS, tz="UTC")
+
+
+@pytest.mark.parametrize(
+    ("value", "params"),
+    [
+        (None, {"finality": "final"}),
+        ("final", {"finality": "final"}),
+        ("near-final", {"finality": "near-final"}),
+        ("optimistic", {"finality": "optimistic"}),
+        ("genesis", {"sync_checkpoint": "genesis"}),
+        ("earliest_available", {"sync_checkpoint": "earliest_available"}),
+        (0, {"block_id": 0}),
+        (np.int64(9), {"block_id": 9}),
+        (HASH, {"block_id": HASH}),
+    ],
+    ids=repr,
+)
+def test_at_by_reference(value: object, params: dict[str, object]) -> None:
+    """Finality, checkpoint, height and hash are passed on as the wire wants them."""
+    found = validation.block_reference(value)
+    assert (found.params, found.timestamp_ns) == (params, None)
+    assert found.pinned == (value == HASH)
+
+
+@pytest.mark.parametrize(
+    ("value", "ns"),
+    [
+        (EXACT, NS),
+        (EXACT.tz_convert("Asia/Kolkata"), NS),
+        (EXACT.tz_localize(None), NS),
+        (EXACT.as_unit("us"), NS // 1000 * 1000),
+        (EXACT.as_unit("s"), NS // 10**9 * 10**9),
+        (EXACT.to_datetime64(), NS),
+        (np.datetime64("2026-02-14"), 1771027200 * 10**9),
+        (datetime(2026, 2, 14, 22, 3, 20, 329561), NS // 1000 * 1000),  # noqa: DTZ001 - reads as UTC
+        (datetime(2026, 2, 14, 22, 3, 20, tzinfo=UTC), NS // 10**9 * 10**9),
+        (
+            datetime(2026, 2, 15, 0, 3, 20, tzinfo=timezone(timedelta(hours=2))),
+            NS // 10**9 * 10**9,
+        ),
+        ("2026-02-14T22:03:20.329561530Z", NS),
+        ("2026-02-14T22:03:20.3295615Z", NS // 100 * 100),
+        ("2026-02-15 00:03:20.329561530+02:00", NS),
+        ("2026-02-14T22:03:20", NS // 10**9 * 10**9),
+        ("2026-02-14", 1771027200 * 10**9),
+        ("1969-12-31T23:59:59", -(10**9)),
+    ],
+    ids=repr,
+)
+def test_at_by_time(value: object, ns: int) -> None:
+    """A time is read to the nanosecond; without a zone it is UTC."""
+    found = validation.block_reference(value)
+    assert (found.params, found.timestamp_ns) == ({}, ns)
+    assert not found.pinned
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "latest",
+        "Final",
+        "near_final",
+        "",
+        "20260214",
+        "151768255",
+        "2026-13-01",
+        HASH[:-1],
+        1.5,
+        True,
+        -1,
+        2**64,
+        b"final",
+        pd.NaT,
+        np.datetime64("NaT"),
+        np.datetime64("2500-01-01"),
+        np.True_,
+        datetime(2026, 2, 14, tzinfo=UTC).date(),
+        {"finality": "final"},
+    ],
+    ids=repr,
+)
+def test_what_is_no_point_in_time(value: object) -> None:
+    """Anything else is refused as `at`, and a height as text is no date."""
+    assert refusal(validation.block_reference, value).field == "at"
+
+
+# Addresses ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("https://rpc.example.com", "https://rpc.example.com"),
+        ("https://rpc.example.com/", "https://rpc.example.com"),
+        ("http://127.0.0.1:3030/path/", "http://127.0.0.1:3030/path"),
+        ("http://[::1]:3030", "http://[::1]:3030"),
+        ("HTTPS://rpc.example.com", "https://rpc.example.com"),
+    ],
+)
+def test_addresses(text: str, read: str) -> None:
+    """An address is taken without its last slash."""
+    assert validation.url(text, "rpc_url") == read
+
+
+LEAK = "PLANTED-LEAK"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"https://user:{LEAK}@rpc.example.com",
+        f"https://{LEAK}@rpc.example.com",
+        f"https://rpc.example.com?apiKey={LEAK}",
+        f"https://rpc.example.com/v1?apiKey={LEAK}",
+        f"https://rpc.example.com#{LEAK}",
+        f"rpc.example.com?apiKey={LEAK}",
+        f"rpc.example.com/v1/{LEAK}",
+        f"user:{LEAK}@rpc.example.com",
+        f"ftp://user:{LEAK}@rpc.example.com/{LEAK}",
+        f"https://rpc.example.com:{LEAK}",
+        f"https://rpc.example.com:99999999/{LEAK}",
+        f"https://[::1/{LEAK}",
+        f"https:///{LEAK}",
+        f"https://rpc example.com/{LEAK}",
+        f"https://rpc.example.com/\n{LEAK}",
+    ],
+)
+def test_addresses_that_hold_more_than_they_may(text: str) -> None:
+    """A malformed address, or one with credentials, is refused without showing them."""
+    error = refusal(validation.url, text, "rpc_url")
+    assert error.field == "rpc_url"
+    assert LEAK not in f"{error} {error!r} {error.args} {vars(error)}"
+
+
+@pytest.mark.parametrize("value", ["", "localhost", "mainnet", "/rpc", 5, None], ids=repr)
+def test_what_is_no_address(value: object) -> None:
+    """Whatever has no scheme and host is none."""
+    assert refusal(validation.url, value, "api_url").rule == "a URL such as https://rpc.example.com"
+
+
+# Arguments ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "sent"),
+    [
+        ({}, b"{}"),
+        ({"a": 1, "b": [None, True]}, b'{"a":1,"b":[null,true]}'),
+        ([1, "ü"], '[1,"ü"]'.encode()),
+        ("text", b'"text"'),
+        (2**80, b"1208925819614629174706176"),
+        (b"\x00raw", b"\x00raw"),
+        (b"", b""),
+    ],
+    ids=repr,
+)
+def test_arguments(value: object, sent: bytes) -> None:
+    """Arguments are JSON, bytes are sent as they are."""
+    assert validation.json_args(value) == sent
+
+
+@pytest.mark.parametrize(
+    "value", [object(), {1j: 2}, lambda: 0], ids=["object", "complex", "function"]
+)
+def test_what_is_no_argument(value: object) -> None:
+    """What JSON cannot say is refused as `args`."""
+    assert refusal(validation.json_args, value).field == "args"
+
+
+@pytest.mark.parametrize("value", ["", "x" * 257, "ü" * 129, None, 5], ids=repr)
+def test_what_is_no_method(value: object) -> None:
+    """A method's name has 1 to 256 bytes."""
+    assert validation.method_name("x" * 256) == "x" * 256
+    assert refusal(validation.method_name, value).rule == "a str of 1 to 256 bytes"
+
+
+def test_values_that_the_protocol_has_checked_read_as_their_text() -> None:
+    """An id, hash or key of `ledgerkit.protocol` goes into any verb, as plain text."""
+    digest = protocol.CryptoHash(bytes(31) + b"\1")
+    key = protocol.PublicKey("ed25519", bytes(31) + b"\1")
+    assert type(validation.account_id(protocol.AccountId("a.near"))) is str
+    assert validation.crypto_hash(digest) == "1" * 31 + "2"
+    assert validation.public_key(key) == "ed25519:" + "1" * 31 + "2"
