@@ -8,7 +8,7 @@ Start with `connect`, then ask: `accounts`, `snapshot`, `ft`, `nft`, `staking`,
 from __future__ import annotations
 
 from ledgerkit._version import __version__
-from ledgerkit.u128.registration import arrange
+from ledgerkit.u128.registration import register
 
 TYPE_CHECKING = False  # type checkers know the name; importing typing would cost most of the time
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ __all__ = [
     "write_parquet",
 ]
 
-arrange()
+register()
 
 
 def __getattr__(name: str) -> Any:
