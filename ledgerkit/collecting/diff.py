@@ -282,6 +282,6 @@ def _balances(changed: Any, side: str) -> pd.Series[Any]:
     if f"{name}_text" in found.column_names:
         place = found.column_names.index(f"{name}_text")
         marked = found.field(place).with_metadata({parquet.MARK: name.encode()})
-        found = parquet.whole(found.set_column(place, marked, found[place]))
+        found = parquet.restore_large(found.set_column(place, marked, found[place]))
     balances = pd.Series(U128Dtype().__from_arrow__(found[name]))
     return balances.mask(~changed[f"{side}_listed"].to_numpy(), 0)

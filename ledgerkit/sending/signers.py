@@ -18,7 +18,7 @@ from ledgerkit.errors import InvalidRequestError
 from ledgerkit.extras import require
 from ledgerkit.protocol import AccountId, Credentials, PublicKey, SecretKey
 from ledgerkit.protocol.types import account_id as checked
-from ledgerkit.protocol.types import hidden
+from ledgerkit.protocol.types import refuse_hidden
 from ledgerkit.transport import networks
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def sealed(key: object) -> object:
     if key is None or isinstance(key, SecretKey | Signer | InvalidRequestError):
         return key
     if not isinstance(key, str):
-        return hidden("key", _KEY_RULE)
+        return refuse_hidden("key", _KEY_RULE)
     try:
         return SecretKey.from_text(key)
     except InvalidRequestError as error:
@@ -93,7 +93,7 @@ def _opened(key: object) -> SecretKey | Signer | None:
         raise key
     if key is None or isinstance(key, SecretKey | Signer):
         return key
-    raise hidden("key", _KEY_RULE)
+    raise refuse_hidden("key", _KEY_RULE)
 
 
 # Made and found ---------------------------------------------------------------------------

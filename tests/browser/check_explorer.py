@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import expect
 
 import ledgerkit as lk
-from tests.browser.person import Person, cells, told
+from tests.browser.person import Person, cell_text, cells
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,7 +96,7 @@ def test_enter_shows_what_an_account_holds(at, local):
     assert facts["spendable"] == SPENDABLE
     assert facts["storage_cost"] == "0.00407 NEAR (4070000000000000000000 yoctoNEAR)"
     assert list(facts) == list(state.index)
-    assert {n: facts[n] for n in COUNTED} == {n: told(state[n]) for n in COUNTED}
+    assert {n: facts[n] for n in COUNTED} == {n: cell_text(state[n]) for n in COUNTED}
     assert max(person.tables.evaluate(GAPS)) < FAR_APART
     person.picture("account")
 
@@ -197,7 +197,7 @@ def test_a_second_search_takes_the_firsts_place(at, local):
     person.open("Account")
     assert person.facts()["account_id"] == "bob.near"
     state = lk.accounts("bob.near", ledger=local).iloc[0]
-    assert person.facts()["storage_bytes"] == told(state["storage_bytes"])
+    assert person.facts()["storage_bytes"] == cell_text(state["storage_bytes"])
     person.rests("Look up")
 
 
@@ -421,7 +421,7 @@ def test_a_network_is_connected_to_and_a_key_leaves_its_field(at, local):
     person.answered("Connected to local: chain localnet, block 180000052.")
 
     status = lk.status(ledger=local).iloc[0]
-    assert person.facts() == {name: told(value) for name, value in status.items()}
+    assert person.facts() == {name: cell_text(value) for name, value in status.items()}
     expect(person.field("API key")).not_to_have_attribute("placeholder", HELD)
     assert PLANTED not in person.page.content()
     person.picture("network")

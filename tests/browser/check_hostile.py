@@ -30,7 +30,7 @@ host = lk.connect("lab", transport=httpx.MockTransport(hostile.answer))
 client.connect = lambda *_, **__: host  # as the panel of networks connects
 w = lk.widgets
 
-def asked(name):
+def viewer(name):
     return w.ContractViewer("trap.near", "answer", json.dumps({"name": name}), ledger=ledger)
 
 def archived(collection):
@@ -39,7 +39,7 @@ def archived(collection):
         signer=lk.signer("near", ledger.world.keys()["near"]), title=hostile.MARKUP,
     )
 
-def shown(*panels):
+def press(*panels):
     for panel in panels:
         display(panel.press())"""
 FRAGMENTS = ", ".join(
@@ -49,14 +49,14 @@ FRAGMENTS = ", ".join(
     ]
 )
 PANELS = [
-    f"shown(*(w.AccountExplorer(one, ledger=ledger) for one in ({FRAGMENTS})))",
-    "shown(*(asked(name) for name in hostile.ANSWERS))",
+    f"press(*(w.AccountExplorer(one, ledger=ledger) for one in ({FRAGMENTS})))",
+    "press(*(viewer(name) for name in hostile.ANSWERS))",
     'seen = {"pictures": True, "ledger": ledger}',
-    'shown(*(w.NftGallery("near", f"{n}.near", **seen) for n in hostile.TEXTS))',
-    'shown(*(w.ContractViewer(f"{n}.near", "ft_metadata", ledger=ledger) for n in hostile.TEXTS))',
+    'press(*(w.NftGallery("near", f"{n}.near", **seen) for n in hostile.TEXTS))',
+    'press(*(w.ContractViewer(f"{n}.near", "ft_metadata", ledger=ledger) for n in hostile.TEXTS))',
     """sent = [made.logged, made.odd, made.unknown, made.gone, made.formula]
-shown(*(w.TransactionExplorer(one.tx_hash, "near", ledger=ledger) for one in sent))""",
-    """shown(
+press(*(w.TransactionExplorer(one.tx_hash, "near", ledger=ledger) for one in sent))""",
+    """press(
     w.AccountExplorer("a.near", details=False, ledger=host),
     w.KeyLookup("ed25519:" + "1" * 32, ledger=host),
     w.NetworkPicker("testnet"),
@@ -88,7 +88,7 @@ cards = [
 ]
 display(*cards)"""
 STATIC = """\
-panels = [w.NftGallery("near", ledger=ledger), *(asked(name) for name in hostile.TEXTS),
+panels = [w.NftGallery("near", ledger=ledger), *(viewer(name) for name in hostile.TEXTS),
     w.TransactionExplorer(made.formula.tx_hash, "near", ledger=ledger),
     w.AccountExplorer("a.near", details=False, ledger=host)]
 display(*(HTML(panel.press().static()) for panel in panels))"""
