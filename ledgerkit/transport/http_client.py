@@ -218,7 +218,8 @@ class HttpClient:
 
     def _request(self, exchange: Exchange) -> httpx.Request:
         """Build the request for a transport of httpx."""
-        body, extensions = exchange.call.body, {"timeout": self._timeouts(exchange.timeout_s)}
+        body = exchange.call.body
+        extensions: dict[str, Any] = {"timeout": self._timeouts(exchange.timeout_s)}
         reads_target = getattr(self._transport(exchange), "reads_target", False)
         if reads_target and not self._has_query_key:
             address = self._addresses[exchange.surface]
