@@ -319,7 +319,7 @@ def until(look: Callable[[], T], is_there: Callable[[T], bool], asked: Ledger) -
         found = look()
         if is_there(found):
             return found
-        broadcast.pass_time(asked, PAUSE_S)
+        broadcast.wait_for_block(asked, PAUSE_S)
     return look()
 
 

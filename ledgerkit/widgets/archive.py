@@ -83,7 +83,7 @@ class ArchiveFlow(Panel):
     def _steps(self, asked: dict[str, Any]) -> Iterator[Found]:
         """Show each step as it begins, with what those before it found."""
         target = refuse_public(client.current(self.ledger))
-        signer = signers.find(asked["signer_id"] or None, self.key.held, target)
+        signer = signers.find_signer(asked["signer_id"] or None, self.key.held, target)
         flow = archiving.archive_steps(
             *(asked[name] for name in _WIDGET),
             source=self.source or target,

@@ -64,7 +64,7 @@ def secret_key() -> Secret:
     field
         The text that is typed is sealed at once; the embedded ledger's accounts need none.
     """
-    return Secret("Secret key", signers.sealed)
+    return Secret("Secret key", signers.seal)
 
 
 class SendForm(Panel):
