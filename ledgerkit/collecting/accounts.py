@@ -10,7 +10,7 @@ from ledgerkit.collecting import asking, columns
 from ledgerkit.errors import DecodeError, LedgerError
 from ledgerkit.frames import accounts as account_tables
 from ledgerkit.frames import tokens as token_tables
-from ledgerkit.verbs.tokens import exposure_of
+from ledgerkit.verbs.tokens import exposure_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -53,7 +53,7 @@ class Accounts:
 
     def __init__(self, views: Sequence[str], liquid_tokens: Iterable[str]) -> None:
         self._call = _NARROW.get(tuple(views), rest.full)
-        classed = partial(exposure_of, liquid=frozenset(liquid_tokens))
+        classed = partial(exposure_frame, liquid=frozenset(liquid_tokens))
         known: dict[str, Framing] = {**_FRAMES, "exposure": classed}
         self._frames = {view: known[view] for view in views}
 
@@ -104,19 +104,9 @@ def _nft(views: Sequence[Any]) -> pd.DataFrame:
     return token_tables.nft(listed)
 
 
-def _staking(views: Sequence[Any]) -> pd.DataFrame:
-    """Tabulate pools."""
-    rows = [
-        (view.account_id, pool.pool_id, pool.last_update_block_height, "indexed")
-        for view in views
-        for pool in view.pools or ()
-    ]
-    return token_tables.staking(rows)
-
-
 _FRAMES: dict[str, Framing] = {
     "accounts": account_tables.accounts,
     "ft": token_tables.ft,
     "nft": _nft,
-    "staking": _staking,
+    "staking": token_tables.staking,
 }

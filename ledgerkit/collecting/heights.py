@@ -19,7 +19,7 @@ from ledgerkit.errors import (
 from ledgerkit.frames import chain as tables
 from ledgerkit.tracing.trace import events_in, receipts_in
 from ledgerkit.u128 import arrow
-from ledgerkit.verbs.trace_inputs import trace_of
+from ledgerkit.verbs.trace_inputs import build_trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -143,7 +143,7 @@ class Heights:
         known = yield from self._known(dict.fromkeys(one for each in ran.values() for one in each))
         yield from self._learn(known)
         return {
-            name: trace_of(answer, {one: known[one] for one in ran[name]}, self._rules)
+            name: build_trace(answer, {one: known[one] for one in ran[name]}, self._rules)
             for name, answer in told.items()
         }
 

@@ -13,7 +13,7 @@ from ledgerkit.collecting.parts import now
 from ledgerkit.collecting.resuming import Left
 from ledgerkit.collecting.runs import MOST_IN_PART, Run
 from ledgerkit.collecting.writing import PART_SIZE, Job
-from ledgerkit.verbs.tokens import liquid_tokens_of
+from ledgerkit.verbs.tokens import resolve_liquid_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -186,7 +186,7 @@ def _planned(
 
 def _manifest(asked: Ledger, views: list[str], given: Iterable[str] | None) -> Manifest:
     """Describe the run."""
-    liquid = sorted(liquid_tokens_of(asked, given)) if "exposure" in views else []
+    liquid = sorted(resolve_liquid_tokens(asked, given)) if "exposure" in views else []
     return Manifest(
         kind="accounts",
         network=asked.network.name,

@@ -1727,7 +1727,7 @@ REFUSED: list[tuple[Callable[[], Any], str, str, str]] = [
     (lambda: lk.history("a.near", 0, 9, every="soon"), "every", "'soon'", "a duration"),
     (lambda: lk.history("a.near", 0, 9, views="nft"), "views", "'nft'", "accounts, ft, staking"),
     (lambda: lk.chunk("xyz"), "chunk_id", "'xyz'", "32 bytes"),
-    (lk.chunk, "chunk_id", "None", "shard_id"),
+    (lk.chunk, "chunk_id", "is required", "shard_id"),
     (lambda: lk.chunk(fake_hash(1), shard_id=1), "chunk_id", fake_hash(1), "either"),
     (lambda: lk.view("c.near", ""), "method", "''", "1 to 256"),
     (lambda: lk.view("c.near", "m", {1, 2} and object()), "args", "object", "JSON"),
