@@ -299,30 +299,7 @@ class Position(NamedTuple):
 
 
 def staking_positions(rows: Sequence[PoolRow], positions: Sequence[Position]) -> pd.DataFrame:
-    """
-    Tabulate pools with the account's position in each.
-
-    Parameters
-    ----------
-    rows
-        The pools.
-    positions
-        The position of each row.
-
-    Returns
-    -------
-    positions
-        One row per pool, typed as `schema("staking_positions")`.
-
-    Raises
-    ------
-    DecodeError
-        If an amount is not decimal digits of at most 128 bits.
-
-    Notes
-    -----
-    Source: GET /v1/account/{account_id}/staking, view call get_account.
-    """
+    """Tabulate positions in pools, typed as `schema("staking_positions")`."""
     columns = _pool_columns(rows) | {
         "staked": amounts.parse([p.staked for p in positions], name="staked"),
         "unstaked": amounts.parse([p.unstaked for p in positions], name="unstaked"),

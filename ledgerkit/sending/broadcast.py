@@ -56,21 +56,7 @@ def send_call(signed: SignedTransaction, via: str, wait_until: str) -> Call[Any]
 
 
 def send_signed(ledger: Ledger, signed: SignedTransaction, via: str, wait_until: str) -> Any:
-    """
-    Send signed bytes, and send them again after errors that may pass.
-
-    Returns
-    -------
-    answer
-        The transaction's result; its hash if the method does not wait.
-
-    Raises
-    ------
-    LedgerError
-        If the ledger refuses the transaction, or no node could be reached.
-    TransactionTimeoutError
-        If the node accepted it and it did not reach `wait_until` in time.
-    """
+    """Send signed bytes, again after errors that may pass; return the result or the hash."""
     # The transport does not repeat these calls: after a timeout the node has the bytes, and
     # the caller polls. Only the other errors that may pass are tried again, here.
     call = send_call(signed, via, wait_until)
@@ -119,24 +105,7 @@ class DropCheck(NamedTuple):
 
 
 def check_drop(ledger: Ledger, signed: SignedTransaction, anchor_height: int) -> DropCheck:
-    """
-    Check whether a transaction that is not in a block can still be included.
-
-    Parameters
-    ----------
-    ledger
-        The ledger it was sent to.
-    signed
-        The transaction.
-    anchor_height
-        Height of the block that it references.
-
-    Returns
-    -------
-    check
-        With a `reason` if a final block shows that no later block can include it, and it
-        was still unknown after that block was read.
-    """
+    """Check at a final block whether an unseen transaction can still be included."""
     tx = signed.transaction
     reason, height, block_hash = _drop_evidence(ledger, signed, anchor_height)
     answer = find_status(ledger, str(signed.hash), str(tx.signer_id))
@@ -172,15 +141,7 @@ def _drop_evidence(
 def wait_for_outcome(
     ledger: Ledger, signed: SignedTransaction, anchor_height: int
 ) -> DropCheck | None:
-    """
-    Wait until it is certain whether refused bytes were included or can't be.
-
-    Returns
-    -------
-    check
-        With an answer if they were included, with a reason if they can't be; None if
-        neither was certain within `CONFIRM_TIMEOUT_S` seconds.
-    """
+    """Wait until refused bytes are included or certainly can't be; None if neither in time."""
     deadline = time.monotonic() + CONFIRM_TIMEOUT_S
     while time.monotonic() < deadline:
         check = check_drop(ledger, signed, anchor_height)

@@ -36,24 +36,7 @@ class _UnknownFeeError(Exception):
 
 
 def cost_bound(tx: Transaction, config: Any, gas_price: int) -> int | None:
-    """
-    Return the most that a transaction takes from its signer.
-
-    Parameters
-    ----------
-    tx
-        The transaction.
-    config
-        The result of ``EXPERIMENTAL_protocol_config``.
-    gas_price
-        The current price, in yoctoNEAR per gas.
-
-    Returns
-    -------
-    yocto
-        Fees, attached gas and deposits in yoctoNEAR, before any refund; None if the
-        configuration does not state the fee of an action.
-    """
+    """Return the most yoctoNEAR that a transaction costs before refunds; None if unknown."""
     try:
         runtime = msgspec.convert((config or {}).get("runtime_config"), RuntimeConfig)
         gas = _total_gas(tx.actions, tx.signer_id, tx.receiver_id, runtime.transaction_costs)

@@ -130,14 +130,7 @@ class Tracker:
     # Steps --------------------------------------------------------------------------------
 
     def send(self, signed: SignedTransaction, via: str, wait_until: str) -> None:
-        """
-        Send the signed bytes; a refusal becomes the stage ``rejected`` and is not raised.
-
-        Raises
-        ------
-        LedgerError
-            If no node could be reached; its remedy tells how to resume.
-        """
+        """Send the signed bytes; a refusal becomes the stage ``rejected`` and is not raised."""
         start = broadcast.current_time(self.ledger)
         try:
             answer = broadcast.send_signed(self.ledger, signed, via, wait_until)

@@ -36,14 +36,7 @@ MAX_TRANSACTION_BYTES = 1_572_864
 
 
 def check_actions(value: Any) -> tuple[Action, ...]:
-    """
-    Check the actions of a transaction.
-
-    Raises
-    ------
-    InvalidRequestError
-        If the ledger would refuse them.
-    """
+    """Check the actions of a transaction by the rules of the ledger."""
     actions = action_list(value)
     if not 1 <= len(actions) <= MAX_ACTIONS:
         rule = f"1 to {MAX_ACTIONS} actions"

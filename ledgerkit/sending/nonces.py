@@ -28,24 +28,9 @@ class Anchor(NamedTuple):
 
 
 def next_nonce(ak_nonce: int, reserved: Collection[int], *, strict: bool = False) -> int:
-    """
-    Return the nonce of the next transaction.
-
-    Parameters
-    ----------
-    ak_nonce
-        The last used nonce, as stored with the access key.
-    reserved
-        Nonces that were handed out and may still be used.
-    strict
-        Whether the ledger accepts only the very next nonce, so that a gap is filled first.
-        Otherwise gaps do no harm, and a nonce below a pending one would arrive too late.
-
-    Returns
-    -------
-    nonce
-        Above `ak_nonce`, and not reserved.
-    """
+    """Return the next nonce above the access key's last one that is not reserved."""
+    # A strict nonce must be the very next one, so gaps are filled first. For others gaps do no
+    # harm, and a nonce below a pending one would arrive too late.
     if not strict:
         return max((ak_nonce, *reserved)) + 1
     nonce = ak_nonce + 1
@@ -157,21 +142,7 @@ _queues: dict[str, dict[tuple[str, str], NonceQueue]] = {}
 
 
 def nonce_queue(chain: str | Memo, account_id: str, public_key: str) -> NonceQueue:
-    """
-    Return the nonce queue of a key, which all senders of this process share.
-
-    Parameters
-    ----------
-    chain
-        The chain by name, or the object that stands for it.
-    account_id, public_key
-        The key.
-
-    Returns
-    -------
-    queue
-        The same one at each call.
-    """
+    """Return the nonce queue of a key on a chain, which all senders of this process share."""
     with _lock:
         if isinstance(chain, str):
             queues = _queues.setdefault(chain, {})

@@ -294,28 +294,7 @@ def use_signer(
 
 
 def find_signer(signer_id: str | None, key: object, ledger: Ledger) -> Signer:
-    """
-    Return the signer of a verb.
-
-    Parameters
-    ----------
-    signer_id
-        The account passed to the verb, if any.
-    key
-        The sealed key passed to the verb, if any.
-    ledger
-        The ledger to send to: accounts of the embedded ledger have published keys.
-
-    Returns
-    -------
-    signer
-        The one passed; else the session's, the embedded ledger's or the environment's.
-
-    Raises
-    ------
-    InvalidRequestError
-        If none of these has the account's key.
-    """
+    """Return the signer passed, else the session's, the embedded ledger's or the environment's."""
     name = None if signer_id is None else checked_id(signer_id, "signer_id")
     passed = _unseal(key)
     if passed is not None:

@@ -192,8 +192,8 @@ def transfer(
     Returns
     -------
     submission
-        The transaction, as far as `wait_until` and `timeout_s` let it come; with `dry_run`
-        a frame of one row, typed as `schema("dry_run")`.
+        The transaction at the level of `wait_until`, or at the last level reached within
+        `timeout_s`; with `dry_run` a frame of one row, typed as `schema("dry_run")`.
 
     Raises
     ------
@@ -266,8 +266,8 @@ def call(
     Returns
     -------
     submission
-        The transaction, as far as `wait_until` and `timeout_s` let it come; with `dry_run`
-        a frame of one row, typed as `schema("dry_run")`.
+        The transaction at the level of `wait_until`, or at the last level reached within
+        `timeout_s`; with `dry_run` a frame of one row, typed as `schema("dry_run")`.
 
     Raises
     ------
@@ -328,8 +328,8 @@ def send(
     Returns
     -------
     submission
-        The transaction, as far as `wait_until` and `timeout_s` let it come; with `dry_run`
-        a frame of one row, typed as `schema("dry_run")`.
+        The transaction at the level of `wait_until`, or at the last level reached within
+        `timeout_s`; with `dry_run` a frame of one row, typed as `schema("dry_run")`.
 
     Raises
     ------
@@ -400,8 +400,8 @@ def add_key(
     Returns
     -------
     submission
-        The transaction, as far as `wait_until` and `timeout_s` let it come; with `dry_run`
-        a frame of one row, typed as `schema("dry_run")`.
+        The transaction at the level of `wait_until`, or at the last level reached within
+        `timeout_s`; with `dry_run` a frame of one row, typed as `schema("dry_run")`.
 
     Raises
     ------
@@ -456,8 +456,8 @@ def delete_key(
     Returns
     -------
     submission
-        The transaction, as far as `wait_until` and `timeout_s` let it come; with `dry_run`
-        a frame of one row, typed as `schema("dry_run")`.
+        The transaction at the level of `wait_until`, or at the last level reached within
+        `timeout_s`; with `dry_run` a frame of one row, typed as `schema("dry_run")`.
 
     Raises
     ------
@@ -520,8 +520,8 @@ def create_account(
     Returns
     -------
     submission
-        The transaction, as far as `wait_until` and `timeout_s` let it come; with `dry_run`
-        a frame of one row, typed as `schema("dry_run")`.
+        The transaction at the level of `wait_until`, or at the last level reached within
+        `timeout_s`; with `dry_run` a frame of one row, typed as `schema("dry_run")`.
 
     Raises
     ------
@@ -595,8 +595,8 @@ def deploy(
     Returns
     -------
     submission
-        The transaction, as far as `wait_until` and `timeout_s` let it come; with `dry_run`
-        a frame of one row, typed as `schema("dry_run")`.
+        The transaction at the level of `wait_until`, or at the last level reached within
+        `timeout_s`; with `dry_run` a frame of one row, typed as `schema("dry_run")`.
 
     Raises
     ------
@@ -704,8 +704,8 @@ def relay(
     Returns
     -------
     submission
-        The transaction, as far as `wait_until` and `timeout_s` let it come; with `dry_run`
-        a frame of one row, typed as `schema("dry_run")`.
+        The transaction at the level of `wait_until`, or at the last level reached within
+        `timeout_s`; with `dry_run` a frame of one row, typed as `schema("dry_run")`.
 
     Raises
     ------

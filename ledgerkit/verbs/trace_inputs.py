@@ -25,30 +25,7 @@ SOURCE = "EXPERIMENTAL_tx_status"
 def build_traces(
     ledger: Ledger, answers: Sequence[TxAnswer], *, blocks: bool, progress: bool = True
 ) -> list[Trace]:
-    """
-    Build the traces of several results.
-
-    Parameters
-    ----------
-    ledger
-        The ledger that the results come from.
-    answers
-        The results.
-    blocks
-        Whether to read the blocks in which receipts ran, and the rules in force.
-    progress
-        Whether to show a progress bar.
-
-    Returns
-    -------
-    traces
-        One per result, in order.
-
-    Raises
-    ------
-    LedgerError
-        If a block could not be read.
-    """
+    """Build the traces of results; with `blocks`, read their blocks and the rules in force."""
     hashes = [answer.result.block_hashes() if blocks else [] for answer in answers]
     missing = list(dict.fromkeys(name for each in hashes for name in each))
     headers = _read_headers(Fetcher(ledger, "raise", progress), missing)
@@ -66,25 +43,7 @@ def build_trace(
     rules: Mapping[str, Rules | None],
     attrs: Mapping[str, Any] | None = None,
 ) -> Trace:
-    """
-    Build the trace of one result.
-
-    Parameters
-    ----------
-    answer
-        The result.
-    headers
-        The blocks in which its receipts ran, by hash.
-    rules
-        The protocol rules, by epoch.
-    attrs
-        Provenance for the `attrs` of the frames.
-
-    Returns
-    -------
-    trace
-        The transaction's trace.
-    """
+    """Build the trace of one result, with its block headers by hash and the rules by epoch."""
     return Trace(
         answer.result,
         answer.body,
