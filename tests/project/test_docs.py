@@ -156,7 +156,7 @@ def test_a_page_says_what_the_docstring_says(site):
     """The parameters, what is returned and what is raised; frames and errors are links."""
     page = site.html("api/verbs/ft.html")
 
-    assert "each contract is asked once a session" in words(page)
+    assert "contract is read once per session" in words(page)
     assert 'href="../frames.html#frame-ft-metadata"' in page
     assert 'href="../errors.html#ledgerkit.errors.InvalidRequestError"' in page
 
@@ -168,7 +168,7 @@ def test_the_index_leads_to_every_page(site):
     pages = {str(path.relative_to(site.pages / "api")) for path in site.pages.glob("api/*/*.html")}
 
     assert pages - linked == set()
-    assert "Read the fungible tokens of accounts." in words(index)
+    assert "Return the fungible-token balances of accounts." in words(index)
 
 
 def test_a_new_verb_needs_no_list(part, monkeypatch):
