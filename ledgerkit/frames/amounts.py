@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ledgerkit.errors import DecodeError, cut
-from ledgerkit.u128 import planes, texts
+from ledgerkit.u128 import decimal_text, planes
 from ledgerkit.u128.array import U128Array
 from ledgerkit.units import U128_MAX
 
@@ -38,7 +38,7 @@ def parse(values: Sequence[str | None], *, name: str = "balance") -> U128Array:
         If a text is not ASCII digits, or above 2^128 - 1. Signs, spaces,
         underscores and empty texts are refused; the row is named.
     """
-    return U128Array.of(*texts.parse(values, name=name))
+    return U128Array.of(*decimal_text.parse(values, name=name))
 
 
 def plain(values: Sequence[Any]) -> list[int] | None:

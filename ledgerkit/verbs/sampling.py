@@ -126,7 +126,7 @@ def _check_spacing(value: Any) -> int | Offset | None:
             return offset
     elif isinstance(value, int | np.integer) and not isinstance(value, bool):
         return validation.integer(
-            value, "every", least=1, most=2**64 - 1, unit="a number of heights"
+            value, "every", least=1, most=2**64 - 1, noun="a number of heights"
         )
     raise InvalidRequestError.refuse("every", value, _EVERY_RULE)
 
