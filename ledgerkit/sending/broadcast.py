@@ -22,6 +22,7 @@ from ledgerkit.errors import (
     UnknownAccountError,
     UnknownTransactionError,
 )
+from ledgerkit.transport.retry import Backoff
 
 if TYPE_CHECKING:
     from ledgerkit.api.calls import Call
@@ -35,7 +36,7 @@ METHODS = ("send_tx", "broadcast_tx_async", "broadcast_tx_commit")
 DEFAULT_VALIDITY = 86_400  # blocks, where the protocol configuration does not state it
 CONFIRM_TIMEOUT_S = 20.0  # the longest wait for a final block that confirms a refusal
 POLL_INTERVAL_S = 0.5  # about one block
-_RETRY_PAUSES_S = (0.1, 0.3, 0.9, 2.0)
+_ATTEMPTS = 5  # of sending the same bytes, after errors that may pass
 
 
 # Sending ----------------------------------------------------------------------------------
@@ -60,16 +61,17 @@ def send_signed(ledger: Ledger, signed: SignedTransaction, via: str, wait_until:
     # The transport does not repeat these calls: after a timeout the node has the bytes, and
     # the caller polls. Only the other errors that may pass are tried again, here.
     call = send_call(signed, via, wait_until)
-    for pause_s in _RETRY_PAUSES_S:
+    backoff = Backoff(_ATTEMPTS)
+    while True:
         try:
             return ledger.send(call)
         except TransactionTimeoutError:
             raise
         except LedgerError as error:
-            if not error.retryable:
+            pause_s = backoff.next_pause(error) if error.retryable else None
+            if pause_s is None:
                 raise
-            time.sleep(max(pause_s, getattr(error, "retry_after", None) or 0.0))
-    return ledger.send(call)
+        time.sleep(pause_s)
 
 
 # Polling ----------------------------------------------------------------------------------

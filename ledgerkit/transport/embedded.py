@@ -56,7 +56,7 @@ class _Way:
         told = self.world.summary.contracts.get("liquid", ())
         return (told,) if isinstance(told, str) else tuple(told)
 
-    def strangers(self, calls: Iterable[Call[Any]]) -> list[str]:
+    def missing_accounts(self, calls: Iterable[Call[Any]]) -> list[str]:
         """
         Find the accounts that are asked about and that the world does not hold.
 

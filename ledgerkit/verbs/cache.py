@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ledgerkit.client import Ledger
-    from ledgerkit.transport.disk_cache import Store
+    from ledgerkit.transport.disk_cache import DiskCache
 
 
 def cache_info(ledger: Ledger | None = None) -> pd.DataFrame:
@@ -41,8 +41,8 @@ def cache_info(ledger: Ledger | None = None) -> pd.DataFrame:
     """
     from ledgerkit.transport.disk_cache import KINDS
 
-    store = _disk_cache(client.current(ledger))
-    sizes = store.held()
+    store = _require_cache(client.current(ledger))
+    sizes = store.sizes()
     columns = {
         "kind": list(KINDS),
         "entries": [sizes.get(kind, (0, 0))[0] for kind in KINDS],
@@ -74,17 +74,17 @@ def clear_cache(ledger: Ledger | None = None) -> None:
     removed as well.
     """
     ledger = client.current(ledger)
-    store = _disk_cache(ledger)
+    store = _require_cache(ledger)
     ledger.forget()
-    if any(entries for entries, _ in store.held().values()):
+    if any(entries for entries, _ in store.sizes().values()):
         msg = f"the cache in {store.folder} is in use and was not cleared"
         remedy = "Try again, or remove the folder when no process uses it."
         raise InvalidRequestError(msg, remedy=remedy, field="cache")
 
 
-def _disk_cache(ledger: Ledger) -> Store:
+def _require_cache(ledger: Ledger) -> DiskCache:
     """Return a ledger's disk cache."""
-    store = ledger.store
+    store = ledger.disk_cache
     if store is None:
         msg = f"{ledger.network.name} was connected without a cache"
         remedy = 'Connect with cache= and a folder, such as cache="ledgerkit-cache".'

@@ -678,11 +678,11 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Let two blocks come in each pause, and note how long it was."""
     noted: list[float] = []
 
-    def pass_time(ledger: Ledger, seconds: float) -> None:
+    def wait_for_block(ledger: Ledger, seconds: float) -> None:
         noted.append(seconds)
         ledger.world.advance(2)
 
-    monkeypatch.setattr(tokens, "following", SimpleNamespace(pass_time=pass_time))
+    monkeypatch.setattr(tokens, "broadcast", SimpleNamespace(wait_for_block=wait_for_block))
     return noted
 
 
@@ -916,7 +916,7 @@ def test_a_mint_still_under_way_is_not_doubled(
         raise Crash
 
     with monkeypatch.context() as patch:
-        patch.setattr(tokens, "sending", SimpleNamespace(call=interrupted))
+        patch.setattr(tokens, "verbs", SimpleNamespace(call=interrupted))
         with pytest.raises(Crash):
             stage.archive()
     assert stage.supply() == supply
@@ -993,7 +993,7 @@ def test_another_network_can_not_verify(stage: Stage) -> None:
     stage.mint("of-testnet", EXTRA.replace('"localnet"', '"testnet"'))
     with pytest.raises(errors.InvalidRequestError) as caught:
         lk.verify_archive("of-testnet", **stage.where())
-    assert "'localnet' is not valid: a ledger of testnet" in str(caught.value)
+    assert "'localnet' is not valid: expected a ledger of testnet" in str(caught.value)
 
 
 def test_what_was_never_archived_can_not_be_verified(stage: Stage) -> None:
@@ -1129,7 +1129,7 @@ def test_a_mint_that_was_overtaken(stage: Stage, monkeypatch: pytest.MonkeyPatch
         return sent.wait("final", 20)
 
     with monkeypatch.context() as patch:
-        patch.setattr(tokens, "sending", SimpleNamespace(call=overtaken))
+        patch.setattr(tokens, "verbs", SimpleNamespace(call=overtaken))
         found = stage.archive()
     assert found.outcome == "mint_failed"
     assert isinstance(found.failure, errors.DroppedError)
@@ -1146,7 +1146,7 @@ def test_a_mint_that_expired(stage: Stage) -> None:
     world.drop_transactions(10**6)
     is_over = Event()
 
-    def pass_time() -> None:
+    def wait_for_block() -> None:
         while not is_over.wait(0.01):
             world.advance()
 

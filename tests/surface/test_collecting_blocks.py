@@ -379,7 +379,7 @@ def test_too_many_requests_are_no_heights_failure(
     busy: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A host that answers 429 now and then is asked again until it answers."""
-    monkeypatch.setattr("ledgerkit.transport.rate_limit.Pacer.slow_down", lambda *_: None)
+    monkeypatch.setattr("ledgerkit.transport.rate_limit.RateLimiter.slow_down", lambda *_: None)
     first, _stop = ends(busy)
     limited = {"chunk", "EXPERIMENTAL_tx_status"}
 

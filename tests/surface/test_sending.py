@@ -564,7 +564,7 @@ VARIANTS = [
 @pytest.mark.parametrize(("family", "name"), VARIANTS, ids=[name for _, name in VARIANTS])
 def test_every_refusal_is_raised_as_its_class(family, name, monkeypatch):
     """Each variant of the specification is raised by the verb: class, payload, remedy."""
-    monkeypatch.setattr(broadcast, "_RETRY_PAUSES_S", (0.0,))
+    monkeypatch.setattr(broadcast, "_ATTEMPTS", 2)
     monkeypatch.setattr(broadcast, "CONFIRM_TIMEOUT_S", 0.0)
     payload: Any = {"signer_id": "alice.near", "balance": "7", "limit": 9, "ak_nonce": 8}
     payload = "StorageInternalError" if name == "StorageError" else payload
