@@ -1150,7 +1150,7 @@ def test_a_mint_that_expired(stage: Stage) -> None:
         while not is_over.wait(0.01):
             world.advance()
 
-    clock = Thread(target=pass_time)
+    clock = Thread(target=wait_for_block)
     clock.start()
     try:
         found = stage.archive()

@@ -366,7 +366,7 @@ BAD: list[tuple[str, Any, str]] = [
     ("method_name", lambda: lk.call("dave.near", "m" * 257), "1 to 256 bytes"),
     ("method_name", lambda: lk.call("dave.near", ""), "1 to 256 bytes"),
     ("args", lambda: lk.call("dave.near", "m", bytes(4 * 2**20 + 1)), "at most 4194304 bytes"),
-    ("args", lambda: lk.call("dave.near", "m", {"a": {1, 2j}}), "JSON or bytes"),
+    ("args", lambda: lk.call("dave.near", "m", {"a": {1, 2j}}), "JSON can encode"),
     ("transaction", lambda: lk.call("dave.near", "m", bytes(2**21), **ALICE), "1572864 bytes"),
     ("gas", lambda: lk.call("dave.near", "m", gas="1001 Tgas"), "at most 1000 Tgas"),
     ("gas", lambda: lk.call("dave.near", "m", gas=0), "above 0"),
@@ -587,7 +587,7 @@ def test_refusals_of_the_embedded_ledger(world):
         lk.transfer("bob.near", had, signer_id="dave.near")
     cost = had + 223_182_562_500 * 10**8 + 223_182_562_500 * 10**9
     assert (poor.value.signer_id, poor.value.balance, poor.value.cost) == ("dave.near", had, cost)
-    assert "Send the account some more" in poor.value.remedy
+    assert "Send NEAR to the account" in poor.value.remedy
     tx_hash = str(poor.value.asked).split()[1]
     found = lk.resume(tx_hash, "dave.near")
     assert (found.stage, found.fully_succeeded) == ("rejected", False)
