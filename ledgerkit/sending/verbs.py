@@ -185,9 +185,8 @@ def transfer(
     dry_run
         Return what would be sent, with an upper bound of its cost, and send nothing.
     **options
-        Signing and sending options, see `ledgerkit.sending.verbs.Options`: ``signer_id``,
-        ``key``, ``wait_until``, ``timeout_s``, ``via``, ``strict``, ``allow_mainnet``,
-        ``ledger``.
+        See `ledgerkit.sending.verbs.Options`: ``signer_id``, ``key``, ``wait_until``,
+        ``timeout_s``, ``via``, ``strict``, ``allow_mainnet``, ``ledger``.
 
     Returns
     -------
@@ -259,9 +258,8 @@ def call(
     dry_run
         Return what would be sent, with an upper bound of its cost, and send nothing.
     **options
-        Signing and sending options, see `ledgerkit.sending.verbs.Options`: ``signer_id``,
-        ``key``, ``wait_until``, ``timeout_s``, ``via``, ``strict``, ``allow_mainnet``,
-        ``ledger``.
+        See `ledgerkit.sending.verbs.Options`: ``signer_id``, ``key``, ``wait_until``,
+        ``timeout_s``, ``via``, ``strict``, ``allow_mainnet``, ``ledger``.
 
     Returns
     -------
@@ -321,9 +319,8 @@ def send(
     dry_run
         Return what would be sent, with an upper bound of its cost, and send nothing.
     **options
-        Signing and sending options, see `ledgerkit.sending.verbs.Options`: ``signer_id``,
-        ``key``, ``wait_until``, ``timeout_s``, ``via``, ``strict``, ``allow_mainnet``,
-        ``ledger``.
+        See `ledgerkit.sending.verbs.Options`: ``signer_id``, ``key``, ``wait_until``,
+        ``timeout_s``, ``via``, ``strict``, ``allow_mainnet``, ``ledger``.
 
     Returns
     -------
@@ -393,9 +390,8 @@ def add_key(
     dry_run
         Return what would be sent, with an upper bound of its cost, and send nothing.
     **options
-        Signing and sending options, see `ledgerkit.sending.verbs.Options`: ``signer_id``,
-        ``key``, ``wait_until``, ``timeout_s``, ``via``, ``strict``, ``allow_mainnet``,
-        ``ledger``.
+        See `ledgerkit.sending.verbs.Options`: ``signer_id``, ``key``, ``wait_until``,
+        ``timeout_s``, ``via``, ``strict``, ``allow_mainnet``, ``ledger``.
 
     Returns
     -------
@@ -449,9 +445,8 @@ def delete_key(
     dry_run
         Return what would be sent, with an upper bound of its cost, and send nothing.
     **options
-        Signing and sending options, see `ledgerkit.sending.verbs.Options`: ``signer_id``,
-        ``key``, ``wait_until``, ``timeout_s``, ``via``, ``strict``, ``allow_mainnet``,
-        ``ledger``.
+        See `ledgerkit.sending.verbs.Options`: ``signer_id``, ``key``, ``wait_until``,
+        ``timeout_s``, ``via``, ``strict``, ``allow_mainnet``, ``ledger``.
 
     Returns
     -------
@@ -513,9 +508,8 @@ def create_account(
     dry_run
         Return what would be sent, with an upper bound of its cost, and send nothing.
     **options
-        Signing and sending options, see `ledgerkit.sending.verbs.Options`: ``signer_id``,
-        ``key``, ``wait_until``, ``timeout_s``, ``via``, ``strict``, ``allow_mainnet``,
-        ``ledger``.
+        See `ledgerkit.sending.verbs.Options`: ``signer_id``, ``key``, ``wait_until``,
+        ``timeout_s``, ``via``, ``strict``, ``allow_mainnet``, ``ledger``.
 
     Returns
     -------
@@ -588,9 +582,8 @@ def deploy(
     dry_run
         Return what would be sent, with an upper bound of its cost, and send nothing.
     **options
-        Signing and sending options, see `ledgerkit.sending.verbs.Options`: ``signer_id``,
-        ``key``, ``wait_until``, ``timeout_s``, ``via``, ``strict``, ``allow_mainnet``,
-        ``ledger``.
+        See `ledgerkit.sending.verbs.Options`: ``signer_id``, ``key``, ``wait_until``,
+        ``timeout_s``, ``via``, ``strict``, ``allow_mainnet``, ``ledger``.
 
     Returns
     -------
@@ -644,7 +637,7 @@ def delegate(
     max_block_height
         The last block at which it is valid; None is 1,200 blocks above the final one.
     **options
-        Signing options, see `ledgerkit.sending.verbs.Options`: ``signer_id``, ``key``,
+        See `ledgerkit.sending.verbs.Options`: ``signer_id``, ``key``,
         ``allow_mainnet``, ``ledger``.
 
     Returns
@@ -697,9 +690,8 @@ def relay(
     dry_run
         Return what would be sent, with an upper bound of its cost, and send nothing.
     **options
-        Signing and sending options, see `ledgerkit.sending.verbs.Options`: ``signer_id``,
-        ``key``, ``wait_until``, ``timeout_s``, ``via``, ``strict``, ``allow_mainnet``,
-        ``ledger``.
+        See `ledgerkit.sending.verbs.Options`: ``signer_id``, ``key``, ``wait_until``,
+        ``timeout_s``, ``via``, ``strict``, ``allow_mainnet``, ``ledger``.
 
     Returns
     -------
