@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Never, Self, TypeVar
 
-from ledgerkit import validation
+from ledgerkit import user_warnings, validation
 from ledgerkit.api import calls, rpc
 from ledgerkit.block_search import time_to_height
 from ledgerkit.block_search.bisection import Points
@@ -323,7 +322,7 @@ class Ledger:
         """Warn, once, if the disk cache was switched off."""
         disk_cache = self._session.disk_cache
         if disk_cache and (warning := disk_cache.pop_warning()):
-            warnings.warn(warning, stacklevel=depth())
+            user_warnings.warn(warning, stacklevel=depth())
 
     def _warn_of_missing_accounts(self, calls: Sequence[Call[Any]]) -> None:
         """Warn of accounts that the embedded ledger does not have: a public one may be meant."""
@@ -333,7 +332,7 @@ class Ledger:
             ids = ", ".join(missing_ids[:_MAX_IDS_IN_WARNING])
             if len(missing_ids) > _MAX_IDS_IN_WARNING:
                 ids += f" and {len(missing_ids) - _MAX_IDS_IN_WARNING} more"
-            warnings.warn(
+            user_warnings.warn(
                 f"{_host_name(self)} holds no account {ids}, and knows nothing of the public "
                 'networks: connect("mainnet") asks there',
                 stacklevel=depth(),
@@ -687,7 +686,7 @@ def current(ledger: Ledger | None = None) -> Ledger:
         warning = f"no ledger was chosen: {_host_name(opened)} answers"
         if opened.network.name == networks.LOCAL:
             warning += '; connect("mainnet") asks the public network'
-        warnings.warn(warning, stacklevel=depth())
+        user_warnings.warn(warning, stacklevel=depth())
         return opened
     return _default
 

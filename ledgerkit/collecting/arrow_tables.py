@@ -224,7 +224,7 @@ def frame(name: str, found: Any) -> pd.DataFrame:
         Typed as `schema(name)`, amounts of 10**38 and more included; of a narrower table
         those columns it has.
     """
-    whole = parquet.whole(found)
+    whole = parquet.restore_large(found)
     made = build.empty_frame(name)
     names = [column for column in made.columns if column in whole.column_names]
     plain = [column for column in names if made[column].dtype != object]

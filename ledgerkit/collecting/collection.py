@@ -10,6 +10,7 @@ from ledgerkit.collecting import arrow_tables as held
 from ledgerkit.collecting import manifest, resume, storage
 from ledgerkit.collecting.committed_files import Stored, attach
 from ledgerkit.errors import InvalidRequestError
+from ledgerkit.extras import require
 from ledgerkit.frames import build
 from ledgerkit.u128 import arrow
 
@@ -257,7 +258,7 @@ class Collection:
             amounts are DECIMAL(38,0), times are in UTC. Sums are exact or an error from DuckDB
             2.0 on; before, one beyond 2**127 may wrap.
         """
-        connection = arrow.library("duckdb").connect()
+        connection = require("duckdb", "bulk", "A DuckDB connection").connect()
         try:
             attach(connection, self.stored, "main")
         except BaseException:
@@ -280,7 +281,7 @@ class Collection:
             A `polars.LazyFrame`; amounts are Decimal(38, 0). Of an address Polars reads what
             pyarrow hands it.
         """
-        polars = arrow.library("polars")
+        polars = require("polars", "bulk", "A Polars frame")
         if self.stored.folder.system is not None:
             return polars.scan_pyarrow_dataset(self.dataset(table))
         paths = [self.stored.folder.within(name) for name in self.stored.files(table)]
@@ -311,7 +312,8 @@ class Collection:
         self.stored.files(table)  # checks them
         declared = [name for name, _ in self.stored.manifest.schemas[table]]
         read = partial(_partition, self.stored.folder, table)
-        library, config = arrow.library("dask.dataframe"), arrow.library("dask.config")
+        library = require("dask.dataframe", "dask", "A Dask frame")
+        config = require("dask.config", "dask", "A Dask frame")
         with config.set({"dataframe.convert-string": False}):  # lists would become texts
             return library.from_map(read, commits or [None], meta=build.empty_frame(name)[declared])
 

@@ -15,8 +15,9 @@ from ledgerkit.collecting.collection import Collection, open_collection
 from ledgerkit.collecting.committed_files import attach
 from ledgerkit.collecting.manifest import ERRORS, SUBJECTS
 from ledgerkit.errors import FileError, InvalidRequestError, cut
+from ledgerkit.extras import require
 from ledgerkit.frames import build
-from ledgerkit.u128 import arrow, parquet
+from ledgerkit.u128 import parquet
 from ledgerkit.u128.array import U128Dtype
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def diff(
     validation.one_of(view, "view", VIEWS)
     sides = [_opened(one).stored for one in (before, after)]
     _check(view, *sides)
-    duckdb = arrow.library("duckdb")
+    duckdb = require("duckdb", "bulk", "Comparing runs")
     with tempfile.TemporaryDirectory() as spilled:
         bounds = {**_BOUNDS, "temp_directory": spilled}
         try:
@@ -281,6 +282,6 @@ def _balances(changed: Any, side: str) -> pd.Series[Any]:
     if f"{name}_text" in found.column_names:
         place = found.column_names.index(f"{name}_text")
         marked = found.field(place).with_metadata({parquet.MARK: name.encode()})
-        found = parquet.whole(found.set_column(place, marked, found[place]))
+        found = parquet.restore_large(found.set_column(place, marked, found[place]))
     balances = pd.Series(U128Dtype().__from_arrow__(found[name]))
     return balances.mask(~changed[f"{side}_listed"].to_numpy(), 0)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ledgerkit import client
+from ledgerkit import client, user_warnings
 from ledgerkit.collecting import manifest as collecting_manifest
 from ledgerkit.collecting import part_writer, resume
 from ledgerkit.collecting.part_files import now
@@ -139,7 +138,7 @@ def _warn(folder: Folder, what: str) -> None:
         commit.counts.get(part_writer.FAILED, 0) for commit in collecting_manifest.commits(folder)
     ]
     if sum(counts):
-        warnings.warn(
+        user_warnings.warn(
             f"{sum(counts):,} {what} could not be read: see open_collection({str(folder)!r})"
             ".errors(); the same call with retry_failed=True asks them again",
             stacklevel=client.depth(),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from ledgerkit.errors import FileError, InvalidRequestError
-from ledgerkit.u128 import arrow
+from ledgerkit.extras import require
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -108,7 +108,7 @@ class LocalFolder:
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Hold the folder against a second process that would write to it."""
-        filelock = arrow.library("filelock")
+        filelock = require("filelock", "bulk", "Writing a run")
         with _told(f"write {self.path}"):
             self.path.mkdir(parents=True, exist_ok=True)
             held = filelock.FileLock(self.path / ".lock")
@@ -140,12 +140,7 @@ class RemoteFolder:
     """
 
     def __init__(self, url: str) -> None:
-        try:
-            import fsspec
-        except ImportError:
-            msg = "an address as out needs fsspec, which is not installed"
-            remedy = "pip install 'ledgerkit[dask]', or give a folder of this machine."
-            raise InvalidRequestError(msg, remedy=remedy, field="out", value=url) from None
+        fsspec = require("fsspec", "dask", "A remote folder")
         with _told(f"reach {url}"):
             self._fs, self._root = fsspec.core.url_to_fs(url)
         self._url = url.rstrip("/")

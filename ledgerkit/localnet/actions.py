@@ -66,26 +66,7 @@ _OWN_ACTIONS = (
 
 
 class ReceiptRun:
-    """
-    The execution of one receipt.
-
-    Parameters
-    ----------
-    receipt
-        The receipt.
-    store
-        The state.
-    settings
-        The limits.
-    profile
-        The fees and rules.
-    block
-        The block in which the receipt is executed.
-    inputs
-        The data that the receipt waited for.
-    is_yielded
-        Function that returns True if a yielded call waits for a data id.
-    """
+    """The execution of one receipt."""
 
     def __init__(
         self,
@@ -130,14 +111,7 @@ class ReceiptRun:
         self.put_account(account.plus(amount=amount, locked=locked, storage=storage))
 
     def apply(self) -> None:
-        """
-        Apply all actions.
-
-        Raises
-        ------
-        ActionError
-            For the first action that fails; the gas and logs until then are kept.
-        """
+        """Apply all actions."""
         self.contracts = [None] * len(self.receipt.actions)
         for index, action in enumerate(self.receipt.actions):
             self.index = index

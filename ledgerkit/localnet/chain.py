@@ -39,20 +39,7 @@ def root(hashes: Iterable[bytes]) -> CryptoHash:
 
 
 class Chain:
-    """
-    The blocks from genesis to the head.
-
-    Parameters
-    ----------
-    settings
-        The clock, shards and epochs.
-    total_supply
-        The yoctoNEAR at genesis.
-    author
-        The account that produces all blocks.
-    fingerprint
-        A hash of the state at genesis, so that the blocks of different worlds differ.
-    """
+    """The blocks from genesis to the head."""
 
     def __init__(
         self, settings: Settings, total_supply: int, author: str, fingerprint: bytes = b""
@@ -163,32 +150,12 @@ class Chain:
         self,
         height: int,
         included: list[tuple[SignedTransaction, ...]],
-        previous: list[ShardWork],
+        previous: list[ShardWork],  # the results of each shard's last application
         *,
-        missing: frozenset[int],
+        missing: frozenset[int],  # the positions of shards without a new chunk
         minted: int,
     ) -> Block:
-        """
-        Make the next block the head; the caller applies it.
-
-        Parameters
-        ----------
-        height
-            The block's height.
-        included
-            The transactions of each shard.
-        previous
-            The results of each shard's last application.
-        missing
-            The positions of shards without a new chunk.
-        minted
-            The yoctoNEAR minted at the beginning of an epoch.
-
-        Returns
-        -------
-        block
-            The head.
-        """
+        """Make the next block and set it as the head; the caller applies it."""
         prev = self.head
         chunks = tuple(
             prev.chunks[position]

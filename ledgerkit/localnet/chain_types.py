@@ -186,7 +186,7 @@ class TransactionRecord(Struct):
 
 
 class BlockContext(Struct, frozen=True):
-    """What the execution of a receipt depends on of its block."""
+    """The values of a block that the execution of its receipts depends on."""
 
     height: int
     timestamp_ns: int

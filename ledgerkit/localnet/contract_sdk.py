@@ -119,14 +119,7 @@ def call(
 
 
 class Contract:
-    """
-    The contract of an account during one call.
-
-    Parameters
-    ----------
-    vm
-        The virtual machine: context, storage, logs and promises.
-    """
+    """The contract of an account during one call."""
 
     methods: ClassVar[dict[str, Callable[..., Any]]] = {}
     code: ClassVar[bytes] = b""  # to deploy
@@ -187,28 +180,7 @@ def _wasm_code(class_name: str) -> bytes:
 
 
 def run_method(cls: type[Contract], vm: Vm, method_name: str) -> bytes | Promise:
-    """
-    Run a method of a contract.
-
-    Parameters
-    ----------
-    cls
-        The contract.
-    vm
-        The virtual machine of the call.
-    method_name
-        The method.
-
-    Returns
-    -------
-    result
-        JSON, nothing, or a promise whose result stands for this one.
-
-    Raises
-    ------
-    CallError
-        If the contract or the virtual machine stops the call.
-    """
+    """Run a method; return JSON, nothing, or a promise whose result stands for this one."""
     vm.begin()
     function = cls.methods.get(method_name)
     if function is None:
@@ -368,16 +340,7 @@ def from_json(data: bytes | None) -> Any:
 
 
 class BalanceMap:
-    """
-    A map from account ids to amounts, stored in 16 bytes each.
-
-    Parameters
-    ----------
-    vm
-        The virtual machine.
-    prefix
-        The prefix of the storage keys.
-    """
+    """A map from account ids to amounts, stored in 16 bytes each."""
 
     def __init__(self, vm: Vm, prefix: bytes) -> None:
         self._vm, self._prefix = vm, prefix
@@ -400,18 +363,7 @@ class BalanceMap:
 
 
 class JsonMap(Generic[T]):
-    """
-    A map from texts to values, stored as JSON.
-
-    Parameters
-    ----------
-    vm
-        The virtual machine.
-    prefix
-        The prefix of the storage keys.
-    kind
-        The type of the values.
-    """
+    """A map from texts to values, stored as JSON."""
 
     def __init__(self, vm: Vm, prefix: bytes, kind: type[T]) -> None:
         self._vm, self._prefix, self._kind = vm, prefix, kind

@@ -26,16 +26,7 @@ class Epoch(Struct):
 
 
 class Epochs:
-    """
-    The epochs of a chain.
-
-    Parameters
-    ----------
-    settings
-        The length of an epoch and the reward.
-    validators
-        The validators of the first two epochs.
-    """
+    """The epochs of a chain."""
 
     def __init__(self, settings: Settings, validators: Iterable[Proposal]) -> None:
         self._settings = settings
@@ -53,21 +44,7 @@ class Epochs:
         self.current.proposals.update({p.account_id: p for p in proposals})
 
     def begin_epoch(self, start_height: int, store: StateStore) -> int:
-        """
-        Begin an epoch: reward the previous validators and release balances no longer at stake.
-
-        Parameters
-        ----------
-        start_height
-            The height of the epoch's first block.
-        store
-            The state to write to; the caller commits.
-
-        Returns
-        -------
-        minted
-            The rewards in yoctoNEAR.
-        """
+        """Begin an epoch: pay rewards, release unstaked balances; return the minted yoctoNEAR."""
         previous = self.current
         rewards = self._pay_rewards(previous, store)
         current = self.next_validators

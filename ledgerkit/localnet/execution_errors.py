@@ -22,14 +22,7 @@ class LocalnetError(Exception):
 
 
 class UndecodableError(LocalnetError):
-    """
-    Bytes that are not a transaction of this protocol version.
-
-    Parameters
-    ----------
-    message
-        The reason.
-    """
+    """Bytes that are not a transaction of this protocol version."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -37,14 +30,7 @@ class UndecodableError(LocalnetError):
 
 
 class InvalidTransactionError(LocalnetError):
-    """
-    A transaction that cannot be included in a block.
-
-    Parameters
-    ----------
-    error
-        The `InvalidTxError`, as JSON.
-    """
+    """A transaction that cannot be included in a block."""
 
     def __init__(self, error: Json) -> None:
         super().__init__(error)
@@ -52,20 +38,12 @@ class InvalidTransactionError(LocalnetError):
 
 
 class ActionError(LocalnetError):
-    """
-    A failed action, with which its whole receipt fails.
-
-    Parameters
-    ----------
-    kind
-        The `ActionErrorKind`, as JSON.
-    index
-        The position of the action in the receipt; None for an error of the whole receipt.
-    """
+    """A failed action, with which its whole receipt fails."""
 
     def __init__(self, kind: Json, index: int | None = None) -> None:
         super().__init__(kind, index)
-        self.kind, self.index = kind, index
+        self.kind = kind
+        self.index = index  # of the action; None: the error concerns the whole receipt
 
 
 class CallError(LocalnetError):
@@ -85,14 +63,7 @@ class CallError(LocalnetError):
 
 
 class PanicError(CallError):
-    """
-    A panic of a contract.
-
-    Parameters
-    ----------
-    message
-        The panic message.
-    """
+    """A panic of a contract."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -110,20 +81,12 @@ class PanicError(CallError):
 
 
 class HostError(CallError):
-    """
-    A call that a host function stopped.
-
-    Parameters
-    ----------
-    text
-        The text of a receipt's `ExecutionError`.
-    host_error
-        The variant of `HostError` in Rust's debug output.
-    """
+    """A call that a host function stopped."""
 
     def __init__(self, text: str, host_error: str) -> None:
         super().__init__(text, host_error)
-        self.text, self.host_error = text, host_error
+        self.text = text  # of a receipt's `ExecutionError`
+        self.host_error = host_error  # Rust's debug output, for view calls
 
     @property
     def failure(self) -> Json:
@@ -137,18 +100,11 @@ class HostError(CallError):
 
 
 class MethodError(CallError):
-    """
-    A call of a method that the contract does not have.
-
-    Parameters
-    ----------
-    name
-        The variant of `MethodResolveError`.
-    """
+    """A call of a method that the contract does not have."""
 
     def __init__(self, name: str = "MethodNotFound") -> None:
         super().__init__(name)
-        self.name = name
+        self.name = name  # a variant of `MethodResolveError`
 
     @property
     def failure(self) -> Json:
@@ -162,18 +118,11 @@ class MethodError(CallError):
 
 
 class CodeError(CallError):
-    """
-    A call of an account without code, or with code that is not a contract of this ledger.
-
-    Parameters
-    ----------
-    account_id
-        The account without code; None if there is code that cannot be prepared.
-    """
+    """A call of an account without code, or with code that is not a contract of this ledger."""
 
     def __init__(self, account_id: str | None) -> None:
         super().__init__(account_id)
-        self.account_id = account_id
+        self.account_id = account_id  # None: it has code, but not of a contract
 
     @property
     def failure(self) -> Json:

@@ -84,24 +84,7 @@ class Fault(Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fi
 
 
 def parse_fault(text: str) -> Fault:
-    """
-    Parse a fault.
-
-    Parameters
-    ----------
-    text
-        Words separated by semicolons, each ``name=value``, ``html`` or ``drop``.
-
-    Returns
-    -------
-    fault
-        The fault.
-
-    Raises
-    ------
-    InvalidRequestError
-        If a name or a value is not known, or a name is repeated.
-    """
+    """Parse a fault: words separated by semicolons, each ``name=value``, ``html`` or ``drop``."""
     words: dict[str, str] = {}
     for part in text.split(";"):
         name, equals, value = (piece.strip() for piece in part.partition("="))
@@ -145,25 +128,7 @@ class Faults:
             self._queue.clear()
 
     def pick(self, header: str | None = None) -> Fault | None:
-        """
-        Choose the fault of one request.
-
-        Parameters
-        ----------
-        header
-            The fault in the request's own header. With ``times`` it applies to the first
-            requests with exactly this text.
-
-        Returns
-        -------
-        fault
-            The fault, or None.
-
-        Raises
-        ------
-        InvalidRequestError
-            If the header is malformed.
-        """
+        """Choose the fault of a request: the one in its own header, or the first of the queue."""
         fault = None if header is None else parse_fault(header)
         with self._lock:
             if header is not None and fault is not None:

@@ -54,16 +54,7 @@ _LOG = logging.getLogger("ledgerkit.localnet")
 
 
 class Gateway:
-    """
-    The JSON-RPC, the REST API and the node's pages of one world, as one HTTP host.
-
-    Parameters
-    ----------
-    world
-        The world to read from and to submit to.
-    faults
-        The faults to inject.
-    """
+    """The JSON-RPC, the REST API and the node's pages of one world, as one HTTP host."""
 
     def __init__(self, world: World, faults: Faults | None = None) -> None:
         self.world = world

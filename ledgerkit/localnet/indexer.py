@@ -140,14 +140,7 @@ class KeyIndex:
 
 
 class BalanceReader:
-    """
-    Reader of token balances, which are kept until a contract changes.
-
-    Parameters
-    ----------
-    world
-        The world of the contracts.
-    """
+    """Reader of token balances, which are kept until a contract changes."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -186,14 +179,7 @@ class BalanceReader:
 
 
 class Indexer:
-    """
-    The index of a world.
-
-    Parameters
-    ----------
-    world
-        The world whose final blocks are read; this holds only a weak reference to it.
-    """
+    """The index of a world."""
 
     def __init__(self, world: World) -> None:
         # A strong reference would keep the key of `rest_api._indexers` alive for ever.

@@ -13,14 +13,7 @@ NonceQueue = tuple[str, bytes, int | None]  # signer, packed key, nonce index of
 
 
 class Mempool:
-    """
-    The transactions that wait for a block, by shard and nonce queue.
-
-    Parameters
-    ----------
-    shard_of
-        Function that returns the position of an account's shard.
-    """
+    """The transactions that wait for a block, by shard and nonce queue."""
 
     def __init__(self, shard_of: Callable[[str], int]) -> None:
         self._shard_of = shard_of
@@ -45,19 +38,7 @@ class Mempool:
         queue.sort(key=lambda each: each.transaction.nonce)
 
     def pop_rounds(self, shard: int) -> Iterator[SignedTransaction]:
-        """
-        Remove a shard's transactions one by one, the lowest nonce of each queue in turn.
-
-        Parameters
-        ----------
-        shard
-            The shard's position.
-
-        Yields
-        ------
-        signed
-            A transaction to include, to drop, or to put back with `add`.
-        """
+        """Remove a shard's transactions one by one, the lowest nonce of each queue in turn."""
         queues = self._queues.get(shard, {})
         while queues:
             for key in list(queues):

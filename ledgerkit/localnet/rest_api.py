@@ -27,21 +27,7 @@ _indexers: WeakKeyDictionary[World, Indexer] = WeakKeyDictionary()
 
 
 def respond(world: World, path: str) -> HttpResponse:
-    """
-    Answer a GET request.
-
-    Parameters
-    ----------
-    world
-        The world whose index is read.
-    path
-        The percent-encoded path, such as ``/v1/account/alice.near/ft``.
-
-    Returns
-    -------
-    response
-        200 with JSON, 400 with a JSON string for a malformed id or key, or 404 without a body.
-    """
+    """Answer a GET request to a percent-encoded path."""
     try:
         route = _find_route([unquote(part, errors="strict") for part in path.split("/")[1:]])
     except (InvalidRequestError, UnicodeDecodeError):

@@ -98,26 +98,7 @@ METHODS = frozenset({*_METHODS, *_WAITING_METHODS})
 
 
 def respond(world: World, body: bytes) -> Generator[None, None, HttpResponse]:
-    """
-    Answer a JSON-RPC call.
-
-    Parameters
-    ----------
-    world
-        The world; its lock is held while this runs.
-    body
-        The body of the call.
-
-    Returns
-    -------
-    response
-        The response with a result or an error.
-
-    Yields
-    ------
-    pause
-        None where another block may come before the call goes on.
-    """
+    """Answer a JSON-RPC call, with the world locked; yields where the call waits for a block."""
     try:
         call = _decode_call(body)
     except RecursionError:

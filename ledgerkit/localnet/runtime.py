@@ -51,16 +51,7 @@ class ShardWork(Struct):
 
 
 class Runtime:
-    """
-    The executor of transactions and receipts.
-
-    Parameters
-    ----------
-    store
-        The state.
-    settings
-        The limits and fees.
-    """
+    """The executor of transactions and receipts."""
 
     def __init__(self, store: StateStore, settings: Settings) -> None:
         self.store, self.settings = store, settings
@@ -75,29 +66,11 @@ class Runtime:
     def convert(
         self,
         signed: SignedTransaction,
-        charge: tuple[transaction_validity.Cost, Account, object],
+        charge: tuple[transaction_validity.Cost, Account, object],  # from `check`
         block: BlockContext,
         work: ShardWork,
     ) -> TransactionRecord:
-        """
-        Charge the signer of a valid transaction and convert the transaction to a receipt.
-
-        Parameters
-        ----------
-        signed
-            The transaction.
-        charge
-            Its cost, and the signer's account and access key after paying.
-        block
-            The block.
-        work
-            The results to add to.
-
-        Returns
-        -------
-        record
-            The transaction with its outcome and receipt.
-        """
+        """Charge the signer of a valid transaction and convert the transaction to a receipt."""
         cost, account, access_key = charge
         tx = signed.transaction
         self.store.accounts.put(tx.signer_id, b"", account)
@@ -134,18 +107,7 @@ class Runtime:
     # Receipts ----------------------------------------------------------------------------
 
     def receive(self, receipt: Receipt, block: BlockContext, work: ShardWork) -> None:
-        """
-        Process a receipt: execute it, postpone it, or execute the receipt that waited for it.
-
-        Parameters
-        ----------
-        receipt
-            The receipt.
-        block
-            The block.
-        work
-            The results to add to.
-        """
+        """Process a receipt: execute it, postpone it, or execute the receipt that waited for it."""
         if isinstance(receipt, DataReceipt):
             self._receive_data(receipt, block, work)
         elif isinstance(receipt, ActionReceipt):

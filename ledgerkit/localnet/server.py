@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from ledgerkit.errors import InvalidRequestError
+from ledgerkit.extras import require
 from ledgerkit.localnet.http_gateway import MAX_BODY_BYTES, Gateway
 from ledgerkit.localnet.http_messages import TEXT_TYPE, HttpRequest, HttpResponse
 from ledgerkit.localnet.settings import SECOND_NS
@@ -40,14 +41,7 @@ class StoppedError(Exception):
 
 
 class BlockClock:
-    """
-    The maker of a world's blocks.
-
-    Parameters
-    ----------
-    world
-        In real time its blocks come by the clock, otherwise when a request waits for one.
-    """
+    """Maker of blocks: by the clock in real time, otherwise when a request waits for one."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -92,16 +86,7 @@ class BlockClock:
 
 
 class App:
-    """
-    The ASGI application.
-
-    Parameters
-    ----------
-    gateway
-        The gateway that answers.
-    clock
-        The clock that makes blocks.
-    """
+    """The ASGI application."""
 
     def __init__(self, gateway: Gateway, clock: BlockClock) -> None:
         self._gateway, self.clock = gateway, clock
@@ -174,7 +159,7 @@ class _BodyReader:
         return True
 
     def body(self) -> bytes:
-        """Return the kept part of the body; if it was too large, the gateway sees it from this."""
+        """Return the kept bytes: more than the gateway accepts if the body was too large."""
         return b"".join(self._parts)
 
 
@@ -280,14 +265,9 @@ def serve(
     if not (allow_remote or is_loopback(host)):
         expected = "a loopback address such as 127.0.0.1, or allow_remote=True"
         raise InvalidRequestError.refuse("host", host, expected)
-    try:
-        from ledgerkit.localnet import uvicorn_server
-    except ModuleNotFoundError as error:
-        if error.name not in ("uvicorn", "h11"):
-            raise
-        message = "serving needs uvicorn, which is not installed"
-        remedy = "pip install 'ledgerkit[serve]'"
-        raise InvalidRequestError(message, remedy=remedy, field="serve") from None
+    require("uvicorn", "serve", "A local server")
+    from ledgerkit.localnet import uvicorn_server
+
     with _bind(host, port) as sock:
         asyncio.run(_serve(Gateway(world, faults), sock, ready, uvicorn_server.run))
 

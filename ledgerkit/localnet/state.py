@@ -24,16 +24,7 @@ _HEAD = 2**64  # a height above all others
 
 
 class VersionedTable(Generic[V]):
-    """
-    A table of values by account and key, at every height.
-
-    Parameters
-    ----------
-    kind
-        The kind of the values, as changes name it.
-    journal
-        The list to note replaced values in until they are committed.
-    """
+    """A table of values by account and key, at every height."""
 
     def __init__(self, kind: str, journal: Journal) -> None:
         self.kind = kind
@@ -159,16 +150,7 @@ class StateStore:
 
 
 class State:
-    """
-    A read-only state of the chain after one block.
-
-    Parameters
-    ----------
-    store
-        The state at every height.
-    height
-        The block's height.
-    """
+    """A read-only state of the chain after one block."""
 
     __slots__ = ("height", "store")
 

@@ -59,7 +59,7 @@ _UNKNOWN_ACTIONS = (DeterministicStateInit, TransferToGasKey, WithdrawFromGasKey
 
 
 class Cost(Struct, frozen=True):
-    """What a transaction costs its signer."""
+    """The cost of a transaction to its signer."""
 
     gas_burnt: int  # by its conversion to a receipt
     purchase_price: int  # of the receipt's prepaid gas, in yoctoNEAR
@@ -68,26 +68,7 @@ class Cost(Struct, frozen=True):
 
 
 def decode(data: bytes, profile: Profile) -> SignedTransaction:
-    """
-    Decode a signed transaction.
-
-    Parameters
-    ----------
-    data
-        The Borsh bytes.
-    profile
-        The protocol version, which determines the known actions.
-
-    Returns
-    -------
-    signed
-        The transaction.
-
-    Raises
-    ------
-    UndecodableError
-        If the bytes are not a transaction, or it has an unknown action or key.
-    """
+    """Decode a signed transaction; refuse actions and keys of later protocol versions."""
     try:
         signed = SignedTransaction.decode(data)
     except (DecodeError, InvalidRequestError) as error:
@@ -130,43 +111,9 @@ def check(
     height_of: Callable[[CryptoHash], int | None],
     chunk_height: int | None = None,
 ) -> tuple[Cost, Account, AccessKey]:
-    """
-    Check a transaction and charge its signer.
-
-    Parameters
-    ----------
-    signed
-        The transaction.
-    state
-        The state with its signer.
-    settings
-        The settings with the validity period.
-    profile
-        The fees and rules.
-    gas_price
-        The gas price of the conversion, in yoctoNEAR.
-    height
-        The height of the head.
-    height_of
-        Function that returns the height of a block hash.
-    chunk_height
-        The height of the block that is to include the transaction; None on submission. On
-        inclusion the nonce has an upper bound, and what cannot have changed is not checked again.
-
-    Returns
-    -------
-    cost
-        The transaction's cost.
-    account
-        The signer's account after paying.
-    access_key
-        The access key after its use.
-
-    Raises
-    ------
-    InvalidTransactionError
-        For the first check that fails.
-    """
+    """Check a transaction; return its cost, and the account and access key that paid it."""
+    # Without a chunk height this is a submission. On inclusion the nonce has an upper bound,
+    # and what cannot have changed since the submission is not checked again.
     tx = signed.transaction
     check_age(tx, settings, height, height_of)
     if chunk_height is None:

@@ -78,18 +78,7 @@ class Connection(H11Protocol):
 
 
 class Server(uvicorn.Server):
-    """
-    A uvicorn server that reports its start, and for which a stop signal is not an error.
-
-    Parameters
-    ----------
-    config
-        The configuration of uvicorn.
-    ready
-        Called once the server accepts requests.
-    stop
-        Called when it shuts down, to end requests that wait for a block.
-    """
+    """A uvicorn server that reports its start, and for which a stop signal is not an error."""
 
     def __init__(
         self,

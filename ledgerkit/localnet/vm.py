@@ -93,16 +93,7 @@ class CallContext(Struct, frozen=True, kw_only=True):
 
 
 class GasCounter:
-    """
-    The gas that a call burns, and the gas it reserves for the receipts it creates.
-
-    Parameters
-    ----------
-    limit
-        The prepaid gas.
-    fixed
-        The gas of the computation if it is fixed; None to count host functions.
-    """
+    """The gas that a call burns, and the gas it reserves for the receipts it creates."""
 
     __slots__ = ("burnt", "fixed", "limit", "profile", "used")
 
@@ -159,16 +150,7 @@ class ReceiptDraft:
 
 
 class Promise:
-    """
-    A receipt to be sent: actions can be added to it, and another receipt can wait for its result.
-
-    Parameters
-    ----------
-    vm
-        The virtual machine of the call that creates it.
-    drafts
-        The receipt; several if promises were joined, to which no actions can be added.
-    """
+    """A new receipt, or several that are joined; another receipt can wait for its results."""
 
     __slots__ = ("drafts", "vm")
 
@@ -289,20 +271,7 @@ def _parse_key(public_key: PublicKey | str) -> PublicKey:
 
 
 class Vm:
-    """
-    The virtual machine of one call.
-
-    Parameters
-    ----------
-    context
-        The context of the call.
-    state
-        The state with the account's storage records.
-    profile
-        The fees of the protocol version.
-    is_yielded
-        Function that returns True if a yielded call of this account waits for a data id.
-    """
+    """The virtual machine of one call."""
 
     def __init__(
         self,
@@ -507,19 +476,7 @@ class Vm:
         return self._new_receipt(receiver_id, data_ids)
 
     def join(self, *promises: Promise) -> Promise:
-        """
-        Join promises, so that a receipt can wait for all of them.
-
-        Parameters
-        ----------
-        *promises
-            The promises, in the order of their results.
-
-        Returns
-        -------
-        promise
-            The joint promise; it takes no actions and cannot be returned.
-        """
+        """Join promises, so that a receipt can wait for all of them, in this order."""
         self._not_in_view("promise_and")
         self.gas.burn_host("PROMISE_AND_BASE")
         drafts = [draft for promise in promises for draft in promise.drafts]
@@ -694,7 +651,7 @@ class Vm:
         return new_id
 
     def _not_in_view(self, name: str) -> None:
-        """Burn the base cost of a host function that is prohibited in view calls."""
+        """Refuse a host function in a view call; otherwise burn its base cost."""
         if self.context.is_view:
             raise prohibited_in_view(name)
         self.gas.burn_host("BASE")

@@ -137,6 +137,9 @@ def leave_to_parent(thing: object) -> None:
     Were a connection or a loop collected in the child, its file descriptors would leave the
     epoll instance that both processes share, and the parent would wait forever.
     """
+    # A list that is never emptied would not do: modules are cleared when the interpreter ends,
+    # and finalizers would run then. CPython resets the current loop of a forked child
+    # (gh-66285), not a loop that was running in another thread.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
 
 

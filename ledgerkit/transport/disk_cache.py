@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
-from ledgerkit.errors import InvalidRequestError
+from ledgerkit.extras import require
 from ledgerkit.transport import background_loop
 
 if TYPE_CHECKING:
@@ -54,16 +54,7 @@ _SCHEMA = (
 
 def default_folder() -> Path:
     """Return this system's folder for a user's caches."""
-    try:
-        import platformdirs
-    except ImportError:
-        raise InvalidRequestError(
-            "cache=True needs platformdirs to find the user's cache folder",
-            remedy='Install it: pip install "ledgerkit[cache]". Or pass a folder.',
-            field="cache",
-            value=True,
-            rule="ledgerkit[cache] installed",
-        ) from None
+    platformdirs = require("platformdirs", "cache", "cache=True")
     return Path(platformdirs.user_cache_dir("ledgerkit", appauthor=False))
 
 

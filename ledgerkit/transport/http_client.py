@@ -91,6 +91,11 @@ class Address:
         self._path = urlsplit(root).path
         self._origin = f"{self.root_url.scheme}://{self.root_url.netloc.decode()}"
 
+    def target(self, path: str) -> bytes:
+        """Return the path of a request's first line, quoted as httpx does."""
+        whole = self._path + path
+        return whole.encode() if _PLAIN_PATH.fullmatch(whole) else self.url(path).raw_path
+
     def text(self, path: str) -> str:
         """Return the address of a path, quoted as httpx does; plain paths are not parsed."""
         whole = self._path + path
@@ -128,7 +133,7 @@ class HttpClient:
         own = settings.transport is None
         self.is_async = own or isinstance(settings.transport, httpx.AsyncBaseTransport)
         self._key = settings.key
-        self._key_in_header = settings.key_in == "header"
+        self._has_query_key = settings.key is not None and settings.key_in == "query"
         self._has_own_transport = own
         self._addresses = {surface: Address(url) for surface, url in self.roots.items()}
         if settings.key is not None:
@@ -189,14 +194,14 @@ class HttpClient:
     def _headers(self, exchange: Exchange) -> dict[str, str]:
         """Build the headers that differ between requests, with the key if it is sent there."""
         headers = {} if exchange.call.body is None else {"content-type": "application/json"}
-        if self._key is not None and self._key_in_header:
+        if self._key is not None and not self._has_query_key:
             headers["authorization"] = f"Bearer {self._key.reveal()}"
         return headers
 
     def _url(self, exchange: Exchange) -> httpx.URL:
         """Build the URL, with the key if it is sent there."""
         url = self._addresses[exchange.surface].url(exchange.call.path)
-        if self._key is None or self._key_in_header:
+        if self._key is None or not self._has_query_key:
             return url
         return url.copy_merge_params({"apiKey": self._key.reveal()})
 
@@ -204,16 +209,22 @@ class HttpClient:
         self, exchange: Exchange
     ) -> tuple[str, dict[str, str], bytes | None, float]:
         """Build the arguments of `AiohttpPool.send`."""
-        if self._key is None or self._key_in_header:
-            url = self._addresses[exchange.surface].text(exchange.call.path)
-        else:
+        if self._has_query_key:
             url = str(self._url(exchange))
+        else:
+            url = self._addresses[exchange.surface].text(exchange.call.path)
         connect_s = _CONNECT_SHARE * exchange.timeout_s
         return url, self._headers(exchange), exchange.call.body, connect_s
 
     def _request(self, exchange: Exchange) -> httpx.Request:
         """Build the request for a transport of httpx."""
-        body, url = exchange.call.body, self._url(exchange)
+        body, extensions = exchange.call.body, {"timeout": self._timeouts(exchange.timeout_s)}
+        reads_target = getattr(self._transport(exchange), "reads_target", False)
+        if reads_target and not self._has_query_key:
+            address = self._addresses[exchange.surface]
+            url, extensions["target"] = address.root_url, address.target(exchange.call.path)
+        else:
+            url = self._url(exchange)
         headers = [
             *_HEADER_BYTES,
             (b"host", url.netloc),
@@ -227,7 +238,7 @@ class HttpClient:
             url,
             headers=headers,
             stream=httpx.ByteStream(body or b""),
-            extensions={"timeout": self._timeouts(exchange.timeout_s)},
+            extensions=extensions,
         )
         request.read()
         return request

@@ -778,7 +778,8 @@ url, folder = sys.argv[1:]
 names = [base58.b58encode(hashlib.sha256(str(i).encode()).digest()).decode() for i in range(150)]
 with lk.connect("lab", rpc_url=url, api_url=url, cache=lk.Cache(folder, max_bytes=2**20)) as ledger:
     calls = [rpc.block(checks.block_reference(one)) for one in names]
-    calls += [rpc.view_account(f"{one.lower()[:30]}.near", checks.block_reference(one)) for one in names]
+    ids = [f"{one.lower()[:30]}.near" for one in names]
+    calls += map(rpc.view_account, ids, map(checks.block_reference, names))
     for _ in range(3):
         ledger._session._memory_cache.clear()
         found = ledger.send_many(calls, progress=False)

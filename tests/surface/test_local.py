@@ -275,7 +275,7 @@ def test_the_command_line_says_who_answers(
 @pytest.mark.parametrize(
     ("fault", "kind", "words"),
     [
-        ("status=429; retry-after=3", errors.RateLimitedError, "fewer requests"),
+        ("status=429; retry-after=3", errors.RateLimitedError, "Wait a minute, lower rate="),
         ("status=503", errors.TransportError, "HTTP 503"),
         ("html", errors.TransportError, "HTTP 502"),
         ("drop", errors.TransportError, "disconnected without sending"),

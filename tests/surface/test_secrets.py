@@ -73,7 +73,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
     before = root.level
     root.addHandler(handler)
     root.setLevel(logging.DEBUG)
-    for name in ("httpx", "httpcore", "aiohttp", "asyncio", "tenacity", "ledgerkit"):
+    for name in ("httpx", "httpcore", "aiohttp", "asyncio", "ledgerkit"):
         monkeypatch.setattr(logging.getLogger(name), "disabled", False)
     try:
         yield lines

@@ -489,8 +489,8 @@ def test_it_waits_for_what_is_under_way() -> None:
         (["--host", "example.com"], "host 'example.com' is not valid"),
         (["--world", "no-such"], "world 'no-such' is not valid"),
         (["--block-time", "fast"], "--block-time 'fast' is not valid"),
-        (["--block-time", "0"], "seconds from 0.01 to 3600"),
-        (["--block-time", "nan"], "seconds from 0.01 to 3600"),
+        (["--block-time", "0"], "0.01 to 3600 seconds"),
+        (["--block-time", "nan"], "0.01 to 3600 seconds"),
         (["--port", "70000"], "port 70000 is not valid"),
         (["--require-key"], "LEDGERKIT_API_KEY"),
     ],
@@ -586,7 +586,7 @@ def test_uvicorn_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr("ledgerkit.localnet.uvicorn_server", raising=False)
     with pytest.raises(errors.InvalidRequestError) as caught:
         server.serve(open_world("empty"), port=0)
-    assert "pip install 'ledgerkit[serve]'" in str(caught.value)
+    assert 'needs uvicorn: pip install "ledgerkit[serve]"' in str(caught.value)
 
 
 # Who lives there --------------------------------------------------------------------------

@@ -552,6 +552,7 @@ def test_an_address_is_what_httpx_parses(root, path):
         parsed.netloc,
     )
     assert http_client.Address(root).text(path) == str(parsed)
+    assert http_client.Address(root).target(path) == parsed.raw_path
 
 
 def test_a_plain_path_is_not_parsed_again(monkeypatch):
@@ -627,13 +628,14 @@ def test_a_pool_answers_each_call_once():
 def test_a_stopped_pool_begins_nothing():
     """After the end no call is begun, nobody sleeps, and who waits is told."""
     batch = worker_pools.Batch()
-    pool = worker_pools.ThreadPool(pytest.fail, 2, stop_on_error=False)
+    never: Any = pytest.fail
+    pool = worker_pools.ThreadPool(never, 2, stop_on_error=False)
     pool.stop()
     pool.add(batch, [rest.ft("a.near")])
     batch.close()
     assert batch.values == [None]
     with pytest.raises(CancelledError):
-        pool.wait_for(batch, pytest.fail)
+        pool.wait_for(batch, never)
     with pytest.raises(CancelledError):
         pool._sleep(60)
 

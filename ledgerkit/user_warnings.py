@@ -1,0 +1,42 @@
+"""Warnings about a verb's answer: issued as Python warnings, or passed to a handler."""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_handler: ContextVar[Callable[[str], object] | None] = ContextVar("handler", default=None)
+
+
+def warn(message: str, stacklevel: int) -> None:
+    """Issue a warning, or pass its message to the handler of this context."""
+    handler = _handler.get()
+    if handler is None:
+        warnings.warn(message, stacklevel=stacklevel + 1)
+    else:
+        handler(message)
+
+
+@contextmanager
+def handle_warnings(handler: Callable[[str], object]) -> Iterator[None]:
+    """Pass the package's own warnings in this thread or task to a function."""
+    # warnings.catch_warnings would not do: before Python 3.14 its filters and hook are those of
+    # the whole process, and panels run in several threads at a time.
+    token = _handler.set(handler)
+    try:
+        yield
+    finally:
+        _handler.reset(token)
+
+
+@contextmanager
+def collect_warnings() -> Iterator[list[str]]:
+    """Collect the package's own warnings in this thread or task instead of issuing them."""
+    messages: list[str] = []
+    with handle_warnings(messages.append):
+        yield messages
