@@ -147,7 +147,7 @@ def test_malformed_and_repeated_ids_are_recorded_and_not_asked(tmp_path: Path) -
     assert held["position"].tolist() == [1, 3, 4, 5]
     assert held["kind"].tolist() == ["malformed", "duplicate", "malformed", "duplicate"]
     assert held["subject"].tolist() == ["NO", "a.near", "None", "b.near"]
-    assert "account_id 'NO' is not valid: 2 to 64 characters" in held["message"][0]
+    assert "account_id 'NO' is not valid: expected 2 to 64 characters" in held["message"][0]
     assert not held["retryable"].any()
 
 
@@ -167,7 +167,7 @@ def test_an_interrupt_keeps_what_was_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ctrl-C in the middle of a part stores the part's beginning; the rest comes later."""
-    monkeypatch.setattr("ledgerkit.collecting.account_requests.BATCH", 16)
+    monkeypatch.setattr("ledgerkit.collecting.outcomes.BATCH", 16)
 
     def interrupted() -> Iterator[str]:
         yield from names(1_500)
@@ -223,9 +223,9 @@ def test_a_dead_service_ends_it(tmp_path: Path) -> None:
     """64 in a row without an answer are not 64 rows of errors: nobody could be asked."""
     dead = set(names(1_000)[100:])
     with lab(disturbed(lambda who: Reply(502) if who in dead else None)) as (_, ledger):
-        with pytest.raises(TransportError, match="64 accounts in a row were not answered") as told:
+        with pytest.raises(TransportError, match="64 accounts in a row had no response") as told:
             collect(names(1_000), tmp_path / "out", ledger)
-        assert "what is stored is kept" in told.value.remedy
+        assert "stored data is kept" in told.value.remedy
         assert rows(tmp_path / "out")["subjects"]["subject"].tolist() == names(100)
         dead.clear()
         collect(names(1_000), tmp_path / "out", ledger)
@@ -249,7 +249,7 @@ def test_too_many_requests_are_nobodys_failure(tmp_path: Path) -> None:
 
 def test_patience_with_a_busy_host_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that bears nothing at all ends the run with its own error, and stores no failure."""
-    monkeypatch.setattr("ledgerkit.collecting.account_requests.PATIENCE_S", 0.0)
+    monkeypatch.setattr("ledgerkit.collecting.outcomes.MAX_RATE_LIMITED_S", 0.0)
     with (
         lab(disturbed(lambda _: Reply(429, headers={"retry-after": "0"}))) as (_, ledger),
         pytest.raises(RateLimitedError, match="Run the same command again later"),
@@ -265,7 +265,7 @@ def test_an_answer_about_somebody_else_is_a_failure(tmp_path: Path) -> None:
         collect(names(3), tmp_path / "out", ledger)
     held = rows(tmp_path / "out")
     assert held["accounts"]["account_id"].tolist() == ["a0.near", "a2.near"]
-    assert "a1.near was asked about, and b.near was answered" in held["errors"]["message"][0]
+    assert "a1.near was requested, and the response is about b.near" in held["errors"]["message"][0]
 
 
 def test_an_answer_that_fits_no_column_fails_alone(tmp_path: Path) -> None:
@@ -361,7 +361,10 @@ def test_what_is_no_source_is_refused(tmp_path: Path, ids: object) -> None:
 
 def test_out_is_asked_for() -> None:
     """There is no folder by default."""
-    with lab() as (_, ledger), pytest.raises(InvalidRequestError, match="out None is not valid"):
+    with (
+        lab() as (_, ledger),
+        pytest.raises(InvalidRequestError, match="out is required: the folder to write to"),
+    ):
         lk.collect(names(3), "ft", ledger=ledger)
 
 
@@ -370,21 +373,25 @@ def test_a_folder_of_another_run_is_refused(tmp_path: Path) -> None:
     out = tmp_path / "out"
     with lab() as (server, ledger):
         collect(names(3), out, ledger, views="ft")
-        with pytest.raises(InvalidRequestError, match=r"views was \['ft'\] there"):
+        with pytest.raises(InvalidRequestError, match=r"its views is \['ft'\]"):
             collect(names(3), out, ledger)
-        with pytest.raises(InvalidRequestError, match="resume=True goes on with it"):
+        with pytest.raises(InvalidRequestError, match="pass resume=True to continue it"):
             collect(names(3), out, ledger, views="ft", resume=False)
         other = lk.connect("other", api_url=server.url)
-        with pytest.raises(InvalidRequestError, match="network was lab there and is other now"):
+        with pytest.raises(
+            InvalidRequestError, match="its network is lab, and this run's is other"
+        ):
             collect(names(3), out, other, views="ft")
         told = json.loads((out / "manifest.json").read_text())
         told["schemas"]["ft"].pop()
         (out / "manifest.json").write_text(json.dumps(told))
-        with pytest.raises(InvalidRequestError, match="ft has older columns"):
+        with pytest.raises(
+            InvalidRequestError, match="the columns of ft are those of an older ledgerkit"
+        ):
             collect(names(3), out, ledger, views="ft")
         (tmp_path / "photos").mkdir()
         (tmp_path / "photos/cat.jpg").write_bytes(b"cat")
-        with pytest.raises(InvalidRequestError, match="an empty or new folder"):
+        with pytest.raises(InvalidRequestError, match="a new or empty folder"):
             collect(names(3), tmp_path / "photos", ledger)
         assert len(server.requests) == 3
 
@@ -393,9 +400,9 @@ def test_another_source_is_refused(tmp_path: Path) -> None:
     """Other ids where some are stored, or fewer, would make a dataset of nothing in particular."""
     with lab() as (server, ledger):
         collect(names(60), tmp_path / "out", ledger)
-        with pytest.raises(InvalidRequestError, match="others were stored of positions 0 to 49"):
+        with pytest.raises(InvalidRequestError, match="the stored entries 0 to 49 differ"):
             collect(["z.near", *names(60)[1:]], tmp_path / "out", ledger)
-        with pytest.raises(InvalidRequestError, match="it ends at 30, and 60 were stored"):
+        with pytest.raises(InvalidRequestError, match="it has 30 entries, and 60 are stored"):
             collect(names(30), tmp_path / "out", ledger)
         assert len(server.requests) == 60
 
@@ -413,7 +420,7 @@ def test_two_runs_never_write_to_one_folder(tmp_path: Path) -> None:
 
     with lab() as (_, ledger):
         collect(busy(), tmp_path / "out", ledger)
-    assert "no other process is writing just now" in str(inner[0])
+    assert "no other process is writing to" in str(inner[0])
     assert rows(tmp_path / "out")["subjects"]["subject"].tolist() == names(2)
 
 

@@ -174,7 +174,7 @@ def test_every_height_is_a_row_of_subjects_or_was_skipped(busy: World, tmp_path:
     assert found.finished
     before = max(height for height in there if height < gone[0])
     assert errors["message"][0] == (
-        f"the chain skipped height {gone[0]}: the block before it is {before}"
+        f"the chain skipped height {gone[0]}: the previous block is {before}"
     )
 
 
@@ -402,7 +402,7 @@ def test_patience_with_a_busy_host_ends(
     busy: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that bears no more ends the run with its own error; no failure is stored."""
-    monkeypatch.setattr("ledgerkit.collecting.account_requests.PATIENCE_S", 0.0)
+    monkeypatch.setattr("ledgerkit.collecting.outcomes.MAX_RATE_LIMITED_S", 0.0)
     first, stop = ends(busy)
 
     def pressed(asked: dict[str, Any]) -> Reply | None:
@@ -518,7 +518,7 @@ def test_an_answer_about_something_else_is_a_failure(
     errors = found.errors()
     errors = errors[errors["kind"] == "failed"]
     assert errors["error"].tolist() == ["DecodeError"]
-    assert "was asked for, and" in errors["message"].iloc[0]
+    assert "was requested, and" in errors["message"].iloc[0]
 
 
 def test_a_dry_run_writes_nothing(
@@ -535,7 +535,8 @@ def test_a_dry_run_writes_nothing(
     assert (plan.requests, plan.stored, plan.failed) == (stop - first - 12, 10, 0)
     assert plan.seconds == (stop - first - 12) / 2
     assert plan.request == (
-        "block; one chunk for each that is new in a block; one EXPERIMENTAL_tx_status a transaction"
+        "block; one chunk for each new chunk of a block;"
+        " one EXPERIMENTAL_tx_status for each transaction"
     )
     assert (fresh.requests, fresh.request) == (stop - first, "block")
     assert plan.schemas["receipts"]["tx_block_height"] == "int64"
@@ -573,7 +574,7 @@ def test_blocks_that_are_not_final_are_refused(empty: World, tmp_path: Path) -> 
     """They may still be replaced; the last final one is named."""
     final = empty.chain.final.height
     with lab(empty) as (_, ledger):
-        with pytest.raises(InvalidRequestError, match=f"block {final} is the last final one"):
+        with pytest.raises(InvalidRequestError, match=f"the last final block is {final}"):
             collect(final - 3, final + 2, tmp_path / "out", ledger)
         assert not (tmp_path / "out").exists()
         found = collect(final - 3, final + 1, tmp_path / "out", ledger)
@@ -586,13 +587,15 @@ def test_a_folder_of_another_run_is_refused(empty: World, tmp_path: Path) -> Non
     final = empty.chain.final.height
     with lab(empty) as (_, ledger):
         collect(final - 2, final, tmp_path / "out", ledger, views="blocks")
-        with pytest.raises(InvalidRequestError, match=r"views was \['blocks'\] there"):
+        with pytest.raises(InvalidRequestError, match=r"its views is \['blocks'\]"):
             collect(final - 2, final, tmp_path / "out", ledger)
-        with pytest.raises(InvalidRequestError, match="kind was blocks there and is accounts now"):
+        with pytest.raises(
+            InvalidRequestError, match="its kind is blocks, and this run's is accounts"
+        ):
             lk.collect(["a.near"], "ft", tmp_path / "out", ledger=ledger)
-        with pytest.raises(InvalidRequestError, match="resume=True goes on with it"):
+        with pytest.raises(InvalidRequestError, match="pass resume=True to continue it"):
             collect(final - 2, final, tmp_path / "out", ledger, views="blocks", resume=False)
-        with pytest.raises(InvalidRequestError, match="out None is not valid"):
+        with pytest.raises(InvalidRequestError, match="out is required: the folder to write to"):
             lk.collect_blocks(1, 2, ledger=ledger)
 
 
@@ -622,4 +625,4 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     printed = capsys.readouterr().out.splitlines()
     assert [line.split()[:3] for line in printed if "blocks" in line] == [["blocks", "1", "9"]]
     assert main([*asked[:2], "400000000", f"{out}2", *asked[4:]]) == 2
-    assert "is the last final one" in capsys.readouterr().err
+    assert "the last final block is" in capsys.readouterr().err
