@@ -35,7 +35,7 @@ _BYTES = "bytes_base64"  # the key that marks bytes and NA within a JSON column
 # Any token may report any amount. Those above 38 digits do not fit decimal128(38, 0) and are
 # stored as text in a second column.
 _UNBOUNDED = ("ft.balance", "transactions.deposit", "collected_receipts.deposit")
-_END = 10**arrow.DIGITS
+_DECIMAL_LIMIT = 10**arrow.DIGITS
 
 
 @cache
@@ -121,7 +121,7 @@ def _array(name: str, frame: pd.DataFrame, field: Any) -> Any:
 
 def _large(values: pd.Series[Any]) -> np.ndarray:
     """Return a mask of the values that do not fit decimal128(38, 0)."""
-    mask: np.ndarray = (values >= _END).to_numpy(dtype=bool, na_value=False)
+    mask: np.ndarray = (values >= _DECIMAL_LIMIT).to_numpy(dtype=bool, na_value=False)
     return mask
 
 

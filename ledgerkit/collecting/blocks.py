@@ -65,7 +65,7 @@ class BlockReader:
         self._epoch_blocks: dict[str, str] = {}  # the block at which the rules of an epoch are read
 
     def read(self, ledger: Ledger, subjects: Iterable[Subject]) -> Iterator[list[Outcome]]:
-        """Request heights; yield their outcomes in order. A height with a missing part failed."""
+        """Request heights; yield their outcomes in order. A height that lacks a part has failed."""
         batches = request_scheduling.outcomes(ledger, subjects, self._read_height)
         pending: list[Outcome] = []
         for batch in resolve_absent(ledger, batches):
@@ -74,6 +74,8 @@ class BlockReader:
             if error is not None:
                 yield pending[:n_usable]
                 raise error
+            # The last heights wait while they have no response: if the service is down, they are
+            # not stored as failed.
             n_answered = len(pending) - unanswered
             yield pending[:n_answered]
             pending = pending[n_answered:]
@@ -105,7 +107,7 @@ class BlockReader:
         if not views or not signers:
             return Contents(block, chunks, {})
         traces = yield from self._read_traces(signers)
-        views = list(dict.fromkeys(["receipts", *views]))  # receipts show what has not run yet
+        views = list(dict.fromkeys(["receipts", *views]))  # for `_check_finished`
         frames = {view: _TRACED[view](subject.position, traces) for view in views}
         _check_finished(frames["receipts"])
         return Contents(block, chunks, frames)
@@ -175,11 +177,11 @@ def _raise_first(values: Sequence[Any]) -> None:
             raise value
 
 
-def _check_same(received: object, requested: object, asked: str) -> None:
+def _check_same(received: object, requested: object, subject: str) -> None:
     """Raise if a response is about something else."""
     if received != requested:
-        msg = f"{asked} was requested, and the response is about {received}"
-        raise DecodeError(msg, asked=asked)
+        msg = f"{subject} was requested, and the response is about {received}"
+        raise DecodeError(msg, asked=subject)
 
 
 def _check_finished(receipts: pd.DataFrame) -> None:

@@ -117,9 +117,9 @@ class Collection:
 
     def _headline(self) -> str:
         """Return path, network and counts in one line."""
-        ended = "finished" if self.finished else "not finished"
+        status = "finished" if self.finished else "not finished"
         counts = ", ".join(f"{count:,} {kind}" for kind, count in self.counts.items())
-        return f"{self.path} of {self.network}: {ended}, {counts or 'empty'}"
+        return f"{self.path} of {self.network}: {status}, {counts or 'empty'}"
 
     def summary(self) -> pd.DataFrame:
         """

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from ledgerkit.collecting.storage import Folder
 
 _MAX_SUBJECTS = 50_000  # of a task: about 2 MB
-_MIN_SUBJECTS = 1_000  # of a task, at any rate: each task writes files of its own
+_MIN_SUBJECTS = 1_000  # of a task, even if the rate is low: each task writes files of its own
 _MAX_LOSSES = 3  # of the same part; Dask itself tries each task four times
 _NO_WORKERS_S = 300.0
-_STOP_S = 10.0  # for workers to store what they have when a run ends early
+_STOP_S = 10.0  # for workers to store their responses when a run ends early
 _POLL_S = 1.0
 
 
@@ -48,11 +48,11 @@ class PartTask(Protocol):
         ...
 
     def stored(self, folder: Folder) -> Commit | None:
-        """Return the commit if the work was done already."""
+        """Return the commit if the part is stored already."""
         ...
 
     def write(self, job: Job, ledger: Ledger, done: Callable[[int], object]) -> Commit:
-        """Do the work."""
+        """Read the subjects and store them."""
         ...
 
 
@@ -73,7 +73,7 @@ class NewPart:
         return len(self.subjects)
 
     def stored(self, folder: Folder) -> Commit | None:
-        """Return the commit of all subjects; a shorter one is replaced."""
+        """Return the commit if it covers all subjects; a shorter one will be replaced."""
         commit = manifests.read_commit(folder, self.start)
         return commit if commit is not None and commit.stop >= self.start + self.size else None
 
@@ -147,7 +147,7 @@ class _FencedFolder:
         self._folder.write(name, body)
 
     def _check(self) -> bool:
-        """Raise if the task is too late; return False if the run is about to stop."""
+        """Raise if the run has ended or the part is stored; return False if the run should stop."""
         is_active = _is_active(self._folder, self._run)
         if self._part.stored(self._folder) is not None:
             raise _AlreadyStored
@@ -170,7 +170,7 @@ class _RunStopped(Exception):  # noqa: N818 - as above
 
 
 def _is_active(folder: Folder, run: str) -> bool:
-    """Return True if a run is active, False if it is about to stop; raise if it has ended."""
+    """Return True if a run is active, False if it should stop; raise if it has ended."""
     current = manifests.current_run(folder)
     if current not in (run, run + manifests.STOP):
         msg = f"the run that was writing to {folder} has ended, or another one has started"
@@ -179,7 +179,7 @@ def _is_active(folder: Folder, run: str) -> bool:
 
 
 class TaskLimits(NamedTuple):
-    """The requests of one task: concurrent, and a second."""
+    """The limits of one task: requests in flight, and requests a second."""
 
     in_flight: int
     rate: float | None
@@ -187,12 +187,12 @@ class TaskLimits(NamedTuple):
 
 @dataclass(frozen=True)
 class ClusterLimits:
-    """The requests of all tasks together; the limits of a task are reserved until it ends."""
+    """The limits of all tasks together; those of a task are reserved until it ends."""
 
     in_flight: int
     rate: float | None
 
-    def next_task(self, active: Iterable[TaskLimits], workers: int) -> TaskLimits | None:
+    def for_next_task(self, active: Iterable[TaskLimits], workers: int) -> TaskLimits | None:
         """
         Return the limits of the next task.
 
@@ -239,13 +239,13 @@ class Task:
     part: PartTask
 
     def __call__(self) -> Commit:
-        """Do the work, unless it is done: a worker may have died after writing the commit."""
+        """Store the part, unless another worker did and died after writing the commit."""
         folder = self.job.folder
         _is_active(folder, self.run)
         return self.part.stored(folder) or self._write(folder)
 
     def _write(self, folder: Folder) -> Commit:
-        """Do the work with a ledger of its own."""
+        """Store the part with a ledger of its own."""
         fenced = _FencedFolder(folder, self.run, self.part)
         job = replace(self.job, folder=cast("Folder", fenced))
         in_flight, rate = self.limits
@@ -335,7 +335,7 @@ class _DaskRun:
         return self._limits.part_size(self._job, self._count_workers())
 
     def check_workers(self) -> None:
-        """Raise if a worker cannot do the work."""
+        """Raise if a worker cannot collect to the folder."""
         args = (self._job.folder, self._run, self._description, __version__)
         with _dask_errors():
             # Adaptive clusters start workers only when there is a task.
@@ -367,7 +367,7 @@ class _DaskRun:
         self._remove_uncommitted()
 
     def _submit(self, parts: Iterator[PartTask]) -> None:
-        """Submit a task for each free worker; no more parts are read than that."""
+        """Submit a task for each free worker; parts are read only as they are submitted."""
         while limits := self._next_limits():
             part = self._lost.popleft() if self._lost else next(parts, None)
             if part is None:
@@ -380,7 +380,7 @@ class _DaskRun:
     def _next_limits(self) -> TaskLimits | None:
         """Return the limits of the next task, if it can start now."""
         active = (task.limits for task in self._active.values())
-        return self._limits.next_task(active, self._count_workers())
+        return self._limits.for_next_task(active, self._count_workers())
 
     def _count_workers(self) -> int:
         """Count the threads of all workers: each runs one task."""
@@ -425,7 +425,7 @@ class _DaskRun:
         self._lost.append(part)
 
     def _stop(self) -> None:
-        """Give the workers some time to store what they have, then cancel the tasks."""
+        """Give the workers some time to store their responses, then cancel the tasks."""
         if not self._active:
             return
         with suppress(LedgerError):
@@ -475,7 +475,7 @@ def _wait(futures: Iterable[Any], seconds: float, until: str) -> None:
 
 
 def _check_worker(folder: Folder, run: str, description: Description, version: str) -> None:
-    """Raise, in a worker, if it cannot do the work."""
+    """Raise, in a worker, if it cannot collect to the folder."""
     host = socket.gethostname()
     if version != __version__:
         expected = f"a cluster whose workers have ledgerkit {version}; {host} has {__version__}"
@@ -491,7 +491,7 @@ def _check_worker(folder: Folder, run: str, description: Description, version: s
 
 @contextmanager
 def _dask_errors() -> Iterator[None]:
-    """Convert the errors of Dask when the scheduler is gone."""
+    """Convert the errors of Dask, such as those of a scheduler that is gone."""
     try:
         yield
     except LedgerError:

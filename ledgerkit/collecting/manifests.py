@@ -28,6 +28,7 @@ FRAMES = {
     "events": "collected_events",
 }
 _MANIFEST, _FINISHED, _COMMITS = "manifest.json", "finished.json", "commits"
+# `STOP` follows the id of a run that is about to stop.
 _RUN, STOP = ".run", " stops"
 
 
@@ -140,7 +141,9 @@ def check_same_run(folder: Folder, new: Manifest) -> Manifest | None:
     for field in ("kind", "network", "views", "liquid_tokens", "schemas"):
         before, now = getattr(manifest, field), getattr(new, field)
         if before != now:
-            raise InvalidRequestError.refuse("out", str(folder), _expected(field, before, now))
+            raise InvalidRequestError.refuse(
+                "out", str(folder), _expected_folder(field, before, now)
+            )
     return manifest
 
 
@@ -151,8 +154,8 @@ def check_resume(folder: Folder, new: Manifest, *, resume: bool) -> None:
         raise InvalidRequestError(msg, field="out", value=str(folder))
 
 
-def _expected(field: str, before: Any, now: Any) -> str:
-    """Return what `out` should be, if a field of the manifest differs."""
+def _expected_folder(field: str, before: Any, now: Any) -> str:
+    """Describe the folder to pass as `out`, if a field of the manifest differs."""
     if field == "schemas":
         outdated = [name for name in before if before[name] != now.get(name)]
         return (
@@ -191,7 +194,7 @@ def marked_run(folder: Folder) -> Iterator[None]:
     """
     Write a new run id to the folder, which makes the workers of earlier runs stop.
 
-    If the run fails the id stays: its own workers may still store what they have.
+    If the run fails the id remains, so that its own workers can still store their responses.
     """
     folder.write(_RUN, uuid.uuid4().hex.encode())
     yield
@@ -204,7 +207,7 @@ def current_run(folder: Folder) -> str:
 
 
 def request_stop(folder: Folder, run_id: str) -> None:
-    """Ask the workers of a run to store what they have and stop."""
+    """Make the workers of a run store the responses they have, and stop."""
     folder.write(_RUN, f"{run_id}{STOP}".encode())
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 BATCH = 256
 MAX_RATE_LIMITED_S = 600.0
-_MAX_UNANSWERED = 64  # more subjects in a row without a response mean that the service is down
+_MAX_UNANSWERED = 64  # so many subjects in a row without a response: the service is down
 _RUN_AGAIN = "Run the same command again later: stored data is kept and not requested again."
 
 
@@ -51,17 +51,17 @@ class SubjectReader(Protocol):
 
 
 class RateLimitDeadline:
-    """The time for which requests are repeated while the host refuses all of them."""
+    """The time for which requests are repeated while the host rate limits all of them."""
 
     def __init__(self) -> None:
         self._since: float | None = None
 
     def reset(self) -> None:
-        """Start anew, after a request that was not refused."""
+        """Restart the time, after a request that was not rate limited."""
         self._since = None
 
     def check(self, error: RateLimitedError) -> None:
-        """Raise if all requests have been refused for `MAX_RATE_LIMITED_S`."""
+        """Raise if all requests have been rate limited for `MAX_RATE_LIMITED_S`."""
         now = time.monotonic()
         self._since = now if self._since is None else self._since
         if now - self._since >= MAX_RATE_LIMITED_S:
@@ -131,7 +131,7 @@ def _pair(pending: deque[Subject], values: Iterator[Any], n_values: int) -> list
 def _repeat_rate_limited(
     ledger: Ledger, batch: list[Outcome], call: Callable[[str], Call[Any]]
 ) -> None:
-    """Repeat rate-limited requests, which say nothing about their account."""
+    """Repeat rate-limited requests: a rate limit is not a failure of the account."""
     deadline = RateLimitDeadline()
     while limited := [n for n, (_, v) in enumerate(batch) if isinstance(v, RateLimitedError)]:
         deadline.check(batch[limited[0]].value)
@@ -154,12 +154,13 @@ def count_unanswered(
     unanswered
         The count before this batch.
     noun
-        What the subjects are called, for the error.
+        The plural noun for the subjects, such as "accounts".
 
     Returns
     -------
     unanswered, n_usable, error
-        The count after this batch; how many outcomes to store; the error to raise then.
+        The count after this batch; the number of outcomes to store; the error to raise after
+        storing them, if any.
     """
     for n, (_, value) in enumerate(batch):
         if isinstance(value, AuthError):

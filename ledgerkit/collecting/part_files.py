@@ -93,7 +93,7 @@ class Part:
     start
         Position of its first subject.
     generation
-        How often the part was written before.
+        Number of times the part was written before.
     """
 
     def __init__(self, folder: Folder, start: int, generation: int = 0) -> None:
@@ -115,7 +115,7 @@ class Part:
 
     @contextmanager
     def adding(self) -> Iterator[None]:
-        """Mark the part as inconsistent while subjects and rows are added, for good if it fails."""
+        """Mark the part as inconsistent until the block succeeds."""
         self.is_consistent = False
         yield
         self.is_consistent = True

@@ -33,7 +33,7 @@ _NOT_REQUESTED = InvalidRequestError()
 
 @dataclass(frozen=True)
 class Job:
-    """What is needed to read subjects and store them, in this process or another."""
+    """The settings for reading and storing subjects; they can be sent to another process."""
 
     folder: Folder
     reader: SubjectReader
@@ -80,7 +80,7 @@ def write(
 
 
 class _Writer:
-    """A writer of one part after the other."""
+    """A writer of outcomes, one part after another."""
 
     def __init__(self, job: Job) -> None:
         self._job = job

@@ -38,7 +38,7 @@ class Plan:
     failed
         Number of these that could not be read.
     skipped
-        Number of malformed and repeated entries, which are recorded without a request.
+        Number of malformed and of repeated entries, which are recorded without a request.
     schemas
         The columns of each table with their Arrow types.
     """
@@ -63,7 +63,7 @@ class Plan:
     def __str__(self) -> str:
         lines = [
             f"would collect from {self.network} to {self.out}",
-            f"  requests   {_request_count(self.requests)} x {self.request}",
+            f"  requests   {self._requests_text()}",
             f"  time       {self._time_text()}",
             f"  stored     {self.stored:,} already{self._failed_text()}",
         ]
@@ -75,6 +75,12 @@ class Plan:
             columns = ", ".join(f"{name} {arrow_type}" for name, arrow_type in types.items())
             lines.append(f"  {table + '/part-*.parquet'}\n    {columns}")
         return "\n".join(lines)
+
+    def _requests_text(self) -> str:
+        """Return the number of requests, if it is known, and the request."""
+        if self.requests is None:
+            return f"{self.request} for each id; the ids can be read only once"
+        return f"{self.requests:,} x {self.request}"
 
     def _failed_text(self) -> str:
         """Return the number of failed subjects and how to request them again."""
@@ -88,11 +94,6 @@ class Plan:
             return "no rate limit"
         rate = f"at most {self.rate:g} requests a second"
         return rate if self.seconds is None else f"{rate}: {_duration(self.seconds)} or more"
-
-
-def _request_count(number: int | None) -> str:
-    """Return a number of requests as text; None is unknown."""
-    return "one for each id (the source can be read only once)" if number is None else f"{number:,}"
 
 
 def _duration(seconds: float) -> str:

@@ -116,7 +116,7 @@ class _Scheduler:
         self._ready: list[tuple[int, int, Call[Any]]] = []
         self._in_flight: deque[Call[Any]] = deque()
         self._receivers: dict[Any, list[tuple[_Reading, int]]] = {}
-        self._count = count()
+        self._numbers = count()  # break ties in the heap: calls cannot be compared
         self._deadline = RateLimitDeadline()
 
     def has_calls(self) -> bool:
@@ -151,7 +151,7 @@ class _Scheduler:
 
     def _enqueue(self, reading: _Reading, call: Call[Any]) -> None:
         """Add a call to the queue."""
-        heappush(self._ready, (reading.subject.position, next(self._count), call))
+        heappush(self._ready, (reading.subject.position, next(self._numbers), call))
 
     def receive(self, value: Any) -> None:
         """Pass the value of the oldest call in flight to the readings that need it."""

@@ -1,4 +1,4 @@
-"""The run of a collection: reading what is not stored yet, and retrying what failed."""
+"""The run of a collection: it reads the subjects that are not stored, and retries failed ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Subjects(Protocol):
 
     @property
     def noun(self) -> str:
-        """What the subjects are called, in the plural."""
+        """The plural noun for the subjects, such as "accounts"."""
         ...
 
     @property
@@ -65,7 +65,7 @@ class Run:
     subjects
         All subjects.
     dask
-        The engine whose workers read and write; None is this process.
+        The engine whose workers read and write; with None this process does.
     progress
         Whether to show a progress bar.
     """

@@ -30,7 +30,7 @@ class Absent(NamedTuple):
 
 def resolve_absent(ledger: Ledger, batches: Iterable[list[Outcome]]) -> Iterator[list[Outcome]]:
     """
-    Resolve heights without a block.
+    Determine which heights without a block were skipped by the chain.
 
     Parameters
     ----------

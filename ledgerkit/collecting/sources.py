@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 MALFORMED, DUPLICATE = "malformed", "duplicate"
-_SLICE = 1_000
+_SLICE = 1_000  # entries that are checked at a time
 _MAX_RUN = 2**24  # hashes that are sorted at a time: 270 MB
 _SUFFIXES = (".csv", ".parquet", ".txt")
 

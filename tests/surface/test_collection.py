@@ -31,7 +31,7 @@ PLAIN = {"subjects": "collected", "errors": "collection_errors"}
 
 
 def accounts() -> dict[str, Holdings | None]:
-    """Hold all the balances, one of them unknown, by accounts of several stretches."""
+    """Hold all the balances, one of them unknown, in accounts of several parts."""
     held: dict[str, Holdings | None] = {
         f"a{place}.near": Holdings(
             (place, "ok"),
@@ -134,7 +134,9 @@ def test_a_slice_by_account_and_column(collection: lk.Collection) -> None:
         with pytest.raises(InvalidRequestError) as caught:
             collection.pandas("ft", **options)
         assert caught.value.field == field
-    with pytest.raises(InvalidRequestError, match="table 'tokens' is not valid: expected one of accounts"):
+    with pytest.raises(
+        InvalidRequestError, match="table 'tokens' is not valid: expected one of accounts"
+    ):
         collection.pandas("tokens")
 
 
@@ -164,7 +166,7 @@ def test_what_a_collection_says_of_itself(collection: lk.Collection) -> None:
 
 
 def test_a_table_without_rows_has_its_columns_in_every_reader(collection: lk.Collection) -> None:
-    """Where no stretch has a row there is no file; types are the same as with rows."""
+    """Where no part has a row there is no file; types are the same as with rows."""
     empty = (
         write_collection(f"memory://{uuid.uuid4().hex}", {}) if "://" in collection.path else None
     )
@@ -212,7 +214,7 @@ def test_a_folder_named_like_a_pattern_reads_its_own_files(tmp_path: Path) -> No
 
 
 def test_what_comes_later_is_seen_when_opened_again(tmp_path: Path) -> None:
-    """A collection is a snapshot: a stretch stored since is not half in it."""
+    """A collection is a snapshot: a part stored since is not half in it."""
     held = accounts()
     first = write_collection(tmp_path / "run", dict(list(held.items())[:4]), finished=False)
     assert not first.finished
@@ -236,7 +238,7 @@ READERS: dict[str, Any] = {
 
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("harm", ["missing", "cut"])
-def test_a_torn_file_stops_every_reader_by_name(reader: str, harm: str, tmp_path: Path) -> None:
+def test_a_damaged_file_stops_every_reader_by_name(reader: str, harm: str, tmp_path: Path) -> None:
     """A committed file that is gone or too short is named, with what to do; no row is lost."""
     collection = write_collection(tmp_path / "run", accounts(), part_size=4)
     file = tmp_path / "run/ft/part-000000000004.parquet"
@@ -269,7 +271,7 @@ def test_a_file_of_the_right_size_and_wrong_bytes_is_named(
         READERS[reader](collection)
 
 
-def test_a_stretch_written_anew_meanwhile_is_told_from_a_torn_one(tmp_path: Path) -> None:
+def test_a_rewritten_part_is_told_from_a_damaged_one(tmp_path: Path) -> None:
     """A retry takes the old files away: whoever opened before is told to open again."""
     ill = {"a1.near"}
 

@@ -129,7 +129,7 @@ def assert_same(out: Path, expected: dict[str, pa.Table]) -> None:
 
 @contextmanager
 def meanwhile(out: Path, commits: int, act: Callable[[], object]) -> Iterator[list[int]]:
-    """Do something once so many stretches are stored; gives how many there were then."""
+    """Act once so many parts are stored; yield a list that then gets their number."""
     seen: list[int] = []
 
     def watch() -> None:
@@ -354,7 +354,7 @@ def test_those_asked_in_vain_are_asked_again(client, tmp_path):
 
 
 def test_an_interrupt_lets_workers_store_what_they_have(client, tmp_path):
-    """Ctrl-C ends the run; answers of unfinished stretches are stored, and not asked again."""
+    """Ctrl-C ends the run; responses of unfinished parts are stored, and not requested again."""
     people = [f"person-{n}.near" for n in range(4 * 400)]
     out, counted, slow = tmp_path / "out", iter(range(10**6)), 0.0
 
@@ -432,7 +432,7 @@ def test_a_task_that_is_done_already_asks_nobody(tmp_path):
     assert files(tmp_path) == before
 
 
-def test_a_shorter_part_gives_way_to_the_whole_stretch(tmp_path):
+def test_a_shorter_part_is_replaced_by_the_full_one(tmp_path):
     """What a worker stored before it failed is replaced by who does all of it: no file is left."""
     refused = True
 
@@ -502,8 +502,8 @@ def run_of(lab: Any, out: Path, cluster: object) -> Any:
     return dask_engine._DaskRun(cluster, job, lab.ledger.description())
 
 
-def test_a_stretch_that_is_lost_again_and_again_ends_the_run(tmp_path, monkeypatch):
-    """It is handed out three times, each under a key of its own, then an error says so."""
+def test_a_part_that_is_lost_three_times_ends_the_run(tmp_path, monkeypatch):
+    """It is submitted three times, each under a key of its own, then an error is raised."""
     monkeypatch.setattr(dask_engine, "_wait", lambda *_: None)
     cluster = Losing()
     with asked() as lab:
@@ -530,39 +530,39 @@ def test_a_worker_with_another_ledgerkit_is_refused(tmp_path):
         dask_engine._check_worker(storage.folder(tmp_path), "", lab.ledger.description(), "0.0")
 
 
-def test_subjects_are_cut_at_gaps_and_where_a_stretch_is_full():
-    """Each stretch is of subjects that follow each other, and no longer than it may be."""
+def test_subjects_are_split_at_gaps_and_at_the_maximum_size():
+    """Each part has consecutive subjects, and no more than its maximum."""
     subjects = [Subject(n, str(n)) for n in (0, 1, 2, 3, 4, 7, 8, 20)]
     parts = list(dask_engine._parts(subjects, 60, lambda: 3))
 
     assert [(p.start, p.size) for p in parts] == [(0, 3), (3, 2), (7, 2), (20, 1)]
 
 
-def test_all_tasks_together_never_ask_more_than_the_ledger_may():
-    """However workers come and go, the shares under way stay below rate and requests at a time."""
+def test_all_tasks_together_stay_within_the_limits_of_the_ledger():
+    """However workers come and go, the active tasks stay within both limits of the ledger."""
     draw = random.Random(9)  # noqa: S311 - no secret
     limits, active = ClusterLimits(in_flight=10, rate=100.0), list[TaskLimits]()
     for _ in range(3000):
-        task = limits.next_task(active, draw.choice([0, 1, 3, 4, 9, 40]))
-        if task is not None and draw.random() < 0.7:
-            active.append(task)
+        task_limits = limits.for_next_task(active, draw.choice([0, 1, 3, 4, 9, 40]))
+        if task_limits is not None and draw.random() < 0.7:
+            active.append(task_limits)
         elif active:
             active.pop(draw.randrange(len(active)))
         assert sum(t.in_flight for t in active) <= 10
         assert sum(t.rate or 0 for t in active) <= 100 + 1e-9
 
 
-def test_the_whole_rate_is_given_out():
-    """Four workers get a quarter each, lanes as evenly as they go; more than lanes do nothing."""
+def test_the_whole_rate_is_used():
+    """Four workers get a quarter of the rate each; with fewer requests than workers some idle."""
     limits, active = ClusterLimits(in_flight=10, rate=100.0), list[TaskLimits]()
-    while task := limits.next_task(active, 4):
-        active.append(task)
+    while task_limits := limits.for_next_task(active, 4):
+        active.append(task_limits)
     assert [t.in_flight for t in active] == [2, 2, 3, 3]
     assert [t.rate for t in active] == [25.0] * 4
 
     few, active = ClusterLimits(in_flight=2, rate=None), []
-    while task := few.next_task(active, 4):
-        active.append(task)
+    while task_limits := few.for_next_task(active, 4):
+        active.append(task_limits)
     assert active == [TaskLimits(1, None)] * 2
 
 

@@ -230,7 +230,7 @@ def test_a_missing_file_is_no_loss(tmp_path):
         lk.diff(was, now)
 
 
-def test_a_torn_page_is_no_loss(tmp_path):
+def test_a_damaged_page_is_no_loss(tmp_path):
     """A file of the right size whose bytes are wrong is named too."""
     held = {"a.near": Holdings(ft={"t.near": (5, "ok")})}
     was, now = (
