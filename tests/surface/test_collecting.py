@@ -87,13 +87,13 @@ def names(count: int) -> list[str]:
 
 def rows(out: Path) -> dict[str, pd.DataFrame]:
     """Read all tables in the order of their files, without the times of reading."""
-    held = {}
+    tables = {}
     for table in TABLES:
         files = sorted((out / table).glob("*.parquet"))
         parts = [lk.read_parquet(file) for file in files]
         frame = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
-        held[table] = frame.drop(columns="fetched_at", errors="ignore")
-    return held
+        tables[table] = frame.drop(columns="fetched_at", errors="ignore")
+    return tables
 
 
 def assert_same(left: Path, right: Path) -> None:
@@ -109,7 +109,7 @@ def test_the_dataset_holds_what_the_verbs_answer(tmp_path: Path) -> None:
     with lab() as (server, ledger):
         collect(ids, tmp_path / "out", ledger)
         assert len(server.requests) == 120
-        held = rows(tmp_path / "out")
+        tables = rows(tmp_path / "out")
         verbs = {
             "accounts": lk.accounts(ids, progress=False, ledger=ledger),
             "ft": lk.ft(ids, progress=False, ledger=ledger),
@@ -117,9 +117,9 @@ def test_the_dataset_holds_what_the_verbs_answer(tmp_path: Path) -> None:
             "staking": lk.staking(ids, progress=False, ledger=ledger),
         }
     for table, frame in verbs.items():
-        assert_frame_equal(held[table], frame)
-    assert held["subjects"]["subject"].tolist() == ids
-    assert held["errors"].empty
+        assert_frame_equal(tables[table], frame)
+    assert tables["subjects"]["subject"].tolist() == ids
+    assert tables["errors"].empty
     assert sorted(file.name for file in (tmp_path / "out/ft").iterdir()) == [
         "part-000000000000.parquet",
         "part-000000000050.parquet",
@@ -131,10 +131,10 @@ def test_exposure_is_classed_by_the_tokens_given(tmp_path: Path) -> None:
     """Two lists, of pools and liquid tokens, decide the class."""
     with lab() as (_, ledger):
         collect(names(40), tmp_path / "out", ledger)
-        held = lk.read_parquet(tmp_path / "out/exposure")
+        exposure = lk.read_parquet(tmp_path / "out/exposure")
         wanted = lk.exposure(names(40), liquid_tokens=LIQUID, ledger=ledger)
-    assert held["exposure_class"].tolist() == wanted["exposure_class"].tolist()
-    assert [list(pools) for pools in held["direct_pools"]] == wanted["direct_pools"].tolist()
+    assert exposure["exposure_class"].tolist() == wanted["exposure_class"].tolist()
+    assert [list(pools) for pools in exposure["direct_pools"]] == wanted["direct_pools"].tolist()
 
 
 def test_malformed_and_repeated_ids_are_recorded_and_not_asked(tmp_path: Path) -> None:
@@ -143,12 +143,12 @@ def test_malformed_and_repeated_ids_are_recorded_and_not_asked(tmp_path: Path) -
     with lab() as (server, ledger):
         collect(ids, tmp_path / "out", ledger)
         assert len(server.requests) == 2
-    held = rows(tmp_path / "out")["errors"]
-    assert held["position"].tolist() == [1, 3, 4, 5]
-    assert held["kind"].tolist() == ["malformed", "duplicate", "malformed", "duplicate"]
-    assert held["subject"].tolist() == ["NO", "a.near", "None", "b.near"]
-    assert "account_id 'NO' is not valid: expected 2 to 64 characters" in held["message"][0]
-    assert not held["retryable"].any()
+    errors = rows(tmp_path / "out")["errors"]
+    assert errors["position"].tolist() == [1, 3, 4, 5]
+    assert errors["kind"].tolist() == ["malformed", "duplicate", "malformed", "duplicate"]
+    assert errors["subject"].tolist() == ["NO", "a.near", "None", "b.near"]
+    assert "account_id 'NO' is not valid: expected 2 to 64 characters" in errors["message"][0]
+    assert not errors["retryable"].any()
 
 
 def test_a_second_call_asks_nothing_more(tmp_path: Path) -> None:
@@ -263,9 +263,11 @@ def test_an_answer_about_somebody_else_is_a_failure(tmp_path: Path) -> None:
     mixed = disturbed(lambda who: as_json(full("b.near")) if who == "a1.near" else None)
     with lab(mixed) as (_, ledger), pytest.warns(UserWarning, match="1 accounts"):
         collect(names(3), tmp_path / "out", ledger)
-    held = rows(tmp_path / "out")
-    assert held["accounts"]["account_id"].tolist() == ["a0.near", "a2.near"]
-    assert "a1.near was requested, and the response is about b.near" in held["errors"]["message"][0]
+    tables = rows(tmp_path / "out")
+    assert tables["accounts"]["account_id"].tolist() == ["a0.near", "a2.near"]
+    assert (
+        "a1.near was requested, and the response is about b.near" in tables["errors"]["message"][0]
+    )
 
 
 def test_an_answer_that_fits_no_column_fails_alone(tmp_path: Path) -> None:
@@ -274,9 +276,9 @@ def test_an_answer_that_fits_no_column_fails_alone(tmp_path: Path) -> None:
     broken = disturbed(lambda who: as_json(odd) if who == "a1.near" else None)
     with lab(broken) as (_, ledger), pytest.warns(UserWarning, match="1 accounts"):
         collect(names(3), tmp_path / "out", ledger)
-    held = rows(tmp_path / "out")
-    assert held["subjects"]["subject"].tolist() == ["a0.near", "a2.near"]
-    assert held["errors"]["error"].tolist() == ["DecodeError"]
+    tables = rows(tmp_path / "out")
+    assert tables["subjects"]["subject"].tolist() == ["a0.near", "a2.near"]
+    assert tables["errors"]["error"].tolist() == ["DecodeError"]
 
 
 def test_amounts_are_stored_to_the_last_digit(tmp_path: Path) -> None:
@@ -289,9 +291,9 @@ def test_amounts_are_stored_to_the_last_digit(tmp_path: Path) -> None:
     huge = disturbed(lambda who: as_json({**full(who), "tokens": tokens}))
     with lab(huge) as (_, ledger):
         collect("a.near", tmp_path / "out", ledger)
-    held = rows(tmp_path / "out")["ft"]
-    assert held["balance"].tolist() == [*amounts[:5], pd.NA, pd.NA]
-    assert held["status"].tolist() == ["ok"] * 5 + ["pending", "broken"]
+    ft = rows(tmp_path / "out")["ft"]
+    assert ft["balance"].tolist() == [*amounts[:5], pd.NA, pd.NA]
+    assert ft["status"].tolist() == ["ok"] * 5 + ["pending", "broken"]
 
 
 @pytest.mark.parametrize("view", ["ft", "nft", "staking"])

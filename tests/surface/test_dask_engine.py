@@ -76,7 +76,7 @@ def served() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def ids() -> list[object]:
-    """List the accounts of `crowd`, and entries that cannot be asked about."""
+    """List the accounts of `crowd`, and entries that cannot be requested."""
     with lk.connect("local", world="crowd", size=400) as ledger:
         people: list[object] = list(ledger.world.account_ids())
     lk.disconnect()
@@ -100,7 +100,7 @@ def expected(served: str, ids: list[object], tmp_path_factory: Any) -> dict[str,
 
 
 def rows(out: Path) -> dict[str, pa.Table]:
-    """Read all rows as the commits name them, in order, but when they were asked for."""
+    """Read all committed rows in order, without the times of reading."""
     folder = storage.folder(out)
     commits = manifests.read_commits(folder)
     assert [c.stop for c in commits[:-1]] == [c.start for c in commits[1:]]
@@ -118,8 +118,8 @@ def assert_same(out: Path, expected: dict[str, pa.Table]) -> None:
     """Compare row for row, as they stand; and nothing else is left in the folder."""
     found = rows(out)
     assert found.keys() == expected.keys()
-    for table, wanted in expected.items():
-        assert found[table].equals(wanted), table
+    for table, expected_table in expected.items():
+        assert found[table].equals(expected_table), table
     named = {f.name for c in manifests.read_commits(storage.folder(out)) for f in c.files.values()}
     there = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
     assert {name for name in there if name.endswith(".parquet")} == named
@@ -233,8 +233,8 @@ PEOPLE = [f"person-{n}.near" for n in range(40)]
 
 
 @contextmanager
-def asked(handler: Callable[[str], Reply] = view, **options: Any) -> Iterator[Any]:
-    """Serve, and connect to it; `.paths` tells what was asked."""
+def serving(handler: Callable[[str], Reply] = view, **options: Any) -> Iterator[Any]:
+    """Serve, and connect to the server; its `.paths` are those of the requests."""
     with serve(lambda _method, path, _headers, _body: handler(path)) as server:
         once = lk.RetryPolicy(attempts=1, total_s=20)
         with lk.connect("lab", api_url=server.url, retries=once, **options) as ledger:
@@ -252,7 +252,7 @@ def workers_key(client: Client) -> Iterator[Callable[[str], object]]:
 
 def test_workers_without_a_key_are_found_before_anything_is_asked(client, tmp_path):
     """The key is not sent to workers: one that has none in its environment is told so."""
-    with asked(api_key=KEY) as lab, pytest.raises(InvalidRequestError) as caught:
+    with serving(api_key=KEY) as lab, pytest.raises(InvalidRequestError) as caught:
         collect(PEOPLE, "ft", tmp_path / "out", engine=client, ledger=lab.ledger, **QUIET)
 
     assert "LEDGERKIT_API_KEY" in str(caught.value)
@@ -263,7 +263,7 @@ def test_a_refused_key_is_the_same_error_as_here(client, workers_key, tmp_path):
     """An AuthError of a worker arrives as one; nothing is stored as an account's failure."""
     workers_key("a-wrong-key")
     out = tmp_path / "out"
-    with asked(lambda _path: Reply(401, b"{}"), api_key=KEY) as lab, pytest.raises(AuthError):
+    with serving(lambda _path: Reply(401, b"{}"), api_key=KEY) as lab, pytest.raises(AuthError):
         collect(PEOPLE, "ft", out, engine=client, part_size=10, ledger=lab.ledger, **QUIET)
 
     assert manifests.read_commits(storage.folder(out)) == []
@@ -273,21 +273,21 @@ def test_a_refused_key_is_the_same_error_as_here(client, workers_key, tmp_path):
 def test_the_key_never_travels(client, cluster, workers_key, tmp_path):
     """A key of this process is in no task, nowhere on the scheduler, and in no file."""
     workers_key("the-workers-own")
-    held: list[bytes] = []
+    sent_tasks: list[bytes] = []
 
     def answer(path: str) -> Reply:
         tasks = list(cluster.scheduler.tasks.values())
-        held.extend(pickle.dumps(task.run_spec) for task in tasks)
+        sent_tasks.extend(pickle.dumps(task.run_spec) for task in tasks)
         return view(path)
 
     out = tmp_path / "out"
-    with asked(answer, api_key=KEY) as lab:
+    with serving(answer, api_key=KEY) as lab:
         collect(PEOPLE, "ft", out, engine=client, part_size=10, ledger=lab.ledger, **QUIET)
         job = Job(storage.folder(out), AccountReader(["ft"], []))
         part = NewPart((Subject(0, PEOPLE[0]),))
         task = Task(job, "", lab.ledger.description(), TaskLimits(1, None), part)
 
-    sent = b"".join(held)
+    sent = b"".join(sent_tasks)
     assert b"person-0.near" in sent
     found = [sent, pickle.dumps(task), *(p.read_bytes() for p in out.rglob("*") if p.is_file())]
     assert not [body for body in found if b"PLANTED" in body or b"mossw0rt" in body]
@@ -310,19 +310,19 @@ def test_an_engine_is_local_or_an_open_client(client, tmp_path):
     with Client(client.scheduler.address) as closed:
         pass
     for engine in ("dask", closed, client.scheduler.address):
-        with asked() as lab, pytest.raises(InvalidRequestError, match="engine"):
+        with serving() as lab, pytest.raises(InvalidRequestError, match="engine"):
             collect(PEOPLE, "ft", tmp_path, engine=engine, ledger=lab.ledger)
 
 
 def test_workers_that_see_another_folder_are_found_before_anything_is_asked(client):
     """A folder that only this process sees is refused."""
-    with asked() as lab, pytest.raises(InvalidRequestError, match="every worker can access"):
+    with serving() as lab, pytest.raises(InvalidRequestError, match="every worker can access"):
         collect(PEOPLE, "ft", "memory://run", engine=client, ledger=lab.ledger, **QUIET)
 
     assert lab.server.paths == []
 
 
-def test_those_asked_in_vain_are_asked_again(client, tmp_path):
+def test_failed_subjects_are_requested_again(client, tmp_path):
     """`retry_failed` over the cluster asks those alone, and ends as a run without failures."""
     broken = True
 
@@ -331,7 +331,7 @@ def test_those_asked_in_vain_are_asked_again(client, tmp_path):
 
     run = partial(collect, PEOPLE, "ft", engine=client, part_size=10, **QUIET)
     out = tmp_path / "out"
-    with asked(answer) as lab:
+    with serving(answer) as lab:
         with pytest.warns(UserWarning, match="4 accounts could not be read"):
             run(out, ledger=lab.ledger)
         broken, before = False, len(lab.server.paths)
@@ -365,7 +365,7 @@ def test_an_interrupt_lets_workers_store_what_they_have(client, tmp_path):
             os.kill(os.getpid(), signal.SIGINT)
         return replace(view(path), delay=slow)
 
-    with asked(answer, in_flight=16) as lab:
+    with serving(answer, in_flight=16) as lab:
         run = partial(collect, people, "ft", out, engine=client, ledger=lab.ledger, **QUIET)
         with pytest.raises(KeyboardInterrupt):
             run(part_size=400)
@@ -409,7 +409,7 @@ def test_a_task_that_comes_too_late_changes_nothing(ending, tmp_path):
             return Reply(401, b"{}") if ending == 401 else view(path)
         return view(path)
 
-    with asked(answer) as lab, manifests.marked_run(storage.folder(tmp_path)):
+    with serving(answer) as lab, manifests.marked_run(storage.folder(tmp_path)):
         run = manifests.current_run(storage.folder(tmp_path))
         made: Commit = task_of(lab, tmp_path, run)()
 
@@ -420,14 +420,14 @@ def test_a_task_that_comes_too_late_changes_nothing(ending, tmp_path):
 
 def test_a_task_that_is_done_already_asks_nobody(tmp_path):
     """A worker that dies after its commit leaves nothing to be asked again."""
-    with asked() as lab, manifests.marked_run(storage.folder(tmp_path)):
+    with serving() as lab, manifests.marked_run(storage.folder(tmp_path)):
         run = manifests.current_run(storage.folder(tmp_path))
         made = task_of(lab, tmp_path, run)()
-        asked_once = len(lab.server.paths)
+        n_requests = len(lab.server.paths)
         before = files(tmp_path)
         again = task_of(lab, tmp_path, run)()
 
-    assert asked_once == len(lab.server.paths) == 20
+    assert n_requests == len(lab.server.paths) == 20
     assert made == again
     assert files(tmp_path) == before
 
@@ -439,7 +439,7 @@ def test_a_shorter_part_is_replaced_by_the_full_one(tmp_path):
     def answer(path: str) -> Reply:
         return Reply(401, b"{}") if refused and PEOPLE[9] in path else view(path)
 
-    with asked(answer) as lab, manifests.marked_run(storage.folder(tmp_path)):
+    with serving(answer) as lab, manifests.marked_run(storage.folder(tmp_path)):
         run = manifests.current_run(storage.folder(tmp_path))
         with pytest.raises(AuthError):
             task_of(lab, tmp_path, run)()
@@ -461,7 +461,7 @@ def test_a_task_of_a_run_that_is_over_stores_nothing(next_run, tmp_path):
         folder.write(".run", next_run) if next_run else folder.remove(".run")
         return view(path)
 
-    with asked(answer) as lab, manifests.marked_run(folder):
+    with serving(answer) as lab, manifests.marked_run(folder):
         run = manifests.current_run(folder)
         with pytest.raises(FileError, match="has ended, or another one has started"):
             task_of(lab, tmp_path, run)()
@@ -506,7 +506,7 @@ def test_a_part_that_is_lost_three_times_ends_the_run(tmp_path, monkeypatch):
     """It is submitted three times, each under a key of its own, then an error is raised."""
     monkeypatch.setattr(dask_engine, "_wait", lambda *_: None)
     cluster = Losing()
-    with asked() as lab:
+    with serving() as lab:
         run = run_of(lab, tmp_path, cluster)
         parts = dask_engine._parts([Subject(0, PEOPLE[0])], 60, run.part_size)
         with pytest.raises(TransportError) as caught:
@@ -520,13 +520,13 @@ def test_a_part_that_is_lost_three_times_ends_the_run(tmp_path, monkeypatch):
 def test_a_cluster_without_workers_is_not_waited_for_for_ever(tmp_path, monkeypatch):
     """Nobody comes: an error says so."""
     monkeypatch.setattr(dask_engine, "_NO_WORKERS_S", 0.05)
-    with asked() as lab, pytest.raises(TransportError, match="no workers"):
+    with serving() as lab, pytest.raises(TransportError, match="no workers"):
         run_of(lab, tmp_path, Losing(workers=0)).check_workers()
 
 
 def test_a_worker_with_another_ledgerkit_is_refused(tmp_path):
     """What one version sends another may take for something else."""
-    with asked() as lab, pytest.raises(InvalidRequestError, match=r"have ledgerkit 0\.0"):
+    with serving() as lab, pytest.raises(InvalidRequestError, match=r"have ledgerkit 0\.0"):
         dask_engine._check_worker(storage.folder(tmp_path), "", lab.ledger.description(), "0.0")
 
 
