@@ -10,8 +10,8 @@ from ledgerkit import client, validation
 from ledgerkit.api import rest, rpc
 from ledgerkit.api.models import chain
 from ledgerkit.errors import UnknownAccountError
-from ledgerkit.frames import accounts as account_tables
-from ledgerkit.frames import tokens as token_tables
+from ledgerkit.frames import accounts as account_frames
+from ledgerkit.frames import tokens as token_frames
 from ledgerkit.verbs.fetching import Fetcher, provenance, request_in_errors, sourced_frame
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def accounts(
     if at is not None:
         return _accounts_at(fetcher, account_ids, at)
     fetched = fetcher.fetch(account_ids, [rest.full(name) for name in account_ids], "accounts")
-    frame = fetcher.frame(fetched, account_tables.accounts, "the full view")
+    frame = fetcher.frame(fetched, account_frames.accounts, "the full view")
     return fetcher.result(frame, "GET /v1/account/{account_id}/full")
 
 
@@ -107,7 +107,7 @@ def _accounts_at(fetcher: Fetcher, account_ids: list[str], at: object) -> FrameR
         else:
             fetcher.fail(account_id, error)
     fetched = [(name, (name, states[name])) for name in account_ids if name in states]
-    frame = fetcher.frame(fetched, account_tables.accounts_at, "the state")
+    frame = fetcher.frame(fetched, account_frames.accounts_at, "the state")
     return fetcher.result(
         frame, "query view_account", block_height=head.height, block_hash=head.hash
     )
@@ -209,10 +209,10 @@ def build_snapshot(response: rest_models.Full) -> Snapshot:
     """Build a snapshot of a decoded ``/full`` response."""
     return Snapshot(
         response.account_id,
-        account_tables.accounts([response]),
-        token_tables.ft([response]),
-        token_tables.nft([(response.account_id, response.nfts)]),
-        token_tables.staking([response]),
+        account_frames.accounts([response]),
+        token_frames.ft([response]),
+        token_frames.nft([(response.account_id, response.nfts)]),
+        token_frames.staking([response]),
     )
 
 
@@ -252,7 +252,7 @@ def accounts_of(
     key = validation.public_key(public_key)
     response = ledger.send(rest.accounts_of(key, every_kind=include_limited))
     source = "GET /v1/public_key/{public_key}" + ("/all" if include_limited else "")
-    return sourced_frame(ledger, lambda: account_tables.accounts_of(response), source)
+    return sourced_frame(ledger, lambda: account_frames.accounts_of(response), source)
 
 
 def keys(
@@ -306,7 +306,7 @@ def keys(
         response, source = _one_key(ledger, account_id, key, block), "query view_access_key"
     return sourced_frame(
         ledger,
-        lambda: account_tables.keys(account_id, response),
+        lambda: account_frames.keys(account_id, response),
         source,
         block_height=response.block_height,
         block_hash=response.block_hash,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ledgerkit import client, validation
 from ledgerkit.api import rpc
 from ledgerkit.errors import InvalidRequestError, LedgerError, UnknownBlockError
-from ledgerkit.frames import chain as chain_tables
+from ledgerkit.frames import chain as chain_frames
 from ledgerkit.verbs.fetching import Fetcher, sourced_frame
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def block(at: object = "final", *, ledger: Ledger | None = None) -> pd.DataFrame
     """
     ledger = client.current(ledger)
     response = ledger.send(rpc.block(ledger.locate(at)))
-    return sourced_frame(ledger, lambda: chain_tables.blocks([response]), "block")
+    return sourced_frame(ledger, lambda: chain_frames.blocks([response]), "block")
 
 
 def blocks(
@@ -103,7 +103,7 @@ def blocks(
     calls = [rpc.block(validation.block_reference(height)) for height in heights]
     answers = Fetcher(ledger, "collect", progress).send(calls, "blocks")
     existing = _existing_blocks(ledger, dict(zip(heights, answers, strict=True)))
-    return sourced_frame(ledger, lambda: chain_tables.blocks(existing), "block")
+    return sourced_frame(ledger, lambda: chain_frames.blocks(existing), "block")
 
 
 def _existing_blocks(
@@ -207,7 +207,7 @@ def chunk(
         content, height = ledger.send(rpc.chunk_of(head.hash, shard)), head.height
 
     def frame() -> pd.DataFrame:
-        return chain_tables.chunks([content.header], block_height=height, contents=[content])
+        return chain_frames.chunks([content.header], block_height=height, contents=[content])
 
     return sourced_frame(ledger, frame, "chunk")
 
@@ -241,7 +241,7 @@ def chunks(at: object = "final", *, ledger: Ledger | None = None) -> pd.DataFram
     block = ledger.send(rpc.block(ledger.locate(at)))
 
     def frame() -> pd.DataFrame:
-        return chain_tables.chunks(block.chunks, block_height=block.header.height)
+        return chain_frames.chunks(block.chunks, block_height=block.header.height)
 
     return sourced_frame(ledger, frame, "block")
 
@@ -285,7 +285,7 @@ def transactions(
     contents = [answer for answer in answers if not isinstance(answer, LedgerError)]
     return sourced_frame(
         ledger,
-        lambda: chain_tables.transactions(head.height, contents),
+        lambda: chain_frames.transactions(head.height, contents),
         "chunk",
         block_height=head.height,
         block_hash=head.hash,
@@ -352,7 +352,7 @@ def changes(
     response = ledger.send(rpc.changes(kind, ledger.locate(at), params))
     return sourced_frame(
         ledger,
-        lambda: chain_tables.changes(response),
+        lambda: chain_frames.changes(response),
         "EXPERIMENTAL_changes",
         block_hash=response.block_hash,
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ledgerkit import client, validation
 from ledgerkit.api import rpc
 from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError
-from ledgerkit.frames import chain as chain_tables
+from ledgerkit.frames import chain as chain_frames
 from ledgerkit.verbs.fetching import sourced_frame
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def contract_state(
     response = ledger.send(rpc.view_state(contract_id, prefix, ledger.locate(at)))
     return sourced_frame(
         ledger,
-        lambda: chain_tables.state(response),
+        lambda: chain_frames.state(response),
         "query view_state",
         block_height=response.block_height,
         block_hash=response.block_hash,

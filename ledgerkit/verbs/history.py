@@ -21,7 +21,7 @@ from ledgerkit.errors import (
     UnknownAccountError,
 )
 from ledgerkit.frames import amounts
-from ledgerkit.frames import history as history_tables
+from ledgerkit.frames import history as history_frames
 from ledgerkit.frames.history import Reading, Row
 from ledgerkit.verbs import sampling
 from ledgerkit.verbs.fetching import Fetcher
@@ -273,7 +273,7 @@ def _read_all(
         else:
             row = Row(subject.account_id, subject.view, subject.contract_id, point, reading)
             rows.append((name, row))
-    return fetcher.frame(rows, history_tables.history, "the reading")
+    return fetcher.frame(rows, history_frames.history, "the reading")
 
 
 # Reading responses ------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ledgerkit import client, validation
 from ledgerkit.api import rest, rpc
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.frames import chain as chain_tables
+from ledgerkit.frames import chain as chain_frames
 from ledgerkit.verbs.fetching import sourced_frame
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def status(*, ledger: Ledger | None = None) -> pd.DataFrame:
     """
     ledger = client.current(ledger)
     response = ledger.send(rpc.status())
-    return sourced_frame(ledger, lambda: chain_tables.status(response), "status")
+    return sourced_frame(ledger, lambda: chain_frames.status(response), "status")
 
 
 def indexer_status(*, ledger: Ledger | None = None) -> pd.DataFrame:
@@ -70,7 +70,7 @@ def indexer_status(*, ledger: Ledger | None = None) -> pd.DataFrame:
     """
     ledger = client.current(ledger)
     response = ledger.send(rest.status())
-    return sourced_frame(ledger, lambda: chain_tables.indexer_status(response), "GET /status")
+    return sourced_frame(ledger, lambda: chain_frames.indexer_status(response), "GET /status")
 
 
 def health(*, ledger: Ledger | None = None) -> str:
@@ -126,7 +126,7 @@ def gas_price(at: object = None, *, ledger: Ledger | None = None) -> pd.DataFram
     """
     ledger = client.current(ledger)
     response = ledger.send(rpc.gas_price(None if at is None else _block_id(ledger, at)))
-    return sourced_frame(ledger, lambda: chain_tables.gas_price(response), "gas_price")
+    return sourced_frame(ledger, lambda: chain_frames.gas_price(response), "gas_price")
 
 
 def _block_id(ledger: Ledger, at: object) -> int | str:
@@ -186,7 +186,7 @@ def validators(
     response = ledger.send(rpc.validators(_epoch_params(ledger, at, epoch_id)))
     return sourced_frame(
         ledger,
-        lambda: chain_tables.validators(getattr(response, field)),
+        lambda: chain_frames.validators(getattr(response, field)),
         "validators",
         epoch_height=response.epoch_height,
         epoch_start_height=response.epoch_start_height,

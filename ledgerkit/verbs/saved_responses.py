@@ -11,9 +11,9 @@ import msgspec
 from ledgerkit import validation
 from ledgerkit.api import calls, rest, rpc
 from ledgerkit.errors import DecodeError, InvalidRequestError
-from ledgerkit.frames import accounts as account_tables
-from ledgerkit.frames import chain as chain_tables
-from ledgerkit.frames import tokens as token_tables
+from ledgerkit.frames import accounts as account_frames
+from ledgerkit.frames import chain as chain_frames
+from ledgerkit.frames import tokens as token_frames
 from ledgerkit.verbs.accounts import build_snapshot
 
 if TYPE_CHECKING:
@@ -119,12 +119,12 @@ def _nft(body: bytes) -> pd.DataFrame:
         msg = "the document lists fungible tokens, not NFTs"
         raise DecodeError(msg, remedy='Read it with view="ft".', path="$.tokens[0].balance")
     collections: rest_models.Collections = calls.read_saved(rest.nft(_ANY_ID), body)
-    return token_tables.nft([(collections.account_id, collections.tokens)])
+    return token_frames.nft([(collections.account_id, collections.tokens)])
 
 
 def _chunk_headers(block: chain.Block) -> pd.DataFrame:
     """Tabulate the chunk headers of a block."""
-    return chain_tables.chunks(block.chunks, block_height=block.header.height)
+    return chain_frames.chunks(block.chunks, block_height=block.header.height)
 
 
 def _chunks(body: bytes) -> pd.DataFrame:
@@ -133,7 +133,7 @@ def _chunks(body: bytes) -> pd.DataFrame:
         chunk = calls.read_saved(rpc.chunk(_ANY_HASH), body)
     except DecodeError:
         return _reader(rpc.block(_FINAL), _chunk_headers)(body)
-    return chain_tables.chunks([chunk.header], contents=[chunk])
+    return chain_frames.chunks([chunk.header], contents=[chunk])
 
 
 def _trace(body: bytes) -> Trace:
@@ -144,30 +144,30 @@ def _trace(body: bytes) -> Trace:
 
 
 _VIEWS: dict[str, Callable[[bytes], pd.DataFrame]] = {
-    "accounts": _reader(rest.full(_ANY_ID), lambda response: account_tables.accounts([response])),
-    "accounts_of": _reader(rest.accounts_of(""), account_tables.accounts_of),
-    "ft": _reader(rest.ft(_ANY_ID), lambda response: token_tables.ft([response])),
+    "accounts": _reader(rest.full(_ANY_ID), lambda response: account_frames.accounts([response])),
+    "accounts_of": _reader(rest.accounts_of(""), account_frames.accounts_of),
+    "ft": _reader(rest.ft(_ANY_ID), lambda response: token_frames.ft([response])),
     "nft": _nft,
-    "staking": _reader(rest.staking(_ANY_ID), lambda response: token_tables.staking([response])),
-    "top_holders": _reader(rest.top_holders(_ANY_ID), token_tables.top_holders),
+    "staking": _reader(rest.staking(_ANY_ID), lambda response: token_frames.staking([response])),
+    "top_holders": _reader(rest.top_holders(_ANY_ID), token_frames.top_holders),
     "keys": _reader(
         rpc.view_access_key_list(_ANY_ID, _FINAL),
-        lambda response: account_tables.keys(None, response),
+        lambda response: account_frames.keys(None, response),
     ),
-    "blocks": _reader(rpc.block(_FINAL), lambda block: chain_tables.blocks([block])),
+    "blocks": _reader(rpc.block(_FINAL), lambda block: chain_frames.blocks([block])),
     "chunks": _chunks,
     "transactions": _reader(
-        rpc.chunk(_ANY_HASH), lambda chunk: chain_tables.transactions(None, [chunk])
+        rpc.chunk(_ANY_HASH), lambda chunk: chain_frames.transactions(None, [chunk])
     ),
     "receipts": lambda body: _trace(body).receipts,
     "edges": lambda body: _trace(body).edges,
-    "state": _reader(rpc.view_state(_ANY_ID, b"", _FINAL), chain_tables.state),
-    "changes": _reader(rpc.changes("", _FINAL, {}), chain_tables.changes),
+    "state": _reader(rpc.view_state(_ANY_ID, b"", _FINAL), chain_frames.state),
+    "changes": _reader(rpc.changes("", _FINAL, {}), chain_frames.changes),
     "validators": _reader(
         rpc.validators([None]),
-        lambda response: chain_tables.validators(response.current_validators),
+        lambda response: chain_frames.validators(response.current_validators),
     ),
-    "gas_price": _reader(rpc.gas_price(None), chain_tables.gas_price),
-    "status": _reader(rpc.status(), chain_tables.status),
-    "indexer_status": _reader(rest.status(), chain_tables.indexer_status),
+    "gas_price": _reader(rpc.gas_price(None), chain_frames.gas_price),
+    "status": _reader(rpc.status(), chain_frames.status),
+    "indexer_status": _reader(rest.status(), chain_frames.indexer_status),
 }

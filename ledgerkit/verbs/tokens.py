@@ -18,7 +18,7 @@ from ledgerkit.errors import (
 )
 from ledgerkit.frames import amounts
 from ledgerkit.frames import exposure as frames_exposure
-from ledgerkit.frames import tokens as token_tables
+from ledgerkit.frames import tokens as token_frames
 from ledgerkit.frames.build import build_frame
 from ledgerkit.frames.tokens import PoolRow, Position
 from ledgerkit.verbs.fetching import Fetcher, sourced_frame
@@ -104,13 +104,13 @@ def ft(
     account_ids = validation.account_ids(ids)
     fetched = fetcher.fetch(account_ids, [rest.ft(name) for name in account_ids], "tokens")
     facts = _token_facts(fetcher, [response for _, response in fetched]) if metadata else None
-    frame = fetcher.frame(fetched, partial(token_tables.ft, metadata=facts), "the tokens")
+    frame = fetcher.frame(fetched, partial(token_frames.ft, metadata=facts), "the tokens")
     return fetcher.result(frame, "GET /v1/account/{account_id}/ft")
 
 
 def _token_facts(
     fetcher: Fetcher, responses: Sequence[rest_models.FungibleTokens]
-) -> dict[str, token_tables.TokenFacts]:
+) -> dict[str, token_frames.TokenFacts]:
     """Read the metadata of each contract once."""
     tokens = (token for response in responses for token in response.tokens or ())
     contract_ids = list(dict.fromkeys(token.contract_id for token in tokens))
@@ -121,22 +121,22 @@ def _token_facts(
     facts = {contract_id: _facts(result) for contract_id, result in fetched}
     for contract_id, error in collector.failures:
         if isinstance(error, _NO_CONTRACT):
-            facts[contract_id] = token_tables.TokenFacts("missing")
+            facts[contract_id] = token_frames.TokenFacts("missing")
         elif isinstance(error, DecodeError):
-            facts[contract_id] = token_tables.TokenFacts("broken")
+            facts[contract_id] = token_frames.TokenFacts("broken")
         else:  # the balances are known nevertheless
             fetcher.fail(contract_id, error)
-            facts[contract_id] = token_tables.TokenFacts("unread")
+            facts[contract_id] = token_frames.TokenFacts("unread")
     return facts
 
 
-def _facts(result: chain.CallResult) -> token_tables.TokenFacts:
+def _facts(result: chain.CallResult) -> token_frames.TokenFacts:
     """Decode a token's metadata; metadata that is no object is broken, and no error."""
     try:
         metadata = calls.decoder(chain.FtMetadata).decode(rpc.returned(result, "ft_metadata"))
     except (*calls.MALFORMED, DecodeError):
-        return token_tables.TokenFacts("broken")
-    return token_tables.token_facts(metadata)
+        return token_frames.TokenFacts("broken")
+    return token_frames.token_facts(metadata)
 
 
 @overload
@@ -203,7 +203,7 @@ def nft(
 
 def _nft_frame(responses: Sequence[rest_models.Collections]) -> pd.DataFrame:
     """Tabulate the collections of accounts."""
-    return token_tables.nft([(response.account_id, response.tokens) for response in responses])
+    return token_frames.nft([(response.account_id, response.tokens) for response in responses])
 
 
 @overload
@@ -294,7 +294,7 @@ def nft_tokens(
     failed = {subject for subject, _ in fetcher.failures}
     rows = [(a, token) for a in tokens if a not in failed for token in tokens[a].values()]
     return fetcher.result(
-        token_tables.nft_tokens(contract_id, rows),
+        token_frames.nft_tokens(contract_id, rows),
         "view call nft_tokens_for_owner",
         block_height=head.height,
         block_hash=head.hash,
@@ -421,10 +421,10 @@ def staking(
     fetched = fetcher.fetch(account_ids, [rest.staking(name) for name in account_ids], "staking")
     source = "GET /v1/account/{account_id}/staking"
     if not (positions or extra_pools):
-        return fetcher.result(fetcher.frame(fetched, token_tables.staking, "the staking"), source)
-    rows = token_tables.pool_rows([response for _, response in fetched], extra_pools)
+        return fetcher.result(fetcher.frame(fetched, token_frames.staking, "the staking"), source)
+    rows = token_frames.pool_rows([response for _, response in fetched], extra_pools)
     read_rows, read_positions = _read_positions(fetcher, rows)
-    frame = token_tables.staking_positions(read_rows, read_positions)
+    frame = token_frames.staking_positions(read_rows, read_positions)
     return fetcher.result(frame, source + ", view call get_account")
 
 
@@ -538,7 +538,7 @@ def exposure(
     fetched = fetcher.fetch(account_ids, [rest.full(name) for name in account_ids], "exposure")
     stakes: dict[tuple[str, str], int | None] | None = None
     if nonzero:
-        rows = token_tables.pool_rows([response for _, response in fetched])
+        rows = token_frames.pool_rows([response for _, response in fetched])
         read_rows, positions = _read_positions(fetcher, rows)
         stakes = {row[:2]: _stake(p) for row, p in zip(read_rows, positions, strict=True)}
         unread = {row.account_id for row in rows if row[:2] not in stakes}
@@ -641,4 +641,4 @@ def top_holders(contract_id: str, *, ledger: Ledger | None = None) -> pd.DataFra
     ledger = client.current(ledger)
     response = ledger.send(rest.top_holders(validation.account_id(contract_id, "contract_id")))
     source = "GET /v1/ft/{contract_id}/top"
-    return sourced_frame(ledger, lambda: token_tables.top_holders(response), source)
+    return sourced_frame(ledger, lambda: token_frames.top_holders(response), source)
