@@ -555,7 +555,7 @@ def test_a_card_shows_the_stages_escaped():
 
 def test_a_line_on_a_terminal_and_nothing_elsewhere(monkeypatch):
     """Progress is one line that is rewritten and wiped, on a terminal only."""
-    monkeypatch.setattr("ledgerkit.progress._AFTER_S", -1.0)
+    monkeypatch.setattr("ledgerkit.progress._DELAY_S", -1.0)
     for tty, shown in ((True, "\rlonger\rab    \r  \r"), (False, "")):
         stream = io.StringIO()
         monkeypatch.setattr(stream, "isatty", lambda tty=tty: tty)
@@ -588,7 +588,7 @@ def test_a_line_in_a_notebook(monkeypatch):
             seen.append(data["text/plain"])
             return Handle()
 
-    monkeypatch.setattr("ledgerkit.progress._AFTER_S", -1.0)
+    monkeypatch.setattr("ledgerkit.progress._DELAY_S", -1.0)
     monkeypatch.setitem(sys.modules, "IPython", Module)
     monkeypatch.setitem(sys.modules, "IPython.display", Display)
     with Line() as line:
