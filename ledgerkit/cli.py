@@ -123,7 +123,7 @@ def _read_file(args: argparse.Namespace, command: Command) -> Any:
     from ledgerkit.verbs import saved_responses
 
     if args.command == "view":
-        return saved_responses.value_of(args.from_file)
+        return saved_responses.returned_value(args.from_file)
     return saved_responses.read(args.from_file, command.saved)
 
 
