@@ -22,12 +22,9 @@ _SLOW_SOURCE_S = 0.01  # calls of a source slower than this are sent before thei
 
 
 def batches_ahead(size: int, in_flight: int) -> int:
-    """
-    Return how many batches are sent ahead of the one that is waited for.
-
-    Four batches and eight requests of each worker: enough, at any latency, for the caller
-    to process one batch while the next are read.
-    """
+    """Return how many batches are sent ahead of the one that is waited for."""
+    # Four batches and eight requests of each worker: enough, at any latency, for the caller to
+    # process one batch while the next are read.
     return 4 - (-8 * in_flight // size)
 
 
