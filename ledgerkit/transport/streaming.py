@@ -29,23 +29,10 @@ def batches_ahead(size: int, in_flight: int) -> int:
 
 
 class Stream:
-    """
-    Calls that are sent while the answers to earlier ones are processed.
+    """Calls that are sent while the answers to earlier ones are processed."""
 
-    Parameters
-    ----------
-    calls
-        The calls, taken in the thread that reads the answers.
-    pool
-        The workers that answer them.
-    size
-        Calls a batch.
-    ahead
-        Batches to send beyond the one that is returned next.
-    progress
-        Called with the number of new answers, in the thread that reads them.
-    """
-
+    # The calls are taken, and `progress` is called with the number of new answers, in the
+    # thread that reads the answers. `ahead` counts batches beyond the one returned next.
     def __init__(
         self,
         calls: Iterable[Any],
