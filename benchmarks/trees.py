@@ -28,9 +28,9 @@ from _verdict import finish, say
 from ledgerkit.api.models.transactions import collector_paused
 from ledgerkit.tracing.trace import Trace
 from ledgerkit.tracing.tree import graph
-from ledgerkit.tracing.tree.columns import edge_columns
-from ledgerkit.tracing.tree.names import Names
-from ledgerkit.tracing.tree.rows import DataEdges
+from ledgerkit.tracing.tree.frame_columns import edge_columns
+from ledgerkit.tracing.tree.id_index import IdIndex
+from ledgerkit.tracing.tree.linking import DataEdges
 
 RECEIPTS = 200_000
 LINEAR = 6.0
@@ -101,7 +101,7 @@ def by_ledgerkit(told: Told) -> tuple[int, int, int]:
 def arranged(told: Told) -> tuple[int, int, int]:
     """Do what `ledgerkit.tracing.tree` does once everything is decoded."""
     n_rows = len(told.ids)
-    names = Names(told.ids)
+    names = IdIndex(told.ids)
     counts = np.fromiter(map(len, told.made), dtype=np.int64, count=n_rows)
     listed = chain.from_iterable(told.made)
     children = names.rows(np.fromiter(listed, dtype=object, count=int(counts.sum())))
@@ -114,10 +114,10 @@ def arranged(told: Told) -> tuple[int, int, int]:
     parents = np.where(above < 0, -1, position[above])
     depth = graph.depths(parents)
     gas = graph.subtree_sums(parents, np.full(n_rows, GAS), depth)
-    ids = names.texts()[found.order]
-    waiting = position[consumers[found.kept]]
+    ids = names.id_array()[found.order]
+    waiting = position[consumers[found.is_kept]]
     by_consumer = np.argsort(waiting, kind="stable")
-    feeding = position[producers[found.kept]][by_consumer]
+    feeding = position[producers[found.is_kept]][by_consumer]
     names_of_data = np.full(len(feeding), "data", dtype=object)
     edges = edge_columns(ids, parents, DataEdges(feeding, waiting[by_consumer], names_of_data))
     return int(depth.max()), int(gas[0]), len(edges["kind"])
