@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.models import chain, rest
 
-_LONGEST_SYMBOL = 64
-_MOST_DECIMALS = 255
+_MAX_SYMBOL = 64
+_MAX_DECIMALS = 255
 _OK = np.array(["ok"], dtype=object)
 
 
 class TokenFacts(NamedTuple):
-    """What frames use of a token's metadata, made harmless."""
+    """The checked symbol and decimals of a token, and the status of its metadata."""
 
     status: str
     symbol: str | None = None
@@ -31,7 +31,7 @@ class TokenFacts(NamedTuple):
 
 def token_facts(metadata: chain.FtMetadata) -> TokenFacts:
     """
-    Make a token's metadata harmless: it is the contract's own word.
+    Check a token's metadata, in which a contract may send anything.
 
     Parameters
     ----------
@@ -41,16 +41,16 @@ def token_facts(metadata: chain.FtMetadata) -> TokenFacts:
     Returns
     -------
     facts
-        The symbol as one printable line of at most 64 characters, the decimals if
-        from 0 to 255; ``broken`` where either is not usable.
+        The symbol as one printable line of at most 64 characters, and the decimals if they are
+        from 0 to 255; the status is ``broken`` if either is not usable.
     """
     symbol, decimals = metadata.symbol, metadata.decimals
     if isinstance(symbol, str):
-        symbol = "".join(c if c.isprintable() else " " for c in symbol[: 4 * _LONGEST_SYMBOL])
-        symbol = " ".join(symbol.split())[:_LONGEST_SYMBOL] or None
+        symbol = "".join(c if c.isprintable() else " " for c in symbol[: 4 * _MAX_SYMBOL])
+        symbol = " ".join(symbol.split())[:_MAX_SYMBOL] or None
     else:
         symbol = None
-    if type(decimals) is not int or not 0 <= decimals <= _MOST_DECIMALS:
+    if type(decimals) is not int or not 0 <= decimals <= _MAX_DECIMALS:
         decimals = None
     status = "broken" if symbol is None or decimals is None else "ok"
     return TokenFacts(status, symbol, decimals)
@@ -61,20 +61,20 @@ def ft(
     metadata: Mapping[str, TokenFacts] | None = None,
 ) -> pd.DataFrame:
     """
-    Tabulate the fungible tokens of accounts.
+    Build the ft frame of accounts.
 
     Parameters
     ----------
     views
-        Decoded views; an absent `tokens` list counts as empty.
+        Decoded responses; an absent `tokens` list counts as empty.
     metadata
-        What is known of each contract; adds columns.
+        The metadata of each contract; adds columns.
 
     Returns
     -------
     balances
-        One row a token, in the views' order, typed as `schema("ft")` or
-        `schema("ft_metadata")`. `balance` is exact, in the token's smallest unit.
+        One row a token, in the responses' order, typed as `schema("ft")` or
+        `schema("ft_metadata")`.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def ft(
     tokens = list(chained.from_iterable(view.tokens or () for view in views))
     contracts = [token.contract_id for token in tokens]
     columns: dict[str, Any] = {
-        "account_id": _owners(views, [len(view.tokens or ()) for view in views]),
+        "account_id": _account_ids(views, [len(view.tokens or ()) for view in views]),
         "contract_id": contracts,
         **_balances([token.balance for token in tokens]),
         "last_update_block_height": [token.last_update_block_height for token in tokens],
@@ -100,7 +100,7 @@ def ft(
         "symbol": [fact.symbol for fact in facts],
         "decimals": [fact.decimals for fact in facts],
         "amount": [
-            None if value is None or fact.decimals is None else human(value, fact.decimals)
+            None if fact.decimals is None else _in_tokens(value, fact.decimals)
             for value, fact in zip(columns["balance"].tolist(), facts, strict=True)
         ],
         "metadata_status": [fact.status for fact in facts],
@@ -108,50 +108,29 @@ def ft(
     return build.build_frame("ft_metadata", columns)
 
 
-def human(balance: Any, decimals: int) -> float | None:
-    """Give a balance in human units, rounded once; None where it is missing."""
+def _in_tokens(balance: Any, decimals: int) -> float | None:
+    """Convert a balance to whole tokens, rounded once; None if it is missing."""
     return balance / 10**decimals if isinstance(balance, int) else None
 
 
-def _owners(views: Sequence[Any], counts: Sequence[int]) -> np.ndarray:
-    """Repeat each view's account for each of its rows."""
+def _account_ids(views: Sequence[Any], counts: Sequence[int]) -> np.ndarray:
+    """Repeat the account of each response for each of its rows."""
     return np.repeat(np.array([view.account_id for view in views], dtype=object), counts)
 
 
 def _balances(texts: Sequence[str | None]) -> dict[str, Any]:
-    """Keep null, empty and "0" apart: not fetched yet, the call failed, none."""
+    """Return balance and status; null is not indexed yet, "" a failed contract call, "0" zero."""
     if all(texts):
         return {"balance": amounts.parse(texts), "status": np.repeat(_OK, len(texts))}
-    words = {None: "pending", "": "broken"}
+    statuses = {None: "pending", "": "broken"}
     return {
         "balance": amounts.parse([text or None for text in texts]),
-        "status": [words.get(text, "ok") for text in texts],
+        "status": [statuses.get(text, "ok") for text in texts],
     }
 
 
 def top_holders(view: rest.TopHolders) -> pd.DataFrame:
-    """
-    Tabulate the largest holders of a token.
-
-    Parameters
-    ----------
-    view
-        The decoded view.
-
-    Returns
-    -------
-    holders
-        One row a holder, largest first, at most 100, typed as `schema("top_holders")`.
-
-    Raises
-    ------
-    DecodeError
-        If a balance is neither digits of at most 128 bits, null nor empty.
-
-    Notes
-    -----
-    Source: GET /v1/ft/{contract_id}/top.
-    """
+    """Build the top_holders frame: one row a holder, largest first, at most 100."""
     holders = view.accounts or []
     columns = {
         "contract_id": [view.token_id] * len(holders),
@@ -163,24 +142,8 @@ def top_holders(view: rest.TopHolders) -> pd.DataFrame:
 
 
 def nft(views: Sequence[tuple[str, Sequence[rest.Collection] | None]]) -> pd.DataFrame:
-    """
-    Tabulate the NFT collections of accounts.
-
-    Parameters
-    ----------
-    views
-        Account ids with their collections; an absent list counts as empty.
-
-    Returns
-    -------
-    collections
-        One row a collection, typed as `schema("nft")`; the wire names no token.
-
-    Notes
-    -----
-    Source: GET /v1/account/{account_id}/nft.
-    """
-    rows = [(account_id, row) for account_id, listed in views for row in listed or ()]
+    """Build the nft frame from account ids with their collections; None counts as empty."""
+    rows = [(account_id, row) for account_id, collections in views for row in collections or ()]
     columns = {
         "account_id": [account_id for account_id, _ in rows],
         "contract_id": [row.contract_id for _, row in rows],
@@ -207,23 +170,19 @@ _NFT_TEXTS = (
 
 def nft_tokens(contract_id: str, rows: Sequence[tuple[str, chain.NftToken]]) -> pd.DataFrame:
     """
-    Tabulate individual tokens of a collection.
+    Build the nft_tokens frame of a collection.
 
     Parameters
     ----------
     contract_id
         The collection.
     rows
-        The account asked about, and a token of it.
+        Account ids, each with one of its tokens.
 
     Returns
     -------
     tokens
-        One row a token, typed as `schema("nft_tokens")`; metadata is text as sent.
-
-    Notes
-    -----
-    Source: view call nft_tokens_for_owner.
+        One row a token, typed as `schema("nft_tokens")`; metadata is unchanged text.
     """
     details = [token.metadata for _, token in rows]
     owners = [token.owner_id for _, token in rows]
@@ -231,16 +190,17 @@ def nft_tokens(contract_id: str, rows: Sequence[tuple[str, chain.NftToken]]) -> 
         "account_id": [account_id for account_id, _ in rows],
         "contract_id": [contract_id] * len(rows),
         "token_id": [token.token_id for _, token in rows],
-        # some contracts wrap the owner, as in {"Account": "a.near"}
-        "owner_id": [o if isinstance(o, str) else _text(o) for o in owners],
+        "owner_id": [_text(owner) for owner in owners],  # some send {"Account": "a.near"}
         "approved_account_ids": [token.approved_account_ids for _, token in rows],
     }
-    columns |= {name: [_text(getattr(d, name, None)) for d in details] for name in _NFT_TEXTS}
+    columns |= {
+        name: [_text(getattr(detail, name, None)) for detail in details] for name in _NFT_TEXTS
+    }
     return build.build_frame("nft_tokens", columns)
 
 
 def _text(value: Any) -> str | None:
-    """Keep a text; write other JSON as text, since contracts send either."""
+    """Return a text unchanged and any other value as JSON: contracts send either."""
     if value is None or isinstance(value, str):
         return value
     import msgspec
@@ -249,7 +209,7 @@ def _text(value: Any) -> str | None:
 
 
 class Position(NamedTuple):
-    """What a pool tells of an account; amounts are missing where it is no pool."""
+    """An account's position in a pool; amounts are None if the contract is not a pool."""
 
     status: str
     staked: str | None = None
@@ -262,15 +222,14 @@ def staking(
     positions: Sequence[Position] | None = None,
 ) -> pd.DataFrame:
     """
-    Tabulate the staking pools of accounts.
+    Build the staking frame of accounts.
 
     Parameters
     ----------
     rows
-        account_id, pool_id, last_update_block_height, and source (``indexed`` or
-        ``asked``).
+        account_id, pool_id, last_update_block_height, and source (``indexed`` or ``asked``).
     positions
-        What each row's pool tells; adds columns.
+        The position of each row; adds columns.
 
     Returns
     -------
