@@ -90,7 +90,7 @@ def _parse_quantity(
     value: object, field: str, units: dict[str, int], maximum: int, examples: str
 ) -> int:
     """Parse text with a unit, or an integer of the smallest unit."""
-    expected = f"text with a unit, such as {examples}, or an integer of the smallest unit"
+    expected = f"text with its unit, such as {examples}, or an integer of the smallest unit"
     if isinstance(value, str):
         match = _QUANTITY.fullmatch(value.strip()) if len(value) <= _MAX_DIGITS else None
         decimals = units.get(match[2].lower()) if match else None

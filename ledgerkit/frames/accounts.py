@@ -22,29 +22,29 @@ NONCE_STEP = 10**6
 _PERMISSION_QUOTED = 80  # characters of an unknown permission in an error
 
 
-def accounts(views: Sequence[rest.Full]) -> pd.DataFrame:
+def accounts(responses: Sequence[rest.Full]) -> pd.DataFrame:
     """Build the accounts frame from ``/full`` responses; `state` is null if not indexed."""
-    states = [view.state for view in views]
+    states = [response.state for response in responses]
     return _accounts_frame(
-        [view.account_id for view in views],
+        [response.account_id for response in responses],
         ["not_indexed" if state is None else "ok" for state in states],
         [None if state is None else state.balance for state in states],
         [None if state is None else state.locked for state in states],
         [None if state is None else state.storage_bytes for state in states],
-        n_tokens=[len(view.tokens or ()) for view in views],
-        n_nfts=[len(view.nfts or ()) for view in views],
-        n_pools=[len(view.pools or ()) for view in views],
-        last_update_block_height=[_last_update(view) for view in views],
+        n_tokens=[len(response.tokens or ()) for response in responses],
+        n_nfts=[len(response.nfts or ()) for response in responses],
+        n_pools=[len(response.pools or ()) for response in responses],
+        last_update_block_height=[_last_update(response) for response in responses],
     )
 
 
-def accounts_at(views: Sequence[tuple[str, chain.Account | None]]) -> pd.DataFrame:
+def accounts_at(responses: Sequence[tuple[str, chain.Account | None]]) -> pd.DataFrame:
     """
     Build the accounts frame from the chain's state at one block.
 
     Parameters
     ----------
-    views
+    responses
         Account ids with their decoded ``view_account`` responses; None if the account did not
         exist.
 
@@ -54,10 +54,10 @@ def accounts_at(views: Sequence[tuple[str, chain.Account | None]]) -> pd.DataFra
         One row an account, typed as `schema("accounts")`; columns that only the indexer has are
         missing.
     """
-    states = [state for _, state in views]
-    missing = [None] * len(views)
+    states = [state for _, state in responses]
+    missing = [None] * len(responses)
     return _accounts_frame(
-        [account_id for account_id, _ in views],
+        [account_id for account_id, _ in responses],
         ["no_account" if state is None else "ok" for state in states],
         [None if state is None else state.amount for state in states],
         [None if state is None else state.locked for state in states],
@@ -101,25 +101,25 @@ def spendable(balance: int, locked: int, storage_bytes: int) -> int:
     return max(0, balance - max(0, storage_cost - locked))
 
 
-def _last_update(view: rest.Full) -> int | None:
+def _last_update(response: rest.Full) -> int | None:
     """Return the height of the latest change among all entries of an account."""
-    entries = (*(view.pools or ()), *(view.tokens or ()), *(view.nfts or ()))
+    entries = (*(response.pools or ()), *(response.tokens or ()), *(response.nfts or ()))
     heights = [entry.last_update_block_height for entry in entries]
     return max((height for height in heights if height is not None), default=None)
 
 
-def accounts_of(view: rest.KeyAccounts) -> pd.DataFrame:
+def accounts_of(response: rest.KeyAccounts) -> pd.DataFrame:
     """Build the accounts_of frame: one row an account, in the response's order."""
-    ids = view.account_ids or []
+    ids = response.account_ids or []
     columns = {
-        "public_key": [view.public_key] * len(ids),
+        "public_key": [response.public_key] * len(ids),
         "account_id": ids,
         "is_primary": [index == 0 for index in range(len(ids))],
     }
     return build.build_frame("accounts_of", columns)
 
 
-def keys(account_id: str | None, view: chain.KeyList) -> pd.DataFrame:
+def keys(account_id: str | None, response: chain.KeyList) -> pd.DataFrame:
     """
     Build the keys frame of an account.
 
@@ -127,7 +127,7 @@ def keys(account_id: str | None, view: chain.KeyList) -> pd.DataFrame:
     ----------
     account_id
         The account; None if it is unknown.
-    view
+    response
         The decoded ``view_access_key_list`` response.
 
     Returns
@@ -142,15 +142,15 @@ def keys(account_id: str | None, view: chain.KeyList) -> pd.DataFrame:
     DecodeError
         If a permission has none of the four known shapes.
     """
-    permissions = [_permission(entry.access_key.permission) for entry in view.keys]
+    permissions = [_permission(entry.access_key.permission) for entry in response.keys]
     fields = [own_fields for _, own_fields in permissions]
-    nonces = [entry.access_key.nonce for entry in view.keys]
+    nonces = [entry.access_key.nonce for entry in response.keys]
     receivers = [own.get("receiver_id") for own in fields]
     return build.build_frame(
         "keys",
         {
             "account_id": [account_id] * len(nonces),
-            "public_key": [entry.public_key for entry in view.keys],
+            "public_key": [entry.public_key for entry in response.keys],
             "nonce": nonces,
             "permission": [kind for kind, _ in permissions],
             "receiver_id": receivers,

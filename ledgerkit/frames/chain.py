@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from ledgerkit.api.models import chain, rest
 
 
-def blocks(views: Sequence[chain.Block]) -> pd.DataFrame:
+def blocks(responses: Sequence[chain.Block]) -> pd.DataFrame:
     """Build the blocks frame; gas is summed over the chunks that are new in each block."""
-    headers = [view.header for view in views]
+    headers = [response.header for response in responses]
     stamps = amounts.parse([head.timestamp_nanosec for head in headers], name="timestamp_nanosec")
     new_chunks = [
-        [chunk for chunk in view.chunks if chunk.height_included == view.header.height]
-        for view in views
+        [chunk for chunk in response.chunks if chunk.height_included == response.header.height]
+        for response in responses
     ]
     return build.build_frame(
         "blocks",
@@ -34,12 +34,12 @@ def blocks(views: Sequence[chain.Block]) -> pd.DataFrame:
                 head.timestamp if stamp is pd.NA else stamp
                 for head, stamp in zip(headers, stamps, strict=True)
             ],
-            "author": [view.author for view in views],
+            "author": [response.author for response in responses],
             "prev_height": [head.prev_height for head in headers],
             "prev_hash": [head.prev_hash for head in headers],
             "epoch_id": [head.epoch_id for head in headers],
             "last_final_block": [head.last_final_block for head in headers],
-            "n_chunks": [len(view.chunks) for view in views],
+            "n_chunks": [len(response.chunks) for response in responses],
             "chunks_included": [head.chunks_included for head in headers],
             "gas_used": [sum(chunk.gas_used for chunk in chunks) for chunks in new_chunks],
             "gas_limit": [sum(chunk.gas_limit for chunk in chunks) for chunks in new_chunks],
@@ -205,11 +205,11 @@ def _convert(fields: Any, kind: Any) -> Any:
     raise DecodeError(f"an action is not as documented: {problem}", path="actions")
 
 
-def status(view: chain.Status) -> pd.DataFrame:
+def status(response: chain.Status) -> pd.DataFrame:
     """Build the status frame of a node: one row."""
-    sync = view.sync_info
+    sync = response.sync_info
     row = {
-        "chain_id": view.chain_id,
+        "chain_id": response.chain_id,
         "latest_block_height": sync.latest_block_height,
         "latest_block_hash": sync.latest_block_hash,
         "latest_block_time": _rfc3339_ns(sync.latest_block_time),
@@ -217,10 +217,10 @@ def status(view: chain.Status) -> pd.DataFrame:
         "earliest_block_height": sync.earliest_block_height,
         "epoch_id": sync.epoch_id,
         "epoch_start_height": sync.epoch_start_height,
-        "protocol_version": view.protocol_version,
-        "latest_protocol_version": view.latest_protocol_version,
-        "version": view.version.version,
-        "n_validators": len(view.validators),
+        "protocol_version": response.protocol_version,
+        "latest_protocol_version": response.latest_protocol_version,
+        "version": response.version.version,
+        "n_validators": len(response.validators),
     }
     return _one_row("status", row)
 
@@ -235,15 +235,17 @@ def _rfc3339_ns(text: str) -> int:
     raise DecodeError(problem, path="$.sync_info.latest_block_time")
 
 
-def indexer_status(view: rest.IndexerStatus) -> pd.DataFrame:
+def indexer_status(response: rest.IndexerStatus) -> pd.DataFrame:
     """Build the indexer_status frame: one row."""
-    stamp = amounts.parse([view.sync_block_timestamp_nanosec], name="sync_block_timestamp_nanosec")
+    stamp = amounts.parse(
+        [response.sync_block_timestamp_nanosec], name="sync_block_timestamp_nanosec"
+    )
     row = {
-        "version": view.version,
-        "sync_block_height": view.sync_block_height,
+        "version": response.version,
+        "sync_block_height": response.sync_block_height,
         "sync_block_time": stamp[0],
-        "sync_latency_s": view.sync_latency_sec,
-        "sync_balance_block_height": view.sync_balance_block_height,
+        "sync_latency_s": response.sync_latency_sec,
+        "sync_balance_block_height": response.sync_balance_block_height,
     }
     return _one_row("indexer_status", row)
 
@@ -253,9 +255,9 @@ def _one_row(name: str, row: dict[str, Any]) -> pd.DataFrame:
     return build.build_frame(name, {column: [value] for column, value in row.items()})
 
 
-def gas_price(view: chain.GasPrice) -> pd.DataFrame:
+def gas_price(response: chain.GasPrice) -> pd.DataFrame:
     """Build the gas_price frame: one row."""
-    return build.build_frame("gas_price", {"gas_price": amounts.parse([view.gas_price])})
+    return build.build_frame("gas_price", {"gas_price": amounts.parse([response.gas_price])})
 
 
 _COUNTERS = (
@@ -290,23 +292,23 @@ def _reason(value: str | dict[str, Any] | None) -> str | None:
     return ", ".join(parts)
 
 
-def changes(view: chain.Changes) -> pd.DataFrame:
+def changes(response: chain.Changes) -> pd.DataFrame:
     """Build the changes frame: one row a change of state."""
-    causes = [change.cause for change in view.changes]
+    causes = [change.cause for change in response.changes]
     columns = {
-        "type": [change.type for change in view.changes],
-        "account_id": [change.change.get("account_id") for change in view.changes],
+        "type": [change.type for change in response.changes],
+        "account_id": [change.change.get("account_id") for change in response.changes],
         "cause": [cause.get("type") for cause in causes],
         "cause_hash": [cause.get("tx_hash") or cause.get("receipt_hash") for cause in causes],
-        "change": [change.change for change in view.changes],
+        "change": [change.change for change in response.changes],
     }
     return build.build_frame("changes", columns)
 
 
-def state(view: chain.State) -> pd.DataFrame:
+def state(response: chain.State) -> pd.DataFrame:
     """Build the state frame of a contract: one row a key."""
     columns = {
-        "key": [item.key for item in view.values],
-        "value": [item.value for item in view.values],
+        "key": [item.key for item in response.values],
+        "value": [item.value for item in response.values],
     }
     return build.build_frame("state", columns)

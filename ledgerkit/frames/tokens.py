@@ -57,7 +57,7 @@ def token_facts(metadata: chain.FtMetadata) -> TokenFacts:
 
 
 def ft(
-    views: Sequence[rest.FungibleTokens | rest.Full],
+    responses: Sequence[rest.FungibleTokens | rest.Full],
     metadata: Mapping[str, TokenFacts] | None = None,
 ) -> pd.DataFrame:
     """
@@ -65,7 +65,7 @@ def ft(
 
     Parameters
     ----------
-    views
+    responses
         Decoded responses; an absent `tokens` list counts as empty.
     metadata
         The metadata of each contract; adds columns.
@@ -85,10 +85,12 @@ def ft(
     -----
     Source: GET /v1/account/{account_id}/ft.
     """
-    tokens = list(chained.from_iterable(view.tokens or () for view in views))
+    tokens = list(chained.from_iterable(response.tokens or () for response in responses))
     contracts = [token.contract_id for token in tokens]
     columns: dict[str, Any] = {
-        "account_id": _account_ids(views, [len(view.tokens or ()) for view in views]),
+        "account_id": _account_ids(
+            responses, [len(response.tokens or ()) for response in responses]
+        ),
         "contract_id": contracts,
         **_balances([token.balance for token in tokens]),
         "last_update_block_height": [token.last_update_block_height for token in tokens],
@@ -113,9 +115,11 @@ def _in_tokens(balance: Any, decimals: int) -> float | None:
     return balance / 10**decimals if isinstance(balance, int) else None
 
 
-def _account_ids(views: Sequence[Any], counts: Sequence[int]) -> np.ndarray:
+def _account_ids(responses: Sequence[Any], counts: Sequence[int]) -> np.ndarray:
     """Repeat the account of each response for each of its rows."""
-    return np.repeat(np.array([view.account_id for view in views], dtype=object), counts)
+    return np.repeat(
+        np.array([response.account_id for response in responses], dtype=object), counts
+    )
 
 
 def _balances(texts: Sequence[str | None]) -> dict[str, Any]:
@@ -129,11 +133,11 @@ def _balances(texts: Sequence[str | None]) -> dict[str, Any]:
     }
 
 
-def top_holders(view: rest.TopHolders) -> pd.DataFrame:
+def top_holders(response: rest.TopHolders) -> pd.DataFrame:
     """Build the top_holders frame: one row a holder, largest first, at most 100."""
-    holders = view.accounts or []
+    holders = response.accounts or []
     columns = {
-        "contract_id": [view.token_id] * len(holders),
+        "contract_id": [response.token_id] * len(holders),
         "rank": range(1, len(holders) + 1),
         "account_id": [holder.account_id for holder in holders],
         **_balances([holder.balance for holder in holders]),
@@ -141,9 +145,9 @@ def top_holders(view: rest.TopHolders) -> pd.DataFrame:
     return build.build_frame("top_holders", columns)
 
 
-def nft(views: Sequence[tuple[str, Sequence[rest.Collection] | None]]) -> pd.DataFrame:
+def nft(responses: Sequence[tuple[str, Sequence[rest.Collection] | None]]) -> pd.DataFrame:
     """Build the nft frame from account ids with their collections; None counts as empty."""
-    rows = [(account_id, row) for account_id, collections in views for row in collections or ()]
+    rows = [(account_id, row) for account_id, collections in responses for row in collections or ()]
     columns = {
         "account_id": [account_id for account_id, _ in rows],
         "contract_id": [row.contract_id for _, row in rows],

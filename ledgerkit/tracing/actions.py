@@ -83,7 +83,7 @@ class ActionRow(NamedTuple):
     """One action: the position of its receipt, its index there, its sender and receiver."""
 
     at: int
-    index: int
+    action_index: int
     inner_index: int | None
     action: Action | str
     sender_id: str | None
@@ -108,7 +108,7 @@ def action_columns(tree: Tree, actions: Iterable[Actions | None]) -> Columns:
     calls = [None if isinstance(row.action, str) else row.action.function_call for row in rows]
     deposits = [deposit(row.action) for row in rows]
     return receipt_key_columns(tree, [row.at for row in rows]) | {
-        "action_index": [row.index for row in rows],
+        "action_index": [row.action_index for row in rows],
         "inner_index": [row.inner_index for row in rows],
         "action": [action_name(row.action) for row in rows],
         "sender_id": [row.sender_id for row in rows],

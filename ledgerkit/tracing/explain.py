@@ -57,7 +57,7 @@ class _Story:
         return [at for at, kind in enumerate(kinds) if kind != "refund"]
 
     def name(self, at: int) -> str:
-        """Name a receipt by its method or actions, and its receiver."""
+        """Return a name for a receipt: its method or actions, and its receiver."""
         columns = self.tree.columns
         receiver_id = columns["receiver_id"][at] or "an unknown account"
         if columns["kind"][at] == "refund":
@@ -387,13 +387,13 @@ def _describe_failure(story: _Story, positions: list[int]) -> str:
 
 
 def _describe_callers(story: _Story, at: int) -> str:
-    """Name the receipts whose callback failed."""
+    """List the receipts whose callback failed."""
     producers = list(dict.fromkeys(p for p, consumer, _ in story.tree.data if consumer == at))
     return f"It was the callback of {_list_names(story, producers)}." if producers else ""
 
 
 def _describe_callback(story: _Story, positions: list[int]) -> str:
-    """Name the callback that ran after the failure, if it succeeded."""
+    """Describe the callback that ran after the failure, if it succeeded."""
     status = story.column("status")
     callbacks = [
         consumer

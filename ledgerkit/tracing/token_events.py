@@ -86,12 +86,14 @@ def _event_transfers(event: Event, contract_id: str) -> Iterator[Transfer]:
         return
     sender, receiver = _PARTIES[word]
     for element in event.data:
-        parties = [None if side is None else _text(element[side]) for side in (sender, receiver)]
+        sender_id = None if sender is None else _text(element[sender])
+        receiver_id = None if receiver is None else _text(element[receiver])
         memo = element.get("memo")
         for suffix, amount in _assets(standard, element):
             asset = f"{standard}:{contract_id}{suffix}"
             memo_text = memo if isinstance(memo, str) else None
-            yield Transfer(event.at, _KINDS[standard], asset, *parties, amount, memo_text)
+            kind = _KINDS[standard]
+            yield Transfer(event.at, kind, asset, sender_id, receiver_id, amount, memo_text)
 
 
 def _assets(standard: str, element: dict[str, Any]) -> list[tuple[str, int]]:

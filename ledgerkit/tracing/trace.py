@@ -258,7 +258,7 @@ class Trace:
 
     @property
     def verdict(self) -> str:
-        """How the transaction ended; `ledgerkit.tracing.tree.verdict` lists the values."""
+        """The way the transaction ended; `ledgerkit.tracing.tree.verdict` lists the values."""
         return self._verdict
 
     @property
@@ -273,7 +273,7 @@ class Trace:
 
     @property
     def sender_id(self) -> str | None:
-        """The account that wanted the transaction: of a relayed one the Delegate's signer."""
+        """The account whose actions these are: the signer, or of a Delegate its signer."""
         transaction = self._result.transaction
         for action in (transaction.actions if transaction else None) or ():
             inner = delegate_action(action)
@@ -283,7 +283,7 @@ class Trace:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the document lacks, and what was ignored because it contradicts itself."""
+        """Notes on what the document lacks, and on contradictions that were ignored."""
         return (*self._tree.notes, *self._transfers[1])
 
     @property

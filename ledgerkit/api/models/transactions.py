@@ -262,7 +262,7 @@ class LazyList(Generic[T]):
     member: str | None = None
 
     def __len__(self) -> int:
-        """UInt63 the elements."""
+        """Count the elements."""
         return len(self.raws)
 
     def pieces(self) -> Iterator[tuple[int, list[T]]]:
@@ -346,7 +346,7 @@ def decode_transaction(data: bytes, *, asked: str, tx_hash: str | None = None) -
         A JSON-RPC response (of ``EXPERIMENTAL_tx_status``, ``tx``, ``send_tx`` and similar
         methods), its bare result, or a Transactions API document, whole or one element.
     asked
-        A short description of the request, for errors.
+        The request in a few words, for errors.
     tx_hash
         The transaction to read from a Transactions API document that has several.
 

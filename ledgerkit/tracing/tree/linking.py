@@ -1,4 +1,4 @@
-"""The receipts of a result: found, linked by creation and data, and in causal order."""
+"""The receipts of a result, linked by creation and data edges, in causal order."""
 
 from __future__ import annotations
 
