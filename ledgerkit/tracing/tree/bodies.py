@@ -37,16 +37,19 @@ class Bodies:
     """
     The bodies of receipts, in the order in which they are added.
 
-    `inputs` and `outputs` are the positions that wait for data or deliver it, with the data_ids
-    and the receivers.
+    Parameters
+    ----------
+    texts
+        Texts to share memory with.
+    expected_ids
+        Ids to share memory with, where the bodies come in the same order.
     """
 
     def __init__(self, texts: SharedTexts, expected_ids: Sequence[str]) -> None:
-        """Start an empty table; ids equal to the `expected_ids` share their memory."""
         self._texts, self._expected_ids = texts, expected_ids
         self.ids: list[str] = []
-        self.inputs: list[tuple[int, list[str]]] = []
-        self.outputs: list[tuple[int, list[dict[str, Any]]]] = []
+        self.inputs: list[tuple[int, list[str]]] = []  # position and data_ids
+        self.outputs: list[tuple[int, list[dict[str, Any]]]] = []  # position and receivers
         self.predecessor_id, self.receiver_id = ObjectColumn(), ObjectColumn()
         self.signer_id = ObjectColumn()
         self.actions, self.method_name, self.args = ObjectColumn(), ObjectColumn(), ObjectColumn(NA)

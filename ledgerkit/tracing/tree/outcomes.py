@@ -34,19 +34,21 @@ class Outcomes:
     """
     The outcomes of receipts, in the document's order.
 
-    `created_ids` are the receipts that each one lists, `failures` the kind and message of those
-    that failed, and `result_ids` the receipt that returns the result (SuccessReceiptId), the last
-    two by position.
+    Parameters
+    ----------
+    texts
+        Texts to share memory with.
+    blocks
+        Height and time by block hash, for outcomes without them.
     """
 
     def __init__(self, texts: SharedTexts, blocks: Blocks) -> None:
-        """Start an empty table; `blocks` has heights and times for outcomes without them."""
         self._texts, self._blocks = texts, blocks
         self.ids: list[str] = []
         self.created_ids: list[Sequence[str]] = []
         self.codes: list[int] = []
-        self.failures: dict[int, tuple[str, str]] = {}
-        self.result_ids: dict[int, str] = {}
+        self.failures: dict[int, tuple[str, str]] = {}  # kind and message, by position
+        self.result_ids: dict[int, str] = {}  # SuccessReceiptId, by position
         self.has_heights = False
         self.block_hash, self.logs = ObjectColumn(), ObjectColumn(EMPTY_LIST)
         self.tokens_burnt, self.gas_burnt = AmountColumn(), IntegerColumn()
