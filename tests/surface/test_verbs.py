@@ -21,7 +21,7 @@ import ledgerkit as lk
 from ledgerkit import client, errors
 from ledgerkit.frames import schemas
 from tests.loopback import Reply, Server, as_json, asking, failure, result
-from tests.unit.told import RULES
+from tests.unit.builders import RULES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

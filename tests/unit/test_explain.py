@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerkit.tracing.trace import Trace
-from tests.unit import told
+from tests.unit import builders
 
 FRAMES = ("receipts", "edges", "actions", "logs", "events", "transfers", "balance_changes", "gas")
 BLOCKS = {
@@ -22,35 +22,35 @@ BLOCKS = {
 def handed_on() -> dict[str, Any]:
     """Write a call whose callback fails although the call that it waited for succeeded."""
     data = [{"data_id": "D", "receiver_id": "bob.near"}]
-    return told.result(
+    return builders.result(
         [
-            told.outcome("R0", ["R1", "R2", "R3"], status={"SuccessReceiptId": "R2"}),
-            told.outcome("R1", executor_id="carl.near"),
-            told.outcome("R2", ["R4"], status=told.failing("too late")),
-            told.outcome("R3", tokens=0),
-            told.outcome("R4", tokens=0),
+            builders.outcome("R0", ["R1", "R2", "R3"], status={"SuccessReceiptId": "R2"}),
+            builders.outcome("R1", executor_id="carl.near"),
+            builders.outcome("R2", ["R4"], status=builders.failing("too late")),
+            builders.outcome("R3", tokens=0),
+            builders.outcome("R4", tokens=0),
         ],
         [
-            told.body("R0", told.call("buy", 10**24)),
-            told.body(
+            builders.body("R0", builders.call("buy", 10**24)),
+            builders.body(
                 "R1",
-                told.call("pay", 10**23),
+                builders.call("pay", 10**23),
                 sender="bob.near",
                 to="carl.near",
                 output_data_receivers=data,
             ),
-            told.body("R2", told.call("paid", 7), sender="bob.near", input_data_ids=["D"]),
-            told.refund("R3", 60),
-            told.refund("R4", 7, "bob.near", signer="system"),
+            builders.body("R2", builders.call("paid", 7), sender="bob.near", input_data_ids=["D"]),
+            builders.refund("R3", 60),
+            builders.refund("R4", 7, "bob.near", signer="system"),
         ],
-        actions=[told.call("buy", 10**24, gas=30 * 10**12)],
-        status=told.failing("too late"),
+        actions=[builders.call("buy", 10**24, gas=30 * 10**12)],
+        status=builders.failing("too late"),
     )
 
 
 def test_the_whole_text():
     """Everything is told in its place, from who asked to how long it took."""
-    found = Trace.from_json(handed_on(), blocks=BLOCKS, rules=told.RULES)
+    found = Trace.from_json(handed_on(), blocks=BLOCKS, rules=builders.RULES)
     assert found.explain().split("\n\n") == [
         "alice.near sent transaction T to bob.near: call buy with 1 NEAR and 30 Tgas.",
         "It failed, but 2 of 3 receipts succeeded and were not rolled back.",
@@ -86,9 +86,11 @@ def test_the_whole_text():
 
 def test_a_plain_success_is_short():
     """What is not there is not talked about."""
-    document = told.result([told.outcome("R0")], [told.body("R0", told.transfer(5))])
-    document["transaction"]["actions"] = [told.transfer(5)]
-    assert Trace.from_json(document, rules=told.RULES).explain().split("\n\n") == [
+    document = builders.result(
+        [builders.outcome("R0")], [builders.body("R0", builders.transfer(5))]
+    )
+    document["transaction"]["actions"] = [builders.transfer(5)]
+    assert Trace.from_json(document, rules=builders.RULES).explain().split("\n\n") == [
         "alice.near sent transaction T to bob.near: Transfer of 5 yocto.",
         "It succeeded, and so did all its receipts.",
         "It led to 1 receipt:\n1. Transfer to bob.near, shard 3: succeeded",
@@ -104,7 +106,7 @@ def test_a_plain_success_is_short():
         ({"final_execution_status": "NONE"}, "The document does not contain the transaction."),
         (
             {
-                "transaction_outcome": told.outcome(
+                "transaction_outcome": builders.outcome(
                     "T", status={"Failure": {"InvalidTxError": "Expired"}}
                 )
             },
@@ -120,10 +122,12 @@ def test_little_is_told_of_little(document: Any, sentence: str):
 
 def test_texts_from_the_chain_keep_to_their_line():
     """Control characters and endless texts of contracts do not break the paragraphs."""
-    ended = told.outcome("R0", status=told.failing("a\nb\x1b[31m" + "c" * 5000))
-    call = told.call("m\n\n" + "n" * 5000)
-    document = told.result([ended], [told.body("R0", call)], actions=[call], status=told.failing())
-    text = Trace.from_json(document, rules=told.RULES).explain()
+    ended = builders.outcome("R0", status=builders.failing("a\nb\x1b[31m" + "c" * 5000))
+    call = builders.call("m\n\n" + "n" * 5000)
+    document = builders.result(
+        [ended], [builders.body("R0", call)], actions=[call], status=builders.failing()
+    )
+    text = Trace.from_json(document, rules=builders.RULES).explain()
     assert "\x1b" not in text
     assert max(map(len, text.splitlines())) < 800
     assert text.count("\n\n") == 6
@@ -132,11 +136,11 @@ def test_texts_from_the_chain_keep_to_their_line():
 def test_failures_of_one_kind_are_told_once():
     """A hundred equal failures are one paragraph with a count."""
     made = [f"R{at}" for at in range(1, 101)]
-    outcomes = [told.outcome("R0", made)]
-    outcomes += [told.outcome(id_, status=told.failing()) for id_ in made]
-    bodies = [told.body("R0", told.call())]
-    bodies += [told.body(id_, told.call("x"), sender="bob.near") for id_ in made]
-    text = Trace.from_json(told.result(outcomes, bodies)).explain()
+    outcomes = [builders.outcome("R0", made)]
+    outcomes += [builders.outcome(id_, status=builders.failing()) for id_ in made]
+    bodies = [builders.body("R0", builders.call())]
+    bodies += [builders.body(id_, builders.call("x"), sender="bob.near") for id_ in made]
+    text = Trace.from_json(builders.result(outcomes, bodies)).explain()
     assert "Its status is success, but 100 of 101 receipts failed" in text
     assert "x on bob.near failed (100 times): " in text
     assert text.count("What to do:") == 1
@@ -147,7 +151,7 @@ def test_failures_of_one_kind_are_told_once():
 
 def everything(document: Any) -> Trace:
     """Make all frames and tell the story."""
-    found = Trace.from_json(document, rules=told.RULES)
+    found = Trace.from_json(document, rules=builders.RULES)
     for name in FRAMES:
         assert getattr(found, name) is not None
     assert found.explain()

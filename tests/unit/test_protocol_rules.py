@@ -6,12 +6,12 @@ import pytest
 
 from ledgerkit.api.models.protocol_rules import rules_of
 from ledgerkit.errors import DecodeError
-from tests.unit import told
+from tests.unit import builders
 
 
 def test_rules_are_read_from_a_configuration():
     """Version, share, shards and three costs come from where the protocol tells them."""
-    found = rules_of(told.RULES)
+    found = rules_of(builders.RULES)
     assert (found.protocol_version, found.reward) == (86, (3, 10))
     assert (found.receipt_gas, found.call_gas, found.call_byte_gas) == (100, 1000, 10)
 
@@ -21,12 +21,12 @@ def test_rules_are_read_from_a_configuration():
 )
 def test_an_account_lives_after_the_boundaries_up_to_its_name(account_id: str, shard_id: int):
     """The index of a shard is the number of boundaries not above the account."""
-    assert rules_of(told.RULES).shard_of(account_id) == shard_id
+    assert rules_of(builders.RULES).shard_of(account_id) == shard_id
 
 
 def test_an_older_layout_numbers_its_shards():
     """Without ids shards are numbered; without boundaries nobody can tell."""
-    config = copy.deepcopy(told.RULES)
+    config = copy.deepcopy(builders.RULES)
     config["shard_layout"] = {"V1": {"boundary_accounts": ["b"]}}
     assert rules_of(config).shard_of("carl.near") == 1
     config["shard_layout"] = {"V0": {"num_shards": 4}}
@@ -35,7 +35,7 @@ def test_an_older_layout_numbers_its_shards():
 
 def test_a_configuration_that_is_none_is_refused_by_its_place():
     """A missing member is named."""
-    config = copy.deepcopy(told.RULES)
+    config = copy.deepcopy(builders.RULES)
     del config["runtime_config"]["transaction_costs"]["burnt_gas_reward"]
     with pytest.raises(DecodeError) as caught:
         rules_of(config)

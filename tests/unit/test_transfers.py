@@ -10,17 +10,17 @@ import pandas as pd
 import pytest
 
 from ledgerkit.tracing.trace import Trace
-from tests.unit import told
+from tests.unit import builders
 
 Rows = list[tuple[Any, ...]]
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
-CONVERSION = 3 * told.PRICE  # what `told.result` burns to take a transaction in
+CONVERSION = 3 * builders.PRICE  # what `builders.result` burns to take a transaction in
 
 
 def traced(outcomes: Any, bodies: Any, *, rules: bool = True, **more: Any) -> Trace:
     """Trace a result, under known rules."""
-    document = told.result(outcomes, bodies, **more)
-    return Trace.from_json(document, rules=told.RULES if rules else None)
+    document = builders.result(outcomes, bodies, **more)
+    return Trace.from_json(document, rules=builders.RULES if rules else None)
 
 
 def moved(trace: Trace) -> Rows:
@@ -40,15 +40,18 @@ def changes(trace: Trace, asset: str = "near") -> dict[str, int]:
 def test_a_transfer_its_fee_and_its_refund():
     """The signer pays what was burnt and what came back, and gets the latter again."""
     found = traced(
-        [told.outcome("R0", ["R1"], gas=5), told.outcome("R1", gas=5, tokens=0)],
-        [told.body("R0", told.transfer(1000)), told.refund("R1", 60)],
+        [builders.outcome("R0", ["R1"], gas=5), builders.outcome("R1", gas=5, tokens=0)],
+        [builders.body("R0", builders.transfer(1000)), builders.refund("R1", 60)],
     )
     assert moved(found) == [
-        ("fee", "near", "alice.near", "system", CONVERSION + 5 * told.PRICE + 60),
+        ("fee", "near", "alice.near", "system", CONVERSION + 5 * builders.PRICE + 60),
         ("transfer", "near", "alice.near", "bob.near", 1000),
         ("refund_gas", "near", "system", "alice.near", 60),
     ]
-    assert changes(found) == {"alice.near": -CONVERSION - 5 * told.PRICE - 1000, "bob.near": 1000}
+    assert changes(found) == {
+        "alice.near": -CONVERSION - 5 * builders.PRICE - 1000,
+        "bob.near": 1000,
+    }
     assert found.transfers["order"].tolist() == [pd.NA, 0, 1]
     assert found.notes == ()
 
@@ -56,45 +59,50 @@ def test_a_transfer_its_fee_and_its_refund():
 def test_a_deposit_that_failed_is_no_transfer():
     """A failed receipt moves nothing; its deposit goes back to who sent it, told as a refund."""
     found = traced(
-        [told.outcome("R0", ["R1"], status=told.failing()), told.outcome("R1", tokens=0)],
         [
-            told.body("R0", told.transfer(400), told.transfer(4)),
-            told.refund("R1", 404, signer="system"),
+            builders.outcome("R0", ["R1"], status=builders.failing()),
+            builders.outcome("R1", tokens=0),
         ],
-        status=told.failing(),
+        [
+            builders.body("R0", builders.transfer(400), builders.transfer(4)),
+            builders.refund("R1", 404, signer="system"),
+        ],
+        status=builders.failing(),
     )
     assert [row[0] for row in moved(found)] == ["fee", "refund_deposit"]
-    assert changes(found) == {"alice.near": -CONVERSION - 5 * told.PRICE}
+    assert changes(found) == {"alice.near": -CONVERSION - 5 * builders.PRICE}
 
 
 def test_a_deposit_sent_on_comes_back_to_the_contract():
     """What a contract's own receipt could not deliver is the contract's again, not the user's."""
     found = traced(
         [
-            told.outcome("R0", ["R1"]),
-            told.outcome("R1", ["R2"], status=told.failing()),
-            told.outcome("R2", tokens=0),
+            builders.outcome("R0", ["R1"]),
+            builders.outcome("R1", ["R2"], status=builders.failing()),
+            builders.outcome("R2", tokens=0),
         ],
         [
-            told.body("R0", told.transfer(90)),
-            told.body("R1", told.transfer(70), sender="bob.near", to="carl.near"),
-            told.refund("R2", 70, "bob.near", signer="system"),
+            builders.body("R0", builders.transfer(90)),
+            builders.body("R1", builders.transfer(70), sender="bob.near", to="carl.near"),
+            builders.refund("R2", 70, "bob.near", signer="system"),
         ],
     )
-    assert changes(found) == {"alice.near": -CONVERSION - 10 * told.PRICE - 90, "bob.near": 90}
+    assert changes(found) == {"alice.near": -CONVERSION - 10 * builders.PRICE - 90, "bob.near": 90}
 
 
 def test_a_contract_gets_its_share_of_what_calls_burn():
     """Three tenths of the gas beside the fees, at the price it was burnt at, also on failure."""
     fees = 100 + 1000 + 10 * len('m{"a": 1}')
-    asked = told.call("m", 0, {"a": 1})
-    for status in ({"SuccessValue": ""}, told.failing()):
-        found = traced([told.outcome("R0", gas=fees + 37, status=status)], [told.body("R0", asked)])
-        share = 37 * 3 // 10 * told.PRICE
+    asked = builders.call("m", 0, {"a": 1})
+    for status in ({"SuccessValue": ""}, builders.failing()):
+        found = traced(
+            [builders.outcome("R0", gas=fees + 37, status=status)], [builders.body("R0", asked)]
+        )
+        share = 37 * 3 // 10 * builders.PRICE
         assert moved(found)[1:] == [("contract_reward", "near", "system", "bob.near", share)]
         assert found.gas["gas_in_calls"].tolist() == [0, 37]
         assert found.gas["contract_reward"].tolist() == [0, share]
-        assert found.gas["gas_price"].tolist() == [told.PRICE, told.PRICE]
+        assert found.gas["gas_price"].tolist() == [builders.PRICE, builders.PRICE]
         assert changes(found)["bob.near"] == share
 
 
@@ -106,32 +114,32 @@ def profile(*gas: int) -> dict[str, Any]:
 
 def test_a_batch_with_a_call_is_read_from_its_profile():
     """Where fees depend on what a result does not tell, the outcome's own sums are taken."""
-    asked = ["CreateAccount", told.call()]
-    ended = told.outcome("R0", gas=5000, **profile(100, 11))
-    found = traced([ended], [told.body("R0", *asked)], actions=asked)
+    asked = ["CreateAccount", builders.call()]
+    ended = builders.outcome("R0", gas=5000, **profile(100, 11))
+    found = traced([ended], [builders.body("R0", *asked)], actions=asked)
     assert found.gas["gas_in_calls"].tolist() == [0, 111]
-    assert found.gas["contract_reward"].tolist() == [0, 33 * told.PRICE]
+    assert found.gas["contract_reward"].tolist() == [0, 33 * builders.PRICE]
 
 
 @pytest.mark.parametrize(
     ("asked", "status"),
     [
-        ([told.call(), {"DeleteAccount": {"beneficiary_id": "x"}}], {"SuccessValue": ""}),
-        (["CreateAccount", told.call(), told.call()], told.failing(index=2)),
+        ([builders.call(), {"DeleteAccount": {"beneficiary_id": "x"}}], {"SuccessValue": ""}),
+        (["CreateAccount", builders.call(), builders.call()], builders.failing(index=2)),
     ],
     ids=["deleted", "never created"],
 )
 def test_who_is_not_there_gets_no_share(asked: Any, status: Any):
     """An account that is gone, or whose creation was undone, gets nothing of its calls."""
-    ended = told.outcome("R0", gas=5000, status=status, **profile(1000))
-    found = traced([ended], [told.body("R0", *asked)], actions=asked)
+    ended = builders.outcome("R0", gas=5000, status=status, **profile(1000))
+    found = traced([ended], [builders.body("R0", *asked)], actions=asked)
     assert found.gas["contract_reward"].tolist() == [0, 0]
 
 
 def test_without_rules_the_share_is_left_out_and_said_so():
     """What is not known is not guessed: no reward, and a note that names the receipt."""
-    ended = told.outcome("R0", gas=5000, **profile(1000))
-    found = traced([ended], [told.body("R0", told.call())], rules=False)
+    ended = builders.outcome("R0", gas=5000, **profile(1000))
+    found = traced([ended], [builders.body("R0", builders.call())], rules=False)
     assert [row[0] for row in moved(found)] == ["fee"]
     assert found.gas["contract_reward"].tolist() == [0, pd.NA]
     assert len(found.notes) == 1
@@ -142,23 +150,25 @@ def test_the_price_of_a_receipt_that_created_an_account():
     """Of the fee of a creation one part is no gas: the price is that of the rest."""
     gas = 7_423_182_562_500
     tokens = 7_022_318_256_250_000_000_000  # the worked example of a transfer with a creation
-    asked = ["CreateAccount", told.transfer(1)]
-    ended = told.outcome("R0", gas=gas, tokens=tokens)
-    found = traced([ended], [told.body("R0", *asked)], actions=asked)
-    assert found.gas["gas_price"].tolist() == [told.PRICE, 10**8]
-    odd = told.outcome("R0", gas=gas, tokens=tokens + 1)
-    found = traced([odd], [told.body("R0", *asked)], actions=asked)
-    assert found.gas["gas_price"].tolist() == [told.PRICE, pd.NA]
+    asked = ["CreateAccount", builders.transfer(1)]
+    ended = builders.outcome("R0", gas=gas, tokens=tokens)
+    found = traced([ended], [builders.body("R0", *asked)], actions=asked)
+    assert found.gas["gas_price"].tolist() == [builders.PRICE, 10**8]
+    odd = builders.outcome("R0", gas=gas, tokens=tokens + 1)
+    found = traced([odd], [builders.body("R0", *asked)], actions=asked)
+    assert found.gas["gas_price"].tolist() == [builders.PRICE, pd.NA]
 
 
 def test_a_relayer_pays_for_what_it_relays():
     """The deposit of a delegated call comes from the relayer and goes through the signer."""
-    asked = told.delegate("kate.near", "gold.near", told.call("ft_transfer", 1))
+    asked = builders.delegate("kate.near", "gold.near", builders.call("ft_transfer", 1))
     found = traced(
-        [told.outcome("R0", ["R1"]), told.outcome("R1", gas=50)],
+        [builders.outcome("R0", ["R1"]), builders.outcome("R1", gas=50)],
         [
-            told.body("R0", asked, to="kate.near"),
-            told.body("R1", told.call("ft_transfer", 1), sender="kate.near", to="gold.near"),
+            builders.body("R0", asked, to="kate.near"),
+            builders.body(
+                "R1", builders.call("ft_transfer", 1), sender="kate.near", to="gold.near"
+            ),
         ],
         actions=[asked],
         to="kate.near",
@@ -167,7 +177,7 @@ def test_a_relayer_pays_for_what_it_relays():
         ("delegated", "near", "alice.near", "kate.near", 1),
         ("deposit", "near", "kate.near", "gold.near", 1),
     ]
-    assert changes(found) == {"alice.near": -CONVERSION - 55 * told.PRICE - 1, "gold.near": 1}
+    assert changes(found) == {"alice.near": -CONVERSION - 55 * builders.PRICE - 1, "gold.near": 1}
 
 
 def test_a_deleted_accounts_tokens_go_to_its_beneficiary():
@@ -176,20 +186,20 @@ def test_a_deleted_accounts_tokens_go_to_its_beneficiary():
     missing = {"ActionError": {"index": 0, "kind": {"AccountDoesNotExist": {"account_id": "a"}}}}
     found = traced(
         [
-            told.outcome("R0", ["R1", "R2"]),
-            told.outcome("R1", tokens=0),
-            told.outcome("R2", tokens=0, status={"Failure": missing}),
+            builders.outcome("R0", ["R1", "R2"]),
+            builders.outcome("R1", tokens=0),
+            builders.outcome("R2", tokens=0, status={"Failure": missing}),
         ],
         [
-            told.body("R0", asked, to="alice.near"),
-            told.refund("R1", 5000, "heir.near", signer="system"),
-            told.refund("R2", 60),
+            builders.body("R0", asked, to="alice.near"),
+            builders.refund("R1", 5000, "heir.near", signer="system"),
+            builders.refund("R2", 60),
         ],
         actions=[asked],
         to="alice.near",
     )
     assert ("beneficiary", "near", "alice.near", "heir.near", 5000) in moved(found)
-    paid = CONVERSION + 5 * told.PRICE + 60
+    paid = CONVERSION + 5 * builders.PRICE + 60
     assert changes(found) == {"alice.near": -paid - 5000, "heir.near": 5000}
     assert "a refund failed because its receiver no longer exists" in found.explain()
 
@@ -197,21 +207,23 @@ def test_a_deleted_accounts_tokens_go_to_its_beneficiary():
 def test_tokens_of_three_standards():
     """Mints, burns and transfers of fungible, non-fungible and multi tokens, by asset."""
     lines = [
-        told.event("nep141", "ft_mint", {"owner_id": "a", "amount": str(2**128 - 1), "memo": "x"}),
-        told.event("nep141", "ft_burn", {"owner_id": "b", "amount": "5"}),
-        told.event(
+        builders.event(
+            "nep141", "ft_mint", {"owner_id": "a", "amount": str(2**128 - 1), "memo": "x"}
+        ),
+        builders.event("nep141", "ft_burn", {"owner_id": "b", "amount": "5"}),
+        builders.event(
             "nep171",
             "nft_transfer",
             {"old_owner_id": "a", "new_owner_id": "c", "token_ids": ["1", "2"]},
         ),
-        told.event(
+        builders.event(
             "nep245",
             "mt_transfer",
             {"old_owner_id": "a", "new_owner_id": "c", "token_ids": ["u"], "amounts": ["7"]},
         ),
-        told.event("dip4", "ft_mint", {"owner_id": "a", "amount": "1"}),
+        builders.event("dip4", "ft_mint", {"owner_id": "a", "amount": "1"}),
     ]
-    found = traced([told.outcome("R0", logs=lines)], [told.body("R0", told.call())])
+    found = traced([builders.outcome("R0", logs=lines)], [builders.body("R0", builders.call())])
     assert moved(found)[1:] == [
         ("token", "nep141:bob.near", None, "a", 2**128 - 1),
         ("token", "nep141:bob.near", "b", None, 5),
@@ -229,12 +241,14 @@ def test_wrapped_near_says_it_in_its_own_words():
     """Its lines stand for mint and burn, in its two methods alone."""
     lines = ["Deposit 12 NEAR to bob.near", "Withdraw 3 yoctoNEAR from bob.near"]
     for method, row in (("near_deposit", (None, "bob.near", 12)), ("near_withdraw", ("bob.near",))):
-        body = told.body("R0", told.call(method), to="wrap.near")
-        found = traced([told.outcome("R0", logs=lines)], [body])
+        body = builders.body("R0", builders.call(method), to="wrap.near")
+        found = traced([builders.outcome("R0", logs=lines)], [body])
         (kind, asset, *sides) = moved(found)[-1]
         assert (kind, asset) == ("token", "nep141:wrap.near")
         assert tuple(sides) == (row if method == "near_deposit" else ("bob.near", None, 3))
-    found = traced([told.outcome("R0", logs=lines)], [told.body("R0", told.call("other"))])
+    found = traced(
+        [builders.outcome("R0", logs=lines)], [builders.body("R0", builders.call("other"))]
+    )
     assert [row[0] for row in moved(found)] == ["fee"]
 
 
@@ -252,9 +266,11 @@ def test_wrapped_near_says_it_in_its_own_words():
 )
 def test_an_event_against_its_standard_moves_nothing_and_is_named(data: Any):
     """It is not counted, a note says which, and the next one counts."""
-    good = told.event("nep141", "ft_mint", {"owner_id": "b", "amount": "2"})
-    lines = [told.event("nep141", "ft_mint", data), good]
-    found = traced([told.outcome("R0", logs=lines)], [told.body("R0", told.transfer(1))])
+    good = builders.event("nep141", "ft_mint", {"owner_id": "b", "amount": "2"})
+    lines = [builders.event("nep141", "ft_mint", data), good]
+    found = traced(
+        [builders.outcome("R0", logs=lines)], [builders.body("R0", builders.transfer(1))]
+    )
     assert changes(found, "nep141:bob.near") == {"b": 2}
     assert found.notes == (
         "events that do not follow their standard are not counted: ft_mint of bob.near in R0",
@@ -263,9 +279,9 @@ def test_an_event_against_its_standard_moves_nothing_and_is_named(data: Any):
 
 def test_failed_receipts_move_no_tokens():
     """An event of a failed receipt was undone with it."""
-    line = told.event("nep141", "ft_mint", {"owner_id": "b", "amount": "2"})
-    ended = told.outcome("R0", logs=[line], status=told.failing())
-    found = traced([ended], [told.body("R0", told.call())], status=told.failing())
+    line = builders.event("nep141", "ft_mint", {"owner_id": "b", "amount": "2"})
+    ended = builders.outcome("R0", logs=[line], status=builders.failing())
+    found = traced([ended], [builders.body("R0", builders.call())], status=builders.failing())
     assert changes(found, "nep141:bob.near") == {}
     assert found.events["is_effective"].tolist() == [False]
 
@@ -273,45 +289,50 @@ def test_failed_receipts_move_no_tokens():
 def test_an_unfinished_transaction_counts_what_has_left():
     """What waits to be executed has left its sender and reached nobody; a note says so."""
     found = traced(
-        [told.outcome("R0", ["R1"])],
+        [builders.outcome("R0", ["R1"])],
         [
-            told.body("R0", told.transfer(90)),
-            told.body("R1", told.transfer(70), sender="bob.near", to="carl.near"),
+            builders.body("R0", builders.transfer(90)),
+            builders.body("R1", builders.transfer(70), sender="bob.near", to="carl.near"),
         ],
         status="Started",
         final_execution_status="INCLUDED",
     )
-    assert changes(found) == {"alice.near": -CONVERSION - 5 * told.PRICE - 90, "bob.near": 20}
+    assert changes(found) == {"alice.near": -CONVERSION - 5 * builders.PRICE - 90, "bob.near": 20}
     assert found.notes == ("gas bought for receipts that have not run is not counted: R1",)
 
 
 def test_plain_tx_says_what_it_does_not_tell():
     """Without bodies refunds and deposits are unknown: a note says so, once."""
-    document = told.result([told.outcome("R0", ["R1"]), told.outcome("R1", tokens=0)], [])
+    document = builders.result(
+        [builders.outcome("R0", ["R1"]), builders.outcome("R1", tokens=0)], []
+    )
     del document["receipts"]
-    found = Trace.from_json(document, rules=told.RULES)
+    found = Trace.from_json(document, rules=builders.RULES)
     assert found.notes[0].startswith("the document has no receipt bodies")
     assert not any("R1" in note for note in found.notes)
 
 
 def test_a_body_that_is_missing_is_named():
     """What a receipt without a body moves is not counted, and said so."""
-    found = traced([told.outcome("R0", ["R1"]), told.outcome("R1")], [told.body("R0")])
+    found = traced([builders.outcome("R0", ["R1"]), builders.outcome("R1")], [builders.body("R0")])
     assert "deposits that the document does not contain are not counted: R1" in found.notes
 
 
 def test_shards_follow_from_the_rules():
     """Where the service does not tell shards, the layout does, for what has run."""
     found = traced(
-        [told.outcome("R0", ["R1"])],
-        [told.body("R0", told.call(), to="bob.near"), told.body("R1", told.call(), to="z.near")],
+        [builders.outcome("R0", ["R1"])],
+        [
+            builders.body("R0", builders.call(), to="bob.near"),
+            builders.body("R1", builders.call(), to="z.near"),
+        ],
     )
     assert found.receipts["shard_id"].tolist() == [3, pd.NA]
 
 
 def test_a_saved_trace_keeps_the_rules(tmp_path: Any):
     """Rewards are the same after saving and loading."""
-    found = traced([told.outcome("R0", gas=5000)], [told.body("R0", told.call())])
+    found = traced([builders.outcome("R0", gas=5000)], [builders.body("R0", builders.call())])
     again = Trace.load(found.save(tmp_path / "trace.json"))
     pd.testing.assert_frame_equal(again.gas, found.gas)
     pd.testing.assert_frame_equal(again.receipts, found.receipts)

@@ -1,4 +1,4 @@
-"""Results of transactions, written short: what a node would send, member by member."""
+"""Builders of transaction results as a node sends them, member by member."""
 
 import base64
 import json
@@ -23,75 +23,76 @@ RULES: dict[str, Any] = {
 
 
 def transfer(amount: int) -> dict[str, Any]:
-    """Write a transfer."""
+    """Build a transfer."""
     return {"Transfer": {"deposit": str(amount)}}
 
 
 def call(method: str = "m", deposit: int = 0, args: Any = None, gas: int = 9) -> dict[str, Any]:
-    """Write a call."""
+    """Build a call."""
     text = base64.b64encode(json.dumps(args or {}).encode()).decode()
-    told = {"method_name": method, "args": text, "gas": gas, "deposit": str(deposit)}
-    return {"FunctionCall": told}
+    fields = {"method_name": method, "args": text, "gas": gas, "deposit": str(deposit)}
+    return {"FunctionCall": fields}
 
 
 def delegate(sender: str, to: str, *actions: Any) -> dict[str, Any]:
-    """Write what somebody else signed."""
+    """Build a Delegate."""
     inner = {"sender_id": sender, "receiver_id": to, "actions": list(actions)}
     return {"Delegate": {"delegate_action": inner}}
 
 
 def event(standard: str, name: str, *data: Any) -> str:
-    """Write an event's line."""
-    told = {"standard": standard, "version": "1.0.0", "event": name, "data": list(data)}
-    return "EVENT_JSON:" + json.dumps(told)
+    """Build an event's line."""
+    document = {"standard": standard, "version": "1.0.0", "event": name, "data": list(data)}
+    return "EVENT_JSON:" + json.dumps(document)
 
 
 def failing(text: str = "no", index: int = 0) -> dict[str, Any]:
-    """Write the status of a panic."""
+    """Build the status of a panic."""
     kind = {"FunctionCallError": {"ExecutionError": f"Smart contract panicked: {text}"}}
     return {"Failure": {"ActionError": {"index": index, "kind": kind}}}
 
 
 def outcome(
-    id_: str, made: Any = (), *, gas: int = 5, tokens: int | None = None, **told: Any
+    id_: str, created: Any = (), *, gas: int = 5, tokens: int | None = None, **members: Any
 ) -> dict[str, Any]:
-    """Write an outcome: a success, unless told otherwise."""
-    usual = {"logs": [], "executor_id": "bob.near", "status": {"SuccessValue": ""}}
+    """Build an outcome: a success, unless `members` differ."""
+    defaults = {"logs": [], "executor_id": "bob.near", "status": {"SuccessValue": ""}}
     burnt = {"gas_burnt": gas, "tokens_burnt": str(gas * PRICE if tokens is None else tokens)}
-    ended = usual | burnt | {"receipt_ids": list(made)} | told
-    return {"id": id_, "block_hash": f"block of {id_}", "outcome": ended}
+    outcome = defaults | burnt | {"receipt_ids": list(created)} | members
+    return {"id": id_, "block_hash": f"block of {id_}", "outcome": outcome}
 
 
 def body(
-    id_: str, *actions: Any, sender: str = SIGNER, to: str = "bob.near", **more: Any
+    id_: str, *actions: Any, sender: str = SIGNER, to: str = "bob.near", **members: Any
 ) -> dict[str, Any]:
-    """Write an action receipt."""
-    asked = {"signer_id": SIGNER, "actions": list(actions), **more}
+    """Build an action receipt."""
+    action = {"signer_id": SIGNER, "actions": list(actions), **members}
     return {
         "receipt_id": id_,
         "predecessor_id": sender,
         "receiver_id": to,
-        "receipt": {"Action": asked},
+        "receipt": {"Action": action},
     }
 
 
 def refund(id_: str, amount: int, to: str = SIGNER, *, signer: str | None = None) -> dict[str, Any]:
-    """Write a refund: of gas, unless another signer is named."""
+    """Build a refund: of gas, unless another signer is passed."""
     return body(id_, transfer(amount), sender="system", to=to, signer_id=signer or to)
 
 
 def result(
-    outcomes: Any, bodies: Any, *, actions: Any = None, to: str = "bob.near", **more: Any
+    outcomes: Any, bodies: Any, *, actions: Any = None, to: str = "bob.near", **members: Any
 ) -> dict[str, Any]:
-    """Write a transaction of which the first receipt is R0."""
+    """Build a transaction of which the first receipt is R0."""
     first = outcome("T", ["R0"], gas=3, status={"SuccessReceiptId": "R0"}, executor_id=SIGNER)
-    asked = {"hash": "T", "signer_id": SIGNER, "receiver_id": to, "actions": actions or [call()]}
+    transaction: dict[str, Any] = {"hash": "T", "signer_id": SIGNER, "receiver_id": to}
+    transaction["actions"] = actions or [call()]
     return {
         "final_execution_status": "FINAL",
         "status": {"SuccessValue": ""},
-        "transaction": asked,
+        "transaction": transaction,
         "transaction_outcome": first,
         "receipts_outcome": list(outcomes),
         "receipts": list(bodies),
-        **more,
+        **members,
     }
