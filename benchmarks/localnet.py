@@ -55,7 +55,7 @@ print(time.perf_counter() - begin)
 
 
 def signed(world: World, *, pay: bool) -> list[SignedTransaction]:
-    people = [story for story in world.stories.accounts if world.balance(story.account_id)]
+    people = [account for account in world.summary.accounts if world.balance(account.account_id)]
     rich = [one for one in people if (world.balance(one.account_id) or 0) > 10**26]
     block_hash = world.chain.final.hash
     found = []

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from ledgerkit import widgets as widgets
     from ledgerkit.archiving import Archive, Verification, archive_widget, verify_archive
     from ledgerkit.client import Ledger, connect, disconnect
-    from ledgerkit.collecting.differing import Diff, diff
-    from ledgerkit.collecting.opening import Collection, open_collection
-    from ledgerkit.collecting.planning import Plan
-    from ledgerkit.collecting.ranges import collect_blocks
-    from ledgerkit.collecting.running import collect
+    from ledgerkit.collecting.collect import collect
+    from ledgerkit.collecting.collect_blocks import collect_blocks
+    from ledgerkit.collecting.collection import Collection, open_collection
+    from ledgerkit.collecting.diff import Diff, diff
+    from ledgerkit.collecting.plan import Plan
     from ledgerkit.errors import LedgerError
     from ledgerkit.frames.build import schema
     from ledgerkit.sending.signers import Signer, signer, use_signer
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from ledgerkit.tracing.trace import Trace
     from ledgerkit.transport.settings import Cache, RetryPolicy
     from ledgerkit.u128.array import U128Array, U128Dtype
-    from ledgerkit.u128.humans import amount_format, from_units, to_units
+    from ledgerkit.u128.human_units import amount_format, from_units, to_units
     from ledgerkit.u128.parquet import read_parquet, to_arrow, write_parquet
     from ledgerkit.verbs.accounts import (
         Snapshot,
@@ -82,11 +82,11 @@ if TYPE_CHECKING:
 _HOMES = {
     "archiving": ("Archive", "Verification", "archive_widget", "verify_archive"),
     "client": ("Ledger", "connect", "disconnect"),
-    "collecting.differing": ("Diff", "diff"),
-    "collecting.opening": ("Collection", "open_collection"),
-    "collecting.planning": ("Plan",),
-    "collecting.ranges": ("collect_blocks",),
-    "collecting.running": ("collect",),
+    "collecting.diff": ("Diff", "diff"),
+    "collecting.collection": ("Collection", "open_collection"),
+    "collecting.plan": ("Plan",),
+    "collecting.collect_blocks": ("collect_blocks",),
+    "collecting.collect": ("collect",),
     "errors": ("LedgerError",),
     "verbs.saved_responses": ("read",),
     "sending.verbs": (
@@ -107,7 +107,7 @@ _HOMES = {
     "sending.submission": ("Submission",),
     "tracing.trace": ("Trace",),
     "u128.array": ("U128Array", "U128Dtype"),
-    "u128.humans": ("amount_format", "from_units", "to_units"),
+    "u128.human_units": ("amount_format", "from_units", "to_units"),
     "u128.parquet": ("read_parquet", "to_arrow", "write_parquet"),
     "verbs.accounts": (
         "Snapshot",

@@ -608,16 +608,16 @@ def _tell(args: argparse.Namespace) -> int:
     """Print who lives in a world, and with which keys."""
     from ledgerkit.localnet.worlds import open_world
 
-    stories = open_world(args.world, size=args.size, seed=args.seed).stories
+    summary = open_world(args.world, size=args.size, seed=args.seed).summary
     if args.json:
-        print(_json(stories).decode())
+        print(_json(summary).decode())
         return 0
-    for account in stories.accounts:
-        print(f"{account.account_id}  {account.secret_key or '-'}  {account.story}")
-    for name, found in stories.contracts.items():
+    for account in summary.accounts:
+        print(f"{account.account_id}  {account.secret_key or '-'}  {account.description}")
+    for name, found in summary.contracts.items():
         print(f"{name}: {found if isinstance(found, str) else ', '.join(found)}")
-    for tx in stories.transactions:
-        print(f"{tx.tx_hash}  {tx.signer_id}  {tx.story}")
+    for tx in summary.transactions:
+        print(f"{tx.tx_hash}  {tx.signer_id}  {tx.description}")
     return 0
 
 
@@ -668,19 +668,20 @@ def _diff_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _collect(args: argparse.Namespace) -> int:
     """Read many accounts into a folder, and print what is there then."""
-    from ledgerkit.collecting import accounts, running
+    from ledgerkit.collecting import accounts, collect
 
     views = accounts.VIEWS if args.views is None else args.views.split(",")
-    return _collected(args, partial(running.collect, args.ids, views, column=args.column))
+    return _collected(args, partial(collect.collect, args.ids, views, column=args.column))
 
 
 def _collect_blocks(args: argparse.Namespace) -> int:
     """Read a range of blocks into a folder, and print what is there then."""
-    from ledgerkit.collecting import heights, ranges
+    from ledgerkit.collecting import blocks as collecting_blocks
+    from ledgerkit.collecting import collect_blocks
 
-    views = heights.VIEWS if args.views is None else args.views.split(",")
+    views = collecting_blocks.VIEWS if args.views is None else args.views.split(",")
     ends = _height_or_text(args.start), _height_or_text(args.stop)
-    return _collected(args, partial(ranges.collect_blocks, *ends, views))
+    return _collected(args, partial(collect_blocks.collect_blocks, *ends, views))
 
 
 def _collected(args: argparse.Namespace, run: Callable[..., Any]) -> int:
@@ -701,9 +702,9 @@ def _collected(args: argparse.Namespace, run: Callable[..., Any]) -> int:
 
 def _diff(args: argparse.Namespace) -> int:
     """Print what changed between two collections."""
-    from ledgerkit.collecting import differing
+    from ledgerkit.collecting import diff
 
-    found = differing.diff(args.before, args.after, args.view)
+    found = diff.diff(args.before, args.after, args.view)
     _print(found.changes, args.format)
     if not found.not_compared.empty:
         told = "had no answer in one of the two, and were not compared"

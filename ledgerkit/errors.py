@@ -1,16 +1,16 @@
 """
-The tree of errors: what can go wrong, told apart by what to do next.
+The tree of errors that ledgerkit raises.
 
 LedgerError
-├── TransportError                    we could not ask; says nothing about the ledger
-│   ├── TransactionTimeoutError       the wanted level was not reached in time
+├── TransportError                    no usable response; says nothing about the ledger
+│   ├── TransactionTimeoutError       `wait_until` was not reached in time
 │   ├── NodeNotReadyError             the node is starting or behind
 │   ├── NodeError                     the node failed while answering
-│   ├── UnavailableShardError         the node does not hold that shard
-│   └── RequestRoutedError            the node passed the transaction on
+│   ├── UnavailableShardError         the node does not track the shard
+│   └── RequestRoutedError            the node forwarded the transaction
 ├── RateLimitedError                  too many requests
-├── AuthError                         the key was refused
-├── NotFoundError                     there is none, or not here
+├── AuthError                         the API key was refused
+├── NotFoundError                     it does not exist, or not on this host
 │   ├── UnknownAccountError
 │   ├── UnknownAccessKeyError
 │   ├── UnknownBlockError
@@ -21,7 +21,7 @@ LedgerError
 │   ├── UnknownTransactionOrReceiptError
 │   ├── UnknownEpochError
 │   └── ProofNotReadyError
-├── InvalidRequestError               the request must change (also raised before sending)
+├── InvalidRequestError               the request is invalid (also raised before sending)
 │   ├── RpcMethodNotFoundError
 │   ├── RequestParseError
 │   ├── InvalidAccountError
@@ -30,20 +30,21 @@ LedgerError
 │   ├── TooManyAccessKeysError
 │   ├── ValidatorInfoUnavailableError
 │   └── LookupLimitError
-├── InvalidTransactionError           the ledger refused it; a class per variant in `taxonomy`
-├── ReceiptFailedError                a receipt ran and failed; classes in `taxonomy`
+├── InvalidTransactionError           the chain refused it; classes in `api.chain_errors`
+├── ReceiptFailedError                a receipt failed; classes in `api.chain_errors`
 ├── DroppedError                      the transaction was never included
-├── ContractError                     a view call failed inside the contract
+├── ContractError                     a view call failed in the contract
 │   ├── ContractPanicError
 │   ├── ContractMethodNotFoundError
 │   ├── NoContractCodeError
 │   ├── NoGlobalContractCodeError
 │   └── ProhibitedInViewError
-├── DecodeError                       the answer is not what was documented
-└── FileError                      a file could not be written or read
+├── DecodeError                       the response is not as documented
+└── FileError                         a file could not be read or written
 
-Every class says what to do next (`remedy`), whether the same request may work soon
-(`retryable`) and whether another host, such as an archival one, may know (`elsewhere`).
+Each error has a `remedy` (what to do next) unless its sentence says so already, `retryable`
+(the same request may succeed soon) and `elsewhere` (another host, such as the archival one,
+may have the answer).
 """
 
 from __future__ import annotations
@@ -59,82 +60,69 @@ _QUOTED = 200
 
 
 def cut(value: object, limit: int = _SHOWN) -> str:
-    """
-    Show a value on one line, shortened.
-
-    Parameters
-    ----------
-    value
-        Anything; small objects of the ledger read as "name value, name value".
-    limit
-        The most characters to keep.
-
-    Returns
-    -------
-    shown
-        One line of at most `limit` characters; a shortened one ends in "…".
-    """
+    """Return a value as one line of at most `limit` characters; a shortened one ends in "…"."""
     if isinstance(value, str) and len(value) <= limit and value.isprintable():
         return value
-    # A text may be megabytes long: shorten before splitting it.
+    # The text may be megabytes long, so it is shortened before it is split.
     line = " ".join(_plain(value, limit)[: 4 * limit].split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 def _plain(value: object, limit: int) -> str:
-    """Write a value as text, an object as "name value, name value"."""
+    """Return a value as text, a dict as "name value, name value"."""
     try:
         if isinstance(value, dict) and value:
             return ", ".join(f"{key} {str(item)[:limit]}" for key, item in value.items())
         return str(value)
-    except (ValueError, RecursionError):  # thousands of digits, or of levels
+    except (ValueError, RecursionError):  # an int of thousands of digits, or deep nesting
         return f"a {type(value).__name__} too large to show"
 
 
-class _Shown(dict[str, str]):
-    """Values by name for a template, tolerating absent ones."""
+class _TemplateValues(dict[str, str]):
+    """Values of a template by name; a missing one reads "(no NAME given)"."""
 
     def __missing__(self, key: str) -> str:
-        """Say that the ledger did not tell `key`."""
+        """Return the text for a value that the response lacks."""
         return f"(no {key} given)"
 
 
 def fill(template: str, details: Mapping[str, object]) -> str:
     """
-    Put the values of an error into the sentence of its class.
+    Fill the template of an error class with values, each shortened to one line.
 
     Parameters
     ----------
     template
-        A sentence with names in braces; `{at}` reads " at block N", or nothing.
+        A sentence with names in braces; `{at}` becomes " at block N", or nothing.
     details
-        The values by name. Absent or None ones are said to be missing.
+        The values by name. Missing and None values read "(no NAME given)".
 
     Returns
     -------
     sentence
-        The sentence, each value on one line and shortened.
+        The filled template.
     """
-    shown = _Shown({name: cut(value) for name, value in details.items() if value is not None})
-    shown["at"] = f" at block {shown['block_height']}" if "block_height" in shown else ""
-    return template.format_map(shown)
+    values = {name: cut(value) for name, value in details.items() if value is not None}
+    texts = _TemplateValues(values)
+    texts["at"] = f" at block {texts['block_height']}" if "block_height" in texts else ""
+    return template.format_map(texts)
 
 
 class LedgerError(Exception):
     """
-    Whatever ledgerkit raises on purpose.
+    The base class of all errors that ledgerkit raises.
 
     Parameters
     ----------
     sentence
-        What happened, naming the values. Without one, the class's own template is filled in.
+        What happened, with the values. By default the template of the class, filled.
     remedy
-        What to do next, where it differs from the class's advice.
+        What to do next, if it differs from the remedy of the class.
     **details
-        Become attributes. A declared one that is not given reads None.
+        Attributes of the error. Declared attributes that are not passed are None.
     """
 
-    template: str = "The ledger could not do what was asked"
+    template: str = "The request failed"
     remedy: str = ""
     retryable: bool = False
     elsewhere: bool = False
@@ -143,14 +131,14 @@ class LedgerError(Exception):
     fields: ClassVar[Mapping[str, str]] = {}
 
     def __init_subclass__(cls) -> None:
-        """Note the declared attributes and let each be read even when it was not given."""
+        """Collect the declared attributes and set a default of None for each."""
         cls.fields = {**cls.fields, **cls.__annotations__}
         for name in cls.__annotations__:
             if not hasattr(cls, name):
                 setattr(cls, name, None)
 
     def __init__(self, sentence: str = "", *, remedy: str | None = None, **details: object) -> None:
-        """Keep the sentence as the only argument, so that every class pickles alike."""
+        """Pass only the sentence to `Exception`, so that every subclass can be pickled."""
         super().__init__(sentence or fill(self.template, details))
         self.__dict__.update(details)
         if remedy is not None:
@@ -158,216 +146,219 @@ class LedgerError(Exception):
 
     @property
     def sentence(self) -> str:
-        """What happened, without the advice."""
+        """What happened, without the remedy."""
         return str(self.args[0]) if self.args else self.template
 
     def _context(self) -> str:
-        """Name what was asked, unless the sentence already does."""
-        return f"asked: {self.asked}" if self.asked and self.asked not in self.sentence else ""
+        """Return what was requested, unless the sentence contains it."""
+        return f"request: {self.asked}" if self.asked and self.asked not in self.sentence else ""
 
     def __str__(self) -> str:
-        """Read as sentences: what happened, then what to do."""
+        """Return what happened, then what to do."""
         context = self._context()
-        happened = self.sentence.rstrip(". ") if context else self.sentence.rstrip()
-        happened += f" ({context})" if context else ""
-        stop = "" if happened.endswith((".", "!", "?", "…")) else "."
-        return f"{happened}{stop} {self.remedy}".rstrip()
+        sentence = self.sentence.rstrip(". ") if context else self.sentence.rstrip()
+        sentence += f" ({context})" if context else ""
+        stop = "" if sentence.endswith((".", "!", "?", "…")) else "."
+        return f"{sentence}{stop} {self.remedy}".rstrip()
 
     def __repr__(self) -> str:
-        """Stay short: the class and the beginning of the sentence."""
+        """Return the class and the beginning of the sentence."""
         return f"{type(self).__name__}({cut(self.sentence, 80)!r})"
 
 
-# We could not ask -----------------------------------------------------------------------
+# No usable response ---------------------------------------------------------------------
 
 
 class TransportError(LedgerError):
-    """We could not ask: no connection, no time, a failing host, or an answer that is not JSON."""
+    """No usable response: no connection, a timeout, a failing host, or a body that is not JSON."""
 
     status: int | None
     retry_after: float | None
-    template = "The host could not be asked"
-    remedy = "Check the connection and the host address, then ask again."
+    template = "The host did not respond"
+    remedy = "Check the connection and the address of the host, then try again."
     retryable = True
 
 
 class TransactionTimeoutError(TransportError):
-    """The transaction did not reach the wanted level in time; it may still succeed."""
+    """The transaction did not reach the level of `wait_until` in time; it may still succeed."""
 
     cause_name: str | None
-    template = "The transaction did not reach the wanted level in time; this is no failure"
-    remedy = "Ask for the transaction by its hash until it is final; do not sign a new one yet."
+    template = "The transaction did not reach the requested level in time; it may still succeed"
+    remedy = "Request the transaction by its hash until it is final; do not sign a new one yet."
     elsewhere = True
 
 
 class NodeNotReadyError(TransportError):
-    """The node is starting, behind, or has not computed that yet."""
+    """The node is starting, syncing, or has not computed the result yet."""
 
     elapsed: object
     epoch_id: str | None
     shard_id: int | None
     template = "The node is not ready"
-    remedy = "Wait some seconds and ask again, or ask another host."
+    remedy = "Try again in a few seconds, or use another host."
 
 
 class NodeError(TransportError):
-    """The node failed while answering, or reported an error unknown to this library."""
+    """The node failed internally, or reported an error that ledgerkit does not know."""
 
     code: int | None
     text: str | None
     template = "The node failed: {text}"
-    remedy = "Ask again in a moment; if it stays, ask another host."
+    remedy = "Try again in a moment; if the error persists, use another host."
 
 
 class UnavailableShardError(TransportError):
-    """The node does not hold the shard that was asked for."""
+    """The node does not track the requested shard."""
 
     shard_id: int | None
     requested_shard_id: int | None
-    template = "The node does not hold shard {shard_id}"
-    remedy = "Ask another host, for example the archival one."
+    template = "The node does not track shard {shard_id}"
+    remedy = "Use another host, for example the archival one."
     retryable = False
     elsewhere = True
 
 
 class RequestRoutedError(TransportError):
-    """The node passed the transaction on to another node and will not wait for it."""
+    """The node forwarded the transaction to another node and does not wait for its result."""
 
     transaction_hash: str | None
-    template = "The node passed transaction {transaction_hash} on to another node"
-    remedy = "Ask for the transaction by its hash; sending it again is not needed."
+    template = "The node forwarded transaction {transaction_hash} to another node"
+    remedy = "Request the transaction by its hash; there is no need to send it again."
     retryable = False
 
 
 class RateLimitedError(LedgerError):
-    """The host asks for fewer requests."""
+    """The host refuses requests because there were too many."""
 
     status: int | None
     retry_after: float | None
-    template = "The host asks for fewer requests"
+    template = "Too many requests"
     remedy = "Wait a minute, lower rate=, or connect with an API key."
     retryable = True
 
 
 class AuthError(LedgerError):
-    """The host refused the API key, or wants one."""
+    """The host refused the API key, or requires one."""
 
     status: int | None
     template = "The host refused the API key"
-    remedy = "Check the API key given to connect(), and that it belongs to this network."
+    remedy = "Check the API key passed to connect(), and that it is valid for this network."
 
 
-# There is none, or not here -------------------------------------------------------------
+# It does not exist, or not on this host -------------------------------------------------
 
 
 class NotFoundError(LedgerError):
-    """There is no such thing, or not on this host."""
+    """The requested object does not exist, or this host does not have it."""
 
     block_height: int | None
     block_hash: str | None
-    template = "There is no such thing{at}"
-    remedy = "Check the name, the network and the block that was asked for."
+    template = "Not found{at}"
+    remedy = "Check the name, the network and the requested block."
 
 
 class UnknownAccountError(NotFoundError):
-    """No such account at that block."""
+    """The account does not exist at the requested block."""
 
     account_id: str | None
     requested_account_id: str | None
     template = "Account {account_id} does not exist{at}"
-    remedy = "Check the spelling and the network (mainnet or testnet), or ask at another block."
+    remedy = "Check the spelling, the network (mainnet or testnet) and the block."
 
 
 class UnknownAccessKeyError(NotFoundError):
-    """The account does not hold that key, or does not exist."""
+    """The account does not have the access key, or does not exist."""
 
     public_key: str | None
     account_id: str | None
     template = "Access key {public_key} does not exist{at}"
-    remedy = "List the account's keys with keys(); if that is empty, check the account id."
+    remedy = "List the account's keys with keys(); if there are none, check the account id."
 
 
 class UnknownBlockError(NotFoundError):
-    """No such block, a skipped height, or one this host has dropped or not yet seen."""
+    """The block does not exist (some heights are skipped), or this host does not have it."""
 
     block: object
     block_reference: object
-    template = "Block {block} is not known to this host"
+    template = "This host does not have block {block}"
     remedy = (
-        "Ask for a neighbouring height (some heights have no block), ask the archival host for"
-        " an old one, or wait for one that is still to come."
+        "Request a neighbouring height (some heights have no block), use the archival host for"
+        " an old block, or wait for a future one."
     )
     elsewhere = True
 
 
 class GarbageCollectedBlockError(NotFoundError):
-    """The block is known but its state was dropped by this host."""
+    """The host has the block, but has discarded its state."""
 
-    template = "This host no longer keeps the state of block {block_height}, {block_hash}"
-    remedy = "Ask the archival host, or ask for a recent block."
+    template = "This host has discarded the state of block {block_height}, {block_hash}"
+    remedy = "Use the archival host, or request a recent block."
     elsewhere = True
 
 
 class UnknownChunkError(NotFoundError):
-    """The chunk is not here, or not yet."""
+    """The host does not have the chunk, or not yet."""
 
     chunk_hash: str | None
-    template = "Chunk {chunk_hash} is not known to this host"
-    remedy = "Ask the archival host for an old chunk; wait a moment for a new one."
+    template = "This host does not have chunk {chunk_hash}"
+    remedy = "Use the archival host for an old chunk; wait a moment for a new one."
     elsewhere = True
 
 
 class UnknownTransactionError(NotFoundError):
-    """The transaction has not been seen by this host."""
+    """The host does not have the transaction."""
 
     transaction_hash: str | None
     requested_transaction_hash: str | None
-    template = "Transaction {transaction_hash} has not been seen by this host"
-    remedy = "Check hash and sender; ask the archival host for an old one, or wait for a new one."
+    template = "This host does not have transaction {transaction_hash}"
+    remedy = (
+        "Check the hash and the sender; use the archival host for an old transaction, or wait"
+        " for a new one."
+    )
     elsewhere = True
 
 
 class UnknownReceiptError(NotFoundError):
-    """The receipt is not here, or not yet."""
+    """The host does not have the receipt, or not yet."""
 
     receipt_id: str | None
-    template = "Receipt {receipt_id} is not known to this host"
-    remedy = "Check the id; ask the archival host for an old one, or wait for a new one."
+    template = "This host does not have receipt {receipt_id}"
+    remedy = "Check the id; use the archival host for an old receipt, or wait for a new one."
     elsewhere = True
 
 
 class UnknownTransactionOrReceiptError(NotFoundError):
-    """Neither a transaction nor a receipt of that id has been seen."""
+    """The host has neither a transaction nor a receipt with this id."""
 
     transaction_or_receipt_id: str | None
-    template = "No transaction or receipt {transaction_or_receipt_id} has been seen"
-    remedy = "Check the id, wait until it is final, or ask the archival host."
+    template = "This host has no transaction or receipt {transaction_or_receipt_id}"
+    remedy = "Check the id, wait until it is final, or use the archival host."
     elsewhere = True
 
 
 class UnknownEpochError(NotFoundError):
-    """No such epoch is known."""
+    """The host does not have the epoch."""
 
     epoch_id: str | None
     text: str | None
-    template = "The epoch asked for is not known: {text}"
-    remedy = "Ask with the epoch_id of a block header, or without one for the latest epoch."
+    template = "This host does not have the requested epoch: {text}"
+    remedy = "Pass the epoch_id of a block header, or none for the latest epoch."
 
 
 class ProofNotReadyError(NotFoundError):
-    """The proof cannot be made yet."""
+    """The proof is not available yet."""
 
     transaction_or_receipt_id: str | None
     text: str | None
-    template = "No proof can be made yet: {text}"
-    remedy = "Wait until the outcome's block is final, then ask for the proof again."
+    template = "The proof is not available yet: {text}"
+    remedy = "Wait until the outcome's block is final, then request the proof again."
 
 
-# The request must change ----------------------------------------------------------------
+# The request is invalid -----------------------------------------------------------------
 
 
 class InvalidRequestError(LedgerError):
-    """The request cannot be answered as it is; also raised before anything is sent."""
+    """The request is invalid; also raised for invalid arguments, before anything is sent."""
 
     field: str | None
     value: object
@@ -420,11 +411,11 @@ class InvalidRequestError(LedgerError):
 
 
 class RpcMethodNotFoundError(InvalidRequestError):
-    """The node has no RPC method of that name."""
+    """The node has no RPC method with this name."""
 
     method_name: str | None
     template = "The node has no RPC method {method_name}"
-    remedy = "Check the method's name; newer methods need a newer node or another host."
+    remedy = "Check the method name; newer methods need a newer node."
 
 
 class RequestParseError(InvalidRequestError):
@@ -432,92 +423,92 @@ class RequestParseError(InvalidRequestError):
 
     error_message: str | None
     template = "The node could not read the request: {error_message}"
-    remedy = "Correct the parameter that the sentence names."
+    remedy = "Correct the parameter."
 
 
 class InvalidAccountError(InvalidRequestError):
-    """The account id is not well formed."""
+    """The account id is malformed."""
 
     account_id: str | None
     requested_account_id: str | None
     block_height: int | None
     block_hash: str | None
-    template = "{account_id} is not a well-formed account id"
+    template = "Account id {account_id} is malformed"
     remedy = "Use 2 to 64 characters: a-z and 0-9, separated by single '.', '-' or '_'."
 
 
 class InvalidShardIdError(InvalidRequestError):
-    """The shard is not in that block's layout."""
+    """The shard is not in the shard layout of the block."""
 
     shard_id: int | None
-    template = "Shard {shard_id} is not in the layout of that block"
-    remedy = "Take a shard_id from the chunks of the block; the ids are not contiguous."
+    template = "Shard {shard_id} is not in the shard layout of the block"
+    remedy = "Use a shard_id from the chunks of the block; the ids are not contiguous."
 
 
 class TooLargeContractStateError(InvalidRequestError):
-    """The contract's state is above what a host lists."""
+    """The contract has more state than the host returns."""
 
     account_id: str | None
     contract_account_id: str | None
     block_height: int | None
     block_hash: str | None
-    template = "The state of contract {account_id} is too large to be listed"
-    remedy = "Ask with a longer key prefix, page with a limit, or use the contract's view methods."
+    template = "Contract {account_id} has more state than this host returns"
+    remedy = "Use a longer key prefix, pages with a limit, or the contract's view methods."
 
 
 class TooManyAccessKeysError(InvalidRequestError):
-    """The account holds more keys than a host lists at once."""
+    """The account has more access keys than the host returns at once."""
 
     account_id: str | None
     requested_account_id: str | None
     limit: int | None
     block_height: int | None
     block_hash: str | None
-    template = "Account {account_id} holds more than {limit} access keys"
-    remedy = "Ask page by page with limit= and after_key=."
+    template = "Account {account_id} has more than {limit} access keys"
+    remedy = "Request them in pages with limit= and after_key=."
 
 
 class ValidatorInfoUnavailableError(InvalidRequestError):
-    """The validators are not told for that block."""
+    """The host has no validator information for the block."""
 
-    template = "The validators of that block cannot be told"
-    remedy = "Ask at the last block of an epoch, by epoch_id, or without a block for the latest."
+    template = "This host has no validator information for the block"
+    remedy = "Pass the last block of an epoch, an epoch_id, or nothing for the latest epoch."
 
 
 class LookupLimitError(InvalidRequestError):
-    """The search from a receipt to its transaction met a limit of the host."""
+    """The search from a receipt to its transaction exceeded a limit of the host."""
 
     requested: int | None
     maximum: int | None
     scanned: int | None
     limit: int | None
-    template = "The host gave up the search: {text}"
-    remedy = "Name the block_height and shard_id of the receipt, or follow the transaction itself."
+    template = "The host stopped the search: {text}"
+    remedy = "Pass the block_height and shard_id of the receipt, or look up the transaction itself."
 
 
-# What the ledger said -------------------------------------------------------------------
+# Refused by the chain, failed on it, or not readable ------------------------------------
 
 
 class InvalidTransactionError(LedgerError):
     """
-    The ledger refused the transaction; nothing of it ran.
+    The chain refused the transaction; nothing was executed.
 
-    `variant` is the ledger's name of the reason and `payload` its values as they came. The
-    values are attributes too, amounts as ints in yoctoNEAR; one that did not come reads None.
+    `variant` is the chain's name for the reason and `payload` its values as received. The
+    values are attributes too, amounts as ints in yoctoNEAR; missing ones are None.
     """
 
     variant: str = "Unknown"
     payload: object
-    template = "The ledger refused the transaction: {variant}"
-    remedy = "Correct what the reason names, then sign and send again."
+    template = "The chain refused the transaction: {variant}"
+    remedy = "Correct the transaction, then sign and send it again."
 
 
 class ReceiptFailedError(LedgerError):
     """
-    A receipt of the transaction ran and failed; other receipts may have succeeded.
+    A receipt of the transaction failed; other receipts may have succeeded.
 
-    `kind` is the path of the ledger's names, such as "FunctionCallError.ExecutionError",
-    `variant` its last one, and `index` the position of the failing action.
+    `kind` is the path of the chain's variants, such as "FunctionCallError.ExecutionError",
+    `variant` its last part, and `index` the position of the failed action.
     """
 
     receipt_id: str | None
@@ -526,101 +517,103 @@ class ReceiptFailedError(LedgerError):
     index: int | None
     payload: object
     template = "The receipt failed: {variant}"
-    remedy = "Look at the receipt in the transaction's trace to see what ran before it."
+    remedy = "See the transaction's trace for what ran before this receipt."
 
     def _context(self) -> str:
-        """Name the receipt and the action."""
+        """Return the receipt id and the index of the failed action."""
         receipt = f"receipt {self.receipt_id}" if self.receipt_id else ""
         action = f"action {self.index}" if self.index is not None else ""
         return ", ".join(part for part in (receipt, action, super()._context()) if part)
 
 
 class DroppedError(LedgerError):
-    """The transaction was accepted but never included, and no longer can be."""
+    """The transaction was accepted, was not included in a block, and no longer can be."""
 
     transaction_hash: str | None
-    template = "Transaction {transaction_hash} was never included in a block"
-    remedy = "It can no longer run: sign it again with a fresh nonce and block hash, and send it."
+    template = "Transaction {transaction_hash} was not included in a block and no longer can be"
+    remedy = "Sign it again with a new nonce and block hash, and send it."
 
 
 class ContractError(LedgerError):
-    """A view call failed inside the contract."""
+    """A view call failed in the contract."""
 
     vm_error: object
     block_height: int | None
     block_hash: str | None
-    template = "The contract could not answer{at}: {vm_error}"
+    template = "The view call failed in the contract{at}: {vm_error}"
     remedy = "Check the method and its arguments against the contract's documentation."
 
 
 class ContractPanicError(ContractError):
-    """The contract stopped with a message of its own."""
+    """The contract panicked with a message."""
 
     panic_msg: str
     template = "The contract panicked{at}: {panic_msg}"
-    remedy = "Read the contract's message; the method or its arguments must change."
+    remedy = "Change the method or its arguments according to the contract's message."
 
 
 class ContractMethodNotFoundError(ContractError):
-    """The contract has no such method."""
+    """The contract does not have the method."""
 
     reason: str | None
-    template = "The contract has no such method{at}: {reason}"
-    remedy = "Check the method's name and that the contract is the right one."
+    template = "The contract does not have the method{at}: {reason}"
+    remedy = "Check the method name and the contract id."
 
 
 class NoContractCodeError(ContractError):
-    """The account holds no contract."""
+    """The account has no contract."""
 
     account_id: str | None
     contract_account_id: str | None
-    template = "Account {account_id} holds no contract{at}"
-    remedy = "Check the contract's account id and the network."
+    template = "Account {account_id} has no contract{at}"
+    remedy = "Check the contract id and the network."
 
 
 class NoGlobalContractCodeError(ContractError):
-    """There is no global contract of that name."""
+    """The global contract does not exist."""
 
     identifier: object
-    template = "There is no global contract {identifier}{at}"
+    template = "Global contract {identifier} does not exist{at}"
     remedy = "Check the code hash or the account id that published the contract."
 
 
 class ProhibitedInViewError(ContractError):
-    """The method does what only a transaction may."""
+    """The method called a host function that is only allowed in a transaction."""
 
     method_name: str | None
-    template = "The contract called {method_name}, which a view must not{at}"
-    remedy = "Call this method with a signed transaction instead of a view."
+    template = "The contract called {method_name}, which is not allowed in a view call{at}"
+    remedy = "Call the method in a signed transaction instead of a view call."
 
 
 class DecodeError(LedgerError):
-    """The answer is not what was documented."""
+    """The response does not have the documented form."""
 
     path: str | None
-    template = "The answer could not be read at {path}"
-    remedy = "Ask again; if it stays, the service has changed and ledgerkit needs an update."
+    template = "The response is not as documented at {path}"
+    remedy = (
+        "Try again; if the error persists, the service has changed and ledgerkit needs an update."
+    )
 
 
-# Plain HTTP failures --------------------------------------------------------------------
+# HTTP errors without a documented body --------------------------------------------------
 
 _AUTH = {401, 402, 403}
 _TIMEOUT = 408
 _TOO_MANY = 429
 _REMEDIES = {
-    402: "The plan behind the API key is used up: renew it, or connect without a key.",
-    404: "Check the host address: it has no such path.",
+    402: "The quota of the API key is used up: renew it, or connect without a key.",
+    404: "Check the address of the host: it does not have this path.",
     413: "Send a smaller request.",
-    415: "Check the host address: it expects another content type.",
+    415: "Check the address of the host: it expects another content type.",
 }
-_ORIGIN = "Use an API key that is not limited to web origins, or none."
+_ORIGIN = "Use an API key that is not restricted to web origins, or none."
 
 
 def from_status(
     status: int, text: str, *, asked: str, retry_after: float | None = None
 ) -> LedgerError:
     """
-    Tell what a failing HTTP status means when its body does not.
+    Build the error for a failing HTTP status whose body has no documented error.
 
     Parameters
     ----------
@@ -629,22 +622,22 @@ def from_status(
     text
         The body; at most 200 characters of it are quoted, on one line.
     asked
-        What was asked, as a short phrase.
+        What was requested, as a short phrase.
     retry_after
-        The pause that the host asks for, in seconds.
+        The pause requested by the host, in seconds.
 
     Returns
     -------
     error
-        Not raised. A status of the 5xx kind, or 408, may be asked again.
+        Not raised. Errors with status 5xx or 408 are retryable.
     """
     quoted = cut(text, _QUOTED)
-    sentence = f"The host answered {asked} with HTTP {status}" + (f": {quoted}" if quoted else "")
+    sentence = f"HTTP {status} in response to {asked}" + (f": {quoted}" if quoted else "")
     pause: dict[str, Any] = {"status": status, "asked": asked, "retry_after": retry_after}
     if status == _TOO_MANY:
         return RateLimitedError(sentence, **pause)
     if status in _AUTH:
-        return _refused_key(status, text, sentence, asked)
+        return _auth_error(status, text, sentence, asked)
     if status in range(400, 500) and status != _TIMEOUT:
         remedy = _REMEDIES.get(status)
         return InvalidRequestError(sentence, remedy=remedy, status=status, asked=asked, text=quoted)
@@ -652,30 +645,29 @@ def from_status(
     return TransportError(sentence, retryable=again, **pause)
 
 
-def _refused_key(status: int, text: str, sentence: str, asked: str) -> AuthError:
-    """Tell a key limited to web origins from a wrong or exhausted one."""
+def _auth_error(status: int, text: str, sentence: str, asked: str) -> AuthError:
+    """Build the error for a refused API key; keys restricted to web origins are recognised."""
     remedy = _REMEDIES.get(status)
     if "origin_not_allowed" in text:
-        sentence = f"The API key is limited to web origins. {sentence}"
+        sentence = f"The API key is restricted to web origins. {sentence}"
         remedy = _ORIGIN
     return AuthError(sentence, remedy=remedy, status=status, asked=asked)
 
 
 class FileError(LedgerError):
-    """A file could not be written or read; what was whole before is whole still."""
+    """A file could not be read or written; files written before are intact."""
 
     template = "could not {what}: {reason}"
-    remedy = "Correct what it names and run the same command again: what is stored is kept."
+    remedy = "Solve the problem and run the same command again: stored data is kept."
     what: str | None = None
     reason: str | None = None
 
     @classmethod
     def failed(cls, what: str, error: OSError) -> Self:
-        """Tell what the disk, or another store, said."""
-        full = error.errno in _FULL
-        told = {"remedy": _MAKE_ROOM} if full else {}
-        return cls(what=what, reason=error.strerror or type(error).__name__, **told)
+        """Build the error from an `OSError`; `what` completes "could not ..."."""
+        remedy = _FREE_SPACE if error.errno in _DISK_FULL else None
+        return cls(remedy=remedy, what=what, reason=error.strerror or type(error).__name__)
 
 
-_FULL = (errno.ENOSPC, errno.EDQUOT)
-_MAKE_ROOM = "Free some space and run the same command again: what is stored is kept."
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+_FREE_SPACE = "Free some disk space and run the same command again: stored data is kept."

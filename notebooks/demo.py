@@ -55,7 +55,7 @@ def tables() -> Tables:
 
 def story(ledger: lk.Ledger, told: str) -> lk.Trace:
     """Trace the transaction that a story of the world is about."""
-    found = next(tx for tx in ledger.world.stories.transactions if tx.story == told)
+    found = next(tx for tx in ledger.world.summary.transactions if tx.description == told)
     return lk.trace(found.tx_hash, found.signer_id, ledger=ledger)
 
 

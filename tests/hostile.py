@@ -10,8 +10,8 @@ import httpx
 
 import ledgerkit as lk
 from ledgerkit.localnet import Contract, call, view
-from ledgerkit.localnet.contracts.nonfungible import NonFungible, Token, TokenMetadata
-from ledgerkit.localnet.contracts.social import Social
+from ledgerkit.localnet.contracts.non_fungible_token import NonFungibleToken, Token, TokenMetadata
+from ledgerkit.localnet.contracts.social_db import SocialDb
 from ledgerkit.localnet.worlds import open_world
 from ledgerkit.protocol import AccountId  # noqa: TC001 - annotations are read when it runs
 
@@ -190,7 +190,7 @@ TGAS = 10**12
 Trap.methods[METHOD] = Trap.odd
 
 
-class Collection(NonFungible):
+class Collection(NonFungibleToken):
     """A collection that refuses to mint, with a script."""
 
     @call(payable=True)
@@ -211,13 +211,13 @@ def world() -> SimpleNamespace:
         `ledger`, and what was sent: `logged`, `odd`, `unknown`, `gone` and `formula`.
     """
     opened = open_world("empty")
-    opened.stories.contracts["liquid"] = "markup.near"
+    opened.summary.contracts["liquid"] = "markup.near"
     ledger = lk.connect("local", world=opened)
     sends: dict[str, Any] = {"signer_id": "near", "wait_until": "FINAL", "ledger": ledger}
     for name in TEXTS:
         ledger.world.deploy(f"{name}.near", Named, balance="20 NEAR")
         lk.call(f"{name}.near", "mint", {"account_id": "near"}, **sends)
-    deployed = {"trap": Trap, "pool": Pool, "social": Social, "stamps": NonFungible}
+    deployed = {"trap": Trap, "pool": Pool, "social": SocialDb, "stamps": NonFungibleToken}
     for name, contract in {**deployed, "refusing": Collection}.items():
         ledger.world.deploy(f"{name}.near", contract, balance="50 NEAR")
     ledger.world.deploy(LONGEST_ID, Trap)

@@ -1,4 +1,4 @@
-"""A request that was not sent yet, and how its answer is read: bytes in, typed value out."""
+"""Requests before they are sent, and how responses are decoded: bytes in, typed values out."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ T = TypeVar("T")
 
 _HTTP_ERROR = 400
 _decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
-_making = Lock()
-# Bytes that are no UTF-8, and nesting without end, are a malformed document too.
+_decoders_lock = Lock()
+# msgspec raises these for documents that are malformed, not UTF-8, or nested too deeply.
 MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What came back: a status, a body, and how long the server asks to wait."""
+    """An HTTP response: body, status, and the pause that the host requests."""
 
     body: bytes
     status: int = 200
@@ -38,11 +38,11 @@ class Response:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call(Generic[T]):
     """
-    One request, described: pure, hashable by its `key`, sent by nobody yet.
+    One request, described but not sent; calls with the same `key` are the same request.
 
-    `read` turns an answer into its typed value or raises; `keep` tells whether
-    an answer can never change; `repeatable` whether asking twice is harmless.
-    `kind` is what such an answer is called where it outlives the session; empty: it does not.
+    `read` decodes a response or raises; `keep` returns True for responses that never change;
+    `repeatable` is True if the request may be sent twice. `kind` is the kind of such a
+    response in the disk cache; empty if it is not stored there.
     """
 
     surface: Literal["rpc", "api"]
@@ -56,7 +56,7 @@ class Call(Generic[T]):
 
     @property
     def key(self) -> tuple[str, bytes | None]:
-        """What makes two calls the same question."""
+        """The path and body, which identify the request."""
         return self.path, self.body
 
 
@@ -70,22 +70,22 @@ def rpc(
     repeatable: bool = True,
 ) -> Call[Any]:
     """
-    Describe a JSON-RPC call.
+    Build a JSON-RPC call.
 
     Parameters
     ----------
     method
-        The method's name.
+        Name of the method.
     params
         Its parameters, an object or an array.
     result
-        The type its `result` is decoded into.
+        Type into which its `result` is decoded.
     asked
-        What is asked, in a few words, for errors.
+        What is requested, in a few words, for error messages.
     keep
-        Whether an answer can never change.
+        Returns True for responses that never change.
     repeatable
-        Whether asking twice is harmless.
+        Whether the request may be sent twice.
 
     Returns
     -------
@@ -100,7 +100,7 @@ def rpc(
     return Call(
         surface="rpc",
         asked=asked,
-        read=lambda answer: read_rpc(answer, result, asked),
+        read=lambda response: read_rpc(response, result, asked),
         body=msgspec.json.encode(request),
         keep=keep,
         repeatable=repeatable,
@@ -109,16 +109,16 @@ def rpc(
 
 def get(path: str, result: Any, *, asked: str) -> Call[Any]:
     """
-    Describe a call of the indexed REST API.
+    Build a call of the REST API.
 
     Parameters
     ----------
     path
-        The path below the API's address, quoted.
+        Path below the address of the API, percent-encoded.
     result
-        The type its body is decoded into.
+        Type into which the body is decoded.
     asked
-        What is asked, in a few words, for errors.
+        What is requested, in a few words, for error messages.
 
     Returns
     -------
@@ -130,128 +130,57 @@ def get(path: str, result: Any, *, asked: str) -> Call[Any]:
     Source: GET of the indexed REST API.
     """
     return Call(
-        surface="api", asked=asked, read=lambda answer: read_api(answer, result, asked), path=path
+        surface="api",
+        asked=asked,
+        read=lambda response: read_api(response, result, asked),
+        path=path,
     )
 
 
-def read_rpc(answer: Response, result: Any, asked: str) -> Any:
-    """
-    Read a JSON-RPC answer; the body is believed before the status.
-
-    Parameters
-    ----------
-    answer
-        What came back.
-    result
-        The type of its `result`.
-    asked
-        What was asked.
-
-    Returns
-    -------
-    value
-        The decoded result.
-
-    Raises
-    ------
-    LedgerError
-        The typed error of the answer, or `DecodeError` where it is not as documented.
-    """
+def read_rpc(response: Response, result: Any, asked: str) -> Any:
+    """Decode the result of a JSON-RPC response, or raise its typed error."""
+    # The body comes before the status: nodes send errors with HTTP 200, and results with 4xx.
     try:
-        envelope = decoder(Envelope[result]).decode(answer.body)
+        envelope = decoder(Envelope[result]).decode(response.body)
     except MALFORMED as error:
-        problem = error
+        decode_error = error
     else:
         if envelope.error is not msgspec.UNSET and bytes(envelope.error) != b"null":
-            raise _told(envelope.error, answer, asked)
-        if envelope.result is not msgspec.UNSET and not _failed_inside(envelope.result):
+            raise _rpc_error(envelope.error, response, asked)
+        if envelope.result is not msgspec.UNSET and not _is_query_failure(envelope.result):
             return envelope.result
-        problem = msgspec.DecodeError("neither result nor error")
-    raise _unreadable(answer, asked, problem)
+        decode_error = msgspec.DecodeError("neither result nor error")
+    raise _undecodable(response, asked, decode_error)
 
 
-def read_api(answer: Response, result: Any, asked: str) -> Any:
-    """
-    Read an answer of the REST API.
-
-    Parameters
-    ----------
-    answer
-        What came back.
-    result
-        The type of its body.
-    asked
-        What was asked.
-
-    Returns
-    -------
-    value
-        The decoded body.
-
-    Raises
-    ------
-    LedgerError
-        The typed error of the status, or `DecodeError` where the body is not as documented.
-    """
-    if answer.status >= _HTTP_ERROR:
-        raise _from_status(answer, asked)
+def read_api(response: Response, result: Any, asked: str) -> Any:
+    """Decode the body of a REST response, or raise the typed error of its status."""
+    if response.status >= _HTTP_ERROR:
+        raise _status_error(response, asked)
     try:
-        return decoder(result).decode(answer.body)
+        return decoder(result).decode(response.body)
     except MALFORMED as error:
-        problem = error
-    raise not_as_documented(asked, problem)
+        decode_error = error
+    raise not_as_documented(asked, decode_error)
 
 
 def read_saved(call: Call[T], body: bytes) -> T:
-    """
-    Read a saved answer: a whole JSON-RPC answer, its bare result, or a REST body.
-
-    Parameters
-    ----------
-    call
-        The call that would have fetched it.
-    body
-        The saved bytes.
-
-    Returns
-    -------
-    value
-        The decoded value.
-
-    Raises
-    ------
-    LedgerError
-        As for a live answer.
-    """
+    """Decode a saved response: a whole JSON-RPC response, its bare result, or a REST body."""
     if call.surface == "rpc" and not _is_envelope(body):
         body = b'{"jsonrpc":"2.0","result":' + body + b"}"
     return call.read(Response(body))
 
 
-def not_as_documented(asked: str, problem: Exception) -> errors.DecodeError:
-    """
-    Say where in an answer a value is not what was documented.
-
-    Parameters
-    ----------
-    asked
-        What was asked.
-    problem
-        The decoder's complaint.
-
-    Returns
-    -------
-    error
-        Names what was asked and the path in the document.
-    """
-    what, _, path = str(problem).partition(" - at `")
+def not_as_documented(asked: str, decode_error: Exception) -> errors.DecodeError:
+    """Build the error for a response that could not be decoded, with the path in the document."""
+    reason, _, path = str(decode_error).partition(" - at `")
     path = path.rstrip("`") or "$"
-    sentence = f"the answer to {asked} is not as documented: {what} at {path}"
+    sentence = f"the response to {asked} is not as documented: {reason} at {path}"
     return errors.DecodeError(sentence, asked=asked, path=path)
 
 
-class _Member(msgspec.Struct):
-    """The members that tell a whole JSON-RPC answer from a bare result."""
+class _EnvelopeMembers(msgspec.Struct):
+    """The members that distinguish a whole JSON-RPC response from a bare result."""
 
     jsonrpc: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     id: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
@@ -260,45 +189,32 @@ class _Member(msgspec.Struct):
 
 
 def _is_envelope(body: bytes) -> bool:
-    """Tell a whole JSON-RPC answer from a bare result."""
+    """Return True for a whole JSON-RPC response, False for a bare result."""
     try:
-        found = decoder(_Member).decode(body)
+        members = decoder(_EnvelopeMembers).decode(body)
     except MALFORMED:
-        return True  # not an object: let the reader say what is wrong
-    marked = found.jsonrpc is not msgspec.UNSET or found.id is not msgspec.UNSET
-    told = found.result is not msgspec.UNSET or found.error is not msgspec.UNSET
-    return marked and told
+        return True  # not an object: the decoder reports what is wrong
+    has_header = members.jsonrpc is not msgspec.UNSET or members.id is not msgspec.UNSET
+    has_content = members.result is not msgspec.UNSET or members.error is not msgspec.UNSET
+    return has_header and has_content
 
 
-def decoder(kind: Any) -> msgspec.json.Decoder[Any]:
-    """
-    Give the decoder of a type, which is made once, and by one thread at a time.
-
-    A type is taken apart when it is first decoded. Where two threads met at that, msgspec
-    0.22 read what was not written yet, and the process died.
-
-    Parameters
-    ----------
-    kind
-        The type.
-
-    Returns
-    -------
-    decoder
-        Any thread may use it.
-    """
-    found = _decoders.get(kind)
-    if found is None:
-        with _making:
-            found = _decoders.get(kind)
-            if found is None:
-                found = _decoders[kind] = msgspec.json.Decoder(kind)
-    return found
+def decoder(decoded_type: Any) -> msgspec.json.Decoder[Any]:
+    """Return the decoder for a type; any thread may use it."""
+    # msgspec 0.22 inspects a type at its first use. Two threads doing so at once can crash the
+    # process, so decoders are made under a lock, once for each type.
+    cached = _decoders.get(decoded_type)
+    if cached is None:
+        with _decoders_lock:
+            cached = _decoders.get(decoded_type)
+            if cached is None:
+                cached = _decoders[decoded_type] = msgspec.json.Decoder(decoded_type)
+    return cached
 
 
-def _unreadable(answer: Response, asked: str, problem: Exception) -> Exception:
-    """Find out why a body could not be read as the wanted answer."""
-    failure = _query_failure(answer.body)
+def _undecodable(response: Response, asked: str, decode_error: Exception) -> Exception:
+    """Build the error for a body that is not the documented result."""
+    failure = _query_failure(response.body)
     if failure is not None:
         return chain_errors.from_query_text(
             failure.error,
@@ -306,48 +222,33 @@ def _unreadable(answer: Response, asked: str, problem: Exception) -> Exception:
             block_height=failure.block_height,
             block_hash=failure.block_hash,
         )
-    return status_first(answer, asked, not_as_documented(asked, problem))
+    return status_first(response, asked, not_as_documented(asked, decode_error))
 
 
-def _told(error: msgspec.Raw, answer: Response, asked: str) -> LedgerError:
-    """Read the error of an answer; the pause a host asks for stands in its header."""
-    told = msgspec.json.decode(error)
-    if answer.status >= _HTTP_ERROR and not isinstance(told, dict):
-        return _from_status(answer, asked)  # {"error": "some text"}, by what stands before the node
-    failure = chain_errors.from_rpc(told, asked=asked)
-    if isinstance(failure, errors.RateLimitedError | errors.TransportError):
-        failure.retry_after = answer.retry_after
-    return failure
+def _rpc_error(error: msgspec.Raw, response: Response, asked: str) -> LedgerError:
+    """Build the typed error for the `error` member of a JSON-RPC response."""
+    member = msgspec.json.decode(error)
+    if response.status >= _HTTP_ERROR and not isinstance(member, dict):
+        # A gateway in front of the node wrote {"error": "text"}: only the status is reliable.
+        return _status_error(response, asked)
+    typed_error = chain_errors.from_rpc(member, asked=asked)
+    if isinstance(typed_error, errors.RateLimitedError | errors.TransportError):
+        typed_error.retry_after = response.retry_after
+    return typed_error
 
 
-def status_first(answer: Response, asked: str, problem: LedgerError) -> LedgerError:
-    """
-    Prefer what a failing status means to a body that could not be read.
-
-    Parameters
-    ----------
-    answer
-        What came back.
-    asked
-        What was asked.
-    problem
-        Why the body could not be read.
-
-    Returns
-    -------
-    error
-        To be raised by the caller.
-    """
-    return _from_status(answer, asked) if answer.status >= _HTTP_ERROR else problem
+def status_first(response: Response, asked: str, decode_error: LedgerError) -> LedgerError:
+    """Return the error of a failing status; otherwise the decode error."""
+    return _status_error(response, asked) if response.status >= _HTTP_ERROR else decode_error
 
 
-def _failed_inside(result: Any) -> bool:
-    """Tell the failure that `query` sends as a result, where the result is kept as JSON."""
+def _is_query_failure(result: Any) -> bool:
+    """Return True for a failure that `query` sends as a result, if it is decoded JSON."""
     return isinstance(result, dict) and "error" in result and "block_hash" in result
 
 
 def _query_failure(body: bytes) -> QueryFailure | None:
-    """Find the failure that `query` sends as a result, if this is one."""
+    """Return the failure that `query` sends as a result, or None."""
     try:
         result = decoder(Envelope[QueryFailure]).decode(body).result
     except MALFORMED:
@@ -355,11 +256,11 @@ def _query_failure(body: bytes) -> QueryFailure | None:
     return result if isinstance(result, QueryFailure) else None
 
 
-def _from_status(answer: Response, asked: str) -> LedgerError:
-    """Read a plain HTTP failure."""
+def _status_error(response: Response, asked: str) -> LedgerError:
+    """Build the error for a failing HTTP status."""
     return errors.from_status(
-        answer.status,
-        answer.body.decode("utf-8", "replace"),
+        response.status,
+        response.body.decode("utf-8", "replace"),
         asked=asked,
-        retry_after=answer.retry_after,
+        retry_after=response.retry_after,
     )

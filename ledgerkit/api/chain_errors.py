@@ -1,10 +1,10 @@
 """
-The chain's own error variants: a table of names, each with its class, sentence and remedy.
+The error variants of the chain and of its JSON-RPC: a class, sentence and remedy for each.
 
-The ledger names its reasons as nested variants, such as
-`{"InvalidTxError": {"InvalidNonce": {"tx_nonce": 1, "ak_nonce": 7}}}`. `FAMILIES` holds the
-names of each level, `CAUSES` those of a JSON-RPC error; `SPECIFICATION` lists both with their
-classes. The functions turn what came over the wire into errors and never fail themselves.
+The chain names the reason of an error by nested variants, such as
+`{"InvalidTxError": {"InvalidNonce": {"tx_nonce": 1, "ak_nonce": 7}}}`. `FAMILIES` lists the
+names of each level and `CAUSES` those of a JSON-RPC error; `SPECIFICATION` lists both with
+their classes. The functions build errors from received JSON and accept JSON of any shape.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ from ledgerkit.errors import InvalidTransactionError, LedgerError, ReceiptFailed
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_FUND = "Send the account some more of the base token, then sign and send again."
+_FUND = "Send NEAR to the account, then sign and send the transaction again."
 _FUND_GAS_KEY = "Fund the gas key with TransferToGasKey, then sign and send again."
 _FULL_KEY = "Sign with a full-access key of the account."
 _READ_KEY = "Read the access key again and sign with its nonce plus 1."
-_SMALLER = "Make it smaller, or split the work over several transactions."
-_WAIT = "Wait some seconds and send the same signed bytes again."
+_SMALLER = "Split the transaction into several smaller ones."
+_WAIT = "Wait a few seconds and send the same signed transaction again."
 _STAKE = "Adjust the staked amount, or fund the account, and stake again."
 _NEXT_KEY = "List the account's keys with keys() and use one of those."
-_IMPLICIT = "Let the account that owns the parent name create it, or choose another account id."
+_IMPLICIT = "Create it from its parent account, or choose another account id."
 
 
 # The transaction was refused ------------------------------------------------------------
 
 
 class InvalidNonceError(InvalidTransactionError):
-    """The nonce is not above the access key's: used already, or overtaken."""
+    """The nonce is not greater than the nonce of the access key."""
 
     tx_nonce: int
     ak_nonce: int
-    template = "Nonce {tx_nonce} is not above {ak_nonce}, the nonce of the access key"
+    template = "Nonce {tx_nonce} is not greater than {ak_nonce}, the nonce of the access key"
     remedy = (
-        "Ask for the transaction by its hash first: it may have run. If it is unknown, read the"
-        " access key again and sign with its nonce plus 1."
+        "Look the transaction up by its hash first: it may have been executed. If it is unknown,"
+        " read the access key again and sign with its nonce plus 1."
     )
 
 
 class NonceTooLargeError(InvalidTransactionError):
-    """The nonce is above what the present height allows."""
+    """The nonce is above the upper bound for the current block height."""
 
     tx_nonce: int
     upper_bound: int
@@ -54,21 +54,21 @@ class NonceTooLargeError(InvalidTransactionError):
 
 
 class ExpiredError(InvalidTransactionError):
-    """The block the transaction refers to is too old, or unknown."""
+    """The block hash of the transaction is too old or unknown."""
 
     template = "The transaction has expired: its block hash is too old or unknown"
     remedy = "Read the hash of a recent final block, sign with it and send again."
 
 
 class InvalidSignatureError(InvalidTransactionError):
-    """The signature does not fit the key or the bytes."""
+    """The signature does not match the transaction and its public key."""
 
-    template = "The signature does not fit the transaction and its public key"
-    remedy = "Sign the exact bytes that are sent, with the secret half of the named public key."
+    template = "The signature does not match the transaction and its public key"
+    remedy = "Sign the exact bytes that are sent, with the secret key of that public key."
 
 
 class InvalidAccessKeyError(InvalidTransactionError):
-    """The access key may not sign this transaction; a class per reason."""
+    """The access key may not sign this transaction; each reason has a subclass."""
 
     variant = "InvalidAccessKeyError"
     template = "The access key may not sign this transaction"
@@ -76,29 +76,29 @@ class InvalidAccessKeyError(InvalidTransactionError):
 
 
 class AccessKeyNotFoundError(InvalidAccessKeyError):
-    """The account does not hold the key that signed."""
+    """The account does not have the access key that signed."""
 
     account_id: str
     public_key: str
-    template = "Account {account_id} holds no access key {public_key}"
+    template = "Account {account_id} does not have access key {public_key}"
     remedy = _NEXT_KEY
 
 
 class ReceiverMismatchError(InvalidAccessKeyError):
-    """A function-call key is limited to another receiver."""
+    """The function-call key is restricted to another receiver."""
 
     tx_receiver: str
     ak_receiver: str
     template = "The access key may only call {ak_receiver}, not {tx_receiver}"
-    remedy = "Send to the receiver the key is limited to, or sign with a full-access key."
+    remedy = "Send to the receiver of the key, or sign with a full-access key."
 
 
 class MethodNameMismatchError(InvalidAccessKeyError):
-    """A function-call key does not list the method."""
+    """The function-call key does not allow the method."""
 
     method_name: str
     template = "The access key does not allow method {method_name}"
-    remedy = "Call a method that the key lists, or sign with a full-access key."
+    remedy = "Call a method that the key allows, or sign with a full-access key."
 
 
 class NotEnoughAllowanceError(InvalidAccessKeyError):
@@ -109,14 +109,14 @@ class NotEnoughAllowanceError(InvalidAccessKeyError):
     allowance: int
     cost: int
     template = (
-        "Key {public_key} of {account_id} may still spend {allowance} yoctoNEAR, and the"
-        " transaction costs {cost}"
+        "The allowance of key {public_key} of {account_id} is {allowance} yoctoNEAR, and the"
+        " transaction costs {cost} yoctoNEAR"
     )
-    remedy = "Attach less gas, replace the key by one with a larger allowance, or use a full one."
+    remedy = "Attach less gas, or sign with a key that has a larger allowance or full access."
 
 
 class RequiresFullAccessError(InvalidAccessKeyError):
-    """A function-call key signed something else than one function call."""
+    """A function-call key signed a transaction that is not a single function call."""
 
     template = "The transaction needs a full-access key: it is not a single function call"
     remedy = _FULL_KEY
@@ -130,17 +130,17 @@ class DepositWithFunctionCallError(InvalidAccessKeyError):
 
 
 class DelegateActionRequiresNonGasKeyError(InvalidAccessKeyError):
-    """The delegate action names a gas key where an ordinary key is needed."""
+    """The delegate action is signed with a gas key and needs an access key."""
 
-    template = "This delegate action must be signed with an ordinary key, not a gas key"
+    template = "The delegate action must be signed with an access key, not with a gas key"
     remedy = "Sign the delegate action with an access key that is not a gas key."
 
 
 class DelegateActionRequiresGasKeyError(InvalidAccessKeyError):
-    """The delegate action names an ordinary key where a gas key is needed."""
+    """The delegate action is signed with an access key and needs a gas key."""
 
-    template = "This delegate action must be signed with a gas key"
-    remedy = "Sign the delegate action with a gas key, or use a nonce of the ordinary kind."
+    template = "The delegate action must be signed with a gas key"
+    remedy = "Sign the delegate action with a gas key, or use a nonce without an index."
 
 
 class NotEnoughBalanceError(InvalidTransactionError):
@@ -149,16 +149,16 @@ class NotEnoughBalanceError(InvalidTransactionError):
     signer_id: str
     balance: int
     cost: int
-    template = "{signer_id} has {balance} yoctoNEAR, and the transaction costs {cost}"
+    template = "{signer_id} has {balance} yoctoNEAR, and the transaction costs {cost} yoctoNEAR"
     remedy = _FUND
 
 
 class LackBalanceForStateError(InvalidTransactionError):
-    """The signer would hold too little for its storage."""
+    """The balance left to the signer would not cover its storage."""
 
     signer_id: str
     amount: int
-    template = "{signer_id} would lack {amount} yoctoNEAR for its storage"
+    template = "{signer_id} would be short of {amount} yoctoNEAR for its storage"
     remedy = _FUND
 
 
@@ -168,7 +168,9 @@ class NotEnoughGasKeyBalanceError(InvalidTransactionError):
     signer_id: str
     balance: int
     cost: int
-    template = "The gas key of {signer_id} has {balance} yoctoNEAR, and the gas costs {cost}"
+    template = (
+        "The gas key of {signer_id} has {balance} yoctoNEAR, and the gas costs {cost} yoctoNEAR"
+    )
     remedy = _FUND_GAS_KEY
 
 
@@ -180,14 +182,14 @@ class NotEnoughBalanceForDepositError(InvalidTransactionError):
     cost: int
     reason: str
     template = (
-        "{signer_id} has {balance} yoctoNEAR, and the deposits cost {cost} ({reason}); the gas"
-        " was charged"
+        "{signer_id} has {balance} yoctoNEAR, and the deposits cost {cost} yoctoNEAR ({reason});"
+        " the gas was charged"
     )
     remedy = _FUND
 
 
 class SignerDoesNotExistError(InvalidTransactionError):
-    """There is no account of the signer's name."""
+    """The signer account does not exist."""
 
     signer_id: str
     template = "The signer {signer_id} does not exist"
@@ -195,28 +197,28 @@ class SignerDoesNotExistError(InvalidTransactionError):
 
 
 class InvalidSignerIdError(InvalidTransactionError):
-    """The signer's account id is not well formed."""
+    """The signer's account id is malformed."""
 
     signer_id: str
-    template = "The signer {signer_id} is not a well-formed account id"
+    template = "The signer {signer_id} is not a valid account id"
     remedy = "Correct signer_id: 2 to 64 characters of a-z, 0-9 and single '.', '-' or '_'."
 
 
 class InvalidReceiverIdError(InvalidTransactionError):
-    """The receiver's account id is not well formed."""
+    """The receiver's account id is malformed."""
 
     receiver_id: str
-    template = "The receiver {receiver_id} is not a well-formed account id"
+    template = "The receiver {receiver_id} is not a valid account id"
     remedy = "Correct receiver_id: 2 to 64 characters of a-z, 0-9 and single '.', '-' or '_'."
 
 
 class InvalidNonceIndexError(InvalidTransactionError):
-    """The key has no nonce of that index, or wants one."""
+    """The nonce index does not exist in the key, or is missing."""
 
     tx_nonce_index: int | None
     num_nonces: int
-    template = "Nonce index {tx_nonce_index} does not fit a key with {num_nonces} nonces"
-    remedy = "Give an index below num_nonces with a gas key, and none with an ordinary key."
+    template = "Nonce index {tx_nonce_index} is not valid for a key with {num_nonces} nonces"
+    remedy = "Pass an index below num_nonces for a gas key, and none for an access key."
 
 
 class InvalidChainError(InvalidTransactionError):
@@ -227,25 +229,25 @@ class InvalidChainError(InvalidTransactionError):
 
 
 class CostOverflowError(InvalidTransactionError):
-    """The cost does not fit 128 bits."""
+    """The cost of the transaction overflows 128 bits."""
 
-    template = "The cost of the transaction is too large to be counted"
+    template = "The cost of the transaction overflows 128 bits"
     remedy = "Lower the deposits and the attached gas."
 
 
 class InvalidTransactionVersionError(InvalidTransactionError):
-    """The ledger does not accept transactions of that version."""
+    """The chain does not accept this transaction version."""
 
-    template = "The ledger does not accept this version of transactions"
+    template = "The chain does not accept this transaction version"
     remedy = "Sign it as a transaction of version 0."
 
 
 class TransactionSizeExceededError(InvalidTransactionError):
-    """The signed bytes are too many."""
+    """The signed transaction is too large."""
 
     size: int
     limit: int
-    template = "The transaction has {size} bytes, and {limit} are allowed"
+    template = "The transaction has {size} bytes; the limit is {limit} bytes"
     remedy = _SMALLER
 
 
@@ -270,99 +272,101 @@ class ShardStuckError(InvalidTransactionError):
 
 
 class StorageError(InvalidTransactionError):
-    """The node could not read its own storage; the transaction is not at fault."""
+    """The node could not read its storage; the transaction may be valid."""
 
     variant = "StorageError"
     text: str
-    template = "The node could not read its own storage"
-    remedy = "Send the same signed bytes again through another host."
+    template = "The node could not read its storage"
+    remedy = "Send the same signed transaction through another host."
     retryable = True
     elsewhere = True
 
 
 class ActionsValidationError(InvalidTransactionError):
-    """An action of the transaction breaks a rule; a class per rule."""
+    """An action of the transaction is invalid; each reason has a subclass."""
 
     variant = "ActionsValidation"
-    template = "An action of the transaction breaks a rule"
-    remedy = "Correct the action that the reason names, then sign and send again."
+    template = "An action of the transaction is invalid"
+    remedy = "Correct the action, then sign and send the transaction again."
 
 
 class DeleteActionMustBeFinalError(ActionsValidationError):
-    """An action follows DeleteAccount."""
+    """DeleteAccount is not the last action."""
 
     template = "DeleteAccount must be the last action"
     remedy = "Move DeleteAccount to the end of the actions."
 
 
 class IntegerOverflowError(ActionsValidationError):
-    """The attached gas does not fit 64 bits."""
+    """The total attached gas overflows 64 bits."""
 
-    template = "The gas of the actions adds up to more than can be counted"
+    template = "The total attached gas overflows 64 bits"
     remedy = "Attach less gas to the calls."
 
 
 class FunctionCallZeroAttachedGasError(ActionsValidationError):
-    """A call has no gas."""
+    """A function call has no gas attached."""
 
     template = "A function call has no gas attached"
     remedy = "Attach gas to every call, for example 30 Tgas."
 
 
 class FunctionCallEmptyMethodNameError(ActionsValidationError):
-    """A call names no method."""
+    """A function call has an empty method name."""
 
     template = "A function call has an empty method name"
-    remedy = "Name the method to call."
+    remedy = "Pass the name of the method."
 
 
 class DelegateActionMustBeOnlyOneError(ActionsValidationError):
-    """More than one delegate action."""
+    """The transaction has more than one delegate action."""
 
-    template = "A transaction may hold one delegate action only"
+    template = "A transaction may have only one delegate action"
     remedy = "Send each delegate action in a transaction of its own."
 
 
 class GasKeyFunctionCallAllowanceNotAllowedError(ActionsValidationError):
-    """A gas key for function calls has an allowance."""
+    """A function-call gas key has an allowance."""
 
-    template = "A gas key limited to function calls may have no allowance"
+    template = "A function-call gas key may not have an allowance"
     remedy = "Add the gas key without an allowance: its balance is the limit."
 
 
 class TotalPrepaidGasExceededError(ActionsValidationError):
-    """The attached gas is above the limit."""
+    """The total attached gas is above the limit."""
 
     total_prepaid_gas: int
     limit: int
-    template = "The actions attach {total_prepaid_gas} gas, and {limit} is allowed"
+    template = "The actions attach {total_prepaid_gas} gas; the limit is {limit} gas"
     remedy = "Attach less gas, or split the calls over several transactions."
 
 
 class TotalNumberOfActionsExceededError(ActionsValidationError):
-    """Too many actions."""
+    """The transaction has too many actions."""
 
     total_number_of_actions: int
     limit: int
-    template = "The transaction has {total_number_of_actions} actions, and {limit} are allowed"
+    template = "The transaction has {total_number_of_actions} actions; the limit is {limit}"
     remedy = "Split the actions over several transactions."
 
 
 class TotalNumberOfDeployActionsExceededError(ActionsValidationError):
-    """Too many deployments."""
+    """The transaction has too many deploy actions."""
 
     number_of_deploy_actions: int
     limit: int
-    template = "The transaction deploys {number_of_deploy_actions} times, and {limit} is allowed"
+    template = "The transaction has {number_of_deploy_actions} deploy actions; the limit is {limit}"
     remedy = "Deploy in several transactions."
 
 
 class AddKeyMethodNamesNumberOfBytesExceededError(ActionsValidationError):
-    """The method names of a key are too long together."""
+    """The method names of a key are too long in total."""
 
     total_number_of_bytes: int
     limit: int
-    template = "The key's method names take {total_number_of_bytes} bytes, {limit} are allowed"
+    template = (
+        "The method names of the key have {total_number_of_bytes} bytes; the limit is {limit} bytes"
+    )
     remedy = "List fewer methods, or add several keys."
 
 
@@ -371,8 +375,8 @@ class AddKeyMethodNameLengthExceededError(ActionsValidationError):
 
     length: int
     limit: int
-    template = "A method name of the key has {length} bytes, and {limit} are allowed"
-    remedy = "Check the method names of the key."
+    template = "A method name of the key has {length} bytes; the limit is {limit} bytes"
+    remedy = "Correct the method names of the key."
 
 
 class FunctionCallMethodNameLengthExceededError(ActionsValidationError):
@@ -380,8 +384,8 @@ class FunctionCallMethodNameLengthExceededError(ActionsValidationError):
 
     length: int
     limit: int
-    template = "The method name has {length} bytes, and {limit} are allowed"
-    remedy = "Check the method name of the call."
+    template = "The method name has {length} bytes; the limit is {limit} bytes"
+    remedy = "Correct the method name of the call."
 
 
 class FunctionCallArgumentsLengthExceededError(ActionsValidationError):
@@ -389,8 +393,8 @@ class FunctionCallArgumentsLengthExceededError(ActionsValidationError):
 
     length: int
     limit: int
-    template = "The arguments of the call have {length} bytes, and {limit} are allowed"
-    remedy = "Pass less in one call."
+    template = "The arguments of the call have {length} bytes; the limit is {limit} bytes"
+    remedy = "Pass smaller arguments, or split the call."
 
 
 class DeterministicStateInitKeyLengthExceededError(ActionsValidationError):
@@ -398,7 +402,7 @@ class DeterministicStateInitKeyLengthExceededError(ActionsValidationError):
 
     length: int
     limit: int
-    template = "A key of the initial state has {length} bytes, and {limit} are allowed"
+    template = "A key of the initial state has {length} bytes; the limit is {limit} bytes"
     remedy = "Shorten the keys of the initial state."
 
 
@@ -407,7 +411,7 @@ class DeterministicStateInitValueLengthExceededError(ActionsValidationError):
 
     length: int
     limit: int
-    template = "A value of the initial state has {length} bytes, and {limit} are allowed"
+    template = "A value of the initial state has {length} bytes; the limit is {limit} bytes"
     remedy = "Shorten the values of the initial state."
 
 
@@ -416,15 +420,15 @@ class ContractSizeExceededError(ActionsValidationError):
 
     size: int
     limit: int
-    template = "The contract has {size} bytes, and {limit} are allowed"
+    template = "The contract has {size} bytes; the limit is {limit} bytes"
     remedy = "Build the contract with size optimisation, or split it."
 
 
 class InvalidAccountIdError(ActionsValidationError):
-    """An account id inside an action is not well formed."""
+    """An account id in an action is malformed."""
 
     account_id: str
-    template = "An action names {account_id}, which is not a well-formed account id"
+    template = "An action has the account id {account_id}, which is malformed"
     remedy = "Correct it: 2 to 64 characters of a-z, 0-9 and single '.', '-' or '_'."
 
 
@@ -437,37 +441,37 @@ class UnsuitableStakingKeyError(ActionsValidationError):
 
 
 class UnsupportedProtocolFeatureError(ActionsValidationError):
-    """The network does not have that feature yet."""
+    """The network does not support the feature yet."""
 
     protocol_feature: str
     version: int
-    template = "The network's protocol version {version} lacks {protocol_feature}"
-    remedy = "Leave that action out until the network has upgraded, or use another network."
+    template = "Protocol version {version} of the network does not support {protocol_feature}"
+    remedy = "Omit the action until the network has upgraded, or use another network."
 
 
 class InvalidDeterministicStateInitReceiverError(ActionsValidationError):
-    """The receiver is not the account derived from the initial state."""
+    """The receiver is not the account id derived from the initial state."""
 
     receiver_id: str
     derived_id: str
     template = "The receiver {receiver_id} is not {derived_id}, derived from the initial state"
-    remedy = "Send it to the derived account id."
+    remedy = "Use the derived account id as the receiver."
 
 
 class GasKeyInvalidNumNoncesError(ActionsValidationError):
-    """A gas key wants no nonces, or too many."""
+    """The number of nonces of a gas key is out of range."""
 
     requested_nonces: int
     limit: int
-    template = "The gas key wants {requested_nonces} nonces; 1 to {limit} are allowed"
-    remedy = "Choose a number of nonces within the limit."
+    template = "The gas key has {requested_nonces} nonces; the range is 1 to {limit}"
+    remedy = "Choose a number of nonces within the range."
 
 
 class AddGasKeyWithNonZeroBalanceError(ActionsValidationError):
-    """A gas key is added with a balance."""
+    """A gas key is added with a balance other than 0."""
 
     balance: int
-    template = "The gas key is added with a balance of {balance} yoctoNEAR, and must have 0"
+    template = "The gas key is added with a balance of {balance} yoctoNEAR; it must be 0"
     remedy = "Add the gas key with balance 0 and fund it with TransferToGasKey."
 
 
@@ -475,10 +479,10 @@ class AddGasKeyWithNonZeroBalanceError(ActionsValidationError):
 
 
 class AccountAlreadyExistsError(ReceiptFailedError):
-    """The account to be created exists."""
+    """The account to be created already exists."""
 
     account_id: str
-    template = "Account {account_id} exists already"
+    template = "Account {account_id} already exists"
     remedy = "Choose another account id."
 
 
@@ -491,11 +495,11 @@ class AccountDoesNotExistError(ReceiptFailedError):
 
 
 class TriesToUnstakeError(ReceiptFailedError):
-    """The account unstakes without a stake."""
+    """The account unstakes but has no stake."""
 
     account_id: str
     template = "{account_id} unstakes but has nothing staked"
-    remedy = "Check the validator's stake; delegated tokens are unstaked at their pool."
+    remedy = "Check the validator's stake; delegated NEAR is unstaked at its staking pool."
 
 
 class DeleteAccountStakingError(ReceiptFailedError):
@@ -503,11 +507,11 @@ class DeleteAccountStakingError(ReceiptFailedError):
 
     account_id: str
     template = "{account_id} cannot be deleted while it has a stake"
-    remedy = "Unstake, wait until the stake is returned, then delete the account."
+    remedy = "Unstake, wait until the stake is unlocked, then delete the account."
 
 
 class DeleteAccountWithLargeStateError(ReceiptFailedError):
-    """The account to be deleted holds too much state."""
+    """The account to be deleted has too much state."""
 
     account_id: str
     template = "{account_id} cannot be deleted: its state is too large"
@@ -515,15 +519,15 @@ class DeleteAccountWithLargeStateError(ReceiptFailedError):
 
 
 class OnlyImplicitAccountCreationAllowedError(ReceiptFailedError):
-    """CreateAccount cannot make an implicit account."""
+    """CreateAccount cannot create an implicit account."""
 
     account_id: str
-    template = "{account_id} is an implicit account id, which CreateAccount cannot make"
-    remedy = "Send the account a transfer: that creates it."
+    template = "{account_id} is an implicit account id, which CreateAccount cannot create"
+    remedy = "Send NEAR to the account: the transfer creates it."
 
 
 class CreateAccountOnlyByRegistrarError(ReceiptFailedError):
-    """Short top-level names belong to the registrar."""
+    """Only the registrar may create short top-level accounts."""
 
     account_id: str
     registrar_account_id: str
@@ -533,7 +537,7 @@ class CreateAccountOnlyByRegistrarError(ReceiptFailedError):
 
 
 class CreateAccountNotAllowedError(ReceiptFailedError):
-    """The creator does not own the parent name."""
+    """The creator is not the parent account."""
 
     account_id: str
     predecessor_id: str
@@ -542,21 +546,21 @@ class CreateAccountNotAllowedError(ReceiptFailedError):
 
 
 class ActorNoPermissionError(ReceiptFailedError):
-    """Only the account itself may do that."""
+    """Only the account itself may execute the action."""
 
     account_id: str
     actor_id: str
-    template = "{actor_id} may not do this to {account_id}"
+    template = "{actor_id} may not execute this action on {account_id}"
     remedy = "Sign the transaction as the account that it changes."
 
 
 class AddKeyAlreadyExistsError(ReceiptFailedError):
-    """The key to be added exists."""
+    """The key to be added already exists."""
 
     account_id: str
     public_key: str
-    template = "{account_id} holds key {public_key} already"
-    remedy = "Keep the key as it is, or delete it before adding it with other permissions."
+    template = "{account_id} already has key {public_key}"
+    remedy = "To change its permissions, delete the key and add it again."
 
 
 class DeleteKeyDoesNotExistError(ReceiptFailedError):
@@ -564,27 +568,27 @@ class DeleteKeyDoesNotExistError(ReceiptFailedError):
 
     account_id: str
     public_key: str
-    template = "{account_id} holds no key {public_key} to delete"
+    template = "{account_id} has no key {public_key} to delete"
     remedy = _NEXT_KEY
 
 
 class GasKeyDoesNotExistError(ReceiptFailedError):
-    """There is no such gas key."""
+    """The gas key does not exist."""
 
     account_id: str
     public_key: str
-    template = "{account_id} holds no gas key {public_key}"
+    template = "{account_id} has no gas key {public_key}"
     remedy = "List the account's keys with keys(), or add the gas key first."
 
 
 class ReceiptLackBalanceForStateError(ReceiptFailedError):
-    """The account would hold too little for its storage."""
+    """The balance of the account would not cover its storage."""
 
     variant = "LackBalanceForState"
     account_id: str
     amount: int
-    template = "{account_id} lacks {amount} yoctoNEAR for its storage"
-    remedy = "Send the account some more of the base token, then do it again."
+    template = "{account_id} is short of {amount} yoctoNEAR for its storage"
+    remedy = "Send NEAR to the account, then try again."
 
 
 class TriesToStakeError(ReceiptFailedError):
@@ -594,7 +598,10 @@ class TriesToStakeError(ReceiptFailedError):
     stake: int
     locked: int
     balance: int
-    template = "{account_id} stakes {stake} yoctoNEAR with {locked} locked and {balance} free"
+    template = (
+        "{account_id} stakes {stake} yoctoNEAR, and has {locked} yoctoNEAR locked and"
+        " {balance} yoctoNEAR available"
+    )
     remedy = _STAKE
 
 
@@ -604,26 +611,26 @@ class InsufficientStakeError(ReceiptFailedError):
     account_id: str
     stake: int
     minimum_stake: int
-    template = "{account_id} stakes {stake} yoctoNEAR, and the minimum is {minimum_stake}"
+    template = "{account_id} stakes {stake} yoctoNEAR; the minimum is {minimum_stake} yoctoNEAR"
     remedy = _STAKE
 
 
 class DelegateActionExpiredError(ReceiptFailedError):
-    """The delegate action came after its last block."""
+    """The delegate action arrived after its max_block_height."""
 
     template = "The delegate action has expired"
-    remedy = "Let the user sign it again with a later max_block_height, and relay it soon."
+    remedy = "Ask the sender to sign it with a later max_block_height, and relay it at once."
 
 
 class DelegateActionInvalidSignatureError(ReceiptFailedError):
     """The delegate action's signature is wrong."""
 
     template = "The signature of the delegate action is not valid"
-    remedy = "Let the user sign the delegate action itself, with its prefix, by the named key."
+    remedy = "Ask the sender to sign the delegate action with its prefix and the named key."
 
 
 class DelegateActionSenderDoesNotMatchTxReceiverError(ReceiptFailedError):
-    """The relaying transaction went to another account."""
+    """The receiver of the relaying transaction is not the sender of the delegate action."""
 
     sender_id: str
     receiver_id: str
@@ -632,7 +639,7 @@ class DelegateActionSenderDoesNotMatchTxReceiverError(ReceiptFailedError):
 
 
 class DelegateActionAccessKeyError(ReceiptFailedError):
-    """The delegate action's key may not sign it; `variant` tells the reason."""
+    """The key of the delegate action may not sign it; `variant` is the reason."""
 
     variant = "DelegateActionAccessKeyError"
     account_id: str | None
@@ -643,153 +650,158 @@ class DelegateActionAccessKeyError(ReceiptFailedError):
     allowance: int | None
     cost: int | None
     template = "The key of the delegate action may not sign it"
-    remedy = "Let the user sign with a key that allows these actions."
+    remedy = "Ask the sender to sign with a key that allows these actions."
 
 
 class DelegateActionInvalidNonceError(ReceiptFailedError):
-    """The delegate action's nonce is not above the key's."""
+    """The nonce of the delegate action is not greater than the key's."""
 
     delegate_nonce: int
     ak_nonce: int
-    template = "Nonce {delegate_nonce} of the delegate action is not above {ak_nonce}, the key's"
-    remedy = "Let the user read the key and sign again with its nonce plus 1."
+    template = (
+        "Nonce {delegate_nonce} of the delegate action is not greater than {ak_nonce}, the nonce"
+        " of the key"
+    )
+    remedy = "Ask the sender to read the key and sign again with its nonce plus 1."
 
 
 class DelegateActionNonceTooLargeError(ReceiptFailedError):
-    """The delegate action's nonce is above what the height allows."""
+    """The nonce of the delegate action is above the upper bound for the block height."""
 
     delegate_nonce: int
     upper_bound: int
     template = "Nonce {delegate_nonce} of the delegate action is not below {upper_bound}"
-    remedy = "Let the user read the key and sign again with its nonce plus 1."
+    remedy = "Ask the sender to read the key and sign again with its nonce plus 1."
 
 
 class DelegateActionInvalidNonceIndexError(ReceiptFailedError):
-    """The delegate action's key has no nonce of that index."""
+    """The nonce index does not exist in the key of the delegate action."""
 
     nonce_index: int | None
     num_nonces: int
-    template = "Nonce index {nonce_index} does not fit a key with {num_nonces} nonces"
-    remedy = "Let the user give an index below num_nonces with a gas key, none otherwise."
+    template = "Nonce index {nonce_index} is not valid for a key with {num_nonces} nonces"
+    remedy = "Ask the sender to use an index below num_nonces with a gas key, none otherwise."
 
 
 class GlobalContractDoesNotExistError(ReceiptFailedError):
-    """There is no such global contract."""
+    """The global contract does not exist."""
 
     identifier: object
-    template = "There is no global contract {identifier}"
+    template = "Global contract {identifier} does not exist"
     remedy = "Publish the global contract first, or correct its hash or account id."
 
 
 class InsufficientGasKeyBalanceError(ReceiptFailedError):
-    """The gas key holds less than is withdrawn."""
+    """The balance of the gas key is below the withdrawn amount."""
 
     account_id: str
     public_key: str
     balance: int
     required: int
     template = (
-        "Gas key {public_key} of {account_id} has {balance} yoctoNEAR, and {required} is needed"
+        "Gas key {public_key} of {account_id} has {balance} yoctoNEAR; {required} yoctoNEAR is"
+        " needed"
     )
     remedy = "Withdraw less, or fund the gas key first."
 
 
 class GasKeyBalanceTooHighError(ReceiptFailedError):
-    """The gas key holds too much to be deleted."""
+    """The balance of the gas key is too high to delete the key."""
 
     account_id: str
     public_key: str | None
     balance: int
     template = (
-        "Gas keys of {account_id} ({public_key}) hold {balance} yoctoNEAR, too much to be burnt"
+        "The gas keys of {account_id} ({public_key}) have {balance} yoctoNEAR, which is too much"
+        " to burn"
     )
     remedy = "Withdraw from the gas key with WithdrawFromGasKey first."
 
 
 class TotalPromiseInputSizeExceededError(ReceiptFailedError):
-    """The results awaited by the receipt are too large."""
+    """The input data of the receipt is too large."""
 
     size: int
     limit: int
-    template = "The results that the receipt waited for have {size} bytes, and {limit} are allowed"
-    remedy = "Let the called contracts return less, or wait for fewer of them at once."
+    template = "The input data of the receipt has {size} bytes; the limit is {limit} bytes"
+    remedy = "Wait for fewer or smaller results in one receipt."
 
 
 class ReceiptStorageProofSizeExceededError(ReceiptFailedError):
-    """The receipt touched too much state."""
+    """The receipt accessed too much state."""
 
     limit: int
-    template = "The receipt read more state than the {limit} bytes that are allowed"
-    remedy = "Do less in one call: read fewer or smaller values."
+    template = "The receipt accessed more state than the limit of {limit} bytes"
+    remedy = "Access fewer or smaller values in one call."
 
 
 class FunctionCallError(ReceiptFailedError):
-    """The contract call failed; a class per stage."""
+    """The function call failed; each stage has a subclass."""
 
     variant = "FunctionCallError"
-    template = "The contract call failed"
+    template = "The function call failed"
     remedy = "Check the method and its arguments against the contract's documentation."
 
 
 class ExecutionError(FunctionCallError):
-    """The contract ran and failed; `text` is its own, `panic_msg` that of a panic."""
+    """The contract failed while running; `panic_msg` is the message of a panic."""
 
     variant = "ExecutionError"
     text: str
     panic_msg: str | None
-    template = "The contract call failed: {text}"
-    remedy = "Read the contract's message; the method or its arguments must change."
+    template = "The function call failed: {text}"
+    remedy = "Change the method or its arguments according to the contract's message."
 
 
 class MethodResolveError(FunctionCallError):
-    """The contract has no method that can be called so."""
+    """The contract does not have the method."""
 
     variant = "MethodResolveError"
-    template = "The contract has no such method"
-    remedy = "Check the method's name and that the contract is the right one."
+    template = "The contract does not have the method"
+    remedy = "Check the method name and the contract id."
 
 
 class CompilationError(FunctionCallError):
-    """There is no code, or it cannot be compiled."""
+    """The account has no code, or its code cannot be compiled."""
 
     variant = "CompilationError"
     account_id: str | None
     msg: str | None
-    template = "The contract's code could not be prepared"
-    remedy = "Check the contract's account id; if it is yours, deploy a build made for this ledger."
+    template = "The code of the contract could not be prepared"
+    remedy = "Check the contract id; if the contract is yours, deploy a build for this network."
 
 
 class LinkError(FunctionCallError):
-    """The contract wants host functions that do not exist (in old data)."""
+    """The contract imports host functions that do not exist (in old data)."""
 
     variant = "LinkError"
     msg: str
-    template = "The contract wants a host function that does not exist: {msg}"
-    remedy = "Build the contract with a version of its toolkit made for this ledger."
+    template = "The contract imports a host function that does not exist: {msg}"
+    remedy = "Build the contract with an SDK version for this network."
 
 
 class WasmTrapError(FunctionCallError):
-    """The contract's code broke a rule of WebAssembly (in old data)."""
+    """The contract caused a WebAssembly trap (in old data)."""
 
-    template = "The contract's code broke a rule of WebAssembly"
-    remedy = "This is a fault of the contract: report it to its authors with the arguments used."
+    template = "The contract caused a WebAssembly trap"
+    remedy = "This is a bug of the contract: report it to its authors with the arguments used."
 
 
 class HostError(FunctionCallError):
-    """The ledger stopped the contract (in old data)."""
+    """A host function stopped the contract (in old data)."""
 
     variant = "HostError"
     panic_msg: str | None
     method_name: str | None
-    template = "The ledger stopped the contract"
-    remedy = "Check gas, deposit and arguments; anything else is for the contract's authors."
+    template = "A host function stopped the contract"
+    remedy = "Check gas, deposit and arguments; otherwise report it to the contract's authors."
 
 
 class WasmUnknownError(FunctionCallError):
-    """The contract failed for an untold reason (in old data)."""
+    """The contract failed for an unknown reason (in old data)."""
 
     variant = "WasmUnknownError"
-    template = "The contract failed for a reason that the ledger did not tell"
+    template = "The contract failed for an unknown reason"
     remedy = "Report it to the contract's authors with the arguments used."
 
 
@@ -797,12 +809,12 @@ class EvmError(FunctionCallError):
     """The former EVM contract failed (in old data)."""
 
     variant = "_EVMError"
-    template = "The former EVM of the ledger failed"
-    remedy = "This kind of contract is no longer supported; nothing can be done."
+    template = "The former EVM contract failed"
+    remedy = "EVM contracts are no longer supported."
 
 
 class NewReceiptValidationError(ReceiptFailedError):
-    """The contract made a receipt that breaks a rule; `variant` names the rule."""
+    """The contract created an invalid receipt; `variant` is the reason."""
 
     variant = "NewReceiptValidationError"
     account_id: str | None
@@ -810,44 +822,44 @@ class NewReceiptValidationError(ReceiptFailedError):
     size: int | None
     number_of_input_data_dependencies: int | None
     limit: int | None
-    template = "The contract made a receipt that breaks a rule"
-    remedy = "Check what the arguments make the contract send, and to which account ids."
+    template = "The contract created an invalid receipt"
+    remedy = "Check the arguments that determine the receipts and their receivers."
 
 
 # The table of names ---------------------------------------------------------------------
 
 WASM_TRAPS: Final[dict[str, str]] = {
-    "Unreachable": "The contract's code reached a place it marks as unreachable",
+    "Unreachable": "The contract executed an unreachable instruction",
     "IncorrectCallIndirectSignature": "The contract called a function with the wrong signature",
-    "MemoryOutOfBounds": "The contract left its memory",
+    "MemoryOutOfBounds": "The contract accessed memory out of bounds",
     "CallIndirectOOB": "The contract called a function outside its table",
-    "IllegalArithmetic": "The contract divided by zero or overflowed",
+    "IllegalArithmetic": "The contract divided by zero or overflowed an integer",
     "MisalignedAtomicAccess": "The contract used a misaligned atomic address",
-    "IndirectCallToNull": "The contract called a function that is not there",
+    "IndirectCallToNull": "The contract called a null function",
     "StackOverflow": "The contract's call stack overflowed",
-    "GenericTrap": "The contract's code broke a rule of WebAssembly",
+    "GenericTrap": "The contract caused a WebAssembly trap",
 }
 
 PREPARE_ERRORS: Final[dict[str, str]] = {
-    "Serialization": "The prepared contract could not be written",
-    "Deserialization": "The contract's code is not valid WebAssembly",
-    "InternalMemoryDeclared": "The contract declares a memory of its own",
-    "GasInstrumentation": "The gas counter could not be added to the contract",
+    "Serialization": "The prepared contract could not be serialized",
+    "Deserialization": "The code of the contract is not valid WebAssembly",
+    "InternalMemoryDeclared": "The contract declares an internal memory",
+    "GasInstrumentation": "Gas metering could not be added to the contract",
     "StackHeightInstrumentation": "The stack limit could not be added to the contract",
     "Instantiate": "The contract could not be instantiated",
-    "Memory": "The memory of the contract could not be made",
+    "Memory": "The memory of the contract could not be created",
     "TooManyFunctions": "The contract has too many functions",
     "TooManyLocals": "The contract has too many local variables",
     "TooManyTables": "The contract has too many tables",
     "TooManyTableElements": "The tables of the contract have too many elements",
     "FunctionBodyTooLarge": "A function of the contract is too large",
-    "InstrumentedCodeTooLarge": "The contract with its gas counter is too large",
+    "InstrumentedCodeTooLarge": "The contract with gas metering is too large",
     "TooManyBlocksPerFunction": "A function of the contract has too many blocks",
     "TooManyBlocksPerContract": "The contract has too many blocks",
     "TooManyTypes": "The contract has too many types",
     "TooManyParamsPerFunction": "A function of the contract has too many parameters",
     "TooManyParamsPerContract": "The functions of the contract have too many parameters",
-    "OperandStackTooLarge": "The contract needs too large an operand stack",
+    "OperandStackTooLarge": "The operand stack of the contract is too large",
     "TooManyGlobals": "The contract has too many global variables",
 }
 
@@ -858,84 +870,84 @@ HOST_ERRORS: Final[dict[str, str]] = {
     "GasLimitExceeded": "Exceeded the maximum amount of gas allowed to burn per contract",
     "BalanceExceeded": "Exceeded the account balance",
     "EmptyMethodName": "The contract called a method with an empty name",
-    "IntegerOverflow": "A number that the contract passed is too large",
+    "IntegerOverflow": "The contract passed a number that is too large",
     "CannotAppendActionToJointPromise": "The contract added an action to a joint promise",
     "CannotReturnJointPromise": "The contract returned a joint promise",
-    "MemoryAccessViolation": "The contract named memory it does not have",
-    "InvalidAccountId": "The contract used an account id that is not well formed",
-    "InvalidMethodName": "The contract used a method name that is not valid",
-    "InvalidPublicKey": "The contract used a public key that is not valid",
+    "MemoryAccessViolation": "The contract accessed memory out of bounds",
+    "InvalidAccountId": "The contract used a malformed account id",
+    "InvalidMethodName": "The contract used an invalid method name",
+    "InvalidPublicKey": "The contract used an invalid public key",
     "GuestPanic": "Smart contract panicked: {panic_msg}",
     "ProhibitedInView": "{method_name} is not allowed in view calls",
     "Deprecated": "The contract called {method_name}, which no longer exists",
-    "InvalidPromiseIndex": "The contract named promise {promise_idx}, which does not exist",
+    "InvalidPromiseIndex": "The contract used promise {promise_idx}, which does not exist",
     "InvalidPromiseResultIndex": "The contract read result {result_idx}, which does not exist",
     "InvalidRegisterId": "The contract used register {register_id}, which does not exist",
     "IteratorWasInvalidated": "The contract used iterator {iterator_index} after a change",
     "InvalidIteratorIndex": "The contract used iterator {iterator_index}, which does not exist",
-    "InvalidReceiptIndex": "The contract named receipt {receipt_index}, which does not exist",
-    "NumberOfLogsExceeded": "The contract wrote more than the {limit} logs that are allowed",
-    "KeyLengthExceeded": "A storage key has {length} bytes, and {limit} are allowed",
-    "ValueLengthExceeded": "A stored value has {length} bytes, and {limit} are allowed",
-    "TotalLogLengthExceeded": "The logs have {length} bytes, and {limit} are allowed",
-    "ReturnedValueLengthExceeded": "The returned value has {length} bytes, {limit} are allowed",
+    "InvalidReceiptIndex": "The contract used receipt {receipt_index}, which does not exist",
+    "NumberOfLogsExceeded": "The contract wrote more logs than the limit of {limit}",
+    "KeyLengthExceeded": "A storage key has {length} bytes; the limit is {limit} bytes",
+    "ValueLengthExceeded": "A stored value has {length} bytes; the limit is {limit} bytes",
+    "TotalLogLengthExceeded": "The logs have {length} bytes; the limit is {limit} bytes",
+    "ReturnedValueLengthExceeded": "The result has {length} bytes; the limit is {limit} bytes",
     "NumberPromisesExceeded": (
-        "The contract made {number_of_promises} promises, and {limit} are allowed"
+        "The contract created {number_of_promises} promises; the limit is {limit}"
     ),
     "NumberInputDataDependenciesExceeded": (
-        "A receipt waits for {number_of_input_data_dependencies} results, {limit} are allowed"
+        "A receipt waits for {number_of_input_data_dependencies} results; the limit is {limit}"
     ),
-    "ContractSizeExceeded": "The deployed contract has {size} bytes, and {limit} are allowed",
+    "ContractSizeExceeded": "The deployed contract has {size} bytes; the limit is {limit} bytes",
     "ECRecoverError": "The contract could not recover a key: {msg}",
-    "AltBn128InvalidInput": "The contract passed values that are not of alt_bn128: {msg}",
+    "AltBn128InvalidInput": "The contract passed values that are not on alt_bn128: {msg}",
     "Ed25519VerifyInvalidInput": "The contract checked a malformed ed25519 signature: {msg}",
     "P256VerifyInvalidInput": "The contract checked a malformed P-256 signature: {msg}",
     "MlDsaVerifyInvalidInput": "The contract checked a malformed ML-DSA signature: {msg}",
 }
 
 _METHOD_RESOLVE = {
-    "MethodNotFound": "The contract has no such method",
-    "MethodEmptyName": "The call names no method",
-    "MethodInvalidSignature": "The contract's function of that name is no method",
+    "MethodNotFound": "The contract does not have the method",
+    "MethodEmptyName": "The method name is empty",
+    "MethodInvalidSignature": "The signature of the method is invalid",
 }
 
 _COMPILATION = {
-    "CodeDoesNotExist": "Account {account_id} holds no contract",
-    "PrepareError": "The contract's code could not be prepared",
-    "WasmerCompileError": "The contract's code could not be compiled: {msg}",
+    "CodeDoesNotExist": "Account {account_id} has no contract",
+    "PrepareError": "The code of the contract could not be prepared",
+    "WasmerCompileError": "The code of the contract could not be compiled: {msg}",
 }
 
 _STORAGE = {
     "StorageInternalError": "The node's storage failed",
-    "UnexpectedTrieValue": "The node found an unexpected value in its storage",
-    "MissingTrieValue": "The node lacks a value in its storage ({context}, {hash})",
+    "UnexpectedTrieValue": "The node read an unexpected value from its storage",
+    "MissingTrieValue": "A value is missing in the storage of the node ({context}, {hash})",
     "StorageInconsistentState": "The node's storage is inconsistent: {text}",
-    "FlatStorageBlockNotSupported": "The node's flat storage lacks that block: {text}",
+    "FlatStorageBlockNotSupported": "The node's flat storage does not have the block: {text}",
     "MemTrieLoadingError": "The node could not load its storage into memory: {text}",
 }
 
 _NEW_RECEIPT = {
-    "InvalidPredecessorId": "The predecessor {account_id} of a new receipt is not well formed",
-    "InvalidReceiverId": "The receiver {account_id} of a new receipt is not well formed",
-    "InvalidSignerId": "The signer {account_id} of a new receipt is not well formed",
-    "InvalidDataReceiverId": "The data receiver {account_id} of a new receipt is not well formed",
-    "InvalidRefundTo": "The refund account {account_id} of a new receipt is not well formed",
-    "ReturnedValueLengthExceeded": "The returned value has {length} bytes, {limit} are allowed",
+    "InvalidPredecessorId": "The predecessor {account_id} of a new receipt is malformed",
+    "InvalidReceiverId": "The receiver {account_id} of a new receipt is malformed",
+    "InvalidSignerId": "The signer {account_id} of a new receipt is malformed",
+    "InvalidDataReceiverId": "The data receiver {account_id} of a new receipt is malformed",
+    "InvalidRefundTo": "The refund account {account_id} of a new receipt is malformed",
+    "ReturnedValueLengthExceeded": "The result has {length} bytes; the limit is {limit} bytes",
     "NumberInputDataDependenciesExceeded": HOST_ERRORS["NumberInputDataDependenciesExceeded"],
-    "ReceiptSizeExceeded": "A new receipt has {size} bytes, and {limit} are allowed",
-    "ActionsValidation": "An action of a new receipt breaks a rule",
+    "ReceiptSizeExceeded": "A new receipt has {size} bytes; the limit is {limit} bytes",
+    "ActionsValidation": "An action of a new receipt is invalid",
 }
 
 
-# A class, or a sentence of the class above it.
+# A class, or the sentence of a variant without a class of its own.
 Row: TypeAlias = type[LedgerError] | str
 
 
 def _rows(branch: type[InvalidTransactionError | ReceiptFailedError]) -> dict[str, Row]:
-    """Register the classes right below a branch by the ledger's names of them."""
+    """Return the direct subclasses of a branch by the variant names of the chain."""
     rows: dict[str, Row] = {}
     for error in branch.__subclasses__():
-        # Where the ledger's own name ends in "Error", or is not unique, the class says it.
+        # A class sets `variant` if the chain's name ends in "Error" or is not unique.
         error.variant = vars(error).get("variant") or error.__name__.removesuffix("Error")
         rows[error.variant] = error
     return rows
@@ -956,12 +968,12 @@ FAMILIES: Final[dict[str, Mapping[str, Row]]] = {
     "NewReceiptValidationError": _NEW_RECEIPT,
 }
 
-# A variant that holds another one, and the family of that other one.
+# Variants that contain another variant, and the family of the inner one.
 _NESTED = {name: name for name in FAMILIES} | {
     "DelegateActionAccessKeyError": "InvalidAccessKeyError"
 }
 
-# The class of a family whose rows are sentences only.
+# The class for families whose rows are sentences.
 _OWNERS: dict[str, type[LedgerError]] = {
     "StorageError": StorageError,
     "MethodResolveError": MethodResolveError,
@@ -1005,21 +1017,21 @@ _Branch = TypeVar("_Branch", bound=LedgerError)
 
 
 class _Leaf(NamedTuple, Generic[_Branch]):
-    """The innermost variant of a reason."""
+    """The innermost variant of a nested reason."""
 
     path: str
     name: str
-    error: type[_Branch]  # what to raise
-    row: type[LedgerError]  # whose remedy fits
+    error: type[_Branch]  # the class of the error
+    row: type[LedgerError]  # the class whose remedy applies
     template: str
     payload: Any
 
 
-_UNKNOWN = "The ledger gives a reason that is not known here: {variant}"
+_UNKNOWN = "The chain gives a reason that ledgerkit does not know: {variant}"
 
 
 def _descend(branch: type[_Branch], family: str, value: object) -> _Leaf[_Branch]:
-    """Follow nested variants as far as the tables know them."""
+    """Follow nested variants to the innermost one that the tables list."""
     error, row, path = branch, cast("type[LedgerError]", branch), ""
     while True:
         name, payload = variant(value)
@@ -1027,7 +1039,7 @@ def _descend(branch: type[_Branch], family: str, value: object) -> _Leaf[_Branch
         known = FAMILIES[family].get(name)
         template = known if isinstance(known, str) else _UNKNOWN
         if isinstance(known, type):
-            # A reason shared by both branches keeps the branch it was met in.
+            # A reason listed in both branches keeps the class of the branch it occurred in.
             error = known if issubclass(known, branch) else error
             row, template = known, known.template
         if known is None or payload is None or name not in _NESTED:
@@ -1036,7 +1048,7 @@ def _descend(branch: type[_Branch], family: str, value: object) -> _Leaf[_Branch
 
 
 def _values(payload: object) -> dict[str, Any]:
-    """Name the values of a payload; a lone one is called text."""
+    """Return the values of a payload by name; a bare value gets the name "text"."""
     if isinstance(payload, dict):
         return payload
     return {} if payload is None else {"text": payload}
@@ -1046,7 +1058,7 @@ _MOST_DIGITS = 80  # far above 128 bits, far below what int() refuses
 
 
 def _typed(declared: str, value: object) -> object:
-    """Give a value its declared type, None if it has another one."""
+    """Return a value as its declared type, or None if it has another type."""
     if "int" in declared:
         if isinstance(value, str) and len(value) <= _MOST_DIGITS and re.fullmatch("[0-9]+", value):
             return int(value)
@@ -1057,7 +1069,7 @@ def _typed(declared: str, value: object) -> object:
 
 
 def _attributes(error: type[LedgerError], values: dict[str, Any]) -> dict[str, Any]:
-    """Pick the declared attributes from the values of the wire."""
+    """Return the declared attributes among received values."""
     return {
         name: _typed(declared, values[name])
         for name, declared in error.fields.items()
@@ -1066,16 +1078,16 @@ def _attributes(error: type[LedgerError], values: dict[str, Any]) -> dict[str, A
 
 
 def _sentence(leaf: _Leaf[Any]) -> str:
-    """Put the values of a reason into its sentence; an unknown reason shows its own."""
+    """Return the sentence of a reason; an unknown reason shows its payload."""
     values = _values(leaf.payload)
     if leaf.template is _UNKNOWN:
-        shown = f" ({cut(leaf.payload)})" if values else ""
-        return fill(leaf.template, {"variant": leaf.name}) + shown
+        payload = f" ({cut(leaf.payload)})" if values else ""
+        return fill(leaf.template, {"variant": leaf.name}) + payload
     return fill(leaf.template, values)
 
 
 def _remedy(leaf: _Leaf[Any]) -> str:
-    """Advise on a reason, on the contract's text where there is one."""
+    """Return the remedy for a reason, based on the contract's message if there is one."""
     if leaf.row is ExecutionError:
         text = str(leaf.payload)
         return next((advice for sign, advice in _ADVICE if sign in text[:200]), leaf.row.remedy)
@@ -1083,11 +1095,14 @@ def _remedy(leaf: _Leaf[Any]) -> str:
 
 
 _ADVICE = (
-    # A panic first: its message is the contract's and may quote any of the others.
+    # Panics come first: the message is the contract's own and may contain any other text.
     ("Smart contract panicked", ExecutionError.remedy),
     ("Exceeded the prepaid gas", "Attach more gas to the call, for example 100 Tgas."),
     ("Exceeded the maximum amount of gas", "Split the work over several smaller calls."),
-    ("Exceeded the account balance", "Fund the contract's account, or let it send less."),
+    (
+        "Exceeded the account balance",
+        "Fund the contract's account, or reduce the amounts it sends.",
+    ),
     ("WebAssembly trap", WasmTrapError.remedy),
     ("is not allowed in view calls", errors.ProhibitedInViewError.remedy),
 )
@@ -1095,33 +1110,33 @@ _PANIC = "Smart contract panicked: "
 
 
 def _own_attributes(leaf: _Leaf[Any]) -> dict[str, Any]:
-    """Collect the attributes of the error of a reason."""
-    found = _attributes(leaf.error, _values(leaf.payload))
+    """Return the attributes of the error for a reason."""
+    attributes = _attributes(leaf.error, _values(leaf.payload))
     if leaf.error is ExecutionError and isinstance(leaf.payload, str):
-        found["panic_msg"] = (
+        attributes["panic_msg"] = (
             leaf.payload.removeprefix(_PANIC) if leaf.payload.startswith(_PANIC) else None
         )
-    return found | {"variant": leaf.name, "payload": leaf.payload}
+    return attributes | {"variant": leaf.name, "payload": leaf.payload}
 
 
-# Wrappers around the variant, of the wire and of the specification.
+# Wrappers around the variant, as nodes send them and as the specification writes them.
 _WRAPPERS = ("TxExecutionError", "InvalidTxError", "InvalidTransaction")
 
 
 def invalid_transaction(value: object) -> InvalidTransactionError:
     """
-    Tell why the ledger refused a transaction.
+    Build the error for a transaction that the chain refused.
 
     Parameters
     ----------
     value
-        The variant, as a bare string or an object of one key.
+        The variant: a string, or an object with one key.
 
     Returns
     -------
     error
-        Of the variant's class, not raised. An unknown variant gives the nearest class above,
-        with `variant` and `payload` kept.
+        Of the variant's class, not raised. An unknown variant gives the nearest known parent
+        class, with `variant` and `payload`.
     """
     name, payload = variant(value)
     while name in _WRAPPERS and payload is not None:
@@ -1135,19 +1150,20 @@ def receipt_failure(
     value: object, *, receipt_id: str | None = None
 ) -> ReceiptFailedError | InvalidTransactionError:
     """
-    Tell why a receipt, or the transaction itself, failed.
+    Build the error for a failed receipt, or for a refused transaction.
 
     Parameters
     ----------
     value
         The `Failure` of an outcome: `{"ActionError": {…}}` or `{"InvalidTxError": …}`.
     receipt_id
-        The receipt it belongs to.
+        The receipt that failed.
 
     Returns
     -------
     error
-        Of the variant's class, not raised. An unknown variant gives the nearest class above.
+        Of the variant's class, not raised. An unknown variant gives the nearest known parent
+        class.
     """
     if variant(value)[0] == "InvalidTxError":
         return invalid_transaction(value)
@@ -1157,7 +1173,7 @@ def receipt_failure(
 
 
 def _failed_leaf(value: object) -> _Leaf[ReceiptFailedError]:
-    """Find the reason of a receipt's failure."""
+    """Return the innermost variant of a receipt's failure."""
     name, payload = variant(value)
     if name == "ActionError" and isinstance(payload, dict):
         return _descend(ReceiptFailedError, "ActionErrorKind", payload.get("kind"))
@@ -1165,14 +1181,14 @@ def _failed_leaf(value: object) -> _Leaf[ReceiptFailedError]:
 
 
 def _index(value: object) -> object:
-    """Read the position of the failing action; None where the whole receipt failed."""
+    """Return the index of the failed action; None if the whole receipt failed."""
     _, payload = variant(value)
     return _typed("int", payload.get("index")) if isinstance(payload, dict) else None
 
 
 def failure_text(value: object) -> tuple[str, str]:
     """
-    Describe a failure for two columns of a table.
+    Return kind and message of a failure.
 
     Parameters
     ----------
@@ -1182,9 +1198,9 @@ def failure_text(value: object) -> tuple[str, str]:
     Returns
     -------
     error_kind
-        The path of the ledger's names, such as "FunctionCallError.ExecutionError".
+        The path of the chain's variants, such as "FunctionCallError.ExecutionError".
     error_message
-        One sentence; where the contract wrote a text, that text unchanged.
+        One sentence, or the contract's own text unchanged.
     """
     try:
         text = value["ActionError"]["kind"]["FunctionCallError"]["ExecutionError"]  # type: ignore[index]  # caught below
@@ -1201,19 +1217,19 @@ def failure_text(value: object) -> tuple[str, str]:
 
 
 def _message(leaf: _Leaf[Any]) -> str:
-    """Give the contract's own words whole, anything else as a sentence."""
+    """Return the contract's panic message in full, or the sentence of the reason."""
     panic = _values(leaf.payload).get("panic_msg")
     if leaf.name == "GuestPanic" and isinstance(panic, str):
         return _PANIC + panic
     return f"{_sentence(leaf).removesuffix('.')}."
 
 
-# The texts of query ---------------------------------------------------------------------
+# Error texts of `query` -----------------------------------------------------------------
 
 _VM = r"(?:wasm execution failed with error: )?(?:FunctionCallError\()?"
-_STRING = r'[^"\\]*(?:\\.[^"\\]*)*'  # up to the closing quote of a debug dump
+_STRING = r'[^"\\]*(?:\\.[^"\\]*)*'  # up to the closing quote of a Rust debug string
 
-# Each is tried from the start of the text: a panic may quote any of the others.
+# Each pattern must match from the start: a panic message may contain any of the others.
 _QUERY_TEXTS: tuple[tuple[str, type[LedgerError]], ...] = (
     (
         rf'{_VM}HostError\(GuestPanic \{{ panic_msg: "(?P<dump>{_STRING})',
@@ -1243,26 +1259,26 @@ _ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "0": "\0", '"': '"', "'": "'", "\\"
 
 
 def _character(escape: re.Match[str]) -> str:
-    """Give the character of one escape of a debug dump; an odd one stays as it is."""
+    """Decode one escape of a Rust debug string; an invalid one is returned unchanged."""
     digits, letter = escape.groups()
     if digits is None:
         return _ESCAPED.get(letter, escape[0])
     point = int(digits, 16)
-    # Half a surrogate pair is no character and could never be encoded again.
+    # A lone surrogate is not a character and cannot be encoded.
     valid = point < 0xD800 or 0xDFFF < point <= 0x10FFFF  # noqa: PLR2004 - the surrogates, and the last code point
     return chr(point) if valid else escape[0]
 
 
 def _known_text(text: str, **where: Any) -> LedgerError | None:
-    """Recognise one of the texts by which a node tells why a read failed."""
+    """Build the error for a known text of a failed query, or return None."""
     for pattern, error in _QUERY_TEXTS:
         if match := re.match(pattern, text, re.DOTALL):
-            found: dict[str, Any] = match.groupdict()
-            if "dump" in found:
-                found["panic_msg"] = _ESCAPE.sub(_character, found.pop("dump"))
+            values: dict[str, Any] = match.groupdict()
+            if "dump" in values:
+                values["panic_msg"] = _ESCAPE.sub(_character, values.pop("dump"))
             if issubclass(error, errors.ContractError):
-                found["vm_error"] = text
-            return error(**(where | found))
+                values["vm_error"] = text
+            return error(**(where | values))
     return None
 
 
@@ -1270,23 +1286,23 @@ def from_query_text(
     text: str, *, asked: str, block_height: int | None = None, block_hash: str | None = None
 ) -> LedgerError:
     """
-    Tell what the error text inside a successful answer of `query` means.
+    Build the error for the error text in a `query` result.
 
     Parameters
     ----------
     text
-        The text, a debug dump of the node's own types.
+        The text: the Rust debug form of a node error.
     asked
-        What was asked, as a short phrase.
+        What was requested, as a short phrase.
     block_height
-        The block at which it was asked.
+        The block of the query.
     block_hash
         The hash of that block.
 
     Returns
     -------
     error
-        Not raised. A text of another form gives `ContractError` with `vm_error`.
+        Not raised. Unknown texts give `ContractError` with `vm_error`.
     """
     where: dict[str, Any] = {"block_height": block_height, "block_hash": block_hash, "asked": asked}
     return _known_text(text, **where) or errors.ContractError(vm_error=text, **where)
@@ -1296,7 +1312,7 @@ def from_query_text(
 
 
 class Cause(NamedTuple):
-    """One `cause.name`: its class, and what differs from that class."""
+    """The class for one `cause.name`, and the attributes that differ from the class."""
 
     error: type[LedgerError]
     sentence: str = ""
@@ -1311,10 +1327,10 @@ CAUSES: Final[dict[str, Cause]] = {
     "PARSE_ERROR": Cause(errors.RequestParseError),
     "INTERNAL_ERROR": Cause(errors.NodeError),
     "NO_SYNCED_BLOCKS": Cause(_NOT_READY, "The node is starting and has no blocks yet"),
-    "NOT_SYNCED_YET": Cause(_NOT_READY, "The node is starting and not synchronised yet"),
-    "NODE_IS_SYNCING": Cause(_NOT_READY, "The node is behind and synchronising", elsewhere=True),
+    "NOT_SYNCED_YET": Cause(_NOT_READY, "The node is starting and not synced yet"),
+    "NODE_IS_SYNCING": Cause(_NOT_READY, "The node is syncing", elsewhere=True),
     "NO_NEW_BLOCKS": Cause(
-        _NOT_READY, "The node has seen no new block for {elapsed}", elsewhere=True
+        _NOT_READY, "The node has received no new block for {elapsed}", elsewhere=True
     ),
     "EPOCH_OUT_OF_BOUNDS": Cause(
         _NOT_READY, "The node does not know epoch {epoch_id}", elsewhere=True
@@ -1338,30 +1354,32 @@ CAUSES: Final[dict[str, Cause]] = {
     "INVALID_SHARD_ID": Cause(errors.InvalidShardIdError),
     "UNKNOWN_CHUNK": Cause(errors.UnknownChunkError),
     "INVALID_TRANSACTION": Cause(
-        InvalidTransactionError, "The ledger refused the transaction: {text}"
+        InvalidTransactionError, "The chain refused the transaction: {text}"
     ),
     "UNKNOWN_TRANSACTION": Cause(errors.UnknownTransactionError),
     "TIMEOUT_ERROR": Cause(errors.TransactionTimeoutError),
     "REQUEST_ROUTED": Cause(errors.RequestRoutedError),
     "UNKNOWN_RECEIPT": Cause(errors.UnknownReceiptError),
-    "DEPTH_EXCEEDED": Cause(_LIMIT, "The receipt lies too deep below its transaction"),
+    "DEPTH_EXCEEDED": Cause(_LIMIT, "The receipt is too deep in the tree of its transaction"),
     "UNSUPPORTED": Cause(_LIMIT, "This host does not support looking up receipts"),
     "OUTCOMES_NOT_STORED": Cause(_LIMIT, "This host does not store outcomes"),
-    "MALFORMED_HINT": Cause(_LIMIT, "The hint about the receipt's place is not well formed"),
+    "MALFORMED_HINT": Cause(_LIMIT, "The hint for the position of the receipt is malformed"),
     "WINDOW_TOO_LARGE": Cause(
-        _LIMIT, "The window of {requested} blocks is above the maximum of {maximum}"
+        _LIMIT, "The window of {requested} blocks is above the maximum of {maximum} blocks"
     ),
-    "BUDGET_EXCEEDED": Cause(_LIMIT, "The search stopped after {scanned} of at most {limit}"),
+    "BUDGET_EXCEEDED": Cause(_LIMIT, "The search stopped after {scanned} of at most {limit} steps"),
     "UNKNOWN_EPOCH": Cause(errors.UnknownEpochError),
     "VALIDATOR_INFO_UNAVAILABLE": Cause(errors.ValidatorInfoUnavailableError),
-    "INCONSISTENT_STATE": Cause(errors.ProofNotReadyError, "The node's view is not settled yet"),
+    "INCONSISTENT_STATE": Cause(
+        errors.ProofNotReadyError, "The state of the node is not consistent yet"
+    ),
     "NOT_CONFIRMED": Cause(
         errors.ProofNotReadyError, "{transaction_or_receipt_id} is not confirmed yet"
     ),
     "UNKNOWN_TRANSACTION_OR_RECEIPT": Cause(errors.UnknownTransactionOrReceiptError),
 }
 
-# The same thing has other names in some of the answers.
+# Some responses use other names for the same member.
 _ALIASES = {
     "requested_account_id": "account_id",
     "contract_account_id": "account_id",
@@ -1378,38 +1396,38 @@ _SUBJECTS = (
 
 
 def _members(body: dict[str, Any], name: str) -> dict[str, Any]:
-    """Read a member that should be an object."""
-    found = body.get(name)
-    return found if isinstance(found, dict) else {}
+    """Return a member that is an object; {} for any other type."""
+    member = body.get(name)
+    return member if isinstance(member, dict) else {}
 
 
 def _cause_name(body: dict[str, Any]) -> str | None:
-    """Read `cause.name`."""
+    """Return `cause.name`."""
     name = _members(body, "cause").get("name")
     return name if isinstance(name, str) else None
 
 
 def _text(body: dict[str, Any], info: dict[str, Any]) -> str:
-    """Find the node's own words; the longest are often in `data` only."""
-    words = (body.get("data"), info.get("error_message"), info.get("debug_info"))
-    found = next((word for word in words if isinstance(word, str) and word), None)
-    return found or cut(body.get("message") or body.get("data") or "no reason given")
+    """Return the node's message; the most detailed one is often in `data` only."""
+    candidates = (body.get("data"), info.get("error_message"), info.get("debug_info"))
+    message = next((word for word in candidates if isinstance(word, str) and word), None)
+    return message or cut(body.get("message") or body.get("data") or "no reason given")
 
 
 def _refused(body: dict[str, Any]) -> object:
-    """Find the variant of a refused transaction, None if there is none."""
+    """Return the variant of a refused transaction, or None."""
     data = _members(body, "data")
     places = (
         data.get("TxExecutionError"),
         data.get("InvalidTxError"),
         data.get("InvalidTransaction"),
-        body.get("InvalidTransaction"),  # as the specification writes it
+        body.get("InvalidTransaction"),  # as in the specification
     )
     return next((place for place in places if place is not None), None)
 
 
 def _code(body: dict[str, Any]) -> int | None:
-    """Read the legacy code, which some gateways send as text."""
+    """Return the JSON-RPC error code; some gateways send it as text."""
     code = body.get("code")
     if isinstance(code, str) and re.fullmatch("-?[0-9]{1,9}", code):
         return int(code)
@@ -1418,45 +1436,45 @@ def _code(body: dict[str, Any]) -> int | None:
 
 def from_rpc(error: object, *, asked: str) -> LedgerError:
     """
-    Turn the error of a JSON-RPC answer into a typed one.
+    Build the typed error for the `error` member of a JSON-RPC response.
 
     Parameters
     ----------
     error
         The `error` member, decoded.
     asked
-        What was asked, as a short phrase.
+        What was requested, as a short phrase.
 
     Returns
     -------
     error
-        Not raised. `cause.name` decides; without a known one, the code and the texts.
+        Not raised. Chosen by `cause.name`, or by code and message if that is unknown.
     """
     body = error if isinstance(error, dict) else {"data": error}
     name, info = _cause_name(body), _members(_members(body, "cause"), "info")
     refused, text = _refused(body), _text(body, info)
-    made: LedgerError
+    typed_error: LedgerError
     if refused is not None:
-        made = _refusal(refused)
+        typed_error = _refusal(refused)
     elif name == "CONTRACT_EXECUTION_ERROR":
-        made = _contract_error(info, text)
+        typed_error = _contract_error(info, text)
     elif name in CAUSES:
-        made = _caused(name, info, text)
+        typed_error = _caused(name, info, text)
     else:
-        made = _coded(body, text)
-    made.asked, made.rpc_cause = asked, name
-    return made
+        typed_error = _coded(body, text)
+    typed_error.asked, typed_error.rpc_cause = asked, name
+    return typed_error
 
 
 def _refusal(refused: object) -> LedgerError:
-    """Read a refusal; some old nodes put a receipt's failure into the same place."""
+    """Build the error for a refusal; old nodes put receipt failures into the same member."""
     if variant(refused)[0] == "ActionError":
         return receipt_failure(refused)
     return invalid_transaction(refused)
 
 
 def _caused(name: str, info: dict[str, Any], text: str) -> LedgerError:
-    """Make the error of a known cause."""
+    """Build the error for a known cause."""
     cause = CAUSES[name]
     values = _subject(cause.error, info, text)
     details = _attributes(cause.error, values)
@@ -1466,55 +1484,55 @@ def _caused(name: str, info: dict[str, Any], text: str) -> LedgerError:
         details["block"] = _block(details)
     if cause.elsewhere is not None:
         details["elsewhere"] = cause.elsewhere
-    shown = {"text": text} | values | details
-    return cause.error(fill(cause.sentence or cause.error.template, shown), **details)
+    template_values = {"text": text} | values | details
+    return cause.error(fill(cause.sentence or cause.error.template, template_values), **details)
 
 
 def _subject(error: type[LedgerError], info: dict[str, Any], text: str) -> dict[str, Any]:
-    """Complete the values of a cause: by their other names, then from the node's words."""
-    found: dict[str, Any] = {"text": text, "error_message": text}
-    if text.isidentifier():  # the data of METHOD_NOT_FOUND is the name alone
-        found["method_name"] = text
+    """Return the values of a cause, completed from aliases and from the node's message."""
+    details: dict[str, Any] = {"text": text, "error_message": text}
+    if text.isidentifier():  # the data of METHOD_NOT_FOUND is the method name
+        details["method_name"] = text
     for pattern in _SUBJECTS:
         if match := pattern.search(text):
-            found |= match.groupdict()
+            details |= match.groupdict()
             break
-    found |= {alias: info[name] for name, alias in _ALIASES.items() if name in info}
-    return {name: value for name, value in (found | info).items() if name in error.fields}
+    details |= {alias: info[name] for name, alias in _ALIASES.items() if name in info}
+    return {name: value for name, value in (details | info).items() if name in error.fields}
 
 
 def _block(details: dict[str, Any]) -> object:
-    """Name the block that was asked for: a height, a hash or another reference."""
+    """Return the requested block: a height, a hash or another reference."""
     reference = details.get("block_reference")
-    asked = reference.get("block_id") if isinstance(reference, dict) else None
-    if isinstance(asked, int):
-        details["block_height"] = asked
-    elif isinstance(asked, str):
-        details["block_hash"] = asked
+    block_id = reference.get("block_id") if isinstance(reference, dict) else None
+    if isinstance(block_id, int):
+        details["block_height"] = block_id
+    elif isinstance(block_id, str):
+        details["block_hash"] = block_id
     height = details.get("block_height")
     return height if height is not None else details.get("block_hash") or reference
 
 
 def _timeout(info: dict[str, Any]) -> errors.TransactionTimeoutError:
-    """Tell a transaction that is pending from one that was not observed."""
+    """Build the timeout error; a pending transaction is not looked up elsewhere."""
     cause = info.get("cause")
-    named = cause.get("name") if isinstance(cause, dict) else None
-    name = named if isinstance(named, str) else variant(cause)[0] if cause else None
+    member = cause.get("name") if isinstance(cause, dict) else None
+    name = member if isinstance(member, str) else variant(cause)[0] if cause else None
     pending = name == "PENDING"
     sentence = errors.TransactionTimeoutError.template + (f" ({cut(name)})" if name else "")
     return errors.TransactionTimeoutError(sentence, cause_name=name, elsewhere=not pending)
 
 
 def _contract_error(info: dict[str, Any], text: str) -> LedgerError:
-    """Make the error of a failed view call, told as a text or as a variant."""
+    """Build the error of a failed view call from its text or variant."""
     values = _subject(errors.ContractError, info, text)
     where = _attributes(errors.ContractError, values)
     problem = info.get("vm_error")
     if isinstance(problem, str) or not problem:
-        found = problem or info.get("error")
-        words = found if isinstance(found, str) else text
-        where["vm_error"] = words
-        return _known_text(words, **where) or errors.ContractError(**where)
+        reason = problem or info.get("error")
+        message = reason if isinstance(reason, str) else text
+        where["vm_error"] = message
+        return _known_text(message, **where) or errors.ContractError(**where)
     return _contract_variant(problem, where)
 
 
@@ -1527,7 +1545,7 @@ _VIEW_ERRORS: dict[str, type[LedgerError]] = {
 
 
 def _contract_variant(problem: object, where: dict[str, Any]) -> LedgerError:
-    """Make the error of a failed view call from the ledger's own variant."""
+    """Build the error of a failed view call from its variant."""
     name, payload = variant(problem)
     inner = payload if name == "FunctionCallError" else problem
     leaf = _descend(ReceiptFailedError, "FunctionCallError", inner)
@@ -1555,23 +1573,23 @@ _SERVER_ERROR = -32000
 
 
 def _coded(body: dict[str, Any], text: str) -> LedgerError:
-    """Make the error of an answer without a known cause."""
+    """Build the error of a response without a known cause."""
     code, name = _code(body), body.get("name")
     error = _CODES.get(code or 0) or (_NAMES.get(name) if isinstance(name, str) else None)
     if error is errors.RateLimitedError:
-        return error(f"The host asks for fewer requests: {cut(text)}")
+        return error(f"Too many requests: {cut(text)}")
     if error is not None:
         details = _attributes(error, _subject(error, {}, text) | {"code": code})
         return error(**details)
     if known := _known_text(text):
         return known
-    # A handler's error will come again; one raised around it may be gone in a moment.
+    # A handler error is permanent; other server errors may be temporary.
     again = code == _SERVER_ERROR and name != "HANDLER_ERROR"
-    words = text if (cause := _cause_name(body)) is None else f"{cause}: {text}"
-    return errors.NodeError(text=words, code=code, retryable=again)
+    message = text if (cause := _cause_name(body)) is None else f"{cause}: {text}"
+    return errors.NodeError(text=message, code=code, retryable=again)
 
 
-# Everything that is documented, for tests and for readers -------------------------------
+# All documented variants, for tests and documentation -----------------------------------
 
 SPECIFICATION: Final[dict[str, dict[str, type[LedgerError]]]] = {
     "cause.name": {name: cause.error for name, cause in CAUSES.items()},

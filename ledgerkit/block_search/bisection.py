@@ -1,4 +1,4 @@
-"""Which height to ask next for the block of a time, given the blocks that are known."""
+"""Bisection over block times: the next height to request, given the known blocks."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Container
 
-_MOST_POINTS = 20_000
+_MAX_POINTS = 20_000
 _TURNS = 3
 _TIME = attrgetter("time_ns")
 _HEIGHT = attrgetter("height")
 
 
 class Point(NamedTuple):
-    """A block's place and time, and the block before it."""
+    """Height, time and hash of a block, and its previous block."""
 
     height: int
     time_ns: int
@@ -27,18 +27,18 @@ class Point(NamedTuple):
 
 class Points:
     """
-    Final blocks that are known, in order.
+    The known final blocks, ordered by height.
 
-    Threads may share it without a lock: a change replaces all of it at once, and a point
-    that two of them lose costs a request.
+    Threads share it without a lock: each change replaces the whole tuple. If two threads
+    add at the same moment one point may be lost, which costs one more request later.
 
     Parameters
     ----------
     limit
-        Beyond so many, every second one is forgotten.
+        Most points to keep; above it every second one is dropped.
     """
 
-    def __init__(self, limit: int = _MOST_POINTS) -> None:
+    def __init__(self, limit: int = _MAX_POINTS) -> None:
         self._limit = limit
         self._points: tuple[Point, ...] = ()
 
@@ -47,64 +47,65 @@ class Points:
 
     @property
     def last(self) -> Point | None:
-        """The newest block that is known."""
+        """The newest known block."""
         return self._points[-1] if self._points else None
 
     def add(self, point: Point) -> bool:
-        """Keep a block; False where its time contradicts those of its neighbours."""
+        """Add a block; return False if it contradicts a known one."""
         points = self._points
-        place = bisect_left(points, point.height, key=_HEIGHT)
-        if place < len(points) and points[place].height == point.height:
-            return points[place].hash == point.hash
-        before, after = points[max(0, place - 1) : place], points[place : place + 1]
-        times = [one.time_ns for one in (*before, point, *after)]
+        index = bisect_left(points, point.height, key=_HEIGHT)
+        if index < len(points) and points[index].height == point.height:
+            return points[index].hash == point.hash
+        before, after = points[max(0, index - 1) : index], points[index : index + 1]
+        times = [neighbour.time_ns for neighbour in (*before, point, *after)]
         if times != sorted(times):
             return False
-        points = (*points[:place], point, *points[place:])
+        points = (*points[:index], point, *points[index:])
         if len(points) > self._limit:
             points = (*points[:-1:2], points[-1])
         self._points = points
         return True
 
     def at(self, height: int) -> Point | None:
-        """Find the block of a height."""
+        """Return the block at a height, if it is known."""
         points = self._points
-        place = bisect_left(points, height, key=_HEIGHT)
-        found = points[place] if place < len(points) else None
-        return found if found is not None and found.height == height else None
+        index = bisect_left(points, height, key=_HEIGHT)
+        point = points[index] if index < len(points) else None
+        return point if point is not None and point.height == height else None
 
     def around(self, time_ns: int) -> tuple[Point | None, Point | None]:
-        """Find the last block that is not younger than a time, and the first that is."""
+        """Return the last known block at or before a time, and the first one after it."""
         points = self._points
-        place = bisect_right(points, time_ns, key=_TIME)
-        low = points[place - 1] if place else None
-        return low, points[place] if place < len(points) else None
+        index = bisect_right(points, time_ns, key=_TIME)
+        low = points[index - 1] if index else None
+        return low, points[index] if index < len(points) else None
 
 
 def next_height(
     low: Point, high: Point, time_ns: int, *, turn: int = 0, absent: Container[int] = ()
 ) -> int | None:
     """
-    Choose the height to ask next.
+    Return the next height to request in the search for the last block at or before a time.
 
     Parameters
     ----------
     low
-        A block that is not younger than the time.
+        A block at or before the time.
     high
-        A block that is.
+        A block after the time.
     time_ns
-        The time.
+        The time, in nanoseconds since 1970.
     turn
-        How many blocks were found between them so far.
+        Number of blocks read between `low` and `high` so far.
     absent
         Heights known to have no block.
 
     Returns
     -------
     height
-        Strictly between the two, and not absent; None where there is none left. Every
-        third turn halves what is between them, so that no clock makes it slow.
+        Strictly between `low` and `high` and not in `absent`; None if there is none left.
+        Every third turn halves the interval, so that irregular block times cannot make the
+        search slow.
     """
     if high.prev_hash == low.hash:
         return None
@@ -116,19 +117,21 @@ def next_height(
         last -= 1
     if first > last:
         return None
-    height = min(max(_guess(low, high, time_ns, turn % _TURNS), first), last)
+    height = min(max(_estimate(low, high, time_ns, turn % _TURNS), first), last)
     while height in absent:
         height -= 1
     return height
 
 
-def _guess(low: Point, high: Point, time_ns: int, turn: int) -> int:
-    """Interpolate; then aim beyond the nearer end's guess, to have it between two; then halve."""
+def _estimate(low: Point, high: Point, time_ns: int, turn: int) -> int:
+    """Estimate the height of a time: interpolate, then overshoot, then halve, in turns."""
     gap = high.height - low.height
     if turn == _TURNS - 1:
         return low.height + gap // 2
     up = gap * (time_ns - low.time_ns) // (high.time_ns - low.time_ns)
     if turn == 0:
         return low.height + up
+    # Interpolation approaches the block from one side. Aiming half as far again past the
+    # estimate puts the block between two near known blocks.
     down = gap - up
     return low.height + up + up // 2 + 1 if up <= down else high.height - down - down // 2 - 1

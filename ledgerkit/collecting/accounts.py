@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.api import rest
-from ledgerkit.collecting import asking, columns
+from ledgerkit.collecting import account_requests, arrow_tables
 from ledgerkit.errors import DecodeError, LedgerError
 from ledgerkit.frames import accounts as account_tables
 from ledgerkit.frames import tokens as token_tables
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.calls import Call
     from ledgerkit.client import Ledger
-    from ledgerkit.collecting.asking import Outcome
+    from ledgerkit.collecting.account_requests import Outcome
     from ledgerkit.collecting.sources import Subject
 
     Framing = Callable[[Sequence[Any]], pd.DataFrame]
@@ -59,7 +59,7 @@ class Accounts:
 
     def ask(self, ledger: Ledger, subjects: Iterable[Subject]) -> Iterator[list[Outcome]]:
         """Ask about accounts, a batch at a time, in their order; unusable answers are failures."""
-        for batch in asking.answers(ledger, subjects, self._call):
+        for batch in account_requests.answers(ledger, subjects, self._call):
             yield [outcome._replace(value=_meant(outcome)) for outcome in batch]
 
     def tables(self, outcomes: Sequence[Outcome]) -> dict[str, Any]:
@@ -82,7 +82,9 @@ class Accounts:
             If an answer fits no column.
         """
         views = [v for _, v in outcomes if v is not None and not isinstance(v, LedgerError)]
-        return {view: columns.table(view, frame(views)) for view, frame in self._frames.items()}
+        return {
+            view: arrow_tables.table(view, frame(views)) for view, frame in self._frames.items()
+        }
 
     def key(self, table: str) -> str:  # noqa: ARG002 - the same for all of them
         """Name the column of a table that tells which account a row belongs to."""

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ledgerkit.errors import DecodeError, cut
-from ledgerkit.u128 import planes, texts
+from ledgerkit.u128 import decimal_text, planes
 from ledgerkit.u128.array import U128Array
 from ledgerkit.units import U128_MAX
 
@@ -37,7 +37,7 @@ def parse(values: Sequence[str | None], *, name: str = "balance") -> U128Array:
     DecodeError
         If a text is not ASCII digits only, or above 2^128 - 1; the message has the row.
     """
-    return U128Array.of(*texts.parse(values, name=name))
+    return U128Array.of(*decimal_text.parse(values, name=name))
 
 
 def plain(values: Sequence[Any]) -> list[int] | None:

@@ -1,8 +1,8 @@
 """
-The embedded ledger: a chain on this machine that answers as the public services do.
+The embedded ledger: a NEAR chain inside the process, with the public services' JSON-RPC and REST.
 
-`open_world` opens one of its worlds, `World` is a chain to submit to and to move on, and
-`Contract`, `view`, `call` and `U128` are what contracts are written with.
+`open_world` opens a ready-made world, `World` is a chain to submit transactions to, and
+`Contract`, `view`, `call` and `U128` are for writing contracts.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ledgerkit.localnet.contract_sdk import U128, Contract, call, view
     from ledgerkit.localnet.faults import Faults
     from ledgerkit.localnet.genesis import Genesis
-    from ledgerkit.localnet.sdk import U128, Contract, call, view
     from ledgerkit.localnet.settings import Settings
     from ledgerkit.localnet.world import World
     from ledgerkit.localnet.worlds import open_world
@@ -30,25 +30,25 @@ __all__ = [
     "view",
 ]
 
-_HOMES = {
-    "Contract": "sdk",
+_MODULES = {
+    "Contract": "contract_sdk",
     "Faults": "faults",
     "Genesis": "genesis",
     "Settings": "settings",
-    "U128": "sdk",
+    "U128": "contract_sdk",
     "World": "world",
-    "call": "sdk",
+    "call": "contract_sdk",
     "open_world": "worlds",
-    "view": "sdk",
+    "view": "contract_sdk",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name with its first use."""
-    home = _HOMES.get(name)
-    if home is None:
+    """Import a public name on its first use."""
+    module = _MODULES.get(name)
+    if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{home}"), name)
+    return getattr(import_module(f"{__name__}.{module}"), name)
 
 
 def __dir__() -> list[str]:

@@ -1,25 +1,26 @@
-"""What each action does to its receiver."""
+"""Execution of a receipt's actions: the effect of each kind of action on its receiver."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Never
+from typing import TYPE_CHECKING, Any, Never
 
-from ledgerkit.localnet import fees, sdk, validity
-from ledgerkit.localnet.contracts import wallet
-from ledgerkit.localnet.failures import ActionError, CallError, CodeError, Json, variant
-from ledgerkit.localnet.records import (
+from ledgerkit.localnet import contract_sdk, fees, transaction_validity
+from ledgerkit.localnet.chain_types import (
     NO_CODE,
     SYSTEM,
     SYSTEM_KEY,
     Account,
     ActionReceipt,
+    BlockContext,
     DataReceipt,
     GasCost,
     Proposal,
     Receipt,
 )
-from ledgerkit.localnet.store import State, Store
-from ledgerkit.localnet.vm import Context, Promise, Vm
+from ledgerkit.localnet.contracts import ethereum_wallet
+from ledgerkit.localnet.execution_errors import ActionError, CallError, CodeError, Json, variant
+from ledgerkit.localnet.state import State, StateStore
+from ledgerkit.localnet.vm import CallContext, Promise, Vm, gas_profile
 from ledgerkit.protocol import (
     AccessKey,
     AccountId,
@@ -49,10 +50,11 @@ if TYPE_CHECKING:
     from ledgerkit.localnet.fees import Profile
     from ledgerkit.localnet.settings import Settings
 
-REGISTRAR = "registrar"
-MAX_STATE_TO_DELETE = 10_000
-_UNNAMED = CryptoHash(bytes(32))  # stands in a receipt until it is named
-_OWN = (
+REGISTRAR = "registrar"  # the only account that may create top-level accounts
+MAX_DELETED_STORAGE_BYTES = 10_000  # nearcore: MAX_ACCOUNT_DELETION_STORAGE_USAGE
+_NO_ID = CryptoHash(bytes(32))  # of a receipt until the runtime gives it an id
+# Actions that only the receiver itself may send.
+_OWN_ACTIONS = (
     DeployContract,
     Stake,
     AddKey,
@@ -63,92 +65,56 @@ _OWN = (
 )
 
 
-class Run:
-    """
-    One receipt's execution: the account as it changes, and what comes of it.
-
-    Parameters
-    ----------
-    receipt
-        The receipt.
-    store
-        The state.
-    settings
-        Limits.
-    profile
-        What everything costs.
-    height, timestamp_ns, epoch_height, random_value
-        The block's.
-    inputs
-        What the receipt waited for.
-    waits
-        Tells whether a yielded call waits for a piece of data.
-    """
+class ReceiptRun:
+    """The execution of one receipt."""
 
     def __init__(
         self,
         receipt: ActionReceipt,
-        store: Store,
+        store: StateStore,
         settings: Settings,
         profile: Profile,
+        block: BlockContext,
         *,
-        height: int,
-        timestamp_ns: int,
-        epoch_height: int,
-        random_value: CryptoHash,
         inputs: tuple[bytes | None, ...],
-        waits: Callable[[CryptoHash], bool],
+        is_yielded: Callable[[CryptoHash], bool],
     ) -> None:
         self.receipt, self.store, self.settings, self.profile = receipt, store, settings, profile
-        self.height, self.timestamp_ns, self.epoch_height = height, timestamp_ns, epoch_height
-        self.random_value, self.inputs, self.waits = random_value, inputs, waits
+        self.block, self.inputs, self.is_yielded = block, inputs, is_yielded
         self.state = State(store)
         self.actor_id = receipt.predecessor_id
         self.account = self.state.account(receipt.receiver_id)
+        self.index = 0  # of the current action
         self.gas_burnt = self.gas_used = profile.new_receipt_execute
-        self.call_gas = 0  # burnt inside calls, of which the contract gets its share
+        self.call_gas = 0  # burnt inside calls, of which the contract gets a share
         self.logs: list[str] = []
-        self.new: list[Receipt] = []
+        self.new_receipts: list[Receipt] = []
         self.proposals: list[Proposal] = []
-        self.result: bytes | int = b""  # a value, or the place of a promise in `new`
-        self.profile_lines: dict[tuple[str, str], int] = {}
+        self.result: bytes | int = b""  # a value, or the position of a promise in `new_receipts`
         self.contracts: list[tuple[str, CryptoHash | str] | None] = []
+        self._gas_profile: dict[tuple[str, str], int] = {}
 
-    def keep(self, account: Account | None) -> None:
-        """Write the receiver."""
+    def put_account(self, account: Account | None) -> None:
+        """Write the receiver's account, or delete it with None."""
         self.account = account
         self.store.accounts.put(self.receipt.receiver_id, b"", account)
 
-    def held(self) -> Account:
-        """Give the receiver, which is there."""
+    def existing_account(self) -> Account:
+        """Return the receiver's account; fail if it does not exist."""
         if self.account is None:
             _fail("AccountDoesNotExist", account_id=str(self.receipt.receiver_id))
         return self.account
 
     def change(self, *, amount: int = 0, locked: int = 0, storage: int = 0) -> None:
-        """Add to what the receiver has."""
-        held = self.held()
-        self.keep(
-            Account(
-                held.amount + amount,
-                held.locked + locked,
-                held.code_hash,
-                held.storage_usage + storage,
-                held.global_contract,
-            )
-        )
+        """Add to the receiver's balances in yoctoNEAR and its bytes of storage."""
+        account = self.existing_account()
+        self.put_account(account.plus(amount=amount, locked=locked, storage=storage))
 
     def apply(self) -> None:
-        """
-        Apply all actions.
-
-        Raises
-        ------
-        ActionError
-            At the first that fails; what was burnt and logged until then is kept here.
-        """
+        """Apply all actions."""
         self.contracts = [None] * len(self.receipt.actions)
         for index, action in enumerate(self.receipt.actions):
+            self.index = index
             self.contracts[index] = contract_of(self.account)
             fee = self.profile.fee(action, self.receipt.receiver_id).execute
             self.gas_burnt += fee
@@ -156,55 +122,62 @@ class Run:
             self.result = b""
             try:
                 self._check(action)
-                _EFFECTS[type(action)](self, action, index)
+                _EFFECTS[type(action)](self, action)
             except ActionError as error:
                 error.index = index
                 raise
         self._check_storage()
 
     def _check(self, action: Action) -> None:
-        """Check that the receiver is there, or not yet, and that the actor may do this."""
+        """Check that the receiver exists, or not yet, and that the actor has permission."""
         receiver_id = self.receipt.receiver_id
         if isinstance(action, CreateAccount):
             if self.account is not None:
                 _fail("AccountAlreadyExists", account_id=str(receiver_id))
         elif self.account is None and not (
-            isinstance(action, Transfer) and self._creates_implicitly()
+            isinstance(action, Transfer) and self._may_create_implicitly()
         ):
             _fail("AccountDoesNotExist", account_id=str(receiver_id))
-        if isinstance(action, _OWN) and self.actor_id != receiver_id:
+        if isinstance(action, _OWN_ACTIONS) and self.actor_id != receiver_id:
             _fail("ActorNoPermission", account_id=str(receiver_id), actor_id=str(self.actor_id))
 
-    def _creates_implicitly(self) -> bool:
-        """Tell whether a transfer may create its receiver: alone, and not given back."""
+    def _may_create_implicitly(self) -> bool:
+        """Return True if a transfer may create its receiver: it must be alone, and no refund."""
         kind = AccountId(self.receipt.receiver_id).kind
-        alone = len(self.receipt.actions) == 1 and not self.receipt.is_refund
-        return alone and kind in ("near-implicit", "eth-implicit")
+        is_alone = len(self.receipt.actions) == 1 and not self.receipt.is_refund
+        return is_alone and kind in ("near-implicit", "eth-implicit")
 
     def _check_storage(self) -> None:
-        """Check that what the receiver has covers its bytes."""
-        held = self.account
-        if held is None:
+        """Check that the receiver's balance covers its storage."""
+        account = self.account
+        if account is None:
             return
-        short = fees.storage_shortfall(held.amount + held.locked, held.storage_usage)
-        if short:
+        missing = fees.storage_shortfall(account.amount + account.locked, account.storage_usage)
+        if missing:
             account_id = str(self.receipt.receiver_id)
-            _fail("LackBalanceForState", account_id=account_id, amount=str(short))
+            _fail("LackBalanceForState", account_id=account_id, amount=str(missing))
 
-    def lines(self) -> tuple[GasCost, ...]:
-        """Tell what calls burnt on what."""
-        held = sorted(self.profile_lines.items())
-        return tuple(GasCost(category, cost, gas) for (category, cost), gas in held if gas)
+    def add_call_gas(self, vm: Vm) -> None:
+        """Add the gas of a call."""
+        self.call_gas += vm.gas.burnt
+        self.gas_burnt += vm.gas.burnt
+        self.gas_used += vm.gas.used
+        for entry, gas in vm.gas.profile.items():
+            self._gas_profile[entry] = self._gas_profile.get(entry, 0) + gas
+
+    def gas_profile(self) -> tuple[GasCost, ...]:
+        """Return the gas that calls burnt, by cost."""
+        return gas_profile(self._gas_profile)
 
 
 def contract_of(account: Account | None) -> tuple[str, CryptoHash | str] | None:
-    """Name the code an account runs, as an outcome's metadata does."""
+    """Return the code that an account runs, as an outcome's metadata names it."""
     if account is None:
         return None
-    shared = account.global_contract
-    if shared is not None:
-        named = "global_hash" if isinstance(shared, CryptoHash) else "global_account_id"
-        return named, shared
+    identifier = account.global_contract
+    if identifier is not None:
+        is_hash = isinstance(identifier, CryptoHash)
+        return "global_hash" if is_hash else "global_account_id", identifier
     return None if account.code_hash == NO_CODE else ("local", account.code_hash)
 
 
@@ -216,251 +189,241 @@ def _fail(name: str, **payload: Json | int | None) -> Never:
 # Accounts and keys -----------------------------------------------------------------------
 
 
-def _create_account(run: Run, action: Action, index: int) -> None:
-    """Create the receiver, which whoever does it must be entitled to name so."""
-    del action, index
-    receiver_id, by = AccountId(run.receipt.receiver_id), run.receipt.predecessor_id
+def _create_account(run: ReceiptRun, _: CreateAccount) -> None:
+    """Create the receiver; its id must belong to the namespace of the predecessor."""
+    receiver_id, predecessor_id = AccountId(run.receipt.receiver_id), run.receipt.predecessor_id
     if receiver_id.kind != "named":
         _fail("OnlyImplicitAccountCreationAllowed", account_id=str(receiver_id))
     if receiver_id.is_top_level:
-        if by != REGISTRAR:
+        if predecessor_id != REGISTRAR:
             _fail(
                 "CreateAccountOnlyByRegistrar",
                 account_id=str(receiver_id),
                 registrar_account_id=REGISTRAR,
-                predecessor_id=str(by),
+                predecessor_id=str(predecessor_id),
             )
-    elif not receiver_id.is_sub_account_of(by):
-        _fail("CreateAccountNotAllowed", account_id=str(receiver_id), predecessor_id=str(by))
-    run.keep(Account(0))
-    run.actor_id = receiver_id
+    elif not receiver_id.is_sub_account_of(predecessor_id):
+        _fail(
+            "CreateAccountNotAllowed",
+            account_id=str(receiver_id),
+            predecessor_id=str(predecessor_id),
+        )
+    run.put_account(Account(0))
+    run.actor_id = receiver_id  # so that the next actions may add keys and code
 
 
-def _transfer(run: Run, action: Action, index: int) -> None:
-    """Add to the receiver; what a refund gives back, its key's allowance gets too."""
-    del index
-    deposit = action.deposit  # type: ignore[attr-defined]  # of the class the table names
+def _transfer(run: ReceiptRun, action: Transfer) -> None:
+    """Add to the receiver's balance; a gas refund also to the allowance of its access key."""
     receiver_id = run.receipt.receiver_id
     if run.account is None:
-        _create_implicit(run, AccountId(receiver_id), deposit)
+        _create_implicit(run, AccountId(receiver_id), action.deposit)
         return
-    run.change(amount=deposit)
+    run.change(amount=action.deposit)
     if run.receipt.is_refund and run.receipt.signer_id == receiver_id:
-        _restore_allowance(run, deposit)
+        _restore_allowance(run, action.deposit)
 
 
-def _create_implicit(run: Run, receiver_id: AccountId, deposit: int) -> None:
-    """Create the account that a key or an address stands for."""
+def _create_implicit(run: ReceiptRun, receiver_id: AccountId, deposit: int) -> None:
+    """Create the account of a public key or an Ethereum address."""
     if receiver_id.kind == "near-implicit":
         key = PublicKey("ed25519", bytes.fromhex(receiver_id))
         run.store.access_keys.put(receiver_id, key.packed, AccessKey(_first_nonce(run)))
-        run.keep(Account(deposit, storage_usage=fees.IMPLICIT_BYTES))
+        run.put_account(Account(deposit, storage_usage=fees.IMPLICIT_BYTES))
         return
-    code = wallet.ImplicitWallet.code_hash
-    run.store.codes.setdefault(code, wallet.ImplicitWallet.code)
-    run.keep(Account(deposit, storage_usage=100 + len(code), global_contract=code))
+    code = ethereum_wallet.EthereumWallet.code_hash
+    run.store.codes.setdefault(code, ethereum_wallet.EthereumWallet.code)
+    run.put_account(Account(deposit, storage_usage=100 + len(code), global_contract=code))
 
 
-def _first_nonce(run: Run) -> int:
-    """Give the nonce of a new key: above whatever a deleted key of old may have used."""
-    return (run.height - 1) * validity.NONCES_PER_HEIGHT
+def _first_nonce(run: ReceiptRun) -> int:
+    """Return the nonce of a new key: above all that the key can have used before a deletion."""
+    return (run.block.height - 1) * transaction_validity.NONCES_PER_HEIGHT
 
 
-def _restore_allowance(run: Run, deposit: int) -> None:
-    """Give gas back to the allowance it was taken from."""
+def _restore_allowance(run: ReceiptRun, deposit: int) -> None:
+    """Add a gas refund to the allowance that paid for the gas."""
     packed = run.receipt.signer_public_key.packed
-    held = run.state.access_key(run.receipt.receiver_id, packed)
-    permission = None if held is None else held.permission
-    if held is None or not isinstance(permission, FunctionCallPermission):
+    access_key = run.state.access_key(run.receipt.receiver_id, packed)
+    permission = None if access_key is None else access_key.permission
+    if access_key is None or not isinstance(permission, FunctionCallPermission):
         return
     if permission.allowance is not None:
-        more = FunctionCallPermission(
+        restored = FunctionCallPermission(
             permission.allowance + deposit, permission.receiver_id, permission.method_names
         )
-        run.store.access_keys.put(run.receipt.receiver_id, packed, AccessKey(held.nonce, more))
+        new_key = AccessKey(access_key.nonce, restored)
+        run.store.access_keys.put(run.receipt.receiver_id, packed, new_key)
 
 
 def key_bytes(public_key: PublicKey, access_key: AccessKey) -> int:
-    """Tell how many bytes of storage a key takes."""
+    """Return the bytes of storage of an access key."""
     return len(public_key.packed) + len(access_key.encode()) + fees.RECORD_BYTES
 
 
-def _key_error(name: str, run: Run, public_key: PublicKey) -> Never:
-    """Fail for a key."""
-    account_id = str(run.receipt.receiver_id)
-    _fail(name, account_id=account_id, public_key=str(public_key))
+def _fail_for_key(name: str, run: ReceiptRun, public_key: PublicKey) -> Never:
+    """Fail the action for its public key."""
+    _fail(name, account_id=str(run.receipt.receiver_id), public_key=str(public_key))
 
 
-def _add_key(run: Run, action: Action, index: int) -> None:
-    """Add a key, with a nonce of this height."""
-    del index
-    key, wanted = action.public_key, action.access_key  # type: ignore[attr-defined]  # as above
+def _add_key(run: ReceiptRun, action: AddKey) -> None:
+    """Add an access key."""
+    key = action.public_key
     if run.state.access_key(run.receipt.receiver_id, key.packed) is not None:
-        _key_error("AddKeyAlreadyExists", run, key)
-    added = AccessKey(_first_nonce(run), wanted.permission)
-    run.store.access_keys.put(run.receipt.receiver_id, key.packed, added)
-    run.change(storage=key_bytes(key, added))
+        _fail_for_key("AddKeyAlreadyExists", run, key)
+    access_key = AccessKey(_first_nonce(run), action.access_key.permission)
+    run.store.access_keys.put(run.receipt.receiver_id, key.packed, access_key)
+    run.change(storage=key_bytes(key, access_key))
 
 
-def _delete_key(run: Run, action: Action, index: int) -> None:
-    """Remove a key."""
-    del index
-    key = action.public_key  # type: ignore[attr-defined]  # as above
-    held = run.state.access_key(run.receipt.receiver_id, key.packed)
-    if held is None:
-        _key_error("DeleteKeyDoesNotExist", run, key)
+def _delete_key(run: ReceiptRun, action: DeleteKey) -> None:
+    """Remove an access key."""
+    key = action.public_key
+    access_key = run.state.access_key(run.receipt.receiver_id, key.packed)
+    if access_key is None:
+        _fail_for_key("DeleteKeyDoesNotExist", run, key)
     run.store.access_keys.put(run.receipt.receiver_id, key.packed, None)
-    run.change(storage=-key_bytes(key, held))
+    run.change(storage=-key_bytes(key, access_key))
 
 
-def _delete_account(run: Run, action: Action, index: int) -> None:
-    """Remove the receiver and all it has; its tokens go to the beneficiary."""
-    del index
-    held, account_id = run.held(), run.receipt.receiver_id
-    if held.locked:
+def _delete_account(run: ReceiptRun, action: DeleteAccount) -> None:
+    """Remove the receiver with its keys and records; its balance goes to the beneficiary."""
+    account, account_id = run.existing_account(), run.receipt.receiver_id
+    if account.locked:
         _fail("DeleteAccountStaking", account_id=str(account_id))
-    if held.storage_usage - len(run.store.codes[held.code_hash]) > MAX_STATE_TO_DELETE:
+    storage = account.storage_usage - len(run.store.codes[account.code_hash])
+    if storage > MAX_DELETED_STORAGE_BYTES:
         _fail("DeleteAccountWithLargeState", account_id=str(account_id))
     for packed, _ in list(run.state.access_keys(account_id)):
         run.store.access_keys.put(account_id, packed, None)
     for key, _ in list(run.state.records(account_id)):
         run.store.data.put(account_id, key, None)
-    run.keep(None)
-    if held.amount:
-        beneficiary_id = action.beneficiary_id  # type: ignore[attr-defined]  # as above
-        run.new.append(refund(beneficiary_id, held.amount))
+    run.put_account(None)
+    if account.amount:
+        run.new_receipts.append(refund(action.beneficiary_id, account.amount))
 
 
 def refund(
     receiver_id: str, deposit: int, signer_id: str = SYSTEM, public_key: PublicKey = SYSTEM_KEY
 ) -> ActionReceipt:
-    """Make a receipt by which the chain gives back tokens."""
+    """Build the receipt of a transfer by the chain itself."""
     actions = (Transfer(deposit),)
-    return ActionReceipt(_UNNAMED, SYSTEM, receiver_id, signer_id, public_key, 0, actions)
+    return ActionReceipt(_NO_ID, SYSTEM, receiver_id, signer_id, public_key, 0, actions)
 
 
 # Code ------------------------------------------------------------------------------------
 
 
-def _deploy(run: Run, action: Action, index: int) -> None:
-    """Put code on the receiver, in place of what is there."""
-    del index
-    code = action.code  # type: ignore[attr-defined]  # as above
-    held = run.held()
-    code_hash = CryptoHash.of(code) if code else NO_CODE
-    run.store.codes.setdefault(code_hash, code)
-    storage = held.storage_usage - _code_bytes(run, held) + len(code)
-    run.keep(Account(held.amount, held.locked, code_hash, storage))
+def _deploy(run: ReceiptRun, action: DeployContract) -> None:
+    """Replace the receiver's code."""
+    account = run.existing_account()
+    code_hash = CryptoHash.of(action.code) if action.code else NO_CODE
+    run.store.codes.setdefault(code_hash, action.code)
+    storage = account.storage_usage - _code_bytes(run, account) + len(action.code)
+    run.put_account(Account(account.amount, account.locked, code_hash, storage))
 
 
-def _code_bytes(run: Run, account: Account) -> int:
-    """Tell how many bytes of storage an account's code takes."""
+def _code_bytes(run: ReceiptRun, account: Account) -> int:
+    """Return the bytes of storage of an account's code, or of a global contract's identifier."""
     if account.global_contract is not None:
         return len(account.global_contract)
     return len(run.store.codes[account.code_hash])
 
 
-def _deploy_global(run: Run, action: Action, index: int) -> None:
-    """Publish code, by its hash or under the receiver's name."""
-    del index
-    code, mode = action.code, action.deploy_mode  # type: ignore[attr-defined]  # as above
-    code_hash = CryptoHash.of(code)
-    run.store.codes.setdefault(code_hash, code)
-    owner = run.receipt.receiver_id if mode == "AccountId" else code_hash.hex()
-    run.store.global_codes.put(owner, b"", code_hash)
+def _deploy_global(run: ReceiptRun, action: DeployGlobalContract) -> None:
+    """Publish a global contract, by its code hash or by the receiver's account id (NEP-591)."""
+    code_hash = CryptoHash.of(action.code)
+    run.store.codes.setdefault(code_hash, action.code)
+    by_account = action.deploy_mode == "AccountId"
+    identifier = run.receipt.receiver_id if by_account else code_hash.hex()
+    run.store.global_codes.put(identifier, b"", code_hash)
 
 
-def _use_global(run: Run, action: Action, index: int) -> None:
-    """Let the receiver run published code."""
-    del index
-    wanted = action.contract_identifier  # type: ignore[attr-defined]  # as above
-    if run.state.global_code_hash(wanted) is None:
-        named = "hash" if isinstance(wanted, CryptoHash) else "account_id"
-        _fail("GlobalContractDoesNotExist", identifier={named: str(wanted)})
-    held = run.held()
-    storage = held.storage_usage - _code_bytes(run, held) + len(wanted)
-    run.keep(Account(held.amount, held.locked, NO_CODE, storage, wanted))
+def _use_global(run: ReceiptRun, action: UseGlobalContract) -> None:
+    """Make the receiver run a global contract."""
+    identifier = action.contract_identifier
+    if run.state.global_code_hash(identifier) is None:
+        kind = "hash" if isinstance(identifier, CryptoHash) else "account_id"
+        _fail("GlobalContractDoesNotExist", identifier={kind: str(identifier)})
+    account = run.existing_account()
+    storage = account.storage_usage - _code_bytes(run, account) + len(identifier)
+    run.put_account(Account(account.amount, account.locked, NO_CODE, storage, identifier))
 
 
 # Calls -----------------------------------------------------------------------------------
 
 
-def _function_call(run: Run, action: Action, index: int) -> None:
-    """Run a method, and take over what it made."""
-    call: FunctionCall = action  # type: ignore[assignment]  # as above
+def _function_call(run: ReceiptRun, call: FunctionCall) -> None:
+    """Run a method of the receiver's contract."""
     run.change(amount=call.deposit)
-    vm = Vm(_context(run, call, index), run.state, run.profile, run.waits)
+    vm = Vm(_call_context(run, call), run.state, run.profile, run.is_yielded)
     try:
-        result = sdk.run(_contract(run), vm, call.method_name)
+        result = contract_sdk.run_method(_contract(run), vm, call.method_name)
     except CallError as error:
         raise ActionError({"FunctionCallError": error.failure}) from error
     finally:
         run.logs.extend(vm.logs)
-        run.call_gas += vm.gas.burnt
-        run.gas_burnt += vm.gas.burnt
-        run.gas_used += vm.gas.used
-        for line, gas in vm.gas.profile.items():
-            run.profile_lines[line] = run.profile_lines.get(line, 0) + gas
-    held = run.held()
-    run.change(amount=vm.balance - held.amount, storage=vm.storage_usage - held.storage_usage)
-    _take_over(run, vm, result)
+        run.add_call_gas(vm)
+    account = run.existing_account()
+    storage = vm.storage_usage - account.storage_usage
+    run.change(amount=vm.balance - account.amount, storage=storage)
+    _add_receipts(run, vm, result)
 
 
-def _contract(run: Run) -> type[sdk.Contract]:
-    """Find the receiver's contract."""
-    code_hash = run.state.code_hash(run.held())
+def _contract(run: ReceiptRun) -> type[contract_sdk.Contract]:
+    """Return the receiver's contract class."""
+    code_hash = run.state.code_hash(run.existing_account())
     if code_hash is None:
         raise CodeError(run.receipt.receiver_id)
-    found = sdk.CODES.get(code_hash)
-    if found is None:
+    contract = contract_sdk.CONTRACTS_BY_HASH.get(code_hash)
+    if contract is None:
         raise CodeError(None)
-    return found
+    return contract
 
 
-def _context(run: Run, call: FunctionCall, index: int) -> Context:
-    """Gather what a call comes with."""
-    receipt, held = run.receipt, run.held()
-    last = index == len(receipt.actions) - 1
-    named = action_hash(receipt.receipt_id, run.height, index)
-    return Context(
+def _call_context(run: ReceiptRun, call: FunctionCall) -> CallContext:
+    """Build the context of a call."""
+    receipt, block, account = run.receipt, run.block, run.existing_account()
+    is_last = run.index == len(receipt.actions) - 1  # only the last action's result is sent
+    call_hash = action_hash(receipt.receipt_id, block.height, run.index)
+    return CallContext(
         current_account_id=receipt.receiver_id,
         signer_id=receipt.signer_id,
         signer_public_key=receipt.signer_public_key,
         predecessor_id=receipt.predecessor_id,
         input=call.args,
-        block_height=run.height,
-        block_timestamp=run.timestamp_ns,
-        epoch_height=run.epoch_height,
-        balance=held.amount,
-        locked=held.locked,
-        storage_usage=held.storage_usage,
+        block_height=block.height,
+        block_timestamp=block.timestamp_ns,
+        epoch_height=block.epoch_height,
+        balance=account.amount,
+        locked=account.locked,
+        storage_usage=account.storage_usage,
         attached_deposit=call.deposit,
         prepaid_gas=call.gas,
-        random_seed=random_seed_of(named, run.random_value),
-        action_hash=named,
+        random_seed=random_seed_of(call_hash, block.random_value),
+        action_hash=call_hash,
         promise_results=run.inputs,
-        data_receivers=tuple(r for _, r in receipt.output_data_receivers) if last else (),
+        data_receivers=tuple(r for _, r in receipt.output_data_receivers) if is_last else (),
         fixed_gas=fixed_gas(run.settings, receipt.receiver_id, call.method_name),
-        code_size=len(run.store.codes[run.state.code_hash(held) or NO_CODE]),
+        code_size=len(run.store.codes[run.state.code_hash(account) or NO_CODE]),
     )
 
 
 def fixed_gas(settings: Settings, contract_id: str, method_name: str) -> int | None:
-    """Find what a method's own computation is said to burn."""
+    """Return the gas that the settings fix for a method's computation, or None."""
     table = settings.vm_gas
     if not table:
         return None
     return table.get(f"{contract_id}.{method_name}", table.get(f".{method_name}"))
 
 
-def _take_over(run: Run, vm: Vm, result: bytes | Promise) -> None:
-    """Turn what a call made into receipts."""
+def _add_receipts(run: ReceiptRun, vm: Vm, result: bytes | Promise) -> None:
+    """Add the receipts that a call created, and set its result."""
     receipt = run.receipt
-    first = len(run.new)
+    first = len(run.new_receipts)
     for draft in vm.drafts:
-        run.new.append(
+        run.new_receipts.append(
             ActionReceipt(
-                _UNNAMED,
+                _NO_ID,
                 receipt.receiver_id,
                 draft.receiver_id,
                 receipt.signer_id,
@@ -472,9 +435,11 @@ def _take_over(run: Run, vm: Vm, result: bytes | Promise) -> None:
                 is_promise_yield=draft.is_yield,
             )
         )
-    for data_id, payload in vm.resumed:
-        own = receipt.receiver_id
-        run.new.append(DataReceipt(_UNNAMED, own, own, data_id, payload, is_promise_resume=True))
+    own_id = receipt.receiver_id
+    run.new_receipts.extend(
+        DataReceipt(_NO_ID, own_id, own_id, data_id, payload, is_promise_resume=True)
+        for data_id, payload in vm.resumed
+    )
     if isinstance(result, Promise):
         run.result = first + vm.drafts.index(result.drafts[0])
     else:
@@ -484,47 +449,43 @@ def _take_over(run: Run, vm: Vm, result: bytes | Promise) -> None:
 # Stakes ----------------------------------------------------------------------------------
 
 
-def _stake(run: Run, action: Action, index: int) -> None:
-    """Propose a stake; more is locked at once, less is unlocked by a later epoch."""
-    del index
-    wanted: Stake = action  # type: ignore[assignment]  # as above
-    held, account_id = run.held(), str(run.receipt.receiver_id)
-    if not wanted.stake and not held.locked:
+def _stake(run: ReceiptRun, action: Stake) -> None:
+    """Propose a stake: an increase is locked at once, a decrease unlocked by a later epoch."""
+    account, account_id = run.existing_account(), str(run.receipt.receiver_id)
+    if not action.stake and not account.locked:
         _fail("TriesToUnstake", account_id=account_id)
-    more = max(0, wanted.stake - held.locked)
-    if more > held.amount:
+    increase = max(0, action.stake - account.locked)
+    if increase > account.amount:
         _fail(
             "TriesToStake",
             account_id=account_id,
-            stake=str(wanted.stake),
-            locked=str(held.locked),
-            balance=str(held.amount),
+            stake=str(action.stake),
+            locked=str(account.locked),
+            balance=str(account.amount),
         )
-    least = run.settings.minimum_stake
-    if 0 < wanted.stake < least:
+    minimum = run.settings.minimum_stake
+    if 0 < action.stake < minimum:
         _fail(
             "InsufficientStake",
             account_id=account_id,
-            stake=str(wanted.stake),
-            minimum_stake=str(least),
+            stake=str(action.stake),
+            minimum_stake=str(minimum),
         )
-    run.proposals.append(Proposal(account_id, wanted.public_key, wanted.stake))
-    run.change(amount=-more, locked=more)
+    run.proposals.append(Proposal(account_id, action.public_key, action.stake))
+    run.change(amount=-increase, locked=increase)
 
 
 # Delegated actions -----------------------------------------------------------------------
 
 
-def _delegate(run: Run, action: Action, index: int) -> None:
-    """Send what the receiver signed, in its name; whoever relayed it pays."""
-    del index
-    signed: Delegate | DelegateV2 = action  # type: ignore[assignment]  # as above
-    wanted = signed.delegate_action
+def _delegate(run: ReceiptRun, signed: Delegate | DelegateV2) -> None:
+    """Send the actions that the receiver signed; the relayer, as signer, pays (NEP-366)."""
+    inner = signed.delegate_action
     if not signed.verify():
         _fail("DelegateActionInvalidSignature")
-    if run.height > wanted.max_block_height:
+    if run.block.height > inner.max_block_height:
         _fail("DelegateActionExpired")
-    sender_id, receiver_id = wanted.sender_id, run.receipt.receiver_id
+    sender_id, receiver_id = inner.sender_id, run.receipt.receiver_id
     if sender_id != receiver_id:
         _fail(
             "DelegateActionSenderDoesNotMatchTxReceiver",
@@ -532,50 +493,51 @@ def _delegate(run: Run, action: Action, index: int) -> None:
             receiver_id=str(receiver_id),
         )
     _use_delegate_key(run, signed)
-    receipt, profile = run.receipt, run.profile
-    sent = ActionReceipt(
-        _UNNAMED,
-        sender_id,
-        wanted.receiver_id,
-        receipt.signer_id,
-        receipt.signer_public_key,
-        receipt.gas_price,
-        tuple(wanted.actions),
+    receipt, profile, actions = run.receipt, run.profile, tuple(inner.actions)
+    send_gas = profile.send(actions, sender_id, inner.receiver_id)
+    run.gas_burnt += send_gas
+    run.gas_used += send_gas + profile.prepaid_gas(actions, inner.receiver_id)
+    run.new_receipts.append(
+        ActionReceipt(
+            _NO_ID,
+            sender_id,
+            inner.receiver_id,
+            receipt.signer_id,
+            receipt.signer_public_key,
+            receipt.gas_price,
+            actions,
+        )
     )
-    sending = profile.send(wanted.actions, sender_id, wanted.receiver_id)
-    carried = profile.new_receipt_execute + fees.attached_gas(wanted.actions)
-    carried += profile.prepaid_execution(wanted.actions, wanted.receiver_id)
-    run.gas_burnt += sending
-    run.gas_used += sending + carried
-    run.new.append(sent)
 
 
-def _use_delegate_key(run: Run, signed: Delegate | DelegateV2) -> None:
-    """Check the sender's key and nonce, and use the nonce."""
-    wanted = signed.delegate_action
-    account_id, key = wanted.sender_id, wanted.public_key
-    held = run.state.access_key(account_id, key.packed)
-    if held is None:
-        named = {"account_id": str(account_id), "public_key": str(key)}
-        _refuse_key("AccessKeyNotFound", **named)
+def _use_delegate_key(run: ReceiptRun, signed: Delegate | DelegateV2) -> None:
+    """Check the sender's access key and nonce, and update the nonce."""
+    inner = signed.delegate_action
+    account_id, key = inner.sender_id, inner.public_key
+    access_key = run.state.access_key(account_id, key.packed)
+    if access_key is None:
+        _refuse_key("AccessKeyNotFound", account_id=str(account_id), public_key=str(key))
     if isinstance(signed, DelegateV2) and signed.delegate_action.nonce_index is not None:
         _refuse_key("DelegateActionRequiresGasKey")
-    if wanted.nonce <= held.nonce:
-        _fail("DelegateActionInvalidNonce", delegate_nonce=wanted.nonce, ak_nonce=held.nonce)
-    bound = run.height * validity.NONCES_PER_HEIGHT
-    if wanted.nonce >= bound:
-        _fail("DelegateActionNonceTooLarge", delegate_nonce=wanted.nonce, upper_bound=bound)
-    if isinstance(held.permission, FunctionCallPermission):
-        validity.check_scope(wanted.actions, wanted.receiver_id, held.permission, _refuse_key)
-    run.store.access_keys.put(account_id, key.packed, AccessKey(wanted.nonce, held.permission))
+    if inner.nonce <= access_key.nonce:
+        _fail("DelegateActionInvalidNonce", delegate_nonce=inner.nonce, ak_nonce=access_key.nonce)
+    bound = run.block.height * transaction_validity.NONCES_PER_HEIGHT
+    if inner.nonce >= bound:
+        _fail("DelegateActionNonceTooLarge", delegate_nonce=inner.nonce, upper_bound=bound)
+    permission = access_key.permission
+    if isinstance(permission, FunctionCallPermission):
+        transaction_validity.check_permission(
+            inner.actions, inner.receiver_id, permission, _refuse_key
+        )
+    run.store.access_keys.put(account_id, key.packed, AccessKey(inner.nonce, permission))
 
 
 def _refuse_key(name: str, **payload: Json) -> Never:
-    """Fail a delegated action for its key."""
+    """Fail a delegated action for its access key."""
     raise ActionError({"DelegateActionAccessKeyError": variant(name, payload or None)})
 
 
-_EFFECTS: dict[type[Action], Callable[[Run, Action, int], None]] = {
+_EFFECTS: dict[type[Action], Callable[[ReceiptRun, Any], None]] = {
     CreateAccount: _create_account,
     DeployContract: _deploy,
     FunctionCall: _function_call,

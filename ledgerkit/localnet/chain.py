@@ -1,4 +1,4 @@
-"""Blocks and chunks: how they are made, what each holds, which of them are final."""
+"""The blocks of a chain: how they are made, and which of them are final."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from ledgerkit.localnet import fees
-from ledgerkit.localnet.records import NO_CODE, Block, Change, Chunk, Outcome
-from ledgerkit.localnet.runtime import Work
+from ledgerkit.localnet.chain_types import NO_CODE, Block, Change, Chunk, Outcome
+from ledgerkit.localnet.runtime import ShardWork
 from ledgerkit.protocol import CryptoHash, SignedTransaction
 from ledgerkit.protocol.borsh import u64
 
@@ -16,13 +16,15 @@ if TYPE_CHECKING:
 
     from ledgerkit.localnet.settings import Settings
 
-NOTHING = NO_CODE  # the root of nothing
-ONES = NO_CODE  # the id of the first two epochs
+EMPTY_ROOT = NO_CODE  # the root of an empty list
+FIRST_EPOCH_ID = NO_CODE  # nearcore gives the first two epochs this id
+# An epoch ends when the final block is this close to its last height, as in nearcore's
+# EpochManager::is_next_block_in_next_epoch.
 _EPOCH_MARGIN = 3
 
 
 def digest(*parts: object) -> CryptoHash:
-    """Hash texts, numbers and bytes, each kept apart from the next."""
+    """Hash texts, numbers and bytes; each is prefixed with its length."""
     hasher = sha256()
     for part in parts:
         data = part if isinstance(part, bytes) else str(part).encode()
@@ -30,27 +32,14 @@ def digest(*parts: object) -> CryptoHash:
     return CryptoHash(hasher.digest())
 
 
-def root(values: Iterable[bytes]) -> CryptoHash:
-    """Hash a list of hashes; nothing has a root of zeros."""
-    joined = b"".join(values)
-    return digest(b"root", joined) if joined else NOTHING
+def root(hashes: Iterable[bytes]) -> CryptoHash:
+    """Hash a list of hashes; zeros for an empty list."""
+    joined = b"".join(hashes)
+    return digest(b"root", joined) if joined else EMPTY_ROOT
 
 
 class Chain:
-    """
-    The blocks, from genesis to head.
-
-    Parameters
-    ----------
-    settings
-        Clock, shards, epochs.
-    total_supply
-        At genesis.
-    author
-        Who makes all blocks.
-    fingerprint
-        Of the state at genesis, so that no two worlds share a hash.
-    """
+    """The blocks from genesis to the head."""
 
     def __init__(
         self, settings: Settings, total_supply: int, author: str, fingerprint: bytes = b""
@@ -59,166 +48,153 @@ class Chain:
         self.finality_held = False
         self._by_height: dict[int, Block] = {}
         self._by_hash: dict[CryptoHash, Block] = {}
-        self._chunks: dict[CryptoHash, tuple[int, CryptoHash]] = {}
+        self._chunks: dict[CryptoHash, tuple[int, CryptoHash]] = {}  # position and block hash
         self._changes: dict[int, tuple[Change, ...]] = {}
-        self._applied: dict[int, tuple[Outcome, ...]] = {}
-        self.genesis = self._genesis(total_supply, author, fingerprint)
+        self._outcomes: dict[int, tuple[Outcome, ...]] = {}
+        self.genesis = self._genesis_block(total_supply, author, fingerprint)
         self.head = self.genesis
         self.earliest = self.genesis
         self._add(self.genesis)
 
-    def _genesis(self, total_supply: int, author: str, fingerprint: bytes) -> Block:
-        """Make the first block."""
+    def _genesis_block(self, total_supply: int, author: str, fingerprint: bytes) -> Block:
+        """Build the first block."""
         settings = self.settings
         height = settings.genesis_height
-        named = digest("genesis", settings.chain_id, height, settings.genesis_time_ns, fingerprint)
+        seed = digest("genesis", settings.chain_id, height, settings.genesis_time_ns, fingerprint)
         chunks = tuple(
-            self._chunk(position, named, height, Work(position), ())
+            self._chunk(position, seed, height, ShardWork(position), ())
             for position in range(len(settings.shard_ids))
         )
         return Block(
-            height,
-            digest(named, "block"),
-            None,
-            NOTHING,
-            settings.genesis_time_ns,
-            ONES,
-            ONES,
-            0,
-            height,
-            0,
-            settings.gas_price,
-            total_supply,
-            digest(named, "random"),
-            NOTHING,
-            NOTHING,
-            chunks,
-            author,
+            height=height,
+            hash=digest(seed, "block"),
+            prev_height=None,
+            prev_hash=EMPTY_ROOT,
+            timestamp_ns=settings.genesis_time_ns,
+            epoch_id=FIRST_EPOCH_ID,
+            next_epoch_id=FIRST_EPOCH_ID,
+            epoch_height=0,
+            epoch_start_height=height,
+            ordinal=0,
+            gas_price=settings.gas_price,
+            total_supply=total_supply,
+            random_value=digest(seed, "random"),
+            last_final_block=EMPTY_ROOT,
+            last_ds_final_block=EMPTY_ROOT,
+            chunks=chunks,
+            author=author,
         )
 
-    # Finding -----------------------------------------------------------------------------
+    # Reading -----------------------------------------------------------------------------
 
     @property
     def final(self) -> Block:
-        """The last block that nothing can undo."""
+        """The last final block."""
         return self._by_hash.get(self.head.last_final_block, self.genesis)
 
     @property
     def near_final(self) -> Block:
-        """The last block that is almost so."""
+        """The last block with doomslug finality."""
         return self._by_hash.get(self.head.last_ds_final_block, self.genesis)
 
     def by_height(self, height: int) -> Block | None:
-        """Find a block; None where the height was skipped, or is not of this chain."""
+        """Return the block at a height; None if it was skipped or is outside the chain."""
         return self._by_height.get(height)
 
     def by_hash(self, block_hash: CryptoHash) -> Block | None:
-        """Find a block."""
+        """Return the block with a hash, or None."""
         return self._by_hash.get(block_hash)
 
     def height_of(self, block_hash: CryptoHash) -> int | None:
-        """Find a block's height."""
+        """Return the height of the block with a hash, or None."""
         block = self._by_hash.get(block_hash)
         return None if block is None else block.height
 
     def chunk(self, chunk_hash: CryptoHash) -> tuple[Chunk, Block] | None:
-        """Find a chunk, and the block it was included in."""
-        found = self._chunks.get(chunk_hash)
-        if found is None:
+        """Return a chunk and the block it was included in, or None."""
+        location = self._chunks.get(chunk_hash)
+        if location is None:
             return None
-        position, block_hash = found
+        position, block_hash = location
         block = self._by_hash[block_hash]
         return block.chunks[position], block
 
     def blocks(self) -> Iterator[Block]:
-        """Go through the blocks, from genesis on."""
+        """Iterate over the blocks, from genesis on."""
         return iter(list(self._by_height.values()))
 
     def changes(self, height: int) -> tuple[Change, ...]:
-        """List the changes of state in the application of a block."""
+        """Return the changes of state of a block's application."""
         return self._changes.get(height, ())
 
-    def receipts_applied(self, height: int) -> tuple[Outcome, ...]:
-        """List the outcomes of the application of a block, transactions' too."""
-        return self._applied.get(height, ())
+    def outcomes_at(self, height: int) -> tuple[Outcome, ...]:
+        """Return the outcomes of a block's application, of transactions and receipts."""
+        return self._outcomes.get(height, ())
 
     # Making ------------------------------------------------------------------------------
 
     def begins_epoch(self) -> bool:
-        """Tell whether the next block begins an epoch."""
+        """Return True if the next block begins an epoch."""
         start = self.head.epoch_start_height
         return self.final.height + _EPOCH_MARGIN >= start + self.settings.epoch_length
 
     def random_value(self, height: int) -> CryptoHash:
-        """Give the random value of the next block."""
+        """Return the random value of the next block."""
         return digest(self.head.hash, "random", height)
 
-    def make(
+    def timestamp_ns(self, height: int) -> int:
+        """Return the time of the next block."""
+        return self.head.timestamp_ns + self.settings.block_time_ns * (height - self.head.height)
+
+    def make_block(
         self,
         height: int,
         included: list[tuple[SignedTransaction, ...]],
-        before: list[Work],
+        previous: list[ShardWork],  # the results of each shard's last application
         *,
-        missing: frozenset[int],
+        missing: frozenset[int],  # the positions of shards without a new chunk
         minted: int,
     ) -> Block:
-        """
-        Make the next block and let it be the head; applying it is the caller's.
-
-        Parameters
-        ----------
-        height
-            Its height.
-        included
-            The transactions, by shard.
-        before
-            What each shard did in its last application.
-        missing
-            The positions of shards that have no new chunk in it.
-        minted
-            How many yoctoNEAR the beginning of an epoch made.
-
-        Returns
-        -------
-        block
-            The head.
-        """
+        """Make the next block and set it as the head; the caller applies it."""
         prev = self.head
         chunks = tuple(
             prev.chunks[position]
             if position in missing
-            else self._chunk(position, prev.hash, height, before[position], txs)
-            for position, txs in enumerate(included)
+            else self._chunk(position, prev.hash, height, previous[position], transactions)
+            for position, transactions in enumerate(included)
         )
         new_epoch = self.begins_epoch()
         ds_final, final = self._finality(height)
         burnt = sum(c.balance_burnt for c in chunks if c.height_included == height)
-        timestamp_ns = prev.timestamp_ns + self.settings.block_time_ns * (height - prev.height)
-        named = digest(prev.hash, height, timestamp_ns, *(chunk.chunk_hash for chunk in chunks))
+        timestamp_ns = self.timestamp_ns(height)
         self.head = Block(
-            height,
-            named,
-            prev.height,
-            prev.hash,
-            timestamp_ns,
-            prev.next_epoch_id if new_epoch else prev.epoch_id,
-            prev.hash if new_epoch else prev.next_epoch_id,
-            prev.epoch_height + new_epoch,
-            height if new_epoch else prev.epoch_start_height,
-            prev.ordinal + 1,
-            self._gas_price(chunks, height),
-            prev.total_supply - burnt + minted,
-            self.random_value(height),
-            final,
-            ds_final,
-            chunks,
-            prev.author,
+            height=height,
+            hash=digest(prev.hash, height, timestamp_ns, *(chunk.chunk_hash for chunk in chunks)),
+            prev_height=prev.height,
+            prev_hash=prev.hash,
+            timestamp_ns=timestamp_ns,
+            epoch_id=prev.next_epoch_id if new_epoch else prev.epoch_id,
+            next_epoch_id=prev.hash if new_epoch else prev.next_epoch_id,
+            epoch_height=prev.epoch_height + new_epoch,
+            epoch_start_height=height if new_epoch else prev.epoch_start_height,
+            ordinal=prev.ordinal + 1,
+            gas_price=self._gas_price(chunks, height),
+            total_supply=prev.total_supply - burnt + minted,
+            random_value=self.random_value(height),
+            last_final_block=final,
+            last_ds_final_block=ds_final,
+            chunks=chunks,
+            author=prev.author,
         )
         self._add(self.head)
         return self.head
 
     def _finality(self, height: int) -> tuple[CryptoHash, CryptoHash]:
-        """Tell which blocks the next one makes almost final, and final."""
+        """Return the last doomslug-final and the last final block, as of the next block.
+
+        A block is doomslug-final if the next height follows it, and final if the two next do
+        (Nightshade, "Doomslug").
+        """
         prev = self.head
         if self.finality_held or height != prev.height + 1:
             return prev.last_ds_final_block, prev.last_final_block
@@ -227,57 +203,57 @@ class Chain:
         return prev.hash, prev.last_final_block
 
     def _gas_price(self, chunks: tuple[Chunk, ...], height: int) -> int:
-        """Tell the price of the next block: a hundredth up or down by how full this one is."""
+        """Compute the gas price of the next block: up to 1 % up or down, by how full this is."""
         new = [chunk for chunk in chunks if chunk.height_included == height]
         limit = fees.CHUNK_GAS * len(new)
-        price, least = self.head.gas_price, self.settings.gas_price
+        price, minimum = self.head.gas_price, self.settings.gas_price
         if not limit:
             return price
         used = sum(chunk.gas_used for chunk in new)
-        moved = price * (200 * limit + 2 * used - limit) // (200 * limit)
-        return max(least, min(moved, least * fees.MAX_GAS_PRICE_FACTOR))
+        # price * (1 + (used / limit - 1/2) / 100), in integers
+        adjusted = price * (200 * limit + 2 * used - limit) // (200 * limit)
+        return max(minimum, min(adjusted, minimum * fees.MAX_GAS_PRICE_FACTOR))
 
     def _chunk(
         self,
         position: int,
         prev_hash: CryptoHash,
         height: int,
-        before: Work,
+        previous: ShardWork,
         transactions: tuple[SignedTransaction, ...],
     ) -> Chunk:
-        """Make a chunk, which tells the results of the application before."""
-        receipts = tuple(before.sent)
+        """Build a chunk with the results of the shard's last application."""
+        receipts = tuple(previous.sent)
         tx_root = root(signed.hash for signed in transactions)
         sent_root = root(receipt.receipt_id for receipt in receipts)
-        named = digest(prev_hash, position, height, tx_root, sent_root)
         return Chunk(
             shard_id=self.settings.shard_ids[position],
-            chunk_hash=named,
+            chunk_hash=digest(prev_hash, position, height, tx_root, sent_root),
             prev_block_hash=prev_hash,
             prev_state_root=digest(prev_hash, "state", position),
-            outcome_root=root(outcome.id for outcome in before.outcomes),
+            outcome_root=root(outcome.id for outcome in previous.outcomes),
             outgoing_receipts_root=digest("sent", sent_root),
             tx_root=tx_root,
             height_created=height,
             height_included=height,
-            gas_used=before.gas_used,
-            balance_burnt=before.balance_burnt,
-            validator_proposals=tuple(before.proposals),
+            gas_used=previous.gas_used,
+            balance_burnt=previous.balance_burnt,
+            validator_proposals=tuple(previous.proposals),
             transactions=transactions,
             receipts=receipts,
             encoded_length=8 + sum(signed.wire_size for signed in transactions),
         )
 
     def _add(self, block: Block) -> None:
-        """Let a block and its new chunks be found."""
+        """Index a block and its new chunks."""
         self._by_height[block.height] = block
         self._by_hash[block.hash] = block
         for position, chunk in enumerate(block.chunks):
             if chunk.height_included == block.height:
                 self._chunks[chunk.chunk_hash] = (position, block.hash)
 
-    def applied(self, height: int, works: list[Work], more: list[Change]) -> None:
-        """Note what the application of a block did."""
+    def add_results(self, height: int, works: list[ShardWork], epoch_changes: list[Change]) -> None:
+        """Record the changes and outcomes of a block's application."""
         changes = [change for work in works for change in work.changes]
-        self._changes[height] = (*more, *changes)
-        self._applied[height] = tuple(outcome for work in works for outcome in work.outcomes)
+        self._changes[height] = (*epoch_changes, *changes)
+        self._outcomes[height] = tuple(outcome for work in works for outcome in work.outcomes)

@@ -1,4 +1,4 @@
-"""Epochs and validators: who validates, with what stake, and what the end of an epoch changes."""
+"""Epochs and their validators: stakes, rewards and the release of locked balances."""
 
 from __future__ import annotations
 
@@ -6,114 +6,80 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from ledgerkit.localnet.records import Account, Proposal
+from ledgerkit.localnet.chain_types import Proposal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ledgerkit.localnet.settings import Settings
-    from ledgerkit.localnet.store import Store
+    from ledgerkit.localnet.state import StateStore
 
 
 class Epoch(Struct):
-    """One epoch's validators, and what was proposed and paid in it."""
+    """One epoch: its validators, and the proposals and rewards in it."""
 
-    height: int  # how many epochs there were before
+    height: int  # the number of epochs before it
     start_height: int
     validators: dict[str, Proposal]
     proposals: dict[str, Proposal]
-    rewards: dict[str, int]  # paid at its beginning, for the epoch before
+    rewards: dict[str, int]  # paid at its beginning for the previous epoch
 
 
 class Epochs:
-    """
-    The epochs of a chain, from its first on.
-
-    Parameters
-    ----------
-    settings
-        Length and reward.
-    validators
-        Of the first two epochs.
-    """
+    """The epochs of a chain."""
 
     def __init__(self, settings: Settings, validators: Iterable[Proposal]) -> None:
         self._settings = settings
-        first = {proposal.account_id: proposal for proposal in validators}
-        self.all = [Epoch(0, settings.genesis_height, first, {}, {})]
-        self.next_validators = first  # of the epoch after the head's
+        genesis_validators = {proposal.account_id: proposal for proposal in validators}
+        self.all = [Epoch(0, settings.genesis_height, genesis_validators, {}, {})]
+        self.next_validators = genesis_validators  # of the epoch after the current one
 
     @property
     def current(self) -> Epoch:
         """The epoch of the head."""
         return self.all[-1]
 
-    def propose(self, proposals: Iterable[Proposal]) -> None:
-        """Take what was proposed in a block."""
+    def add_proposals(self, proposals: Iterable[Proposal]) -> None:
+        """Add the proposals of a block to the current epoch."""
         self.current.proposals.update({p.account_id: p for p in proposals})
 
-    def turn(self, start_height: int, store: Store) -> int:
-        """
-        Begin an epoch: pay the last one's validators, and unlock what is no longer at stake.
-
-        Parameters
-        ----------
-        start_height
-            Of its first block.
-        store
-            Where the accounts are; the caller commits.
-
-        Returns
-        -------
-        minted
-            How many yoctoNEAR there are more.
-        """
-        ended = self.current
-        rewards = self._pay(ended, store)
+    def begin_epoch(self, start_height: int, store: StateStore) -> int:
+        """Begin an epoch: pay rewards, release unstaked balances; return the minted yoctoNEAR."""
+        previous = self.current
+        rewards = self._pay_rewards(previous, store)
         current = self.next_validators
-        later = {name: p for name, p in (current | ended.proposals).items() if p.stake}
-        # Who gets a reward has it at stake too, unless it wants otherwise.
+        stakes = current | previous.proposals
+        later = {account_id: proposal for account_id, proposal in stakes.items() if proposal.stake}
+        # A reward is staked too, unless the validator proposed a stake of its own.
         for account_id, reward in rewards.items():
-            if account_id not in ended.proposals and account_id in later:
-                held = later[account_id]
-                later[account_id] = Proposal(account_id, held.public_key, held.stake + reward)
+            if account_id not in previous.proposals and account_id in later:
+                staked = later[account_id]
+                later[account_id] = Proposal(account_id, staked.public_key, staked.stake + reward)
         self.next_validators = later
-        self.all.append(Epoch(ended.height + 1, start_height, current, {}, rewards))
-        locked = [name for name, held in store.accounts.head.items() if held and held[b""].locked]
-        for account_id in locked:
-            _unlock(account_id, [ended.validators, current, later], store)
+        self.all.append(Epoch(previous.height + 1, start_height, current, {}, rewards))
+        heads = store.accounts.head.items()
+        for account_id in [name for name, values in heads if values and values[b""].locked]:
+            _unlock(account_id, [previous.validators, current, later], store)
         return sum(rewards.values())
 
-    def _pay(self, ended: Epoch, store: Store) -> dict[str, int]:
-        """Add a validator's reward to what it has locked."""
+    def _pay_rewards(self, epoch: Epoch, store: StateStore) -> dict[str, int]:
+        """Add the validators' rewards to their locked balances."""
         rewards: dict[str, int] = {}
-        share = self._settings.reward_per_epoch
-        for account_id, validator in ended.validators.items():
+        divisor = self._settings.reward_per_epoch
+        for account_id, validator in epoch.validators.items():
             account = store.accounts.get(account_id)
-            if share and account is not None:
-                rewards[account_id] = reward = validator.stake // share
-                _move(account_id, account, reward, 0, store)
+            if divisor and account is not None:
+                rewards[account_id] = reward = validator.stake // divisor
+                store.accounts.put(account_id, b"", account.plus(locked=reward))
         return rewards
 
 
-def _unlock(account_id: str, stakes: list[dict[str, Proposal]], store: Store) -> None:
-    """Give back what an account has locked beyond its stake in any epoch that still counts."""
+def _unlock(account_id: str, epochs: list[dict[str, Proposal]], store: StateStore) -> None:
+    """Release what an account has locked beyond its highest stake in the given epochs."""
     account = store.accounts.get(account_id)
     if account is None:
         return
-    counted = [held[account_id].stake for held in stakes if account_id in held]
-    free = account.locked - max(counted, default=0)
-    if free > 0:
-        _move(account_id, account, -free, free, store)
-
-
-def _move(account_id: str, account: Account, locked: int, amount: int, store: Store) -> None:
-    """Change what an account has and has locked."""
-    changed = Account(
-        account.amount + amount,
-        account.locked + locked,
-        account.code_hash,
-        account.storage_usage,
-        account.global_contract,
-    )
-    store.accounts.put(account_id, b"", changed)
+    stakes = [validators[account_id].stake for validators in epochs if account_id in validators]
+    excess = account.locked - max(stakes, default=0)
+    if excess > 0:
+        store.accounts.put(account_id, b"", account.plus(amount=excess, locked=-excess))

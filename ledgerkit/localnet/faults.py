@@ -1,9 +1,9 @@
 """
-Failures on demand: late, refused, garbled and lost answers, and a chain that stumbles.
+Fault injection: late, refused, garbled and lost responses, and disturbances of the chain.
 
 A fault is a text such as ``"latency=0.2"``, ``"status=429; retry-after=1; times=2"``,
-``"html"``, ``"drop"`` or ``"truncate=20"``, given when a gateway is made or, for one
-request, in its header ``X-Ledgerkit-Fault``.
+``"html"``, ``"drop"`` or ``"truncate=20"``. It is passed to the gateway or, for one request,
+in the header ``X-Ledgerkit-Fault``.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from ledgerkit.localnet.world import World
 
 HEADER = "x-ledgerkit-fault"
-LONGEST_LATENCY = 60.0
+MAX_LATENCY_S = 60.0
 
-_BARE = {"html": "true", "drop": "before"}  # what a word means without a value
-_REMEMBERED = 1024  # texts in headers whose uses are counted
+_BARE_WORDS = {"html": "true", "drop": "before"}  # the value of a word without one
+_MAX_COUNTED_HEADERS = 1024  # bounds the memory that headers with `times` can take
 
 Count = Annotated[int, Meta(ge=1, le=1_000_000)]
 
@@ -36,28 +36,28 @@ class Fault(Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fi
     Parameters
     ----------
     latency
-        Seconds before anything happens.
+        Seconds to wait before anything else.
     status
-        The HTTP status that stands in the answer's place.
+        The HTTP status of a failure that replaces the response.
     retry_after
-        The header `Retry-After` beside it: seconds, or a date.
+        The header `Retry-After` of that failure: seconds or a date.
     html
-        Whether a page for people stands there instead of JSON; alone its status is 502.
+        True to send an HTML page in place of JSON; without `status` its status is 502.
     drop
-        Whether the connection is lost, before the request is looked at or after.
+        Close the connection before the request is processed, or after.
     truncate
-        How many bytes of the body arrive of those announced.
+        The number of bytes of the body that are sent.
     times
-        How many requests fail; None is every one.
+        The number of requests that fail; None is every request.
     drop_transactions
-        How many of the transactions that come next never get into a block.
+        The number of transactions that are accepted next but never included in a block.
     skip_blocks
-        How many heights are left out before the next block.
+        The number of heights to skip before the next block.
     hold_finality
-        Whether blocks stop, or go on again, to become final.
+        True to stop blocks from becoming final, False to resume.
     """
 
-    latency: Annotated[float, Meta(ge=0, le=LONGEST_LATENCY)] = 0.0
+    latency: Annotated[float, Meta(ge=0, le=MAX_LATENCY_S)] = 0.0
     status: Annotated[int, Meta(ge=400, le=599)] | None = None
     retry_after: Annotated[str, Meta(pattern=r"^[\w ,:.+-]{1,40}$")] | None = None
     html: bool = False
@@ -69,12 +69,12 @@ class Fault(Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fi
     hold_finality: bool | None = None
 
     @property
-    def replaces(self) -> bool:
-        """Whether something else stands in the answer's place."""
+    def replaces_response(self) -> bool:
+        """True if a failure is sent in place of the response."""
         return self.html or self.status is not None
 
-    def stumble(self, world: World) -> None:
-        """Do to the chain what is asked for."""
+    def disturb_chain(self, world: World) -> None:
+        """Apply the part of the fault that concerns the chain."""
         if self.drop_transactions is not None:
             world.drop_transactions(self.drop_transactions)
         if self.skip_blocks is not None:
@@ -83,108 +83,73 @@ class Fault(Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fi
             world.hold_finality(held=self.hold_finality)
 
 
-def parse(text: str) -> Fault:
-    """
-    Read a fault.
-
-    Parameters
-    ----------
-    text
-        Words divided by semicolons, each ``name=value``, ``html`` or ``drop``.
-
-    Returns
-    -------
-    fault
-        The fault.
-
-    Raises
-    ------
-    InvalidRequestError
-        If a word or its value is not known, or comes twice.
-    """
+def parse_fault(text: str) -> Fault:
+    """Parse a fault: words separated by semicolons, each ``name=value``, ``html`` or ``drop``."""
     words: dict[str, str] = {}
     for part in text.split(";"):
-        name, given, value = (piece.strip() for piece in part.partition("="))
+        name, equals, value = (piece.strip() for piece in part.partition("="))
         if name in words:
             raise InvalidRequestError.refuse("fault", text, f"a text with {name!r} only once")
-        words[name] = value if given else _BARE.get(name, "")
+        words[name] = value if equals else _BARE_WORDS.get(name, "")
     try:
         return msgspec.convert(words, Fault, strict=False)
     except msgspec.ValidationError as error:
         names = ", ".join(Fault.__struct_encode_fields__)
-        rule = f"words out of {names}, with their values ({error})"
-        raise InvalidRequestError.refuse("fault", text, rule) from None
+        expected = f"words out of {names}, with their values ({error})"
+        raise InvalidRequestError.refuse("fault", text, expected) from None
 
 
 class Faults:
     """
-    The faults still to come.
+    A queue of faults to inject.
 
     Parameters
     ----------
     *texts
-        Each a fault, as `parse` reads it; one after the other is used up.
+        The faults, as `parse_fault` reads them; each is used up before the next.
     """
 
     def __init__(self, *texts: str) -> None:
         self._lock = threading.Lock()
-        self._ahead: deque[tuple[Fault, int | None]] = deque()
-        self._used: dict[str, int] = {}
+        self._queue: deque[tuple[Fault, int | None]] = deque()  # with the remaining uses
+        self._header_uses: dict[str, int] = {}
         for text in texts:
             self.add(text)
 
     def add(self, text: str) -> None:
-        """Put one more fault behind the others."""
-        fault = parse(text)
+        """Add a fault to the end of the queue."""
+        fault = parse_fault(text)
         with self._lock:
-            self._ahead.append((fault, fault.times))
+            self._queue.append((fault, fault.times))
 
     def clear(self) -> None:
-        """Forget the faults that were added."""
+        """Remove all faults from the queue."""
         with self._lock:
-            self._ahead.clear()
+            self._queue.clear()
 
     def pick(self, header: str | None = None) -> Fault | None:
-        """
-        Choose the fault of one request.
-
-        Parameters
-        ----------
-        header
-            What its own header asks for; with ``times`` only the first requests that
-            say just this fail.
-
-        Returns
-        -------
-        fault
-            None if all goes well.
-
-        Raises
-        ------
-        InvalidRequestError
-            If the header is malformed.
-        """
-        fault = None if header is None else parse(header)
+        """Choose the fault of a request: the one in its own header, or the first of the queue."""
+        fault = None if header is None else parse_fault(header)
         with self._lock:
             if header is not None and fault is not None:
-                return fault if self._counts(header, fault.times) else None
-            return self._next()
+                return fault if self._use_header(header, fault.times) else None
+            return self._pop_use()
 
-    def _counts(self, header: str, times: int | None) -> bool:
-        """Tell whether a header's fault is still due, and count it."""
+    def _use_header(self, header: str, times: int | None) -> bool:
+        """Count a use of a header's fault; return False if it is used up."""
         if times is None:
             return True
-        used = self._used.pop(header, 0)
-        self._used[header] = used + 1  # put last: what is not used any more is forgotten first
-        if len(self._used) > _REMEMBERED:
-            del self._used[next(iter(self._used))]
-        return used < times
+        uses = self._header_uses.pop(header, 0)
+        self._header_uses[header] = uses + 1  # inserted last: the least recently used goes first
+        if len(self._header_uses) > _MAX_COUNTED_HEADERS:
+            del self._header_uses[next(iter(self._header_uses))]
+        return uses < times
 
-    def _next(self) -> Fault | None:
-        """Take the first fault that is ahead."""
-        if not self._ahead:
+    def _pop_use(self) -> Fault | None:
+        """Use the first fault of the queue once."""
+        if not self._queue:
             return None
-        fault, left = self._ahead.popleft()
-        if left is None or left > 1:
-            self._ahead.appendleft((fault, None if left is None else left - 1))
+        fault, uses = self._queue.popleft()
+        if uses is None or uses > 1:
+            self._queue.appendleft((fault, None if uses is None else uses - 1))
         return fault

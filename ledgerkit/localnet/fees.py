@@ -1,4 +1,4 @@
-"""What everything costs: one table of gas per protocol version, and the sums made of it."""
+"""The fees of the protocol: a table of gas by protocol version, and the sums made of it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ledgerkit.protocol import (
 from ledgerkit.protocol.types import AccountId, AccountKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from ledgerkit.localnet.settings import ProfileName
 
@@ -34,28 +34,28 @@ MAX_GAS_PRICE_FACTOR = 20
 CHUNK_GAS = 1000 * TGAS
 VIEW_GAS = 300 * TGAS
 STORAGE_BYTE = 10**19  # yoctoNEAR locked for a byte
-STORAGE_FREE = 770  # bytes for which nothing is locked
-IMPLICIT_BYTES = 182
-RECORD_BYTES = 40  # of an access key or a contract's record, beside its key and value
+STORAGE_FREE = 770  # bytes that need no balance (NEP-448, zero-balance accounts)
+IMPLICIT_BYTES = 182  # of an implicit account with its one key
+RECORD_BYTES = 40  # of an access key or a storage record, beside its key and value
 
 
 class Fee(NamedTuple):
-    """Gas to send to oneself, to send to others, and to execute."""
+    """The gas to send to oneself, to send to others, and to execute."""
 
     send_sir: int
     send_other: int
     execute: int
 
     def send(self, *, sir: bool) -> int:
-        """Give the gas to send; sir: sender is receiver."""
+        """Return the gas to send; sir means that the sender is the receiver."""
         return self.send_sir if sir else self.send_other
 
     def times(self, count: int) -> Fee:
-        """Multiply, for a fee by the byte."""
+        """Multiply a fee per byte."""
         return Fee(self.send_sir * count, self.send_other * count, self.execute * count)
 
     def plus(self, other: Fee) -> Fee:
-        """Add."""
+        """Add a fee."""
         return Fee(
             self.send_sir + other.send_sir,
             self.send_other + other.send_other,
@@ -63,37 +63,39 @@ class Fee(NamedTuple):
         )
 
 
-def _same(gas: int) -> Fee:
-    """Make a fee that is the same to send, near or far, and to execute."""
+def _uniform(gas: int) -> Fee:
+    """Build a fee with the same gas to send and to execute."""
     return Fee(gas, gas, gas)
 
 
 _NOTHING = Fee(0, 0, 0)
+# From nearcore, core/parameters/res/runtime_configs/parameters.yaml and its later diffs.
 _TABLE = {
-    "new_action_receipt": _same(108_059_500_000),
-    "data_receipt_base": _same(36_486_732_312),
+    "new_action_receipt": _uniform(108_059_500_000),
+    "data_receipt_base": _uniform(36_486_732_312),
     "data_receipt_byte": Fee(17_212_011, 47_683_715, 17_212_011),
-    "create_account": _same(3_850_000_000_000),
-    "delete_account": _same(147_489_000_000),
-    "deploy_contract": _same(184_765_750_000),
+    "create_account": _uniform(3_850_000_000_000),
+    "delete_account": _uniform(147_489_000_000),
+    "deploy_contract": _uniform(184_765_750_000),
     "deploy_contract_byte": Fee(6_812_999, 47_683_715, 64_572_944),
     "function_call": Fee(200_000_000_000, 200_000_000_000, 780_000_000_000),
     "function_call_byte": Fee(2_235_934, 47_683_715, 2_235_934),
-    "transfer": _same(115_123_062_500),
+    "transfer": _uniform(115_123_062_500),
     "stake": Fee(141_715_687_500, 141_715_687_500, 102_217_625_000),
-    "add_full_access_key": _same(101_765_125_000),
-    "add_function_call_key": _same(102_217_625_000),
+    "add_full_access_key": _uniform(101_765_125_000),
+    "add_function_call_key": _uniform(102_217_625_000),
     "add_function_call_key_byte": Fee(1_925_331, 47_683_715, 1_925_331),
-    "delete_key": _same(94_946_625_000),
-    "delegate": _same(200_000_000_000),
-    "deploy_global_contract": _same(184_765_750_000),
+    "delete_key": _uniform(94_946_625_000),
+    "delegate": _uniform(200_000_000_000),
+    "deploy_global_contract": _uniform(184_765_750_000),
     "deploy_global_contract_byte": Fee(6_812_999, 47_683_715, 70_000_000),
-    "use_global_contract": _same(184_765_750_000),
+    "use_global_contract": _uniform(184_765_750_000),
     "use_global_contract_byte": Fee(6_812_999, 47_683_715, 64_572_944),
 }
 _SINCE_86 = {"create_account": Fee(500_000_000_000, 500_000_000_000, 7_200_000_000_000)}
 
-# What host functions burn; the rest of a call's own computation is a flat sum.
+# The gas of host functions. Python code has no instructions to count, so a flat sum stands for
+# the rest of a call's computation.
 CALL_BASE = TGAS
 HOST_COSTS = {
     "CONTRACT_LOADING_BASE": 35_445_963,
@@ -119,25 +121,25 @@ HOST_COSTS = {
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The rules of one protocol version, as far as versions differ."""
+    """The fees and rules of one protocol version."""
 
     version: int
     table: dict[str, Fee]
-    min_purchase_price: int  # gas is bought at this price at least, and the rest given back
-    creation_charge: int  # what an account's creation burns in all, made up at the refund
+    min_purchase_price: int  # gas is bought at this price at least, and the surplus refunded
+    creation_charge: int  # yoctoNEAR that the creation of an account burns in all
     reward_percent: int  # of the gas burnt inside calls, to the contract
     delegate_v2: bool
-    later: bool  # versions 85 on: the second kind of transaction, and what came with it
+    later: bool  # from version 85: transactions V1 and the contracts in outcome metadata
 
     def fee(self, action: Action, receiver_id: str) -> Fee:
-        """Give an action's own fee, without what is inside a delegated one."""
+        """Return the fee of an action, without the actions inside a delegated one."""
         table = self.table
         match action:
             case FunctionCall():
                 size = len(action.method_name.encode()) + len(action.args)
                 return table["function_call"].plus(table["function_call_byte"].times(size))
             case Transfer():
-                return table["transfer"].plus(self._creation(receiver_id))
+                return table["transfer"].plus(self._implicit_creation(receiver_id))
             case AddKey(access_key=key) if isinstance(key.permission, FunctionCallPermission):
                 size = sum(len(name.encode()) + 1 for name in key.permission.method_names)
                 byte = table["add_function_call_key_byte"].times(size)
@@ -149,21 +151,21 @@ class Profile:
                 byte = table["use_global_contract_byte"].times(len(contract))
                 return table["use_global_contract"].plus(byte)
             case _:
-                return table[_NAMES[type(action)]]
+                return table[_FLAT_FEES[type(action)]]
 
-    def _creation(self, receiver_id: str) -> Fee:
-        """Give what a transfer costs more because its receiver may come to exist by it."""
+    def _implicit_creation(self, receiver_id: str) -> Fee:
+        """Return what a transfer to an implicit account costs more: it may create the account."""
         kind = _kind(receiver_id)
         if kind == "near-implicit":
             return self.table["create_account"].plus(self.table["add_full_access_key"])
         return self.table["create_account"] if kind == "eth-implicit" else _NOTHING
 
     def send(self, actions: Iterable[Action], sender_id: str, receiver_id: str) -> int:
-        """Sum the gas to send actions, delegated ones too, which travel with them."""
+        """Sum the gas to send actions, with delegated actions, which travel with them."""
         return self._send(actions, receiver_id, sir=sender_id == receiver_id)
 
     def _send(self, actions: Iterable[Action], receiver_id: str, *, sir: bool) -> int:
-        """Sum the gas to send actions, all as near or far as the receipt that carries them."""
+        """Sum the gas to send actions, delegated actions at the rate of their receipt."""
         total = 0
         for action in actions:
             total += self.fee(action, receiver_id).send(sir=sir)
@@ -172,12 +174,13 @@ class Profile:
                 total += self._send(inner.actions, inner.receiver_id, sir=sir)
         return total
 
-    def execute(self, actions: Iterable[Action], receiver_id: str) -> int:
-        """Sum the gas to execute actions themselves."""
-        return sum(self.fee(action, receiver_id).execute for action in actions)
+    def prepaid_gas(self, actions: Sequence[Action], receiver_id: str) -> int:
+        """Sum the gas that a receipt with these actions carries, with what its calls attach."""
+        execution = self.new_receipt_execute + self.prepaid_execution(actions, receiver_id)
+        return execution + attached_gas(actions)
 
     def prepaid_execution(self, actions: Iterable[Action], receiver_id: str) -> int:
-        """Sum the gas that is bought for execution: delegated actions are sent with it too."""
+        """Sum the gas to execute actions, and to send and execute delegated ones."""
         total = 0
         for action in actions:
             total += self.fee(action, receiver_id).execute
@@ -189,21 +192,21 @@ class Profile:
         return total
 
     def new_receipt_send(self, *, sir: bool) -> int:
-        """Give the gas to send a receipt, before its actions."""
+        """Return the gas to send a receipt, without its actions."""
         return self.table["new_action_receipt"].send(sir=sir)
 
     @property
     def new_receipt_execute(self) -> int:
-        """The gas to execute a receipt, before its actions."""
+        """The gas to execute a receipt, without its actions."""
         return self.table["new_action_receipt"].execute
 
     def purchase_price(self, gas_price: int) -> int:
-        """Give the price at which gas is bought."""
+        """Return the price at which gas is bought."""
         return max(gas_price, self.min_purchase_price)
 
 
 _GLOBAL = "deploy_global_contract"
-_NAMES: dict[type[Action], str] = {
+_FLAT_FEES: dict[type[Action], str] = {
     CreateAccount: "create_account",
     DeleteAccount: "delete_account",
     Stake: "stake",
@@ -222,14 +225,14 @@ PROFILES: dict[ProfileName, Profile] = {
 }
 
 
-@lru_cache(maxsize=4096)  # the same receivers come again and again
+@lru_cache(maxsize=4096)  # a few receivers get most transfers
 def _kind(account_id: str) -> AccountKind:
-    """Tell where an account id comes from."""
+    """Return the kind of an account id."""
     return AccountId(account_id).kind
 
 
 def attached_gas(actions: Iterable[Action]) -> int:
-    """Sum the gas attached to calls, delegated ones too."""
+    """Sum the gas attached to calls, delegated ones included."""
     total = 0
     for action in actions:
         if isinstance(action, FunctionCall):
@@ -240,7 +243,7 @@ def attached_gas(actions: Iterable[Action]) -> int:
 
 
 def deposits(actions: Iterable[Action]) -> int:
-    """Sum the yoctoNEAR that actions move; whoever relays a delegated one pays for it too."""
+    """Sum the deposits in yoctoNEAR, delegated ones included: the relayer pays them too."""
     total = 0
     for action in actions:
         if isinstance(action, FunctionCall | Transfer):
@@ -250,8 +253,8 @@ def deposits(actions: Iterable[Action]) -> int:
     return total
 
 
-def storage_shortfall(available: int, storage_usage: int) -> int:
-    """Tell how many yoctoNEAR an account lacks for its bytes; 0 if it has enough."""
+def storage_shortfall(balance: int, storage_usage: int) -> int:
+    """Return the yoctoNEAR that an account lacks for its bytes of storage, or 0."""
     if storage_usage <= STORAGE_FREE:
         return 0
-    return max(0, storage_usage * STORAGE_BYTE - available)
+    return max(0, storage_usage * STORAGE_BYTE - balance)

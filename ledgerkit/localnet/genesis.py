@@ -1,4 +1,4 @@
-"""What a chain begins with: accounts, keys, contracts and their records, validators."""
+"""The genesis of a chain: accounts, keys, contracts with storage records, validators."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from typing import TYPE_CHECKING
 
 from ledgerkit.localnet import fees
 from ledgerkit.localnet.actions import key_bytes
-from ledgerkit.localnet.records import NO_CODE, Account, Proposal
-from ledgerkit.localnet.store import Store
+from ledgerkit.localnet.chain_types import NO_CODE, Account, Proposal
+from ledgerkit.localnet.state import StateStore
 from ledgerkit.protocol import AccessKey, AccountId, CryptoHash, PublicKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ledgerkit.localnet.sdk import Contract
+    from ledgerkit.localnet.contract_sdk import Contract
 
 Record = tuple[bytes, bytes]
 
 
 class Genesis:
     """
-    Collects what is there before the first block; each account once.
+    The state before the first block.
 
-    Nothing in it was executed, so nothing in it has a transaction, a receipt or a log.
+    None of it was executed, so it has no transactions, receipts or logs.
     """
 
     def __init__(self) -> None:
-        self.store = Store()
+        self.store = StateStore()
         self.validators: list[Proposal] = []
         self._hasher = sha256()
         self.total_supply = 0
@@ -44,58 +44,56 @@ class Genesis:
         validator_key: PublicKey | None = None,
     ) -> None:
         """
-        Put in an account.
+        Add an account; each account is added once.
 
         Parameters
         ----------
         account_id
-            Its id.
+            The account id.
         amount
-            Its yoctoNEAR, beside what is locked.
+            Its balance in yoctoNEAR, without what is locked.
         keys
-            Full access keys, or keys with what they may do and their nonce.
+            Its public keys for full access, or pairs of a public key and an access key.
         contract
             Its contract.
         records
-            The contract's records.
+            The contract's storage records.
         locked
             Its yoctoNEAR at stake.
         validator_key
-            The key it validates with; needed where something is at stake.
+            The public key it validates with; required where something is at stake.
         """
-        name = AccountId(account_id)
-        storage = 100
-        for key in keys:
-            storage += self._add_key(name, key)
-        held: dict[bytes, bytes] = {}
-        for record, value in records:
-            held[record] = value
-            storage += len(record) + len(value) + fees.RECORD_BYTES
-        if held:
-            self.store.data.head[name] = held
+        account_id = AccountId(account_id)
+        storage = 100 + sum(self._add_key(account_id, key) for key in keys)
+        data: dict[bytes, bytes] = {}
+        for key, value in records:
+            data[key] = value
+            storage += len(key) + len(value) + fees.RECORD_BYTES
+        if data:
+            self.store.data.head[account_id] = data
         code_hash = NO_CODE if contract is None else self.code(contract.code)
         storage += len(self.store.codes[code_hash])
         account = Account(amount, locked, code_hash, storage)
-        self.store.accounts.head[name] = {b"": account}
+        self.store.accounts.head[account_id] = {b"": account}
         self.total_supply += amount + locked
-        self._hasher.update(f"{name} {amount} {locked} {code_hash.hex()} {storage};".encode())
+        self._hasher.update(f"{account_id} {amount} {locked} {code_hash.hex()} {storage};".encode())
         if validator_key is not None:
-            self.validators.append(Proposal(name, validator_key, locked))
+            self.validators.append(Proposal(account_id, validator_key, locked))
 
     def _add_key(self, account_id: str, key: PublicKey | tuple[PublicKey, AccessKey]) -> int:
-        """Put in a key; tell how many bytes it takes."""
+        """Add an access key; return its bytes of storage."""
         public_key, access_key = (key, AccessKey()) if isinstance(key, PublicKey) else key
         self.store.access_keys.head.setdefault(account_id, {})[public_key.packed] = access_key
         self._hasher.update(public_key.packed)
         return key_bytes(public_key, access_key)
 
     def code(self, code: bytes) -> CryptoHash:
-        """Put in code, for accounts to run."""
-        named = CryptoHash.of(code)
-        self.store.codes.setdefault(named, code)
-        return named
+        """Add code; return its hash."""
+        code_hash = CryptoHash.of(code)
+        self.store.codes.setdefault(code_hash, code)
+        return code_hash
 
     @property
     def fingerprint(self) -> bytes:
-        """A hash of accounts, keys and code."""
+        """The hash of all accounts, keys and code."""
         return self._hasher.digest()

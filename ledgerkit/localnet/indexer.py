@@ -1,11 +1,11 @@
 """
-The index behind the REST API: who holds what, by final blocks.
+The index behind the REST API: which accounts have which keys, tokens, collections and pools.
 
-It begins with a walk through the state at genesis, whose entries have no height, and goes
-on from block to block: keys by the changes of state, tokens and collections by events
-(NEP-297) and by the calls that move balances without one, pools by calls. What failed
-counts for nothing, and what once was held stays listed; a deleted key does not. Balances
-are what the contracts tell, and may lag further behind.
+It starts with the state at genesis, whose entries have no height, and follows the final blocks:
+keys by changes of the state, tokens and collections by events (NEP-297) and by calls that move
+balances without an event, pools by calls. Failed receipts do not count. A pair of account and
+contract stays listed for ever; a deleted key does not. Balances are what the contracts return,
+and may be some blocks older.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 import msgspec
 
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.localnet.contracts.fungible import PREFIX, FungibleBase
-from ledgerkit.localnet.contracts.nonfungible import NonFungible
-from ledgerkit.localnet.contracts.pool import StakingPool
-from ledgerkit.localnet.failures import LocalnetError
-from ledgerkit.localnet.records import Account, ActionReceipt, Block, Failure
-from ledgerkit.localnet.sdk import CODES, Contract
+from ledgerkit.localnet.chain_types import Account, ActionReceipt, Block, Failure
+from ledgerkit.localnet.contract_sdk import CONTRACTS_BY_HASH, Contract
+from ledgerkit.localnet.contracts.fungible_token import PREFIX, FungibleTokenBase
+from ledgerkit.localnet.contracts.non_fungible_token import NonFungibleToken
+from ledgerkit.localnet.contracts.staking_pool import StakingPool
+from ledgerkit.localnet.execution_errors import LocalnetError
 from ledgerkit.protocol import (
     AccessKey,
     AccountId,
@@ -38,13 +38,13 @@ from ledgerkit.units import U128_MAX
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ledgerkit.localnet.records import Change, Outcome
-    from ledgerkit.localnet.store import State
+    from ledgerkit.localnet.chain_types import Change, Outcome
+    from ledgerkit.localnet.state import State
     from ledgerkit.localnet.world import World
 
 _EVENT = "EVENT_JSON:"
-# Where an event names those whose holdings it changes.
-_PARTIES = {
+# The members of an event's data with the accounts whose holdings it changes.
+_EVENT_ACCOUNTS = {
     ("nep141", "ft_mint"): ("owner_id",),
     ("nep141", "ft_burn"): ("owner_id",),
     ("nep141", "ft_transfer"): ("old_owner_id", "new_owner_id"),
@@ -52,185 +52,173 @@ _PARTIES = {
     ("nep171", "nft_burn"): ("owner_id",),
     ("nep171", "nft_transfer"): ("old_owner_id", "new_owner_id"),
 }
-# What a pool's delegators call, and what puts an account into a token without an event.
-_DELEGATING = frozenset(
+# The methods of a pool that its delegators call.
+_POOL_METHODS = frozenset(
     "deposit deposit_and_stake stake stake_all unstake unstake_all withdraw withdraw_all".split()
 )
-_SILENT = frozenset("near_deposit near_withdraw storage_deposit".split())
-_DIGITS = len(str(U128_MAX))
+# The methods of a token that change its holders and log no event.
+_TOKEN_METHODS = frozenset("near_deposit near_withdraw storage_deposit".split())
+_MAX_DIGITS = len(str(U128_MAX))
 
 
-class Touch(NamedTuple):
-    """When an account and a contract first and last had to do with each other."""
+class Heights(NamedTuple):
+    """The heights at which a pair of account and contract was first and last seen."""
 
     first: int | None = None  # None: at genesis
     last: int | None = None
 
 
-class Token(NamedTuple):
-    """A token that an account ever held."""
+class TokenBalance(NamedTuple):
+    """A token that an account ever held, with its balance."""
 
     contract_id: str
-    balance: str | None  # None: not asked yet; empty: the contract does not tell
-    last: int | None
+    balance: str | None  # None: not read yet; empty: the contract returned no amount
+    last: int | None  # the height at which the pair was last seen
 
 
 class Event(msgspec.Struct):
-    """What a contract logs for everybody to understand."""
+    """An event of a contract (NEP-297)."""
 
     standard: str
     event: str
     data: list[dict[str, Any]] = []
 
 
-class Registration(msgspec.Struct):
-    """The arguments of `storage_deposit`: for whom it is, if not for the caller."""
+class StorageDepositArgs(msgspec.Struct):
+    """The arguments of `storage_deposit` (NEP-145)."""
 
-    account_id: str | None = None
+    account_id: str | None = None  # None: the caller
 
 
-class Pairs:
-    """Accounts and the contracts they ever had to do with."""
+class ContractPairs:
+    """Pairs of an account and a contract, with the heights at which they were seen."""
 
     def __init__(self) -> None:
-        self._contracts: dict[str, dict[str, Touch]] = {}
+        self._contracts: dict[str, dict[str, Heights]] = {}
         self._accounts: dict[str, set[str]] = {}
 
-    def touch(self, account_id: str, contract_id: str, height: int | None) -> None:
-        """Note that an account and a contract had to do with each other."""
-        row = self._contracts.setdefault(account_id, {})
-        known = row.get(contract_id)
-        row[contract_id] = Touch(height if known is None else known.first, height)
-        if known is None:
+    def add(self, account_id: str, contract_id: str, height: int | None) -> None:
+        """Add a pair, or update its last height."""
+        contracts = self._contracts.setdefault(account_id, {})
+        heights = contracts.get(contract_id)
+        contracts[contract_id] = Heights(height if heights is None else heights.first, height)
+        if heights is None:
             self._accounts.setdefault(contract_id, set()).add(account_id)
 
-    def contracts(self, account_id: str) -> list[tuple[str, Touch]]:
-        """Give an account's contracts, in the order of their ids."""
+    def contracts(self, account_id: str) -> list[tuple[str, Heights]]:
+        """List an account's contracts, sorted by id."""
         return sorted(self._contracts.get(account_id, {}).items())
 
-    def accounts(self, contract_id: str) -> list[tuple[str, Touch]]:
-        """Give a contract's accounts, in the order of their ids."""
-        names = sorted(self._accounts.get(contract_id, ()))
-        return [(name, self._contracts[name][contract_id]) for name in names]
+    def accounts(self, contract_id: str) -> list[tuple[str, Heights]]:
+        """List a contract's accounts, sorted by id."""
+        account_ids = sorted(self._accounts.get(contract_id, ()))
+        return [(each, self._contracts[each][contract_id]) for each in account_ids]
 
 
-class Keys:
-    """Accounts by their keys."""
+class KeyIndex:
+    """Accounts by their public keys."""
 
     def __init__(self) -> None:
-        self._accounts: dict[bytes, dict[str, bool]] = {}
+        self._accounts: dict[bytes, dict[str, bool]] = {}  # True for full access
 
-    def put(self, packed_key: bytes, account_id: str, key: AccessKey | None) -> None:
-        """Note a key of an account, with None that it is gone."""
-        holders = self._accounts.setdefault(packed_key, {})
+    def update(self, packed_key: bytes, account_id: str, key: AccessKey | None) -> None:
+        """Add an account's key, or remove it with None."""
+        accounts = self._accounts.setdefault(packed_key, {})
         if key is None:
-            holders.pop(account_id, None)
+            accounts.pop(account_id, None)
         else:
-            holders[account_id] = isinstance(key.permission, FullAccess | GasKeyFullAccess)
+            accounts[account_id] = isinstance(key.permission, FullAccess | GasKeyFullAccess)
 
     def accounts(self, public_key: PublicKey, *, every_kind: bool = False) -> list[str]:
-        """Give the accounts of a key, in order; last the one the key itself makes, if it can."""
-        holders = self._accounts.get(public_key.packed, {})
-        names = {name for name, full in holders.items() if full or every_kind}
+        """List the accounts of a key, sorted; last the key's own implicit account, if any."""
+        full_access = self._accounts.get(public_key.packed, {})
+        account_ids = {name for name, is_full in full_access.items() if is_full or every_kind}
         if public_key.curve != "ed25519":
-            return sorted(names)
-        own = str(implicit_account_id(public_key))
-        return [*sorted(names - {own}), own]
+            return sorted(account_ids)
+        implicit_id = str(implicit_account_id(public_key))
+        return [*sorted(account_ids - {implicit_id}), implicit_id]
 
 
-class Balances:
-    """
-    Token balances as the contracts tell them, kept until a contract changes.
-
-    Parameters
-    ----------
-    world
-        Whose contracts are asked.
-    """
+class BalanceReader:
+    """Reader of token balances, which are kept until a contract changes."""
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._known: dict[str, dict[str, str]] = {}
-        self._asked: dict[str, int] = {}
-        self._changed: dict[str, int] = {}
-        self._code_changed = -1
+        self._balances: dict[str, dict[str, str]] = {}
+        self._read_at: dict[str, int] = {}
+        self._changed_at: dict[str, int] = {}
+        self._global_code_changed_at = -1
 
-    def note(self, change: Change, height: int) -> None:
-        """Note that a contract may tell something else from a height on."""
+    def note_change(self, change: Change, height: int) -> None:
+        """Note a change that may change what a contract returns."""
         if change.kind == "global_code":
-            self._code_changed = height
+            self._global_code_changed_at = height
         elif change.kind != "access_key":
-            self._changed[change.account_id] = height
+            self._changed_at[change.account_id] = height
 
     def get(self, account_id: str, contract_id: str, block: Block) -> str:
-        """Give a balance as of a block, as the contract writes it; empty if it does not tell."""
-        changed = max(self._changed.get(contract_id, -1), self._code_changed)
-        asked = self._asked.get(contract_id, -1)
-        if asked < min(changed, block.height):
-            self._known[contract_id] = {}
-        self._asked[contract_id] = block.height
-        known = self._known.setdefault(contract_id, {})
-        if account_id not in known:
-            known[account_id] = self._ask(account_id, contract_id, block)
-        return known[account_id]
+        """Return a balance after a block, as digits; empty if the contract returned no amount."""
+        changed_at = max(self._changed_at.get(contract_id, -1), self._global_code_changed_at)
+        if self._read_at.get(contract_id, -1) < min(changed_at, block.height):
+            self._balances[contract_id] = {}
+        self._read_at[contract_id] = block.height
+        balances = self._balances.setdefault(contract_id, {})
+        if account_id not in balances:
+            balances[account_id] = self._read(account_id, contract_id, block)
+        return balances[account_id]
 
-    def _ask(self, account_id: str, contract_id: str, block: Block) -> str:
-        """Call the contract."""
+    def _read(self, account_id: str, contract_id: str, block: Block) -> str:
+        """Call the contract's `ft_balance_of`."""
         args = msgspec.json.encode({"account_id": account_id})
         with suppress(LocalnetError, msgspec.DecodeError):
-            answer = self._world.view(contract_id, "ft_balance_of", args, block)
-            told = msgspec.json.decode(answer.result, type=str)
-            if told.isascii() and told.isdigit() and len(told) <= _DIGITS:
-                return told
+            view = self._world.view(contract_id, "ft_balance_of", args, block)
+            balance = msgspec.json.decode(view.result, type=str)
+            if balance.isascii() and balance.isdigit() and len(balance) <= _MAX_DIGITS:
+                return balance
         return ""
 
 
 class Indexer:
-    """
-    What the REST API knows of a world.
-
-    Parameters
-    ----------
-    world
-        Whose final blocks it follows. It is not kept alive by this.
-    """
+    """The index of a world."""
 
     def __init__(self, world: World) -> None:
-        self._world: World = weakref.proxy(world)  # so that one who keeps both can let go
-        self.keys, self.pools, self.tokens, self.collections = Keys(), Pairs(), Pairs(), Pairs()
+        # A strong reference would keep the key of `rest_api._indexers` alive for ever.
+        self._world: World = weakref.proxy(world)
+        self.keys = KeyIndex()
+        self.pools, self.tokens, self.collections = (ContractPairs() for _ in range(3))
         self._by_standard = {"nep141": self.tokens, "nep171": self.collections}
-        self._balances = Balances(self._world)
+        self._balances = BalanceReader(self._world)
         self.block = self.balance_block = world.chain.genesis
-        self._walk(world.store.at(self.block.height))
+        self._read_genesis(world.store.at(self.block.height))
 
-    # Asking ------------------------------------------------------------------------------
+    # Reading -----------------------------------------------------------------------------
 
     def account(self, account_id: str) -> Account | None:
-        """Give an account as of the index's block."""
+        """Return an account as of the index's block."""
         return self._world.state(self.block.height).account(account_id)
 
-    def tokens_of(self, account_id: str) -> list[Token]:
-        """Give the tokens an account ever held, in the order of their contracts' ids."""
+    def tokens_of(self, account_id: str) -> list[TokenBalance]:
+        """List the tokens that an account ever held, sorted by contract id."""
         return [
-            Token(contract_id, self._balance(account_id, contract_id, touch), touch.last)
-            for contract_id, touch in self.tokens.contracts(account_id)
+            TokenBalance(contract_id, self._balance(account_id, contract_id, heights), heights.last)
+            for contract_id, heights in self.tokens.contracts(account_id)
         ]
 
     def holders(self, contract_id: str) -> list[tuple[str, str | None]]:
-        """Give who ever held a token, the largest balance first, unknown ones last."""
-        held = [
-            (account_id, self._balance(account_id, contract_id, touch))
-            for account_id, touch in self.tokens.accounts(contract_id)
+        """List the accounts that ever held a token, largest balance first, unknown ones last."""
+        balances = [
+            (account_id, self._balance(account_id, contract_id, heights))
+            for account_id, heights in self.tokens.accounts(contract_id)
         ]
-        return sorted(held, key=lambda one: int(one[1] or -1), reverse=True)
+        return sorted(balances, key=lambda item: int(item[1] or -1), reverse=True)
 
     def latency_ns(self) -> int:
-        """Tell how far the index is behind the newest block."""
+        """Return how far the index is behind the newest block."""
         return self._world.chain.head.timestamp_ns - self.block.timestamp_ns
 
-    def _balance(self, account_id: str, contract_id: str, touch: Touch) -> str | None:
-        """Give a balance; None where the pair is younger than the balances are."""
-        if touch.first is not None and touch.first > self.balance_block.height:
+    def _balance(self, account_id: str, contract_id: str, heights: Heights) -> str | None:
+        """Return a balance; None if the pair is newer than the balances."""
+        if heights.first is not None and heights.first > self.balance_block.height:
             return None
         return self._balances.get(account_id, contract_id, self.balance_block)
 
@@ -239,23 +227,22 @@ class Indexer:
     def catch_up(self) -> None:
         """Read the blocks that became final."""
         settings = self._world.settings
-        last = self._before(self._world.chain.final, settings.indexer_lag)
-        for block in self._after(last):
-            self._read(block.height)
+        for block in self._unread(self._back(self._world.chain.final, settings.indexer_lag)):
+            self._read_block(block.height)
             self.block = block
-        self.balance_block = self._before(self.block, settings.balance_lag)
+        self.balance_block = self._back(self.block, settings.balance_lag)
 
-    def _before(self, block: Block, count: int) -> Block:
-        """Go back so many blocks, at most to genesis."""
+    def _back(self, block: Block, count: int) -> Block:
+        """Return the block that many blocks earlier, at the earliest genesis."""
         for _ in range(count):
-            before = self._world.chain.by_hash(block.prev_hash)
-            if before is None:
+            previous = self._world.chain.by_hash(block.prev_hash)
+            if previous is None:
                 break
-            block = before
+            block = previous
         return block
 
-    def _after(self, last: Block) -> list[Block]:
-        """List the blocks from the first unread one to a given one."""
+    def _unread(self, last: Block) -> list[Block]:
+        """List the unread blocks up to the given one."""
         blocks = []
         block: Block | None = last
         while block is not None and block.height > self.block.height:
@@ -263,114 +250,116 @@ class Indexer:
             block = self._world.chain.by_hash(block.prev_hash)
         return blocks[::-1]
 
-    def _read(self, height: int) -> None:
-        """Read what one block changed and executed."""
+    def _read_block(self, height: int) -> None:
+        """Read the changes and outcomes of a block."""
         for change in self._world.chain.changes(height):
-            self._balances.note(change, height)
+            self._balances.note_change(change, height)
             if change.kind == "access_key" and not isinstance(change.value, Account | bytes):
-                self.keys.put(change.key, str(change.account_id), change.value)
-        for outcome in self._world.chain.receipts_applied(height):
+                self.keys.update(change.key, str(change.account_id), change.value)
+        for outcome in self._world.chain.outcomes_at(height):
             if not isinstance(outcome.status, Failure):
-                self._follow(outcome, height)
+                self._read_outcome(outcome, height)
 
-    def _follow(self, outcome: Outcome, height: int) -> None:
-        """Read what a receipt that succeeded did."""
+    def _read_outcome(self, outcome: Outcome, height: int) -> None:
+        """Read the events and calls of a receipt that succeeded."""
         contract_id = str(outcome.executor_id)
         for log in outcome.logs:
             if log.startswith(_EVENT):
-                standard, named = parties(log)
-                for account_id in named:
-                    self._by_standard[standard].touch(account_id, contract_id, height)
+                standard, account_ids = event_accounts(log)
+                for account_id in account_ids:
+                    self._by_standard[standard].add(account_id, contract_id, height)
         receipt = self._world.receipt(outcome.id)
         if isinstance(receipt, ActionReceipt):
             for action in receipt.actions:
                 if isinstance(action, FunctionCall):
-                    self._called(contract_id, str(receipt.predecessor_id), action, height)
+                    self._read_call(contract_id, str(receipt.predecessor_id), action, height)
 
-    def _called(self, contract_id: str, caller_id: str, action: FunctionCall, height: int) -> None:
-        """Read what a call tells by its name: who delegates to a pool, who is in a token."""
+    def _read_call(
+        self, contract_id: str, caller_id: str, action: FunctionCall, height: int
+    ) -> None:
+        """Add the pair that a call implies by its method name."""
         name = action.method_name
-        if name not in _DELEGATING and name not in _SILENT:
+        if name not in _POOL_METHODS and name not in _TOKEN_METHODS:
             return
-        kind = contract_class(self._world.state(height), contract_id)
-        if name in _DELEGATING and is_pool(kind):
-            self.pools.touch(caller_id, contract_id, height)
-        elif name in _SILENT and is_token(kind):
-            account_id = registered(action.args) if name == "storage_deposit" else None
-            self.tokens.touch(account_id or caller_id, contract_id, height)
+        cls = contract_class(self._world.state(height), contract_id)
+        if name in _POOL_METHODS and is_pool(cls):
+            self.pools.add(caller_id, contract_id, height)
+        elif name in _TOKEN_METHODS and is_token(cls):
+            account_id = deposit_account(action.args) if name == "storage_deposit" else None
+            self.tokens.add(account_id or caller_id, contract_id, height)
 
-    def _walk(self, state: State) -> None:
-        """Read who has what at genesis."""
+    def _read_genesis(self, state: State) -> None:
+        """Read the keys and the contracts' holders at genesis."""
         for account_id in state.store.accounts.head:
             for packed_key, key in state.access_keys(account_id):
-                self.keys.put(packed_key, str(account_id), key)
-            kind = contract_class(state, account_id)
-            if kind is not None:
-                self._held(state, str(account_id), kind)
+                self.keys.update(packed_key, str(account_id), key)
+            cls = contract_class(state, account_id)
+            if cls is not None:
+                self._read_holders(state, str(account_id), cls)
 
-    def _held(self, state: State, contract_id: str, kind: type[Contract]) -> None:
-        """Read who is in a contract at genesis, where its records are known to tell."""
-        kept = (
-            (FungibleBase, PREFIX, self.tokens),
-            (NonFungible, b"n", self.collections),
+    def _read_holders(self, state: State, contract_id: str, cls: type[Contract]) -> None:
+        """Add the accounts in a contract's storage records, if their layout is known."""
+        layouts = (
+            (FungibleTokenBase, PREFIX, self.tokens),
+            (NonFungibleToken, b"n", self.collections),
             (StakingPool, StakingPool.prefix, self.pools),
         )
-        for known, prefix, pairs in kept:
-            if issubclass(kind, known):
-                for account_id in named_in_keys(state, contract_id, prefix):
-                    pairs.touch(account_id, contract_id, None)
+        for base, prefix, pairs in layouts:
+            if issubclass(cls, base):
+                for account_id in accounts_in_keys(state, contract_id, prefix):
+                    pairs.add(account_id, contract_id, None)
 
 
-def parties(log: str) -> tuple[str, list[str]]:
-    """Read an event's standard and the accounts in it; what is malformed names nobody."""
+def event_accounts(log: str) -> tuple[str, list[str]]:
+    """Parse an event's standard and accounts; a malformed event has none."""
     try:
         event = msgspec.json.decode(log.removeprefix(_EVENT), type=Event)
     except (msgspec.DecodeError, RecursionError):
         return "", []
-    members = _PARTIES.get((event.standard, event.event), ())
-    named = [row.get(member) for row in event.data for member in members]
-    return event.standard, [name for name in named if is_account_id(name)]
+    members = _EVENT_ACCOUNTS.get((event.standard, event.event), ())
+    values = [row.get(member) for row in event.data for member in members]
+    return event.standard, [value for value in values if is_account_id(value)]
 
 
-def registered(args: bytes) -> str | None:
-    """Read whom a deposit for storage is for; None for the caller."""
+def deposit_account(args: bytes) -> str | None:
+    """Parse the account of a `storage_deposit`; None for the caller."""
     try:
-        account_id = msgspec.json.decode(args or b"{}", type=Registration).account_id
+        account_id = msgspec.json.decode(args or b"{}", type=StorageDepositArgs).account_id
     except (msgspec.DecodeError, RecursionError):
         return None
     return account_id if is_account_id(account_id) else None
 
 
-def named_in_keys(state: State, contract_id: str, prefix: bytes) -> Iterator[str]:
-    """Go through the accounts that a contract's records are named after."""
+def accounts_in_keys(state: State, contract_id: str, prefix: bytes) -> Iterator[str]:
+    """Iterate over the account ids in the keys of a contract's storage records."""
     skip = len(prefix + text(""))
     for key, _ in state.records(contract_id, prefix):
-        name = key[skip:].decode(errors="replace")
-        if key == prefix + text(name):  # another kind of record may begin with the same byte
-            yield name
+        account_id = key[skip:].decode(errors="replace")
+        if key == prefix + text(account_id):  # other records may begin with the same byte
+            yield account_id
 
 
 def is_account_id(value: object) -> TypeGuard[str]:
-    """Tell whether something is an account id."""
+    """Return True if a value is an account id."""
     try:
-        AccountId(value)  # type: ignore[arg-type]  # it is what finds out
+        AccountId(value)  # type: ignore[arg-type]  # raises for other types too
     except InvalidRequestError:
         return False
     return True
 
 
 def contract_class(state: State, account_id: str) -> type[Contract] | None:
-    """Find the contract that an account runs, where it is one that is known."""
+    """Return the contract class that an account runs, or None."""
     account = state.account(account_id)
     code_hash = None if account is None else state.code_hash(account)
-    return None if code_hash is None else CODES.get(code_hash)
+    return None if code_hash is None else CONTRACTS_BY_HASH.get(code_hash)
 
 
-def is_token(kind: type[Contract] | None) -> bool:
-    """Tell whether a contract is a fungible token."""
-    return kind is not None and "ft_balance_of" in kind.methods
+def is_token(cls: type[Contract] | None) -> bool:
+    """Return True if a contract is a fungible token."""
+    return cls is not None and "ft_balance_of" in cls.methods
 
 
-def is_pool(kind: type[Contract] | None) -> bool:
-    """Tell whether a contract is a staking pool: it tells stakes, and is no token itself."""
-    return kind is not None and "get_account_staked_balance" in kind.methods and not is_token(kind)
+def is_pool(cls: type[Contract] | None) -> bool:
+    """Return True if a contract is a staking pool, and not a liquid staking token."""
+    return cls is not None and "get_account_staked_balance" in cls.methods and not is_token(cls)

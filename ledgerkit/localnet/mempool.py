@@ -1,4 +1,4 @@
-"""Transactions that wait for a block: by key, the lowest nonce first."""
+"""The mempool: valid transactions that wait for a block, in the order of their nonces."""
 
 from __future__ import annotations
 
@@ -9,67 +9,42 @@ if TYPE_CHECKING:
 
     from ledgerkit.protocol import CryptoHash, SignedTransaction
 
-Lane = tuple[str, bytes, int | None]  # signer, key, and which of a gas key's nonces
+NonceQueue = tuple[str, bytes, int | None]  # signer, packed key, nonce index of a gas key
 
 
 class Mempool:
-    """
-    What was admitted and is not yet in a block, by shard and lane.
-
-    Parameters
-    ----------
-    shard_of
-        Gives the position of an account's shard.
-    """
+    """The transactions that wait for a block, by shard and nonce queue."""
 
     def __init__(self, shard_of: Callable[[str], int]) -> None:
         self._shard_of = shard_of
-        self._lanes: dict[int, dict[Lane, list[SignedTransaction]]] = {}
-        self._known: set[CryptoHash] = set()
+        self._queues: dict[int, dict[NonceQueue, list[SignedTransaction]]] = {}
+        self._hashes: set[CryptoHash] = set()
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._hashes)
 
     def __contains__(self, tx_hash: object) -> bool:
-        return tx_hash in self._known
+        return tx_hash in self._hashes
 
     def add(self, signed: SignedTransaction) -> None:
-        """Admit a transaction; the same one again changes nothing."""
-        if signed.hash in self._known:
+        """Add a transaction; one that is already there changes nothing."""
+        if signed.hash in self._hashes:
             return
-        self._known.add(signed.hash)
+        self._hashes.add(signed.hash)
         tx = signed.transaction
-        lanes = self._lanes.setdefault(self._shard_of(tx.signer_id), {})
-        lane = lanes.setdefault((tx.signer_id, tx.public_key.packed, tx.nonce_index), [])
-        lane.append(signed)
-        lane.sort(key=_nonce)
+        queues = self._queues.setdefault(self._shard_of(tx.signer_id), {})
+        queue = queues.setdefault((tx.signer_id, tx.public_key.packed, tx.nonce_index), [])
+        queue.append(signed)
+        queue.sort(key=lambda each: each.transaction.nonce)
 
-    def rounds(self, shard: int) -> Iterator[SignedTransaction]:
-        """
-        Offer a shard's transactions, a round at a time: of each lane the lowest nonce.
-
-        Parameters
-        ----------
-        shard
-            The shard's position.
-
-        Yields
-        ------
-        signed
-            One to include or to drop; what is offered is no longer held, unless it is
-            kept by `add`.
-        """
-        lanes = self._lanes.get(shard, {})
-        while lanes:
-            for key in list(lanes):
-                lane = lanes[key]
-                signed = lane.pop(0)
-                if not lane:
-                    del lanes[key]
-                self._known.discard(signed.hash)
+    def pop_rounds(self, shard: int) -> Iterator[SignedTransaction]:
+        """Remove a shard's transactions one by one, the lowest nonce of each queue in turn."""
+        queues = self._queues.get(shard, {})
+        while queues:
+            for key in list(queues):
+                queue = queues[key]
+                signed = queue.pop(0)
+                if not queue:
+                    del queues[key]
+                self._hashes.discard(signed.hash)
                 yield signed
-
-
-def _nonce(signed: SignedTransaction) -> int:
-    """Give a transaction's nonce."""
-    return signed.transaction.nonce

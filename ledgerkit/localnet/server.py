@@ -1,4 +1,4 @@
-"""The embedded ledger over HTTP: an ASGI application, and `serve`, which runs it."""
+"""The HTTP server of the embedded ledger: an ASGI application, and `serve`, which runs it."""
 
 from __future__ import annotations
 
@@ -10,77 +10,71 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.localnet.gateway import MOST_BODY, Answer, Gateway, Request
+from ledgerkit.localnet.http_gateway import MAX_BODY_BYTES, Gateway
+from ledgerkit.localnet.http_messages import TEXT_TYPE, HttpRequest, HttpResponse
 from ledgerkit.localnet.settings import SECOND_NS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
 
     from ledgerkit.localnet.faults import Faults
-    from ledgerkit.localnet.gateway import Steps
+    from ledgerkit.localnet.http_gateway import Steps
     from ledgerkit.localnet.world import World
 
-    # Where an ASGI server tells its own types they are these.
+    # The types of the ASGI specification.
     Message = MutableMapping[str, Any]
     Receive = Callable[[], Awaitable[Any]]
     Send = Callable[[Any], Awaitable[None]]
 
-ABORT = "ledgerkit.abort"  # the extension by which a server lets the application hang up
-BODY_S = 10.0  # a request's body may take so long, and an answer to be read
-SEND_S = 30.0
-PEEK_S = 1.0
-MOST_READ = 8 * MOST_BODY  # of a body that is too large, before the answer says so
-MOST_HELD = 256 * 2**20  # of all bodies at a time
-_MOST_PORT = 65535
+CLOSE = "ledgerkit.close"  # ASGI has no message to close a connection: a scope extension does it
+BODY_TIMEOUT_S = 10.0  # to receive the body of a request
+SEND_TIMEOUT_S = 30.0  # to send a response
+MAX_WAIT_S = 1.0  # for a block, before a waiting request checks its own timeout
+MAX_DISCARDED_BYTES = 8 * MAX_BODY_BYTES  # of a body that is too large, before the 413
+MAX_BUFFERED_BYTES = 256 * 2**20  # of all bodies together
+_MAX_PORT = 65535
 
 
 class StoppedError(Exception):
-    """Nothing is worth waiting for any longer."""
+    """The server stops while a request waits for a block."""
 
 
-class Clock:
-    """
-    Lets time pass in a world.
-
-    Parameters
-    ----------
-    world
-        In real time its blocks come by the clock, otherwise when one is awaited.
-    """
+class BlockClock:
+    """Maker of blocks: by the clock in real time, otherwise when a request waits for one."""
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._came = asyncio.Event()
+        self._new_block = asyncio.Event()
         self._stopped = False
 
     def stop(self) -> None:
-        """Let nobody wait any longer."""
+        """End all waiting."""
         self._stopped = True
-        self._came.set()
+        self._new_block.set()
 
     async def next_block(self) -> None:
-        """Make a block, or wait for one, but not for ever: the waiting may have a limit."""
+        """Make a block, or wait for one for at most `MAX_WAIT_S` seconds."""
         if self._world.settings.real_time:
             with suppress(TimeoutError):
-                async with asyncio.timeout(PEEK_S):
-                    await self._came.wait()
+                async with asyncio.timeout(MAX_WAIT_S):
+                    await self._new_block.wait()
             if self._stopped:
                 raise StoppedError
             return
         self._advance()
-        await asyncio.sleep(0)  # the others have their turn
+        await asyncio.sleep(0)  # lets other requests run
 
     async def run(self) -> None:
-        """Make a block whenever it is time."""
-        pause = self._world.settings.block_time_ns / SECOND_NS
+        """Make a block every block time until stopped."""
+        interval = self._world.settings.block_time_ns / SECOND_NS
         loop = asyncio.get_running_loop()
         due = loop.time()
         while True:
-            due = max(due + pause, loop.time())
+            due = max(due + interval, loop.time())
             await asyncio.sleep(due - loop.time())
             self._advance()
-            came, self._came = self._came, asyncio.Event()
-            came.set()
+            new_block, self._new_block = self._new_block, asyncio.Event()
+            new_block.set()
             if self._stopped:
                 return
 
@@ -91,146 +85,143 @@ class Clock:
 
 
 class App:
-    """
-    The ASGI application.
+    """The ASGI application."""
 
-    Parameters
-    ----------
-    gateway
-        Answers.
-    clock
-        Makes blocks.
-    """
-
-    def __init__(self, gateway: Gateway, clock: Clock) -> None:
+    def __init__(self, gateway: Gateway, clock: BlockClock) -> None:
         self._gateway, self.clock = gateway, clock
-        self._held = 0
+        self._buffered_bytes = 0
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":
-            msg = f"only http is served, not {scope['type']}"
-            raise NotImplementedError(msg)
-        reader = _Reader(receive)
+            raise NotImplementedError(f"only http is served, not {scope['type']}")
+        reader = _BodyReader(receive)
         try:
-            answer = await self._answer(scope, reader)
+            response = await self._respond(scope, reader)
         except ConnectionAbortedError:
             return
         finally:
-            self._held -= reader.held
-        await _deliver(answer, scope, receive, send)
+            self._buffered_bytes -= reader.buffered_bytes
+        await _send_response(response, scope, receive, send)
 
-    async def _answer(self, scope: Message, reader: _Reader) -> Answer:
-        """Read the request and take the steps of its answer."""
+    async def _respond(self, scope: Message, reader: _BodyReader) -> HttpResponse:
+        """Read the request and compute its response."""
         try:
-            async with asyncio.timeout(BODY_S):
-                while await reader.more():
-                    self._held += reader.took
-                    if self._held > MOST_HELD:
-                        return _short(503, "too many large requests at a time")
+            async with asyncio.timeout(BODY_TIMEOUT_S):
+                while await reader.read_part():
+                    self._buffered_bytes += reader.part_bytes
+                    if self._buffered_bytes > MAX_BUFFERED_BYTES:
+                        return _server_error(503, "too many large requests at a time")
         except TimeoutError:
-            return _short(408, f"the request did not come within {BODY_S:g} s")
-        answer = await self._take(self._gateway.answer(_request(scope, reader.body())))
-        return answer if reader.whole else _closing(answer)
+            return _server_error(408, f"the request did not come within {BODY_TIMEOUT_S:g} s")
+        response = await self._run_steps(self._gateway.answer(_request(scope, reader.body())))
+        return response if reader.is_complete else _closing(response)
 
-    async def _take(self, steps: Steps) -> Answer:
-        """Wait for what the gateway waits for, until it answers."""
+    async def _run_steps(self, steps: Steps) -> HttpResponse:
+        """Wait for what the gateway waits for, until it returns the response."""
         with closing(steps):
             try:
                 while True:
                     pause = next(steps)
                     await (self.clock.next_block() if pause is None else asyncio.sleep(pause))
             except StopIteration as end:
-                answer: Answer = end.value
-                return answer
+                response: HttpResponse = end.value
+                return response
             except StoppedError:
-                return _short(503, "the server stops")
+                return _server_error(503, "the server stops")
 
 
-class _Reader:
-    """The body of one request; what is too large is read for a while, and thrown away."""
+class _BodyReader:
+    """Reader of one request's body; a body that is too large is read on but not kept."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
         self._parts: list[bytes] = []
-        self._read = 0
-        self.held = self.took = 0
-        self.whole = False
+        self._read_bytes = 0
+        self.buffered_bytes = self.part_bytes = 0
+        self.is_complete = False
 
-    async def more(self) -> bool:
-        """Read on; False when there is no more, or no more is wanted."""
-        if self.whole or self._read > MOST_READ:
+    async def read_part(self) -> bool:
+        """Read the next part; return False after the end, or if the body is far too large."""
+        if self.is_complete or self._read_bytes > MAX_DISCARDED_BYTES:
             return False
         message = await self._receive()
         if message["type"] == "http.disconnect":
             raise ConnectionAbortedError
         part = message.get("body", b"")
-        self._read += len(part)
-        self.took = len(part) if self.held <= MOST_BODY else 0
-        if self.took:
+        self._read_bytes += len(part)
+        self.part_bytes = len(part) if self.buffered_bytes <= MAX_BODY_BYTES else 0
+        if self.part_bytes:
             self._parts.append(part)
-            self.held += self.took
-        self.whole = not message.get("more_body", False)
+            self.buffered_bytes += self.part_bytes
+        self.is_complete = not message.get("more_body", False)
         return True
 
     def body(self) -> bytes:
-        """Join what was kept: more than the gateway takes, if there was more."""
+        """Return the kept bytes: more than the gateway accepts if the body was too large."""
         return b"".join(self._parts)
 
 
-def _request(scope: Message, body: bytes) -> Request:
-    """Translate a request."""
+def _request(scope: Message, body: bytes) -> HttpRequest:
+    """Build a request from its ASGI scope."""
     raw = scope.get("raw_path") or quote(scope["path"]).encode()
     headers = {name.decode("latin-1").lower(): v.decode("latin-1") for name, v in scope["headers"]}
     query = scope["query_string"].decode("latin-1")
-    return Request(scope["method"], raw.decode("latin-1"), query, headers, body)
+    return HttpRequest(scope["method"], raw.decode("latin-1"), query, headers, body)
 
 
-def _short(status: int, text: str) -> Answer:
-    """Answer before anybody was asked, and hang up."""
+def _server_error(status: int, text: str) -> HttpResponse:
+    """Build a response of the server itself, after which the connection is closed."""
     body = f"{text}\n".encode()
-    headers = (("content-type", "text/plain; charset=utf-8"), ("content-length", str(len(body))))
-    return _closing(Answer(status, headers, body))
+    return _closing(HttpResponse(status, (TEXT_TYPE, ("content-length", str(len(body)))), body))
 
 
-def _closing(answer: Answer) -> Answer:
-    """Hang up after an answer: what is left of the request would be read as another one."""
-    return Answer(answer.status, (*answer.headers, ("connection", "close")), answer.body)
+def _closing(response: HttpResponse) -> HttpResponse:
+    """Close the connection after a response: unread bytes would be taken for the next request."""
+    return HttpResponse(
+        response.status, (*response.headers, ("connection", "close")), response.body
+    )
 
 
-async def _deliver(answer: Answer, scope: Message, receive: Receive, send: Send) -> None:
-    """Send an answer, or as much of it as is to arrive."""
-    abort = scope.get("extensions", {}).get(ABORT)
-    if answer.dropped:
-        await _hang_up(abort, receive)
+async def _send_response(
+    response: HttpResponse, scope: Message, receive: Receive, send: Send
+) -> None:
+    """Send a response, or the part of it that a fault leaves."""
+    close = scope.get("extensions", {}).get(CLOSE)
+    if response.dropped:
+        await _close_connection(close, receive)
         return
     try:
-        async with asyncio.timeout(SEND_S):
-            await send(_start(answer))
-            await send({"type": "http.response.body", "body": answer.sent, "more_body": True})
-            if answer.truncated is None:  # a second message is sent when the first one has gone
+        async with asyncio.timeout(SEND_TIMEOUT_S):
+            await send(_start_message(response))
+            body = {"type": "http.response.body", "body": response.sent_body, "more_body": True}
+            await send(body)
+            if response.truncated is None:
+                # The end is a message of its own: sending it waits until the body has gone, so
+                # that the timeout applies to clients that do not read.
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
                 return
     except TimeoutError:
-        await _hang_up(abort, receive)
+        await _close_connection(close, receive)
         return
-    await _hang_up(abort, receive, flush=True)
+    await _close_connection(close, receive, flush=True)
 
 
-def _start(answer: Answer) -> Message:
-    """Write the head of an answer."""
-    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers]
-    return {"type": "http.response.start", "status": answer.status, "headers": headers}
+def _start_message(response: HttpResponse) -> Message:
+    """Build the ASGI message with a response's status and headers."""
+    headers = [
+        (name.encode("latin-1"), value.encode("latin-1")) for name, value in response.headers
+    ]
+    return {"type": "http.response.start", "status": response.status, "headers": headers}
 
 
-async def _hang_up(
-    abort: Callable[[bool], None] | None, receive: Receive, *, flush: bool = False
+async def _close_connection(
+    close: Callable[[bool], None] | None, receive: Receive, *, flush: bool = False
 ) -> None:
     """Close the connection and wait until it is closed."""
-    if abort is None:
-        msg = "this server gives no way to hang up"
-        raise ConnectionAbortedError(msg)
-    abort(flush)
+    if close is None:
+        raise ConnectionAbortedError("this server gives no way to close a connection")
+    close(flush)
     while (await receive())["type"] != "http.disconnect":
         pass
 
@@ -248,41 +239,41 @@ def serve(
     ready: Callable[[str], object] | None = None,
 ) -> None:
     """
-    Answer over HTTP until SIGINT or SIGTERM.
+    Serve a world over HTTP until SIGINT or SIGTERM.
 
     Parameters
     ----------
     world
-        Whose answers they are; in real time its blocks come by the clock.
+        The world to serve; in real time its blocks come by the clock.
     host
-        The address to listen at.
+        The address to listen on.
     port
-        The port; 0 is any free one.
+        The port; 0 is any free port.
     allow_remote
-        Whether the address may be reached from other machines.
+        True to allow an address that other machines can reach.
     faults
-        What is to go wrong.
+        The faults to inject.
     ready
-        Told the server's own address, once it answers.
+        Called with the server's URL once it accepts requests.
 
     Raises
     ------
     InvalidRequestError
-        If the address is not this machine's alone, or can't be had, or uvicorn is missing.
+        If the address is not a loopback address or not available, or uvicorn is missing.
     """
     if not (allow_remote or is_loopback(host)):
-        rule = "an address of this machine alone, unless remote ones are allowed"
-        raise InvalidRequestError.refuse("host", host, rule)
+        expected = "a loopback address such as 127.0.0.1, or allow_remote=True"
+        raise InvalidRequestError.refuse("host", host, expected)
     try:
-        from ledgerkit.localnet import listening
+        from ledgerkit.localnet import uvicorn_server
     except ModuleNotFoundError as error:
         if error.name not in ("uvicorn", "h11"):
             raise
-        msg = "serving needs uvicorn, which is not installed"
+        message = "serving needs uvicorn, which is not installed"
         remedy = "pip install 'ledgerkit[serve]'"
-        raise InvalidRequestError(msg, remedy=remedy, field="serve") from None
-    with _bound(host, port) as sock:
-        asyncio.run(_serve(Gateway(world, faults), sock, ready, listening.run))
+        raise InvalidRequestError(message, remedy=remedy, field="serve") from None
+    with _bind(host, port) as sock:
+        asyncio.run(_serve(Gateway(world, faults), sock, ready, uvicorn_server.run))
 
 
 async def _serve(
@@ -291,34 +282,34 @@ async def _serve(
     ready: Callable[[str], object] | None,
     run: Callable[..., Awaitable[None]],
 ) -> None:
-    """Run the server, and beside it the clock of a world in real time."""
-    clock = Clock(gateway.world)
-    app = App(gateway, clock)
-    url = _address(sock)
-    beside = [clock.run()] if gateway.world.settings.real_time else []
-    await run(app, sock, beside, (lambda: ready(url)) if ready else None)
+    """Run the server, with the clock of a world in real time."""
+    clock = BlockClock(gateway.world)
+    url = _url(sock)
+    background = [clock.run()] if gateway.world.settings.real_time else []
+    await run(App(gateway, clock), sock, background, (lambda: ready(url)) if ready else None)
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether an address is this machine's alone."""
+    """Return True if only this machine can reach the address."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
 
 
-def _bound(host: str, port: int) -> socket.socket:
-    """Take an address."""
-    if port not in range(_MOST_PORT + 1):
-        raise InvalidRequestError.refuse("port", port, f"a number from 0 to {_MOST_PORT}")
+def _bind(host: str, port: int) -> socket.socket:
+    """Open a listening socket."""
+    if port not in range(_MAX_PORT + 1):
+        raise InvalidRequestError.refuse("port", port, f"a number from 0 to {_MAX_PORT}")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=1024)
     except OSError as error:
-        raise InvalidRequestError.refuse("port", port, f"free at {host} ({error})") from None
+        expected = f"a free port on {host} ({error})"
+        raise InvalidRequestError.refuse("port", port, expected) from None
 
 
-def _address(sock: socket.socket) -> str:
-    """Write a socket's address as a URL."""
+def _url(sock: socket.socket) -> str:
+    """Return the URL of a listening socket."""
     host, port = sock.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

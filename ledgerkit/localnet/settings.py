@@ -1,4 +1,4 @@
-"""What a chain is told before it starts: names, clock, shards, epochs, limits, keys."""
+"""Settings of a chain: names, clock, shards, epochs, limits, API keys."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 SECOND_NS = 10**9
 ProfileName = Literal["84", "86", "87"]
 
-# Where the public network divides its accounts, and how it calls the shards.
+# The shard layout of mainnet: the first accounts of its shards, and the shards' ids.
 BOUNDARIES = (
     "650",
     "aurora",
@@ -29,47 +29,47 @@ SHARD_IDS = (10, 11, 1, 8, 9, 6, 7, 4, 5)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """
-    Everything that makes one chain differ from another, but for its genesis.
+    The settings of a chain; everything else is in its genesis.
 
     Parameters
     ----------
     chain_id
-        What `status` answers. Never a public network's.
+        The chain id in `status`; never that of a public network.
     profile
-        The protocol version whose fees and rules hold.
+        The protocol version whose fees and rules apply.
     genesis_height, genesis_time_ns
-        Where height and time begin.
+        The height and the Unix time of the first block.
     block_time_ns
-        How far apart blocks are.
+        The time between blocks.
     real_time
-        Whether blocks come by the wall clock; otherwise time moves when it is awaited.
+        True if blocks come by the clock; otherwise they come when a request waits for one.
     gas_price
-        The least price of gas, in yoctoNEAR.
+        The lowest price of gas, in yoctoNEAR.
     boundaries, shard_ids
         The accounts at which a shard begins, sorted, and the shards' ids.
     epoch_length
-        How many heights an epoch has.
+        The number of heights in an epoch.
     reward_per_epoch
-        A validator's reward, as one part in this many of its stake; 0 for none.
+        The divisor of a validator's stake that gives its reward; 0 for no rewards.
     minimum_stake
-        The least a validator may have at stake.
+        The lowest stake of a validator, in yoctoNEAR.
     archival
-        Whether every block's state is kept.
+        True to keep every block's state.
     epochs_kept
-        How many epochs a chain that is not archival keeps.
+        The number of epochs whose states a chain keeps that is not archival.
     validity
-        For how many heights after its `block_hash` a transaction is valid.
+        The number of heights after its `block_hash` for which a transaction is valid.
     yield_timeout
-        After how many blocks a yielded promise is resumed without an answer.
+        The number of blocks after which a yielded promise is resumed without data.
     timeout_ns
-        How long the node holds a request that waits.
+        The time after which the node ends a request that waits.
     indexer_lag, balance_lag
-        How many final blocks the indexer is behind; and behind it, its balances.
+        The number of final blocks that the index is behind, and its balances behind the index.
     api_keys
-        Keys of which a request must carry one; none are demanded if there are none.
+        The accepted API keys; if there are none, requests need no key.
     vm_gas
-        What a method's own computation burns, by ``"contract_id.method"`` or ``".method"``,
-        in place of what it would cost by the host functions it uses.
+        The gas that a method's own computation burns, by ``"contract_id.method"`` or
+        ``".method"``, in place of the sum of its host functions.
     """
 
     chain_id: str = "localnet"
@@ -95,5 +95,5 @@ class Settings:
     vm_gas: Mapping[str, int] = field(default_factory=dict)
 
     def shard_of(self, account_id: str) -> int:
-        """Give the position of an account's shard: ids are compared by their bytes."""
+        """Return the position of an account's shard; account ids compare by their bytes."""
         return bisect_right(self.boundaries, account_id)

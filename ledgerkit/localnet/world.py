@@ -1,5 +1,5 @@
 """
-A chain on this machine: submit to it, let time pass, read what became of it.
+A world: a chain to submit transactions to, with its state and its clock.
 
 ::
 
@@ -17,26 +17,27 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from ledgerkit.localnet import fees, sdk, validity
+from ledgerkit.localnet import contract_sdk, fees, transaction_validity
 from ledgerkit.localnet.actions import fixed_gas
 from ledgerkit.localnet.chain import Chain
-from ledgerkit.localnet.epochs import Epochs
-from ledgerkit.localnet.failures import CallError, CodeError, InvalidTransactionError
-from ledgerkit.localnet.mempool import Mempool
-from ledgerkit.localnet.records import (
+from ledgerkit.localnet.chain_types import (
     SYSTEM,
     SYSTEM_KEY,
     Account,
     ActionReceipt,
     Block,
+    BlockContext,
     Change,
     Outcome,
     Receipt,
     TransactionRecord,
 )
-from ledgerkit.localnet.runtime import BlockContext, Runtime, Work
-from ledgerkit.localnet.stories import Stories
-from ledgerkit.localnet.vm import Context, Promise, Vm
+from ledgerkit.localnet.epochs import Epochs
+from ledgerkit.localnet.execution_errors import CallError, CodeError, InvalidTransactionError
+from ledgerkit.localnet.mempool import Mempool
+from ledgerkit.localnet.runtime import Runtime, ShardWork
+from ledgerkit.localnet.vm import CallContext, Promise, Vm
+from ledgerkit.localnet.world_summary import WorldSummary
 from ledgerkit.protocol import CryptoHash, SignedTransaction
 
 if TYPE_CHECKING:
@@ -44,14 +45,14 @@ if TYPE_CHECKING:
 
     from ledgerkit.localnet.genesis import Genesis
     from ledgerkit.localnet.settings import Settings
-    from ledgerkit.localnet.store import State
+    from ledgerkit.localnet.state import State
 
-_TX_GAS = fees.CHUNK_GAS // 2  # of a chunk's gas, what transactions may take
-_NOBODY = CryptoHash(bytes(32))
+_MAX_CONVERSION_GAS = fees.CHUNK_GAS // 2  # in a chunk, to leave gas for receipts
+_NO_ACTION = CryptoHash(bytes(32))
 
 
 class ViewResult(Struct, frozen=True):
-    """What a view method returned and logged."""
+    """The result and the logs of a view call."""
 
     result: bytes
     logs: tuple[str, ...]
@@ -59,14 +60,14 @@ class ViewResult(Struct, frozen=True):
 
 class World:
     """
-    A chain and everything it knows.
+    A chain with its state, its mempool and its clock.
 
     Parameters
     ----------
     settings
-        Names, clock, shards, limits.
+        The names, the clock, the shards and the limits.
     genesis
-        What there is before the first block.
+        The state before the first block.
     """
 
     def __init__(self, settings: Settings, genesis: Genesis) -> None:
@@ -77,10 +78,10 @@ class World:
         self.chain = Chain(settings, genesis.total_supply, author, genesis.fingerprint)
         self.epochs = Epochs(settings, genesis.validators)
         self.runtime = Runtime(self.store, settings)
-        self.pool = Mempool(settings.shard_of)
-        self.stories = Stories()
+        self.mempool = Mempool(settings.shard_of)
+        self.summary = WorldSummary()
         self._shards = len(settings.shard_ids)
-        self._before = [Work(position) for position in range(self._shards)]
+        self._last_works = [ShardWork(shard) for shard in range(self._shards)]
         self._arrived: list[list[Receipt]] = [[] for _ in range(self._shards)]
         self._delayed: list[list[Receipt]] = [[] for _ in range(self._shards)]
         self._transactions: dict[CryptoHash, TransactionRecord] = {}
@@ -97,46 +98,46 @@ class World:
     # Reading -----------------------------------------------------------------------------
 
     def state(self, height: int | None = None) -> State:
-        """Look at the state after a block, by default the head."""
+        """Return the state after the block of a height, by default the head."""
         return self.store.at() if height is None else self.store.at(height)
 
     def account_ids(self) -> list[str]:
-        """List the accounts there are, in order."""
-        return sorted(name for name, held in self.store.accounts.head.items() if held)
+        """List the accounts at the head, sorted."""
+        return sorted(name for name, values in self.store.accounts.head.items() if values)
 
     def balance(self, account_id: str) -> int | None:
-        """Give an account's yoctoNEAR at the head; None where there is no account."""
+        """Return an account's yoctoNEAR at the head; None if it does not exist."""
         account = self.store.accounts.get(account_id)
         return None if account is None else account.amount
 
     def transaction(self, tx_hash: CryptoHash) -> TransactionRecord | None:
-        """Find a transaction that is in a block."""
+        """Return a transaction that is in a block, or None."""
         return self._transactions.get(tx_hash)
 
     def is_pending(self, tx_hash: CryptoHash) -> bool:
-        """Tell whether a transaction waits for a block."""
-        return tx_hash in self.pool
+        """Return True if a transaction waits for a block."""
+        return tx_hash in self.mempool
 
     def outcome(self, outcome_id: CryptoHash) -> Outcome | None:
-        """Find the outcome of a transaction or a receipt; None while there is none."""
+        """Return the outcome of a transaction or receipt; None before its execution."""
         return self._outcomes.get(outcome_id)
 
     def receipt(self, receipt_id: CryptoHash) -> Receipt | None:
-        """Find a receipt, executed or not."""
+        """Return a receipt, executed or not, or None."""
         return self._receipts.get(receipt_id)
 
     def receipts(self) -> list[Receipt]:
-        """List all receipts there ever were."""
+        """List all receipts since genesis."""
         return list(self._receipts.values())
 
     @property
     def is_busy(self) -> bool:
-        """Whether anything is under way that another block would move."""
+        """True if a transaction or receipt waits for the next block."""
         return bool(
-            len(self.pool)
+            len(self.mempool)
             or any(self._arrived)
             or any(self._delayed)
-            or any(work.sent for work in self._before)
+            or any(work.sent for work in self._last_works)
         )
 
     def view(self, contract_id: str, method_name: str, args: bytes, block: Block) -> ViewResult:
@@ -146,36 +147,36 @@ class World:
         Parameters
         ----------
         contract_id
-            Whose.
+            The account of the contract.
         method_name
             The method.
         args
-            Its arguments.
+            The encoded arguments.
         block
-            After which block.
+            The block after which the state is read.
 
         Returns
         -------
         result
-            What it returned and logged.
+            The result and the logs.
 
         Raises
         ------
         CallError
-            If it failed; what it had logged is in `logs`.
+            If the call fails; its `logs` has the logs until then.
         """
         state = self.store.at(block.height)
         account = state.account(contract_id)
         code_hash = None if account is None else state.code_hash(account)
         if account is None or code_hash is None:
             raise CodeError(contract_id)
-        contract = sdk.CODES.get(code_hash)
+        contract = contract_sdk.CONTRACTS_BY_HASH.get(code_hash)
         if contract is None:
             raise CodeError(None)
         context = self._view_context(contract_id, method_name, args, block, account)
         vm = Vm(context, state, self.runtime.profile)
         try:
-            result = sdk.run(contract, vm, method_name)
+            result = contract_sdk.run_method(contract, vm, method_name)
         except CallError as error:
             error.logs = tuple(vm.logs)
             raise
@@ -183,9 +184,9 @@ class World:
 
     def _view_context(
         self, contract_id: str, method_name: str, args: bytes, block: Block, account: Account
-    ) -> Context:
-        """Gather what a view sees."""
-        return Context(
+    ) -> CallContext:
+        """Build the context of a view call."""
+        return CallContext(
             current_account_id=contract_id,
             signer_id=SYSTEM,
             signer_public_key=SYSTEM_KEY,
@@ -200,7 +201,7 @@ class World:
             attached_deposit=0,
             prepaid_gas=fees.VIEW_GAS,
             random_seed=block.random_value,
-            action_hash=_NOBODY,
+            action_hash=_NO_ACTION,
             is_view=True,
             fixed_gas=fixed_gas(self.settings, contract_id, method_name),
         )
@@ -209,7 +210,7 @@ class World:
 
     def submit(self, signed: SignedTransaction) -> None:
         """
-        Check a transaction as a node does that is asked to pass it on, and let it wait.
+        Check a transaction and add it to the mempool.
 
         Parameters
         ----------
@@ -219,13 +220,13 @@ class World:
         Raises
         ------
         InvalidTransactionError
-            The first thing that is wrong.
+            For the first check that fails.
         """
         self.check(signed)
         if self._to_drop:
             self._to_drop -= 1
         else:
-            self.pool.add(signed)
+            self.mempool.add(signed)
 
     def check(self, signed: SignedTransaction) -> None:
         """
@@ -239,21 +240,27 @@ class World:
         Raises
         ------
         InvalidTransactionError
-            The first thing that is wrong.
+            For the first check that fails.
         """
-        head = self.chain.head
-        validity.check(
+        self._check(signed, self.chain.head.gas_price)
+
+    def _check(
+        self, signed: SignedTransaction, gas_price: int, chunk_height: int | None = None
+    ) -> tuple[transaction_validity.Cost, Account, object]:
+        """Check a transaction on submission or, with a chunk's height, on inclusion."""
+        return transaction_validity.check(
             signed,
             self.store.at(),
             self.settings,
             self.runtime.profile,
-            gas_price=head.gas_price,
-            height=head.height,
+            gas_price=gas_price,
+            height=self.chain.head.height,
             height_of=self.chain.height_of,
+            chunk_height=chunk_height,
         )
 
     def broadcast(self, signed: SignedTransaction) -> None:
-        """Let a transaction wait if it is valid; what is not vanishes without a word."""
+        """Submit a transaction without reporting whether it is valid."""
         try:
             self.submit(signed)
         except InvalidTransactionError:
@@ -261,14 +268,14 @@ class World:
 
     def advance(self, blocks: int = 1, *, skip: int = 0, missing: Iterable[int] = ()) -> Block:
         """
-        Let time pass.
+        Make blocks.
 
         Parameters
         ----------
         blocks
-            How many blocks to make.
+            The number of blocks.
         skip
-            How many heights to leave out before the first.
+            The number of heights to skip before the first block.
         missing
             The ids of shards that have no chunk in these blocks.
 
@@ -277,21 +284,21 @@ class World:
         block
             The head.
         """
-        gaps = frozenset(self.settings.shard_ids.index(shard_id) for shard_id in missing)
+        positions = frozenset(self.settings.shard_ids.index(shard_id) for shard_id in missing)
         with self.lock:
             for _ in range(blocks):
-                self._make(self.chain.head.height + 1 + skip, gaps)
+                self._make_block(self.chain.head.height + 1 + skip, positions)
                 skip = 0
             return self.chain.head
 
     def settle(self, limit: int = 1000) -> Block:
         """
-        Let time pass until nothing is under way, and what happened is final.
+        Make blocks until all transactions and receipts are executed and final.
 
         Parameters
         ----------
         limit
-            After how many blocks to stop in any case.
+            The maximal number of blocks for the execution.
 
         Returns
         -------
@@ -305,37 +312,37 @@ class World:
         return self.advance(3)
 
     def keys(self) -> dict[str, str]:
-        """Give the published secret keys by account id; they are everybody's to use."""
-        told = self.stories.accounts
-        return {story.account_id: story.secret_key for story in told if story.secret_key}
+        """Return the published secret keys by account id; anybody may use them."""
+        accounts = self.summary.accounts
+        return {each.account_id: each.secret_key for each in accounts if each.secret_key}
 
     def deploy(
-        self, account_id: str, contract: type[sdk.Contract], *, balance: str = "10 NEAR"
+        self, account_id: str, contract: type[contract_sdk.Contract], *, balance: str = "10 NEAR"
     ) -> SignedTransaction:
         """
-        Create an account with a contract, and let that be executed.
+        Create an account with a contract, and make blocks until it is final.
 
         Parameters
         ----------
         account_id
-            Below an account whose key this world publishes, such as ``mine.near``.
+            A sub-account of an account whose key is published, such as ``mine.near``.
         contract
             The contract.
         balance
-            What the account gets.
+            The balance of the new account.
 
         Returns
         -------
         signed
-            The transaction, which is final.
+            The transaction.
 
         Raises
         ------
         InvalidRequestError
-            If the key of the account above is not published, or the chain refuses, as it
-            does where the account is there already.
+            If the key of the parent account is not published, or the transaction fails, as it
+            does if the account exists.
         """
-        from ledgerkit.localnet.deploying import check_deployed, deployment
+        from ledgerkit.localnet.deployment import check_deployed, deployment
 
         signed = deployment(self, account_id, contract, balance)
         self.submit(signed)
@@ -344,113 +351,108 @@ class World:
         return signed
 
     def adjust(self, **changes: Any) -> None:
-        """Change settings from the next block on, by their names."""
+        """Change settings by name, from the next block on."""
         self.settings = replace(self.settings, **changes)
         self.chain.settings = self.runtime.settings = self.settings
 
     def drop_transactions(self, count: int) -> None:
-        """Lose the next transactions that are submitted, as a network may."""
+        """Drop the next transactions that are submitted, as a network may."""
         self._to_drop = count
 
     def hold_finality(self, *, held: bool = True) -> None:
-        """Let no further block become final, until told otherwise."""
+        """Stop blocks from becoming final, or with ``held=False`` resume."""
         self.chain.finality_held = held
 
     # Blocks ------------------------------------------------------------------------------
 
-    def _make(self, height: int, missing: frozenset[int]) -> None:
+    def _make_block(self, height: int, missing: frozenset[int]) -> None:
         """Make a block and apply it."""
-        minted, turned = self._turn_epoch(height)
-        prev = self.chain.head
+        minted, epoch_changes = self._begin_epoch_if_due(height)
         context = BlockContext(
             height,
-            prev.timestamp_ns + self.settings.block_time_ns * (height - prev.height),
+            self.chain.timestamp_ns(height),
             self.epochs.current.height,
             self.chain.random_value(height),
-            prev.gas_price,
+            self.chain.head.gas_price,
         )
         works = [
-            self._before[position] if position in missing else Work(position)
-            for position in range(self._shards)
+            self._last_works[shard] if shard in missing else ShardWork(shard)
+            for shard in range(self._shards)
         ]
-        included: list[tuple[SignedTransaction, ...]] = []
-        local: list[list[ActionReceipt]] = []
-        for position, work in enumerate(works):
-            chosen = [] if position in missing else self._include(context, work)
-            included.append(tuple(record.signed for record in chosen))
-            local.append([record.receipt for record in chosen if record.is_local])
-        block = self.chain.make(height, included, self._before, missing=missing, minted=minted)
+        included = [
+            [] if shard in missing else self._include(context, work)
+            for shard, work in enumerate(works)
+        ]
+        transactions = [tuple(record.signed for record in records) for records in included]
+        previous = self._last_works
+        block = self.chain.make_block(
+            height, transactions, previous, missing=missing, minted=minted
+        )
         self._route(block)
-        fresh = [work for work in works if work.shard not in missing]
-        for work in fresh:
-            self._apply(work, local[work.shard], context)
-        self._note(block, fresh, turned)
-        self._before = works
+        new_works = [work for work in works if work.shard not in missing]
+        for work in new_works:
+            local = [record.receipt for record in included[work.shard] if record.is_local]
+            self._apply(work, local, context)
+        self._record(block, new_works, epoch_changes)
+        self._last_works = works
 
-    def _turn_epoch(self, height: int) -> tuple[int, list[Change]]:
-        """Begin an epoch where it is time."""
+    def _begin_epoch_if_due(self, height: int) -> tuple[int, list[Change]]:
+        """Begin an epoch if it is due; return the minted yoctoNEAR and the changes of state."""
         if not self.chain.begins_epoch():
             return 0, []
-        minted = self.epochs.turn(height, self.store)
+        minted = self.epochs.begin_epoch(height, self.store)
         self.minted += minted
         return minted, self.store.commit(height, ("validator_accounts_update", None))
 
-    def _include(self, block: BlockContext, work: Work) -> list[TransactionRecord]:
-        """Choose transactions for a shard's chunk; what is no longer valid vanishes."""
-        chosen: list[TransactionRecord] = []
-        kept: list[SignedTransaction] = []
-        for signed in self.pool.rounds(work.shard):
-            if work.gas_used >= _TX_GAS or self._is_early(signed):
-                kept.append(signed)
+    def _include(self, block: BlockContext, work: ShardWork) -> list[TransactionRecord]:
+        """Include transactions in a shard's chunk, and drop those no longer valid."""
+        included: list[TransactionRecord] = []
+        postponed: list[SignedTransaction] = []
+        for signed in self.mempool.pop_rounds(work.shard):
+            if work.gas_used >= _MAX_CONVERSION_GAS or self._waits_for_nonce(signed):
+                postponed.append(signed)
                 continue
             record = self._convert(signed, block, work)
             if record is not None:
-                chosen.append(record)
-        for signed in kept:
-            self.pool.add(signed)
-        return chosen
+                included.append(record)
+        for signed in postponed:
+            self.mempool.add(signed)
+        return included
 
-    def _is_early(self, signed: SignedTransaction) -> bool:
-        """Tell whether a transaction's strict nonce waits for the ones before it."""
+    def _waits_for_nonce(self, signed: SignedTransaction) -> bool:
+        """Return True if the nonces before a transaction's strict nonce are not used yet."""
         tx = signed.transaction
         if tx.nonce_mode != "strict":
             return False
-        held = self.store.access_keys.get(tx.signer_id, tx.public_key.packed)
-        at = self.chain.height_of(tx.block_hash)
-        valid = at is not None and self.chain.head.height <= at + self.settings.validity
-        return valid and held is not None and tx.nonce > held.nonce + 1
+        access_key = self.store.access_keys.get(tx.signer_id, tx.public_key.packed)
+        height = self.chain.height_of(tx.block_hash)
+        if access_key is None or height is None:
+            return False
+        is_expired = self.chain.head.height > height + self.settings.validity
+        return not is_expired and tx.nonce > access_key.nonce + 1
 
     def _convert(
-        self, signed: SignedTransaction, block: BlockContext, work: Work
+        self, signed: SignedTransaction, block: BlockContext, work: ShardWork
     ) -> TransactionRecord | None:
-        """Turn a transaction into a receipt, if it is still valid."""
+        """Convert a transaction to a receipt; None if it is no longer valid."""
         try:
-            paid = validity.check(
-                signed,
-                self.store.at(),
-                self.settings,
-                self.runtime.profile,
-                gas_price=block.gas_price,
-                height=self.chain.head.height,
-                height_of=self.chain.height_of,
-                chunk_height=block.height,
-            )
+            charge = self._check(signed, block.gas_price, block.height)
         except InvalidTransactionError:
             return None
-        record = self.runtime.convert(signed, paid, block, work)
+        record = self.runtime.convert(signed, charge, block, work)
         self._transactions[signed.hash] = record
         self._receipts[record.receipt.receipt_id] = record.receipt
         return record
 
     def _route(self, block: Block) -> None:
-        """Bring what the block's new chunks send to where the receivers live."""
+        """Move the receipts of a block's new chunks to the shards of their receivers."""
         for chunk in block.chunks:
             if chunk.height_included == block.height:
                 for receipt in chunk.receipts:
                     self._arrived[self.settings.shard_of(receipt.receiver_id)].append(receipt)
 
-    def _apply(self, work: Work, local: list[ActionReceipt], block: BlockContext) -> None:
-        """Apply a shard's receipts: local ones, delayed ones, those that arrived."""
+    def _apply(self, work: ShardWork, local: list[ActionReceipt], block: BlockContext) -> None:
+        """Apply a shard's receipts: local ones, then delayed ones, then new ones."""
         delayed, arrived = self._delayed[work.shard], self._arrived[work.shard]
         self._delayed[work.shard], self._arrived[work.shard] = [], []
         for receipt in [*local, *delayed, *arrived]:
@@ -458,48 +460,45 @@ class World:
                 self._delayed[work.shard].append(receipt)
             else:
                 self.runtime.receive(receipt, block, work)
-        self.runtime.expire(block, work)
+        self.runtime.resume_timed_out(block, work)
 
-    def _note(self, block: Block, works: list[Work], turned: list[Change]) -> None:
-        """Let what a block did be found."""
-        self.chain.applied(block.height, works, turned)
+    def _record(self, block: Block, works: list[ShardWork], epoch_changes: list[Change]) -> None:
+        """Record the results of a block's application."""
+        self.chain.add_results(block.height, works, epoch_changes)
         for work in works:
-            self.epochs.propose(work.proposals)
+            self.epochs.add_proposals(work.proposals)
             self.burnt += work.balance_burnt
             self._outcomes.update((outcome.id, outcome) for outcome in work.outcomes)
             self._receipts.update((receipt.receipt_id, receipt) for receipt in work.sent)
-            self._receipts.update((r.receipt_id, r) for r in work.yielded)
+            self._receipts.update((receipt.receipt_id, receipt) for receipt in work.yielded)
         if not self.settings.archival:
             self._collect_garbage()
 
     def _collect_garbage(self) -> None:
-        """Forget the states of epochs that are too old."""
-        kept = self.epochs.all[-self.settings.epochs_kept :]
-        oldest = kept[0].start_height
+        """Drop the states of old epochs."""
+        oldest = self.epochs.all[-self.settings.epochs_kept :][0].start_height
         if oldest > self.chain.earliest.height:
             block = self.chain.by_height(oldest)
             if block is not None:
                 self.chain.earliest = block
-                self.store.forget(oldest)
+                self.store.prune(oldest)
 
-    # Accounts ----------------------------------------------------------------------------
-
-    def under_way(self) -> int:
-        """Sum the yoctoNEAR that are in no account: in receipts not yet executed."""
-        held: list[Receipt] = [r for work in self._before for r in work.sent]
-        for position in range(self._shards):
-            held += [*self._arrived[position], *self._delayed[position]]
-        actions = [r for r in held if isinstance(r, ActionReceipt)]
-        return sum(map(self._value, [*actions, *self.runtime.waiting()]))
-
-    def _value(self, receipt: ActionReceipt) -> int:
-        """Tell the yoctoNEAR that a receipt carries, as deposits and as gas."""
-        profile = self.runtime.profile
-        gas = profile.new_receipt_execute + fees.attached_gas(receipt.actions)
-        gas += profile.prepaid_execution(receipt.actions, receipt.receiver_id)
-        return fees.deposits(receipt.actions) + gas * receipt.gas_price
+    # Sums --------------------------------------------------------------------------------
 
     def total_supply(self) -> int:
-        """Sum all yoctoNEAR there are: what accounts have, and what is under way."""
-        accounts = (held[b""] for held in self.store.accounts.head.values() if held)
-        return sum(a.amount + a.locked for a in accounts) + self.under_way()
+        """Sum all yoctoNEAR, in accounts and in receipts not yet executed."""
+        accounts = (values[b""] for values in self.store.accounts.head.values() if values)
+        return sum(a.amount + a.locked for a in accounts) + self.value_in_receipts()
+
+    def value_in_receipts(self) -> int:
+        """Sum the yoctoNEAR in receipts not yet executed."""
+        receipts: list[Receipt] = [each for work in self._last_works for each in work.sent]
+        for shard in range(self._shards):
+            receipts += [*self._arrived[shard], *self._delayed[shard]]
+        receipts += self.runtime.postponed()
+        return sum(self._value(each) for each in receipts if isinstance(each, ActionReceipt))
+
+    def _value(self, receipt: ActionReceipt) -> int:
+        """Return the yoctoNEAR that a receipt carries as deposits and as prepaid gas."""
+        gas = self.runtime.profile.prepaid_gas(receipt.actions, receipt.receiver_id)
+        return fees.deposits(receipt.actions) + gas * receipt.gas_price

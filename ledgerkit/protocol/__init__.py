@@ -1,5 +1,5 @@
 """
-Everything needed to build, hash, sign, verify and read transactions, knowing no network.
+Build, hash, sign, verify and decode transactions, without a network.
 
 A transaction in five lines::
 
@@ -40,7 +40,7 @@ from ledgerkit.protocol.actions import (
     UseGlobalContract,
     WithdrawFromGasKey,
 )
-from ledgerkit.protocol.ids import (
+from ledgerkit.protocol.derived_ids import (
     action_hash,
     data_id,
     deterministic_account_id,
@@ -50,7 +50,7 @@ from ledgerkit.protocol.ids import (
     receipt_id_of,
 )
 from ledgerkit.protocol.keys import Credentials, SecretKey
-from ledgerkit.protocol.offchain import OffchainMessage
+from ledgerkit.protocol.signed_messages import OffchainMessage
 from ledgerkit.protocol.transactions import SignedTransaction, Transaction
 from ledgerkit.protocol.types import (
     AccountId,

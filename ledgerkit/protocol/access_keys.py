@@ -1,227 +1,139 @@
-"""Access keys: what the chain notes beside a public key, and what each kind may sign."""
+"""Access keys: what the chain stores with a public key, and what each permission allows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.protocol.borsh import Borsh, Reader, items, option, text, u16, u64, u128
-from ledgerkit.protocol.types import U16_MAX, U64_MAX, plain_text, whole
-from ledgerkit.units import U128_MAX
+from ledgerkit.protocol.borsh import (
+    TEXT,
+    U16,
+    U64,
+    U128,
+    Codec,
+    Reader,
+    Record,
+    Variant,
+    items,
+    nested,
+    number_variants,
+    optional,
+    text,
+)
+from ledgerkit.validation import plain_text
 
-_set = object.__setattr__  # how a frozen dataclass settles its own fields
+
+def _check_names(value: Any, name: str) -> tuple[str, ...]:
+    """Check a list of method names."""
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise InvalidRequestError.refuse(name, value, "a list of texts")
+    return tuple(plain_text(method, name) for method in value)
 
 
-class Permission(Borsh):
+_METHOD_NAMES = Codec(
+    _check_names,
+    lambda names: items([text(name) for name in names]),
+    lambda reader: reader.items(Reader.text, 4),  # each has a length of 4 bytes
+)
+
+
+class Permission(Variant):
     """What an access key may sign."""
 
     __slots__ = ()
-    tag: ClassVar[int]
-
-    @classmethod
-    def body(cls, reader: Reader) -> Self:
-        """Take the fields, after the tag."""
-        raise NotImplementedError
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Take one permission, of this class."""
-        at = reader.at
-        found = read_permission(reader)
-        if not isinstance(found, cls):
-            raise reader.refuse(f"a {type(found).__name__} stands there", at)
-        return found
+    enum: ClassVar[str] = "a permission"
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionCallPermission(Permission):
     """
-    A key that may only call one contract, without deposits.
+    The permission to call one contract, without deposits.
 
     Parameters
     ----------
     allowance
-        How many yoctoNEAR it may spend on gas; None for as many as there are.
+        The yoctoNEAR that the key may spend on gas; None for no limit.
     receiver_id
-        The contract. The format takes any text here, and the chain checks it.
+        The contract. Borsh allows any text here; the chain checks it.
     method_names
-        The methods; none allows all.
+        The methods; an empty list allows all.
     """
 
-    allowance: int | None
-    receiver_id: str
-    method_names: Sequence[str] = ()
-    tag: ClassVar[int] = 0
-
-    def __post_init__(self) -> None:
-        """Check the fields."""
-        if self.allowance is not None:
-            _set(self, "allowance", whole(self.allowance, "allowance", U128_MAX))
-        plain_text(self.receiver_id, "receiver_id")
-        _set(self, "method_names", _names(self.method_names))
-
-    def fields(self) -> bytes:
-        """Write what a gas key's permission ends with too."""
-        allowance = option(None if self.allowance is None else u128(self.allowance))
-        return allowance + text(self.receiver_id) + items([text(m) for m in self.method_names])
-
-    def encode(self) -> bytes:
-        """Write the binary form."""
-        return b"\0" + self.fields()
-
-    @classmethod
-    def body(cls, reader: Reader) -> Self:
-        """Take the fields."""
-        return cls(reader.option(reader.u128), reader.text(), reader.items(reader.text, 4))
+    allowance: int | None = field(metadata={"borsh": optional(U128)})
+    receiver_id: str = field(metadata={"borsh": TEXT})
+    method_names: Sequence[str] = field(default=(), metadata={"borsh": _METHOD_NAMES})
 
 
 @dataclass(frozen=True, slots=True)
 class FullAccess(Permission):
-    """A key that may do everything its account may."""
-
-    tag: ClassVar[int] = 1
-
-    def encode(self) -> bytes:
-        """Write the binary form."""
-        return b"\1"
-
-    @classmethod
-    def body(cls, reader: Reader) -> Self:
-        """Take nothing."""
-        del reader
-        return cls()
+    """The permission to do everything the account may."""
 
 
 @dataclass(frozen=True, slots=True)
 class GasKeyFunctionCall(Permission):
     """
-    A gas key that may only call one contract.
+    The permission of a gas key to call one contract.
 
     Parameters
     ----------
     balance
-        The yoctoNEAR it holds for gas; 0 in a new key.
+        The yoctoNEAR that the key holds for gas; 0 in a new key.
     num_nonces
-        How many nonces it counts side by side.
+        The number of nonces that the key counts independently.
     allowance
         As in `FunctionCallPermission`.
     receiver_id
         The contract.
     method_names
-        The methods; none allows all.
+        The methods; an empty list allows all.
     """
 
-    balance: int
-    num_nonces: int
-    allowance: int | None
-    receiver_id: str
-    method_names: Sequence[str] = ()
-    tag: ClassVar[int] = 2
-
-    def __post_init__(self) -> None:
-        """Check the fields."""
-        _set(self, "balance", whole(self.balance, "balance", U128_MAX))
-        _set(self, "num_nonces", whole(self.num_nonces, "num_nonces", U16_MAX))
-        call = FunctionCallPermission(self.allowance, self.receiver_id, self.method_names)
-        _set(self, "allowance", call.allowance)
-        _set(self, "method_names", call.method_names)
-
-    def encode(self) -> bytes:
-        """Write the binary form."""
-        call = FunctionCallPermission(self.allowance, self.receiver_id, self.method_names)
-        return b"\2" + u128(self.balance) + u16(self.num_nonces) + call.fields()
-
-    @classmethod
-    def body(cls, reader: Reader) -> Self:
-        """Take the fields."""
-        balance, num_nonces = reader.u128(), reader.u16()
-        call = FunctionCallPermission.body(reader)
-        return cls(balance, num_nonces, call.allowance, call.receiver_id, call.method_names)
+    balance: int = field(metadata={"borsh": U128})
+    num_nonces: int = field(metadata={"borsh": U16})
+    allowance: int | None = field(metadata={"borsh": optional(U128)})
+    receiver_id: str = field(metadata={"borsh": TEXT})
+    method_names: Sequence[str] = field(default=(), metadata={"borsh": _METHOD_NAMES})
 
 
 @dataclass(frozen=True, slots=True)
 class GasKeyFullAccess(Permission):
     """
-    A gas key that may do everything its account may.
+    The permission of a gas key to do everything the account may.
 
     Parameters
     ----------
     balance
-        The yoctoNEAR it holds for gas; 0 in a new key.
+        The yoctoNEAR that the key holds for gas; 0 in a new key.
     num_nonces
-        How many nonces it counts side by side.
+        The number of nonces that the key counts independently.
     """
 
-    balance: int
-    num_nonces: int
-    tag: ClassVar[int] = 3
-
-    def __post_init__(self) -> None:
-        """Check the fields."""
-        _set(self, "balance", whole(self.balance, "balance", U128_MAX))
-        _set(self, "num_nonces", whole(self.num_nonces, "num_nonces", U16_MAX))
-
-    def encode(self) -> bytes:
-        """Write the binary form."""
-        return b"\3" + u128(self.balance) + u16(self.num_nonces)
-
-    @classmethod
-    def body(cls, reader: Reader) -> Self:
-        """Take the fields."""
-        return cls(reader.u128(), reader.u16())
+    balance: int = field(metadata={"borsh": U128})
+    num_nonces: int = field(metadata={"borsh": U16})
 
 
-# Borsh writes the variant's position: appending is safe, sorting is not.
-_PERMISSIONS: tuple[type[Permission], ...] = (
-    FunctionCallPermission,
-    FullAccess,
-    GasKeyFunctionCall,
-    GasKeyFullAccess,
+# Borsh writes a variant's position, so new ones are appended and none is moved.
+number_variants(
+    Permission, [FunctionCallPermission, FullAccess, GasKeyFunctionCall, GasKeyFullAccess]
 )
 
-
-def read_permission(reader: Reader) -> Permission:
-    """Take a permission of any kind."""
-    return _PERMISSIONS[reader.tag(len(_PERMISSIONS), "a permission")].body(reader)
+_PERMISSION = nested(Permission, "FullAccess(), FunctionCallPermission(…) or that of a gas key")
 
 
 @dataclass(frozen=True, slots=True)
-class AccessKey(Borsh):
+class AccessKey(Record):
     """
-    What the chain notes beside a public key.
+    The data that the chain stores with a public key.
 
     Parameters
     ----------
     nonce
         The last nonce used; the chain sets its own in a new key.
     permission
-        What it may sign.
+        What the key may sign.
     """
 
-    nonce: int = 0
-    permission: Permission = field(default_factory=FullAccess)
-
-    def __post_init__(self) -> None:
-        """Check the fields."""
-        _set(self, "nonce", whole(self.nonce, "nonce", U64_MAX))
-        if not isinstance(self.permission, _PERMISSIONS):
-            rule = "FullAccess(), FunctionCallPermission(…) or a gas key's permission"
-            raise InvalidRequestError.refuse("permission", self.permission, rule)
-
-    def encode(self) -> bytes:
-        """Write the binary form."""
-        return u64(self.nonce) + self.permission.encode()
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Take one."""
-        return cls(reader.u64(), read_permission(reader))
-
-
-def _names(value: Any) -> tuple[str, ...]:
-    """Check a list of method names."""
-    if isinstance(value, str) or not isinstance(value, Sequence):
-        raise InvalidRequestError.refuse("method_names", value, "a list of texts")
-    return tuple(plain_text(name, "method_names") for name in value)
+    nonce: int = field(default=0, metadata={"borsh": U64})
+    permission: Permission = field(default_factory=FullAccess, metadata={"borsh": _PERMISSION})

@@ -1,10 +1,9 @@
 """
-The fifteen actions and what is delegated in them, with the specification's names.
+The fifteen actions and the delegate actions, under the specification's names.
 
-Each class checks its fields once, when it is made; its Borsh form is then written without
-looking again. Text is accepted where a key or an account id belongs, and becomes one. A
-list of actions may hold whatever the format can say: whether the chain allows it (how many
-actions, how much gas) is the chain's to judge.
+An action checks its fields when it is built, so encoding checks nothing. A text is accepted where
+a key or an account id belongs, and is parsed. A list of actions may hold everything that Borsh can
+encode; the chain checks its limits, such as the number of actions and their gas.
 """
 
 from __future__ import annotations
@@ -18,91 +17,79 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.protocol.access_keys import AccessKey
-from ledgerkit.protocol.borsh import Borsh, Reader, blob, items, text, u16, u32, u64, u128
+from ledgerkit.protocol.borsh import (
+    BLOB,
+    TEXT,
+    U16,
+    U64,
+    U128,
+    Codec,
+    Reader,
+    Record,
+    Variant,
+    blob,
+    items,
+    layout_of,
+    nested,
+    number_variants,
+    optional,
+    set_field,
+    u16,
+    u32,
+    u64,
+)
 from ledgerkit.protocol.types import (
-    U16_MAX,
-    U64_MAX,
+    ACCOUNT_ID,
+    GLOBAL_CONTRACT,
+    PUBLIC_KEY,
+    SIGNATURE,
     CryptoHash,
     PublicKey,
     Signature,
-    account_id,
-    contract_id,
-    encode_contract_id,
-    plain_bytes,
-    plain_text,
-    public_key,
-    read_account_id,
-    read_contract_id,
-    signature,
-    whole,
 )
-from ledgerkit.units import U128_MAX
+from ledgerkit.units import U64_MAX, U128_MAX
+from ledgerkit.validation import integer, plain_text, raw_bytes
 
 if TYPE_CHECKING:
     from ledgerkit.protocol.keys import SecretKey
 
-_set = object.__setattr__  # how a frozen dataclass settles its own fields
-_SHOWN = 200
-_CALL = Struct("<BI").pack  # the tag of a call and the length of its method's name
-_LISTS = (list, tuple)  # written out in a check, the pair would be made each time
-
-# 2**30 plus the number of the proposal, so that no transaction can be taken for one.
-DELEGATE_PREFIX = u32(2**30 + 366)
-DELEGATE_V2_PREFIX = u32(2**30 + 611)
+_LONGEST_SHOWN = 200  # bytes
+_CALL_HEAD = Struct("<BI").pack  # the tag of a call and the length of its method name
+_LISTS = (list, tuple)  # as a constant, because `list | tuple` would be built for each check
 
 
-def shown(data: bytes) -> str:
-    """Show short bytes, and how many there are of long ones."""
-    return repr(data) if len(data) <= _SHOWN else f"<{len(data)} bytes>"
-
-
-class Action(Borsh):
-    """One thing a transaction does; `tag` is its place in the list that the chain knows."""
+class Action(Variant):
+    """One step of a transaction; `tag` is its position in the chain's list of actions."""
 
     __slots__ = ()
-    tag: ClassVar[int]
+    enum: ClassVar[str] = "an action"
 
     @property
     def name(self) -> str:
         """The specification's name."""
         return type(self).__name__
 
-    @classmethod
-    def body(cls, reader: Reader) -> Self:
-        """Take the fields, after the tag."""
-        raise NotImplementedError
+    def __repr__(self) -> str:
+        # Only for the actions that hold bytes, which may be a contract of megabytes.
+        values = ((name, getattr(self, name)) for name, _ in layout_of(type(self)))
+        return f"{self.name}({', '.join(f'{name}={_short(value)}' for name, value in values)})"
 
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Take one action, of this class."""
-        at = reader.at
-        action = read_action(reader)
-        if not isinstance(action, cls):
-            raise reader.refuse(f"a {action.name} stands there", at)
-        return action
+
+def _short(value: object) -> str:
+    """Format a value; long bytes as their length."""
+    is_long = isinstance(value, bytes) and len(value) > _LONGEST_SHOWN
+    return f"<{len(value)} bytes>" if is_long else repr(value)  # type: ignore[arg-type]  # bytes
 
 
 @dataclass(frozen=True, slots=True)
 class CreateAccount(Action):
     """Create the receiver."""
 
-    tag: ClassVar[int] = 0
-
-    def encode(self) -> bytes:
-        """Write the binary form."""
-        return b"\0"
-
-    @classmethod
-    def body(cls, reader: Reader) -> Self:
-        """Take nothing."""
-        del reader
-        return cls()
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DeployContract(Action):
     """
-    Put code on the receiver.
+    Deploy a contract to the receiver.
 
     Parameters
     ----------
@@ -110,26 +97,12 @@ class DeployContract(Action):
         The compiled contract.
     """
 
-    code: bytes
-    tag: ClassVar[int] = 1
-
-    def __post_init__(self) -> None:
-        """Check the field."""
-        _set(self, "code", plain_bytes(self.code, "code"))
-
-    def encode(self) -> bytes:
-        """Write the binary form."""
-        return b"\1" + blob(self.code)
-
-    @classmethod
-    def body(cls, reader: Reader) -> Self:
-        """Take the fields."""
-        return cls(reader.blob())
-
-    def __repr__(self) -> str:
-        return f"DeployContract(code={shown(self.code)})"
+    code: bytes = field(metadata={"borsh": BLOB})
 
 
+# FunctionCall and Transfer, the most frequent actions, write out by hand what their declared layout
+# says: building and encoding one takes 0.8 and 0.3 us instead of 2.5 and 1.0 us, next to 15 us for
+# a signature.
 @dataclass(frozen=True, init=False, repr=False)
 class FunctionCall(Action):
     """
@@ -140,49 +113,36 @@ class FunctionCall(Action):
     method_name
         The method.
     args
-        Its arguments, mostly JSON.
+        Its arguments, usually JSON.
     gas
-        How much gas to attach.
+        The gas to attach.
     deposit
-        How many yoctoNEAR to attach.
+        The yoctoNEAR to attach.
     """
 
-    method_name: str
-    args: bytes
-    gas: int
-    deposit: int = 0
-    tag: ClassVar[int] = 2
+    method_name: str = field(metadata={"borsh": TEXT})
+    args: bytes = field(metadata={"borsh": BLOB})
+    gas: int = field(metadata={"borsh": U64})
+    deposit: int = field(default=0, metadata={"borsh": U128})
 
     def __init__(self, method_name: str, args: bytes, gas: int, deposit: int = 0) -> None:
-        # The most frequent action: through setattr, as generated, it would take twice as long.
         fields = self.__dict__
         plain = type(method_name) is str and method_name.isascii()
         fields["method_name"] = method_name if plain else plain_text(method_name, "method_name")
-        fields["args"] = args if type(args) is bytes else plain_bytes(args, "args")
+        fields["args"] = args if type(args) is bytes else raw_bytes(args, "args")
         plain = type(gas) is int and 0 <= gas <= U64_MAX
-        fields["gas"] = gas if plain else whole(gas, "gas", U64_MAX)
+        fields["gas"] = gas if plain else integer(gas, "gas", most=U64_MAX)
         plain = type(deposit) is int and 0 <= deposit <= U128_MAX
-        fields["deposit"] = deposit if plain else whole(deposit, "deposit", U128_MAX)
+        fields["deposit"] = deposit if plain else integer(deposit, "deposit", most=U128_MAX)
 
     def encode(self) -> bytes:
-        """Write the binary form."""
+        """Encode the action."""
         name, args = self.method_name.encode(), self.args
         numbers = (self.gas | self.deposit << 64).to_bytes(24, "little")  # they are neighbours
-        return b"".join((_CALL(2, len(name)), name, u32(len(args)), args, numbers))
-
-    @classmethod
-    def body(cls, reader: Reader) -> Self:
-        """Take the fields."""
-        return cls(reader.text(), reader.blob(), reader.u64(), reader.u128())
-
-    def __repr__(self) -> str:
-        return (
-            f"FunctionCall(method_name={self.method_name!r}, args={shown(self.args)},"
-            f" gas={self.gas}, deposit={self.deposit})"
-        )
+        return b"".join((_CALL_HEAD(2, len(name)), name, u32(len(args)), args, numbers))
 
 
-@dataclass(frozen=True, slots=True, init=False)  # the one that is made most often
+@dataclass(frozen=True, slots=True, init=False)
 class Transfer(Action):
     """
     Send NEAR to the receiver.
@@ -190,94 +150,60 @@ class Transfer(Action):
     Parameters
     ----------
     deposit
-        How many yoctoNEAR.
+        The yoctoNEAR to send.
     """
 
-    deposit: int
-    tag: ClassVar[int] = 3
+    deposit: int = field(metadata={"borsh": U128})
 
     def __init__(self, deposit: int) -> None:
-        _set(self, "deposit", whole(deposit, "deposit", U128_MAX))
+        plain = type(deposit) is int and 0 <= deposit <= U128_MAX
+        set_field(self, "deposit", deposit if plain else integer(deposit, "deposit", most=U128_MAX))
 
     def encode(self) -> bytes:
-        """Write the binary form."""
+        """Encode the action."""
         return b"\3" + self.deposit.to_bytes(16, "little")
-
-    @classmethod
-    def body(cls, reader: Reader) -> Self:
-        """Take the fields."""
-        return cls(reader.u128())
 
 
 @dataclass(frozen=True, slots=True)
 class Stake(Action):
     """
-    Stake the receiver's own tokens, to validate.
+    Stake the receiver's own NEAR, to validate.
 
     Parameters
     ----------
     stake
-        How many yoctoNEAR to have at stake.
+        The yoctoNEAR to have staked.
     public_key
         The validator's key.
     """
 
-    stake: int
-    public_key: PublicKey
-    tag: ClassVar[int] = 4
-
-    def __post_init__(self) -> None:
-        """Check the fields."""
-        _set(self, "stake", whole(self.stake, "stake", U128_MAX))
-        _set(self, "public_key", public_key(self.public_key))
-
-    def encode(self) -> bytes:
-        """Write the binary form."""
-        return b"\4" + u128(self.stake) + self.public_key.encode()
-
-    @classmethod
-    def body(cls, reader: Reader) -> Self:
-        """Take the fields."""
-        return cls(reader.u128(), PublicKey.read(reader))
+    stake: int = field(metadata={"borsh": U128})
+    public_key: PublicKey = field(metadata={"borsh": PUBLIC_KEY})
 
 
 @dataclass(frozen=True, slots=True)
 class AddKey(Action):
     """
-    Let a key sign for the receiver.
+    Add an access key to the receiver.
 
     Parameters
     ----------
     public_key
         The key.
     access_key
-        What it may sign; everything, unless said otherwise.
+        What the key may sign; full access by default.
     """
 
-    public_key: PublicKey
-    access_key: AccessKey = field(default_factory=AccessKey)
-    tag: ClassVar[int] = 5
-
-    def __post_init__(self) -> None:
-        """Check the fields."""
-        _set(self, "public_key", public_key(self.public_key))
-        if not isinstance(self.access_key, AccessKey):
-            raise InvalidRequestError.refuse("access_key", self.access_key, "an AccessKey")
-
-    def encode(self) -> bytes:
-        """Write the binary form."""
-        return b"\5" + self.public_key.encode() + self.access_key.encode()
-
-    @classmethod
-    def body(cls, reader: Reader) -> Self:
-        """Take the fields."""
-        return cls(PublicKey.read(reader), AccessKey.read(reader))
+    public_key: PublicKey = field(metadata={"borsh": PUBLIC_KEY})
+    access_key: AccessKey = field(
+        default_factory=AccessKey, metadata={"borsh": nested(AccessKey, "an AccessKey")}
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteKey(Action):
     """
-    Let a key sign for the receiver no more.
+    Delete an access key of the receiver.
 
     Parameters
     ----------
@@ -285,21 +211,7 @@ class DeleteKey(Action):
         The key.
     """
 
-    public_key: PublicKey
-    tag: ClassVar[int] = 6
-
-    def __post_init__(self) -> None:
-        """Check the field."""
-        _set(self, "public_key", public_key(self.public_key))
-
-    def encode(self) -> bytes:
-        """Write the binary form."""
-        return b"\6" + self.public_key.encode()
-
-    @classmethod
-    def body(cls, reader: Reader) -> Self:
-        """Take the fields."""
-        return cls(PublicKey.read(reader))
+    public_key: PublicKey = field(metadata={"borsh": PUBLIC_KEY})
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,432 +222,364 @@ class DeleteAccount(Action):
     Parameters
     ----------
     beneficiary_id
-        Who gets what it holds.
+        The account that receives its remaining balance.
     """
 
-    beneficiary_id: str
-    tag: ClassVar[int] = 7
-
-    def __post_init__(self) -> None:
-        """Check the field."""
-        _set(self, "beneficiary_id", account_id(self.beneficiary_id, "beneficiary_id"))
-
-    def encode(self) -> bytes:
-        """Write the binary form."""
-        return b"\7" + text(self.beneficiary_id)
-
-    @classmethod
-    def body(cls, reader: Reader) -> Self:
-        """Take the fields."""
-        return cls(read_account_id(reader))
+    beneficiary_id: str = field(metadata={"borsh": ACCOUNT_ID})
 
 
-# Delegated actions ----------------------------------------------------------------------
+# Delegate actions -----------------------------------------------------------------------
+
+
+def action_list(value: Any, name: str = "actions") -> tuple[Action, ...]:
+    """Check a list of actions."""
+    if isinstance(value, _LISTS):
+        for action in value:
+            if not isinstance(action, Action):
+                break
+        else:
+            return tuple(value)
+    raise InvalidRequestError.refuse(name, value, "a list of actions, such as [Transfer(1)]")
+
+
+def _check_undelegated(value: Any, name: str) -> tuple[Action, ...]:
+    """Check a list of actions that may be delegated."""
+    actions = action_list(value, name)
+    if any(isinstance(action, SignedDelegate) for action in actions):
+        names = [action.name for action in actions]
+        raise InvalidRequestError.refuse(name, names, "actions without delegate actions")
+    return actions
+
+
+def _read_undelegated(reader: Reader) -> Action:
+    """Read an action that may be delegated."""
+    start = reader.position
+    kind = Action.read_kind(reader)
+    if issubclass(kind, SignedDelegate):
+        raise reader.refuse(f"a {kind.__name__} is inside a delegate action", start)
+    return kind.read_fields(reader)
+
+
+_UNDELEGATED = Codec(
+    _check_undelegated,
+    lambda actions: items([action.encode() for action in actions]),
+    lambda reader: reader.items(_read_undelegated),
+)
 
 
 @dataclass(frozen=True, slots=True)
-class DelegateAction(Borsh):
+class _Delegated(Record):
+    """The fields and the hash that both versions of a delegate action share."""
+
+    sender_id: str = field(metadata={"borsh": ACCOUNT_ID})
+    receiver_id: str = field(metadata={"borsh": ACCOUNT_ID})
+    actions: Sequence[Action] = field(metadata={"borsh": _UNDELEGATED})
+    nonce: int = field(metadata={"borsh": U64})
+    max_block_height: int = field(metadata={"borsh": U64})
+    public_key: PublicKey = field(metadata={"borsh": PUBLIC_KEY})
+    # 2**30 plus the number of the NEP, so that no transaction can have the same bytes (NEP-461).
+    prefix: ClassVar[bytes]
+
+    @property
+    def hash(self) -> CryptoHash:
+        """The hash that the sender signs."""
+        return CryptoHash(sha256(self.prefix + self.encode()).digest())
+
+
+@dataclass(frozen=True, slots=True)
+class DelegateAction(_Delegated):
     """
-    What somebody wants done and a relayer pays for (NEP-366).
+    Actions that a sender signs and a relayer pays for (NEP-366).
 
     Parameters
     ----------
     sender_id
-        Who wants it.
+        The account that signs.
     receiver_id
-        To whom it is done.
+        The receiver of the actions.
     actions
-        What is done; none of them delegated in turn.
+        The actions; none of them is a delegate action.
     nonce
-        Above the one of the sender's key.
+        Greater than the nonce of the sender's key.
     max_block_height
-        The last block at which it may happen.
+        The last block that may include the actions.
     public_key
         The sender's key.
     """
 
-    sender_id: str
-    receiver_id: str
-    actions: Sequence[Action]
-    nonce: int
-    max_block_height: int
-    public_key: PublicKey
-
-    def __post_init__(self) -> None:
-        """Check the fields."""
-        _check_delegate(self)
-
-    @property
-    def hash(self) -> CryptoHash:
-        """What the sender signs."""
-        return CryptoHash(sha256(DELEGATE_PREFIX + self.encode()).digest())
+    prefix: ClassVar[bytes] = u32(2**30 + 366)
 
     def sign(self, secret_key: SecretKey) -> Delegate:
         """
-        Sign it, for a relayer to send.
+        Sign the delegate action, for a relayer to send.
 
         Parameters
         ----------
         secret_key
-            The sender's, of the public key that stands in it.
+            The secret key of `public_key`.
 
         Returns
         -------
         action
-            To be put in the relayer's transaction to the sender.
+            An action for the relayer's transaction to the sender.
 
         Raises
         ------
         InvalidRequestError
-            If the key is another one.
+            If it is the secret key of another public key.
         """
         check_pair(secret_key, self.public_key)
         return Delegate(self, secret_key.sign(self.hash))
 
-    def encode(self) -> bytes:
-        """Write the binary form."""
-        return (
-            text(self.sender_id)
-            + text(self.receiver_id)
-            + items([action.encode() for action in self.actions])
-            + u64(self.nonce)
-            + u64(self.max_block_height)
-            + self.public_key.encode()
-        )
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Take one."""
-        sender_id, receiver_id = read_account_id(reader), read_account_id(reader)
-        actions = reader.items(lambda: read_action(reader, delegated=True))
-        nonce, max_block_height = reader.u64(), reader.u64()
-        return cls(sender_id, receiver_id, actions, nonce, max_block_height, PublicKey.read(reader))
-
 
 @dataclass(frozen=True, slots=True)
-class DelegateActionV2(Borsh):
+class DelegateActionV2(_Delegated):
     """
-    What somebody wants done and a relayer pays for, with a gas key if wanted.
+    Actions that a sender signs and a relayer pays for, also with a gas key.
 
     Parameters
     ----------
     sender_id
-        Who wants it.
+        The account that signs.
     receiver_id
-        To whom it is done.
+        The receiver of the actions.
     actions
-        What is done; none of them delegated in turn.
+        The actions; none of them is a delegate action.
     nonce
-        Above the one of the sender's key.
+        Greater than the nonce of the sender's key.
     max_block_height
-        The last block at which it may happen.
+        The last block that may include the actions.
     public_key
         The sender's key.
     nonce_index
-        Which of a gas key's nonces; None for an ordinary key.
+        The index of a gas key's nonce; None for an ordinary key.
     """
 
-    sender_id: str
-    receiver_id: str
-    actions: Sequence[Action]
-    nonce: int
-    max_block_height: int
-    public_key: PublicKey
-    nonce_index: int | None = None
-
-    def __post_init__(self) -> None:
-        """Check the fields."""
-        _check_delegate(self)
-        if self.nonce_index is not None:
-            _set(self, "nonce_index", whole(self.nonce_index, "nonce_index", U16_MAX))
-
-    @property
-    def hash(self) -> CryptoHash:
-        """What the sender signs."""
-        return CryptoHash(sha256(DELEGATE_V2_PREFIX + self.encode()).digest())
+    nonce_index: int | None = field(default=None, metadata={"borsh": optional(U16)})
+    prefix: ClassVar[bytes] = u32(2**30 + 611)
 
     def sign(self, secret_key: SecretKey) -> DelegateV2:
         """
-        Sign it, for a relayer to send.
+        Sign the delegate action, for a relayer to send.
 
         Parameters
         ----------
         secret_key
-            The sender's, of the public key that stands in it.
+            The secret key of `public_key`.
 
         Returns
         -------
         action
-            To be put in the relayer's transaction to the sender.
+            An action for the relayer's transaction to the sender.
 
         Raises
         ------
         InvalidRequestError
-            If the key is another one.
+            If it is the secret key of another public key.
         """
         check_pair(secret_key, self.public_key)
         return DelegateV2(self, secret_key.sign(self.hash))
 
-    def encode(self) -> bytes:
-        """Write the binary form, behind the tag of its version."""
-        return (
-            b"\0"
-            + text(self.sender_id)
-            + text(self.receiver_id)
-            + items([action.encode() for action in self.actions])
-            + encode_nonce(self.nonce, self.nonce_index)
-            + u64(self.max_block_height)
-            + self.public_key.encode()
-        )
+    # Nonce and index are one value in the bytes, so the order of the fields is not theirs.
+
+    def encode_fields(self) -> bytes:
+        """Encode the fields after the tag of the version."""
+        encoded = {name: codec.encode(getattr(self, name)) for name, codec in layout_of(_Delegated)}
+        encoded["nonce"] = encode_nonce(self.nonce, self.nonce_index)
+        return b"\0" + b"".join(encoded.values())
 
     @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Take one."""
+    def read_fields(cls, reader: Reader) -> Self:
+        """Read the fields after the tag of the version."""
         reader.tag(1, "a versioned delegate action")
-        sender_id, receiver_id = read_account_id(reader), read_account_id(reader)
-        actions = reader.items(lambda: read_action(reader, delegated=True))
+        sender_id, receiver_id = ACCOUNT_ID.read(reader), ACCOUNT_ID.read(reader)
+        actions = _UNDELEGATED.read(reader)
         nonce, nonce_index = read_nonce(reader)
-        height = reader.u64()
-        key = PublicKey.read(reader)
+        height, key = reader.u64(), PublicKey.read(reader)
         return cls(sender_id, receiver_id, actions, nonce, height, key, nonce_index)
 
 
-def _check_delegate(self: DelegateAction | DelegateActionV2) -> None:
-    """Check the fields that both versions have."""
-    _set(self, "sender_id", account_id(self.sender_id, "sender_id"))
-    _set(self, "receiver_id", account_id(self.receiver_id, "receiver_id"))
-    actions = action_list(self.actions)
-    if any(isinstance(action, Delegate | DelegateV2) for action in actions):
-        rule = "actions that are not delegated in turn"
-        raise InvalidRequestError.refuse("actions", [a.name for a in actions], rule)
-    _set(self, "actions", actions)
-    _set(self, "nonce", whole(self.nonce, "nonce", U64_MAX))
-    height = whole(self.max_block_height, "max_block_height", U64_MAX)
-    _set(self, "max_block_height", height)
-    _set(self, "public_key", public_key(self.public_key))
-
-
-def check_pair(secret_key: SecretKey, stated: PublicKey) -> None:
-    """Refuse a secret key that is not the stated public key's."""
+def check_pair(secret_key: SecretKey, public_key: PublicKey) -> None:
+    """Refuse a secret key that is not the one of a public key."""
     own = secret_key.public_key
-    if own is not stated and own != stated:
-        rule = f"the key that signs, which is {own}"
-        raise InvalidRequestError.refuse("public_key", str(stated), rule)
+    if own is not public_key and own != public_key:
+        expected = f"the public key of the secret key, {own}"
+        raise InvalidRequestError.refuse("public_key", str(public_key), expected)
 
 
 def encode_nonce(nonce: int, nonce_index: int | None) -> bytes:
-    """Pack a nonce of a key, or of one lane of a gas key."""
+    """Encode a nonce of an ordinary key, or the one at an index of a gas key."""
     if nonce_index is None:
         return b"\0" + u64(nonce)
     return b"\1" + u64(nonce) + u16(nonce_index)
 
 
 def read_nonce(reader: Reader) -> tuple[int, int | None]:
-    """Take a nonce, and which lane it is of."""
-    gas_key = reader.tag(2, "a nonce")
-    return reader.u64(), reader.u16() if gas_key else None
+    """Read a nonce and its index; None for an ordinary key."""
+    is_gas_key = reader.tag(2, "a nonce")
+    return reader.u64(), reader.u16() if is_gas_key else None
 
 
-@dataclass(frozen=True, slots=True)
-class Delegate(Action):
-    """
-    Do what somebody else signed; the signer of the transaction pays.
+class SignedDelegate(Action):
+    """A delegate action of either version with its sender's signature."""
 
-    Parameters
-    ----------
-    delegate_action
-        What is wanted.
-    signature
-        The sender's.
-    """
-
-    delegate_action: DelegateAction
+    __slots__ = ()
+    delegate_action: DelegateAction | DelegateActionV2
     signature: Signature
-    tag: ClassVar[int] = 8
-
-    def __post_init__(self) -> None:
-        """Check the fields."""
-        _check_signed(self, DelegateAction)
 
     def verify(self) -> bool:
         """
-        Tell whether the sender signed this.
+        Return True if the sender signed the delegate action.
 
         Returns
         -------
         signed
             False also for a malformed signature.
         """
-        wanted = self.delegate_action
-        return wanted.public_key.verify(wanted.hash, self.signature)
-
-    def encode(self) -> bytes:
-        """Write the binary form."""
-        return b"\x08" + self.delegate_action.encode() + self.signature.encode()
-
-    @classmethod
-    def body(cls, reader: Reader) -> Self:
-        """Take the fields."""
-        return cls(DelegateAction.read(reader), Signature.read(reader))
+        delegated = self.delegate_action
+        return delegated.public_key.verify(delegated.hash, self.signature)
 
 
-def _check_signed(self: Delegate | DelegateV2, kind: type[Borsh]) -> None:
-    """Check the two parts of a signed delegate action."""
-    if not isinstance(self.delegate_action, kind):
-        raise InvalidRequestError.refuse("delegate_action", self.delegate_action, kind.__name__)
-    _set(self, "signature", signature(self.signature))
+@dataclass(frozen=True, slots=True)
+class Delegate(SignedDelegate):
+    """
+    Execute actions that another account signed; the transaction's signer pays.
+
+    Parameters
+    ----------
+    delegate_action
+        The actions.
+    signature
+        The sender's signature.
+    """
+
+    delegate_action: DelegateAction = field(
+        metadata={"borsh": nested(DelegateAction, "a DelegateAction")}
+    )
+    signature: Signature = field(metadata={"borsh": SIGNATURE})
 
 
-# Global contracts and accounts made of state ----------------------------------------------
+# Global contracts and deterministic accounts --------------------------------------------
 
-_MODES = ("CodeHash", "AccountId")
+_MODES = ("CodeHash", "AccountId")  # in the order of their tags
+
+
+def _check_mode(value: Any, name: str) -> str:
+    """Check a deploy mode."""
+    if value not in _MODES:
+        raise InvalidRequestError.refuse(name, value, f"one of {', '.join(_MODES)}")
+    return str(value)
+
+
+_MODE = Codec(
+    _check_mode,
+    lambda mode: bytes([_MODES.index(mode)]),
+    lambda reader: _MODES[reader.tag(len(_MODES), "a deploy mode")],
+)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DeployGlobalContract(Action):
     """
-    Publish code that other accounts may use.
+    Deploy a global contract, which other accounts may use.
 
     Parameters
     ----------
     code
         The compiled contract.
     deploy_mode
-        Whether users name it by ``CodeHash``, which never changes, or by ``AccountId``,
+        How its users refer to it: by ``CodeHash``, which never changes, or by ``AccountId``,
         whose owner may change the code.
     """
 
-    code: bytes
-    deploy_mode: Literal["CodeHash", "AccountId"]
-    tag: ClassVar[int] = 9
-
-    def __post_init__(self) -> None:
-        """Check the fields."""
-        _set(self, "code", plain_bytes(self.code, "code"))
-        if self.deploy_mode not in _MODES:
-            rule = f"one of {', '.join(_MODES)}"
-            raise InvalidRequestError.refuse("deploy_mode", self.deploy_mode, rule)
-
-    def encode(self) -> bytes:
-        """Write the binary form."""
-        return b"\x09" + blob(self.code) + bytes([_MODES.index(self.deploy_mode)])
-
-    @classmethod
-    def body(cls, reader: Reader) -> Self:
-        """Take the fields."""
-        code = reader.blob()
-        by_account = reader.tag(len(_MODES), "a deploy mode")
-        return cls(code, "AccountId" if by_account else "CodeHash")
-
-    def __repr__(self) -> str:
-        return f"DeployGlobalContract(code={shown(self.code)}, deploy_mode={self.deploy_mode!r})"
+    code: bytes = field(metadata={"borsh": BLOB})
+    deploy_mode: Literal["CodeHash", "AccountId"] = field(metadata={"borsh": _MODE})
 
 
 @dataclass(frozen=True, slots=True)
 class UseGlobalContract(Action):
     """
-    Let the receiver run published code.
+    Make the receiver use a global contract.
 
     Parameters
     ----------
     contract_identifier
-        A `CryptoHash` for code that never changes, or the account id that publishes it.
+        A `CryptoHash` for code that never changes, or the id of the account that deployed it.
     """
 
-    contract_identifier: CryptoHash | str
-    tag: ClassVar[int] = 10
+    contract_identifier: CryptoHash | str = field(metadata={"borsh": GLOBAL_CONTRACT})
 
-    def __post_init__(self) -> None:
-        """Check the field."""
-        named = contract_id(self.contract_identifier, "contract_identifier")
-        _set(self, "contract_identifier", named)
 
-    def encode(self) -> bytes:
-        """Write the binary form."""
-        return b"\x0a" + encode_contract_id(self.contract_identifier)
+def _check_records(value: Any, name: str) -> dict[bytes, bytes]:
+    """Check and sort the records of a state."""
+    if not isinstance(value, Mapping):
+        raise InvalidRequestError.refuse(name, value, "a mapping of bytes to bytes")
+    pairs = ((raw_bytes(k, name), raw_bytes(v, name)) for k, v in value.items())
+    return dict(sorted(pairs))
 
-    @classmethod
-    def body(cls, reader: Reader) -> Self:
-        """Take the fields."""
-        return cls(read_contract_id(reader))
+
+def _read_records(reader: Reader) -> dict[bytes, bytes]:
+    """Read the records of a state, which Borsh sorts by their keys."""
+    start = reader.position
+    records = reader.items(lambda _: (reader.blob(), reader.blob()), 8)  # two lengths of 4 bytes
+    keys = [key for key, _ in records]
+    if any(key >= following for key, following in pairwise(keys)):
+        raise reader.refuse("the records are not sorted by their keys", start)
+    return dict(records)
+
+
+_RECORDS = Codec(
+    _check_records,
+    lambda records: items([blob(key) + blob(value) for key, value in records.items()]),
+    _read_records,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class StateInit(Borsh):
+class StateInit(Record):
     """
-    What a deterministic account starts with, and what its id is made of.
+    The initial state of a deterministic account, which its id is derived from.
 
     Parameters
     ----------
     code
-        A `CryptoHash`, or the account id that publishes the code.
+        A `CryptoHash`, or the id of the account that deployed the global contract.
     data
-        The first records of its state.
+        The initial records of its state.
     """
 
-    code: CryptoHash | str
-    data: Mapping[bytes, bytes] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Check the fields and sort the records, as their encoding is."""
-        _set(self, "code", contract_id(self.code, "code"))
-        if not isinstance(self.data, Mapping):
-            raise InvalidRequestError.refuse("data", self.data, "a mapping of bytes to bytes")
-        pairs = ((plain_bytes(k, "data"), plain_bytes(v, "data")) for k, v in self.data.items())
-        _set(self, "data", dict(sorted(pairs)))
+    code: CryptoHash | str = field(metadata={"borsh": GLOBAL_CONTRACT})
+    data: Mapping[bytes, bytes] = field(default_factory=dict, metadata={"borsh": _RECORDS})
 
     def __hash__(self) -> int:
         return hash(self.encode())
 
     def encode(self) -> bytes:
-        """Write the binary form, behind the tag of its version."""
-        records = [blob(key) + blob(value) for key, value in self.data.items()]
-        return b"\0" + encode_contract_id(self.code) + items(records)
+        """Encode the fields after the tag of the version."""
+        return b"\0" + self.encode_fields()
 
     @classmethod
     def read(cls, reader: Reader) -> Self:
-        """Take one."""
+        """Read the fields after the tag of the version."""
         reader.tag(1, "a state init")
-        code = read_contract_id(reader)
-        at = reader.at
-        records = reader.items(lambda: (reader.blob(), reader.blob()), 8)
-        keys = [key for key, _ in records]
-        if any(key >= following for key, following in pairwise(keys)):
-            raise reader.refuse("records are not in the order of their keys", at)
-        return cls(code, dict(records))
+        return cls.read_fields(reader)
 
 
 @dataclass(frozen=True, slots=True)
 class DeterministicStateInit(Action):
     """
-    Create the receiver, an account made of its first state.
+    Create the receiver, an account whose id is derived from its initial state.
 
     Parameters
     ----------
     state_init
-        What it starts with.
+        The initial state.
     deposit
-        How many yoctoNEAR it gets for its storage.
+        The yoctoNEAR to attach for its storage.
     """
 
-    state_init: StateInit
-    deposit: int = 0
-    tag: ClassVar[int] = 11
-
-    def __post_init__(self) -> None:
-        """Check the fields."""
-        if not isinstance(self.state_init, StateInit):
-            raise InvalidRequestError.refuse("state_init", self.state_init, "a StateInit")
-        _set(self, "deposit", whole(self.deposit, "deposit", U128_MAX))
-
-    def encode(self) -> bytes:
-        """Write the binary form."""
-        return b"\x0b" + self.state_init.encode() + u128(self.deposit)
-
-    @classmethod
-    def body(cls, reader: Reader) -> Self:
-        """Take the fields."""
-        return cls(StateInit.read(reader), reader.u128())
+    state_init: StateInit = field(metadata={"borsh": nested(StateInit, "a StateInit")})
+    deposit: int = field(default=0, metadata={"borsh": U128})
 
 
 # Gas keys -------------------------------------------------------------------------------
@@ -744,111 +588,59 @@ class DeterministicStateInit(Action):
 @dataclass(frozen=True, slots=True)
 class TransferToGasKey(Action):
     """
-    Fill a gas key of the receiver.
+    Add NEAR to a gas key of the receiver.
 
     Parameters
     ----------
     public_key
         The gas key.
     deposit
-        How many yoctoNEAR.
+        The yoctoNEAR to add.
     """
 
-    public_key: PublicKey
-    deposit: int
-    tag: ClassVar[int] = 12
-
-    def __post_init__(self) -> None:
-        """Check the fields."""
-        _set(self, "public_key", public_key(self.public_key))
-        _set(self, "deposit", whole(self.deposit, "deposit", U128_MAX))
-
-    def encode(self) -> bytes:
-        """Write the binary form."""
-        return b"\x0c" + self.public_key.encode() + u128(self.deposit)
-
-    @classmethod
-    def body(cls, reader: Reader) -> Self:
-        """Take the fields."""
-        return cls(PublicKey.read(reader), reader.u128())
+    public_key: PublicKey = field(metadata={"borsh": PUBLIC_KEY})
+    deposit: int = field(metadata={"borsh": U128})
 
 
 @dataclass(frozen=True, slots=True)
 class WithdrawFromGasKey(Action):
     """
-    Take NEAR back from a gas key of the receiver.
+    Withdraw NEAR from a gas key of the receiver.
 
     Parameters
     ----------
     public_key
         The gas key.
     amount
-        How many yoctoNEAR.
+        The yoctoNEAR to withdraw.
     """
 
-    public_key: PublicKey
-    amount: int
-    tag: ClassVar[int] = 13
-
-    def __post_init__(self) -> None:
-        """Check the fields."""
-        _set(self, "public_key", public_key(self.public_key))
-        _set(self, "amount", whole(self.amount, "amount", U128_MAX))
-
-    def encode(self) -> bytes:
-        """Write the binary form."""
-        return b"\x0d" + self.public_key.encode() + u128(self.amount)
-
-    @classmethod
-    def body(cls, reader: Reader) -> Self:
-        """Take the fields."""
-        return cls(PublicKey.read(reader), reader.u128())
+    public_key: PublicKey = field(metadata={"borsh": PUBLIC_KEY})
+    amount: int = field(metadata={"borsh": U128})
 
 
 @dataclass(frozen=True, slots=True)
-class DelegateV2(Action):
+class DelegateV2(SignedDelegate):
     """
-    Do what somebody else signed, second version; protocol versions 85 and 86 know it.
+    Execute actions that another account signed, in the second version.
+
+    Protocol versions 85 and 86 support it.
 
     Parameters
     ----------
     delegate_action
-        What is wanted.
+        The actions.
     signature
-        The sender's.
+        The sender's signature.
     """
 
-    delegate_action: DelegateActionV2
-    signature: Signature
-    tag: ClassVar[int] = 14
-
-    def __post_init__(self) -> None:
-        """Check the fields."""
-        _check_signed(self, DelegateActionV2)
-
-    def verify(self) -> bool:
-        """
-        Tell whether the sender signed this.
-
-        Returns
-        -------
-        signed
-            False also for a malformed signature.
-        """
-        wanted = self.delegate_action
-        return wanted.public_key.verify(wanted.hash, self.signature)
-
-    def encode(self) -> bytes:
-        """Write the binary form."""
-        return b"\x0e" + self.delegate_action.encode() + self.signature.encode()
-
-    @classmethod
-    def body(cls, reader: Reader) -> Self:
-        """Take the fields."""
-        return cls(DelegateActionV2.read(reader), Signature.read(reader))
+    delegate_action: DelegateActionV2 = field(
+        metadata={"borsh": nested(DelegateActionV2, "a DelegateActionV2")}
+    )
+    signature: Signature = field(metadata={"borsh": SIGNATURE})
 
 
-# Borsh writes the variant's position: appending is safe, sorting is not.
+# Borsh writes a variant's position, so new ones are appended and none is moved.
 ACTIONS: tuple[type[Action], ...] = (
     CreateAccount,
     DeployContract,
@@ -866,23 +658,4 @@ ACTIONS: tuple[type[Action], ...] = (
     WithdrawFromGasKey,
     DelegateV2,
 )
-
-
-def read_action(reader: Reader, *, delegated: bool = False) -> Action:
-    """Take an action of any kind; a delegated one is not delegated in turn."""
-    at = reader.at
-    kind = ACTIONS[reader.tag(len(ACTIONS), "an action")]
-    if delegated and kind in (Delegate, DelegateV2):
-        raise reader.refuse(f"a {kind.__name__} is within a delegated action", at)
-    return kind.body(reader)
-
-
-def action_list(value: Any) -> tuple[Action, ...]:
-    """Check a list of actions."""
-    if isinstance(value, _LISTS):
-        for action in value:
-            if not isinstance(action, Action):
-                break
-        else:
-            return tuple(value)
-    raise InvalidRequestError.refuse("actions", value, "a list of actions, such as [Transfer(1)]")
+number_variants(Action, ACTIONS)

@@ -1,32 +1,42 @@
 """
-Borsh, the binary form that is hashed and signed: packers and a strict reader.
+Borsh, the binary form that is hashed and signed: packers, a strict reader, and records.
 
-Integers are little-endian; texts and lists carry their length first. A value has one
-encoding only, so the reader refuses everything else: bytes left over, unknown tags,
-lengths beyond the end, broken utf-8, other booleans than 0 and 1. It never allocates
-what a length merely claims.
+Integers are little-endian; texts and lists begin with their length. Every value has exactly one
+encoding, so the reader refuses all other bytes: trailing bytes, unknown variants, lengths beyond
+the end, invalid UTF-8, and booleans other than 0 and 1. It allocates nothing for a length that
+the remaining bytes cannot fill.
+
+A record is a dataclass that declares the Borsh type of each field once, in the field's metadata::
+
+    amount: int = field(metadata={"borsh": U128})
+
+Its checks, its encoding and its decoding all follow from that declaration.
 """
 
 from __future__ import annotations
 
+from dataclasses import fields
 from struct import Struct
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
+from ledgerkit import validation
 from ledgerkit.errors import DecodeError, InvalidRequestError
+from ledgerkit.units import U64_MAX, U128_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 _T = TypeVar("_T")
 
-_U16 = Struct("<H")
-_U32 = Struct("<I")
-_U64 = Struct("<Q")
-_REMEDY = "Check that these are all the bytes, unchanged, of the kind that you named."
+U16_MAX = 2**16 - 1
+_REMEDY = "Pass all the bytes of one value of that type, unchanged."
+_TAGS = tuple(bytes([tag]) for tag in range(256))
 
-u16 = _U16.pack
-u32 = _U32.pack
-u64 = _U64.pack
+set_field = object.__setattr__  # a frozen dataclass can set its own fields in no other way
+
+u16 = Struct("<H").pack
+u32 = Struct("<I").pack
+u64 = Struct("<Q").pack
 
 
 def u128(value: int) -> bytes:
@@ -35,140 +45,135 @@ def u128(value: int) -> bytes:
 
 
 def blob(data: bytes) -> bytes:
-    """Pack bytes behind their length."""
+    """Pack bytes after their length."""
     return u32(len(data)) + data
 
 
 def text(value: str) -> bytes:
-    """Pack a text as utf-8 behind its length in bytes."""
-    data = value.encode()
-    return u32(len(data)) + data
-
-
-def option(packed: bytes | None) -> bytes:
-    """Pack something that may be absent."""
-    return b"\0" if packed is None else b"\1" + packed
+    """Pack a text as UTF-8 after its length in bytes."""
+    return blob(value.encode())
 
 
 def items(packed: Sequence[bytes]) -> bytes:
-    """Pack a list behind its count."""
+    """Pack a list after its count."""
     return u32(len(packed)) + b"".join(packed)
 
 
 class Reader:
     """
-    Takes values off the front of bytes, refusing what no encoder would write.
+    A cursor over bytes that reads one value after the other and refuses malformed ones.
 
     Parameters
     ----------
     data
         The bytes.
-    what
-        What they are said to be, for the errors.
+    kind
+        The type they should decode to, for errors.
     """
 
-    __slots__ = ("at", "data", "what")
+    __slots__ = ("data", "kind", "position")
 
-    def __init__(self, data: bytes, what: str = "value") -> None:
-        self.data, self.what, self.at = data, what, 0
+    def __init__(self, data: bytes, kind: str = "value") -> None:
+        self.data, self.kind, self.position = data, kind, 0
 
-    def refuse(self, reason: str, at: int | None = None) -> DecodeError:
-        """Describe bytes that no encoder would write, by where they are."""
-        place = f"byte {self.at if at is None else at}"
+    def refuse(self, reason: str, position: int | None = None) -> DecodeError:
+        """Build the error for malformed bytes at a position, by default the current one."""
+        path = f"byte {self.position if position is None else position}"
         return DecodeError(
-            f"These are not the bytes of a {self.what}: {reason} at {place} of {len(self.data)}",
+            f"The bytes do not decode to a {self.kind}: {reason} at {path} of {len(self.data)}",
             remedy=_REMEDY,
-            path=place,
+            path=path,
         )
 
     def fixed(self, count: int) -> bytes:
-        """Take so many bytes."""
-        start, end = self.at, self.at + count
+        """Read `count` bytes."""
+        start, end = self.position, self.position + count
         if end > len(self.data):
-            raise self.refuse(f"{count} bytes are needed, {len(self.data) - start} are left")
-        self.at = end
+            remaining = len(self.data) - start
+            raise self.refuse(f"{count} bytes are needed and {remaining} remain")
+        self.position = end
         return self.data[start:end]
 
     def u8(self) -> int:
-        """Take an integer of 1 byte."""
+        """Read an integer of 1 byte."""
         return self.fixed(1)[0]
 
     def u16(self) -> int:
-        """Take an integer of 2 bytes."""
+        """Read an integer of 2 bytes."""
         return int.from_bytes(self.fixed(2), "little")
 
     def u32(self) -> int:
-        """Take an integer of 4 bytes."""
+        """Read an integer of 4 bytes."""
         return int.from_bytes(self.fixed(4), "little")
 
     def u64(self) -> int:
-        """Take an integer of 8 bytes."""
+        """Read an integer of 8 bytes."""
         return int.from_bytes(self.fixed(8), "little")
 
     def u128(self) -> int:
-        """Take an integer of 16 bytes."""
+        """Read an integer of 16 bytes."""
         return int.from_bytes(self.fixed(16), "little")
 
     def blob(self) -> bytes:
-        """Take bytes behind their length."""
+        """Read bytes after their length."""
         return self.fixed(self.u32())
 
     def text(self) -> str:
-        """Take a text; utf-8 has one spelling for each."""
-        start = self.at
+        """Read a UTF-8 text after its length."""
+        start = self.position
         try:
             return self.blob().decode()
         except UnicodeDecodeError:
-            broken = self.refuse("a text is not utf-8", start)
-        raise broken
+            error = self.refuse("a text is not UTF-8", start)
+        raise error  # outside the handler, so that the error has no context
 
     def boolean(self) -> bool:
-        """Take a 0 or 1."""
+        """Read a 0 or 1."""
         return self.tag(2, "a boolean") == 1
 
-    def tag(self, count: int, of: str) -> int:
-        """Take the position of a variant among so many."""
-        at = self.at
+    def tag(self, count: int, enum: str) -> int:
+        """Read the position of a variant in an enum of `count` variants."""
+        start = self.position
         tag = self.u8()
         if tag >= count:
-            raise self.refuse(f"{of} has no variant {tag}", at)
+            raise self.refuse(f"{enum} has no variant {tag}", start)
         return tag
 
-    def option(self, read: Callable[[], _T]) -> _T | None:
-        """Take something that may be absent."""
-        return read() if self.tag(2, "an option") else None
+    def option(self, read: Callable[[Reader], _T]) -> _T | None:
+        """Read an optional value; None if it is absent."""
+        return read(self) if self.tag(2, "an option") else None
 
-    def items(self, read: Callable[[], _T], least: int = 1) -> list[_T]:
-        """Take a list, of which each item has at least so many bytes."""
-        at = self.at
+    def items(self, read: Callable[[Reader], _T], min_bytes: int = 1) -> list[_T]:
+        """Read a list whose items take at least `min_bytes` bytes each."""
+        start = self.position
         count = self.u32()
-        if count * least > len(self.data) - self.at:
-            raise self.refuse(f"a list claims {count} items, more than there are bytes", at)
-        return [read() for _ in range(count)]
+        if count * min_bytes > len(self.data) - self.position:
+            raise self.refuse(f"a list claims {count} items, more than the bytes can hold", start)
+        return [read(self) for _ in range(count)]
 
-    def checked(self, make: Callable[[], _T]) -> _T:
-        """Make a value of what was read; one that its own rule refuses was badly encoded."""
-        at = self.at
+    def checked(self, build: Callable[[], _T]) -> _T:
+        """Build a value; one that its own check refuses was badly encoded."""
+        start = self.position
         try:
-            return make()
-        except InvalidRequestError as error:
-            refused = self.refuse(error.sentence, at)
-        raise refused
+            return build()
+        except InvalidRequestError as invalid:
+            error = self.refuse(invalid.sentence, start)
+        raise error  # as in `text`
 
     def end(self) -> None:
-        """Refuse bytes that are left over."""
-        if self.at != len(self.data):
-            raise self.refuse(f"{len(self.data) - self.at} bytes are left over")
+        """Refuse trailing bytes."""
+        if self.position != len(self.data):
+            raise self.refuse(f"{len(self.data) - self.position} bytes are left over")
 
 
 class Borsh:
-    """Something with exactly one binary form."""
+    """A value with exactly one binary form."""
 
     __slots__ = ()
 
     def encode(self) -> bytes:
         """
-        Write the binary form.
+        Encode the value.
 
         Returns
         -------
@@ -179,30 +184,153 @@ class Borsh:
 
     @classmethod
     def read(cls, reader: Reader) -> Self:
-        """Take one off the front of a reader."""
+        """Read one value at the reader's position."""
         raise NotImplementedError
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
         """
-        Read the binary form.
+        Decode a value.
 
         Parameters
         ----------
         data
-            All the bytes, and no more.
+            All the bytes of one value.
 
         Returns
         -------
         value
-            Whose `encode` gives the same bytes again.
+            Its `encode` returns the same bytes.
 
         Raises
         ------
         DecodeError
-            If no encoder would write these bytes; `path` says where.
+            If the bytes are malformed; `path` names the position.
         """
         reader = Reader(bytes(data), cls.__name__)
         value = cls.read(reader)
         reader.end()
         return value
+
+
+# Types of fields ------------------------------------------------------------------------
+
+
+class Codec(NamedTuple):
+    """The Borsh type of a field: its check, which returns the value to keep, and its two ways."""
+
+    check: Callable[[Any, str], Any]
+    encode: Callable[[Any], bytes]
+    read: Callable[[Reader], Any]
+
+
+def _integer(most: int, encode: Callable[[int], bytes], read: Callable[[Reader], int]) -> Codec:
+    """Build the codec of an unsigned integer."""
+    return Codec(lambda value, name: validation.integer(value, name, most=most), encode, read)
+
+
+U16 = _integer(U16_MAX, u16, Reader.u16)
+U64 = _integer(U64_MAX, u64, Reader.u64)
+U128 = _integer(U128_MAX, u128, Reader.u128)
+TEXT = Codec(validation.plain_text, text, Reader.text)
+BLOB = Codec(validation.raw_bytes, blob, Reader.blob)
+
+
+def optional(codec: Codec) -> Codec:
+    """Build the codec of a value that may be None."""
+    return Codec(
+        lambda value, name: None if value is None else codec.check(value, name),
+        lambda value: b"\0" if value is None else b"\1" + codec.encode(value),
+        lambda reader: reader.option(codec.read),
+    )
+
+
+def nested(kind: type[Borsh], expected: str) -> Codec:
+    """Build the codec of a field that is a value with a binary form of its own."""
+
+    def check(value: object, name: str) -> object:
+        if not isinstance(value, kind):
+            raise InvalidRequestError.refuse(name, value, expected)
+        return value
+
+    return Codec(check, lambda value: value.encode(), kind.read)
+
+
+# Records --------------------------------------------------------------------------------
+
+
+_layouts: dict[type[Any], tuple[tuple[str, Codec], ...]] = {}
+
+
+def layout_of(kind: type[Any]) -> tuple[tuple[str, Codec], ...]:
+    """Return the names and codecs of a record's fields, in the order of their bytes."""
+    layout = _layouts.get(kind)
+    if layout is None:
+        layout = tuple((field.name, field.metadata["borsh"]) for field in fields(kind))
+        _layouts[kind] = layout
+    return layout
+
+
+class Record(Borsh):
+    """A dataclass whose fields declare their Borsh types."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        for name, codec in layout_of(type(self)):
+            set_field(self, name, codec.check(getattr(self, name), name))
+
+    def encode_fields(self) -> bytes:
+        """Encode the fields one after the other."""
+        layout = layout_of(type(self))
+        return b"".join([codec.encode(getattr(self, name)) for name, codec in layout])
+
+    @classmethod
+    def read_fields(cls, reader: Reader) -> Self:
+        """Read the fields one after the other."""
+        return cls(*[codec.read(reader) for _, codec in layout_of(cls)])
+
+    def encode(self) -> bytes:
+        """Encode the value."""
+        return self.encode_fields()
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Read one value at the reader's position."""
+        return cls.read_fields(reader)
+
+
+class Variant(Record):
+    """A record that is one variant of an enum: its fields come after its position in the enum."""
+
+    __slots__ = ()
+    tag: ClassVar[int]
+    variants: ClassVar[tuple[type[Any], ...]]
+    enum: ClassVar[str]  # for errors, such as "an action"
+
+    def encode(self) -> bytes:
+        """Encode the value: its tag, then its fields."""
+        return _TAGS[self.tag] + self.encode_fields()
+
+    @classmethod
+    def read_kind(cls, reader: Reader) -> type[Self]:
+        """Read the tag, and return the variant's class."""
+        kind: type[Self] = cls.variants[reader.tag(len(cls.variants), cls.enum)]
+        return kind
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Read one value: any variant of an enum, or the one variant that this class is."""
+        start = reader.position
+        kind = cls.read_kind(reader)
+        if not issubclass(kind, cls):
+            raise reader.refuse(f"the variant is {kind.__name__}", start)
+        return kind.read_fields(reader)
+
+
+def number_variants(enum: type[Variant], variants: Sequence[type[Variant]]) -> None:
+    """Declare the variants of an enum; the tag of each is its position."""
+    enum.variants = tuple(variants)
+    for tag, kind in enumerate(variants):
+        kind.tag = tag

@@ -1,4 +1,4 @@
-"""The two curves and keccak, by the maintained libraries that implement them."""
+"""The two signature curves and Keccak, as implemented by maintained libraries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 _SEED_BYTES = 32
 _RECOVERY_IDS = 4
 _EXTRAS = {
-    "Crypto.Hash.keccak": ("pycryptodome", "secp256k1", "ids made of secp256k1 keys or state"),
+    "Crypto.Hash.keccak": (
+        "pycryptodome",
+        "secp256k1",
+        "account ids derived from secp256k1 keys or state",
+    ),
     "coincurve": ("coincurve", "secp256k1", "secp256k1 keys"),
     "mnemonic": ("mnemonic", "seed", "seed phrases"),
     "slip10": ("slip10", "seed", "seed phrases"),
@@ -22,7 +26,7 @@ _EXTRAS = {
 
 
 def missing(*modules: str) -> InvalidRequestError | None:
-    """Describe what must be installed before these modules load; None where they do."""
+    """Build the error for the first module that is not installed; None if all are."""
     for module in modules:
         try:
             import_module(module)
@@ -39,26 +43,26 @@ def missing(*modules: str) -> InvalidRequestError | None:
 
 
 def need(module: str) -> Any:
-    """Load a library of an extra, or name the extra."""
-    absent = missing(module)
-    if absent is not None:
-        raise absent
+    """Import a library of an extra, or raise an error that names the extra."""
+    error = missing(module)
+    if error is not None:
+        raise error
     return import_module(module)
 
 
 def keccak256(data: bytes) -> bytes:
     """
-    Hash with the Keccak that came before SHA-3.
+    Compute the Keccak-256 hash that Ethereum uses, which differs from SHA-3.
 
     Parameters
     ----------
     data
-        Anything.
+        The bytes to hash.
 
     Returns
     -------
     digest
-        32 bytes. hashlib's `sha3_256` pads differently and gives other ones.
+        32 bytes. hashlib's `sha3_256` pads differently and returns others.
 
     Raises
     ------
@@ -70,7 +74,7 @@ def keccak256(data: bytes) -> bytes:
 
 
 class Signer(Protocol):
-    """What a secret key of one curve can do."""
+    """A secret key of one curve."""
 
     public: bytes
 
@@ -79,13 +83,13 @@ class Signer(Protocol):
         ...
 
     def secret(self) -> bytes:
-        """Give the bytes of the key."""
+        """Return the bytes of the key."""
         ...
 
 
 class Ed25519:
     """
-    An ed25519 key held ready for libsodium.
+    An ed25519 key in the form that libsodium needs.
 
     Parameters
     ----------
@@ -99,7 +103,7 @@ class Ed25519:
         from nacl import bindings
 
         self.public, self._pair = bindings.crypto_sign_seed_keypair(seed)
-        # Found once: a signature takes 20 us, of which looking it up would be a noticeable part.
+        # Looked up once, because a signature takes only 15 us.
         self._sign: Callable[[bytes, bytes], bytes] = bindings.crypto_sign
 
     def sign(self, message: bytes) -> bytes:
@@ -107,18 +111,18 @@ class Ed25519:
         return self._sign(message, self._pair)[:64]
 
     def secret(self) -> bytes:
-        """Give the seed and the public key behind it."""
+        """Return the seed followed by the public key."""
         return self._pair
 
 
 class Secp256k1:
     """
-    A secp256k1 key held ready for libsecp256k1.
+    A secp256k1 key in the form that libsecp256k1 needs.
 
     Parameters
     ----------
     secret
-        32 bytes, a number from 1 to the order of the group less 1.
+        32 bytes, an integer from 1 to the order of the group minus 1.
     """
 
     __slots__ = ("_key", "public")
@@ -128,46 +132,46 @@ class Secp256k1:
         self.public: bytes = self._key.public_key.format(compressed=False)[1:]
 
     def sign(self, message: bytes) -> bytes:
-        """Sign a hash as it is, so that the key can be recovered: r, s and the recovery id."""
+        """Sign a hash without hashing it again; return r, s and the recovery id."""
         return bytes(self._key.sign_recoverable(message, hasher=None))
 
     def secret(self) -> bytes:
-        """Give the number."""
+        """Return the 32 bytes."""
         return bytes(self._key.secret)
 
 
 def signer(curve: str, secret: bytes) -> Signer | InvalidRequestError | None:
-    """Make a signer of the bytes of a secret key; None where they are no key of the curve."""
-    # What is wrong is returned, not raised: a traceback through here would hold the secret.
+    """Build a signer from a secret key; None if the bytes are not a key of the curve."""
+    # Errors are returned, not raised: a traceback through this frame would show the secret.
     if curve == "ed25519":
-        seed, stated = secret[:_SEED_BYTES], secret[_SEED_BYTES:]
+        seed, public = secret[:_SEED_BYTES], secret[_SEED_BYTES:]
         key = Ed25519(seed) if len(seed) == _SEED_BYTES else None
-        return key if key and stated in (b"", key.public) else None
+        return key if key and public in (b"", key.public) else None
     if curve != "secp256k1" or len(secret) != _SEED_BYTES:
         return None
-    absent = missing("coincurve")
-    if absent is not None:
-        return absent
+    error = missing("coincurve")
+    if error is not None:
+        return error
     try:
         return Secp256k1(secret)
-    except ValueError:  # zero, or beyond the group
+    except ValueError:  # zero, or not below the order of the group
         return None
 
 
 def random_signer(curve: str) -> Signer | InvalidRequestError | None:
-    """Make a signer of fresh randomness; what is wrong is returned."""
+    """Build a signer from the system's randomness; errors are returned."""
     return signer(curve, secrets.token_bytes(_SEED_BYTES))
 
 
 def verify(curve: str, key: bytes, message: bytes, signature: bytes) -> bool:
-    """Tell whether a signature over 32 bytes is a key's."""
+    """Return True if a key made a signature over 32 bytes."""
     if curve == "ed25519":
         return _verify_ed25519(key, message, signature)
     return curve == "secp256k1" and _verify_secp256k1(key, message, signature)
 
 
 def _verify_ed25519(key: bytes, message: bytes, signature: bytes) -> bool:
-    """Ask libsodium."""
+    """Verify with libsodium."""
     from nacl import bindings, exceptions
 
     try:
@@ -178,7 +182,7 @@ def _verify_ed25519(key: bytes, message: bytes, signature: bytes) -> bool:
 
 
 def _verify_secp256k1(key: bytes, message: bytes, signature: bytes) -> bool:
-    """Ask libsecp256k1, which refuses the high of the two forms of a signature."""
+    """Verify with libsecp256k1, which refuses the high form of a signature."""
     coincurve = need("coincurve")
     if signature[-1] >= _RECOVERY_IDS:
         return False
@@ -187,21 +191,21 @@ def _verify_secp256k1(key: bytes, message: bytes, signature: bytes) -> bool:
         plain = ecdsa.recoverable_convert(ecdsa.deserialize_recoverable(signature))
         point = coincurve.PublicKey(b"\4" + key)
         return bool(point.verify(ecdsa.cdata_to_der(plain), message, hasher=None))
-    except ValueError:  # no point of the curve, or numbers beyond the group
+    except ValueError:  # not a point of the curve, or numbers outside the group
         return False
 
 
 def seed_of_phrase(phrase: str, passphrase: str, path: str) -> bytes | InvalidRequestError | None:
-    """Derive the ed25519 seed of a phrase by BIP-39 and SLIP-10; None where it is none."""
-    # What is wrong is returned, not raised: a traceback through here would hold the phrase.
-    absent = missing("mnemonic", "slip10")
-    if absent is not None:
-        return absent
+    """Derive an ed25519 seed by BIP-39 and SLIP-10; None if the phrase is invalid."""
+    # Errors are returned, not raised: a traceback through this frame would show the phrase.
+    error = missing("mnemonic", "slip10")
+    if error is not None:
+        return error
     words = " ".join(phrase.lower().split())
-    reader = import_module("mnemonic").Mnemonic("english")
-    if not reader.check(words):
+    bip39 = import_module("mnemonic").Mnemonic("english")
+    if not bip39.check(words):
         return None
     master = import_module("slip10").SLIP10.from_seed(
-        reader.to_seed(words, passphrase), curve_name="ed25519"
+        bip39.to_seed(words, passphrase), curve_name="ed25519"
     )
     return bytes(master.get_privkey_from_path(path))

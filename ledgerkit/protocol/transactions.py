@@ -1,9 +1,8 @@
 """
-Transactions: built, encoded, hashed, signed, verified and read back, byte for byte.
+Transactions: built, encoded, hashed, signed, verified and decoded, byte for byte.
 
-One class serves both versions. They say the same things; the second adds a lane of a gas
-key and strict nonces, which are options here and need ``version=1``. What sends, retries
-or shows a transaction need not ask which it has.
+One class serves both versions. Version 1 adds the index of a gas key's nonce and strict nonces,
+which are options here, so code that sends or shows a transaction works with either version.
 """
 
 from __future__ import annotations
@@ -18,23 +17,19 @@ from ledgerkit.errors import DecodeError, InvalidRequestError
 from ledgerkit.protocol import types
 from ledgerkit.protocol.actions import (
     Action,
-    Delegate,
-    DelegateV2,
     DeterministicStateInit,
     FunctionCall,
+    SignedDelegate,
     Transfer,
     TransferToGasKey,
     action_list,
     check_pair,
     encode_nonce,
-    read_action,
     read_nonce,
 )
-from ledgerkit.protocol.borsh import Borsh, Reader, items, u32, u64
+from ledgerkit.protocol.borsh import U16_MAX, Borsh, Reader, Record, items, nested, u32, u64
 from ledgerkit.protocol.types import (
-    HASH_BYTES,
-    U16_MAX,
-    U64_MAX,
+    SIGNATURE,
     AccountId,
     CryptoHash,
     PublicKey,
@@ -42,8 +37,9 @@ from ledgerkit.protocol.types import (
     account_id,
     crypto_hash,
     read_account_id,
-    whole,
 )
+from ledgerkit.units import U64_MAX
+from ledgerkit.validation import HASH_BYTES, integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,9 +48,9 @@ if TYPE_CHECKING:
 
     from ledgerkit.protocol.keys import SecretKey
 
-_set = object.__setattr__  # how a frozen dataclass settles its own fields
-_MODES = ("monotonic", "strict")
-_SHOWN = 40  # characters of a method's name
+_MODES = ("monotonic", "strict")  # in the order of their tags
+_LONGEST_SHOWN = 40  # characters of a method name
+_MOST_SHOWN = 4  # actions
 
 NonceMode = Literal["monotonic", "strict"]
 
@@ -62,33 +58,33 @@ NonceMode = Literal["monotonic", "strict"]
 @dataclass(frozen=True, init=False, repr=False)
 class Transaction(Borsh):
     """
-    What somebody asks of the chain, before it is signed.
+    A transaction before it is signed.
 
     Parameters
     ----------
     signer_id
-        Whose key signs, and who pays.
+        The account that signs and pays.
     public_key
         The key that signs.
     nonce
-        Above the last one of that key.
+        Greater than the last nonce of that key.
     receiver_id
-        To whom it is done.
+        The account that the actions are executed on.
     block_hash
         A recent block; the transaction expires about a day after it.
     actions
-        What is done, in order, all or nothing.
+        The actions, executed in order and all or none.
     version
-        0, or 1 for what the next two parameters say.
+        0, or 1 if one of the next two parameters is used.
     nonce_index
-        Which nonce of a gas key; None for an ordinary key.
+        The index of a gas key's nonce; None for an ordinary key.
     nonce_mode
-        ``strict`` where the nonce must be the next one exactly.
+        ``strict`` if the nonce must be exactly the next one.
 
     Raises
     ------
     InvalidRequestError
-        If a value is not of its kind or range, or needs the other version.
+        If a value has the wrong type or range, or needs the other version.
     """
 
     signer_id: AccountId
@@ -102,7 +98,7 @@ class Transaction(Borsh):
     nonce_mode: NonceMode = "monotonic"
     packed: bytes = field(init=False, repr=False, compare=False)
 
-    def __init__(  # noqa: PLR0917  # in the order of the bytes, as everybody lists them
+    def __init__(  # noqa: PLR0917  # in the order of the bytes, which the specification uses
         self,
         signer_id: str,
         public_key: PublicKey | str,
@@ -117,34 +113,34 @@ class Transaction(Borsh):
     ) -> None:
         known = type(public_key) is PublicKey and public_key.packed
         plain = type(nonce) is int and 0 <= nonce <= U64_MAX
-        # Straight into the dict: a frozen dataclass takes three times as long field by field,
-        # which beside a signature of 20 us would be noticed.
+        # Setting the fields of a frozen dataclass one by one takes three times as long, which
+        # would be noticeable next to a signature of 15 us.
         fields = self.__dict__
         fields["signer_id"] = account_id(signer_id, "signer_id")
         fields["public_key"] = public_key if known else types.public_key(public_key)
-        fields["nonce"] = nonce if plain else whole(nonce, "nonce", U64_MAX)
+        fields["nonce"] = nonce if plain else integer(nonce, "nonce", most=U64_MAX)
         fields["receiver_id"] = account_id(receiver_id, "receiver_id")
         plain = type(block_hash) is CryptoHash
         fields["block_hash"] = block_hash if plain else crypto_hash(block_hash)
         fields["actions"] = action_list(actions)
         if version != 0 or nonce_index is not None or nonce_mode != "monotonic":
-            fields["nonce_index"] = _later(version, nonce_index, nonce_mode)
+            fields["nonce_index"] = _check_version_1(version, nonce_index, nonce_mode)
             fields["version"], fields["nonce_mode"] = version, nonce_mode
         fields["packed"] = self._encode()
 
     def encode(self) -> bytes:
         """
-        Give the binary form, which was written when this was made.
+        Return the binary form, which was encoded when the transaction was built.
 
         Returns
         -------
         data
-            What is hashed.
+            The bytes that are hashed and signed.
         """
         return self.packed
 
     def _encode(self) -> bytes:
-        """Write the binary form."""
+        """Encode the transaction."""
         if self.version == 0:
             actions = self.actions
             head = (
@@ -171,16 +167,17 @@ class Transaction(Borsh):
 
     @classmethod
     def read(cls, reader: Reader) -> Self:
-        """Take one of either version."""
-        # The first begins with a length of at most 64, so its second byte is 0.
-        later = reader.data[reader.at + 1 : reader.at + 2] not in (b"", b"\0")
-        if later and reader.u8() != 1:
-            raise reader.refuse("no such version", reader.at - 1)
+        """Read a transaction of either version."""
+        # Version 0 has no tag: it begins with a length of at most 64, so its second byte is 0.
+        start = reader.position
+        is_tagged = reader.data[start + 1 : start + 2] not in (b"", b"\0")
+        if is_tagged and reader.u8() != 1:
+            raise reader.refuse("the version is unknown", start)
         signer_id, key = read_account_id(reader), PublicKey.read(reader)
-        nonce, nonce_index = read_nonce(reader) if later else (reader.u64(), None)
+        nonce, nonce_index = read_nonce(reader) if is_tagged else (reader.u64(), None)
         receiver_id, block_hash = read_account_id(reader), CryptoHash(reader.fixed(HASH_BYTES))
-        actions = reader.items(lambda: read_action(reader))
-        if not later:
+        actions = reader.items(Action.read)
+        if not is_tagged:
             return cls(signer_id, key, nonce, receiver_id, block_hash, actions)
         mode: NonceMode = "strict" if reader.tag(2, "a nonce mode") else "monotonic"
         return cls(
@@ -198,102 +195,99 @@ class Transaction(Borsh):
     @classmethod
     def from_base64(cls, text: str) -> Self:
         """
-        Read the base64 of the binary form.
+        Decode the base64 of the binary form.
 
         Parameters
         ----------
         text
-            Base64, and nothing else.
+            The base64 alone.
 
         Returns
         -------
         transaction
-            Not signed.
+            The transaction, which has no signature.
 
         Raises
         ------
         DecodeError
-            If it is no base64, or not of a transaction.
+            If the text is not base64, or not that of a transaction.
         """
-        return cls.decode(_bytes_of(text, cls.__name__))
+        return cls.decode(_decode_base64(text, cls.__name__))
 
     def to_base64(self) -> str:
         """
-        Write the binary form as base64.
+        Encode the binary form as base64.
 
         Returns
         -------
         text
-            On one line.
+            One line.
         """
         return binascii.b2a_base64(self.encode(), newline=False).decode()
 
     @property
     def hash(self) -> CryptoHash:
-        """The transaction's hash, which is what is signed."""
-        return CryptoHash(self._digest())
-
-    def _digest(self) -> bytes:
-        """Hash the binary form, once."""
-        held: bytes | None = self.__dict__.get("_hashed")
-        if held is None:
-            held = self.__dict__["_hashed"] = sha256(self.packed).digest()
-        return held
+        """The transaction hash, which is what is signed."""
+        digest: bytes | None = self.__dict__.get("_digest")
+        if digest is None:
+            digest = self.__dict__["_digest"] = sha256(self.packed).digest()
+        return CryptoHash(digest)
 
     @property
     def size(self) -> int:
-        """How many bytes it has, without a signature."""
-        return len(self.encode())
+        """The number of bytes, without a signature."""
+        return len(self.packed)
 
     def sign(self, secret_key: SecretKey) -> SignedTransaction:
         """
-        Sign it.
+        Sign the transaction.
 
         Parameters
         ----------
         secret_key
-            Of the public key that stands in it.
+            The secret key of `public_key`.
 
         Returns
         -------
         signed
-            Ready to be sent; signing again gives the same bytes.
+            Ready to be sent; signing again returns the same bytes.
 
         Raises
         ------
         InvalidRequestError
-            If the key is another one.
+            If it is the secret key of another public key.
         """
         if secret_key.public_key is not self.public_key:
             check_pair(secret_key, self.public_key)
-        signed = object.__new__(SignedTransaction)  # of parts that were checked
+        signed = object.__new__(SignedTransaction)  # both parts are known to be valid
         fields = signed.__dict__
         fields["transaction"] = self
-        digest = self.__dict__["_hashed"] = sha256(self.packed).digest()
+        digest = self.__dict__["_digest"] = sha256(self.packed).digest()
         fields["signature"] = secret_key.sign(digest)
         return signed
 
     def to_frame(self) -> pd.DataFrame:
         """
-        Tabulate it.
+        Build a frame of the transaction.
 
         Returns
         -------
         transactions
-            One row, typed as `schema("transactions")`; the block is not known yet.
+            One row, typed as `schema("transactions")`; its block is not known yet.
 
         Raises
         ------
         DecodeError
-            If the gas of all calls together does not fit the column.
+            If the sum of the calls' gas does not fit the column.
         """
         from ledgerkit.frames import build
 
         return build.build_frame("transactions", {k: [v] for k, v in self._row().items()})
 
     def _row(self) -> dict[str, Any]:
-        """Give the values of its row."""
-        calls = list(_calls(self.actions))
+        """Return the values of the frame's row."""
+        actions = list(_flatten(self.actions))
+        calls = [action for action in actions if isinstance(action, FunctionCall)]
         return {
             "block_height": None,
             "shard_id": None,
@@ -309,126 +303,104 @@ class Transaction(Borsh):
         }
 
     def __repr__(self) -> str:
-        lane = "" if self.nonce_index is None else f" of lane {self.nonce_index}"
+        index = "" if self.nonce_index is None else f" at index {self.nonce_index}"
         strict = " strict" if self.nonce_mode == "strict" else ""
         return (
-            f"<Transaction {self.signer_id} -> {self.receiver_id}: {_told(self.actions)};"
-            f"{strict} nonce {self.nonce}{lane}>"
+            f"<Transaction {self.signer_id} -> {self.receiver_id}: {_summary(self.actions)};"
+            f"{strict} nonce {self.nonce}{index}>"
         )
 
 
 @dataclass(frozen=True, repr=False)
-class SignedTransaction(Borsh):
+class SignedTransaction(Record):
     """
-    A transaction and its signature: what is sent.
+    A transaction and its signature, ready to be sent.
 
     Parameters
     ----------
     transaction
-        What is asked.
+        The transaction.
     signature
-        Of the transaction's hash. `verify` tells whether it is the right one.
+        The signature of the transaction's hash; `verify` checks it.
 
     Raises
     ------
     InvalidRequestError
-        If a part is of another kind.
+        If a part has the wrong type.
     """
 
-    transaction: Transaction
-    signature: Signature
-
-    def __post_init__(self) -> None:
-        """Check the two parts."""
-        if not isinstance(self.transaction, Transaction):
-            raise InvalidRequestError.refuse("transaction", self.transaction, "a Transaction")
-        _set(self, "signature", types.signature(self.signature))
-
-    def encode(self) -> bytes:
-        """
-        Write the binary form.
-
-        Returns
-        -------
-        data
-            What is sent, before base64.
-        """
-        return self.transaction.packed + self.signature.packed
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Take one."""
-        return cls(Transaction.read(reader), Signature.read(reader))
+    transaction: Transaction = field(metadata={"borsh": nested(Transaction, "a Transaction")})
+    signature: Signature = field(metadata={"borsh": SIGNATURE})
 
     @classmethod
     def from_base64(cls, text: str) -> Self:
         """
-        Read a transaction as it is sent.
+        Decode a signed transaction from the base64 that is sent.
 
         Parameters
         ----------
         text
-            Base64, and nothing else.
+            The base64 alone.
 
         Returns
         -------
         signed
-            Not verified: `verify` does.
+            The signed transaction. Its signature is not verified: call `verify`.
 
         Raises
         ------
         DecodeError
-            If it is no base64, or not of a signed transaction.
+            If the text is not base64, or not that of a signed transaction.
         """
-        return cls.decode(_bytes_of(text, cls.__name__))
+        return cls.decode(_decode_base64(text, cls.__name__))
 
     def to_base64(self) -> str:
         """
-        Write it as it is sent.
+        Encode the signed transaction as the base64 that is sent.
 
         Returns
         -------
         text
-            On one line.
+            One line.
         """
         data = self.transaction.packed + self.signature.packed
         return binascii.b2a_base64(data, newline=False).decode()
 
     @property
     def hash(self) -> CryptoHash:
-        """The transaction's hash; the signature is no part of it."""
+        """The transaction hash, which does not depend on the signature."""
         return self.transaction.hash
 
     @property
     def size(self) -> int:
-        """How many bytes the chain counts: those that were signed."""
+        """The number of bytes that the chain counts: those that were signed."""
         return self.transaction.size
 
     @property
     def wire_size(self) -> int:
-        """How many bytes are sent, with the signature."""
+        """The number of bytes that are sent, with the signature."""
         return len(self.encode())
 
     def verify(self) -> bool:
         """
-        Tell whether the stated key signed exactly this.
+        Return True if the transaction's public key signed it.
 
         Returns
         -------
         signed
-            False also for a malformed signature or another curve. Whether the key is the
-            account's, only the chain knows.
+            False also for a malformed signature or another curve. Only the chain knows whether
+            the key is an access key of the account.
         """
         return self.transaction.public_key.verify(self.hash, self.signature)
 
     def to_frame(self) -> pd.DataFrame:
         """
-        Tabulate it.
+        Build a frame of the transaction.
 
         Returns
         -------
         transactions
-            One row, typed as `schema("transactions")`; the block is not known yet.
+            One row, typed as `schema("transactions")`; its block is not known yet.
         """
         return self.transaction.to_frame()
 
@@ -436,63 +408,59 @@ class SignedTransaction(Borsh):
         return f"<Signed{repr(self.transaction)[1:-1]}, hash {self.hash}>"
 
 
-def _later(version: int, nonce_index: int | None, nonce_mode: str) -> int | None:
-    """Check what only the second version can say."""
+def _check_version_1(version: int, nonce_index: int | None, nonce_mode: str) -> int | None:
+    """Check the options that only version 1 has, and return the nonce index."""
     if nonce_mode not in _MODES:
         raise InvalidRequestError.refuse("nonce_mode", nonce_mode, f"one of {', '.join(_MODES)}")
     if type(version) is not int or version != 1:
-        rule = "0, or 1, which nonce_index= and nonce_mode= need"
-        raise InvalidRequestError.refuse("version", version, rule)
-    return None if nonce_index is None else whole(nonce_index, "nonce_index", U16_MAX)
+        expected = "0, or 1 with nonce_index= or nonce_mode="
+        raise InvalidRequestError.refuse("version", version, expected)
+    return None if nonce_index is None else integer(nonce_index, "nonce_index", most=U16_MAX)
 
 
-def _bytes_of(written: str, what: str) -> bytes:
-    """Read base64 of one spelling: padded, without spaces or other characters."""
+def _decode_base64(encoded: str, kind: str) -> bytes:
+    """Decode base64 in its one canonical form: padded, without spaces or other characters."""
     try:
-        data = binascii.a2b_base64(written, strict_mode=True)
-    except (ValueError, TypeError):  # also where it holds more than ASCII
+        data = binascii.a2b_base64(encoded, strict_mode=True)
+    except (ValueError, TypeError):  # also for characters beyond ASCII
         data = None
-    if data is None or binascii.b2a_base64(data, newline=False).decode() != written:
+    if data is None or binascii.b2a_base64(data, newline=False).decode() != encoded:
         raise DecodeError(
-            f"This is not the base64 of a {what}",
-            remedy="Give the base64 text alone, complete, without spaces.",
+            f"The text is not the base64 of a {kind}",
+            remedy="Pass the base64 text alone, complete and without spaces.",
             path="base64",
         )
     return data
 
 
-def _each(actions: Sequence[Action]) -> Iterator[Action]:
-    """Go through the actions, into delegated ones too."""
+def _flatten(actions: Sequence[Action]) -> Iterator[Action]:
+    """List the actions, each delegate action followed by its own ones."""
     for action in actions:
         yield action
-        if isinstance(action, Delegate | DelegateV2):
+        if isinstance(action, SignedDelegate):
             yield from action.delegate_action.actions
 
 
-def _calls(actions: Sequence[Action]) -> Iterator[FunctionCall]:
-    """Go through the function calls, the delegated ones too."""
-    return (action for action in _each(actions) if isinstance(action, FunctionCall))
-
-
 def _deposit(action: Action) -> int:
-    """Give the yoctoNEAR that an action moves."""
-    moves = Transfer | FunctionCall | DeterministicStateInit | TransferToGasKey
-    return action.deposit if isinstance(action, moves) else 0
+    """Return the yoctoNEAR that an action transfers."""
+    moving = Transfer | FunctionCall | DeterministicStateInit | TransferToGasKey
+    return action.deposit if isinstance(action, moving) else 0
 
 
-def _told(actions: Sequence[Action]) -> str:
-    """Say in few words what actions do."""
-    words = [_word(action) for action in actions[:4]]
-    more = len(actions) - len(words)
-    return ", ".join([*words, *([f"{more} more"] if more > 0 else [])]) or "no actions"
+def _summary(actions: Sequence[Action]) -> str:
+    """Describe a list of actions in a few words."""
+    words = [_describe(action) for action in actions[:_MOST_SHOWN]]
+    omitted = len(actions) - len(words)
+    return ", ".join([*words, *([f"{omitted} more"] if omitted else [])]) or "no actions"
 
 
-def _word(action: Action) -> str:
-    """Say in few words what an action does."""
+def _describe(action: Action) -> str:
+    """Describe an action in a few words."""
     deposit = _deposit(action)
     amount = f" {units.near_text(deposit)}" if deposit else ""
-    if isinstance(action, FunctionCall):
-        method = action.method_name
-        shown = method if len(method) <= _SHOWN and method.isprintable() else ascii(method[:_SHOWN])
-        return f"{shown}() with {units.gas_text(action.gas)}{' and' if amount else ''}{amount}"
-    return action.name + amount
+    if not isinstance(action, FunctionCall):
+        return action.name + amount
+    method = action.method_name
+    if len(method) > _LONGEST_SHOWN or not method.isprintable():
+        method = ascii(method[:_LONGEST_SHOWN])
+    return f"{method}() with {units.gas_text(action.gas)}{' and' if amount else ''}{amount}"

@@ -1,11 +1,11 @@
 """
-The small values: account ids, hashes, public keys, signatures, range-checked integers.
+The small values: account ids, hashes, public keys, signatures and range-checked integers.
 
-`AccountId` is a `str` and `CryptoHash` is a `bytes`: they pass wherever the plain kind
-does (as a column, a dict's key, a JSON member), and a value of either type has been
-checked once, so nothing behind it checks again. The integers are `int` for the same
-reason; arithmetic on them gives plain integers, which are checked where they are used.
-Only what asks for exact types, as msgspec's encoders do, wants `str(account_id)`.
+`AccountId` is a `str` and `CryptoHash` is `bytes`, so both work wherever the plain type does: as
+a column, a dict key or a JSON member. A value of either type has been checked and is not checked
+again. The integers are `int` for the same reason; arithmetic on them returns plain integers, which
+are checked where they are used. Only code that requires exact types, such as msgspec's encoders,
+needs `str(account_id)`.
 """
 
 from __future__ import annotations
@@ -14,72 +14,49 @@ import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
 from ledgerkit import validation
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.protocol.borsh import Borsh, Reader, text
-from ledgerkit.units import U128_MAX
-from ledgerkit.validation import ACCOUNT, ACCOUNT_LENGTHS, ACCOUNT_RULE, decode_base58, split_key
+from ledgerkit.protocol.borsh import Borsh, Codec, Reader, set_field, text
+from ledgerkit.units import U64_MAX, U128_MAX
+from ledgerkit.validation import HASH_BYTES, Checked, decode_base58, split_key
 
-U16_MAX = 2**16 - 1
-U64_MAX = 2**64 - 1
-HASH_BYTES = 32
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 AccountKind = Literal["named", "near-implicit", "eth-implicit", "deterministic"]
 
 _IMPLICIT = re.compile(r"(?P<near>[\da-f]{64})|(?P<eth>0x[\da-f]{40})|0s[\da-f]{40}", re.ASCII)
 _HASH_RULE = "32 bytes, or their base58 of at most 44 characters"
-_KEY_RULE = "ed25519:<base58 of 32 bytes> or secp256k1:<base58 of 64 bytes>"
 _SIGNATURE_RULE = "ed25519:<base58 of 64 bytes> or secp256k1:<base58 of 65 bytes>"
-
-
-class _Curve(NamedTuple):
-    """A kind of key: its Borsh tag and its sizes; without a tag it is only carried through."""
-
-    tag: int | None
-    key_bytes: int
-    signature_bytes: int | None
-
-
-_CURVES = {
-    "ed25519": _Curve(0, 32, 64),
-    "secp256k1": _Curve(1, 64, 65),
-    "ml-dsa-65": _Curve(None, 1952, 3309),
-    "ml-dsa-65-hash": _Curve(None, 32, None),
-}
 _TAGS = {"ed25519": b"\0", "secp256k1": b"\1"}
-_BY_TAG = ("ed25519", "secp256k1")
-# Of an ed25519 signature the node refuses to read one whose last byte has any of these bits.
-_NO_SCALAR = 0b1110_0000
-
-_set = object.__setattr__  # how a frozen dataclass settles its own fields
+_CURVES = tuple(_TAGS)
+# Other curves occur in responses only: their texts are read and written, but never encoded.
+_KEY_BYTES = {**validation.KEY_BYTES, "ml-dsa-65-hash": 32}
+_SIGNATURE_BYTES = {"ed25519": 64, "secp256k1": 65, "ml-dsa-65": 3309}
+# A node does not decode an ed25519 signature whose last byte has any of these bits set, because
+# its second half is then no reduced scalar.
+_UNREDUCED = 0b1110_0000
 
 
 # Integers -------------------------------------------------------------------------------
 
 
-def whole(value: object, field: str, most: int) -> int:
-    """Check an integer from 0 to `most`; a plain one without a further call."""
-    if type(value) is int and 0 <= value <= most:
-        return value
-    return validation.integer(value, field, most=most)
-
-
 class _Bounded(int):
-    """An integer within bounds, from a number or from its digits."""
+    """An integer within bounds, built from a number or its digits."""
 
     __slots__ = ()
     _name: ClassVar[str]
     _most: ClassVar[int]
 
     def __new__(cls, value: int | str) -> Self:
-        """Check the bounds; answers write amounts as texts of digits, which are read too."""
+        """Check the bounds; responses write amounts as texts of digits, which are read too."""
         number: object = value
-        # Of longer texts, int() refuses some and takes long over others.
+        # int() is slow on long texts, and refuses very long ones with an error of its own.
         if isinstance(value, str) and len(value) <= len(str(cls._most)):
             number = int(value) if value.isascii() and value.isdigit() else value
-        return super().__new__(cls, whole(number, cls._name, cls._most))
+        return super().__new__(cls, validation.integer(number, cls._name, most=cls._most))
 
 
 class Balance(_Bounded):
@@ -90,7 +67,7 @@ class Balance(_Bounded):
 
 
 class Gas(_Bounded):
-    """Units of gas, from 0 to 2**64 - 1."""
+    """An amount of gas, from 0 to 2**64 - 1."""
 
     __slots__ = ()
     _name, _most = "gas", U64_MAX
@@ -104,14 +81,14 @@ class Nonce(_Bounded):
 
 
 class BlockHeight(_Bounded):
-    """A block's height, from 0 to 2**64 - 1."""
+    """A block height, from 0 to 2**64 - 1."""
 
     __slots__ = ()
     _name, _most = "block_height", U64_MAX
 
 
 class ShardId(_Bounded):
-    """A shard's id, from 0 to 2**64 - 1."""
+    """A shard id, from 0 to 2**64 - 1."""
 
     __slots__ = ()
     _name, _most = "shard_id", U64_MAX
@@ -122,62 +99,59 @@ class ShardId(_Bounded):
 
 class AccountId(str):
     """
-    The name of an account, checked by the chain's rule.
+    An account id, checked by the chain's rule.
 
     Parameters
     ----------
     value
         Such as ``"alice.near"``.
     field
-        What it is, for the error.
+        The argument's name, for the error.
 
     Raises
     ------
     InvalidRequestError
-        If it is no text of 2 to 64 characters a-z, 0-9 and single separators.
+        If it is not a text of 2 to 64 characters: a-z, 0-9 and single separators.
     """
 
     __slots__ = ("packed",)
-    packed: bytes  # its binary form, which every transaction needs
+    packed: bytes  # the Borsh form, which every transaction needs
 
     def __new__(cls, value: str, field: str = "account_id") -> Self:
         """Check the text."""
-        fits = isinstance(value, str) and len(value) in ACCOUNT_LENGTHS
-        if not fits or not ACCOUNT.fullmatch(value):
-            raise InvalidRequestError.refuse(field, value, ACCOUNT_RULE)
-        made = super().__new__(cls, value)
-        made.packed = text(value)
-        return made
+        account = super().__new__(cls, validation.account_id(value, field))
+        account.packed = text(account)
+        return account
 
     @property
     def kind(self) -> AccountKind:
-        """Where the id comes from: a name somebody chose, or a key or code that it is made of."""
-        found = _IMPLICIT.fullmatch(self)
-        if found is None:
+        """The origin of the id: a chosen name, or the key or code that it is derived from."""
+        match = _IMPLICIT.fullmatch(self)
+        if match is None:
             return "named"
-        if found["near"]:
+        if match["near"]:
             return "near-implicit"
-        return "eth-implicit" if found["eth"] else "deterministic"
+        return "eth-implicit" if match["eth"] else "deterministic"
 
     @property
     def is_top_level(self) -> bool:
-        """Whether it is a name without a dot, as ``near``; such ids need the registrar."""
+        """True for a name without a dot, such as ``near``; only the registrar creates these."""
         return self.kind == "named" and "." not in self
 
     @property
     def is_system(self) -> bool:
-        """Whether it is the chain's own name, which signs refunds and belongs to nobody."""
+        """True for the chain's own account id, which signs refunds and has no owner."""
         return self == "system"
 
     @property
     def parent(self) -> AccountId | None:
-        """The account that may create this one; None where there can be none."""
-        _, _, rest = self.partition(".")
-        return AccountId(rest) if len(rest) in ACCOUNT_LENGTHS else None
+        """The account that may create this one; None if there is none."""
+        _, _, parent = self.partition(".")
+        return AccountId(parent) if len(parent) in validation.ACCOUNT_LENGTHS else None
 
     def is_sub_account_of(self, other: str) -> bool:
         """
-        Tell whether `other` may create this account: one label in front, no more.
+        Return True if `other` may create this account: this id is one label longer.
 
         Parameters
         ----------
@@ -195,62 +169,42 @@ class AccountId(str):
         return f"AccountId({str(self)!r})"
 
 
-_known = lru_cache(maxsize=4096)(AccountId)  # the same ones come again and again
+_cached_id = lru_cache(maxsize=4096)(AccountId)  # the same few ids come again and again
 
 
 def account_id(value: object, field: str = "account_id") -> AccountId:
-    """Check an account id, once."""
+    """Check an account id; one that is already checked is returned as it is."""
     if type(value) is AccountId:
         return value
     if type(value) is str:
         try:
-            return _known(value)  # which remembers no text that it refuses
+            return _cached_id(value)  # the cache keeps no text that is refused
         except InvalidRequestError:
-            pass
-    return AccountId(value, field)  # type: ignore[arg-type]  # to refuse it by its name
+            pass  # refused again below, by the name of its field
+    return AccountId(value, field)  # type: ignore[arg-type]  # refused if it is not a str
 
 
 def read_account_id(reader: Reader) -> AccountId:
-    """Take an account id; the node checks it while decoding, and so do we."""
+    """Read an account id; as in a node, a text that is none is a decoding error."""
     return reader.checked(lambda: account_id(reader.text()))
 
 
-def plain_text(value: object, field: str) -> str:
-    """Check a text that can be written as utf-8."""
-    if isinstance(value, str):
-        if value.isascii():
-            return value
-        try:
-            value.encode()
-        except UnicodeEncodeError:  # half of a surrogate pair
-            pass
-        else:
-            return value
-    raise InvalidRequestError.refuse(field, value, "a text")
-
-
-def plain_bytes(value: object, field: str) -> bytes:
-    """Check bytes; what can still change is copied."""
-    if isinstance(value, bytes):
-        return value
-    if isinstance(value, bytearray | memoryview):
-        return bytes(value)
-    raise InvalidRequestError.refuse(field, value, "bytes")
+ACCOUNT_ID = Codec(account_id, lambda account: account.packed, read_account_id)
 
 
 # Hashes ---------------------------------------------------------------------------------
 
 
-class CryptoHash(bytes):
+class CryptoHash(bytes, Checked):
     """
-    The 32 bytes of a hash; as text they read in base58.
+    The 32 bytes of a hash; its `str` is base58.
 
     Parameters
     ----------
     value
         32 bytes, or their base58.
     field
-        What it is, for the error.
+        The argument's name, for the error.
 
     Raises
     ------
@@ -270,22 +224,22 @@ class CryptoHash(bytes):
     @classmethod
     def of(cls, data: bytes) -> Self:
         """
-        Hash bytes with SHA-256.
+        Compute the SHA-256 hash of bytes.
 
         Parameters
         ----------
         data
-            Anything.
+            The bytes to hash.
 
         Returns
         -------
         hash
-            Its 32 bytes.
+            The 32 bytes of the hash.
         """
         return bytes.__new__(cls, sha256(data).digest())
 
     def __str__(self) -> str:
-        """Read as answers write it."""
+        """Return the base58 that requests and responses contain."""
         return to_base58(self)
 
     def __repr__(self) -> str:
@@ -293,7 +247,7 @@ class CryptoHash(bytes):
 
 
 def crypto_hash(value: Any, field: str = "block_hash") -> CryptoHash:
-    """Check a hash, once."""
+    """Check a hash; one that is already checked is returned as it is."""
     return value if type(value) is CryptoHash else CryptoHash(value, field)
 
 
@@ -301,32 +255,110 @@ def crypto_hash(value: Any, field: str = "block_hash") -> CryptoHash:
 
 
 def to_base58(data: bytes) -> str:
-    """Write bytes as base58."""
+    """Encode bytes as base58."""
     import base58
 
     return base58.b58encode(data).decode()
 
 
-def hidden(field: str, rule: str) -> InvalidRequestError:
-    """Refuse a value without showing it: it may be a secret in the wrong place."""
+def hidden(field: str, expected: str) -> InvalidRequestError:
+    """Build the error for a value that must not be shown, because it may be a secret key."""
     return InvalidRequestError(
-        f"{field} is not valid (its value is not shown, for it may be secret): {rule}",
+        f"{field} is not valid: expected {expected}. The value is not shown: it may be secret",
         field=field,
         value=None,
-        rule=rule,
+        rule=expected,
     )
 
 
+class _CurveBytes(Borsh):
+    """The bytes of a public key or signature, with the curve they belong to."""
+
+    __slots__ = ()
+    curve: str
+    data: bytes
+    packed: bytes
+    _name: ClassVar[str]  # of the argument, for errors
+    _rule: ClassVar[str]
+    _sizes: ClassVar[Mapping[str, int]]
+
+    def __post_init__(self) -> None:
+        """Check the size."""
+        if not isinstance(self.data, bytes) or len(self.data) != self._sizes.get(self.curve):
+            raise hidden(self._name, self._rule)
+        tag = _TAGS.get(self.curve)
+        set_field(self, "packed", tag + self.data if tag else b"")
+
+    @classmethod
+    def from_text(cls, value: str, field: str | None = None) -> Self:
+        """
+        Parse the text that requests and responses contain.
+
+        Parameters
+        ----------
+        value
+            ``<curve>:<base58>``; without a curve it is ed25519.
+        field
+            The argument's name, for the error.
+
+        Returns
+        -------
+        parsed
+            The key or signature.
+
+        Raises
+        ------
+        InvalidRequestError
+            If the text is malformed. The error does not show it, because it may be secret.
+        """
+        curve, encoded = split_key(value)
+        size = cls._sizes.get(curve)
+        data = decode_base58(encoded, size) if size else None
+        if data is None:
+            del value, encoded  # a traceback shows local variables
+            raise hidden(field or cls._name, cls._rule)
+        return cls(curve, data)  # type: ignore[call-arg]  # a dataclass in each subclass
+
+    def encode(self) -> bytes:
+        """
+        Encode the curve's tag and the bytes.
+
+        Returns
+        -------
+        data
+            Borsh; equal values have equal bytes.
+
+        Raises
+        ------
+        InvalidRequestError
+            If ledgerkit does not sign with the curve.
+        """
+        return _check_encodable(type(self), self, self._name).packed
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Read a tag and the bytes of its curve."""
+        curve = _CURVES[reader.tag(len(_CURVES), "a curve")]
+        return cls(curve, reader.fixed(cls._sizes[curve]))  # type: ignore[call-arg]  # as above
+
+    def __str__(self) -> str:
+        """Return the text that requests and responses contain."""
+        return f"{self.curve}:{to_base58(self.data)}"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}.from_text({str(self)!r})"
+
+
 @dataclass(frozen=True, slots=True, repr=False)
-class PublicKey(Borsh):
+class PublicKey(_CurveBytes, Checked):
     """
     A public key: its curve and its bytes.
 
     Parameters
     ----------
     curve
-        ``ed25519`` or ``secp256k1``. The texts of ``ml-dsa-65`` keys, which answers may
-        hold, are carried through; they are refused in what is encoded and signed.
+        ``ed25519`` or ``secp256k1``. Keys of ``ml-dsa-65``, which responses may contain, can be
+        read and written as text, but not encoded or signed with.
     data
         32 bytes for ed25519; 64 for secp256k1, the point without its leading 4.
 
@@ -338,84 +370,27 @@ class PublicKey(Borsh):
 
     curve: str
     data: bytes
-    # Its binary form, which every transaction needs; empty where it has none.
+    # The Borsh form, which every transaction needs; empty for a curve that is never encoded.
     packed: bytes = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        """Check the size."""
-        curve = _CURVES.get(self.curve)
-        if curve is None or not isinstance(self.data, bytes) or len(self.data) != curve.key_bytes:
-            raise hidden("public_key", _KEY_RULE)
-        tag = _TAGS.get(self.curve)
-        _set(self, "packed", tag + self.data if tag else b"")
-
-    @classmethod
-    def from_text(cls, value: str, field: str = "public_key") -> Self:
-        """
-        Read a key as answers write it.
-
-        Parameters
-        ----------
-        value
-            ``<curve>:<base58>``; without a curve it is ed25519.
-        field
-            What it is, for the error.
-
-        Returns
-        -------
-        key
-            The key.
-
-        Raises
-        ------
-        InvalidRequestError
-            If it is no key. The sentence does not show it, for it may be a secret one.
-        """
-        curve, written = split_key(value)
-        known = _CURVES.get(curve)
-        data = decode_base58(written, known.key_bytes) if known else None
-        if data is None:
-            del value, written
-            raise hidden(field, _KEY_RULE)
-        return cls(curve, data)
-
-    def encode(self) -> bytes:
-        """
-        Write the binary form.
-
-        Returns
-        -------
-        data
-            A tag and the key.
-
-        Raises
-        ------
-        InvalidRequestError
-            If the curve is not one that this library signs with.
-        """
-        return public_key(self).packed
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Take a key."""
-        curve = _BY_TAG[reader.tag(2, "a public key that can be signed with")]
-        return cls(curve, reader.fixed(_CURVES[curve].key_bytes))
+    _name: ClassVar[str] = "public_key"
+    _rule: ClassVar[str] = validation.KEY_RULE
+    _sizes: ClassVar[Mapping[str, int]] = _KEY_BYTES
 
     def verify(self, message: bytes, signature: Signature) -> bool:
         """
-        Tell whether the owner of this key signed a hash.
+        Return True if the owner of this key signed a hash.
 
         Parameters
         ----------
         message
             The 32 bytes that were signed.
         signature
-            What is said to be the signature.
+            The signature to verify.
 
         Returns
         -------
         signed
-            False also where the curves differ, or key or signature are malformed.
+            False also if the curves differ, or if the key or signature is malformed.
 
         Raises
         ------
@@ -424,9 +399,9 @@ class PublicKey(Borsh):
 
         Notes
         -----
-        secp256k1 is verified over the hash itself, and a signature in its high form is
-        refused, as nodes do. ed25519 is verified by libsodium, which refuses keys of small
-        order too; no key that was ever generated is one.
+        secp256k1 is verified over the hash itself, and a signature in its high form is refused,
+        as on nodes. ed25519 is verified by libsodium, which also refuses keys of small order;
+        no generated key is one.
         """
         from ledgerkit.protocol import curves
 
@@ -434,42 +409,16 @@ class PublicKey(Borsh):
             return False
         return curves.verify(self.curve, self.data, bytes(message), signature.data)
 
-    def __str__(self) -> str:
-        """Read as answers write it."""
-        return f"{self.curve}:{to_base58(self.data)}"
-
-    def __repr__(self) -> str:
-        return f"PublicKey.from_text({str(self)!r})"
-
-
-def known_signature(curve: str, data: bytes) -> Signature:
-    """Make a signature of what a curve's own library returned, unchecked."""
-    made = object.__new__(Signature)
-    fields = made.__dict__
-    fields["curve"] = curve
-    fields["data"] = data
-    fields["packed"] = _TAGS[curve] + data
-    return made
-
-
-def public_key(value: Any, field: str = "public_key") -> PublicKey:
-    """Check a public key that is to be encoded; its text is read."""
-    key = value if type(value) is PublicKey else PublicKey.from_text(value, field)
-    if not key.packed:
-        rule = f"{key.curve} keys are read in answers only, never signed with"
-        raise InvalidRequestError.refuse(field, key.curve, rule)
-    return key
-
 
 @dataclass(frozen=True, repr=False)
-class Signature(Borsh):
+class Signature(_CurveBytes):
     """
     A signature: its curve and its bytes.
 
     Parameters
     ----------
     curve
-        ``ed25519`` or ``secp256k1``; ``ml-dsa-65`` is carried through.
+        ``ed25519`` or ``secp256k1``; signatures of ``ml-dsa-65`` can be read, but not encoded.
     data
         64 bytes for ed25519; 65 for secp256k1: r, s and the recovery id.
 
@@ -481,105 +430,75 @@ class Signature(Borsh):
 
     curve: str
     data: bytes
-    # Its binary form; empty where it has none.
     packed: bytes = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        """Check the size."""
-        curve = _CURVES.get(self.curve)
-        size = curve.signature_bytes if curve else None
-        if not isinstance(self.data, bytes) or len(self.data) != size:
-            raise hidden("signature", _SIGNATURE_RULE)
-        tag = _TAGS.get(self.curve)
-        _set(self, "packed", tag + self.data if tag else b"")
-
-    @classmethod
-    def from_text(cls, value: str, field: str = "signature") -> Self:
-        """
-        Read a signature as answers write it.
-
-        Parameters
-        ----------
-        value
-            ``<curve>:<base58>``; without a curve it is ed25519.
-        field
-            What it is, for the error.
-
-        Returns
-        -------
-        signature
-            The signature.
-
-        Raises
-        ------
-        InvalidRequestError
-            If it is none; the sentence does not show it.
-        """
-        curve, written = split_key(value)
-        known = _CURVES.get(curve)
-        size = known.signature_bytes if known else None
-        data = decode_base58(written, size) if size else None
-        if data is None:
-            del value, written
-            raise hidden(field, _SIGNATURE_RULE)
-        return cls(curve, data)
-
-    def encode(self) -> bytes:
-        """
-        Write the binary form.
-
-        Returns
-        -------
-        data
-            A tag and the signature.
-
-        Raises
-        ------
-        InvalidRequestError
-            If the curve is not one that this library signs with.
-        """
-        return signature(self).packed
+    _name: ClassVar[str] = "signature"
+    _rule: ClassVar[str] = _SIGNATURE_RULE
+    _sizes: ClassVar[Mapping[str, int]] = _SIGNATURE_BYTES
 
     @classmethod
     def read(cls, reader: Reader) -> Self:
-        """Take a signature."""
-        at = reader.at
-        curve = _BY_TAG[reader.tag(2, "a signature that can be verified")]
-        size = _CURVES[curve].signature_bytes or 0
-        data = reader.fixed(size)
-        if curve == "ed25519" and data[-1] & _NO_SCALAR:
-            raise reader.refuse("an ed25519 signature ends in a byte of no signature", at)
-        return cls(curve, data)
+        """Read a signature; one that no node decodes is malformed."""
+        start = reader.position
+        signature = super().read(reader)
+        if signature.curve == "ed25519" and signature.data[-1] & _UNREDUCED:
+            raise reader.refuse("an ed25519 signature has an unreduced scalar", start)
+        return signature
 
-    def __str__(self) -> str:
-        """Read as answers write it."""
-        return f"{self.curve}:{to_base58(self.data)}"
 
-    def __repr__(self) -> str:
-        return f"Signature.from_text({str(self)!r})"
+_C = TypeVar("_C", bound=_CurveBytes)
+
+
+def _check_encodable(kind: type[_C], value: Any, field: str) -> _C:
+    """Check a key or signature that is to be encoded; its text is parsed."""
+    parsed = value if type(value) is kind else kind.from_text(value, field)
+    if not parsed.packed:
+        expected = f"the curve {' or '.join(_CURVES)}; others are only read from responses"
+        raise InvalidRequestError.refuse(field, parsed.curve, expected)
+    return parsed
+
+
+def public_key(value: Any, field: str = "public_key") -> PublicKey:
+    """Check a public key that is to be encoded; its text is parsed."""
+    return _check_encodable(PublicKey, value, field)
 
 
 def signature(value: Any, field: str = "signature") -> Signature:
-    """Check a signature that is to be encoded; its text is read."""
-    held = value if type(value) is Signature else Signature.from_text(value, field)
-    if not held.packed:
-        rule = f"{held.curve} signatures are read in answers only"
-        raise InvalidRequestError.refuse(field, held.curve, rule)
-    return held
+    """Check a signature that is to be encoded; its text is parsed."""
+    return _check_encodable(Signature, value, field)
 
 
-def contract_id(value: Any, field: str) -> CryptoHash | AccountId:
-    """Check what names a global contract: the hash of its code, or the account it follows."""
+def unchecked_signature(curve: str, data: bytes) -> Signature:
+    """Build a signature that a curve's own library returned; it is not checked, for speed."""
+    built = object.__new__(Signature)
+    fields = built.__dict__
+    fields["curve"] = curve
+    fields["data"] = data
+    fields["packed"] = _TAGS[curve] + data
+    return built
+
+
+PUBLIC_KEY = Codec(public_key, lambda key: key.packed, PublicKey.read)
+SIGNATURE = Codec(signature, lambda value: value.packed, Signature.read)
+
+
+# Global contracts -----------------------------------------------------------------------
+
+
+def _check_contract(value: Any, field: str) -> CryptoHash | AccountId:
+    """Check the identifier of a global contract: its code hash, or the account that deployed it."""
     return value if type(value) is CryptoHash else account_id(value, field)
 
 
-def encode_contract_id(value: CryptoHash | str) -> bytes:
-    """Pack what names a global contract."""
-    return b"\0" + value if isinstance(value, CryptoHash) else b"\1" + text(value)
+def _encode_contract(value: CryptoHash | AccountId) -> bytes:
+    """Encode the identifier of a global contract."""
+    return b"\0" + value if isinstance(value, CryptoHash) else b"\1" + value.packed
 
 
-def read_contract_id(reader: Reader) -> CryptoHash | AccountId:
-    """Take what names a global contract."""
-    if reader.tag(2, "a global contract's identifier"):
+def _read_contract(reader: Reader) -> CryptoHash | AccountId:
+    """Read the identifier of a global contract."""
+    if reader.tag(2, "a global contract identifier"):
         return read_account_id(reader)
     return CryptoHash(reader.fixed(HASH_BYTES))
+
+
+GLOBAL_CONTRACT = Codec(_check_contract, _encode_contract, _read_contract)

@@ -14,7 +14,8 @@ import msgspec
 
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet.faults import Faults
-from ledgerkit.localnet.gateway import Answer, Gateway, Request
+from ledgerkit.localnet.http_gateway import Gateway
+from ledgerkit.localnet.http_messages import HttpRequest, HttpResponse
 from ledgerkit.localnet.settings import SECOND_NS
 from ledgerkit.localnet.world import World
 from ledgerkit.localnet.worlds import open_world
@@ -52,7 +53,7 @@ class _Way:
     @property
     def liquid_tokens(self) -> tuple[str, ...]:
         """The world's tokens of liquid stake."""
-        told = self.world.stories.contracts.get("liquid", ())
+        told = self.world.summary.contracts.get("liquid", ())
         return (told,) if isinstance(told, str) else tuple(told)
 
     def strangers(self, calls: Iterable[Call[Any]]) -> list[str]:
@@ -196,14 +197,14 @@ def _subject(call: Call[Any]) -> str | None:
     return asked.account_id if asked.request_type in _ACCOUNT_QUERIES else None
 
 
-def _taken(request: httpx.Request) -> Request:
+def _taken(request: httpx.Request) -> HttpRequest:
     """Translate a request."""
     path, _, query = request.url.raw_path.decode("ascii").partition("?")
     headers = {
         name.decode("latin-1").lower(): value.decode("latin-1")
         for name, value in request.headers.raw
     }
-    return Request(request.method, path, query, headers, request.content)
+    return HttpRequest(request.method, path, query, headers, request.content)
 
 
 class _Patience:
@@ -226,11 +227,11 @@ class _Patience:
             raise httpx.ReadTimeout(msg, request=self._request)
 
 
-def _response(answer: Answer, request: httpx.Request) -> httpx.Response:
+def _response(answer: HttpResponse, request: httpx.Request) -> httpx.Response:
     """Translate an answer, or lose it as a connection does."""
     if answer.dropped:
         raise httpx.RemoteProtocolError(_LOST, request=request)
-    stream = httpx.ByteStream(answer.body) if answer.truncated is None else _Cut(answer.sent)
+    stream = httpx.ByteStream(answer.body) if answer.truncated is None else _Cut(answer.sent_body)
     return httpx.Response(answer.status, headers=list(answer.headers), stream=stream)
 
 

@@ -16,7 +16,16 @@ from pandas.api.extensions import (  # type: ignore[attr-defined]  # the mixin i
 )
 from pandas.api.indexers import check_array_indexer
 
-from ledgerkit.u128 import casts, groups, largest, operations, order, reductions, texts, values
+from ledgerkit.u128 import (
+    casts,
+    decimal_text,
+    groupby,
+    operations,
+    ordering,
+    pandas_patches,
+    parsing,
+    reductions,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -51,7 +60,7 @@ class U128Dtype(ExtensionDtype):
         return U128Array
 
     def __from_arrow__(self, array: Any) -> U128Array:
-        return U128Array.of(*values.read(array))
+        return U128Array.of(*parsing.read(array))
 
 
 class U128Array(ExtensionScalarOpsMixin, ExtensionArray):  # type: ignore[misc]  # as above
@@ -98,7 +107,7 @@ class U128Array(ExtensionScalarOpsMixin, ExtensionArray):  # type: ignore[misc] 
             scalars = scalars.array
         if isinstance(scalars, U128Array):
             return cls(scalars.hi, scalars.lo, scalars.mask, copy=copy)
-        return cls.of(*values.read(scalars))
+        return cls.of(*parsing.read(scalars))
 
     @classmethod
     def of(cls, held: Planes, mask: Flags) -> Self:
@@ -111,7 +120,7 @@ class U128Array(ExtensionScalarOpsMixin, ExtensionArray):  # type: ignore[misc] 
     def _from_sequence_of_strings(
         cls, strings: Any, *, dtype: Any = None, copy: bool = False
     ) -> Self:
-        return cls._from_sequence(values.objects(strings), dtype=dtype, copy=copy)
+        return cls._from_sequence(parsing.objects(strings), dtype=dtype, copy=copy)
 
     @classmethod
     def _from_factorized(cls, values: Any, original: Any) -> Self:
@@ -121,7 +130,7 @@ class U128Array(ExtensionScalarOpsMixin, ExtensionArray):  # type: ignore[misc] 
     def _from_scalars(cls, scalars: Any, *, dtype: Any) -> Self:  # noqa: ARG003 - pandas names the dtype
         """Take only what is surely an amount: pandas tries this on results of any kind."""
         try:
-            return cls.of(*values.read_ints(scalars))
+            return cls.of(*parsing.read_ints(scalars))
         except OverflowError as error:
             raise ValueError(str(error)) from None
 
@@ -233,7 +242,7 @@ class U128Array(ExtensionScalarOpsMixin, ExtensionArray):  # type: ignore[misc] 
         call = casts.lookup(mapper) if isinstance(mapper, dict) else mapper
         skipped = pd.NA if na_action == "ignore" else None
         found = [value if value is skipped else call(value) for value in self]
-        return self._cast_pointwise_result(values.objects(found))
+        return self._cast_pointwise_result(parsing.objects(found))
 
     def round(self, decimals: int = 0, *_: Any, **__: Any) -> Self:
         """Round to a power of ten when `decimals` is negative."""
@@ -296,7 +305,7 @@ class U128Array(ExtensionScalarOpsMixin, ExtensionArray):  # type: ignore[misc] 
 
     def _values_for_json(self) -> np.ndarray:
         # Digits, not numbers: who reads JSON numbers as floats would lose digits.
-        written = texts.write(*self.planes)
+        written = decimal_text.write(*self.planes)
         written[self.mask] = None
         return written
 
@@ -311,18 +320,18 @@ class U128Array(ExtensionScalarOpsMixin, ExtensionArray):  # type: ignore[misc] 
         **_: Any,
     ) -> np.ndarray:
         """Order the rows; equal values stay in the order they came in."""
-        return order.argsort(self.planes, self.mask, ascending=ascending, na=na_position)
+        return ordering.argsort(self.planes, self.mask, ascending=ascending, na=na_position)
 
     def _values_for_argsort(self) -> np.ndarray:
-        return order.ranks(self.planes)
+        return ordering.ranks(self.planes)
 
     def argmin(self, skipna: bool = True) -> int:  # noqa: FBT001, FBT002 - pandas names it
         """Find the first row of the smallest value."""
-        return order.extreme(self.planes, self.mask, largest=False, skipna=skipna)
+        return ordering.extreme(self.planes, self.mask, largest=False, skipna=skipna)
 
     def argmax(self, skipna: bool = True) -> int:  # noqa: FBT001, FBT002 - pandas names it
         """Find the first row of the largest value."""
-        return order.extreme(self.planes, self.mask, largest=True, skipna=skipna)
+        return ordering.extreme(self.planes, self.mask, largest=True, skipna=skipna)
 
     def searchsorted(self, value: Any, side: Any = "left", sorter: Any = None) -> Any:
         """Find where values belong among sorted ones."""
@@ -330,12 +339,12 @@ class U128Array(ExtensionScalarOpsMixin, ExtensionArray):  # type: ignore[misc] 
             raise ValueError("searchsorted needs sorted values: drop the missing ones first")
         held = self if sorter is None else self.take(sorter)
         if isinstance(value, U128Array):
-            return order.places(held.planes, value.planes, side)
-        return order.places_of(held, value, side)
+            return ordering.places(held.planes, value.planes, side)
+        return ordering.places_of(held, value, side)
 
     def factorize(self, use_na_sentinel: bool = True) -> tuple[np.ndarray, Self]:  # noqa: FBT001, FBT002 - pandas names it
         """Give the distinct values numbers, in the order they come in."""
-        codes, firsts = order.factorize(self.planes, self.mask, gaps=not use_na_sentinel)
+        codes, firsts = ordering.factorize(self.planes, self.mask, gaps=not use_na_sentinel)
         return codes, self.take(firsts)
 
     def _values_for_factorize(self) -> tuple[np.ndarray, Any]:
@@ -347,12 +356,12 @@ class U128Array(ExtensionScalarOpsMixin, ExtensionArray):  # type: ignore[misc] 
 
     def duplicated(self, keep: Any = "first") -> Flags:
         """Tell which values came before."""
-        codes, _ = order.factorize(self.planes, self.mask, gaps=True)
+        codes, _ = ordering.factorize(self.planes, self.mask, gaps=True)
         return pd.Series(codes).duplicated(keep).to_numpy()
 
     def isin(self, values: Any) -> Flags:
         """Tell which values are among others."""
-        return order.isin(self, values)
+        return ordering.isin(self, values)
 
     def value_counts(self, dropna: bool = True) -> pd.Series:  # noqa: FBT001, FBT002 - pandas names it
         """Count how often each distinct value comes."""
@@ -368,11 +377,11 @@ class U128Array(ExtensionScalarOpsMixin, ExtensionArray):  # type: ignore[misc] 
         return ordered
 
     def _rank(self, **options: Any) -> np.ndarray:
-        ranks = np.where(self.mask, np.nan, order.ranks(self.planes))
+        ranks = np.where(self.mask, np.nan, ordering.ranks(self.planes))
         return pd.Series(ranks).rank(**options).to_numpy()
 
     def _hash_pandas_object(self, *, hash_key: str, **_: Any) -> Words:
-        return order.hashes(self.planes, self.mask, hash_key)
+        return ordering.hashes(self.planes, self.mask, hash_key)
 
     # Operations -------------------------------------------------------------------------
 
@@ -442,12 +451,12 @@ class U128Array(ExtensionScalarOpsMixin, ExtensionArray):  # type: ignore[misc] 
         return floats.quantile(qs, interpolation=interpolation).to_numpy()
 
     def _groupby_op(self, *, how: str, **options: Any) -> Any:
-        return groups.apply(self, how, **options)
+        return groupby.apply(self, how, **options)
 
     def _groupby_quantile(self, **options: Any) -> np.ndarray:
-        return groups.quantile(self, options)
+        return groupby.quantile(self, options)
 
 
-largest.offer(U128Array)
+pandas_patches.offer(U128Array)
 for complete in ("arithmetic_ops", "comparison_ops", "reductions"):
     getattr(U128Array, f"_add_{complete}")()

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ledgerkit.errors import DecodeError, InvalidRequestError, cut
-from ledgerkit.u128 import planes, texts
+from ledgerkit.u128 import decimal_text, planes
 
 Columns: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]  # hi, lo, mask
 
@@ -73,7 +73,7 @@ def to_arrow(hi: np.ndarray, lo: np.ndarray, mask: np.ndarray, type: Any = None)
     if pa.types.is_integer(wanted):
         return _integers(hi, lo, mask, wanted)
     if _is_text(wanted):
-        return pa.array(texts.write(hi, lo), type=wanted, mask=mask)
+        return pa.array(decimal_text.write(hi, lo), type=wanted, mask=mask)
     msg = f"u128 does not become {wanted}: choose a decimal, integer or text type"
     raise TypeError(msg)
 
@@ -150,7 +150,7 @@ def from_arrow(array: Any, *, name: str = "amount") -> Columns:
     if pa.types.is_integer(whole.type) or pa.types.is_null(whole.type):
         return _of_integers(whole, name)
     if _is_text(whole.type):
-        (hi, lo), mask = texts.parse(whole.to_numpy(zero_copy_only=False), name=name)
+        (hi, lo), mask = decimal_text.parse(whole.to_numpy(zero_copy_only=False), name=name)
         return hi, lo, mask
     msg = f"u128 is not read from {whole.type}: give decimals, integers or texts of digits"
     raise TypeError(msg)

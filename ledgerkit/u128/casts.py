@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.extensions import no_default
 
-from ledgerkit.u128 import planes, texts, values
+from ledgerkit.u128 import decimal_text, parsing, planes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +47,7 @@ def nullable(array: U128Array) -> Any:
 
 def to_texts(array: U128Array) -> np.ndarray:
     """Write the digits of each value, NA where missing."""
-    written = texts.write(*array.planes)
+    written = decimal_text.write(*array.planes)
     written[array.mask] = pd.NA
     return written
 
@@ -61,7 +61,7 @@ def lookup(table: dict[Any, Any]) -> Callable[[Any], Any]:
 
 def results(found: Any) -> Any:
     """Hold what a function gave row by row, if that is ints, bools or floats; None otherwise."""
-    held = values.objects(found)
+    held = parsing.objects(found)
     mask = np.array(pd.isna(held), dtype=np.bool_)
     kinds = set(map(type, held[~mask]))
     if kinds and kinds <= {bool, np.bool_}:
@@ -99,6 +99,6 @@ _WRITERS: dict[str, Callable[[U128Array, Any], np.ndarray]] = {
     "b": lambda array, _: (array.hi | array.lo) != 0,
     "i": _integers,
     "u": _integers,
-    "U": lambda array, _: texts.write(*array.planes),
-    "S": lambda array, _: texts.write(*array.planes),
+    "U": lambda array, _: decimal_text.write(*array.planes),
+    "S": lambda array, _: decimal_text.write(*array.planes),
 }

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ledgerkit.errors import cut
-from ledgerkit.u128 import planes, quotients, values
+from ledgerkit.u128 import division, parsing, planes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,7 +78,7 @@ def arithmetic(array: U128Array, other: Any, name: str) -> Any:
     swapped = name.startswith("r")
     name = name.removeprefix("r")
     if name == "truediv":
-        return quotients.divide(array, _aligned(array, other), swapped=swapped)
+        return division.divide(array, _aligned(array, other), swapped=swapped)
     mine = Side(array.planes, array.mask)
     try:
         theirs = side(array, other)
@@ -97,11 +97,11 @@ def side(array: U128Array, other: Any) -> Side:
     other = _aligned(array, other)
     if isinstance(other, type(array)):
         return Side(other.planes, other.mask)
-    listed = other if pd.api.types.is_list_like(other) else values.objects([other])
+    listed = other if pd.api.types.is_list_like(other) else parsing.objects([other])
     try:
-        return Side(*values.read_ints(listed))
+        return Side(*parsing.read_ints(listed))
     except OverflowError:
-        held = values.objects(listed)
+        held = parsing.objects(listed)
         mask = np.array(pd.isna(held), dtype=np.bool_)
         ints = [0 if gap else operator.index(v) for v, gap in zip(held, mask, strict=True)]
         return Side(None, mask, np.fromiter(ints, dtype=object, count=len(ints)))
@@ -200,7 +200,7 @@ def _exponents(exponents: Objects, mask: Flags) -> Objects:
 def _overflow(a: Side, b: Side, name: str, row: int) -> NoReturn:
     """Name the row whose result is outside the range."""
     first, second = (cut(s.exactly()[row if len(s.mask) > 1 else 0], 60) for s in (a, b))
-    values.overflow(row, f"{first} {_SIGNS[name]} {second}")
+    parsing.overflow(row, f"{first} {_SIGNS[name]} {second}")
 
 
 # Comparison -----------------------------------------------------------------------------
@@ -249,7 +249,7 @@ def _against_one(array: U128Array, other: Any, op: Callable[[Any, Any], Any]) ->
 def _one_by_one(array: U128Array, other: Any, op: Callable[[Any, Any], Any]) -> Any:
     """Compare row by row as Python does, which is exact for every kind of number."""
     alone = not pd.api.types.is_list_like(other)
-    others = [other] * len(array) if alone else values.objects(other)
+    others = [other] * len(array) if alone else parsing.objects(other)
     mask = array.mask | np.array(pd.isna(others), dtype=np.bool_)
     ints = planes.to_ints(*array.planes)
     pairs = zip(ints, others, mask, strict=True)

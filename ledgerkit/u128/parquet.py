@@ -12,7 +12,7 @@ import numpy as np
 from ledgerkit.errors import DecodeError, InvalidRequestError
 from ledgerkit.u128 import arrow
 from ledgerkit.u128.array import U128Dtype
-from ledgerkit.u128.humans import TEXT
+from ledgerkit.u128.human_units import TEXT
 
 if TYPE_CHECKING:
     from os import PathLike

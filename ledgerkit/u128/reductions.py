@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 import pandas as pd
 
-from ledgerkit.u128 import order, planes, values
+from ledgerkit.u128 import ordering, parsing, planes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,7 +84,7 @@ def reduce(
 def as_column(array: U128Array, name: str, value: Any) -> Any:
     """Hold one reduced value in an array, for the columns of a frame."""
     if name in EXACT:
-        return array.of(*values.read([value]))
+        return array.of(*parsing.read([value]))
     if name in LOGICAL:
         return pd.array([value], dtype="boolean")
     return np.array([value])
@@ -110,7 +110,7 @@ def _exact(array: U128Array, name: str) -> int:
     """Reduce to an integer; there is at least one value, or the sum or product of none."""
     if name in {"min", "max"}:
         largest = name == "max"
-        return int(array[order.extreme(array.planes, array.mask, largest=largest, skipna=True)])
+        return int(array[ordering.extreme(array.planes, array.mask, largest=largest, skipna=True)])
     if name == "sum":
         found = planes.total(*array.planes)
         return found if found < planes.LIMIT else _too_large("the sum", found)
@@ -146,8 +146,8 @@ def accumulate(array: U128Array, name: str, *, skipna: bool) -> U128Array:
     if name == "cumprod":
         ints = planes.to_ints(*array.planes)
         return array.of(running_products(ints, mask, range(len(ints))), mask.copy())
-    ranks = order.ranks(array.planes)
-    rows = order.firsts(ranks)
+    ranks = ordering.ranks(array.planes)
+    rows = ordering.firsts(ranks)
     sign = 1 if name == "cummax" else -1
     best = np.maximum.accumulate(np.where(mask, -len(ranks), sign * ranks)) * sign
     found = array.take(rows[np.where(mask, 0, best)])
@@ -158,7 +158,7 @@ def _sums(array: U128Array) -> U128Array:
     """Add up row by row."""
     (hi, lo), over = planes.cumulate(*array.planes)
     if over.any():
-        values.overflow(int(over.argmax()), "the running sum")
+        parsing.overflow(int(over.argmax()), "the running sum")
     return type(array)(hi, lo, array.mask.copy())
 
 
@@ -169,5 +169,5 @@ def running_products(ints: Any, mask: Flags, rows: Sequence[int]) -> Planes:
         if not mask[row]:
             last = found[i] = last * ints[row]
             if last >= planes.LIMIT:
-                values.overflow(row, "the running product")
+                parsing.overflow(row, "the running product")
     return planes.from_ints(found)

@@ -124,7 +124,7 @@ def _every(value: Any) -> int | Offset | None:
         return _forward(_offset(value), value)
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return validation.integer(
-            value, "every", least=1, most=2**64 - 1, unit="a number of heights"
+            value, "every", least=1, most=2**64 - 1, noun="a number of heights"
         )
     raise InvalidRequestError.refuse("every", value, _EVERY_RULE)
 

@@ -263,7 +263,7 @@ def test_a_key_that_is_none_is_refused(at):
 def test_a_transaction_shows_verdict_tree_and_receipts(at, local):
     """The failed receipt stands below the one that made it, and the table is exact."""
     wanted = "a swap that is refunded: the exchange is paused"
-    swap = next(tx for tx in local.world.stories.transactions if tx.story == wanted)
+    swap = next(tx for tx in local.world.summary.transactions if tx.description == wanted)
     person = at("Transaction")
     person.type("Transaction", swap.tx_hash)
     person.enter("Signed by", swap.signer_id)

@@ -11,15 +11,15 @@ export const TRANSFER_FEE = 2n * TRANSFER_GAS * PRICE; // when it is sent, and w
 export const TRANSFER_DEBIT = TRANSFER_GAS * (PRICE + PURCHASE); // before the refund
 export const REGISTRATION = 125n * 10n ** 19n; // storage of an account with the longest id
 export const PLAIN = 182; // bytes of storage of an account with one full-access key
-const WAITING = "a call that waits for somebody's word"; // the one transaction under way
+const WAITING = "a yielded call that waits to be resumed"; // the one transaction under way
 
 /** Read the address from the command line and the world from standard input. */
 export function demo() {
   const world = JSON.parse(readFileSync(0, "utf8"));
   const secrets = Object.fromEntries(world.accounts.map((row) => [row.account_id, row.secret_key]));
   const [senderId, receiverId] = world.actors;
-  const finished = world.transactions.filter((row) => row.story !== WAITING);
-  const waiting = world.transactions.find((row) => row.story === WAITING);
+  const finished = world.transactions.filter((row) => row.description !== WAITING);
+  const waiting = world.transactions.find((row) => row.description === WAITING);
   const actors = { senderId, secretKey: secrets[senderId], receiverId };
   return { url: process.argv[2], contracts: world.contracts, finished, waiting, ...actors };
 }

@@ -13,7 +13,7 @@ TRANSFER_FEE = 2 * TRANSFER_GAS * PRICE  # once when the receipt is sent, once w
 TRANSFER_DEBIT = TRANSFER_GAS * (PRICE + PURCHASE)  # before the refund
 REGISTRATION = 125 * 10**19  # storage of an account with the longest id, in yocto
 PLAIN = 182  # bytes of storage of an account with one full-access key
-WAITING = "a call that waits for somebody's word"  # the one transaction of the demo under way
+WAITING = "a yielded call that waits to be resumed"  # the one transaction of the demo under way
 
 
 class Demo(NamedTuple):
@@ -30,7 +30,7 @@ class Demo(NamedTuple):
     @property
     def finished(self) -> list[dict[str, Any]]:
         """The transactions that wait for nothing."""
-        return [row for row in self.transactions if row["story"] != WAITING]
+        return [row for row in self.transactions if row["description"] != WAITING]
 
 
 def demo() -> Demo:

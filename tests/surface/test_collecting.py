@@ -167,7 +167,7 @@ def test_an_interrupt_keeps_what_was_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ctrl-C in the middle of a part stores the part's beginning; the rest comes later."""
-    monkeypatch.setattr("ledgerkit.collecting.asking.BATCH", 16)
+    monkeypatch.setattr("ledgerkit.collecting.account_requests.BATCH", 16)
 
     def interrupted() -> Iterator[str]:
         yield from names(1_500)
@@ -249,7 +249,7 @@ def test_too_many_requests_are_nobodys_failure(tmp_path: Path) -> None:
 
 def test_patience_with_a_busy_host_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that bears nothing at all ends the run with its own error, and stores no failure."""
-    monkeypatch.setattr("ledgerkit.collecting.asking.PATIENCE_S", 0.0)
+    monkeypatch.setattr("ledgerkit.collecting.account_requests.PATIENCE_S", 0.0)
     with (
         lab(disturbed(lambda _: Reply(429, headers={"retry-after": "0"}))) as (_, ledger),
         pytest.raises(RateLimitedError, match="Run the same command again later"),

@@ -402,7 +402,7 @@ def test_patience_with_a_busy_host_ends(
     busy: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that bears no more ends the run with its own error; no failure is stored."""
-    monkeypatch.setattr("ledgerkit.collecting.asking.PATIENCE_S", 0.0)
+    monkeypatch.setattr("ledgerkit.collecting.account_requests.PATIENCE_S", 0.0)
     first, stop = ends(busy)
 
     def pressed(asked: dict[str, Any]) -> Reply | None:

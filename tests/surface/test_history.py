@@ -22,7 +22,7 @@ from ledgerkit.transport.embedded import Local
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ledgerkit.localnet.records import Block
+    from ledgerkit.localnet.chain_types import Block
     from ledgerkit.localnet.world import World
 
 NEAR = 10**24

@@ -14,7 +14,7 @@ import ledgerkit as lk
 from ledgerkit import client, errors
 from ledgerkit.cli import main
 from ledgerkit.localnet.faults import Faults
-from ledgerkit.localnet.stories import Stories
+from ledgerkit.localnet.world_summary import WorldSummary
 from ledgerkit.localnet.worlds import open_world
 from ledgerkit.protocol import CryptoHash, SecretKey, SignedTransaction, Transaction, Transfer
 from ledgerkit.transport import embedded
@@ -54,7 +54,7 @@ def _demo_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def paying(world: World, nonce: int = 1) -> SignedTransaction:
     """Sign a payment of 5 yoctoNEAR to an account that does not exist yet."""
-    told = next(one.secret_key for one in world.stories.accounts if one.account_id == "near")
+    told = next(one.secret_key for one in world.summary.accounts if one.account_id == "near")
     key = SecretKey.from_text(told or "")
     head = world.chain.head.hash
     return Transaction("near", key.public_key, nonce, IMPLICIT, head, [Transfer(5)]).sign(key)
@@ -136,9 +136,9 @@ def test_liquid_tokens_are_the_worlds() -> None:
     """Which tokens count as liquid stake is told by the world's contracts."""
     world = open_world("empty")
     assert lk.connect(world=world).network.liquid_tokens == ()
-    world.stories = Stories(contracts={"liquid": "st.near"})
+    world.summary = WorldSummary(contracts={"liquid": "st.near"})
     assert lk.connect(world=world).network.liquid_tokens == ("st.near",)
-    world.stories = Stories(contracts={"liquid": ["a.near", "b.near"]})
+    world.summary = WorldSummary(contracts={"liquid": ["a.near", "b.near"]})
     assert lk.connect(world=world).network.liquid_tokens == ("a.near", "b.near")
 
 
@@ -275,7 +275,7 @@ def test_the_command_line_says_who_answers(
 @pytest.mark.parametrize(
     ("fault", "kind", "words"),
     [
-        ("status=429; retry-after=3", errors.RateLimitedError, "fewer requests"),
+        ("status=429; retry-after=3", errors.RateLimitedError, "Wait a minute, lower rate="),
         ("status=503", errors.TransportError, "HTTP 503"),
         ("html", errors.TransportError, "HTTP 502"),
         ("drop", errors.TransportError, "disconnected without sending"),

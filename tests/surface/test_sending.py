@@ -247,7 +247,7 @@ def test_a_dry_run_sends_nothing(world):
     head, alice = world.chain.head, balance(world, "alice.near")
     frame = lk.transfer("dave.near", "1 NEAR", **ALICE, dry_run=True)
     assert world.chain.head == head
-    assert len(world.pool) == 0
+    assert len(world.mempool) == 0
     row = frame.iloc[0]
     final = world.chain.final
     assert (row["signer_id"], row["receiver_id"], row["actions"]) == (
@@ -347,7 +347,7 @@ def test_dry_runs_of_the_other_verbs(world):
     assert frames[-1]["receiver_id"].tolist() == ["bob.near"]
     assert frames[-1]["deposit"].tolist() == [5]
     assert len({frame["nonce"].iloc[0] for frame in frames}) == 1
-    assert len(world.pool) == 0
+    assert len(world.mempool) == 0
 
 
 BAD: list[tuple[str, Any, str]] = [
@@ -446,7 +446,7 @@ def test_a_wrong_delegated_signature_is_refused(world):
     forged = type(first)(first.delegate_action, other.signature)
     with pytest.raises(errors.InvalidRequestError, match="delegate"):
         lk.relay(forged, **ALICE)
-    assert len(world.pool) == 0
+    assert len(world.mempool) == 0
 
 
 # The public network ---------------------------------------------------------------------

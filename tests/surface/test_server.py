@@ -20,8 +20,8 @@ import pytest
 import ledgerkit as lk
 from ledgerkit import errors
 from ledgerkit.cli import main
-from ledgerkit.localnet import listening, server
-from ledgerkit.localnet.gateway import Gateway
+from ledgerkit.localnet import server, uvicorn_server
+from ledgerkit.localnet.http_gateway import Gateway
 from ledgerkit.localnet.worlds import open_world
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ EVERYWHERE = "0.0.0.0"  # noqa: S104 - what is refused, unless told
 JSON = {"content-type": "application/json"}
 HASTE = (  # what waits ten seconds waits less
     "import sys\n"
-    "from ledgerkit.localnet import listening, server\n"
-    "server.BODY_S = server.SEND_S = listening.HEAD_S = 0.4\n"
+    "from ledgerkit.localnet import server, uvicorn_server\n"
+    "server.BODY_TIMEOUT_S = server.SEND_TIMEOUT_S = uvicorn_server.HEAD_TIMEOUT_S = 0.4\n"
     "from ledgerkit.cli import main\n"
     "sys.exit(main(sys.argv[1:]))\n"
 )
@@ -359,7 +359,7 @@ def answered(
         sent.append(message)
 
     async def run() -> None:
-        await server.App(Gateway(world), server.Clock(world))(scope, receive, send)
+        await server.App(Gateway(world), server.BlockClock(world))(scope, receive, send)
 
     asyncio.run(run())
     return sent
@@ -379,7 +379,9 @@ def test_any_asgi_server_can_run_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_many_large_bodies_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """What all requests hold together is bounded; one that is too much is sent away."""
-    sent = answered(monkeypatch, part(bytes(60), more=True), part(bytes(60)), MOST_HELD=100)
+    sent = answered(
+        monkeypatch, part(bytes(60), more=True), part(bytes(60)), MAX_BUFFERED_BYTES=100
+    )
     assert (sent[0]["status"], sent[1]["body"]) == (503, b"too many large requests at a time\n")
     assert (b"connection", b"close") in sent[0]["headers"]
 
@@ -407,8 +409,8 @@ def test_a_clock_that_fails_stops_the_server() -> None:
 
     async def run() -> None:
         with socket.create_server(("127.0.0.1", 0)) as sock:
-            app = server.App(Gateway(world), server.Clock(world))
-            await listening.run(app, sock, [fails()], None)
+            app = server.App(Gateway(world), server.BlockClock(world))
+            await uvicorn_server.run(app, sock, [fails()], None)
 
     with pytest.raises(RuntimeError, match="no more blocks"):
         asyncio.run(run())
@@ -482,7 +484,7 @@ def test_it_waits_for_what_is_under_way() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--host", EVERYWHERE], "host '0.0.0.0' is not valid: an address of this machine alone"),
+        (["--host", EVERYWHERE], "host '0.0.0.0' is not valid: expected a loopback address"),
         (["--host", "::"], "host '::' is not valid"),
         (["--host", "example.com"], "host 'example.com' is not valid"),
         (["--world", "no-such"], "world 'no-such' is not valid"),
@@ -508,7 +510,10 @@ def test_what_is_not_served(
 def test_a_port_that_is_taken(running: Running, capsys: pytest.CaptureFixture[str]) -> None:
     """Two servers don't share a port."""
     assert main(["serve", "--world", "empty", "--port", str(running.port)]) == 2
-    assert f"port {running.port} is not valid: free at 127.0.0.1" in capsys.readouterr().err
+    assert (
+        f"port {running.port} is not valid: expected a free port on 127.0.0.1"
+        in capsys.readouterr().err
+    )
 
 
 def test_other_machines_are_let_in_when_told() -> None:
@@ -537,13 +542,13 @@ def test_blocks_come_by_the_clock() -> None:
 
 def test_a_wait_ends_before_the_block_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where blocks are far apart, what waits may look now and then whether its time is up."""
-    monkeypatch.setattr(server, "PEEK_S", 0.01)
+    monkeypatch.setattr(server, "MAX_WAIT_S", 0.01)
     world = open_world("empty", real_time=True, block_time_ns=3600 * 10**9)
     height = world.chain.head.height
 
     async def wait() -> None:
         async with asyncio.timeout(5):
-            await server.Clock(world).next_block()
+            await server.BlockClock(world).next_block()
 
     asyncio.run(wait())
     assert world.chain.head.height == height
@@ -577,8 +582,8 @@ def test_a_key_is_demanded_when_told() -> None:
 def test_uvicorn_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the extra the error says what to install."""
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    monkeypatch.delitem(sys.modules, "ledgerkit.localnet.listening", raising=False)
-    monkeypatch.delattr("ledgerkit.localnet.listening", raising=False)
+    monkeypatch.delitem(sys.modules, "ledgerkit.localnet.uvicorn_server", raising=False)
+    monkeypatch.delattr("ledgerkit.localnet.uvicorn_server", raising=False)
     with pytest.raises(errors.InvalidRequestError) as caught:
         server.serve(open_world("empty"), port=0)
     assert "pip install 'ledgerkit[serve]'" in str(caught.value)
@@ -593,7 +598,7 @@ def test_a_world_tells_its_stories(capsys: pytest.CaptureFixture[str]) -> None:
     told = json.loads(capsys.readouterr().out)
     assert sorted(told) == ["accounts", "contracts", "transactions"]
     assert [sorted(account) for account in told["accounts"]] == [
-        ["account_id", "secret_key", "story"]
+        ["account_id", "description", "secret_key"]
     ]
     assert told["accounts"][0]["account_id"] == "near"
     assert told["accounts"][0]["secret_key"].startswith("ed25519:")

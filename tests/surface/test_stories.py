@@ -43,7 +43,7 @@ def story(demo: World) -> Any:
     lk.connect(world=demo)
 
     def find(words: str) -> lk.Trace:
-        told = next(one for one in demo.stories.transactions if one.story == words)
+        told = next(one for one in demo.summary.transactions if one.description == words)
         return lk.trace(told.tx_hash, told.signer_id)
 
     return find
@@ -248,7 +248,7 @@ def test_a_fan_out_of_a_thousand() -> None:
 
 def test_a_swallowed_failure_is_told_outright(story: Any) -> None:
     """A success over a failure says both, with the contract's text and what to do."""
-    text = story("a failure that a callback swallows").explain()
+    text = story("a failed call whose callback succeeds").explain()
     assert text.splitlines()[2] == (
         "Its status is success, but 1 of 3 receipts failed, so the actions of that receipt had no "
         "effect. It returned false."
@@ -263,7 +263,7 @@ def test_a_swallowed_failure_is_told_outright(story: Any) -> None:
 
 def test_who_signed_is_told_from_who_relayed(story: Any) -> None:
     """The user asks, the relayer pays."""
-    found = story("a token transfer that somebody else paid for")
+    found = story("a relayed token transfer")
     assert (found.sender_id, found.signer_id) == ("kate.near", "relay.near")
     first = found.explain().splitlines()[0]
     assert first.startswith(

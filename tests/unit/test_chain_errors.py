@@ -338,7 +338,7 @@ class TestAttributes:
         error = failed({"AccountAlreadyExists": ACCOUNT}, receipt_id="Rcpt1")
         assert (error.receipt_id, error.index, error.kind) == ("Rcpt1", 3, "AccountAlreadyExists")
         assert str(error) == (
-            "Account alice.near exists already (receipt Rcpt1, action 3)."
+            "Account alice.near already exists (receipt Rcpt1, action 3)."
             " Choose another account id."
         )
 
@@ -360,7 +360,7 @@ class TestAttributes:
             ("Exceeded the prepaid gas.", "Attach more gas"),
             ("Exceeded the maximum amount of gas allowed to burn per contract.", "Split the work"),
             ("Exceeded the account balance.", "Fund the contract"),
-            ("WebAssembly trap: An arithmetic exception", "a fault of the contract"),
+            ("WebAssembly trap: An arithmetic exception", "a bug of the contract"),
             ("storage_write is not allowed in view calls", "signed transaction"),
             ("Smart contract panicked: Exceeded the prepaid gas.", "contract's message"),
         ],

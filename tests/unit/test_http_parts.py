@@ -708,7 +708,7 @@ def test_a_retry_is_told_to_those_who_listen(caplog):
     (record,) = caplog.records
     assert record.name == "ledgerkit"
     assert record.getMessage().startswith("asking again in 0.")
-    assert "The host answered the tokens of a.near with HTTP 503: busy" in record.getMessage()
+    assert "HTTP 503 in response to the tokens of a.near: busy" in record.getMessage()
 
 
 def test_what_cannot_change_is_told_by_the_call():

@@ -409,10 +409,7 @@ def test_addresses_that_hold_more_than_they_may(text: str) -> None:
 @pytest.mark.parametrize("value", ["", "localhost", "mainnet", "/rpc", 5, None], ids=repr)
 def test_what_is_no_address(value: object) -> None:
     """Whatever has no scheme and host is none."""
-    assert (
-        refusal(validation.url, value, "api_url").rule
-        == "an address such as https://rpc.example.com"
-    )
+    assert refusal(validation.url, value, "api_url").rule == "a URL such as https://rpc.example.com"
 
 
 # Arguments ------------------------------------------------------------------------------
@@ -448,7 +445,7 @@ def test_what_is_no_argument(value: object) -> None:
 def test_what_is_no_method(value: object) -> None:
     """A method's name has 1 to 256 bytes."""
     assert validation.method_name("x" * 256) == "x" * 256
-    assert refusal(validation.method_name, value).rule == "a text of 1 to 256 bytes"
+    assert refusal(validation.method_name, value).rule == "a str of 1 to 256 bytes"
 
 
 def test_values_that_the_protocol_has_checked_read_as_their_text() -> None:

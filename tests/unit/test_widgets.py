@@ -674,7 +674,7 @@ def test_a_key_leads_to_its_accounts_and_they_open():
 
 def story(ledger: lk.Ledger, told: str) -> Any:
     """Find the transaction that a story of the world is about."""
-    return next(tx for tx in ledger.world.stories.transactions if tx.story == told)
+    return next(tx for tx in ledger.world.summary.transactions if tx.description == told)
 
 
 def test_a_transaction_shows_verdict_tree_and_receipts(ledger):

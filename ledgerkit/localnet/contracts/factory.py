@@ -1,10 +1,10 @@
-"""A factory: it creates accounts under its own, each with a contract that is ready to use."""
+"""A factory: a contract that creates accounts below its own, each with a ready contract."""
 
 from collections.abc import Iterator
 from typing import Any
 
-from ledgerkit.localnet.contracts.naming import settle_creation
-from ledgerkit.localnet.sdk import U128, Contract, call, to_json, view
+from ledgerkit.localnet.contract_sdk import U128, Contract, call, to_json, view
+from ledgerkit.localnet.contracts.callbacks import finish_creation
 from ledgerkit.localnet.vm import Promise
 from ledgerkit.protocol import AccountId
 
@@ -12,48 +12,48 @@ NEW_GAS = 15 * 10**12
 ON_CREATED_GAS = 10 * 10**12
 
 
-def _kinds() -> dict[str, type[Contract]]:
-    """Give what the factory can make."""
+def _contract_kinds() -> dict[str, type[Contract]]:
+    """Return the contracts that the factory can deploy, by the name of their kind."""
     from ledgerkit.localnet.contracts.counter import Counter
-    from ledgerkit.localnet.contracts.fungible import Fungible
-    from ledgerkit.localnet.contracts.nonfungible import NonFungible
+    from ledgerkit.localnet.contracts.fungible_token import FungibleToken
+    from ledgerkit.localnet.contracts.non_fungible_token import NonFungibleToken
 
-    return {"counter": Counter, "ft": Fungible, "nft": NonFungible}
+    return {"counter": Counter, "ft": FungibleToken, "nft": NonFungibleToken}
 
 
 class Factory(Contract):
-    """Creates `name` under its own account: the account, its key, its code, its first state."""
+    """A contract that creates `name` below its account: account, key, code, first state."""
 
     @call(payable=True)
     def create(self, name: str, kind: str, args: dict[str, Any]) -> Promise:
-        """Create an account in one receipt, so that nothing of it remains if a part fails."""
-        made = _kinds().get(kind)
-        if made is None:
+        """Create an account in one receipt, so that a failed part reverts all of it."""
+        contract = _contract_kinds().get(kind)
+        if contract is None:
             self.vm.panic(f"There is no contract of kind {kind}")
         account_id, deposit = f"{name}.{self.vm.current_account_id}", self.vm.attached_deposit
-        told = {
+        callback_args = {
             "account_id": account_id,
             "creator_id": self.vm.predecessor_id,
             "amount": U128(deposit),
         }
         batch = self.vm.promise(account_id).create_account().transfer(deposit)
-        batch.add_full_access_key(self.vm.signer_public_key).deploy_contract(made.code)
+        batch.add_full_access_key(self.vm.signer_public_key).deploy_contract(contract.code)
         batch.function_call("new", to_json(args), gas=NEW_GAS)
         return batch.then(self.vm.current_account_id).function_call(
-            "on_created", to_json(told), gas=ON_CREATED_GAS
+            "on_created", to_json(callback_args), gas=ON_CREATED_GAS
         )
 
     @call(private=True)
     def on_created(self, account_id: AccountId, creator_id: AccountId, amount: U128) -> bool:
-        """Send the deposit back if there is no account; the chain returned it here."""
-        return settle_creation(self.vm, account_id, creator_id, amount)
+        """Refund the deposit if the creation failed: the chain returned it to this account."""
+        return finish_creation(self.vm, account_id, creator_id, amount)
 
     @view
     def get_kinds(self) -> list[str]:
-        """Name what can be made."""
-        return sorted(_kinds())
+        """Return the kinds of contract that can be created."""
+        return sorted(_contract_kinds())
 
     @classmethod
     def genesis(cls) -> Iterator[tuple[bytes, bytes]]:
-        """Give no records: this contract keeps none."""
+        """Yield no records: this contract has no state."""
         yield from ()

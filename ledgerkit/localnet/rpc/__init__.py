@@ -1,1 +1,1 @@
-"""The methods of the node's JSON-RPC, each a function of the world and the call's params."""
+"""The JSON-RPC methods of the node, each a function of the world and the request's params."""

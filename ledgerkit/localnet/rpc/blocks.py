@@ -1,85 +1,83 @@
-"""Blocks, chunks and gas prices; and how a call's block reference is followed."""
+"""The methods that return blocks, chunks and gas prices; and the resolution of block references."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit.localnet import fees, forms
+from ledgerkit.localnet import fees, rpc_json
 from ledgerkit.localnet.rpc import params as read
 from ledgerkit.localnet.rpc.errors import OK, UNPROCESSABLE, HandlerError
 
 if TYPE_CHECKING:
-    from ledgerkit.localnet.records import Block, Chunk
+    from ledgerkit.localnet.chain_types import Block
     from ledgerkit.localnet.rpc.errors import Object
     from ledgerkit.localnet.rpc.params import Reference
     from ledgerkit.localnet.world import World
     from ledgerkit.protocol import CryptoHash
 
 
-def named(world: World, reference: Reference) -> Block | None:
-    """Find the block that a reference names; None where there is none."""
+def resolve(world: World, reference: Reference) -> Block | None:
+    """Return the block of a reference, None if there is none."""
     chain, value = world.chain, reference.value
     if isinstance(value, int):
         return chain.by_height(value)
     if reference.kind == "block_id":
-        return chain.by_hash(value)  # type: ignore[arg-type]  # a hash, as it was read
-    places = {
+        return chain.by_hash(value)  # type: ignore[arg-type]  # parsed as a hash
+    blocks = {
         "optimistic": chain.head,
         "near-final": chain.near_final,
         "final": chain.final,
         "genesis": chain.genesis,
         "earliest_available": chain.earliest,
     }
-    return places[str(value)]
+    return blocks[str(value)]
 
 
 def find(world: World, reference: Reference) -> Block:
-    """Find a block that is still kept."""
-    block = named(world, reference)
-    if block is None or (is_dropped(world, block) and block is not world.chain.genesis):
-        raise unknown(world, reference, {})
+    """Return the block of a reference, or raise if it is unknown or garbage collected."""
+    block = resolve(world, reference)
+    if block is None or (is_collected(world, block) and block is not world.chain.genesis):
+        raise unknown_block(world, reference, {})
     return block
 
 
-def is_dropped(world: World, block: Block) -> bool:
-    """Tell whether a block's state is no longer kept."""
+def is_collected(world: World, block: Block) -> bool:
+    """Return True if a block's state was garbage collected."""
     return block.height < world.chain.earliest.height
 
 
-def unknown(
+def unknown_block(
     world: World, reference: Reference, info: Object, header: str = "BLOCK"
 ) -> HandlerError:
-    """Say that there is no such block; what is below the head will never come."""
+    """Build the error for an unknown block; a missing height below the head has status 422."""
     value = reference.value
     is_height = isinstance(value, int)
     name = f"BLOCK HEIGHT: {value}" if is_height else f"{header}: {value}"
-    past = is_height and int(value) < world.chain.head.height
-    status = UNPROCESSABLE if past else OK
+    is_past = is_height and int(value) < world.chain.head.height
     data = f"DB Not Found Error: {name} \n Cause: Unknown"
-    return HandlerError("UNKNOWN_BLOCK", data, info, status=status)
+    return HandlerError("UNKNOWN_BLOCK", data, info, status=UNPROCESSABLE if is_past else OK)
 
 
 def block(world: World, params: Any) -> Object:
-    """Answer `block`."""
-    return forms.block(find(world, read.lone_reference(params)), version(world))
+    """Return the result of `block`."""
+    return rpc_json.block(find(world, read.lone_reference(params)), protocol_version(world))
 
 
-def version(world: World) -> int:
-    """Give the protocol version."""
+def protocol_version(world: World) -> int:
+    """Return the world's protocol version."""
     return fees.PROFILES[world.settings.profile].version
 
 
 def gas_price(world: World, params: Any) -> Object:
-    """Answer `gas_price`."""
-    found = find(world, _at(params))
-    return {"gas_price": str(found.gas_price)}
+    """Return the result of `gas_price`."""
+    return {"gas_price": str(find(world, _optional_block(params)).gas_price)}
 
 
-def _at(params: Any) -> Reference:
-    """Read a block that may be left out."""
-    alone = read.single(params)
-    held = {"block_id": alone[0]} if alone is not None else read.members(params)
-    value = read.member(held, "block_id", read.anything)
+def _optional_block(params: Any) -> Reference:
+    """Parse params with an optional block id, by default the latest block."""
+    items = read.single(params)
+    members = {"block_id": items[0]} if items is not None else read.members(params)
+    value = read.member(members, "block_id", read.anything)
     return read.LATEST if value is None else read.Reference("block_id", read.block_id(value))
 
 
@@ -87,43 +85,39 @@ def _at(params: Any) -> Reference:
 
 
 def chunk(world: World, params: Any) -> Object:
-    """Answer `chunk`."""
-    alone = read.single(params)
-    if alone is not None:
-        place = read.pair(alone[0])
-        if place is not None:
-            return _by_shard(world, *place)
-        return _by_hash(world, read.crypto_hash(alone[0]))
-    held = read.members(params)
-    if "chunk_id" in held:
-        return _by_hash(world, read.crypto_hash(held["chunk_id"]))
-    if "block_id" in held and "shard_id" in held:
-        return _by_shard(world, held["block_id"], held["shard_id"])
-    raise read.refuse("data did not match any variant of untagged enum ChunkReference")
+    """Return the result of `chunk`."""
+    items = read.single(params)
+    if items is not None:
+        block_and_shard = read.pair(items[0])
+        if block_and_shard is not None:
+            return _chunk_by_shard(world, *block_and_shard)
+        return _chunk_by_hash(world, read.crypto_hash(items[0]))
+    members = read.members(params)
+    if "chunk_id" in members:
+        return _chunk_by_hash(world, read.crypto_hash(members["chunk_id"]))
+    if "block_id" in members and "shard_id" in members:
+        return _chunk_by_shard(world, members["block_id"], members["shard_id"])
+    raise read.error("data did not match any variant of untagged enum ChunkReference")
 
 
-def _by_hash(world: World, chunk_hash: CryptoHash) -> Object:
-    """Show a chunk by its hash."""
-    found = world.chain.chunk(chunk_hash)
-    if found is None or is_dropped(world, found[1]):
+def _chunk_by_hash(world: World, chunk_hash: CryptoHash) -> Object:
+    """Return the chunk with a hash."""
+    chunk_and_block = world.chain.chunk(chunk_hash)
+    if chunk_and_block is None or is_collected(world, chunk_and_block[1]):
         data = (
             f"Chunk Missing (unavailable on the node): ChunkHash(`{chunk_hash}`) \n Cause: Unknown"
         )
         raise HandlerError("UNKNOWN_CHUNK", data, {"chunk_hash": chunk_hash})
-    return _shown(*found)
+    chunk, block = chunk_and_block
+    return rpc_json.chunk(chunk, block.author)
 
 
-def _by_shard(world: World, block_id: Any, shard_id: Any) -> Object:
-    """Show a chunk by its block and shard."""
-    wanted = read.u64(shard_id)
-    within = find(world, read.Reference("block_id", read.block_id(block_id)))
-    for each in within.chunks:
-        if each.shard_id == wanted:
-            return _shown(each, within)
-    data = f"Shard id {wanted} does not exist"
-    raise HandlerError("INVALID_SHARD_ID", data, {"shard_id": wanted})
-
-
-def _shown(found: Chunk, within: Block) -> Object:
-    """Show a chunk."""
-    return forms.chunk(found, within.author)
+def _chunk_by_shard(world: World, block_value: Any, shard_value: Any) -> Object:
+    """Return the chunk of a block and shard."""
+    shard_id = read.u64(shard_value)
+    block = find(world, read.Reference("block_id", read.block_id(block_value)))
+    for chunk in block.chunks:
+        if chunk.shard_id == shard_id:
+            return rpc_json.chunk(chunk, block.author)
+    data = f"Shard id {shard_id} does not exist"
+    raise HandlerError("INVALID_SHARD_ID", data, {"shard_id": shard_id})

@@ -1,10 +1,10 @@
-"""The rules of the chain: what things cost, how large they may be, how long they are valid."""
+"""The methods that return the chain's rules: the genesis and protocol configurations."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit.localnet import fees, forms, validity, vm
+from ledgerkit.localnet import fees, rpc_json, transaction_validity, vm
 from ledgerkit.localnet.rpc import blocks
 from ledgerkit.localnet.rpc import params as read
 
@@ -19,9 +19,9 @@ _INSTRUCTION = "WASM_INSTRUCTION"
 
 
 def genesis_config(world: World) -> Object:
-    """Answer `genesis_config`."""
+    """Return the result of `genesis_config`."""
     validators = world.epochs.all[0].validators.values()
-    return _rules(world) | {
+    return _common_config(world) | {
         "total_supply": str(world.chain.genesis.total_supply),
         "num_chunk_producer_seats": 1,
         "num_chunk_validator_seats": 1,
@@ -29,27 +29,27 @@ def genesis_config(world: World) -> Object:
         "use_production_config": False,
         "validators": [
             {
-                "account_id": each.account_id,
-                "public_key": str(each.public_key),
-                "amount": str(each.stake),
+                "account_id": validator.account_id,
+                "public_key": str(validator.public_key),
+                "amount": str(validator.stake),
             }
-            for each in validators
+            for validator in validators
         ],
     }
 
 
 def protocol_config(world: World, params: Any) -> Object:
-    """Answer `EXPERIMENTAL_protocol_config`: the rules are the same at every block."""
+    """Return the result of `EXPERIMENTAL_protocol_config`, the same at every block."""
     blocks.find(world, read.lone_reference(params))
-    return _rules(world) | {"runtime_config": _runtime_config(world)}
+    return _common_config(world) | {"runtime_config": _runtime_config(world)}
 
 
-def _rules(world: World) -> Object:
-    """Tell what both configurations have."""
+def _common_config(world: World) -> Object:
+    """Return the members of both configurations."""
     settings = world.settings
     return {
-        "protocol_version": blocks.version(world),
-        "genesis_time": forms.rfc3339(settings.genesis_time_ns),
+        "protocol_version": blocks.protocol_version(world),
+        "genesis_time": rpc_json.rfc3339(settings.genesis_time_ns),
         "chain_id": settings.chain_id,
         "genesis_height": settings.genesis_height,
         "epoch_length": settings.epoch_length,
@@ -67,7 +67,7 @@ def _rules(world: World) -> Object:
 
 
 def _shard_layout(settings: Settings) -> Object:
-    """Tell which accounts are where."""
+    """Return the shards and the account ids at their boundaries."""
     ids = settings.shard_ids
     return {
         "boundary_accounts": list(settings.boundaries),
@@ -80,7 +80,7 @@ def _shard_layout(settings: Settings) -> Object:
     }
 
 
-# One validator makes all blocks, and none is ever sent away.
+# One validator produces all blocks, and no validator is ever kicked out.
 _SEATS: Object = {
     "num_block_producer_seats": 1,
     "minimum_validators_per_shard": 1,
@@ -101,7 +101,7 @@ _SEATS: Object = {
 
 
 def _runtime_config(world: World) -> Object:
-    """Tell what everything costs and how large it may be."""
+    """Return the costs and size limits of execution."""
     profile = world.runtime.profile
     return {
         "storage_amount_per_byte": str(fees.STORAGE_BYTE),
@@ -124,7 +124,7 @@ def _runtime_config(world: World) -> Object:
 
 
 def _transaction_costs(profile: Profile) -> Object:
-    """Tell the fees of receipts and actions."""
+    """Return the fees of receipts, actions and storage."""
     table = profile.table
     return {
         "action_receipt_creation_config": _fee(table["new_action_receipt"]),
@@ -143,9 +143,9 @@ def _transaction_costs(profile: Profile) -> Object:
 
 
 def _action_costs(profile: Profile) -> Object:
-    """Tell the fees of actions."""
+    """Return the fees of actions."""
     table = profile.table
-    plain = {
+    table_names = {
         "create_account_cost": "create_account",
         "deploy_contract_cost": "deploy_contract",
         "deploy_contract_cost_per_byte": "deploy_contract_byte",
@@ -162,11 +162,11 @@ def _action_costs(profile: Profile) -> Object:
         "function_call_cost": _fee(table["add_function_call_key"]),
         "function_call_cost_per_byte": _fee(table["add_function_call_key_byte"]),
     }
-    return {name: _fee(table[ours]) for name, ours in plain.items()} | {"add_key_cost": add_key}
+    return {name: _fee(table[key]) for name, key in table_names.items()} | {"add_key_cost": add_key}
 
 
 def _fee(fee: Fee) -> Object:
-    """Show a fee."""
+    """Format a fee."""
     return {
         "send_sir": fee.send_sir,
         "send_not_sir": fee.send_other,
@@ -175,29 +175,29 @@ def _fee(fee: Fee) -> Object:
 
 
 def _host_costs() -> Object:
-    """Show what host functions burn."""
+    """Return the gas costs of host functions."""
     return {name.lower(): gas for name, gas in fees.HOST_COSTS.items() if name != _INSTRUCTION}
 
 
 def _limits(settings: Settings) -> Object:
-    """Show how large and how many things may be."""
+    """Return the limits on sizes and numbers."""
     return {
         "max_gas_burnt": fees.VIEW_GAS,
-        "max_total_prepaid_gas": validity.MAX_PREPAID_GAS,
-        "max_actions_per_receipt": validity.MAX_ACTIONS,
-        "max_length_method_name": validity.MAX_METHOD_NAME,
-        "max_number_bytes_method_names": validity.MAX_KEY_METHODS_BYTES,
-        "max_arguments_length": validity.MAX_ARGS,
-        "max_contract_size": validity.MAX_CODE,
-        "max_transaction_size": validity.MAX_SIZE,
+        "max_total_prepaid_gas": transaction_validity.MAX_PREPAID_GAS,
+        "max_actions_per_receipt": transaction_validity.MAX_ACTIONS,
+        "max_length_method_name": transaction_validity.MAX_METHOD_NAME_BYTES,
+        "max_number_bytes_method_names": transaction_validity.MAX_KEY_METHODS_BYTES,
+        "max_arguments_length": transaction_validity.MAX_ARGS_BYTES,
+        "max_contract_size": transaction_validity.MAX_CODE_BYTES,
+        "max_transaction_size": transaction_validity.MAX_TRANSACTION_BYTES,
         "max_number_logs": vm.MAX_LOGS,
         "max_total_log_length": vm.MAX_LOG_BYTES,
         "max_promises_per_function_call_action": vm.MAX_PROMISES,
-        "max_number_input_data_dependencies": vm.MAX_INPUTS,
-        "max_length_returned_data": vm.MAX_RESULT,
-        "max_length_storage_key": vm.MAX_KEY,
-        "max_length_storage_value": vm.MAX_VALUE,
-        "max_yield_payload_size": vm.MAX_RESUME,
+        "max_number_input_data_dependencies": vm.MAX_INPUT_DATA,
+        "max_length_returned_data": vm.MAX_RESULT_BYTES,
+        "max_length_storage_key": vm.MAX_KEY_BYTES,
+        "max_length_storage_value": vm.MAX_VALUE_BYTES,
+        "max_yield_payload_size": vm.MAX_YIELD_PAYLOAD_BYTES,
         "yield_timeout_length_in_blocks": settings.yield_timeout,
         "account_id_validity_rules_version": 2,
     }

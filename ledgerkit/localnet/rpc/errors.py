@@ -1,10 +1,10 @@
-"""How a call fails: the error's members, and the HTTP status that goes with it."""
+"""The errors of JSON-RPC requests: their members and HTTP status."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ledgerkit.localnet.failures import LocalnetError
+from ledgerkit.localnet.execution_errors import LocalnetError
 
 Object = dict[str, Any]
 
@@ -13,16 +13,7 @@ OK, BAD_REQUEST, TIMEOUT, UNPROCESSABLE = 200, 400, 408, 422
 
 
 class RpcError(LocalnetError):
-    """
-    A call that ends in an error.
-
-    Parameters
-    ----------
-    error
-        What stands under `error` in the answer.
-    status
-        The HTTP status.
-    """
+    """An error response: its member `error`, and its HTTP status."""
 
     def __init__(self, error: Object, status: int) -> None:
         super().__init__(error, status)
@@ -30,54 +21,40 @@ class RpcError(LocalnetError):
 
 
 class ParseError(RpcError):
-    """
-    Params that the method does not understand, or a body that is no call.
-
-    Parameters
-    ----------
-    message
-        Why, in the node's words.
-    """
+    """Params that the method cannot parse, or a body that is not a JSON-RPC request."""
 
     def __init__(self, message: str) -> None:
         cause = {"name": "PARSE_ERROR", "info": {"error_message": message}}
-        shown = _error(_VALIDATION, cause, -32700, "Parse error", message)
-        super().__init__(shown, BAD_REQUEST)
+        error = _error_object(_VALIDATION, cause, -32700, "Parse error", message)
+        super().__init__(error, BAD_REQUEST)
         self.message = message
 
 
 class MethodNotFoundError(RpcError):
-    """
-    There is no such method.
-
-    Parameters
-    ----------
-    method_name
-        Which one was called.
-    """
+    """A method that the node does not have."""
 
     def __init__(self, method_name: str) -> None:
         cause = {"name": "METHOD_NOT_FOUND", "info": {"method_name": method_name}}
-        shown = _error(_VALIDATION, cause, -32601, "Method not found", method_name)
-        super().__init__(shown, BAD_REQUEST)
+        error = _error_object(_VALIDATION, cause, -32601, "Method not found", method_name)
+        super().__init__(error, BAD_REQUEST)
 
 
 class HandlerError(RpcError):
     """
-    A call that was understood and can't be answered.
+    A valid request that the node cannot answer.
 
     Parameters
     ----------
     cause
-        The name of the reason.
+        The name of the cause, such as ``UNKNOWN_BLOCK``.
     data
-        The reason, as older nodes tell it.
+        The message, in the member that older clients read.
     info
-        What goes with the reason; None if nothing ever does.
+        The details of the cause; None for a cause that has no details.
     status
         The HTTP status.
-    told
-        What `query` tells in a result in place of this error; None if it tells the error.
+    query_message
+        The message that `query` returns as a result in place of this error, if it does so.
     """
 
     def __init__(
@@ -87,15 +64,16 @@ class HandlerError(RpcError):
         info: Object | None = None,
         *,
         status: int = OK,
-        told: str | None = None,
+        query_message: str | None = None,
     ) -> None:
-        named: Object = {"name": cause}
+        cause_object: Object = {"name": cause}
         if info is not None:
-            named["info"] = info
-        super().__init__(_error("HANDLER_ERROR", named, -32000, "Server error", data), status)
-        self.info, self.told = info, told
+            cause_object["info"] = info
+        error = _error_object("HANDLER_ERROR", cause_object, -32000, "Server error", data)
+        super().__init__(error, status)
+        self.info, self.query_message = info, query_message
 
 
-def _error(name: str, cause: Object, code: int, message: str, data: object) -> Object:
-    """Write an error, in the form of today and the one before it."""
+def _error_object(name: str, cause: Object, code: int, message: str, data: object) -> Object:
+    """Build an error object with the members of the current and the legacy format."""
     return {"name": name, "cause": cause, "code": code, "message": message, "data": data}

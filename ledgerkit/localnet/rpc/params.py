@@ -1,4 +1,4 @@
-"""What callers send: params read as the node reads them, and refused in its words."""
+"""The parsing of JSON-RPC params, with the node's rules and error messages."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ U32_MAX = 2**32 - 1
 FINALITIES = ("optimistic", "near-final", "final")
 CHECKPOINTS = ("genesis", "earliest_available")
 _REFERENCES = ("block_id", "finality", "sync_checkpoint")
-_SHORTEST, _LONGEST = 2, 64
+_MIN_ACCOUNT_ID, _MAX_ACCOUNT_ID = 2, 64  # bytes
 _BASE58 = frozenset("123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz")
 _BASE64 = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 
 
 class Reference(Struct, frozen=True):
-    """A block, as a caller names it."""
+    """A block reference."""
 
     kind: Literal["block_id", "finality", "sync_checkpoint"]
     value: int | CryptoHash | str
 
     @property
-    def shown(self) -> Members:
-        """The same, as it was sent."""
+    def as_sent(self) -> Members:
+        """The reference as a JSON object."""
         return {self.kind: self.value}
 
 
 LATEST = Reference("finality", "optimistic")
 
 
-def refuse(message: str) -> ParseError:
-    """Refuse params."""
+def error(message: str) -> ParseError:
+    """Build the error for params that cannot be parsed."""
     return ParseError(FAILED + message)
 
 
@@ -51,32 +51,32 @@ def refuse(message: str) -> ParseError:
 
 
 def members(params: Any) -> Members:
-    """Take params that are an object."""
+    """Return params that are an object."""
     if isinstance(params, dict):
         return params
     raise _unexpected(params, "a map")
 
 
-def member(held: Members, name: str, read: Read[T]) -> T:
-    """Read a member that must be there."""
-    if name not in held:
-        raise refuse(f"missing field `{name}`")
-    return read(held[name])
+def member(params: Members, name: str, read: Read[T]) -> T:
+    """Read a required member."""
+    if name not in params:
+        raise error(f"missing field `{name}`")
+    return read(params[name])
 
 
-def optional(held: Members, name: str, read: Read[T]) -> T | None:
+def optional(params: Members, name: str, read: Read[T]) -> T | None:
     """Read a member that may be absent or null."""
-    value = held.get(name)
+    value = params.get(name)
     return None if value is None else read(value)
 
 
 def single(params: Any) -> list[Any] | None:
-    """Give the params if they are a list of one."""
+    """Return params that are a list of one, otherwise None."""
     return params if isinstance(params, list) and len(params) == 1 else None
 
 
 def pair(params: Any) -> list[Any] | None:
-    """Give the params if they are a list of two."""
+    """Return params that are a list of two, otherwise None."""
     return params if isinstance(params, list) and len(params) == 2 else None  # noqa: PLR2004 - a pair
 
 
@@ -84,140 +84,140 @@ def pair(params: Any) -> list[Any] | None:
 
 
 def anything(value: Any) -> Any:
-    """Take a value as it is."""
+    """Return a value as it is."""
     return value
 
 
 def text(value: Any) -> str:
-    """Read a text."""
+    """Read a string."""
     if isinstance(value, str):
         return value
     raise _unexpected(value, "a string")
 
 
 def boolean(value: Any) -> bool:
-    """Read yes or no."""
+    """Read a boolean."""
     if isinstance(value, bool):
         return value
     raise _unexpected(value, "a boolean")
 
 
 def u64(value: Any) -> int:
-    """Read a number of 64 bits."""
+    """Read an unsigned 64-bit integer."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise _unexpected(value, "u64")
     if not 0 <= value <= U64_MAX:
-        raise refuse(f"invalid value: integer `{value}`, expected u64")
+        raise error(f"invalid value: integer `{value}`, expected u64")
     return value
 
 
 def limit(value: Any) -> int:
-    """Read how many are wanted."""
+    """Read the length of a page."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise _unexpected(value, "a nonzero u32")
     if not 0 < value <= U32_MAX:
-        raise refuse(f"invalid value: integer `{value}`, expected a nonzero u32")
+        raise error(f"invalid value: integer `{value}`, expected a nonzero u32")
     return value
 
 
 def many(read: Read[T]) -> Read[list[T]]:
-    """Read a list, by what reads one of it."""
+    """Build the reader of a list from the reader of its items."""
 
     def read_all(value: Any) -> list[T]:
         if not isinstance(value, list):
             raise _unexpected(value, "a sequence")
-        return [read(each) for each in value]
+        return [read(item) for item in value]
 
     return read_all
 
 
 def one_of(names: tuple[str, ...]) -> Read[str]:
-    """Read one of some words."""
+    """Build the reader of a string that must be one of `names`."""
 
     def read_word(value: Any) -> str:
         if text(value) in names:
             return str(value)
         known = ", ".join(f"`{name}`" for name in names)
-        raise refuse(f"unknown variant `{value}`, expected one of {known}")
+        raise error(f"unknown variant `{value}`, expected one of {known}")
 
     return read_word
 
 
 def account_id(value: Any) -> AccountId:
     """Read an account id."""
-    written = text(value)
+    name = text(value)
     try:
-        return AccountId(written)
+        return AccountId(name)
     except InvalidRequestError:
-        wrong = account_rule(written)
-    raise refuse(f'invalid value: "{written}", {wrong}')
+        reason = account_rule(name)
+    raise error(f'invalid value: "{name}", {reason}')
 
 
-def account_rule(written: str) -> str:
-    """Say which rule of account ids a text breaks."""
-    size = len(written.encode(errors="replace"))
-    if size < _SHORTEST:
+def account_rule(name: str) -> str:
+    """Describe the rule of account ids that a string breaks."""
+    size = len(name.encode(errors="replace"))
+    if size < _MIN_ACCOUNT_ID:
         return "the Account ID is too short"
-    if size > _LONGEST:
+    if size > _MAX_ACCOUNT_ID:
         return "the Account ID is too long"
-    separated = True
-    for at, char in enumerate(written):
+    after_separator = True
+    for index, char in enumerate(name):
         if char in "-_.":
-            if separated:
-                return f"the Account ID has a redundant separator {char!r} at index {at}"
-            separated = True
+            if after_separator:
+                return f"the Account ID has a redundant separator {char!r} at index {index}"
+            after_separator = True
         elif not (char.isascii() and (char.islower() or char.isdigit())):
-            return f"the Account ID contains an invalid character {char!r} at index {at}"
+            return f"the Account ID contains an invalid character {char!r} at index {index}"
         else:
-            separated = False
-    return f"the Account ID has a redundant separator {written[-1]!r} at index {len(written) - 1}"
+            after_separator = False
+    return f"the Account ID has a redundant separator {name[-1]!r} at index {len(name) - 1}"
 
 
 def crypto_hash(value: Any) -> CryptoHash:
     """Read a hash."""
-    written = text(value)
+    data = text(value)
     try:
-        return CryptoHash(written)
+        return CryptoHash(data)
     except InvalidRequestError:
-        wrong = _base58_rule(written, "incorrect length for hash")
-    raise refuse(wrong)
+        reason = _base58_rule(data, "incorrect length for hash")
+    raise error(reason)
 
 
 def public_key(value: Any) -> PublicKey:
-    """Read a public key; without a curve it is ed25519."""
-    written = text(value)
+    """Read a public key; without a curve's prefix it is ed25519."""
+    key = text(value)
     try:
-        return PublicKey.from_text(written)
+        return PublicKey.from_text(key)
     except InvalidRequestError:
-        curve, _, data = written.rpartition(":")
+        curve, _, data = key.rpartition(":")
     if curve not in ("", "ed25519", "secp256k1"):
-        raise refuse(f"unknown key type '{curve}'")
-    raise refuse(f"invalid key data: {_base58_rule(data, 'incorrect length for key')}")
+        raise error(f"unknown key type '{curve}'")
+    raise error(f"invalid key data: {_base58_rule(data, 'incorrect length for key')}")
 
 
-def _base58_rule(written: str, otherwise: str) -> str:
-    """Say what is wrong with base58."""
-    for at, char in enumerate(written):
+def _base58_rule(data: str, otherwise: str) -> str:
+    """Describe the error in a base58 string, `otherwise` if its characters are valid."""
+    for index, char in enumerate(data):
         if char not in _BASE58:
-            return f"provided string contained invalid character {char!r} at byte {at}"
+            return f"provided string contained invalid character {char!r} at byte {index}"
     return otherwise
 
 
 def base64(value: Any) -> bytes:
-    """Read bytes in base64."""
-    written = text(value)
+    """Decode base64."""
+    data = text(value)
     try:
-        return binascii.a2b_base64(written, strict_mode=True)
-    except ValueError:  # also where it holds more than ASCII
-        wrong = _base64_rule(written)
-    raise refuse(wrong)
+        return binascii.a2b_base64(data, strict_mode=True)
+    except ValueError:  # also for characters outside ASCII
+        reason = _base64_rule(data)
+    raise error(reason)
 
 
-def _base64_rule(written: str) -> str:
-    """Say what is wrong with base64."""
-    for at, char in enumerate(written.rstrip("=")):
+def _base64_rule(data: str) -> str:
+    """Describe the error in a base64 string."""
+    for index, char in enumerate(data.rstrip("=")):
         if char not in _BASE64:
-            return f"Invalid symbol {ord(char)}, offset {at}."
+            return f"Invalid symbol {ord(char)}, offset {index}."
     return "Invalid padding"
 
 
@@ -229,34 +229,34 @@ def block_id(value: Any) -> int | CryptoHash:
         return crypto_hash(value)
     except ParseError:
         pass
-    raise refuse("data did not match any variant of untagged enum BlockId")
+    raise error("data did not match any variant of untagged enum BlockId")
 
 
 # Blocks ----------------------------------------------------------------------------------
 
 
-def reference(held: Members) -> Reference:
-    """Find the block reference among other members."""
-    for name in held:
+def reference(params: Members) -> Reference:
+    """Read the block reference among other members."""
+    for name in params:
         if name in _REFERENCES:
-            return _reference(name, held[name])
-    raise refuse("no variant of enum BlockReference found in flattened data")
+            return _reference(name, params[name])
+    raise error("no variant of enum BlockReference found in flattened data")
 
 
 def lone_reference(params: Any) -> Reference:
-    """Read params that are a block reference and nothing else."""
-    alone = single(params)
-    if alone is not None:
-        return Reference("block_id", block_id(alone[0]))
-    held = members(params)
-    if len(held) != 1:
-        raise refuse("invalid value: map, expected map with a single key")
-    [(name, value)] = held.items()
+    """Read params that are a block reference only."""
+    items = single(params)
+    if items is not None:
+        return Reference("block_id", block_id(items[0]))
+    reference_members = members(params)
+    if len(reference_members) != 1:
+        raise error("invalid value: map, expected map with a single key")
+    [(name, value)] = reference_members.items()
     return _reference(name, value)
 
 
 def _reference(name: str, value: Any) -> Reference:
-    """Read a block reference by its kind."""
+    """Read a block reference of one kind."""
     kind = one_of(_REFERENCES)(name)
     if kind == "block_id":
         return Reference("block_id", block_id(value))
@@ -266,12 +266,12 @@ def _reference(name: str, value: Any) -> Reference:
 
 
 def _unexpected(value: Any, expected: str) -> ParseError:
-    """Refuse a value of another type."""
-    return refuse(f"invalid type: {_named(value)}, expected {expected}")
+    """Build the error for a value of another type."""
+    return error(f"invalid type: {_describe(value)}, expected {expected}")
 
 
-def _named(value: Any) -> str:
-    """Name a value and its type as the node does."""
+def _describe(value: Any) -> str:
+    """Describe a value and its type as the node does."""
     match value:
         case None:
             return "null"

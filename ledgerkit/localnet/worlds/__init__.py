@@ -1,4 +1,4 @@
-"""Worlds by name: chains that begin the same on every machine."""
+"""The worlds by name: chains with the same history on every machine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ledgerkit.localnet.world import World
 
 WORLDS = ("demo", "empty", "crowd")
-_OF_NOW = ("api_keys", "block_time_ns", "real_time", "timeout_ns")
+_LIVE_SETTINGS = ("api_keys", "block_time_ns", "real_time", "timeout_ns")
 
 
 def open_world(name: str, *, size: int | None = None, seed: int = 0, **settings: Any) -> World:
@@ -22,19 +22,19 @@ def open_world(name: str, *, size: int | None = None, seed: int = 0, **settings:
     Parameters
     ----------
     name
-        ``demo``: some forty accounts with stories. ``empty``: one account to create
+        ``demo``: some forty accounts and their transactions. ``empty``: one account to create
         others from. ``crowd``: many accounts, for bulk work.
     size
-        How many people there are in ``crowd``.
+        The number of people in ``crowd``, 1,000 by default; the other worlds have a fixed size.
     seed
-        Which of the possible ones.
+        Another seed gives other keys and hashes, and in ``crowd`` other balances.
     **settings
-        Names, clock, shards, limits, as `Settings` has them, in place of the world's own.
+        Fields of `Settings` that replace the world's own: names, clock, shards, limits.
 
     Returns
     -------
     world
-        After all that has happened in it.
+        The world after all of its transactions.
 
     Raises
     ------
@@ -43,21 +43,23 @@ def open_world(name: str, *, size: int | None = None, seed: int = 0, **settings:
     """
     if name not in WORLDS:
         raise InvalidRequestError.refuse("world", name, f"one of {', '.join(WORLDS)}")
-    unknown = settings.keys() - {field.name for field in fields(Settings)}
+    known = [field.name for field in fields(Settings)]
+    unknown = settings.keys() - set(known)
     if unknown:
-        rule = f"one of {', '.join(field.name for field in fields(Settings))}"
-        raise InvalidRequestError.refuse("settings", ", ".join(sorted(unknown)), rule)
+        names = ", ".join(sorted(unknown))
+        raise InvalidRequestError.refuse("settings", names, f"one of {', '.join(known)}")
     if size is not None and name != "crowd":
-        raise InvalidRequestError.refuse("size", size, f"left out: {name} has a fixed size")
-    # How its time goes on changes nothing of what has happened, nor of its hashes.
-    now = {key: value for key, value in settings.items() if key in _OF_NOW}
-    world = _open(name, size, seed, {k: v for k, v in settings.items() if k not in now})
-    world.adjust(**now)
+        sentence = f'the size of world "{name}" is fixed: leave size out, or open "crowd"'
+        raise InvalidRequestError(sentence, field="size", value=size)
+    # Applied after the world's history, so that its hashes do not depend on them.
+    live = {key: value for key, value in settings.items() if key in _LIVE_SETTINGS}
+    world = _open(name, size, seed, {k: v for k, v in settings.items() if k not in live})
+    world.adjust(**live)
     return world
 
 
 def _open(name: str, size: int | None, seed: int, changes: dict[str, Any]) -> World:
-    """Open a world after all that has happened in it."""
+    """Open a world after all of its transactions."""
     if name == "crowd":
         from ledgerkit.localnet.worlds.crowd import open_crowd
 

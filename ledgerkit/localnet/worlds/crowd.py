@@ -1,8 +1,8 @@
 """
-A world of many accounts, for bulk work: few have much, most have little.
+The crowd world: many accounts, for bulk work, of which few own much and most own little.
 
-Its genesis holds accounts, keys and the contracts' records; what happens after it is
-executed. Drawn from a seed, the same on every machine.
+Its accounts, keys and contract records are part of the genesis, drawn from a seed; no
+transaction is executed.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.localnet.contracts.fungible import Fungible, FungibleMetadata
-from ledgerkit.localnet.contracts.liquid import FIRST_BALANCE, LiquidStaking
-from ledgerkit.localnet.contracts.naming import Naming
-from ledgerkit.localnet.contracts.nonfungible import NonFungible, TokenMetadata
-from ledgerkit.localnet.contracts.pool import GUARANTEE_FUND, StakingPool
+from ledgerkit.localnet.contracts.fungible_token import FungibleMetadata, FungibleToken
+from ledgerkit.localnet.contracts.liquid_staking import FIRST_BALANCE, LiquidStaking
+from ledgerkit.localnet.contracts.non_fungible_token import NonFungibleToken, TokenMetadata
+from ledgerkit.localnet.contracts.staking_pool import GUARANTEE_FUND, StakingPool
+from ledgerkit.localnet.contracts.top_level_account import TopLevelAccount
 from ledgerkit.localnet.settings import Settings
-from ledgerkit.localnet.stories import Stories
 from ledgerkit.localnet.world import World
-from ledgerkit.localnet.worlds.script import Beginning
+from ledgerkit.localnet.world_summary import WorldSummary
+from ledgerkit.localnet.worlds.builder import WorldGenesis
 from ledgerkit.protocol import AccessKey
 from ledgerkit.units import yocto
 
@@ -29,154 +29,133 @@ if TYPE_CHECKING:
 
 NAME = "crowd"
 NEAR = yocto("1 NEAR")
-SIZE = 1_000
-LARGEST = 5_000_000
+DEFAULT_SIZE = 1_000
+MAX_SIZE = 5_000_000
 TOKENS = 12
 COLLECTIONS = 5
 POOLS = 6
-_TOLD = 20  # accounts whose keys are listed; the others' are made by the same rule
-_EMPTIED = 0.1  # of balances
-_LEAVING = 0.2  # of stakes, how many are being taken out
-_MAX_DRAW = 60  # tokens that one account holds at most, before doubles
+_MAX_SUMMARIES = 20  # people with a listed key; the others' keys are derived by the same rule
+_EMPTY_BALANCES = 0.1  # of all token balances
+_UNSTAKING = 0.2  # of all delegators
+_MAX_TOKENS = 60  # draws of one account, repeated tokens included
 
 
 def open_crowd(
     size: int | None = None, seed: int = 0, changes: Mapping[str, Any] | None = None
 ) -> World:
-    """
-    Open the world.
-
-    Parameters
-    ----------
-    size
-        How many people; 1,000 unless said otherwise.
-    seed
-        Another one draws another world.
-    changes
-        Of its settings.
-
-    Returns
-    -------
-    world
-        At its first blocks.
-
-    Raises
-    ------
-    InvalidRequestError
-        If there would be nobody, or too many for one machine.
-    """
-    count = SIZE if size is None else size
-    if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= LARGEST:
-        raise InvalidRequestError.refuse("size", size, f"an integer from 1 to {LARGEST}")
-    draw = random.Random(f"{NAME} {seed} {count}")  # noqa: S311 - a world, no secret
-    people = person_ids(count)
-    genesis = Beginning(NAME, seed)
-    _people(genesis, people, draw)
-    _tokens(genesis, people, draw)
-    _collections(genesis, people, draw)
-    _stakes(genesis, people, draw)
-    genesis.contract("near", 1_000_000 * NEAR, Naming)
+    """Open the world with `size` people, by default 1,000, and some of its settings changed."""
+    count = DEFAULT_SIZE if size is None else size
+    if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MAX_SIZE:
+        raise InvalidRequestError.refuse("size", size, f"an integer from 1 to {MAX_SIZE}")
+    rng = random.Random(f"{NAME} {seed} {count}")  # noqa: S311 - balances, no secrets
+    people = [f"person{number:07}.near" for number in range(count)]
+    genesis = WorldGenesis(NAME, seed)
+    _add_people(genesis, people, rng)
+    _add_tokens(genesis, people, rng)
+    _add_collections(genesis, people, rng)
+    _add_stakes(genesis, people, rng)
+    genesis.contract("near", 1_000_000 * NEAR, TopLevelAccount)
     world = World(Settings(**changes or {}), genesis)
-    world.stories = _stories(genesis, people[:_TOLD])
+    world.summary = _summarize(genesis, people[:_MAX_SUMMARIES])
     world.advance(3)
     return world
 
 
-def person_ids(count: int) -> list[str]:
-    """Name the people: by number, with room for all of them."""
-    return [f"person{number:07}.near" for number in range(count)]
-
-
-def _people(genesis: Beginning, people: Sequence[str], draw: random.Random) -> None:
-    """Put in the people: what they own falls off as a power of their rank, with noise."""
+def _add_people(genesis: WorldGenesis, people: Sequence[str], rng: random.Random) -> None:
+    """Add the people, with balances that follow a power law, with noise."""
     access_key = AccessKey(170_000_000 * 10**6 + 3)
     for account_id in people:
         # A Pareto draw: one in a hundred has a hundred times what most have.
-        amount = min(int(draw.paretovariate(1.1) * 10**6), 10**13) * NEAR // 10**6
-        keys = [(genesis.public(account_id), access_key)]
-        genesis.account(account_id, amount + draw.randrange(10**18), keys=keys)
+        amount = min(int(rng.paretovariate(1.1) * 10**6), 10**13) * NEAR // 10**6
+        keys = [(genesis.public_key(account_id), access_key)]
+        genesis.account(account_id, amount + rng.randrange(10**18), keys=keys)
 
 
-def _drawn(people: Sequence[str], count: int, draw: random.Random) -> list[str]:
-    """Draw people, with repeats: the first ones far more often."""
-    return [people[int(len(people) * draw.random() ** 2)] for _ in range(count)]
+def _draw_people(people: Sequence[str], count: int, rng: random.Random) -> list[str]:
+    """Draw people with repeats, the first ones far more often than the last ones."""
+    return [people[int(len(people) * rng.random() ** 2)] for _ in range(count)]
 
 
-def _tokens(genesis: Beginning, people: Sequence[str], draw: random.Random) -> None:
-    """Put in tokens: most people hold one or two, some dozens; some balances are used up."""
+def _add_tokens(genesis: WorldGenesis, people: Sequence[str], rng: random.Random) -> None:
+    """Add tokens: most people own one or two, a few own dozens; some balances are 0."""
     weights = list(accumulate(1 / (rank + 1) for rank in range(TOKENS)))
     holders: list[dict[str, int]] = [{} for _ in range(TOKENS)]
     for account_id in people:
-        held = min(int(draw.paretovariate(1.3)) - 1 + draw.randrange(2), _MAX_DRAW)
-        for token in draw.choices(range(TOKENS), cum_weights=weights, k=held):
-            amount = 0 if draw.random() < _EMPTIED else int(draw.paretovariate(0.6) * 10**15)
+        count = min(int(rng.paretovariate(1.3)) - 1 + rng.randrange(2), _MAX_TOKENS)
+        for token in rng.choices(range(TOKENS), cum_weights=weights, k=count):
+            amount = 0 if rng.random() < _EMPTY_BALANCES else int(rng.paretovariate(0.6) * 10**15)
             holders[token][account_id] = min(amount, 10**30)
     for number, balances in enumerate(holders):
-        name = f"token{number:02}.near"
-        told = FungibleMetadata(
+        metadata = FungibleMetadata(
             spec="ft-1.0.0",
             name=f"Token {number}",
             symbol=f"T{number}",
             decimals=(18, 6, 24)[number % 3],
         )
-        records = Fungible.genesis("near", balances, told)
-        genesis.contract(name, (100 + len(balances)) * NEAR, Fungible, records)
+        records = FungibleToken.genesis("near", balances, metadata)
+        amount = (100 + len(balances)) * NEAR
+        genesis.contract(f"token{number:02}.near", amount, FungibleToken, records)
 
 
-def _collections(genesis: Beginning, people: Sequence[str], draw: random.Random) -> None:
-    """Put in NFT collections."""
+def _add_collections(genesis: WorldGenesis, people: Sequence[str], rng: random.Random) -> None:
+    """Add NFT collections."""
     for number in range(COLLECTIONS):
-        owners = _drawn(people, max(1, len(people) // (4 + 3 * number)), draw)
+        owners = _draw_people(people, max(1, len(people) // (4 + 3 * number)), rng)
         tokens = [
             (str(place), owner, TokenMetadata(title=f"Piece {place}", copies=1))
             for place, owner in enumerate(owners)
         ]
-        records = NonFungible.genesis("near", tokens)
+        records = NonFungibleToken.genesis("near", tokens)
         amount = (100 + len(tokens)) * NEAR
-        genesis.contract(f"art{number}.near", amount, NonFungible, records)
+        genesis.contract(f"art{number}.near", amount, NonFungibleToken, records)
 
 
-def _stakes(genesis: Beginning, people: Sequence[str], draw: random.Random) -> None:
-    """Put in staking pools and the liquid token."""
+def _add_stakes(genesis: WorldGenesis, people: Sequence[str], rng: random.Random) -> None:
+    """Add staking pools and the liquid staking token."""
     own = 100_000 * NEAR + GUARANTEE_FUND
     for number in range(POOLS):
-        some = _drawn(people, max(1, len(people) // (3 + 2 * number)), draw)
-        held = {name: (draw.randrange(1, 10**9) * 10**18, _unstaked(draw)) for name in some}
+        delegators = _draw_people(people, max(1, len(people) // (3 + 2 * number)), rng)
+        stakes = {
+            name: (rng.randrange(1, 10**9) * 10**18, _draw_unstaked(rng)) for name in delegators
+        }
         pool_id = f"pool{number}.poolv1.near"
-        key = genesis.public(pool_id)
+        key = genesis.public_key(pool_id)
         genesis.account(
             pool_id,
-            GUARANTEE_FUND + sum(unstaked for _, unstaked in held.values()),
+            GUARANTEE_FUND + sum(unstaked for _, unstaked in stakes.values()),
             keys=[key],
             contract=StakingPool,
-            records=StakingPool.genesis("near", str(key), own, held),
-            locked=own - GUARANTEE_FUND + sum(staked for staked, _ in held.values()),
+            records=StakingPool.genesis("near", str(key), own, stakes),
+            locked=own - GUARANTEE_FUND + sum(staked for staked, _ in stakes.values()),
             validator_key=key,
         )
-    holders = {
-        n: draw.randrange(1, 10**7) * 10**20 for n in _drawn(people, max(1, len(people) // 5), draw)
-    }
-    records = LiquidStaking.genesis("near", holders, ["pool0.poolv1.near"])
-    amount = FIRST_BALANCE + sum(holders.values())
+    liquid_holders = _draw_people(people, max(1, len(people) // 5), rng)
+    deposits = {name: rng.randrange(1, 10**7) * 10**20 for name in liquid_holders}
+    records = LiquidStaking.genesis("near", deposits, ["pool0.poolv1.near"])
+    amount = FIRST_BALANCE + sum(deposits.values())
     genesis.contract("liquid.near", amount, LiquidStaking, records)
 
 
-def _unstaked(draw: random.Random) -> int:
-    """Draw what somebody has taken out of a stake: mostly nothing."""
-    return draw.randrange(10**24) if draw.random() < _LEAVING else 0
+def _draw_unstaked(rng: random.Random) -> int:
+    """Draw an unstaked balance, mostly 0."""
+    return rng.randrange(10**24) if rng.random() < _UNSTAKING else 0
 
 
-def _stories(genesis: Beginning, people: Sequence[str]) -> Stories:
-    """Tell who is who."""
-    told = dict.fromkeys(people, "one of the crowd")
-    told |= {f"token{number:02}.near": "a token" for number in range(TOKENS)}
-    told |= {f"art{number}.near": "an NFT collection" for number in range(COLLECTIONS)}
-    told |= {f"pool{number}.poolv1.near": "a staking pool" for number in range(POOLS)}
-    told |= {"liquid.near": "a liquid staking token", "near": "creates accounts under near"}
+def _summarize(genesis: WorldGenesis, people: Sequence[str]) -> WorldSummary:
+    """Describe the accounts, and list the contracts."""
+    descriptions = dict.fromkeys(people, "one of the crowd")
+    descriptions |= {f"token{number:02}.near": "a token" for number in range(TOKENS)}
+    descriptions |= {f"art{number}.near": "an NFT collection" for number in range(COLLECTIONS)}
+    pools = [f"pool{number}.poolv1.near" for number in range(POOLS)]
+    descriptions |= dict.fromkeys(pools, "a staking pool")
+    descriptions |= {
+        "liquid.near": "a liquid staking token",
+        "near": "creates accounts under near",
+    }
     contracts: dict[str, str | list[str]] = {
         "ft": "token00.near",
         "nft": "art0.near",
-        "pools": [f"pool{number}.poolv1.near" for number in range(POOLS)],
+        "pools": pools,
         "liquid": "liquid.near",
     }
-    return Stories(genesis.stories(told), contracts)
+    return WorldSummary(genesis.account_summaries(descriptions), contracts)

@@ -1,8 +1,8 @@
 """
-The world to look around in: some forty accounts, each with a story.
+The demo world: some forty accounts with tokens, stakes and transactions of every kind.
 
-What they own at the beginning is genesis; everything that happened to them since was
-signed with their published keys and executed.
+Initial balances are part of the genesis. Everything later is the result of transactions that
+were signed with the accounts' published keys and executed.
 """
 
 from __future__ import annotations
@@ -12,23 +12,27 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from ledgerkit.localnet.contracts.asynchronous import Async
+from ledgerkit.localnet.contract_sdk import U128, to_json, view
 from ledgerkit.localnet.contracts.counter import Counter
 from ledgerkit.localnet.contracts.dex import Dex
 from ledgerkit.localnet.contracts.factory import Factory
-from ledgerkit.localnet.contracts.fungible import REGISTRATION, Fungible, FungibleMetadata
-from ledgerkit.localnet.contracts.liquid import FIRST_BALANCE, LiquidStaking
-from ledgerkit.localnet.contracts.naming import Naming
-from ledgerkit.localnet.contracts.nonfungible import NonFungible, TokenMetadata
-from ledgerkit.localnet.contracts.pool import GUARANTEE_FUND, StakingPool
-from ledgerkit.localnet.contracts.receiver import Receiver
-from ledgerkit.localnet.contracts.social import Social
-from ledgerkit.localnet.contracts.wrapped import Wrapped
-from ledgerkit.localnet.sdk import U128, view
+from ledgerkit.localnet.contracts.fungible_token import (
+    REGISTRATION,
+    FungibleMetadata,
+    FungibleToken,
+)
+from ledgerkit.localnet.contracts.liquid_staking import FIRST_BALANCE, LiquidStaking
+from ledgerkit.localnet.contracts.non_fungible_token import NonFungibleToken, TokenMetadata
+from ledgerkit.localnet.contracts.promises import PromisePatterns
+from ledgerkit.localnet.contracts.social_db import SocialDb
+from ledgerkit.localnet.contracts.staking_pool import GUARANTEE_FUND, StakingPool
+from ledgerkit.localnet.contracts.token_receiver import TokenReceiver
+from ledgerkit.localnet.contracts.top_level_account import TopLevelAccount
+from ledgerkit.localnet.contracts.wrapped_near import WrappedNear
 from ledgerkit.localnet.settings import Settings
-from ledgerkit.localnet.stories import Stories
 from ledgerkit.localnet.world import World
-from ledgerkit.localnet.worlds.script import Beginning, Script, function_call
+from ledgerkit.localnet.world_summary import WorldSummary
+from ledgerkit.localnet.worlds.builder import TransactionSender, WorldGenesis, function_call
 from ledgerkit.protocol import (
     AccessKey,
     AccountId,
@@ -49,50 +53,50 @@ if TYPE_CHECKING:
 
 NAME = "demo"
 NEAR = yocto("1 NEAR")
-GOLD = 10**6  # its smallest units in one
+GOLD = 10**6  # smallest units of gold.near in one GOLD
 SETTINGS = Settings(balance_lag=3)
 
-# Account, its NEAR in milli-NEAR, and what it is there for.
+# Each account's balance in milli-NEAR, and its description.
 PEOPLE = {
-    "alice.near": (12_345_678, "holds many things: tokens, NFTs, stake with a pool and liquid"),
-    "bob.near": (500_000, "stakes with pools directly, and holds nothing liquid"),
+    "alice.near": (12_345_678, "owns tokens, NFTs, stake with a pool and liquid stake"),
+    "bob.near": (500_000, "stakes with pools directly, without liquid staking"),
     "carol.near": (320_500, "stakes through the liquid token only"),
     "dave.near": (20_000, "owns some NEAR and nothing else"),
-    "erin.near": (0, "an account without a yoctoNEAR: empty, and allowed to be"),
-    "frank.near": (75_250, "a wallet with five keys: two full ones, three that may only call"),
-    "grace.near": (900_000, "publishes NFT collections, each in an account below her own"),
+    "erin.near": (0, "an account with 0 yoctoNEAR, which is allowed"),
+    "frank.near": (75_250, "a wallet with five keys: two full-access, three function-call keys"),
+    "grace.near": (900_000, "publishes NFT collections, each in a subaccount"),
     "heidi.near": (150_000, "writes to the social database: a profile and two widgets"),
-    "ivan.near": (210_000, "swaps on the exchange; one swap came back because it was paused"),
-    "judy.near": (64_000, "sent a batch whose third action failed, so that nothing remained"),
-    "kate.near": (0, "owns tokens but no NEAR: others relay what she signs"),
-    "leo.near": (42_000, "takes his stake out, and waits for it"),
-    "mallory.near": (33_300, "calls what fails: a panic, a missing method, no code, no gas"),
-    "nick.near": (88_000, "has accounts created, by the factory and under near"),
-    "olga.near": (51_000, "opened an account and closed it again"),
+    "ivan.near": (210_000, "swaps on the exchange; one swap was refunded, as it was paused"),
+    "judy.near": (64_000, "sent a batch whose third action failed, which reverted it all"),
+    "kate.near": (0, "owns tokens but no NEAR: a relayer pays for her transactions"),
+    "leo.near": (42_000, "unstakes from a pool, and waits to withdraw"),
+    "mallory.near": (33_300, "sends calls that fail: a panic, no such method, no code, no gas"),
+    "nick.near": (88_000, "creates accounts, by the factory and under near"),
+    "olga.near": (51_000, "created an account and deleted it again"),
     "peggy.near": (17_000, "calls contracts that call contracts"),
-    "relay.near": (1_000_000, "relays what others signed, and pays for it"),
+    "relay.near": (1_000_000, "relays transactions of others, and pays for them"),
     "trent.near": (2_500_000, "runs the exchange and mints the tokens"),
-    "uma.near": (9_000, "bought a lighthouse"),
-    "victor.near": (5_000, "may spend 0.25 NEAR on calls to the counter, by a key of his own"),
-    "wendy.near": (1_234, "just looks around"),
+    "uma.near": (9_000, "owns two stamps"),
+    "victor.near": (5_000, "has a key that can spend 0.25 NEAR on calls to the counter"),
+    "wendy.near": (1_234, "owns a little NEAR, and sends nothing"),
 }
 CONTRACTS = {
     "near": "creates accounts under near",
     "registrar": "creates top-level accounts",
     "gold.near": "a token with 6 decimals",
-    "moon.near": "a token whose supply is the greatest there can be: 2^128 - 1",
-    "dust.near": "a token that nobody holds any more",
-    "slow.near": "a token that was moved so recently that the indexer has no balances yet",
-    "torn.near": "a token whose balances can't be read: its contract panics",
-    "wrap.near": "NEAR as a token",
+    "moon.near": "a token with the greatest possible supply: 2^128 - 1",
+    "dust.near": "a token whose balances are all 0",
+    "slow.near": "a token transferred so recently that the indexer has no balances yet",
+    "torn.near": "a token whose balances cannot be read: its contract panics",
+    "wrap.near": "wrapped NEAR",
     "liquid.near": "a liquid staking token",
     "dex.near": "an exchange, paused",
     "social.near": "a social database",
-    "counter.near": "a counter that anybody may move",
+    "counter.near": "a counter that every account can change",
     "factory.near": "creates accounts with contracts",
-    "async.near": "calls itself and others in every way there is",
-    "shop.near": "takes whatever tokens it is sent",
-    "picky.near": "gives back 400 units of every token transfer",
+    "async.near": "calls itself and other contracts in every pattern",
+    "shop.near": "keeps all tokens it is sent",
+    "picky.near": "returns 400 units of every token transfer",
     "sour.near": "panics at every token transfer",
 }
 POOLS = {
@@ -102,8 +106,8 @@ POOLS = {
 }
 
 
-class Torn(Fungible):
-    """A token whose balances can't be read."""
+class UnreadableToken(FungibleToken, code_name="ledgerkit.localnet.worlds.demo.Torn"):
+    """A token whose balances cannot be read."""
 
     @view
     def ft_balance_of(self, account_id: AccountId) -> U128:
@@ -112,33 +116,19 @@ class Torn(Fungible):
 
 
 def open_demo(seed: int = 0, changes: Mapping[str, Any] | None = None) -> World:
-    """
-    Open the world, after everything that happened in it.
-
-    Parameters
-    ----------
-    seed
-        Another one gives other keys, ids and hashes.
-    changes
-        Of its settings.
-
-    Returns
-    -------
-    world
-        With its stories.
-    """
-    chosen = replace(SETTINGS, **changes or {})
-    genesis = Beginning(NAME, seed)
-    _people(genesis, chosen)
-    _tokens(genesis)
-    _pools(genesis)
-    _others(genesis, chosen)
-    world = World(chosen, genesis)
-    world.stories = _stories(genesis)
+    """Open the world after all of its transactions, with some of its settings changed."""
+    settings = replace(SETTINGS, **changes or {})
+    genesis = WorldGenesis(NAME, seed)
+    _add_people(genesis, settings)
+    _add_tokens(genesis)
+    _add_pools(genesis)
+    _add_contracts(genesis, settings)
+    world = World(settings, genesis)
+    world.summary = _summarize(genesis)
     world.advance(3)
-    script = Script(world, genesis)
-    for act in (_first_act, _second_act, _third_act, _last_act):
-        act(script)
+    sender = TransactionSender(world, genesis)
+    for send_transactions in (_send_simple, _send_calls, _send_failures, _send_last):
+        send_transactions(sender)
         world.settle()
     return world
 
@@ -146,20 +136,20 @@ def open_demo(seed: int = 0, changes: Mapping[str, Any] | None = None) -> World:
 # Genesis ---------------------------------------------------------------------------------
 
 
-def _people(genesis: Beginning, settings: Settings) -> None:
-    """Put in the people, with their keys."""
+def _add_people(genesis: WorldGenesis, settings: Settings) -> None:
+    """Add the people and their keys."""
     for place, (account_id, (milli, _)) in enumerate(PEOPLE.items()):
-        # As if each key had been added some 100,000 blocks after the one before.
+        # The nonces look as if each key was added 100,000 blocks after the previous one.
         added = (settings.genesis_height - 9_000_000 + 100_000 * place) * 10**6
-        keys = [(genesis.public(account_id), AccessKey(added + 10 + place))]
-        for name, permission in _more_keys(account_id):
+        keys = [(genesis.public_key(account_id), AccessKey(added + 10 + place))]
+        for name, permission in _extra_keys(account_id):
             access_key = AccessKey(added + 10**6, permission) if permission else AccessKey(added)
-            keys.append((genesis.public(name), access_key))
+            keys.append((genesis.public_key(name), access_key))
         genesis.account(account_id, milli * NEAR // 1000, keys=keys)
 
 
-def _more_keys(account_id: str) -> Iterable[tuple[str, FunctionCallPermission | None]]:
-    """Name an account's further keys, and what they may do; None for everything."""
+def _extra_keys(account_id: str) -> Iterable[tuple[str, FunctionCallPermission | None]]:
+    """Yield an account's further keys with their permission, None for full access."""
     quarter = NEAR // 4
     if account_id == "alice.near":
         yield "alice.near 2", FunctionCallPermission(quarter, "shop.near", ("buy",))
@@ -173,45 +163,46 @@ def _more_keys(account_id: str) -> Iterable[tuple[str, FunctionCallPermission | 
         yield "victor.near 2", FunctionCallPermission(quarter, "counter.near")
 
 
-def _tokens(genesis: Beginning) -> None:
-    """Put in the tokens and who holds them."""
+def _add_tokens(genesis: WorldGenesis) -> None:
+    """Add the tokens and their holders."""
     people = list(PEOPLE)
     gold = {name: (place * place * 137 + 11) * GOLD // 4 for place, name in enumerate(people)}
     gold |= {"alice.near": 1250 * GOLD, "dex.near": 400_000 * GOLD, "shop.near": 0, "erin.near": 0}
     gold |= {"picky.near": 0, "sour.near": 0}
     moon = {"bob.near": 12 * 10**24, "shop.near": 1}
     moon["alice.near"] = U128_MAX - sum(moon.values())
-    held: dict[str, tuple[type[Fungible], dict[str, int], str, int]] = {
-        "gold.near": (Fungible, {k: v for k, v in gold.items() if k != "wendy.near"}, "GOLD", 6),
-        "moon.near": (Fungible, moon, "MOON", 18),
-        "dust.near": (Fungible, {"alice.near": 0, "dave.near": 0}, "DUST", 0),
-        "slow.near": (Fungible, {"carol.near": 7_900}, "SLOW", 3),
-        "torn.near": (Torn, {"alice.near": 5, "uma.near": 6}, "TORN", 8),
+    gold.pop("wendy.near")
+    tokens: dict[str, tuple[type[FungibleToken], dict[str, int], str, int]] = {
+        "gold.near": (FungibleToken, gold, "GOLD", 6),
+        "moon.near": (FungibleToken, moon, "MOON", 18),
+        "dust.near": (FungibleToken, {"alice.near": 0, "dave.near": 0}, "DUST", 0),
+        "slow.near": (FungibleToken, {"carol.near": 7_900}, "SLOW", 3),
+        "torn.near": (UnreadableToken, {"alice.near": 5, "uma.near": 6}, "TORN", 8),
     }
-    for contract_id, (kind, holders, symbol, decimals) in held.items():
-        told = FungibleMetadata(
+    for contract_id, (contract, holders, symbol, decimals) in tokens.items():
+        metadata = FungibleMetadata(
             spec="ft-1.0.0", name=symbol.title(), symbol=symbol, decimals=decimals
         )
-        records = kind.genesis("trent.near", holders, told)
-        genesis.contract(contract_id, 100 * NEAR, kind, records)
+        records = contract.genesis("trent.near", holders, metadata)
+        genesis.contract(contract_id, 100 * NEAR, contract, records)
     wrapped = {"ivan.near": 30 * NEAR, "dex.near": 5_000 * NEAR, "alice.near": 5 * NEAR // 2}
     backing = sum(wrapped.values()) + 10 * NEAR
-    genesis.contract("wrap.near", backing, Wrapped, Wrapped.genesis(wrapped))
+    genesis.contract("wrap.near", backing, WrappedNear, WrappedNear.genesis(wrapped))
 
 
-def _pools(genesis: Beginning) -> None:
-    """Put in the pools, which validate, and the liquid token, which stakes with one of them."""
+def _add_pools(genesis: WorldGenesis) -> None:
+    """Add the pools, which validate, and the liquid token, which stakes with one of them."""
     own = 500_000 * NEAR + GUARANTEE_FUND
     for pool_id, delegators in POOLS.items():
-        held = {name: (s * NEAR + 123_456_789, u * NEAR) for name, (s, u) in delegators.items()}
-        key = genesis.public(pool_id)
+        stakes = {name: (s * NEAR + 123_456_789, u * NEAR) for name, (s, u) in delegators.items()}
+        key = genesis.public_key(pool_id)
         genesis.account(
             pool_id,
-            GUARANTEE_FUND + sum(unstaked for _, unstaked in held.values()),
+            GUARANTEE_FUND + sum(unstaked for _, unstaked in stakes.values()),
             keys=[key],
             contract=StakingPool,
-            records=StakingPool.genesis("trent.near", str(key), own, held),
-            locked=own - GUARANTEE_FUND + sum(staked for staked, _ in held.values()),
+            records=StakingPool.genesis("trent.near", str(key), own, stakes),
+            locked=own - GUARANTEE_FUND + sum(staked for staked, _ in stakes.values()),
             validator_key=key,
         )
     holders = {"alice.near": 7 * NEAR // 2, "carol.near": 260 * NEAR}
@@ -220,28 +211,29 @@ def _pools(genesis: Beginning) -> None:
     genesis.contract("liquid.near", amount, LiquidStaking, records)
 
 
-def _others(genesis: Beginning, settings: Settings) -> None:
-    """Put in the rest of the contracts."""
+def _add_contracts(genesis: WorldGenesis, settings: Settings) -> None:
+    """Add the other contracts."""
     pools = [{"gold.near": 400_000 * GOLD, "wrap.near": 5_000 * NEAR}]
     genesis.contract("dex.near", 50 * NEAR, Dex, Dex.genesis("trent.near", pools))
     data = {"alice.near": {"profile": {"name": "Alice", "about": "Collects lighthouses."}}}
-    social = Social.genesis(data, deposit=NEAR, block_height=settings.genesis_height)
-    genesis.contract("social.near", 20 * NEAR, Social, social)
+    social = SocialDb.genesis(data, deposit=NEAR, block_height=settings.genesis_height)
+    genesis.contract("social.near", 20 * NEAR, SocialDb, social)
     genesis.contract("counter.near", 10 * NEAR, Counter, Counter.genesis(41))
     genesis.contract("factory.near", 10 * NEAR, Factory)
-    genesis.contract("async.near", 10 * NEAR, Async)
-    genesis.contract("shop.near", 5 * NEAR, Receiver, Receiver.genesis())
-    genesis.contract("picky.near", 5 * NEAR, Receiver, Receiver.genesis(400))
-    sour = Receiver.genesis(panics="no thanks")
-    genesis.contract("sour.near", 5 * NEAR, Receiver, sour)
-    genesis.contract("near", 1_000_000 * NEAR, Naming)
-    genesis.account("registrar", 1_000 * NEAR, keys=[genesis.public("registrar")])
+    genesis.contract("async.near", 10 * NEAR, PromisePatterns)
+    genesis.contract("shop.near", 5 * NEAR, TokenReceiver, TokenReceiver.genesis())
+    genesis.contract("picky.near", 5 * NEAR, TokenReceiver, TokenReceiver.genesis(400))
+    sour = TokenReceiver.genesis(panics="no thanks")
+    genesis.contract("sour.near", 5 * NEAR, TokenReceiver, sour)
+    genesis.contract("near", 1_000_000 * NEAR, TopLevelAccount)
+    genesis.account("registrar", 1_000 * NEAR, keys=[genesis.public_key("registrar")])
 
 
-def _stories(genesis: Beginning) -> Stories:
-    """Tell who is who."""
-    told = {name: story for name, (_, story) in PEOPLE.items()} | CONTRACTS
-    accounts = genesis.stories(told | dict.fromkeys(POOLS, "a staking pool, which validates"))
+def _summarize(genesis: WorldGenesis) -> WorldSummary:
+    """Describe the accounts, and list the contracts."""
+    descriptions = {name: description for name, (_, description) in PEOPLE.items()} | CONTRACTS
+    descriptions |= dict.fromkeys(POOLS, "a staking pool, which validates")
+    accounts = genesis.account_summaries(descriptions)
     contracts: dict[str, str | list[str]] = {
         "ft": "gold.near",
         "wrap": "wrap.near",
@@ -254,190 +246,222 @@ def _stories(genesis: Beginning) -> Stories:
         "factory": "factory.near",
         "receiver": "shop.near",
     }
-    return Stories(accounts, contracts)
+    return WorldSummary(accounts, contracts)
 
 
-# What happened ---------------------------------------------------------------------------
+# Transactions ----------------------------------------------------------------------------
 
 
-def _first_act(do: Script) -> None:
-    """Transfers, tokens, collections, stakes, the first words in the database."""
-    do.act("a plain transfer", "alice.near", "bob.near", Transfer(5 * NEAR))
-    do.act("a transfer to oneself", "dave.near", "dave.near", Transfer(NEAR))
-    fresh = implicit_account_id(do.key("fresh").public_key)
-    do.act("a transfer that creates an account", "trent.near", fresh, Transfer(2 * NEAR))
+def _send_simple(sender: TransactionSender) -> None:
+    """Send transfers, open collections, stake, and write to the social database."""
+    sender.send("a plain transfer", "alice.near", "bob.near", Transfer(5 * NEAR))
+    sender.send("a transfer to oneself", "dave.near", "dave.near", Transfer(NEAR))
+    fresh = implicit_account_id(sender.key("fresh").public_key)
+    sender.send("a transfer that creates an account", "trent.near", fresh, Transfer(2 * NEAR))
     address = "0x" + "c0ffee" * 6 + "c0de"
-    do.act("a transfer to an Ethereum address", "trent.near", address, Transfer(NEAR))
-    _token(do, "tokens sent", "trent.near", "uma.near", 250 * GOLD)
+    sender.send("a transfer to an Ethereum address", "trent.near", address, Transfer(NEAR))
+    _send_token(sender, "tokens sent", "trent.near", "uma.near", 250 * GOLD)
     for name, title in (("stamps", "Stamps"), ("tickets", "Tickets")):
-        _collection(do, name, title)
+        _send_collection(sender, name, title)
     stake = function_call("deposit_and_stake", gas=50, deposit="50 NEAR")
-    do.act("a stake with a pool", "bob.near", "north.poolv1.near", stake)
+    sender.send("a stake with a pool", "bob.near", "north.poolv1.near", stake)
     unstake = function_call("unstake", {"amount": str(10 * NEAR)}, gas=50)
-    do.act("a stake taken out of a pool", "leo.near", "north.poolv1.near", unstake)
+    sender.send("a stake reduced with a pool", "leo.near", "north.poolv1.near", unstake)
     liquid = function_call("deposit_and_stake", gas=50, deposit="40 NEAR")
-    do.act("a stake through the liquid token", "carol.near", "liquid.near", liquid)
-    _write(do, "a profile", {"profile": {"name": "Heidi", "about": "Draws with numbers."}})
+    sender.send("a stake through the liquid token", "carol.near", "liquid.near", liquid)
+    _send_social(
+        sender, "a profile", {"profile": {"name": "Heidi", "about": "Draws with numbers."}}
+    )
     wrap = function_call("near_deposit", gas=10, deposit="15 NEAR")
-    do.act("NEAR made a token", "ivan.near", "wrap.near", wrap)
+    sender.send("NEAR wrapped", "ivan.near", "wrap.near", wrap)
     limited = AccessKey(0, FunctionCallPermission(NEAR, "dex.near", ("withdraw",)))
-    key = do.key("ivan.near 2").public_key
-    do.act("a key that may only call", "ivan.near", "ivan.near", AddKey(key, limited))
+    key = sender.key("ivan.near 2").public_key
+    sender.send("a function-call key added", "ivan.near", "ivan.near", AddKey(key, limited))
 
 
-def _second_act(do: Script) -> None:
-    """Mints, swaps, delegated transfers, calls of calls."""
-    _mint(do, "stamps", "17", "alice.near", "Lighthouse", copies=100)
-    _mint(do, "stamps", "204", "alice.near", "Night ferry", copies=1)
-    _mint(do, "stamps", "205", "uma.near", "Lighthouse at dawn", copies=1)
-    _mint(do, "tickets", "A-1", "alice.near", "Opening night", copies=None)
-    _swap(do, "a swap", 120 * GOLD)
-    _write(do, "a widget", {"widget": {"Clock": {"": "return <p>12:00</p>;"}}})
-    _relay(do, "a token transfer that somebody else paid for", valid=True)
-    _relay(do, "a delegated action that came too late", valid=False)
-    _pay(do, "tokens sent to a contract, which keeps them", "shop.near", 1000)
-    _pay(do, "tokens sent to a contract, which gives some back", "picky.near", 1000)
-    _pay(do, "tokens sent to a contract, which panics", "sour.near", 1000)
+def _send_calls(sender: TransactionSender) -> None:
+    """Mint, swap, relay transfers, and send cross-contract calls."""
+    _send_mint(sender, "stamps", "17", "alice.near", "Lighthouse", copies=100)
+    _send_mint(sender, "stamps", "204", "alice.near", "Night ferry", copies=1)
+    _send_mint(sender, "stamps", "205", "uma.near", "Lighthouse at dawn", copies=1)
+    _send_mint(sender, "tickets", "A-1", "alice.near", "Opening night", copies=None)
+    _send_swap(sender, "a swap", 120 * GOLD)
+    _send_social(sender, "a widget", {"widget": {"Clock": {"": "return <p>12:00</p>;"}}})
+    _send_relayed(sender, "a relayed token transfer", valid=True)
+    _send_relayed(sender, "a delegate action that expired", valid=False)
+    _send_token_call(sender, "tokens sent to a contract, which keeps them", "shop.near", 1000)
+    _send_token_call(sender, "tokens sent to a contract, which gives some back", "picky.near", 1000)
+    _send_token_call(sender, "tokens sent to a contract, which panics", "sour.near", 1000)
     receivers = ["counter.near", "async.near", "shop.near"]
     join = function_call("join", {"receiver_ids": receivers, "method_name": "get_num"}, gas=200)
-    do.act("three calls, of which two fail, and one callback", "peggy.near", "async.near", join)
+    sender.send(
+        "three calls, of which two fail, and one callback", "peggy.near", "async.near", join
+    )
     chain = function_call("chain", {"depth": 8}, gas=200)
-    do.act("a chain of eight calls", "peggy.near", "async.near", chain)
+    sender.send("a chain of eight calls", "peggy.near", "async.near", chain)
     fan = function_call("fan_out", {"width": 12}, gas=250)
-    do.act("twelve calls side by side", "peggy.near", "async.near", fan)
+    sender.send("twelve parallel calls", "peggy.near", "async.near", fan)
     wait = function_call("wait_for", {"what": "a word"}, gas=50)
-    do.act("a call that waits for somebody's word", "peggy.near", "async.near", wait)
+    sender.send("a yielded call that waits to be resumed", "peggy.near", "async.near", wait)
     increment = function_call("increment", {"by": 1}, gas=10)
-    do.act("a call by a limited key", "victor.near", "counter.near", increment, key="victor.near 2")
+    sender.send(
+        "a call by a function-call key",
+        "victor.near",
+        "counter.near",
+        increment,
+        key="victor.near 2",
+    )
 
 
-def _third_act(do: Script) -> None:
-    """Fail in several ways, send back, and undo."""
+def _send_failures(sender: TransactionSender) -> None:
+    """Send transactions that fail or are refunded, create accounts, and delete a key."""
     pause = function_call("pause", gas=10)
-    do.act("the exchange is paused", "trent.near", "dex.near", pause)
-    do.world.settle()
-    _swap(do, "a swap that is refunded: the exchange is paused", 80 * GOLD)
-    key = do.key("judy.near 2").public_key
+    sender.send("the exchange is paused", "trent.near", "dex.near", pause)
+    sender.world.settle()
+    _send_swap(sender, "a swap that is refunded: the exchange is paused", 80 * GOLD)
+    key = sender.key("judy.near 2").public_key
     batch = (CreateAccount(), AddKey(key), AddKey(key), Transfer(3 * NEAR))
-    story = "a batch that rolls back at its third action"
-    do.act(story, "judy.near", "shop.judy.near", *batch)
+    description = "a batch that rolls back at its third action"
+    sender.send(description, "judy.near", "shop.judy.near", *batch)
     fail = function_call("fail", {"message": "not today"}, gas=10)
-    do.act("a call that panics", "mallory.near", "counter.near", fail)
+    sender.send("a call that panics", "mallory.near", "counter.near", fail)
     missing = function_call("no_such_method", gas=10, deposit=1)
-    do.act("a call of a method that is not there", "mallory.near", "counter.near", missing)
-    do.act("a call of an account without code", "mallory.near", "dave.near", missing)
+    sender.send("a call of a missing method", "mallory.near", "counter.near", missing)
+    sender.send("a call of an account without code", "mallory.near", "dave.near", missing)
     poor = function_call("fan_out", {"width": 40}, gas=3)
-    do.act("a call with too little gas", "mallory.near", "async.near", poor)
+    sender.send("a call with too little gas", "mallory.near", "async.near", poor)
     swallow = function_call(
         "swallow", {"receiver_id": "counter.near", "method_name": "fail"}, gas=90
     )
-    do.act("a failure that a callback swallows", "peggy.near", "async.near", swallow)
+    sender.send("a failed call whose callback succeeds", "peggy.near", "async.near", swallow)
     detached = function_call("detached_failure", gas=90)
-    do.act("a failure that nobody waits for", "peggy.near", "async.near", detached)
-    _token(do, "tokens to an account that is not registered", "uma.near", "wendy.near", GOLD)
-    for name, story in (
+    sender.send(
+        "a detached failure: no callback waits for it", "peggy.near", "async.near", detached
+    )
+    _send_token(
+        sender, "tokens to an account that is not registered", "uma.near", "wendy.near", GOLD
+    )
+    for name, description in (
         ("nina.near", "an account created under near"),
-        ("bob.near", "one that is taken"),
+        ("bob.near", "an account creation refunded: the name is taken"),
     ):
-        args = {"new_account_id": name, "new_public_key": str(do.key(name).public_key)}
+        args = {"new_account_id": name, "new_public_key": str(sender.key(name).public_key)}
         create = function_call("create_account", args, gas=80, deposit="2 NEAR")
-        do.act(story, "nick.near", "near", create)
+        sender.send(description, "nick.near", "near", create)
     clicks: dict[str, Any] = {"name": "clicks", "kind": "counter", "args": {"number": 7}}
-    made = function_call("create", clicks, gas=120, deposit="3 NEAR")
-    do.act("an account made by the factory", "nick.near", "factory.near", made)
-    own = (CreateAccount(), Transfer(4 * NEAR), AddKey(do.key("temp.olga.near").public_key))
-    do.act("an account of one's own", "olga.near", "temp.olga.near", *own)
-    do.act(
-        "a key taken away", "frank.near", "frank.near", DeleteKey(do.key("frank.near 2").public_key)
+    create = function_call("create", clicks, gas=120, deposit="3 NEAR")
+    sender.send("an account created by the factory", "nick.near", "factory.near", create)
+    own = (CreateAccount(), Transfer(4 * NEAR), AddKey(sender.key("temp.olga.near").public_key))
+    sender.send("a subaccount created", "olga.near", "temp.olga.near", *own)
+    sender.send(
+        "a key deleted",
+        "frank.near",
+        "frank.near",
+        DeleteKey(sender.key("frank.near 2").public_key),
     )
 
 
-def _last_act(do: Script) -> None:
-    """Close an account, write once more, and move the slow token."""
-    gone = DeleteAccount("olga.near")
-    do.act("an account closed", "temp.olga.near", "temp.olga.near", gone)
-    _write(do, "another widget", {"widget": {"Tide": {"": "return <p>high</p>;"}}})
+def _send_last(sender: TransactionSender) -> None:
+    """Delete an account, write again, and move the slow token."""
+    delete = DeleteAccount("olga.near")
+    sender.send("an account deleted", "temp.olga.near", "temp.olga.near", delete)
+    _send_social(sender, "another widget", {"widget": {"Tide": {"": "return <p>high</p>;"}}})
     transfer = {"receiver_id": "uma.near", "token_id": "204"}
-    moved = function_call("nft_transfer", transfer, gas=15, deposit=1)
-    do.act("a stamp sold", "alice.near", "stamps.grace.near", moved)
-    do.world.settle()
+    transfer_call = function_call("nft_transfer", transfer, gas=15, deposit=1)
+    sender.send("a stamp sold", "alice.near", "stamps.grace.near", transfer_call)
+    sender.world.settle()
     register = function_call(
         "storage_deposit", {"account_id": "alice.near"}, gas=15, deposit=int(REGISTRATION)
     )
-    do.act("a place for tokens paid for", "carol.near", "slow.near", register)
+    sender.send("a storage deposit paid", "carol.near", "slow.near", register)
     args = {"receiver_id": "alice.near", "amount": "7000"}
     slow = function_call("ft_transfer", args, gas=15, deposit=1)
-    do.act("the newest transfer", "carol.near", "slow.near", slow)
+    sender.send("the newest transfer", "carol.near", "slow.near", slow)
 
 
-def _token(do: Script, story: str, sender_id: str, receiver_id: str, amount: int) -> None:
-    """Send gold."""
+def _send_token(
+    sender: TransactionSender, description: str, sender_id: str, receiver_id: str, amount: int
+) -> None:
+    """Transfer gold."""
     args = {"receiver_id": receiver_id, "amount": str(amount)}
     call = function_call("ft_transfer", args, gas=15, deposit=1)
-    do.act(story, sender_id, "gold.near", call)
+    sender.send(description, sender_id, "gold.near", call)
 
 
-def _pay(do: Script, story: str, receiver_id: str, amount: int) -> None:
-    """Send gold to a contract, which answers."""
+def _send_token_call(
+    sender: TransactionSender, description: str, receiver_id: str, amount: int
+) -> None:
+    """Transfer gold to a contract and call it."""
     args = {"receiver_id": receiver_id, "amount": str(amount), "msg": "for a lamp"}
     call = function_call("ft_transfer_call", args, gas=100, deposit=1)
-    do.act(story, "alice.near", "gold.near", call)
+    sender.send(description, "alice.near", "gold.near", call)
 
 
-def _swap(do: Script, story: str, amount: int) -> None:
+def _send_swap(sender: TransactionSender, description: str, amount: int) -> None:
     """Swap gold for wrapped NEAR."""
     step = {"pool_id": 0, "token_in": "gold.near", "token_out": "wrap.near", "min_amount_out": "1"}
-    message = '{"actions":[' + function_call("", step).args.decode() + "]}"
+    message = to_json({"actions": [step]}).decode()
     args = {"receiver_id": "dex.near", "amount": str(amount), "msg": message}
     call = function_call("ft_transfer_call", args, gas=150, deposit=1)
-    do.act(story, "ivan.near", "gold.near", call)
+    sender.send(description, "ivan.near", "gold.near", call)
 
 
-def _collection(do: Script, name: str, title: str) -> None:
-    """Open a collection in an account below the publisher's."""
-    told = {"spec": "nft-1.0.0", "name": title, "symbol": name.upper(), "base_uri": "ipfs://demo"}
-    new = function_call("new", {"owner_id": "grace.near", "metadata": told}, gas=20)
+def _send_collection(sender: TransactionSender, name: str, title: str) -> None:
+    """Deploy a collection to a subaccount of its publisher."""
+    metadata = {
+        "spec": "nft-1.0.0",
+        "name": title,
+        "symbol": name.upper(),
+        "base_uri": "ipfs://demo",
+    }
+    new = function_call("new", {"owner_id": "grace.near", "metadata": metadata}, gas=20)
     account_id = f"{name}.grace.near"
     batch = (
         CreateAccount(),
         Transfer(6 * NEAR),
-        AddKey(do.key(account_id).public_key),
-        DeployContract(NonFungible.code),
+        AddKey(sender.key(account_id).public_key),
+        DeployContract(NonFungibleToken.code),
         new,
     )
-    do.act(f"a collection opened: {title}", "grace.near", account_id, *batch)
+    sender.send(f"a collection opened: {title}", "grace.near", account_id, *batch)
 
 
-def _mint(
-    do: Script, name: str, token_id: str, receiver_id: str, title: str, *, copies: int | None
+def _send_mint(
+    sender: TransactionSender,
+    name: str,
+    token_id: str,
+    receiver_id: str,
+    title: str,
+    *,
+    copies: int | None,
 ) -> None:
     """Mint a token of a collection."""
     metadata = TokenMetadata(title=title, media=f"{token_id}.svg", copies=copies)
-    told = {k: v for k, v in structs.asdict(metadata).items() if v is not None}
-    args = {"token_id": token_id, "receiver_id": receiver_id, "metadata": told}
+    members = {k: v for k, v in structs.asdict(metadata).items() if v is not None}
+    args = {"token_id": token_id, "receiver_id": receiver_id, "metadata": members}
     call = function_call("nft_mint", args, gas=30, deposit="0.1 NEAR")
-    do.act(f"{title} minted", "grace.near", f"{name}.grace.near", call)
+    sender.send(f"{title} minted", "grace.near", f"{name}.grace.near", call)
 
 
-def _write(do: Script, story: str, branch: dict[str, Any]) -> None:
+def _send_social(sender: TransactionSender, description: str, branch: dict[str, Any]) -> None:
     """Write to the social database."""
     args = {"data": {"heidi.near": branch}}
     call = function_call("set", args, gas=60, deposit="0.1 NEAR")
-    do.act(f"{story} in the social database", "heidi.near", "social.near", call)
+    sender.send(f"{description} in the social database", "heidi.near", "social.near", call)
 
 
-def _relay(do: Script, story: str, *, valid: bool) -> None:
-    """Relay a transfer of tokens that somebody without NEAR signed."""
+def _send_relayed(sender: TransactionSender, description: str, *, valid: bool) -> None:
+    """Relay a token transfer that an account without NEAR signed (NEP-366)."""
     args = {"receiver_id": "alice.near", "amount": str(3 * GOLD)}
     call = function_call("ft_transfer", args, gas=15, deposit=1)
-    secret = do.key("kate.near")
-    head = do.world.chain.head.height
-    wanted = DelegateAction(
+    secret = sender.key("kate.near")
+    head = sender.world.chain.head.height
+    delegate_action = DelegateAction(
         "kate.near",
         "gold.near",
         [call],
-        do.next_nonce("kate.near", secret),
+        sender.next_nonce("kate.near", secret),
         head + 100 if valid else head - 1,
         secret.public_key,
     )
-    do.act(story, "relay.near", "kate.near", wanted.sign(secret))
+    sender.send(description, "relay.near", "kate.near", delegate_action.sign(secret))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit.collecting import columns, manifests, places
+from ledgerkit.collecting import arrow_tables, storage
+from ledgerkit.collecting import manifest as collecting_manifest
 from ledgerkit.collecting.accounts import VIEWS
-from ledgerkit.collecting.manifests import Manifest
-from ledgerkit.collecting.opening import Collection
-from ledgerkit.collecting.parts import Part
+from ledgerkit.collecting.collection import Collection
+from ledgerkit.collecting.manifest import Manifest
+from ledgerkit.collecting.part_files import Part
 from ledgerkit.collecting.sources import Subject
 from ledgerkit.frames import build
 
@@ -100,7 +101,7 @@ def records(answered: Mapping[int, str], failed: Mapping[int, str]) -> dict[str,
 
 
 def stretch(
-    folder: places.Folder, start: int, accounts: Mapping[str, Held | None], views: Sequence[str]
+    folder: storage.Folder, start: int, accounts: Mapping[str, Held | None], views: Sequence[str]
 ) -> None:
     """Write a stretch of subjects; those that hold None were asked in vain."""
     known = {who: held for who, held in accounts.items() if held is not None}
@@ -112,8 +113,8 @@ def stretch(
         for place, who in placed.items():
             part.subject(Subject(place, who), "ok" if who in known else "failed")
         for table in (*views, "subjects", "errors"):
-            name = manifests.frame_name(table)
-            part.add(table, columns.table(name, build.build_frame(name, tables[table])))
+            name = collecting_manifest.frame_name(table)
+            part.add(table, arrow_tables.table(name, build.build_frame(name, tables[table])))
         part.commit()
 
 
@@ -127,13 +128,13 @@ def write(
     **told: Any,
 ) -> Collection:
     """Write a collection, `size` accounts in a stretch, and open it."""
-    folder = places.folder(out)
+    folder = storage.folder(out)
     told = {"kind": "accounts", "network": "lab", **told}
-    manifest = Manifest(views=list(views), schemas=manifests.schemas(views), **told)
-    manifests.begin(folder, manifest)
+    manifest = Manifest(views=list(views), schemas=collecting_manifest.schemas(views), **told)
+    collecting_manifest.begin(folder, manifest)
     listed = list(accounts.items())
     for start in range(0, len(listed), size):
         stretch(folder, start, dict(listed[start : start + size]), views)
     if finished:
-        manifests.finish(folder, len(listed), "")
+        collecting_manifest.finish(folder, len(listed), "")
     return Collection(folder)

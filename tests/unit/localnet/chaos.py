@@ -2,11 +2,11 @@
 
 from random import Random
 
-from ledgerkit.localnet.contracts.fungible import REGISTRATION, Fungible
-from ledgerkit.localnet.failures import InvalidTransactionError
+from ledgerkit.localnet.contract_sdk import to_json
+from ledgerkit.localnet.contracts.fungible_token import REGISTRATION, FungibleToken
+from ledgerkit.localnet.execution_errors import InvalidTransactionError
 from ledgerkit.localnet.genesis import Genesis
 from ledgerkit.localnet.indexer import Indexer
-from ledgerkit.localnet.sdk import to_json
 from ledgerkit.localnet.settings import Settings
 from ledgerkit.localnet.world import World
 from ledgerkit.protocol import (
@@ -72,8 +72,10 @@ class Chaos:
             contract = Script if name in SCRIPTS else None
             staked = {"locked": 50 * N, "validator_key": public("v")} if name == "ann.near" else {}
             genesis.account(name, 200 * N, keys=[public(name)], contract=contract, **staked)
-        records = Fungible.genesis(TOKEN, dict.fromkeys((*PEOPLE[:3], "s.near"), 10**6))
-        genesis.account(TOKEN, 50 * N, keys=[public(TOKEN)], contract=Fungible, records=records)
+        records = FungibleToken.genesis(TOKEN, dict.fromkeys((*PEOPLE[:3], "s.near"), 10**6))
+        genesis.account(
+            TOKEN, 50 * N, keys=[public(TOKEN)], contract=FungibleToken, records=records
+        )
         self.world = World(self.settings, genesis)
         self.indexer = Indexer(self.world)
         self.signers = [(name, name) for name in (*PEOPLE, *SCRIPTS, TOKEN)]

@@ -2,10 +2,10 @@
 
 import pytest
 
-from ledgerkit.localnet import sdk
-from ledgerkit.localnet.contracts.wallet import ImplicitWallet
+from ledgerkit.localnet import contract_sdk
+from ledgerkit.localnet.chain_types import NO_CODE
+from ledgerkit.localnet.contracts.ethereum_wallet import EthereumWallet
 from ledgerkit.localnet.genesis import Genesis
-from ledgerkit.localnet.records import NO_CODE
 from ledgerkit.protocol import (
     AccessKey,
     AddKey,
@@ -155,7 +155,7 @@ def test_a_transfer_creates_the_account_of_an_address(ledger):
     account = ledger.account(ETH)
     assert account.amount == 5
     assert account.code_hash == NO_CODE
-    assert account.global_contract == ImplicitWallet.code_hash
+    assert account.global_contract == EthereumWallet.code_hash
     assert list(ledger.world.state().access_keys(ETH)) == []
     assert account.storage_usage == 132  # the account, and the hash of the contract
 
@@ -641,6 +641,6 @@ def test_delegated_account_keys_are_the_senders(ledger):
 
 def test_the_contracts_known_here_are_named_by_their_code():
     """A class and its code belong together, so a deployed hash finds it."""
-    assert sdk.CODES[Script.code_hash] is Script
+    assert contract_sdk.CONTRACTS_BY_HASH[Script.code_hash] is Script
     assert Script.code_hash == CryptoHash.of(Script.code)
     assert PublicKey("ed25519", bytes(32)) != public("k")

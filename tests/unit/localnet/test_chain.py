@@ -497,7 +497,7 @@ def test_a_node_that_is_no_archive_forgets():
     for height, expected in kept.items():
         if height >= earliest:
             assert snapshot(ledger.world.state(height), expected) == expected
-    past = ledger.world.store.data._past
+    past = ledger.world.store.data._history
     assert all(heights[0] > earliest for held in past.values() for heights, _ in held.values())
 
 

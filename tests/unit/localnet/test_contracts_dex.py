@@ -7,20 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgerkit.localnet import fees, sdk
-from ledgerkit.localnet.contracts.asynchronous import Async
+from ledgerkit.localnet import contract_sdk, fees
+from ledgerkit.localnet.chain_types import SYSTEM_KEY, Outcome, SuccessReceiptId, SuccessValue
 from ledgerkit.localnet.contracts.counter import Counter
 from ledgerkit.localnet.contracts.dex import Dex, Pool
 from ledgerkit.localnet.contracts.factory import Factory
-from ledgerkit.localnet.contracts.fungible import Fungible
-from ledgerkit.localnet.contracts.naming import Naming
-from ledgerkit.localnet.contracts.receiver import Receiver
-from ledgerkit.localnet.failures import CallError, PanicError
+from ledgerkit.localnet.contracts.fungible_token import FungibleToken
+from ledgerkit.localnet.contracts.promises import PromisePatterns
+from ledgerkit.localnet.contracts.token_receiver import TokenReceiver
+from ledgerkit.localnet.contracts.top_level_account import TopLevelAccount
+from ledgerkit.localnet.execution_errors import CallError, PanicError
 from ledgerkit.localnet.genesis import Genesis
-from ledgerkit.localnet.records import SYSTEM_KEY, Outcome, SuccessReceiptId, SuccessValue
 from ledgerkit.localnet.settings import Settings
-from ledgerkit.localnet.store import Store
-from ledgerkit.localnet.vm import Context, Promise, Vm
+from ledgerkit.localnet.state import StateStore
+from ledgerkit.localnet.vm import CallContext, Promise, Vm
 from ledgerkit.localnet.world import World
 from ledgerkit.protocol import CryptoHash, DeployContract, FunctionCall, SecretKey, Transaction
 
@@ -29,25 +29,25 @@ NEAR = 10**24
 KEY = "ed25519:6E8sCci9badyRkXb3JoRpBj5p8C6Tw41ELDZoiihKEtp"
 
 
-class Called:
-    """What became of a call."""
+class CallResult:
+    """The result of a call."""
 
     def __init__(self, vm: Vm, result: bytes | Promise) -> None:
         self.vm, self.logs, self.raw = vm, vm.logs, result
-        self.value = sdk.from_json(result) if isinstance(result, bytes) else None
+        self.value = contract_sdk.from_json(result) if isinstance(result, bytes) else None
         self.returned = vm.drafts.index(result.drafts[0]) if isinstance(result, Promise) else None
 
     @property
     def sent(self) -> list[tuple[str, list[Any]]]:
-        """The receipts: to whom, and calls as (method, arguments, deposit)."""
+        """The receipts' receivers, and their calls as (method, arguments, deposit)."""
         return [
             (
                 draft.receiver_id,
                 [
-                    (one.method_name, sdk.from_json(one.args), one.deposit)
-                    if isinstance(one, FunctionCall)
-                    else one
-                    for one in draft.actions
+                    (action.method_name, contract_sdk.from_json(action.args), action.deposit)
+                    if isinstance(action, FunctionCall)
+                    else action
+                    for action in draft.actions
                 ],
             )
             for draft in self.vm.drafts
@@ -59,24 +59,24 @@ class Called:
         return calls[-1].gas
 
     def awaits(self, receipt: int) -> list[int]:
-        """Which receipts a receipt waits for."""
-        wanted = self.vm.drafts[receipt].input_data_ids
-        given = [
-            (made, place)
-            for place, draft in enumerate(self.vm.drafts)
-            for made, _ in draft.output_data_receivers
+        """The indices of the receipts that a receipt waits for."""
+        input_ids = self.vm.drafts[receipt].input_data_ids
+        outputs = [
+            (data_id, index)
+            for index, draft in enumerate(self.vm.drafts)
+            for data_id, _ in draft.output_data_receivers
         ]
-        return [place for made, place in given if made in wanted]
+        return [index for data_id, index in outputs if data_id in input_ids]
 
 
-class Site:
-    """An account with a contract, and nothing around it."""
+class ContractHarness:
+    """A contract on an account without a chain, called directly."""
 
-    def __init__(self, cls: type[sdk.Contract], account_id: str, genesis=()) -> None:
-        self.cls, self.account_id, self.store = cls, account_id, Store()
+    def __init__(self, cls: type[contract_sdk.Contract], account_id: str, genesis=()) -> None:
+        self.cls, self.account_id, self.store = cls, account_id, StateStore()
         for key, value in genesis:
             self.store.data.put(account_id, key, value)
-        self.context = Context(
+        self.context = CallContext(
             current_account_id=account_id,
             signer_id="alice.near",
             signer_public_key=SYSTEM_KEY,
@@ -95,44 +95,46 @@ class Site:
         )
 
     def call(self, method: str, by: str = "alice.near", /, *, deposit=0, results=(), **args):
-        """Call a method; a panic undoes what it wrote."""
+        """Call a method; a panic reverts its writes."""
         context = msgspec.structs.replace(
             self.context,
             predecessor_id=by,
-            input=sdk.to_json(args),
+            input=contract_sdk.to_json(args),
             attached_deposit=deposit,
             balance=self.context.balance + deposit,
             promise_results=tuple(results),
         )
         vm, mark = Vm(context, self.store.at(), fees.PROFILES["86"]), self.store.mark()
         try:
-            return Called(vm, sdk.run(self.cls, vm, method))
+            return CallResult(vm, contract_sdk.run_method(self.cls, vm, method))
         except CallError:
             self.store.rollback(mark)
             raise
 
-    def back(self, method: str, /, *results: bytes | None, **args):
-        """Call a callback with what it waited for."""
+    def callback(self, method: str, /, *results: bytes | None, **args):
+        """Call a callback with the results it waited for."""
         return self.call(method, self.account_id, results=results, **args)
 
-    def panics(self, method: str, /, *given, **args) -> str:
-        """Call a method that panics, and tell what it says."""
+    def panic_message(self, method: str, /, *positional, **args) -> str:
+        """Call a method that panics; return the message."""
         with pytest.raises(CallError) as caught:
-            self.call(method, *given, **args)
+            self.call(method, *positional, **args)
         assert isinstance(caught.value, PanicError)
         return caught.value.message
 
     def view(self, method: str, /, **args):
-        """Ask."""
-        context = msgspec.structs.replace(self.context, input=sdk.to_json(args), is_view=True)
+        """Call a view method."""
+        context = msgspec.structs.replace(
+            self.context, input=contract_sdk.to_json(args), is_view=True
+        )
         vm = Vm(context, self.store.at(), fees.PROFILES["86"])
-        result = sdk.run(self.cls, vm, method)
+        result = contract_sdk.run_method(self.cls, vm, method)
         assert isinstance(result, bytes)
-        return sdk.from_json(result)
+        return contract_sdk.from_json(result)
 
     @property
     def records(self) -> dict[bytes, bytes]:
-        """What is stored."""
+        """The contract's records."""
         return dict(self.store.at().records(self.account_id))
 
 
@@ -141,18 +143,18 @@ class Site:
 A, B, C = "a.near", "b.near", "c.near"
 
 
-def deposit(dex: Site, token_id: str, amount: int, by: str = "olga.near") -> Called:
-    """Deposit, as the token's contract tells it."""
+def deposit(dex: ContractHarness, token_id: str, amount: int, by: str = "olga.near") -> CallResult:
+    """Deposit tokens, as their contract does by `ft_on_transfer`."""
     return dex.call("ft_on_transfer", token_id, sender_id=by, amount=str(amount), msg="")
 
 
 def swap(*actions: dict[str, Any]) -> str:
-    """Write the message of a swap."""
-    return sdk.to_json({"actions": actions}).decode()
+    """Return the message of a swap."""
+    return contract_sdk.to_json({"actions": actions}).decode()
 
 
 def hop(pool_id: int, token_in: str, token_out: str, least: int = 0) -> dict[str, Any]:
-    """Write one swap."""
+    """Return one swap action."""
     return {
         "pool_id": pool_id,
         "token_in": token_in,
@@ -162,9 +164,9 @@ def hop(pool_id: int, token_in: str, token_out: str, least: int = 0) -> dict[str
 
 
 @pytest.fixture
-def dex() -> Site:
+def dex() -> ContractHarness:
     """An exchange with a million of A against two million of B, filled by calls."""
-    site = Site(Dex, "dex.near")
+    site = ContractHarness(Dex, "dex.near")
     site.call("new", owner_id="olga.near")
     site.call("add_simple_pool", "olga.near", tokens=[A, B])
     deposit(site, A, 1_000_000)
@@ -199,10 +201,10 @@ def test_swap(dex):
     )
     assert done.raw == b'"0"'
     assert done.logs == ["Swapped 10000 a.near for 19743 b.near"]
-    told = {"account_id": "bob.near", "token_id": B, "amount": "19743"}
+    callback_args = {"account_id": "bob.near", "token_id": B, "amount": "19743"}
     assert done.sent == [
         (B, [("ft_transfer", {"receiver_id": "bob.near", "amount": "19743"}, 1)]),
-        ("dex.near", [("on_sent", told, 0)]),
+        ("dex.near", [("on_sent", callback_args, 0)]),
     ]
     assert [done.gas(0), done.gas(1), done.awaits(1)] == [6 * TGAS, 4 * TGAS, [0]]
     assert done.vm.balance == 10 * NEAR - 1  # the yoctoNEAR is the exchange's own
@@ -233,7 +235,7 @@ def test_swaps_in_a_row(dex):
 
 
 @pytest.mark.parametrize(
-    ("msg", "said"),
+    ("msg", "message"),
     [
         ("swap!", "The message is not understood"),
         ("{}", "The message is not understood"),
@@ -250,11 +252,11 @@ def test_swaps_in_a_row(dex):
     ],
     ids=range(12),
 )
-def test_swaps_refused(dex, msg, said):
+def test_swaps_refused(dex, msg, message):
     """What can't be swapped as asked panics, so that the token gives it back."""
     before = dex.records
     args = {"sender_id": "bob.near", "amount": "10000", "msg": msg}
-    assert dex.panics("ft_on_transfer", A, **args) == said
+    assert dex.panic_message("ft_on_transfer", A, **args) == message
     assert dex.records == before
 
 
@@ -263,21 +265,21 @@ def test_swap_for_nothing(dex):
     dex.call("add_simple_pool", "olga.near", tokens=[A, C])
     args = {"sender_id": "bob.near", "amount": "10"}
     assert (
-        dex.panics("ft_on_transfer", A, **args, msg=swap(hop(1, A, C)))
+        dex.panic_message("ft_on_transfer", A, **args, msg=swap(hop(1, A, C)))
         == "The amount is too small to swap"
     )
 
 
 @given(
-    held=st.tuples(st.integers(1, 2**100), st.integers(1, 2**100)),
+    amounts=st.tuples(st.integers(1, 2**100), st.integers(1, 2**100)),
     amount=st.integers(0, 2**100),
 )
-def test_product_never_falls(held, amount):
+def test_product_never_falls(amounts, amount):
     """Whatever is swapped, the product of a pool's sides does not fall and no side is emptied."""
-    out = Pool([A, B], list(held)).quote(A, amount, B)
+    out = Pool([A, B], list(amounts)).quote(A, amount, B)
     assert out is not None
-    assert out < held[1]
-    assert (held[0] + amount) * (held[1] - out) >= held[0] * held[1]
+    assert out < amounts[1]
+    assert (amounts[0] + amount) * (amounts[1] - out) >= amounts[0] * amounts[1]
 
 
 def test_paused(dex):
@@ -287,9 +289,9 @@ def test_paused(dex):
     assert dex.view("is_paused") is True
     for msg in ("", swap(hop(0, A, B))):
         args = {"sender_id": "bob.near", "amount": "10000", "msg": msg}
-        assert dex.panics("ft_on_transfer", A, **args) == "the contract is paused"
+        assert dex.panic_message("ft_on_transfer", A, **args) == "the contract is paused"
     liquidity = {"pool_id": 0, "amounts": ["1", "2"]}
-    assert dex.panics("add_liquidity", "olga.near", **liquidity) == "the contract is paused"
+    assert dex.panic_message("add_liquidity", "olga.near", **liquidity) == "the contract is paused"
     dex.call("withdraw", "bob.near", deposit=1, token_id=A, amount="5")
     assert dex.call("resume", "olga.near").logs == ["Resumed"]
     assert dex.view("is_paused") is False
@@ -300,14 +302,14 @@ def test_paused(dex):
 def test_owner_only(dex, method_name):
     """Nobody but the owner pauses, resumes or opens pools."""
     args = {"tokens": [A, C]} if method_name == "add_simple_pool" else {}
-    assert dex.panics(method_name, "bob.near", **args) == "Only the owner may do this"
+    assert dex.panic_message(method_name, "bob.near", **args) == "Only the owner may do this"
 
 
 @pytest.mark.parametrize("tokens", [[A], [A, A], [A, B, C]])
 def test_pools_of_two(dex, tokens):
     """A pool has two different tokens."""
-    said = dex.panics("add_simple_pool", "olga.near", tokens=tokens)
-    assert said == "A pool has two different tokens"
+    message = dex.panic_message("add_simple_pool", "olga.near", tokens=tokens)
+    assert message == "A pool has two different tokens"
 
 
 def test_deposit_and_withdraw(dex):
@@ -318,11 +320,11 @@ def test_deposit_and_withdraw(dex):
     assert done.sent[0] == (C, [("ft_transfer", {"receiver_id": "bob.near", "amount": "30"}, 1)])
     assert done.returned == 1  # the callback tells the result
     assert dex.view("get_deposits", account_id="bob.near") == {C: "40"}
-    told = {"account_id": "bob.near", "token_id": C, "amount": "30"}
-    sent = dex.back("on_sent", b"", **told)
+    callback_args = {"account_id": "bob.near", "token_id": C, "amount": "30"}
+    sent = dex.callback("on_sent", b"", **callback_args)
     assert (sent.value, sent.logs) == (True, [])
     assert dex.view("get_deposits", account_id="bob.near") == {C: "40"}
-    failed = dex.back("on_sent", None, **told)
+    failed = dex.callback("on_sent", None, **callback_args)
     assert failed.value is False
     assert failed.logs == ["Could not send 30 c.near to bob.near: it is deposited"]
     assert dex.view("get_deposits", account_id="bob.near") == {C: "70"}
@@ -342,15 +344,15 @@ def test_withdraw_refused(dex):
     deposit(dex, C, 70, by="bob.near")
     args = {"token_id": C, "amount": "71"}
     assert (
-        dex.panics("withdraw", "bob.near", **args)
+        dex.panic_message("withdraw", "bob.near", **args)
         == "Requires attached deposit of exactly 1 yoctoNEAR"
     )
     assert (
-        dex.panics("withdraw", "bob.near", deposit=1, **args)
+        dex.panic_message("withdraw", "bob.near", deposit=1, **args)
         == "bob.near has not deposited enough c.near"
     )
     assert (
-        dex.panics("withdraw", "bob.near", deposit=1, token_id=C, amount="0")
+        dex.panic_message("withdraw", "bob.near", deposit=1, token_id=C, amount="0")
         == "The amount should be a positive number"
     )
 
@@ -384,7 +386,7 @@ def test_all_liquidity_removed(dex):
 
 
 @pytest.mark.parametrize(
-    ("amounts", "said"),
+    ("amounts", "message"),
     [
         (["1"], "Give an amount for each token"),
         (["0", "2"], "The amounts are too small"),
@@ -392,18 +394,18 @@ def test_all_liquidity_removed(dex):
     ],
     ids=range(3),
 )
-def test_liquidity_refused(dex, amounts, said):
+def test_liquidity_refused(dex, amounts, message):
     """Liquidity comes out of deposits, of both tokens."""
-    assert dex.panics("add_liquidity", "bob.near", pool_id=0, amounts=amounts) == said
+    assert dex.panic_message("add_liquidity", "bob.near", pool_id=0, amounts=amounts) == message
 
 
 def test_shares_refused(dex):
     """Nobody removes more than is theirs."""
     args = {"pool_id": 0, "shares": "1"}
-    assert dex.panics("remove_liquidity", "bob.near", **args) == "Not enough shares"
+    assert dex.panic_message("remove_liquidity", "bob.near", **args) == "Not enough shares"
     args["shares"] = "0"
     assert (
-        dex.panics("remove_liquidity", "olga.near", **args)
+        dex.panic_message("remove_liquidity", "olga.near", **args)
         == "The shares should be a positive number"
     )
 
@@ -412,7 +414,7 @@ def test_amounts_are_bounded(dex):
     """An amount beyond 128 bits is refused, and crashes nothing."""
     deposit(dex, "eve.near", 2**128 - 1, by="eve.near")
     args = {"sender_id": "eve.near", "amount": "1", "msg": ""}
-    assert dex.panics("ft_on_transfer", "eve.near", **args) == "An amount exceeds 128 bits"
+    assert dex.panic_message("ft_on_transfer", "eve.near", **args) == "An amount exceeds 128 bits"
 
 
 def test_dex_genesis(dex):
@@ -428,10 +430,12 @@ def test_dex_genesis(dex):
 
 def test_dex_not_initialized():
     """Before `new` nothing works, and after it `new` does not."""
-    dex = Site(Dex, "dex.near")
-    assert dex.panics("pause") == "The contract is not initialized"
+    dex = ContractHarness(Dex, "dex.near")
+    assert dex.panic_message("pause") == "The contract is not initialized"
     dex.call("new", owner_id="olga.near")
-    assert dex.panics("new", owner_id="eve.near") == "The contract has already been initialized"
+    assert (
+        dex.panic_message("new", owner_id="eve.near") == "The contract has already been initialized"
+    )
 
 
 # Creating accounts -----------------------------------------------------------------------
@@ -439,29 +443,31 @@ def test_dex_not_initialized():
 
 def test_naming_creates():
     """An account is created in one receipt with its key and all that was attached."""
-    near = Site(Naming, "near")
+    near = ContractHarness(TopLevelAccount, "near")
     args = {"new_account_id": "bob.near", "new_public_key": KEY}
     done = near.call("create_account", deposit=NEAR, **args)
     (receiver_id, batch), callback = done.sent
     assert receiver_id == "bob.near"
     assert [type(action).__name__ for action in batch] == ["CreateAccount", "AddKey", "Transfer"]
     assert (str(batch[1].public_key), batch[2].deposit) == (KEY, NEAR)
-    told = {
+    callback_args = {
         "new_account_id": "bob.near",
         "predecessor_account_id": "alice.near",
         "amount": str(NEAR),
     }
-    assert callback == ("near", [("on_account_created", told, 0)])
+    assert callback == ("near", [("on_account_created", callback_args, 0)])
     assert (done.returned, done.awaits(1)) == (1, [0])
-    created = near.back("on_account_created", b"", **told)
+    created = near.callback("on_account_created", b"", **callback_args)
     assert (created.value, created.logs, created.sent) == (True, ["Created bob.near"], [])
-    assert near.records == dict(Naming.genesis()) == {}
+    assert near.records == dict(TopLevelAccount.genesis()) == {}
 
 
 def test_naming_gives_back():
     """Where no account came to be, whoever called gets the deposit back, and false."""
-    told = {"new_account_id": "bob.near", "predecessor_account_id": "alice.near"}
-    done = Site(Naming, "near").back("on_account_created", None, **told, amount=str(NEAR))
+    callback_args = {"new_account_id": "bob.near", "predecessor_account_id": "alice.near"}
+    done = ContractHarness(TopLevelAccount, "near").callback(
+        "on_account_created", None, **callback_args, amount=str(NEAR)
+    )
     assert done.value is False
     assert done.logs == [f"Could not create bob.near: {NEAR} yoctoNEAR go back to alice.near"]
     ((receiver_id, (transfer,)),) = done.sent
@@ -471,23 +477,34 @@ def test_naming_gives_back():
 
 def test_naming_without_deposit():
     """Nothing is sent back where nothing was attached."""
-    told = {"new_account_id": "bob.near", "predecessor_account_id": "alice.near"}
-    done = Site(Naming, "near").back("on_account_created", None, **told, amount="0")
+    callback_args = {"new_account_id": "bob.near", "predecessor_account_id": "alice.near"}
+    done = ContractHarness(TopLevelAccount, "near").callback(
+        "on_account_created", None, **callback_args, amount="0"
+    )
     assert (done.value, done.sent) == (False, [])
 
 
 @pytest.mark.parametrize(
-    ("by", "results", "said"),
+    ("by", "results", "message"),
     [
         ("alice.near", [b""], "Method on_account_created is private"),
         ("near", [], "Contract expected a result on the callback"),
     ],
     ids=["others", "no result"],
 )
-def test_naming_callback_guarded(by, results, said):
+def test_naming_callback_guarded(by, results, message):
     """The callback pays out for a creation only, never when somebody just calls it."""
-    told = {"new_account_id": "b.near", "predecessor_account_id": "alice.near", "amount": "9"}
-    assert Site(Naming, "near").panics("on_account_created", by, results=results, **told) == said
+    callback_args = {
+        "new_account_id": "b.near",
+        "predecessor_account_id": "alice.near",
+        "amount": "9",
+    }
+    assert (
+        ContractHarness(TopLevelAccount, "near").panic_message(
+            "on_account_created", by, results=results, **callback_args
+        )
+        == message
+    )
 
 
 @pytest.mark.parametrize(
@@ -501,13 +518,13 @@ def test_naming_callback_guarded(by, results, said):
 )
 def test_naming_bad_arguments(args):
     """An id or a key that is none is refused as any bad argument is."""
-    said = Site(Naming, "near").panics("create_account", **args)
-    assert said == "Failed to deserialize input from JSON."
+    message = ContractHarness(TopLevelAccount, "near").panic_message("create_account", **args)
+    assert message == "Failed to deserialize input from JSON."
 
 
 def test_factory_creates():
     """Account, deposit, the signer's key, code and `new` go into one receipt."""
-    done = Site(Factory, "make.near").call(
+    done = ContractHarness(Factory, "make.near").call(
         "create", deposit=2 * NEAR, name="one", kind="counter", args={"number": 5}
     )
     (receiver_id, batch), (callback_id, callback) = done.sent
@@ -522,18 +539,22 @@ def test_factory_creates():
     assert batch[2].public_key == SYSTEM_KEY
     assert batch[3] == DeployContract(Counter.code)
     assert batch[4] == ("new", {"number": 5}, 0)
-    told = {"account_id": "one.make.near", "creator_id": "alice.near", "amount": str(2 * NEAR)}
-    assert (callback_id, callback) == ("make.near", [("on_created", told, 0)])
+    callback_args = {
+        "account_id": "one.make.near",
+        "creator_id": "alice.near",
+        "amount": str(2 * NEAR),
+    }
+    assert (callback_id, callback) == ("make.near", [("on_created", callback_args, 0)])
     assert [done.gas(0), done.gas(1), done.returned] == [15 * TGAS, 10 * TGAS, 1]
 
 
 def test_factory_settles():
     """The callback tells whether it worked, and where not, the deposit goes to who called."""
-    site = Site(Factory, "make.near")
-    told = {"account_id": "one.make.near", "creator_id": "carol.near", "amount": str(NEAR)}
-    done = site.back("on_created", b"", **told)
+    site = ContractHarness(Factory, "make.near")
+    callback_args = {"account_id": "one.make.near", "creator_id": "carol.near", "amount": str(NEAR)}
+    done = site.callback("on_created", b"", **callback_args)
     assert (done.value, done.logs, done.sent) == (True, ["Created one.make.near"], [])
-    done = site.back("on_created", None, **told)
+    done = site.callback("on_created", None, **callback_args)
     ((receiver_id, (transfer,)),) = done.sent
     assert (done.value, receiver_id, transfer.deposit) == (False, "carol.near", NEAR)
     assert done.logs == [f"Could not create one.make.near: {NEAR} yoctoNEAR go back to carol.near"]
@@ -542,15 +563,15 @@ def test_factory_settles():
 
 def test_factory_kinds():
     """The factory makes tokens of both kinds and counters, and nothing else."""
-    site = Site(Factory, "make.near")
+    site = ContractHarness(Factory, "make.near")
     assert site.view("get_kinds") == ["counter", "ft", "nft"]
     codes = set()
     for kind in site.view("get_kinds"):
         done = site.call("create", deposit=NEAR, name="one", kind=kind, args={})
         codes.add(done.sent[0][1][3].code)
     assert len(codes) == 3
-    said = site.panics("create", name="one", kind="bank", args={})
-    assert said == "There is no contract of kind bank"
+    message = site.panic_message("create", name="one", kind="bank", args={})
+    assert message == "There is no contract of kind bank"
 
 
 # The counter -----------------------------------------------------------------------------
@@ -558,7 +579,7 @@ def test_factory_kinds():
 
 def test_counter_counts():
     """The counter counts from 0, by 1 or more, up and down, and tells the number in its logs."""
-    counter = Site(Counter, "counter.near")
+    counter = ContractHarness(Counter, "counter.near")
     assert counter.call("increment").logs == ["Increased number to 1"]
     assert counter.call("increment", by=41).logs == ["Increased number to 42"]
     assert counter.call("decrement", by=50).logs == ["Decreased number to -8"]
@@ -569,18 +590,18 @@ def test_counter_counts():
 
 def test_counter_begins_elsewhere():
     """`new` begins at a number, once, and writes what the genesis writes."""
-    counter = Site(Counter, "counter.near")
+    counter = ContractHarness(Counter, "counter.near")
     assert counter.call("new", number=7).raw == b""
     assert counter.view("get_num") == 7
     assert counter.records == dict(Counter.genesis(7)) == {b"STATE": b'{"number":7}'}
-    assert counter.panics("new") == "The contract has already been initialized"
+    assert counter.panic_message("new") == "The contract has already been initialized"
 
 
 def test_counter_fails():
     """A failing call changes nothing and says why."""
-    counter = Site(Counter, "counter.near", Counter.genesis(3))
-    assert counter.panics("fail", message="no more") == "no more"
-    assert counter.panics("fail") == "The counter was told to fail"
+    counter = ContractHarness(Counter, "counter.near", Counter.genesis(3))
+    assert counter.panic_message("fail", message="no more") == "no more"
+    assert counter.panic_message("fail") == "The counter was told to fail"
     assert counter.view("get_num") == 3
 
 
@@ -589,9 +610,9 @@ def test_counter_fails():
 )
 def test_counter_bounds(method_name, number):
     """The number stays within 64 bits."""
-    counter = Site(Counter, "counter.near", Counter.genesis(number))
-    assert counter.panics(method_name) == "attempt to add with overflow"
-    assert counter.panics(method_name, by=10**4000) == "attempt to add with overflow"
+    counter = ContractHarness(Counter, "counter.near", Counter.genesis(number))
+    assert counter.panic_message(method_name) == "attempt to add with overflow"
+    assert counter.panic_message(method_name, by=10**4000) == "attempt to add with overflow"
     assert counter.view("get_num") == number
 
 
@@ -599,9 +620,9 @@ def test_counter_bounds(method_name, number):
 
 
 @pytest.fixture
-def shapes() -> Site:
+def shapes() -> ContractHarness:
     """An account with the contract of shapes."""
-    return Site(Async, "async.near")
+    return ContractHarness(PromisePatterns, "async.near")
 
 
 def test_chain(shapes):
@@ -648,7 +669,7 @@ def test_join(shapes):
         ("async.near", [("joined", {}, 0)]),
     ]
     assert (done.awaits(2), done.returned) == ([0, 1], 2)
-    assert shapes.back("joined", b'"a"', None, b"", b"{", b"[1]").value == [
+    assert shapes.callback("joined", b'"a"', None, b"", b"{", b"[1]").value == [
         "a",
         None,
         None,
@@ -663,9 +684,9 @@ def test_swallow(shapes):
     done = shapes.call("swallow", receiver_id="bob.near", method_name="fail")
     assert done.sent == [("bob.near", [("fail", {}, 0)]), ("async.near", [("swallowed", {}, 0)])]
     assert (done.awaits(1), done.returned) == ([0], 1)
-    failed = shapes.back("swallowed", None)
+    failed = shapes.callback("swallowed", None)
     assert (failed.raw, failed.logs) == (b"false", ["The call failed, and that is all right"])
-    ended = shapes.back("swallowed", b"")
+    ended = shapes.callback("swallowed", b"")
     assert (ended.raw, ended.logs) == (b"true", ["The call succeeded"])
 
 
@@ -674,7 +695,7 @@ def test_detached_failure(shapes):
     done = shapes.call("detached_failure", message="alone")
     assert done.sent == [("async.near", [("fail", {"message": "alone"}, 0)])]
     assert (done.raw, done.returned) == (b"", None)
-    assert shapes.panics("fail", message="alone") == "alone"
+    assert shapes.panic_message("fail", message="alone") == "alone"
 
 
 def test_wait_and_resume(shapes):
@@ -685,19 +706,19 @@ def test_wait_and_resume(shapes):
     assert done.sent == [("async.near", [("waited", {"what": "a price"}, 0)])]
     assert (done.returned, done.vm.drafts[0].is_yield) == (0, True)
     assert shapes.call("resume", data_id=str(data_id), payload=7).value is False  # nobody waits
-    assert shapes.panics("resume", data_id="0OIl") == "The data_id is not a hash"
-    came = shapes.back("waited", b"7", what="a price")
+    assert shapes.panic_message("resume", data_id="0OIl") == "The data_id is not a hash"
+    came = shapes.callback("waited", b"7", what="a price")
     assert (came.raw, came.logs) == (b"7", ["a price came"])
-    late = shapes.back("waited", None, what="a price")
+    late = shapes.callback("waited", None, what="a price")
     assert (late.raw, late.logs) == (b"null", ["a price did not come in time"])
-    assert shapes.records == dict(Async.genesis()) == {}
+    assert shapes.records == dict(PromisePatterns.genesis()) == {}
 
 
 # The receiver ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("told", "msg", "answer"),
+    ("behaviour", "msg", "answer"),
     [
         ({}, "take", b'"0"'),
         ({"unused": 400}, "take", b'"400"'),
@@ -707,15 +728,15 @@ def test_wait_and_resume(shapes):
     ],
     ids=range(5),
 )
-def test_receiver_of_fungible(told, msg, answer):
-    """The message says what is returned, else what the contract was told in advance."""
-    site = Site(Receiver, "bob.near", Receiver.genesis(**told))
+def test_receiver_of_fungible(behaviour, msg, answer):
+    """The message says what is returned, else what the contract was configured to."""
+    site = ContractHarness(TokenReceiver, "bob.near", TokenReceiver.genesis(**behaviour))
     args = {"sender_id": "alice.near", "amount": "1000", "msg": msg}
     assert site.call("ft_on_transfer", "token.near", **args).raw == answer
 
 
 @pytest.mark.parametrize(
-    ("told", "msg", "said"),
+    ("behaviour", "msg", "message"),
     [
         ({"panics": "no thanks"}, "take", "no thanks"),
         ({}, "panic no room", "no room"),
@@ -723,13 +744,13 @@ def test_receiver_of_fungible(told, msg, answer):
     ],
     ids=range(3),
 )
-def test_receiver_panics(told, msg, said):
+def test_receiver_panics(behaviour, msg, message):
     """A receiver panics where it was told to, by the message or before."""
-    site = Site(Receiver, "bob.near", Receiver.genesis(**told))
+    site = ContractHarness(TokenReceiver, "bob.near", TokenReceiver.genesis(**behaviour))
     args = {"sender_id": "alice.near", "amount": "1000", "msg": msg}
-    assert site.panics("ft_on_transfer", "token.near", **args) == said
+    assert site.panic_message("ft_on_transfer", "token.near", **args) == message
     token = {"sender_id": "a.near", "previous_owner_id": "a.near", "token_id": "1", "msg": msg}
-    assert site.panics("nft_on_transfer", "nft.near", **token) == said
+    assert site.panic_message("nft_on_transfer", "nft.near", **token) == message
 
 
 @pytest.mark.parametrize(
@@ -738,18 +759,18 @@ def test_receiver_panics(told, msg, said):
 )
 def test_receiver_of_single(unused, msg, answer):
     """A single token goes back where the message or the contract's state says so."""
-    site = Site(Receiver, "bob.near", Receiver.genesis(unused))
+    site = ContractHarness(TokenReceiver, "bob.near", TokenReceiver.genesis(unused))
     args = {"sender_id": "a.near", "previous_owner_id": "a.near", "token_id": "1", "msg": msg}
     assert site.call("nft_on_transfer", "nft.near", **args).value is answer
 
 
 def test_receiver_is_told():
     """The account itself says what to do in advance, nobody else; the genesis writes the same."""
-    site = Site(Receiver, "bob.near")
+    site = ContractHarness(TokenReceiver, "bob.near")
     site.call("set_behaviour", "bob.near", unused="400", panics="no thanks")
     assert site.view("get_behaviour") == {"unused": "400", "panics": "no thanks"}
-    assert site.records == dict(Receiver.genesis(400, "no thanks"))
-    assert site.panics("set_behaviour", unused="0") == "Method set_behaviour is private"
+    assert site.records == dict(TokenReceiver.genesis(400, "no thanks"))
+    assert site.panic_message("set_behaviour", unused="0") == "Method set_behaviour is private"
 
 
 # On a chain ------------------------------------------------------------------------------
@@ -757,10 +778,10 @@ def test_receiver_is_told():
 SECRET = SecretKey.from_text("11111111111111111111111111111112")
 
 
-class Live:
-    """A chain with all these contracts, and people whose calls run to their end."""
+class ContractChain:
+    """A chain with contracts, and accounts whose calls are executed to the end."""
 
-    def __init__(self, **contracts: tuple[type[sdk.Contract], dict[bytes, bytes]]) -> None:
+    def __init__(self, **contracts: tuple[type[contract_sdk.Contract], dict[bytes, bytes]]) -> None:
         genesis = Genesis()
         for name in ("alice.near", "olga.near"):
             genesis.account(name, 1000 * NEAR, keys=[SECRET.public_key])
@@ -773,7 +794,7 @@ class Live:
     def call(
         self, receiver_id: str, method: str, /, *, by="alice.near", deposit=0, gas=100, **args
     ):
-        """Call, let time pass until all is done, and give the outcomes, the transaction's first."""
+        """Call a method and settle; return all outcomes, the transaction's first."""
         tx_hash = self.send(receiver_id, method, by=by, deposit=deposit, gas=gas, **args)
         self.world.settle()
         assert self.world.total_supply() + self.world.burnt == self.supply
@@ -784,46 +805,48 @@ class Live:
     ):
         """Send a call."""
         self.nonce += 1
-        call = FunctionCall(method, sdk.to_json(args), gas * TGAS, deposit)
+        call = FunctionCall(method, contract_sdk.to_json(args), gas * TGAS, deposit)
         head = self.world.chain.head.hash
-        made = Transaction(by, SECRET.public_key, self.nonce, receiver_id, head, [call])
-        signed = made.sign(SECRET)
+        tx = Transaction(by, SECRET.public_key, self.nonce, receiver_id, head, [call])
+        signed = tx.sign(SECRET)
         self.world.submit(signed)
         return signed.hash
 
     def outcomes(self, outcome_id: CryptoHash) -> list[Outcome]:
-        """Give an outcome and all that follow from it, but for the chain's refunds."""
+        """Return an outcome and all that follow from it, except refunds."""
         receipt, outcome = self.world.receipt(outcome_id), self.world.outcome(outcome_id)
         if outcome is None or (receipt is not None and receipt.predecessor_id == "system"):
             return []
-        return [outcome, *(o for one in outcome.receipt_ids for o in self.outcomes(one))]
+        return [outcome, *(o for child in outcome.receipt_ids for o in self.outcomes(child))]
 
     def result(self, outcome: Outcome | None) -> Any:
-        """Follow what is returned to its value; of a failure, why."""
+        """Return the value that an outcome resolves to, or the error of a failure."""
         assert outcome is not None
         status = outcome.status
         if isinstance(status, SuccessReceiptId):
             return self.result(self.world.outcome(status.receipt_id))
         if isinstance(status, SuccessValue):
-            return sdk.from_json(status.value)
+            return contract_sdk.from_json(status.value)
         kind: Any = status.error
         kind = kind["ActionError"]["kind"]
         return kind.get("FunctionCallError", kind).get("ExecutionError", kind)
 
     def balance(self, account_id: str) -> int:
-        """Give an account's yoctoNEAR."""
+        """Return an account's yoctoNEAR."""
         balance = self.world.balance(account_id)
         assert balance is not None
         return balance
 
     def view(self, contract_id: str, method: str, /, **args):
-        """Ask."""
+        """Call a view method."""
         head = self.world.chain.head
-        return sdk.from_json(self.world.view(contract_id, method, sdk.to_json(args), head).result)
+        return contract_sdk.from_json(
+            self.world.view(contract_id, method, contract_sdk.to_json(args), head).result
+        )
 
 
-def shown(outcomes: list[Outcome]) -> list[tuple[str, list[str]]]:
-    """Give who executed what, and its logs but for events."""
+def executions(outcomes: list[Outcome]) -> list[tuple[str, list[str]]]:
+    """Return each outcome's executor and logs, without events."""
     return [
         (outcome.executor_id, [log for log in outcome.logs if not log.startswith("EVENT_JSON")])
         for outcome in outcomes
@@ -832,19 +855,19 @@ def shown(outcomes: list[Outcome]) -> list[tuple[str, list[str]]]:
 
 def test_naming_on_chain():
     """An account comes to be by a call of `near`; a second time the deposit comes back."""
-    live = Live(near=(Naming, {}))
+    live = ContractChain(near=(TopLevelAccount, {}))
     args = {"new_account_id": "bob.near", "new_public_key": KEY}
     done = live.call("near", "create_account", deposit=5 * NEAR, **args)
     assert live.result(done[0]) is True
     assert live.world.balance("bob.near") == 5 * NEAR
     before = live.balance("alice.near")
     done = live.call("near", "create_account", deposit=5 * NEAR, **args)
-    told = "Could not create bob.near: 5000000000000000000000000 yoctoNEAR go back to alice.near"
+    message = "Could not create bob.near: 5000000000000000000000000 yoctoNEAR go back to alice.near"
     assert live.result(done[0]) is False
-    assert shown(done)[1:] == [
+    assert executions(done)[1:] == [
         ("near", []),
         ("bob.near", []),
-        ("near", [told]),
+        ("near", [message]),
         ("alice.near", []),
     ]
     assert before - live.balance("alice.near") < NEAR // 100  # gas only
@@ -878,7 +901,7 @@ def test_naming_on_chain():
 )
 def test_factory_on_chain(kind, args, method_name, answer):
     """What the factory made can be used at once, and belongs to who signed."""
-    live = Live(make_near=(Factory, {}))
+    live = ContractChain(make_near=(Factory, {}))
     done = live.call("make.near", "create", deposit=5 * NEAR, name="one", kind=kind, args=args)
     assert live.result(done[0]) is True
     assert live.view("one.make.near", method_name) == answer
@@ -890,7 +913,7 @@ def test_factory_on_chain(kind, args, method_name, answer):
 )
 def test_factory_failure_on_chain(name, args):
     """Where a part fails nothing remains, the call succeeds with false, and the deposit is back."""
-    live = Live(make_near=(Factory, {}))
+    live = ContractChain(make_near=(Factory, {}))
     before = live.balance("alice.near")
     done = live.call("make.near", "create", deposit=5 * NEAR, name=name, kind="counter", args=args)
     assert live.result(done[0]) is False
@@ -900,20 +923,24 @@ def test_factory_failure_on_chain(name, args):
 
 
 @pytest.fixture
-def market() -> Live:
+def market() -> ContractChain:
     """An exchange of two tokens, of which Alice has a thousand each, and nobody else any."""
-    held = {"alice.near": 1000, "dex.near": 1_000_000, "olga.near": 0}
-    token = dict(Fungible.genesis("olga.near", held))
+    holders = {"alice.near": 1000, "dex.near": 1_000_000, "olga.near": 0}
+    token = dict(FungibleToken.genesis("olga.near", holders))
     pool = dict(Dex.genesis("olga.near", [{A: 1_000_000, B: 1_000_000}]))
-    return Live(a_near=(Fungible, token), b_near=(Fungible, token), dex_near=(Dex, pool))
+    return ContractChain(
+        a_near=(FungibleToken, token), b_near=(FungibleToken, token), dex_near=(Dex, pool)
+    )
 
 
-def balances(live: Live, account_id: str) -> tuple[str, str]:
-    """Give an account's balances of the two tokens."""
+def balances(live: ContractChain, account_id: str) -> tuple[str, str]:
+    """Return an account's balances of the two tokens."""
     return tuple(live.view(token, "ft_balance_of", account_id=account_id) for token in (A, B))
 
 
-def sell(live: Live, least: int = 0, by: str = "alice.near", gas: int = 100) -> list[Outcome]:
+def sell(
+    live: ContractChain, least: int = 0, by: str = "alice.near", gas: int = 100
+) -> list[Outcome]:
     """Swap 1000 of A for B."""
     args = {"receiver_id": "dex.near", "amount": "1000", "msg": swap(hop(0, A, B, least))}
     return live.call(A, "ft_transfer_call", by=by, deposit=1, gas=gas, **args)
@@ -925,7 +952,7 @@ def test_swap_on_chain(market, gas):
     done = sell(market, gas=gas)
     assert market.result(done[0]) == "1000"
     # 1000 * 9970 * 1_000_000 // (1_000_000 * 10_000 + 9_970_000) = 996
-    assert shown(done)[1:] == [
+    assert executions(done)[1:] == [
         (A, []),
         ("dex.near", ["Swapped 1000 a.near for 996 b.near"]),
         (B, []),
@@ -968,9 +995,11 @@ def test_unregistered_on_chain(market):
 
 
 @pytest.fixture
-def async_live() -> Live:
+def async_live() -> ContractChain:
     """A chain with the contract of shapes, and a counter."""
-    return Live(async_near=(Async, {}), counter_near=(Counter, dict(Counter.genesis(7))))
+    return ContractChain(
+        async_near=(PromisePatterns, {}), counter_near=(Counter, dict(Counter.genesis(7)))
+    )
 
 
 def test_chain_on_chain(async_live):
@@ -1033,14 +1062,14 @@ def test_wait_in_vain_on_chain(async_live):
     assert len(async_live.outcomes(tx_hash)) == 2
     async_live.world.advance(15)
     done = async_live.outcomes(tx_hash)
-    assert shown(done)[2] == ("async.near", ["a price did not come in time"])
+    assert executions(done)[2] == ("async.near", ["a price did not come in time"])
     assert done[2].block_height - done[1].block_height in (200, 201)
     assert async_live.result(done[0]) is None
 
 
 def test_counter_on_chain(async_live):
     """A counter counts, and is left alone by a call that fails."""
-    assert shown(async_live.call("counter.near", "increment"))[1] == (
+    assert executions(async_live.call("counter.near", "increment"))[1] == (
         "counter.near",
         ["Increased number to 8"],
     )
@@ -1050,15 +1079,15 @@ def test_counter_on_chain(async_live):
 
 
 @pytest.mark.parametrize(
-    ("told", "used", "reached"),
+    ("behaviour", "used", "reached"),
     [((0, None), "1000", "1000"), ((400, None), "600", "600"), ((0, "no thanks"), "0", "0")],
     ids=["all used", "part refunded", "panics"],
 )
-def test_receiver_on_chain(told, used, reached):
-    """The same call ends differently, by what the receiver was told in advance."""
-    token = dict(Fungible.genesis("olga.near", {"alice.near": 1000, "bob.near": 0}))
-    receiver = dict(Receiver.genesis(*told))
-    live = Live(token_near=(Fungible, token), bob_near=(Receiver, receiver))
+def test_receiver_on_chain(behaviour, used, reached):
+    """The same call ends differently, by what the receiver was configured to."""
+    token = dict(FungibleToken.genesis("olga.near", {"alice.near": 1000, "bob.near": 0}))
+    receiver = dict(TokenReceiver.genesis(*behaviour))
+    live = ContractChain(token_near=(FungibleToken, token), bob_near=(TokenReceiver, receiver))
     args = {"receiver_id": "bob.near", "amount": "1000", "msg": "take"}
     done = live.call("token.near", "ft_transfer_call", deposit=1, **args)
     assert live.result(done[0]) == used

@@ -9,16 +9,16 @@ import base58
 import pytest
 
 from ledgerkit.localnet import fees
-from ledgerkit.localnet.contracts.liquid import LiquidStaking
-from ledgerkit.localnet.contracts.pool import StakingPool
-from ledgerkit.localnet.contracts.social import Social
-from ledgerkit.localnet.failures import CallError, HostError, PanicError
+from ledgerkit.localnet.chain_types import Outcome, SuccessReceiptId, SuccessValue
+from ledgerkit.localnet.contract_sdk import Contract, run_method, to_json
+from ledgerkit.localnet.contracts.liquid_staking import LiquidStaking
+from ledgerkit.localnet.contracts.social_db import SocialDb
+from ledgerkit.localnet.contracts.staking_pool import StakingPool
+from ledgerkit.localnet.execution_errors import CallError, HostError, PanicError
 from ledgerkit.localnet.genesis import Genesis
-from ledgerkit.localnet.records import Outcome, SuccessReceiptId, SuccessValue
-from ledgerkit.localnet.sdk import Contract, run, to_json
 from ledgerkit.localnet.settings import Settings
-from ledgerkit.localnet.store import Store
-from ledgerkit.localnet.vm import Context, Draft, Promise, Vm
+from ledgerkit.localnet.state import StateStore
+from ledgerkit.localnet.vm import CallContext, Promise, ReceiptDraft, Vm
 from ledgerkit.localnet.world import World
 from ledgerkit.protocol import (
     CryptoHash,
@@ -31,7 +31,7 @@ from ledgerkit.protocol import (
 )
 
 if TYPE_CHECKING:
-    from ledgerkit.localnet.records import GasCost
+    from ledgerkit.localnet.chain_types import GasCost
 
 NEAR = 10**24
 TGAS = 10**12
@@ -41,14 +41,14 @@ RESTAKED = "on_stake_action"
 ALICE_KEY = "ed25519:" + base58.b58encode(bytes([9] * 32)).decode()
 
 
-class Desk:
-    """One account's contract, and whoever calls it."""
+class ContractHarness:
+    """A contract on an account without a chain, called directly."""
 
     def __init__(self, kind: type[Contract], balance: int = 0) -> None:
-        self.kind, self.store = kind, Store()
+        self.kind, self.store = kind, StateStore()
         self.balance, self.locked, self.epoch, self.height = balance, 0, 10, 100
         self.logs: list[str] = []
-        self.drafts: list[Draft] = []
+        self.drafts: list[ReceiptDraft] = []
         self.storage = 0
         self.gas: tuple[GasCost, ...] = ()
 
@@ -61,12 +61,12 @@ class Desk:
         key: PublicKey = KEY,
         **args: Any,
     ) -> Any:
-        """Execute a call; a failure leaves no trace but is raised."""
+        """Call a method; a failure reverts its writes and is raised."""
         mark = self.store.mark()
         vm = self._vm(who, deposit, results, key, args)
         self.logs, self.drafts = vm.logs, vm.drafts
         try:
-            result = run(self.kind, vm, method)
+            result = run_method(self.kind, vm, method)
         except CallError:
             self.store.rollback(mark)
             raise
@@ -76,21 +76,21 @@ class Desk:
         return json.loads(result) if result else None
 
     def view(self, method: str, **args: Any) -> Any:
-        """Look."""
+        """Call a view method."""
         vm = self._vm("nobody.near", 0, (), KEY, args, is_view=True)
-        result = run(self.kind, vm, method)
+        result = run_method(self.kind, vm, method)
         assert isinstance(result, bytes)
         return json.loads(result)
 
     def records(self) -> dict[bytes, bytes]:
-        """Give all that the contract keeps."""
+        """Return the contract's records."""
         return dict(self.store.at().records("it.near"))
 
-    def refuses(self, message: str, method: str, *, who: str = "alice.near", **more: Any) -> None:
-        """Check that a call panics with a message, and keeps nothing."""
+    def refuses(self, message: str, method: str, *, who: str = "alice.near", **args: Any) -> None:
+        """Check that a call panics with a message, and writes nothing."""
         before = self.records()
         with pytest.raises(PanicError) as caught:
-            self.call(method, who, **more)
+            self.call(method, who, **args)
         assert caught.value.message == message
         assert self.records() == before
 
@@ -104,7 +104,7 @@ class Desk:
         *,
         is_view: bool = False,
     ) -> Vm:
-        context = Context(
+        context = CallContext(
             current_account_id="it.near",
             signer_id=who,
             signer_public_key=key,
@@ -126,31 +126,33 @@ class Desk:
         return Vm(context, self.store.at(), fees.PROFILES["86"])
 
 
-def events(desk: Desk) -> list[dict[str, Any]]:
+def events(harness: ContractHarness) -> list[dict[str, Any]]:
     """Read the events among the last call's logs."""
-    return [json.loads(log[11:]) for log in desk.logs if log.startswith("EVENT_JSON:")]
+    return [json.loads(log[11:]) for log in harness.logs if log.startswith("EVENT_JSON:")]
 
 
 # Staking pool ----------------------------------------------------------------------------
 
 
 @pytest.fixture
-def pool() -> Desk:
+def pool() -> ContractHarness:
     """Give a pool with 30 NEAR of its own and a fee of a tenth, after its first stake."""
-    desk = Desk(StakingPool, 30 * NEAR)
+    harness = ContractHarness(StakingPool, 30 * NEAR)
     fraction = {"numerator": 10, "denominator": 100}
-    desk.call("new", owner_id="owner.near", stake_public_key=str(KEY), reward_fee_fraction=fraction)
-    return desk
+    harness.call(
+        "new", owner_id="owner.near", stake_public_key=str(KEY), reward_fee_fraction=fraction
+    )
+    return harness
 
 
-def lock(desk: Desk) -> None:
-    """Do what the chain does with the pool's last proposal."""
-    (stake,) = desk.drafts[0].actions
+def lock(harness: ContractHarness) -> None:
+    """Lock the pool's last proposal, as the chain does."""
+    (stake,) = harness.drafts[0].actions
     assert isinstance(stake, Stake)
-    desk.balance, desk.locked = desk.balance + desk.locked - stake.stake, stake.stake
+    harness.balance, harness.locked = harness.balance + harness.locked - stake.stake, stake.stake
 
 
-def test_a_pool_begins_by_staking_its_own_balance(pool: Desk) -> None:
+def test_a_pool_begins_by_staking_its_own_balance(pool: ContractHarness) -> None:
     """A new pool stakes all but the fund for rounding, and calls itself back."""
     staked, callback = pool.drafts
     assert staked.receiver_id == callback.receiver_id == "it.near"
@@ -164,7 +166,7 @@ def test_a_pool_begins_by_staking_its_own_balance(pool: Desk) -> None:
     assert pool.view("is_staking_paused") is False
 
 
-def test_a_pool_begins_once(pool: Desk) -> None:
+def test_a_pool_begins_once(pool: ContractHarness) -> None:
     """A second `new` is refused."""
     fraction = {"numerator": 0, "denominator": 1}
     args: dict[str, Any] = {
@@ -173,7 +175,7 @@ def test_a_pool_begins_once(pool: Desk) -> None:
         "reward_fee_fraction": fraction,
     }
     pool.refuses("The contract has already been initialized", "new", **args)
-    Desk(StakingPool).refuses("The contract is not initialized", "ping")
+    ContractHarness(StakingPool).refuses("The contract is not initialized", "ping")
 
 
 @pytest.mark.parametrize(
@@ -198,10 +200,10 @@ def test_a_fee_is_a_part(numerator: int, denominator: int, message: str) -> None
         "stake_public_key": str(KEY),
         "reward_fee_fraction": fraction,
     }
-    Desk(StakingPool, NEAR).refuses(message, "new", **args)
+    ContractHarness(StakingPool, NEAR).refuses(message, "new", **args)
 
 
-def test_an_unknown_account_has_zeros(pool: Desk) -> None:
+def test_an_unknown_account_has_zeros(pool: ContractHarness) -> None:
     """Who never came to the pool has nothing there, which is no error."""
     assert pool.view("get_account", account_id="nobody.near") == {
         "account_id": "nobody.near",
@@ -213,7 +215,7 @@ def test_an_unknown_account_has_zeros(pool: Desk) -> None:
     assert pool.view("get_accounts", from_index=0, limit=10) == []
 
 
-def test_deposit_and_stake(pool: Desk) -> None:
+def test_deposit_and_stake(pool: ContractHarness) -> None:
     """A deposit becomes shares at the price of one; the result is empty, the stake follows."""
     assert pool.call("deposit_and_stake", deposit=10 * NEAR) is None
     assert pool.logs == [
@@ -238,7 +240,7 @@ def test_deposit_and_stake(pool: Desk) -> None:
     assert pool.view("get_account_staked_balance", account_id="alice.near") == str(10 * NEAR)
 
 
-def test_a_deposit_alone_stakes_nothing(pool: Desk) -> None:
+def test_a_deposit_alone_stakes_nothing(pool: ContractHarness) -> None:
     """Within an epoch `deposit` makes no promise; then parts of it can be staked."""
     pool.call("deposit", deposit=5 * NEAR)
     assert pool.drafts == []
@@ -254,7 +256,7 @@ def test_a_deposit_alone_stakes_nothing(pool: Desk) -> None:
     assert pool.view("get_account_total_balance", account_id="alice.near") == str(5 * NEAR)
 
 
-def test_unstaking_waits_four_epochs(pool: Desk) -> None:
+def test_unstaking_waits_four_epochs(pool: ContractHarness) -> None:
     """What is unstaked in epoch 10 can be withdrawn in epoch 14, by a plain transfer."""
     pool.call("deposit_and_stake", deposit=10 * NEAR)
     pool.call("unstake", amount=str(4 * NEAR))
@@ -312,20 +314,20 @@ def test_unstaking_waits_four_epochs(pool: Desk) -> None:
         ("withdraw", 0, "panicked at 'Withdrawal amount should be positive', src/internal.rs:48:9"),
     ],
 )
-def test_a_pool_refuses(pool: Desk, method: str, amount: int, message: str) -> None:
+def test_a_pool_refuses(pool: ContractHarness, method: str, amount: int, message: str) -> None:
     """Nobody stakes, unstakes or withdraws nothing, or more than they have."""
     pool.call("deposit_and_stake", deposit=10 * NEAR)
     pool.refuses(message, method, amount=str(amount))
 
 
-def test_arguments_of_a_pool(pool: Desk) -> None:
+def test_arguments_of_a_pool(pool: ContractHarness) -> None:
     """An amount is a text; a method that is not payable takes no deposit."""
     pool.refuses("Failed to deserialize input from JSON.", "stake", amount=5)
     pool.refuses("Method stake doesn't accept deposit", "stake", deposit=1, amount="5")
     pool.refuses("Method on_stake_action is private", "on_stake_action", results=(b"",))
 
 
-def test_rewards_raise_the_price(pool: Desk) -> None:
+def test_rewards_raise_the_price(pool: ContractHarness) -> None:
     """Rewards go to all shares, but for a tenth by which the owner buys new ones."""
     pool.call("deposit_and_stake", deposit=10 * NEAR)
     lock(pool)
@@ -355,21 +357,21 @@ def test_rewards_raise_the_price(pool: Desk) -> None:
 
 def test_rounding_never_lowers_the_price() -> None:
     """At a price of 7/3, 5 buys 2 shares, is charged 4, and the total grows by 5."""
-    desk = Desk(StakingPool, 10**12 + 3)
+    harness = ContractHarness(StakingPool, 10**12 + 3)
     fraction = {"numerator": 0, "denominator": 1}
-    desk.call("new", owner_id="o.near", stake_public_key=str(KEY), reward_fee_fraction=fraction)
-    desk.epoch, desk.balance = 11, desk.balance + 4
-    desk.call("deposit", deposit=5)
-    desk.call("stake", amount="5")  # floor(5*3/7) = 2 shares, worth floor(14/3), ceil(14/3)
-    assert desk.logs == [
+    harness.call("new", owner_id="o.near", stake_public_key=str(KEY), reward_fee_fraction=fraction)
+    harness.epoch, harness.balance = 11, harness.balance + 4
+    harness.call("deposit", deposit=5)
+    harness.call("stake", amount="5")  # floor(5*3/7) = 2 shares, worth floor(14/3), ceil(14/3)
+    assert harness.logs == [
         (
             "@alice.near staking 4. Received 2 new staking shares. Total 1 unstaked balance and "
             "2 staking shares"
         ),
         "Contract total staked balance is 12. Total number of shares 5",
     ]
-    desk.call("unstake", amount="4")  # ceil(4*5/12) = 2 shares, worth ceil(2*12/5) = 5
-    assert desk.logs == [
+    harness.call("unstake", amount="4")  # ceil(4*5/12) = 2 shares, worth ceil(2*12/5) = 5
+    assert harness.logs == [
         (
             "@alice.near unstaking 5. Spent 2 staking shares. Total 6 unstaked balance and "
             "0 staking shares"
@@ -378,7 +380,7 @@ def test_rounding_never_lowers_the_price() -> None:
     ]
 
 
-def test_a_failed_stake_is_undone(pool: Desk) -> None:
+def test_a_failed_stake_is_undone(pool: ContractHarness) -> None:
     """If the chain refuses a stake and something is locked, everything is unstaked."""
     lock(pool)
     pool.call(RESTAKED, "it.near", results=(b"",))
@@ -390,7 +392,7 @@ def test_a_failed_stake_is_undone(pool: Desk) -> None:
     assert pool.drafts == []
 
 
-def test_the_owner_pauses_and_sets_the_fee(pool: Desk) -> None:
+def test_the_owner_pauses_and_sets_the_fee(pool: ContractHarness) -> None:
     """Pausing unstakes everything until it is resumed; only the owner may."""
     pool.refuses(
         "panicked at 'assertion failed: `(left == right)`\n"
@@ -412,7 +414,7 @@ def test_the_owner_pauses_and_sets_the_fee(pool: Desk) -> None:
     assert pool.drafts[0].actions == [Stake(31 * NEAR - 10**12, LOGIN_KEY)]
 
 
-def test_the_list_closes_its_gaps(pool: Desk) -> None:
+def test_the_list_closes_its_gaps(pool: ContractHarness) -> None:
     """When an account takes everything out, the last of the list moves to its place."""
     for name in ("a.near", "b.near", "c.near"):
         pool.call("deposit", name, deposit=NEAR)
@@ -426,7 +428,7 @@ def test_the_list_closes_its_gaps(pool: Desk) -> None:
     assert names == ["a.near"]
 
 
-def test_the_genesis_of_a_pool_is_what_calls_leave(pool: Desk) -> None:
+def test_the_genesis_of_a_pool_is_what_calls_leave(pool: ContractHarness) -> None:
     """The records that a world begins with are those of executed calls, byte for byte."""
     pool.call("deposit_and_stake", "a.near", deposit=3 * NEAR)
     pool.call("deposit", "a.near", deposit=NEAR)
@@ -438,8 +440,8 @@ def test_the_genesis_of_a_pool_is_what_calls_leave(pool: Desk) -> None:
         "empty.near": (0, 0),
         "c.near": (7, 0),
     }
-    made = StakingPool.genesis("owner.near", str(KEY), 30 * NEAR, delegators, epoch_height=10)
-    assert dict(made) == pool.records()
+    records = StakingPool.genesis("owner.near", str(KEY), 30 * NEAR, delegators, epoch_height=10)
+    assert dict(records) == pool.records()
 
 
 def test_a_pool_needs_a_key_and_a_balance() -> None:
@@ -447,12 +449,12 @@ def test_a_pool_needs_a_key_and_a_balance() -> None:
     fraction = {"numerator": 0, "denominator": 1}
     args: dict[str, Any] = {"owner_id": "a.near", "reward_fee_fraction": fraction}
     poor = "panicked at 'Account balance too low', src/lib.rs:190:9"
-    Desk(StakingPool, 10**12).refuses(poor, "new", stake_public_key=str(KEY), **args)
+    ContractHarness(StakingPool, 10**12).refuses(poor, "new", stake_public_key=str(KEY), **args)
     bad = "Failed to deserialize input from JSON."
-    Desk(StakingPool, NEAR).refuses(bad, "new", stake_public_key="ed25519:no", **args)
+    ContractHarness(StakingPool, NEAR).refuses(bad, "new", stake_public_key="ed25519:no", **args)
 
 
-def test_views_of_a_pool_write_nothing(pool: Desk) -> None:
+def test_views_of_a_pool_write_nothing(pool: ContractHarness) -> None:
     """A method that writes can't be called as a view."""
     with pytest.raises(HostError) as caught:
         pool.view("deposit")
@@ -463,15 +465,15 @@ def test_views_of_a_pool_write_nothing(pool: Desk) -> None:
 
 
 @pytest.fixture
-def liquid() -> Desk:
+def liquid() -> ContractHarness:
     """Give a liquid staking contract with one validator."""
-    desk = Desk(LiquidStaking, 20 * NEAR)
-    desk.call("new", owner_id="owner.near")
-    desk.call("add_validator", "owner.near", validator_id="pool.near")
-    return desk
+    harness = ContractHarness(LiquidStaking, 20 * NEAR)
+    harness.call("new", owner_id="owner.near")
+    harness.call("add_validator", "owner.near", validator_id="pool.near")
+    return harness
 
 
-def test_liquid_staking_gives_shares_at_once(liquid: Desk) -> None:
+def test_liquid_staking_gives_shares_at_once(liquid: ContractHarness) -> None:
     """Staking makes no call: three events tell the deposit, the stake and the new tokens."""
     assert liquid.call("deposit_and_stake", deposit=5 * NEAR) == str(5 * NEAR)
     assert liquid.drafts == []
@@ -516,7 +518,7 @@ def test_liquid_staking_gives_shares_at_once(liquid: Desk) -> None:
     assert liquid.view("ft_metadata")["symbol"] == "LINEAR"
 
 
-def test_liquid_unstaking_burns_shares(liquid: Desk) -> None:
+def test_liquid_unstaking_burns_shares(liquid: ContractHarness) -> None:
     """Unstaking burns shares at once and can be withdrawn four epochs later."""
     liquid.call("deposit_and_stake", deposit=5 * NEAR)
     assert liquid.call("unstake", amount=str(2 * NEAR)) is None
@@ -558,13 +560,15 @@ def test_liquid_unstaking_burns_shares(liquid: Desk) -> None:
         ("withdraw", 1, "Not enough unstaked balance to withdraw"),
     ],
 )
-def test_liquid_staking_refuses(liquid: Desk, method: str, amount: int, message: str) -> None:
+def test_liquid_staking_refuses(
+    liquid: ContractHarness, method: str, amount: int, message: str
+) -> None:
     """Nobody stakes, unstakes or withdraws more than they have."""
     liquid.call("deposit_and_stake", deposit=5 * NEAR)
     liquid.refuses(message, method, amount=str(amount))
 
 
-def test_shares_are_a_token(liquid: Desk) -> None:
+def test_shares_are_a_token(liquid: ContractHarness) -> None:
     """Shares can be sent to whoever is registered, and unstaked there."""
     liquid.call("deposit_and_stake", deposit=5 * NEAR)
     send: dict[str, Any] = {"receiver_id": "bob.near", "amount": str(NEAR)}
@@ -582,14 +586,14 @@ def test_shares_are_a_token(liquid: Desk) -> None:
     )
 
 
-def test_epoch_stake_calls_a_pool(liquid: Desk) -> None:
+def test_epoch_stake_calls_a_pool(liquid: ContractHarness) -> None:
     """Once an epoch all that was asked for goes to a pool, with a callback that counts it."""
     liquid.call("deposit_and_stake", deposit=5 * NEAR)
     returned = liquid.call("epoch_stake", "anybody.near")
-    asked, callback = liquid.drafts
+    stake_call, callback = liquid.drafts
     assert isinstance(returned, Promise)
     assert returned.drafts == [callback]
-    assert (asked.receiver_id, asked.actions) == (
+    assert (stake_call.receiver_id, stake_call.actions) == (
         "pool.near",
         [FunctionCall("deposit_and_stake", b"", 75 * TGAS, 15 * NEAR)],
     )
@@ -598,8 +602,8 @@ def test_epoch_stake_calls_a_pool(liquid: Desk) -> None:
         FunctionCall("validator_staked_callback", args, 25 * TGAS, 0),
     ]
     assert [event["event"] for event in events(liquid)] == ["epoch_cleanup", "epoch_stake_attempt"]
-    told = json.loads(args)
-    assert liquid.call("validator_staked_callback", "it.near", results=(b"",), **told) is True
+    args = json.loads(args)
+    assert liquid.call("validator_staked_callback", "it.near", results=(b"",), **args) is True
     assert liquid.call("epoch_stake") is False
     assert liquid.logs == ["no need to stake, amount to settle is zero"]
 
@@ -610,21 +614,21 @@ def test_liquid_staking_begins_with_twenty() -> None:
         "The account doesn't have enough balance for initialization. "
         "required: 20000000000000000000000000"
     )
-    Desk(LiquidStaking, 20 * NEAR - 1).refuses(poor, "new", owner_id="owner.near")
-    desk = Desk(LiquidStaking, 20 * NEAR)
-    desk.call("new", owner_id="owner.near")
+    ContractHarness(LiquidStaking, 20 * NEAR - 1).refuses(poor, "new", owner_id="owner.near")
+    harness = ContractHarness(LiquidStaking, 20 * NEAR)
+    harness.call("new", owner_id="owner.near")
     added: dict[str, Any] = {"validator_id": "pool.near"}
-    desk.refuses("Only owner can perform this action", "add_validator", **added)
-    assert desk.call("epoch_stake") is False
-    assert desk.logs[1:] == ["no candidate found to stake"]
-    desk.refuses("Validator not exist", "epoch_withdraw", **added)
-    desk.call("add_validator", "owner.near", **added)
-    desk.refuses("Validator already exists", "add_validator", who="owner.near", **added)
-    assert desk.view("get_validators") == ["pool.near"]
-    assert desk.view("get_owner_id") == "owner.near"
+    harness.refuses("Only owner can perform this action", "add_validator", **added)
+    assert harness.call("epoch_stake") is False
+    assert harness.logs[1:] == ["no candidate found to stake"]
+    harness.refuses("Validator not exist", "epoch_withdraw", **added)
+    harness.call("add_validator", "owner.near", **added)
+    harness.refuses("Validator already exists", "add_validator", who="owner.near", **added)
+    assert harness.view("get_validators") == ["pool.near"]
+    assert harness.view("get_owner_id") == "owner.near"
 
 
-def test_liquid_staking_in_steps(liquid: Desk) -> None:
+def test_liquid_staking_in_steps(liquid: ContractHarness) -> None:
     """A deposit can be staked in parts; an account that has nothing left can be closed."""
     liquid.call("deposit", deposit=5 * NEAR)
     assert liquid.call("stake", amount=str(2 * NEAR)) == str(2 * NEAR)
@@ -639,7 +643,7 @@ def test_liquid_staking_in_steps(liquid: Desk) -> None:
     assert liquid.view("storage_balance_of", account_id="alice.near") is None
 
 
-def test_liquid_staking_keeps_a_reserve(liquid: Desk) -> None:
+def test_liquid_staking_keeps_a_reserve(liquid: ContractHarness) -> None:
     """What the contract has but for one NEAR can be paid out, or staked."""
     liquid.call("deposit", deposit=5 * NEAR)
     liquid.balance = 5 * NEAR
@@ -648,7 +652,7 @@ def test_liquid_staking_keeps_a_reserve(liquid: Desk) -> None:
     liquid.refuses("Contract min reserve error", "epoch_stake")
 
 
-def test_little_is_not_worth_a_call(liquid: Desk) -> None:
+def test_little_is_not_worth_a_call(liquid: ContractHarness) -> None:
     """Less than one NEAR waits for more."""
     liquid.call("epoch_stake")
     staked: dict[str, Any] = {"validator_id": "pool.near", "amount": str(10 * NEAR)}
@@ -666,25 +670,27 @@ def test_little_is_not_worth_a_call(liquid: Desk) -> None:
         ("validator_withdraw_callback", "epoch_withdraw_failed"),
     ],
 )
-def test_a_pool_that_fails_changes_nothing(liquid: Desk, method: str, event: str) -> None:
+def test_a_pool_that_fails_changes_nothing(
+    liquid: ContractHarness, method: str, event: str
+) -> None:
     """If a pool does not unstake or pay out, the callback says so and counts nothing."""
-    told: dict[str, Any] = {"validator_id": "pool.near", "amount": "5"}
-    assert liquid.call(method, "it.near", results=(None,), **told) is False
+    args: dict[str, Any] = {"validator_id": "pool.near", "amount": "5"}
+    assert liquid.call(method, "it.near", results=(None,), **args) is False
     assert [row["event"] for row in events(liquid)] == [event]
-    liquid.refuses(f"Method {method} is private", method, results=(b"",), **told)
+    liquid.refuses(f"Method {method} is private", method, results=(b"",), **args)
 
 
-def test_a_pool_that_fails_is_asked_again(liquid: Desk) -> None:
+def test_a_pool_that_fails_is_asked_again(liquid: ContractHarness) -> None:
     """If the pool's receipt fails, the amount is to be staked still."""
     liquid.call("epoch_stake")
-    told: dict[str, Any] = {"validator_id": "pool.near", "amount": str(10 * NEAR)}
+    args: dict[str, Any] = {"validator_id": "pool.near", "amount": str(10 * NEAR)}
     liquid.balance += 10 * NEAR  # the deposit comes back
-    assert liquid.call("validator_staked_callback", "it.near", results=(None,), **told) is False
+    assert liquid.call("validator_staked_callback", "it.near", results=(None,), **args) is False
     assert events(liquid)[0]["event"] == "epoch_stake_failed"
     assert isinstance(liquid.call("epoch_stake"), Promise)
 
 
-def test_liquid_staking_unstakes_with_a_pool(liquid: Desk) -> None:
+def test_liquid_staking_unstakes_with_a_pool(liquid: ContractHarness) -> None:
     """What people unstake is unstaked with a pool in the next epoch, and fetched later."""
     liquid.call("deposit_and_stake", deposit=20 * NEAR)
     liquid.call("epoch_stake")
@@ -710,7 +716,7 @@ def test_liquid_staking_unstakes_with_a_pool(liquid: Desk) -> None:
     assert liquid.drafts[0].actions == [Transfer(8 * NEAR)]
 
 
-def test_rewards_of_pools_raise_the_price_of_shares(liquid: Desk) -> None:
+def test_rewards_of_pools_raise_the_price_of_shares(liquid: ContractHarness) -> None:
     """A pool's total of 11 for 10 staked makes 10^24 shares worth 1.1 NEAR."""
     liquid.call("epoch_stake")
     staked: dict[str, Any] = {"validator_id": "pool.near", "amount": str(10 * NEAR)}
@@ -731,44 +737,44 @@ def test_rewards_of_pools_raise_the_price_of_shares(liquid: Desk) -> None:
     assert liquid.view("get_total_staked_balance") == str(11 * NEAR + 11)
 
 
-def test_the_genesis_of_liquid_staking_is_what_calls_leave(liquid: Desk) -> None:
+def test_the_genesis_of_liquid_staking_is_what_calls_leave(liquid: ContractHarness) -> None:
     """The records that a world begins with are those of executed calls, byte for byte."""
     liquid.call("deposit_and_stake", "a.near", deposit=3 * NEAR)
     liquid.call("deposit_and_stake", "b.near", deposit=7)
-    made = LiquidStaking.genesis("owner.near", {"a.near": 3 * NEAR, "b.near": 7}, ["pool.near"])
-    assert dict(made) == liquid.records()
+    records = LiquidStaking.genesis("owner.near", {"a.near": 3 * NEAR, "b.near": 7}, ["pool.near"])
+    assert dict(records) == liquid.records()
 
 
 # Social database -------------------------------------------------------------------------
 
 
 @pytest.fixture
-def social() -> Desk:
+def social() -> ContractHarness:
     """Give a social database with one author, whose profile and widget have heights."""
-    desk = Desk(Social)
-    desk.call("new")
-    desk.height = 110
+    harness = ContractHarness(SocialDb)
+    harness.call("new")
+    harness.height = 110
     profile = {"name": "Alice", "tags": {"near": ""}}
-    desk.call("set", deposit=NEAR, data={"alice.near": {"profile": profile}})
-    desk.height = 120
+    harness.call("set", deposit=NEAR, data={"alice.near": {"profile": profile}})
+    harness.height = 120
     widget = {"Hello": {"": "return 1;", "metadata": {"name": "Hello"}}}
-    desk.call("set", data={"alice.near": {"widget": widget}})
-    return desk
+    harness.call("set", data={"alice.near": {"widget": widget}})
+    return harness
 
 
-def get(desk: Desk, *keys: str, **options: bool) -> Any:
-    """Read texts."""
-    return desk.view("get", keys=list(keys), options=options)
+def get(harness: ContractHarness, *keys: str, **options: bool) -> Any:
+    """Return the strings at paths."""
+    return harness.view("get", keys=list(keys), options=options)
 
 
-def test_set_tells_its_height(social: Desk) -> None:
+def test_set_tells_its_height(social: ContractHarness) -> None:
     """The height of a write is told as a text."""
     social.height = 130
     assert social.call("set", data={"alice.near": {"a": "b"}}) == {"block_height": "130"}
 
 
 @pytest.mark.parametrize(
-    ("keys", "found"),
+    ("keys", "expected"),
     [
         (["alice.near/profile/name"], {"alice.near": {"profile": {"name": "Alice"}}}),
         (["alice.near/profile/*"], {"alice.near": {"profile": {"name": "Alice"}}}),
@@ -799,12 +805,12 @@ def test_set_tells_its_height(social: Desk) -> None:
         (["alice.near/missing/**", "bob.near/**", "", "/"], {}),
     ],
 )
-def test_get(social: Desk, keys: list[str], found: dict[str, Any]) -> None:
+def test_get(social: ContractHarness, keys: list[str], expected: dict[str, Any]) -> None:
     """Paths, stars and suffixes give what they match; what is missing is left out."""
-    assert get(social, *keys) == found
+    assert get(social, *keys) == expected
 
 
-def test_heights_stand_at_every_level(social: Desk) -> None:
+def test_heights_stand_at_every_level(social: ContractHarness) -> None:
     """With heights each node has its own and each leaf becomes an object."""
     assert get(social, "alice.near/widget/Hello/**", with_block_height=True) == {
         ":block": 120,
@@ -831,7 +837,7 @@ def test_heights_stand_at_every_level(social: Desk) -> None:
     assert get(social, "alice.near/x/y", with_block_height=True) == {":block": 120}
 
 
-def test_node_numbers(social: Desk) -> None:
+def test_node_numbers(social: ContractHarness) -> None:
     """With numbers each node has its own: the root 0, then in the order they were made."""
     assert get(social, "alice.near/profile/tags/near", with_node_id=True) == {
         ":node": 0,
@@ -843,13 +849,13 @@ def test_node_numbers(social: Desk) -> None:
     }
 
 
-def test_deep_stars_only_end_a_path(social: Desk) -> None:
+def test_deep_stars_only_end_a_path(social: ContractHarness) -> None:
     """Two stars before another label are refused."""
     with pytest.raises(PanicError, match="can only be used as a suffix"):
         get(social, "alice.near/**/name")
 
 
-def test_null_deletes(social: Desk) -> None:
+def test_null_deletes(social: ContractHarness) -> None:
     """A deleted text is absent, or null where deleted ones are asked for."""
     social.height = 140
     social.call("set", data={"alice.near": {"profile": {"name": None}}})
@@ -858,16 +864,16 @@ def test_null_deletes(social: Desk) -> None:
         "alice.near": {"profile": {"name": None}}
     }
     heights = {"return_deleted": True, "with_block_height": True}
-    found = get(social, "alice.near/profile/name", **heights)
-    assert found["alice.near"]["profile"]["name"] == {"": None, ":block": 140}
+    tree = get(social, "alice.near/profile/name", **heights)
+    assert tree["alice.near"]["profile"]["name"] == {"": None, ":block": 140}
 
 
-def test_a_text_can_become_a_node(social: Desk) -> None:
+def test_a_text_can_become_a_node(social: ContractHarness) -> None:
     """A text that gets children is kept under the empty label, with its height."""
     social.height = 150
     social.call("set", data={"alice.near": {"profile": {"name": {"short": "A"}}}})
-    found = get(social, "alice.near/profile/name/**", with_block_height=True)
-    assert found["alice.near"]["profile"]["name"] == {
+    tree = get(social, "alice.near/profile/name/**", with_block_height=True)
+    assert tree["alice.near"]["profile"]["name"] == {
         ":block": 150,
         "": {"": "Alice", ":block": 110},
         "short": {"": "A", ":block": 150},
@@ -877,7 +883,7 @@ def test_a_text_can_become_a_node(social: Desk) -> None:
 
 
 @pytest.mark.parametrize(
-    ("keys", "options", "found"),
+    ("keys", "options", "expected"),
     [
         (["alice.near/*"], {}, {"alice.near": {"profile": True, "widget": True}}),
         (["*"], {"return_type": "NodeId"}, {"alice.near": 1}),
@@ -912,12 +918,12 @@ def test_a_text_can_become_a_node(social: Desk) -> None:
         (["bob.near/*"], {}, {}),
     ],
 )
-def test_keys(social: Desk, keys: list[str], options: Any, found: Any) -> None:
+def test_keys(social: ContractHarness, keys: list[str], options: Any, expected: Any) -> None:
     """Which paths there are: true, heights or numbers at their ends."""
-    assert social.view("keys", keys=keys, options=options) == found
+    assert social.view("keys", keys=keys, options=options) == expected
 
 
-def test_keys_of_deleted_texts(social: Desk) -> None:
+def test_keys_of_deleted_texts(social: ContractHarness) -> None:
     """A deleted text's path counts only where deleted ones are asked for."""
     social.call("set", data={"alice.near": {"profile": {"name": None}}})
     keys = ["alice.near/profile/name"]
@@ -936,7 +942,7 @@ def test_keys_of_deleted_texts(social: Desk) -> None:
         ({"BOB": "x"}, "Invalid account id"),
     ],
 )
-def test_others_may_not_write(social: Desk, data: Any, message: str) -> None:
+def test_others_may_not_write(social: ContractHarness, data: Any, message: str) -> None:
     """Nobody writes where they have no permission, or without paying first."""
     social.refuses(message, "set", who="bob.near", data=data)
 
@@ -952,12 +958,12 @@ def test_others_may_not_write(social: Desk, data: Any, message: str) -> None:
         ({"": {"a": "b"}}, "The empty key's value should be a string or null"),
     ],
 )
-def test_what_is_no_tree_of_texts(social: Desk, value: Any, message: str) -> None:
+def test_what_is_no_tree_of_texts(social: ContractHarness, value: Any, message: str) -> None:
     """Numbers, lists and odd labels are refused."""
     social.refuses(message, "set", data={"alice.near": {"a": value}})
 
 
-def test_a_tree_too_deep(social: Desk) -> None:
+def test_a_tree_too_deep(social: ContractHarness) -> None:
     """What is nested deeper than contracts read is bad input, not a crash."""
     deep: Any = "x"
     for _ in range(200):
@@ -970,7 +976,7 @@ def test_a_tree_too_deep(social: Desk) -> None:
     )
 
 
-def test_storage_is_paid_for(social: Desk) -> None:
+def test_storage_is_paid_for(social: ContractHarness) -> None:
     """An account needs 0.02 NEAR to begin, and covers each byte it writes."""
     bob = {"bob.near": {"a": "b"}}
     price = 2000 * 10**19
@@ -986,7 +992,7 @@ def test_storage_is_paid_for(social: Desk) -> None:
     assert social.view("get_account_storage", account_id="c.near") is None
 
 
-def test_a_deposit_needs_an_account(social: Desk) -> None:
+def test_a_deposit_needs_an_account(social: ContractHarness) -> None:
     """A deposit with nothing to write goes to the caller's account, if there is one."""
     message = "The attached deposit could not be added to any account"
     social.refuses(message, "set", who="bob.near", deposit=NEAR, data={})
@@ -995,7 +1001,7 @@ def test_a_deposit_needs_an_account(social: Desk) -> None:
     assert balance["total"] == str(NEAR + 5)
 
 
-def test_an_unused_deposit_is_paid_back(social: Desk) -> None:
+def test_an_unused_deposit_is_paid_back(social: ContractHarness) -> None:
     """With the option, what storage does not need returns by a transfer."""
     options = {"refund_unused_deposit": True}
     bob = {"bob.near": {"a": "b"}}
@@ -1008,14 +1014,14 @@ def test_an_unused_deposit_is_paid_back(social: Desk) -> None:
     }
 
 
-def test_storage_of_the_social_database(social: Desk) -> None:
+def test_storage_of_the_social_database(social: ContractHarness) -> None:
     """Storage is deposited, partly taken back, and never closed."""
     small = "The attached deposit is less than the minimum storage balance"
     social.refuses(small, "storage_deposit", who="bob.near", deposit=1)
-    told = social.call(
+    args = social.call(
         "storage_deposit", "alice.near", deposit=NEAR, account_id="bob.near", registration_only=True
     )
-    assert told == {"total": "20000000000000000000000", "available": "0"}
+    assert args == {"total": "20000000000000000000000", "available": "0"}
     assert social.drafts[0].actions == [Transfer(NEAR - 2000 * 10**19)]
     assert social.call("storage_deposit", "bob.near", deposit=7) == {
         "total": "20000000000000000000007",
@@ -1044,7 +1050,7 @@ def test_storage_of_the_social_database(social: Desk) -> None:
     social.refuses(absent, "storage_withdraw", who="c.near", deposit=1)
 
 
-def test_permission_to_an_account(social: Desk) -> None:
+def test_permission_to_an_account(social: ContractHarness) -> None:
     """Who is granted a path may write below it, and nowhere else."""
     path = "alice.near/widget/Hello/metadata"
     grant: dict[str, Any] = {"predecessor_id": "bob.near", "keys": [path]}
@@ -1066,11 +1072,11 @@ def test_permission_to_an_account(social: Desk) -> None:
     social.call("grant_write_permission", deposit=1, **grant)
     data = {"alice.near": {"profile": {"name": {"nick": "Al"}}}}
     social.call("set", "bob.near", data=data)
-    found = get(social, "alice.near/profile/name/**")["alice.near"]["profile"]["name"]
-    assert found == {"": "Alice", "nick": "Al"}
+    name = get(social, "alice.near/profile/name/**")["alice.near"]["profile"]["name"]
+    assert name == {"": "Alice", "nick": "Al"}
 
 
-def test_permission_to_a_key(social: Desk) -> None:
+def test_permission_to_a_key(social: ContractHarness) -> None:
     """A key that is granted the whole branch writes for whoever signs with it."""
     grant: dict[str, Any] = {"public_key": str(LOGIN_KEY), "keys": ["alice.near"]}
     social.call("grant_write_permission", deposit=1, **grant)
@@ -1087,25 +1093,25 @@ def test_permission_to_a_key(social: Desk) -> None:
         social.refuses(message, "grant_write_permission", deposit=1, **wrong)
 
 
-def test_the_genesis_of_the_social_database_is_what_calls_leave(social: Desk) -> None:
+def test_the_genesis_of_the_social_database_is_what_calls_leave(social: ContractHarness) -> None:
     """The records that a world begins with are those of executed calls, byte for byte."""
     tree: dict[str, Any] = {
         "profile": {"name": "Alice", "tags": {"near": ""}},
         "widget": {"Hello": {"": "return 1;", "metadata": {"name": "Hello"}}},
     }
-    other = Desk(Social)
+    other = ContractHarness(SocialDb)
     other.call("new")
     other.call("set", deposit=NEAR, data={"alice.near": tree})
     other.call("set", "bob.near", deposit=NEAR, data={"bob.near": {"a": "b"}})
     data = {"alice.near": tree, "bob.near": {"a": "b"}}
-    assert dict(Social.genesis(data, deposit=NEAR, block_height=100)) == other.records()
+    assert dict(SocialDb.genesis(data, deposit=NEAR, block_height=100)) == other.records()
     assert get(other, "**") == get(social, "alice.near/**") | {"bob.near": {"a": "b"}}
 
 
 # On a chain ------------------------------------------------------------------------------
 
 
-class Chain:
+class ContractChain:
     """A pool, a liquid staking contract and a social database, and alice, who uses them."""
 
     def __init__(self) -> None:
@@ -1124,12 +1130,12 @@ class Chain:
         liquid = LiquidStaking.genesis("owner.near", {"bob.near": 5 * NEAR}, ["pool.near"])
         genesis.account("liquid.near", 25 * NEAR, contract=LiquidStaking, records=liquid)
         tree = {"bob.near": {"profile": {"name": "Bob"}}}
-        texts = Social.genesis(tree, deposit=NEAR, block_height=1000)
-        genesis.account("social.near", 11 * NEAR, contract=Social, records=texts)
+        texts = SocialDb.genesis(tree, deposit=NEAR, block_height=1000)
+        genesis.account("social.near", 11 * NEAR, contract=SocialDb, records=texts)
         self.world = World(Settings(genesis_height=1000, epoch_length=20), genesis)
 
     def call(self, receiver_id: str, method: str, deposit: int = 0, **args: Any) -> Outcome:
-        """Execute a call of alice's and all that follows; give the outcome of its receipt."""
+        """Call a method as alice and settle; return the outcome of its receipt."""
         self.nonce += 1
         action = FunctionCall(method, to_json(args), 300 * TGAS, deposit)
         head = self.world.chain.head.hash
@@ -1143,35 +1149,35 @@ class Chain:
         return self.children(converted)[0]
 
     def children(self, outcome: Outcome) -> list[Outcome]:
-        """Give the outcomes of the receipts that an outcome made."""
-        found = [self.world.outcome(receipt_id) for receipt_id in outcome.receipt_ids]
-        return [child for child in found if child is not None]
+        """Return the outcomes of the receipts that an outcome created."""
+        outcomes = [self.world.outcome(receipt_id) for receipt_id in outcome.receipt_ids]
+        return [child for child in outcomes if child is not None]
 
     def view(self, contract_id: str, method: str, **args: Any) -> Any:
-        """Look."""
+        """Call a view method."""
         head = self.world.chain.head
         return json.loads(self.world.view(contract_id, method, to_json(args), head).result)
 
-    def held(self, account_id: str) -> tuple[int, int]:
-        """Give an account's yoctoNEAR, free and locked."""
+    def balances(self, account_id: str) -> tuple[int, int]:
+        """Return an account's yoctoNEAR, free and locked."""
         account = self.world.state().account(account_id)
         assert account is not None
         return account.amount, account.locked
 
     def pass_epochs(self, count: int) -> None:
-        """Let epochs pass."""
+        """Advance by epochs."""
         until = self.world.epochs.current.height + count
         while self.world.epochs.current.height < until:
             self.world.advance()
 
 
 @pytest.fixture
-def chain() -> Chain:
+def chain() -> ContractChain:
     """Give the chain, with epochs of 20 blocks."""
-    return Chain()
+    return ContractChain()
 
 
-def test_the_tree_of_a_stake(chain: Chain) -> None:
+def test_the_tree_of_a_stake(chain: ContractChain) -> None:
     """The call ends at once; its stake runs a block later, the callback another later."""
     first = chain.call("pool.near", "deposit_and_stake", 10 * NEAR)
     stake, callback, refund = chain.children(first)
@@ -1183,10 +1189,10 @@ def test_the_tree_of_a_stake(chain: Chain) -> None:
         "pool.near",
         "alice.near",
     ]
-    assert chain.held("pool.near")[1] == 100_011 * NEAR
+    assert chain.balances("pool.near")[1] == 100_011 * NEAR
 
 
-def test_a_stake_through_epochs(chain: Chain) -> None:
+def test_a_stake_through_epochs(chain: ContractChain) -> None:
     """Rewards come with epochs; what is unstaked is paid out after four."""
     chain.call("pool.near", "deposit_and_stake", 1000 * NEAR // 2)
     chain.pass_epochs(2)
@@ -1199,10 +1205,10 @@ def test_a_stake_through_epochs(chain: Chain) -> None:
     early = chain.call("pool.near", "withdraw_all")
     assert "unstaking delay" in repr(early.status)
     chain.pass_epochs(1)
-    before = chain.held("alice.near")[0]
+    before = chain.balances("alice.near")[0]
     paid = chain.children(chain.call("pool.near", "withdraw_all"))[0]
     assert (paid.executor_id, paid.status) == ("alice.near", SuccessValue(b""))
-    gained = chain.held("alice.near")[0] - before
+    gained = chain.balances("alice.near")[0] - before
     assert worth - NEAR // 100 < gained < worth + NEAR  # but for gas
     assert chain.view("pool.near", "get_account", account_id="alice.near") == {
         "account_id": "alice.near",
@@ -1212,7 +1218,7 @@ def test_a_stake_through_epochs(chain: Chain) -> None:
     }
 
 
-def test_liquid_stake_reaches_a_pool(chain: Chain) -> None:
+def test_liquid_stake_reaches_a_pool(chain: ContractChain) -> None:
     """`epoch_stake` moves what was deposited into the pool, and its callback says so."""
     assert chain.call("liquid.near", "deposit_and_stake", 7 * NEAR).status == SuccessValue(
         b'"7000000000000000000000000"'
@@ -1226,7 +1232,7 @@ def test_liquid_stake_reaches_a_pool(chain: Chain) -> None:
     assert total == str(22 * NEAR)
 
 
-def test_liquid_stake_earns(chain: Chain) -> None:
+def test_liquid_stake_earns(chain: ContractChain) -> None:
     """Rewards of a pool reach the price of shares, and what is unstaked can be paid out."""
     chain.call("liquid.near", "deposit_and_stake", 7 * NEAR)
     chain.call("liquid.near", "epoch_stake")
@@ -1247,7 +1253,7 @@ def test_liquid_stake_earns(chain: Chain) -> None:
     assert chain.view("liquid.near", "ft_balance_of", account_id="alice.near") == "0"
 
 
-def test_a_text_on_a_chain(chain: Chain) -> None:
+def test_a_text_on_a_chain(chain: ContractChain) -> None:
     """A text has the height of the block that its write was applied in."""
     wrote = chain.call("social.near", "set", NEAR, data={"alice.near": {"a": "b"}})
     height = wrote.block_height

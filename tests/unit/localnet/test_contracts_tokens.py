@@ -6,17 +6,17 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from ledgerkit.localnet import fees, sdk
-from ledgerkit.localnet.contracts.fungible import Fungible, FungibleMetadata
-from ledgerkit.localnet.contracts.nonfungible import NonFungible, TokenMetadata
-from ledgerkit.localnet.contracts.receiver import Receiver
-from ledgerkit.localnet.contracts.wrapped import Wrapped
-from ledgerkit.localnet.failures import HostError, PanicError
+from ledgerkit.localnet import contract_sdk, fees
+from ledgerkit.localnet.chain_types import Outcome, SuccessReceiptId, SuccessValue
+from ledgerkit.localnet.contracts.fungible_token import FungibleMetadata, FungibleToken
+from ledgerkit.localnet.contracts.non_fungible_token import NonFungibleToken, TokenMetadata
+from ledgerkit.localnet.contracts.token_receiver import TokenReceiver
+from ledgerkit.localnet.contracts.wrapped_near import WrappedNear
+from ledgerkit.localnet.execution_errors import HostError, PanicError
 from ledgerkit.localnet.genesis import Genesis
-from ledgerkit.localnet.records import Outcome, SuccessReceiptId, SuccessValue
 from ledgerkit.localnet.settings import Settings
-from ledgerkit.localnet.store import Store
-from ledgerkit.localnet.vm import Context, Draft, Promise, Vm
+from ledgerkit.localnet.state import StateStore
+from ledgerkit.localnet.vm import CallContext, Promise, ReceiptDraft, Vm
 from ledgerkit.localnet.world import World
 from ledgerkit.protocol import CryptoHash, FunctionCall, PublicKey, SecretKey, Transaction, Transfer
 
@@ -32,12 +32,12 @@ PRINTS = {"spec": "nft-1.0.0", "name": "Prints", "symbol": "PRINT"}
 NO_MEMBERS: dict[str, Any] = dict.fromkeys(TokenMetadata.__struct_fields__)
 
 
-class Done(NamedTuple):
-    """What one call left."""
+class CallResult(NamedTuple):
+    """The result of a call."""
 
     value: Any
     logs: list[str]
-    drafts: list[Draft]
+    drafts: list[ReceiptDraft]
 
     @property
     def calls(self) -> list[tuple[str, str, bytes, int, int]]:
@@ -60,41 +60,43 @@ class Done(NamedTuple):
         ]
 
 
-class Stage:
-    """A contract of one account, called by hand; what fails leaves nothing."""
+class ContractHarness:
+    """A contract on an account without a chain, called directly; a failure reverts its writes."""
 
-    def __init__(self, kind: type[sdk.Contract], *records: tuple[bytes, bytes]) -> None:
-        self.kind, self.store, self.usage = kind, Store(), 100
+    def __init__(self, kind: type[contract_sdk.Contract], *records: tuple[bytes, bytes]) -> None:
+        self.kind, self.store, self.usage = kind, StateStore(), 100
         for key, value in records:
             self.store.data.put("token.near", key, value)
 
-    def call(self, method: str, caller="alice.near", deposit=0, results=(), **arguments) -> Done:
+    def call(
+        self, method: str, caller="alice.near", deposit=0, results=(), **arguments
+    ) -> CallResult:
         """Call a method."""
-        vm = self._vm(sdk.to_json(arguments), caller, deposit, results)
+        vm = self._vm(contract_sdk.to_json(arguments), caller, deposit, results)
         mark = self.store.mark()
         try:
-            result = sdk.run(self.kind, vm, method)
+            result = contract_sdk.run_method(self.kind, vm, method)
         except (PanicError, HostError):
             self.store.rollback(mark)
             raise
         self.usage = vm.storage_usage
         value = result if isinstance(result, Promise) or not result else msgspec.json.decode(result)
-        return Done(value, vm.logs, vm.drafts)
+        return CallResult(value, vm.logs, vm.drafts)
 
     def view(self, method: str, **arguments: Any) -> Any:
-        """Ask a view."""
-        vm = self._vm(sdk.to_json(arguments), "", 0, (), is_view=True)
-        result = sdk.run(self.kind, vm, method)
+        """Call a view method."""
+        vm = self._vm(contract_sdk.to_json(arguments), "", 0, (), is_view=True)
+        result = contract_sdk.run_method(self.kind, vm, method)
         return msgspec.json.decode(result) if isinstance(result, bytes) else result
 
     def records(self) -> dict[bytes, bytes]:
-        """Give all records."""
+        """Return the contract's records."""
         return dict(self.store.at().records("token.near"))
 
     def _vm(
         self, arguments: bytes, caller: str, deposit: int, results: Any, *, is_view: bool = False
     ) -> Vm:
-        context = Context(
+        context = CallContext(
             current_account_id="token.near",
             signer_id="alice.near",
             signer_public_key=KEY,
@@ -118,56 +120,58 @@ class Stage:
 
 
 def event(standard: str, name: str, row: str) -> str:
-    """Write the log of an event."""
+    """Return the log of an event."""
     head = f'{{"standard":"{standard}","version":"1.0.0","event":"{name}"'
     return f'EVENT_JSON:{head},"data":[{row}]}}'
 
 
-def panic(stage: Stage, *arguments: Any, **named: Any) -> str:
-    """Call what has to panic; give the message."""
+def panic(harness: ContractHarness, *positional: Any, **kwargs: Any) -> str:
+    """Call a method that panics; return the message."""
     with pytest.raises(PanicError) as caught:
-        stage.call(*arguments, **named)
+        harness.call(*positional, **kwargs)
     return caught.value.message
 
 
-def token(supply: int = 1000) -> Stage:
+def token(supply: int = 1000) -> ContractHarness:
     """A token whose owner alice holds the supply; bob is registered."""
-    stage = Stage(Fungible)
-    stage.call("new", owner_id="alice.near", total_supply=str(supply), metadata=GOLD)
-    stage.call("storage_deposit", "bob.near", REGISTRATION)
-    return stage
+    harness = ContractHarness(FungibleToken)
+    harness.call("new", owner_id="alice.near", total_supply=str(supply), metadata=GOLD)
+    harness.call("storage_deposit", "bob.near", REGISTRATION)
+    return harness
 
 
-def collection(*token_ids: str) -> Stage:
+def collection(*token_ids: str) -> ContractHarness:
     """A collection of fay in which alice has tokens."""
-    stage = Stage(NonFungible)
-    stage.call("new", owner_id="fay.near", metadata=PRINTS)
+    harness = ContractHarness(NonFungibleToken)
+    harness.call("new", owner_id="fay.near", metadata=PRINTS)
     for token_id in token_ids:
-        mint(stage, token_id)
-    return stage
+        mint(harness, token_id)
+    return harness
 
 
-def mint(stage: Stage, token_id: str, receiver_id: str = "alice.near", **named: Any) -> Done:
+def mint(
+    harness: ContractHarness, token_id: str, receiver_id: str = "alice.near", **kwargs: Any
+) -> CallResult:
     """Mint a token."""
-    named = {"metadata": {"title": f"No. {token_id}"}, "deposit": 10**23, **named}
-    return stage.call("nft_mint", token_id=token_id, receiver_id=receiver_id, **named)
+    kwargs = {"metadata": {"title": f"No. {token_id}"}, "deposit": 10**23, **kwargs}
+    return harness.call("nft_mint", token_id=token_id, receiver_id=receiver_id, **kwargs)
 
 
 def ids(tokens: list[dict[str, Any]]) -> list[str]:
-    """Give the ids of tokens."""
+    """Return the ids of tokens."""
     return [row["token_id"] for row in tokens]
 
 
 class TestBeginning:
     def test_new_mints_the_supply_to_its_owner(self) -> None:
         """A token begins with its supply in the owner's account, told as minted."""
-        stage = Stage(Fungible)
-        done = stage.call("new", owner_id="alice.near", total_supply="1000", metadata=GOLD)
+        harness = ContractHarness(FungibleToken)
+        done = harness.call("new", owner_id="alice.near", total_supply="1000", metadata=GOLD)
         row = '{"owner_id":"alice.near","amount":"1000","memo":"new tokens are minted"}'
         assert done.value == b""
         assert done.logs == [event("nep141", "ft_mint", row)]
-        assert stage.view("ft_balance_of", account_id="alice.near") == "1000"
-        assert stage.view("ft_total_supply") == "1000"
+        assert harness.view("ft_balance_of", account_id="alice.near") == "1000"
+        assert harness.view("ft_total_supply") == "1000"
 
     def test_metadata_has_all_members(self) -> None:
         """Members of the metadata that were not given are null."""
@@ -176,12 +180,12 @@ class TestBeginning:
 
     def test_before_and_twice(self) -> None:
         """A token answers nothing before it is begun, and begins once."""
-        stage = Stage(Fungible)
-        assert panic(stage, "ft_transfer", deposit=1, receiver_id="bob.near", amount="1") == (
+        harness = ContractHarness(FungibleToken)
+        assert panic(harness, "ft_transfer", deposit=1, receiver_id="bob.near", amount="1") == (
             "The contract is not initialized"
         )
-        stage.call("new_default_meta", owner_id="alice.near", total_supply="0")
-        assert panic(stage, "new_default_meta", owner_id="alice.near", total_supply="0") == (
+        harness.call("new_default_meta", owner_id="alice.near", total_supply="0")
+        assert panic(harness, "new_default_meta", owner_id="alice.near", total_supply="0") == (
             "The contract has already been initialized"
         )
 
@@ -199,37 +203,37 @@ class TestBeginning:
     def test_arguments_are_read_strictly(self, arguments: dict[str, Any]) -> None:
         """An amount is a text of digits below 2^128, an id an id, decimals one byte."""
         good = {"owner_id": "alice.near", "total_supply": "1", "metadata": GOLD}
-        message = panic(Stage(Fungible), "new", **{**good, **arguments})
+        message = panic(ContractHarness(FungibleToken), "new", **{**good, **arguments})
         assert message == "Failed to deserialize input from JSON."
 
     def test_supply_beyond_an_int64_survives(self) -> None:
         """The largest amount there is passes through the state unharmed."""
         most = 2**128 - 1
-        stage = token(most)
-        assert stage.view("ft_total_supply") == "340282366920938463463374607431768211455"
-        assert panic(stage, "mint", account_id="bob.near", amount="1") == "Total supply overflow"
+        harness = token(most)
+        assert harness.view("ft_total_supply") == "340282366920938463463374607431768211455"
+        assert panic(harness, "mint", account_id="bob.near", amount="1") == "Total supply overflow"
 
 
 class TestRegistration:
     def test_the_longest_id_costs_125_bytes(self) -> None:
         """The record of a 64-letter id is exactly what registration charges for."""
-        stage = token()
-        before = stage.usage
-        stage.call("storage_deposit", deposit=REGISTRATION, account_id=LONGEST)
-        assert stage.usage - before == 125
-        assert stage.view("storage_balance_bounds") == {
+        harness = token()
+        before = harness.usage
+        harness.call("storage_deposit", deposit=REGISTRATION, account_id=LONGEST)
+        assert harness.usage - before == 125
+        assert harness.view("storage_balance_bounds") == {
             "min": "1250000000000000000000",
             "max": "1250000000000000000000",
         }
 
     def test_deposit_registers_and_gives_change(self) -> None:
         """What is above the price goes back to the payer, not to the account registered."""
-        stage = token()
-        done = stage.call("storage_deposit", deposit=REGISTRATION + 7, account_id="carol.near")
+        harness = token()
+        done = harness.call("storage_deposit", deposit=REGISTRATION + 7, account_id="carol.near")
         assert done.value == {"total": "1250000000000000000000", "available": "0"}
         assert done.payments == [("alice.near", 7)]
-        assert stage.view("storage_balance_of", account_id="carol.near") == done.value
-        assert stage.view("ft_balance_of", account_id="carol.near") == "0"
+        assert harness.view("storage_balance_of", account_id="carol.near") == done.value
+        assert harness.view("ft_balance_of", account_id="carol.near") == "0"
 
     def test_second_deposit_comes_back(self) -> None:
         """Registering twice costs nothing and says so."""
@@ -239,31 +243,31 @@ class TestRegistration:
 
     def test_too_small_a_deposit(self) -> None:
         """One yoctoNEAR less than the price registers nobody."""
-        stage = token()
-        assert panic(stage, "storage_deposit", "carol.near", REGISTRATION - 1) == (
+        harness = token()
+        assert panic(harness, "storage_deposit", "carol.near", REGISTRATION - 1) == (
             "The attached deposit is less than the minimum storage balance"
         )
-        assert stage.view("storage_balance_of", account_id="carol.near") is None
+        assert harness.view("storage_balance_of", account_id="carol.near") is None
 
     def test_unregister_pays_back(self) -> None:
         """Closing an empty account pays its price and the one yoctoNEAR attached."""
-        stage = token()
-        done = stage.call("storage_unregister", "bob.near", 1)
+        harness = token()
+        done = harness.call("storage_unregister", "bob.near", 1)
         assert done.value is True
         assert done.payments == [("bob.near", REGISTRATION + 1)]
         assert done.logs == []
-        assert stage.view("storage_balance_of", account_id="bob.near") is None
+        assert harness.view("storage_balance_of", account_id="bob.near") is None
 
     def test_unregister_with_tokens_needs_force(self) -> None:
         """Tokens are given up only by force; then they leave the supply and are told as burnt."""
-        stage = token()
-        assert panic(stage, "storage_unregister", deposit=1) == (
+        harness = token()
+        assert panic(harness, "storage_unregister", deposit=1) == (
             "Can't unregister the account with the positive balance without force"
         )
-        done = stage.call("storage_unregister", deposit=1, force=True)
+        done = harness.call("storage_unregister", deposit=1, force=True)
         row = '{"owner_id":"alice.near","amount":"1000"}'
         assert done.logs == [event("nep141", "ft_burn", row)]
-        assert stage.view("ft_total_supply") == "0"
+        assert harness.view("ft_total_supply") == "0"
 
     def test_unregister_a_stranger(self) -> None:
         """Whoever is not registered is told so, and gets nothing."""
@@ -274,13 +278,13 @@ class TestRegistration:
 
     def test_withdraw_has_nothing_to_give(self) -> None:
         """Nothing above the price is ever kept, so none can be withdrawn."""
-        stage = token()
-        assert stage.call("storage_withdraw", deposit=1).value["available"] == "0"
-        assert stage.call("storage_withdraw", deposit=1, amount="0").payments == []
-        assert panic(stage, "storage_withdraw", deposit=1, amount="1") == (
+        harness = token()
+        assert harness.call("storage_withdraw", deposit=1).value["available"] == "0"
+        assert harness.call("storage_withdraw", deposit=1, amount="0").payments == []
+        assert panic(harness, "storage_withdraw", deposit=1, amount="1") == (
             "The amount is greater than the available storage balance"
         )
-        assert panic(stage, "storage_withdraw", "carol.near", 1) == (
+        assert panic(harness, "storage_withdraw", "carol.near", 1) == (
             "The account carol.near is not registered"
         )
 
@@ -288,18 +292,18 @@ class TestRegistration:
 class TestTransfer:
     def test_moves_and_tells(self) -> None:
         """A transfer moves the amount and logs it, without a memo unless there is one."""
-        stage = token()
-        done = stage.call("ft_transfer", deposit=1, receiver_id="bob.near", amount="300")
+        harness = token()
+        done = harness.call("ft_transfer", deposit=1, receiver_id="bob.near", amount="300")
         row = '{"old_owner_id":"alice.near","new_owner_id":"bob.near","amount":"300"}'
         assert done.value == b""
         assert done.logs == [event("nep141", "ft_transfer", row)]
-        named = {"receiver_id": "alice.near", "amount": "1", "memo": 'for "it"'}
-        told = stage.call("ft_transfer", "bob.near", 1, **named).logs
+        kwargs = {"receiver_id": "alice.near", "amount": "1", "memo": 'for "it"'}
+        logs = harness.call("ft_transfer", "bob.near", 1, **kwargs).logs
         row = '{"old_owner_id":"bob.near","new_owner_id":"alice.near","amount":"1",'
-        assert told == [event("nep141", "ft_transfer", row + '"memo":"for \\"it\\""}')]
-        assert stage.view("ft_balance_of", account_id="alice.near") == "701"
-        assert stage.view("ft_balance_of", account_id="bob.near") == "299"
-        assert stage.view("ft_total_supply") == "1000"
+        assert logs == [event("nep141", "ft_transfer", row + '"memo":"for \\"it\\""}')]
+        assert harness.view("ft_balance_of", account_id="alice.near") == "701"
+        assert harness.view("ft_balance_of", account_id="bob.near") == "299"
+        assert harness.view("ft_total_supply") == "1000"
 
     @pytest.mark.parametrize("method", ["ft_transfer", "ft_transfer_call"])
     @pytest.mark.parametrize(
@@ -316,13 +320,13 @@ class TestTransfer:
     def test_order_of_checks(
         self, method: str, deposit: int, receiver_id: str, amount: str, message: str
     ) -> None:
-        """Where several things are wrong the first of this order is told, and nothing moves."""
-        stage = token()
-        before = stage.records()
-        named = {"receiver_id": receiver_id, "amount": amount}
-        named |= {"msg": ""} if method == "ft_transfer_call" else {}
-        assert panic(stage, method, "alice.near", deposit, **named) == message
-        assert stage.records() == before
+        """Where several things are wrong the first of this order is reported, and nothing moves."""
+        harness = token()
+        before = harness.records()
+        kwargs = {"receiver_id": receiver_id, "amount": amount}
+        kwargs |= {"msg": ""} if method == "ft_transfer_call" else {}
+        assert panic(harness, method, "alice.near", deposit, **kwargs) == message
+        assert harness.records() == before
 
     def test_a_stranger_has_nothing_to_send(self) -> None:
         """A sender who is not registered is told so by name."""
@@ -337,15 +341,15 @@ class TestTransfer:
 
     def test_only_the_owner_mints(self) -> None:
         """New tokens come from the owner alone, into registered accounts alone."""
-        stage = token()
-        done = stage.call("mint", account_id="bob.near", amount="5")
+        harness = token()
+        done = harness.call("mint", account_id="bob.near", amount="5")
         row = '{"owner_id":"bob.near","amount":"5"}'
         assert done.logs == [event("nep141", "ft_mint", row)]
-        assert stage.view("ft_total_supply") == "1005"
-        assert panic(stage, "mint", "bob.near", account_id="bob.near", amount="5") == (
+        assert harness.view("ft_total_supply") == "1005"
+        assert panic(harness, "mint", "bob.near", account_id="bob.near", amount="5") == (
             "Only alice.near can mint"
         )
-        assert panic(stage, "mint", account_id="carol.near", amount="5") == (
+        assert panic(harness, "mint", account_id="carol.near", amount="5") == (
             "The account carol.near is not registered"
         )
 
@@ -361,10 +365,10 @@ class TestTransferCall:
         done = token().call(
             "ft_transfer_call", deposit=1, receiver_id="bob.near", amount="1000", msg="take"
         )
-        told = b'{"sender_id":"alice.near","amount":"1000","msg":"take"}'
+        receiver_args = b'{"sender_id":"alice.near","amount":"1000","msg":"take"}'
         moved = b'{"sender_id":"alice.near","receiver_id":"bob.near","amount":"1000"}'
         assert done.calls == [
-            ("bob.near", "ft_on_transfer", told, 86_530_959_498_947, 0),
+            ("bob.near", "ft_on_transfer", receiver_args, 86_530_959_498_947, 0),
             ("token.near", "ft_resolve_transfer", moved, 5 * TGAS, 0),
         ]
         first, then = done.drafts
@@ -393,103 +397,103 @@ class TestTransferCall:
     )
     def test_resolve(self, result: bytes | None, spent: int, used: int) -> None:
         """What is unused comes back as far as the receiver still has it; nonsense is all of it."""
-        stage = token()
-        named = {"receiver_id": "bob.near", "amount": "1000"}
-        stage.call("ft_transfer_call", deposit=1, msg="", **named)
+        harness = token()
+        kwargs = {"receiver_id": "bob.near", "amount": "1000"}
+        harness.call("ft_transfer_call", deposit=1, msg="", **kwargs)
         if spent:
-            stage.call("storage_deposit", "carol.near", REGISTRATION)
+            harness.call("storage_deposit", "carol.near", REGISTRATION)
             away = {"receiver_id": "carol.near", "amount": str(spent)}
-            stage.call("ft_transfer", "bob.near", 1, **away)
-        done = self.resolve(stage, result)
+            harness.call("ft_transfer", "bob.near", 1, **away)
+        done = self.resolve(harness, result)
         refund = 1000 - used
         row = f'{{"old_owner_id":"bob.near","new_owner_id":"alice.near","amount":"{refund}",'
-        told = [event("nep141", "ft_transfer", row + '"memo":"refund"}')] if refund else []
-        assert (done.value, done.logs) == (str(used), told)
-        assert stage.view("ft_balance_of", account_id="alice.near") == str(refund)
-        assert stage.view("ft_total_supply") == "1000"
+        logs = [event("nep141", "ft_transfer", row + '"memo":"refund"}')] if refund else []
+        assert (done.value, done.logs) == (str(used), logs)
+        assert harness.view("ft_balance_of", account_id="alice.near") == str(refund)
+        assert harness.view("ft_total_supply") == "1000"
 
     def test_resolve_without_a_sender(self) -> None:
         """What would go back to an account that was closed meanwhile is burnt."""
-        stage = token()
-        stage.call("ft_transfer", deposit=1, receiver_id="bob.near", amount="1000")
-        stage.call("storage_unregister", deposit=1)
-        done = self.resolve(stage, b'"400"')
+        harness = token()
+        harness.call("ft_transfer", deposit=1, receiver_id="bob.near", amount="1000")
+        harness.call("storage_unregister", deposit=1)
+        done = self.resolve(harness, b'"400"')
         row = '{"owner_id":"bob.near","amount":"400","memo":"refund"}'
         assert done.logs == [
             "The account of the sender was deleted",
             event("nep141", "ft_burn", row),
         ]
         assert done.value == "1000"
-        assert stage.view("ft_balance_of", account_id="bob.near") == "600"
-        assert stage.view("ft_total_supply") == "600"
+        assert harness.view("ft_balance_of", account_id="bob.near") == "600"
+        assert harness.view("ft_total_supply") == "600"
 
     def test_resolve_is_private(self) -> None:
         """Nobody but the token itself resolves."""
-        named = {"sender_id": "alice.near", "receiver_id": "bob.near", "amount": "1"}
-        assert panic(token(), "ft_resolve_transfer", **named) == (
+        kwargs = {"sender_id": "alice.near", "receiver_id": "bob.near", "amount": "1"}
+        assert panic(token(), "ft_resolve_transfer", **kwargs) == (
             "Method ft_resolve_transfer is private"
         )
 
     @staticmethod
-    def resolve(stage: Stage, result: bytes | None) -> Done:
+    def resolve(harness: ContractHarness, result: bytes | None) -> CallResult:
         """Resolve the transfer of 1000 from alice to bob."""
-        named = {"sender_id": "alice.near", "receiver_id": "bob.near", "amount": "1000"}
-        return stage.call("ft_resolve_transfer", "token.near", results=(result,), **named)
+        kwargs = {"sender_id": "alice.near", "receiver_id": "bob.near", "amount": "1000"}
+        return harness.call("ft_resolve_transfer", "token.near", results=(result,), **kwargs)
 
 
 class TestWrapped:
     def test_first_deposit_pays_for_registration(self) -> None:
         """Of the first deposit the price of registration is kept, of the second nothing."""
-        stage = self.wrapped()
-        done = stage.call("near_deposit", deposit=REGISTRATION + 5)
+        harness = self.wrapped()
+        done = harness.call("near_deposit", deposit=REGISTRATION + 5)
         assert (done.value, done.logs) == (b"", ["Deposit 5 NEAR to alice.near"])
-        assert stage.call("near_deposit", deposit=7).logs == ["Deposit 7 NEAR to alice.near"]
-        assert stage.view("ft_balance_of", account_id="alice.near") == "12"
-        assert stage.view("ft_total_supply") == "12"
-        assert stage.view("ft_metadata")["symbol"] == "wNEAR"
+        assert harness.call("near_deposit", deposit=7).logs == ["Deposit 7 NEAR to alice.near"]
+        assert harness.view("ft_balance_of", account_id="alice.near") == "12"
+        assert harness.view("ft_total_supply") == "12"
+        assert harness.view("ft_metadata")["symbol"] == "wNEAR"
 
     def test_deposit_must_be_enough(self) -> None:
         """Nothing can't be wrapped, and a newcomer has to pay for registration."""
-        stage = self.wrapped()
-        assert panic(stage, "near_deposit") == "Requires positive attached deposit"
-        assert panic(stage, "near_deposit", deposit=REGISTRATION - 1) == "ERR_DEPOSIT_TOO_SMALL"
+        harness = self.wrapped()
+        assert panic(harness, "near_deposit") == "Requires positive attached deposit"
+        assert panic(harness, "near_deposit", deposit=REGISTRATION - 1) == "ERR_DEPOSIT_TOO_SMALL"
 
     def test_withdraw_returns_the_payment(self) -> None:
         """The amount and the yoctoNEAR attached are paid, and the payment is the result."""
-        stage = self.wrapped()
-        stage.call("near_deposit", deposit=REGISTRATION + 12)
-        done = stage.call("near_withdraw", deposit=1, amount="10")
+        harness = self.wrapped()
+        harness.call("near_deposit", deposit=REGISTRATION + 12)
+        done = harness.call("near_withdraw", deposit=1, amount="10")
         assert done.logs == ["Withdraw 10 yoctoNEAR from alice.near"]
         assert done.payments == [("alice.near", 11)]
         assert done.value.drafts == done.drafts
-        assert stage.view("ft_total_supply") == "2"
-        assert panic(stage, "near_withdraw", deposit=1, amount="3") == (
+        assert harness.view("ft_total_supply") == "2"
+        assert panic(harness, "near_withdraw", deposit=1, amount="3") == (
             "The account doesn't have enough balance"
         )
-        assert panic(stage, "near_withdraw", amount="1") == (
+        assert panic(harness, "near_withdraw", amount="1") == (
             "Requires attached deposit of exactly 1 yoctoNEAR"
         )
 
     def test_nobody_mints(self) -> None:
         """No token comes into being but by a deposit."""
-        assert "mint" not in Wrapped.methods
-        assert {"ft_transfer_call", "storage_deposit"} < set(Wrapped.methods)
+        assert "mint" not in WrappedNear.methods
+        assert {"ft_transfer_call", "storage_deposit"} < set(WrappedNear.methods)
 
     @staticmethod
-    def wrapped() -> Stage:
+    def wrapped() -> ContractHarness:
         """A wrapped token without holders."""
-        stage = Stage(Wrapped)
-        stage.call("new")
-        return stage
+        harness = ContractHarness(WrappedNear)
+        harness.call("new")
+        return harness
 
 
 class TestMinting:
     def test_token_is_answered_and_told(self) -> None:
         """A mint returns the token with every member of its metadata, and logs one event."""
-        stage = collection()
+        harness = collection()
         times = {"issued_at": 5, "expires_at": "soon"}
         metadata = {"title": "One", "copies": 1, **times}
-        done = mint(stage, "1", "bob.near", metadata=metadata)
+        done = mint(harness, "1", "bob.near", metadata=metadata)
         row = '{"owner_id":"bob.near","token_ids":["1"]}'
         assert done.logs == [event("nep171", "nft_mint", row)]
         assert done.value == {
@@ -498,52 +502,54 @@ class TestMinting:
             "metadata": {**NO_MEMBERS, **metadata},
             "approved_account_ids": {},
         }
-        assert stage.view("nft_token", token_id="1") == done.value
-        assert stage.view("nft_token", token_id="2") is None
+        assert harness.view("nft_token", token_id="1") == done.value
+        assert harness.view("nft_token", token_id="2") is None
 
     def test_deposit_pays_for_the_bytes(self) -> None:
         """The price is the bytes written, times the price of a byte; the rest comes back."""
-        stage = collection()
-        before = stage.usage
-        done = mint(stage, "1")
-        paid = (stage.usage - before) * BYTE
+        harness = collection()
+        before = harness.usage
+        done = mint(harness, "1")
+        paid = (harness.usage - before) * BYTE
         assert done.payments == [("alice.near", 10**23 - paid)]
         assert 10**21 < paid < 10**22
 
     def test_one_yocto_over_is_kept(self) -> None:
         """An excess of a single yoctoNEAR is not worth a receipt."""
-        stage = collection()
-        before = stage.usage
-        mint(stage, "1")
-        price = (stage.usage - before) * BYTE
+        harness = collection()
+        before = harness.usage
+        mint(harness, "1")
+        price = (harness.usage - before) * BYTE
         second = collection()
         assert panic(
             second, "nft_mint", deposit=0, token_id="1", receiver_id="alice.near", metadata={}
         ).startswith("Must attach ")
         text = {"title": "No. 1"}
-        named = {"token_id": "1", "receiver_id": "alice.near", "metadata": text}
-        assert panic(second, "nft_mint", deposit=price - 1, **named) == (
+        kwargs = {"token_id": "1", "receiver_id": "alice.near", "metadata": text}
+        assert panic(second, "nft_mint", deposit=price - 1, **kwargs) == (
             f"Must attach {price} yoctoNEAR to cover storage"
         )
-        assert second.call("nft_mint", deposit=price + 1, **named).payments == []
+        assert second.call("nft_mint", deposit=price + 1, **kwargs).payments == []
 
     def test_what_is_refused(self) -> None:
         """An id is taken once, and a token needs metadata."""
-        stage = collection("1")
-        assert panic(stage, "nft_mint", token_id="1", receiver_id="bob.near", metadata={}) == (
+        harness = collection("1")
+        assert panic(harness, "nft_mint", token_id="1", receiver_id="bob.near", metadata={}) == (
             "token_id must be unique"
         )
-        assert panic(stage, "nft_mint", token_id="2", receiver_id="bob.near") == (
+        assert panic(harness, "nft_mint", token_id="2", receiver_id="bob.near") == (
             "Must provide metadata"
         )
 
     def test_a_collection_of_one_publisher(self) -> None:
         """Where only the owner mints nobody else does; otherwise anybody."""
-        stage = Stage(NonFungible)
-        stage.call("new", owner_id="fay.near", metadata=PRINTS, owner_only=True)
-        named = {"token_id": "1", "receiver_id": "bob.near", "metadata": {}}
-        assert panic(stage, "nft_mint", deposit=10**23, **named) == "Unauthorized"
-        assert stage.call("nft_mint", "fay.near", 10**23, **named).value["owner_id"] == "bob.near"
+        harness = ContractHarness(NonFungibleToken)
+        harness.call("new", owner_id="fay.near", metadata=PRINTS, owner_only=True)
+        kwargs = {"token_id": "1", "receiver_id": "bob.near", "metadata": {}}
+        assert panic(harness, "nft_mint", deposit=10**23, **kwargs) == "Unauthorized"
+        assert (
+            harness.call("nft_mint", "fay.near", 10**23, **kwargs).value["owner_id"] == "bob.near"
+        )
 
     def test_metadata_of_the_collection(self) -> None:
         """Members of the collection's metadata that were not given are null."""
@@ -554,30 +560,30 @@ class TestMinting:
 class TestGiving:
     def test_transfer(self) -> None:
         """A token changes hands, and its approvals are gone."""
-        stage = collection("1")
-        stage.call("nft_approve", deposit=10**21, token_id="1", account_id="bob.near")
-        named = {"receiver_id": "carol.near", "token_id": "1"}
-        done = stage.call("nft_transfer", deposit=1, memo="hi", **named)
+        harness = collection("1")
+        harness.call("nft_approve", deposit=10**21, token_id="1", account_id="bob.near")
+        kwargs = {"receiver_id": "carol.near", "token_id": "1"}
+        done = harness.call("nft_transfer", deposit=1, memo="hi", **kwargs)
         row = '{"old_owner_id":"alice.near","new_owner_id":"carol.near","token_ids":["1"],'
         assert done.logs == [event("nep171", "nft_transfer", row + '"memo":"hi"}')]
-        assert stage.view("nft_token", token_id="1")["owner_id"] == "carol.near"
-        assert stage.view("nft_token", token_id="1")["approved_account_ids"] == {}
+        assert harness.view("nft_token", token_id="1")["owner_id"] == "carol.near"
+        assert harness.view("nft_token", token_id="1")["approved_account_ids"] == {}
 
     def test_by_approval(self) -> None:
         """Who is approved may give a token on, and the event names them."""
-        stage = collection("1")
-        stage.call("nft_approve", deposit=10**21, token_id="1", account_id="bob.near")
-        named = {"receiver_id": "carol.near", "token_id": "1"}
-        assert panic(stage, "nft_transfer", "bob.near", 1, approval_id=2, **named) == (
+        harness = collection("1")
+        harness.call("nft_approve", deposit=10**21, token_id="1", account_id="bob.near")
+        kwargs = {"receiver_id": "carol.near", "token_id": "1"}
+        assert panic(harness, "nft_transfer", "bob.near", 1, approval_id=2, **kwargs) == (
             "The actual approval_id Some(1) is different from the given approval_id Some(2)"
         )
-        done = stage.call("nft_transfer", "bob.near", 1, approval_id=1, **named)
+        done = harness.call("nft_transfer", "bob.near", 1, approval_id=1, **kwargs)
         row = '{"old_owner_id":"alice.near","new_owner_id":"carol.near","token_ids":["1"],'
-        told = event("nep171", "nft_transfer", row + '"authorized_id":"bob.near"}')
-        assert done.logs == [told]
+        log = event("nep171", "nft_transfer", row + '"authorized_id":"bob.near"}')
+        assert done.logs == [log]
 
     @pytest.mark.parametrize(
-        ("caller", "deposit", "named", "message"),
+        ("caller", "deposit", "kwargs", "message"),
         [
             ("bob.near", 0, {}, "Requires attached deposit of exactly 1 yoctoNEAR"),
             ("bob.near", 1, {"token_id": "2"}, "Token not found"),
@@ -586,23 +592,23 @@ class TestGiving:
         ],
     )
     def test_what_is_refused(
-        self, caller: str, deposit: int, named: dict[str, str], message: str
+        self, caller: str, deposit: int, kwargs: dict[str, str], message: str
     ) -> None:
         """A token is given by its owner or an approved account, to somebody else."""
-        named = {"token_id": "1", "receiver_id": "alice.near", **named}
-        assert panic(collection("1"), "nft_transfer", caller, deposit, **named) == message
+        kwargs = {"token_id": "1", "receiver_id": "alice.near", **kwargs}
+        assert panic(collection("1"), "nft_transfer", caller, deposit, **kwargs) == message
 
     def test_transfer_call(self) -> None:
         """The receiver is told and the collection waits for its answer, with the old approvals."""
-        stage = collection("1")
-        stage.call("nft_approve", deposit=10**21, token_id="1", account_id="bob.near")
-        named = {"receiver_id": "shop.near", "token_id": "1", "msg": "sell"}
-        done = stage.call("nft_transfer_call", "bob.near", 1, **named)
-        told = b'{"sender_id":"bob.near","previous_owner_id":"alice.near","token_id":"1",'
+        harness = collection("1")
+        harness.call("nft_approve", deposit=10**21, token_id="1", account_id="bob.near")
+        kwargs = {"receiver_id": "shop.near", "token_id": "1", "msg": "sell"}
+        done = harness.call("nft_transfer_call", "bob.near", 1, **kwargs)
+        args_start = b'{"sender_id":"bob.near","previous_owner_id":"alice.near","token_id":"1",'
         moved = b'{"previous_owner_id":"alice.near","receiver_id":"shop.near","token_id":"1",'
         gas = done.calls[0][3]
         assert done.calls == [
-            ("shop.near", "nft_on_transfer", told + b'"msg":"sell"}', gas, 0),
+            ("shop.near", "nft_on_transfer", args_start + b'"msg":"sell"}', gas, 0),
             (
                 "token.near",
                 "nft_resolve_transfer",
@@ -613,53 +619,53 @@ class TestGiving:
         ]
         assert 80 * TGAS < gas < 90 * TGAS
         assert done.value.drafts == [done.drafts[1]]
-        assert stage.view("nft_token", token_id="1")["owner_id"] == "shop.near"
+        assert harness.view("nft_token", token_id="1")["owner_id"] == "shop.near"
 
     @pytest.mark.parametrize(
-        ("result", "kept"),
+        ("result", "is_kept"),
         [(b"false", True), (b"true", False), (None, False), (b'"false"', False), (b"", False)],
         ids=str,
     )
-    def test_resolve(self, result: bytes | None, kept: bool) -> None:  # noqa: FBT001 - a table
+    def test_resolve(self, result: bytes | None, is_kept: bool) -> None:  # noqa: FBT001 - a table
         """Only a clear false keeps the token; else it goes back with its approvals."""
-        stage = self.sent()
-        done = self.resolve(stage, result)
+        harness = self.sent()
+        done = self.resolve(harness, result)
         row = '{"old_owner_id":"shop.near","new_owner_id":"alice.near","token_ids":["1"]}'
-        assert done.value is kept
-        assert done.logs == ([] if kept else [event("nep171", "nft_transfer", row)])
-        held = stage.view("nft_token", token_id="1")
-        assert held["owner_id"] == ("shop.near" if kept else "alice.near")
-        assert held["approved_account_ids"] == ({} if kept else {"bob.near": 1})
+        assert done.value is is_kept
+        assert done.logs == ([] if is_kept else [event("nep171", "nft_transfer", row)])
+        nft = harness.view("nft_token", token_id="1")
+        assert nft["owner_id"] == ("shop.near" if is_kept else "alice.near")
+        assert nft["approved_account_ids"] == ({} if is_kept else {"bob.near": 1})
 
     def test_resolve_pays_for_the_receivers_approvals(self) -> None:
         """Approvals the receiver gave meanwhile go, and it is paid for their bytes."""
-        stage = self.sent()
-        stage.call("nft_approve", "shop.near", 10**21, token_id="1", account_id="eve.near")
-        done = self.resolve(stage, None)
+        harness = self.sent()
+        harness.call("nft_approve", "shop.near", 10**21, token_id="1", account_id="eve.near")
+        done = self.resolve(harness, None)
         assert done.payments == [("shop.near", 20 * BYTE)]  # 8 letters and 12
-        held = stage.view("nft_token", token_id="1")
-        assert held["approved_account_ids"] == {"bob.near": 1}
+        nft = harness.view("nft_token", token_id="1")
+        assert nft["approved_account_ids"] == {"bob.near": 1}
 
     def test_resolve_too_late(self) -> None:
         """What the receiver has given on can't be taken back."""
-        stage = self.sent()
-        stage.call("nft_transfer", "shop.near", 1, token_id="1", receiver_id="eve.near")
-        assert self.resolve(stage, b"true").value is True
-        assert stage.view("nft_token", token_id="1")["owner_id"] == "eve.near"
+        harness = self.sent()
+        harness.call("nft_transfer", "shop.near", 1, token_id="1", receiver_id="eve.near")
+        assert self.resolve(harness, b"true").value is True
+        assert harness.view("nft_token", token_id="1")["owner_id"] == "eve.near"
 
     @staticmethod
-    def sent() -> Stage:
+    def sent() -> ContractHarness:
         """Alice has sent a token, for which bob was approved, to a shop."""
-        stage = collection("1")
-        stage.call("nft_approve", deposit=10**21, token_id="1", account_id="bob.near")
-        named = {"receiver_id": "shop.near", "token_id": "1", "msg": ""}
-        stage.call("nft_transfer_call", deposit=1, **named)
-        return stage
+        harness = collection("1")
+        harness.call("nft_approve", deposit=10**21, token_id="1", account_id="bob.near")
+        kwargs = {"receiver_id": "shop.near", "token_id": "1", "msg": ""}
+        harness.call("nft_transfer_call", deposit=1, **kwargs)
+        return harness
 
     @staticmethod
-    def resolve(stage: Stage, result: bytes | None) -> Done:
+    def resolve(harness: ContractHarness, result: bytes | None) -> CallResult:
         """Resolve it."""
-        return stage.call(
+        return harness.call(
             "nft_resolve_transfer",
             "token.near",
             results=(result,),
@@ -673,31 +679,31 @@ class TestGiving:
 class TestApprovals:
     def test_approve(self) -> None:
         """An approval costs its bytes once and gets a new number each time."""
-        stage = collection("1")
-        named = {"token_id": "1", "account_id": "bob.near"}
-        first = stage.call("nft_approve", deposit=20 * BYTE + 2, **named)
+        harness = collection("1")
+        kwargs = {"token_id": "1", "account_id": "bob.near"}
+        first = harness.call("nft_approve", deposit=20 * BYTE + 2, **kwargs)
         assert (first.value, first.payments) == (None, [("alice.near", 2)])
-        again = stage.call("nft_approve", deposit=1, **named)
+        again = harness.call("nft_approve", deposit=1, **kwargs)
         assert again.payments == []
-        approved = stage.view("nft_token", token_id="1")["approved_account_ids"]
+        approved = harness.view("nft_token", token_id="1")["approved_account_ids"]
         assert approved == {"bob.near": 2}
 
     def test_approvals_are_paid_for(self) -> None:
         """What an approval adds to the record never exceeds what it costs."""
-        stage = collection("1")
+        harness = collection("1")
         for count, account_id in enumerate(("bob.near", LONGEST, "eve.near"), 1):
-            before = stage.usage
-            named = {"token_id": "1", "account_id": account_id}
-            stage.call("nft_approve", deposit=10**21, **named)
-            assert stage.usage - before <= len(account_id) + 12, count
+            before = harness.usage
+            kwargs = {"token_id": "1", "account_id": account_id}
+            harness.call("nft_approve", deposit=10**21, **kwargs)
+            assert harness.usage - before <= len(account_id) + 12, count
 
     def test_approve_with_a_message(self) -> None:
         """With a message the approved account is called, and its answer is the result."""
-        stage = collection("1")
-        named = {"token_id": "1", "account_id": "shop.near", "msg": "go"}
-        done = stage.call("nft_approve", deposit=10**21, **named)
-        told = b'{"token_id":"1","owner_id":"alice.near","approval_id":1,"msg":"go"}'
-        assert [call[:3] for call in done.calls] == [("shop.near", "nft_on_approve", told)]
+        harness = collection("1")
+        kwargs = {"token_id": "1", "account_id": "shop.near", "msg": "go"}
+        done = harness.call("nft_approve", deposit=10**21, **kwargs)
+        args = b'{"token_id":"1","owner_id":"alice.near","approval_id":1,"msg":"go"}'
+        assert [call[:3] for call in done.calls] == [("shop.near", "nft_on_approve", args)]
         assert done.value.drafts == [done.drafts[1]]
 
     @pytest.mark.parametrize(
@@ -711,23 +717,23 @@ class TestApprovals:
     )
     def test_what_is_refused(self, caller: str, deposit: int, token_id: str, message: str) -> None:
         """Only the owner approves, and pays for it."""
-        named = {"token_id": token_id, "account_id": "bob.near"}
-        assert panic(collection("1"), "nft_approve", caller, deposit, **named) == message
+        kwargs = {"token_id": token_id, "account_id": "bob.near"}
+        assert panic(collection("1"), "nft_approve", caller, deposit, **kwargs) == message
 
     def test_revoke(self) -> None:
         """What is revoked is paid back; what was never approved is not."""
-        stage = collection("1")
+        harness = collection("1")
         for account_id in ("bob.near", "eve.near", "shop.near"):
-            named = {"token_id": "1", "account_id": account_id}
-            stage.call("nft_approve", deposit=10**21, **named)
-        one = stage.call("nft_revoke", deposit=1, token_id="1", account_id="bob.near")
+            kwargs = {"token_id": "1", "account_id": account_id}
+            harness.call("nft_approve", deposit=10**21, **kwargs)
+        one = harness.call("nft_revoke", deposit=1, token_id="1", account_id="bob.near")
         assert one.payments == [("alice.near", 20 * BYTE)]
-        none = stage.call("nft_revoke", deposit=1, token_id="1", account_id="bob.near")
+        none = harness.call("nft_revoke", deposit=1, token_id="1", account_id="bob.near")
         assert none.payments == []
-        rest = stage.call("nft_revoke_all", deposit=1, token_id="1")
-        assert rest.payments == [("alice.near", 41 * BYTE)]
-        assert stage.view("nft_token", token_id="1")["approved_account_ids"] == {}
-        assert panic(stage, "nft_revoke_all", "bob.near", 1, token_id="1") == (
+        revoked = harness.call("nft_revoke_all", deposit=1, token_id="1")
+        assert revoked.payments == [("alice.near", 41 * BYTE)]
+        assert harness.view("nft_token", token_id="1")["approved_account_ids"] == {}
+        assert panic(harness, "nft_revoke_all", "bob.near", 1, token_id="1") == (
             "Predecessor must be token owner."
         )
 
@@ -743,36 +749,36 @@ class TestApprovals:
     )
     def test_is_approved(self, account_id: str, approval_id: int | None, expected: Any) -> None:
         """An approval holds for its account, and for its number if one is named."""
-        stage = collection("1")
-        stage.call("nft_approve", deposit=10**21, token_id="1", account_id="bob.near")
-        named = {"token_id": "1", "approved_account_id": account_id, "approval_id": approval_id}
-        assert stage.view("nft_is_approved", **named) is expected
+        harness = collection("1")
+        harness.call("nft_approve", deposit=10**21, token_id="1", account_id="bob.near")
+        kwargs = {"token_id": "1", "approved_account_id": account_id, "approval_id": approval_id}
+        assert harness.view("nft_is_approved", **kwargs) is expected
 
 
 class TestLists:
     def test_pages(self) -> None:
         """Tokens are listed in the order of minting, by pages; the index is a text."""
-        stage = collection("b", "a", "c")
-        assert ids(stage.view("nft_tokens")) == ["b", "a", "c"]
-        assert ids(stage.view("nft_tokens", from_index="1", limit=1)) == ["a"]
-        assert ids(stage.view("nft_tokens", from_index="2", limit=9)) == ["c"]
-        assert stage.view("nft_tokens", from_index="3") == []
-        assert stage.view("nft_total_supply") == "3"
+        harness = collection("b", "a", "c")
+        assert ids(harness.view("nft_tokens")) == ["b", "a", "c"]
+        assert ids(harness.view("nft_tokens", from_index="1", limit=1)) == ["a"]
+        assert ids(harness.view("nft_tokens", from_index="2", limit=9)) == ["c"]
+        assert harness.view("nft_tokens", from_index="3") == []
+        assert harness.view("nft_total_supply") == "3"
 
     def test_of_an_owner(self) -> None:
         """An owner's tokens are listed by pages too; who has none has an empty list."""
-        stage = collection("b", "a", "c")
+        harness = collection("b", "a", "c")
         of_alice = {"account_id": "alice.near"}
-        assert ids(stage.view("nft_tokens_for_owner", **of_alice)) == ["b", "a", "c"]
-        page = stage.view("nft_tokens_for_owner", **of_alice, from_index="1", limit=1)
+        assert ids(harness.view("nft_tokens_for_owner", **of_alice)) == ["b", "a", "c"]
+        page = harness.view("nft_tokens_for_owner", **of_alice, from_index="1", limit=1)
         assert ids(page) == ["a"]
-        assert stage.view("nft_supply_for_owner", **of_alice) == "3"
+        assert harness.view("nft_supply_for_owner", **of_alice) == "3"
         of_bob = {"account_id": "bob.near", "from_index": "9"}
-        assert stage.view("nft_tokens_for_owner", **of_bob) == []
-        assert stage.view("nft_supply_for_owner", account_id="bob.near") == "0"
+        assert harness.view("nft_tokens_for_owner", **of_bob) == []
+        assert harness.view("nft_supply_for_owner", account_id="bob.near") == "0"
 
     @pytest.mark.parametrize(
-        ("method", "named", "message"),
+        ("method", "kwargs", "message"),
         [
             ("nft_tokens", {"from_index": "4"}, "Out of bounds, please use a smaller from_index."),
             ("nft_tokens", {"limit": 0}, "Cannot provide limit of 0."),
@@ -785,82 +791,84 @@ class TestLists:
             ("nft_tokens", {"from_index": 1}, "Failed to deserialize input from JSON."),
         ],
     )
-    def test_what_is_refused(self, method: str, named: dict[str, Any], message: str) -> None:
+    def test_what_is_refused(self, method: str, kwargs: dict[str, Any], message: str) -> None:
         """A page begins inside the list and has a length."""
         owner = {"account_id": "alice.near"} if method == "nft_tokens_for_owner" else {}
         with pytest.raises(PanicError) as caught:
-            collection("1", "2", "3").view(method, **owner, **named)
+            collection("1", "2", "3").view(method, **owner, **kwargs)
         assert caught.value.message == message
 
     def test_lists_follow_every_transfer(self) -> None:
         """After many transfers each owner's list has exactly their tokens, and none is lost."""
         chance, people = random.Random(7), ["alice.near", "bob.near", "carol.near"]  # noqa: S311 - no secret
         names = [str(number) for number in range(12)]
-        stage, owners = collection(*names), dict.fromkeys(names, "alice.near")
+        harness, owners = collection(*names), dict.fromkeys(names, "alice.near")
         for _ in range(200):
             name = chance.choice(names)
             receiver_id = chance.choice([one for one in people if one != owners[name]])
-            named = {"token_id": name, "receiver_id": receiver_id}
-            stage.call("nft_transfer", owners[name], 1, **named)
+            kwargs = {"token_id": name, "receiver_id": receiver_id}
+            harness.call("nft_transfer", owners[name], 1, **kwargs)
             owners[name] = receiver_id
         for one in people:
-            listed = ids(stage.view("nft_tokens_for_owner", account_id=one))
+            listed = ids(harness.view("nft_tokens_for_owner", account_id=one))
             assert sorted(listed) == sorted(name for name in names if owners[name] == one)
-        back = [key for key in stage.records() if key.startswith(b"o")]
+        back = [key for key in harness.records() if key.startswith(b"o")]
         assert len(back) == 12
 
 
 class TestGenesis:
     def test_fungible(self) -> None:
         """The records written at genesis are those that calls leave."""
-        stage = Stage(Fungible)
-        stage.call("new", owner_id="fay.near", total_supply="0", metadata=GOLD)
+        harness = ContractHarness(FungibleToken)
+        harness.call("new", owner_id="fay.near", total_supply="0", metadata=GOLD)
         for account_id, amount in (("alice.near", 5), ("bob.near", 2**90)):
-            stage.call("storage_deposit", account_id, REGISTRATION)
-            stage.call("mint", "fay.near", account_id=account_id, amount=str(amount))
-        stage.call("storage_deposit", "carol.near", REGISTRATION)
+            harness.call("storage_deposit", account_id, REGISTRATION)
+            harness.call("mint", "fay.near", account_id=account_id, amount=str(amount))
+        harness.call("storage_deposit", "carol.near", REGISTRATION)
         holders = {"alice.near": 5, "bob.near": 2**90, "carol.near": 0}
-        written = Fungible.genesis("fay.near", holders, msgspec.convert(GOLD, FungibleMetadata))
-        assert dict(written) == stage.records()
+        written = FungibleToken.genesis(
+            "fay.near", holders, msgspec.convert(GOLD, FungibleMetadata)
+        )
+        assert dict(written) == harness.records()
 
     def test_fungible_of_a_holding_owner(self) -> None:
         """An owner who holds tokens has the balance given, as after `new`."""
-        stage = Stage(Fungible)
-        stage.call("new_default_meta", owner_id="fay.near", total_supply="9")
-        assert dict(Fungible.genesis("fay.near", {"fay.near": 9})) == stage.records()
+        harness = ContractHarness(FungibleToken)
+        harness.call("new_default_meta", owner_id="fay.near", total_supply="9")
+        assert dict(FungibleToken.genesis("fay.near", {"fay.near": 9})) == harness.records()
 
     def test_wrapped(self) -> None:
         """The records of a wrapped token are those that deposits leave."""
-        stage = Stage(Wrapped)
-        stage.call("new")
-        stage.call("near_deposit", "alice.near", REGISTRATION + 5)
-        stage.call("near_deposit", "bob.near", REGISTRATION)
-        assert dict(Wrapped.genesis({"alice.near": 5, "bob.near": 0})) == stage.records()
+        harness = ContractHarness(WrappedNear)
+        harness.call("new")
+        harness.call("near_deposit", "alice.near", REGISTRATION + 5)
+        harness.call("near_deposit", "bob.near", REGISTRATION)
+        assert dict(WrappedNear.genesis({"alice.near": 5, "bob.near": 0})) == harness.records()
 
     def test_nonfungible(self) -> None:
         """The records of a collection are those that mints leave, and calls go on from them."""
-        told = {"title": "One", "extra": '{"a":1}'}
-        stage = Stage(NonFungible)
-        stage.call("new_default_meta", owner_id="fay.near")
+        members = {"title": "One", "extra": '{"a":1}'}
+        harness = ContractHarness(NonFungibleToken)
+        harness.call("new_default_meta", owner_id="fay.near")
         for token_id, owner_id in (("1", "alice.near"), ("2", "bob.near"), ("3", "alice.near")):
-            mint(stage, token_id, owner_id, metadata=told)
-        metadata = msgspec.convert(told, TokenMetadata)
+            mint(harness, token_id, owner_id, metadata=members)
+        metadata = msgspec.convert(members, TokenMetadata)
         tokens = [("1", "alice.near"), ("2", "bob.near"), ("3", "alice.near")]
-        written = NonFungible.genesis("fay.near", [(*one, metadata) for one in tokens])
-        again = Stage(NonFungible, *written)
-        assert again.records() == stage.records()
+        written = NonFungibleToken.genesis("fay.near", [(*one, metadata) for one in tokens])
+        again = ContractHarness(NonFungibleToken, *written)
+        assert again.records() == harness.records()
         again.call("nft_transfer", deposit=1, token_id="1", receiver_id="bob.near")
         assert ids(again.view("nft_tokens_for_owner", account_id="bob.near")) == ["2", "1"]
 
     def test_an_empty_collection(self) -> None:
         """A collection without tokens is its state alone."""
-        stage = Stage(NonFungible)
-        stage.call("new_default_meta", owner_id="fay.near")
-        assert dict(NonFungible.genesis("fay.near", [])) == stage.records()
+        harness = ContractHarness(NonFungibleToken)
+        harness.call("new_default_meta", owner_id="fay.near")
+        assert dict(NonFungibleToken.genesis("fay.near", [])) == harness.records()
 
 
-class Town:
-    """A chain on which alice calls; whatever happens, no yoctoNEAR comes or goes."""
+class ContractChain:
+    """A chain with alice as caller; no call changes the total supply, except by burnt gas."""
 
     def __init__(self) -> None:
         self.key, genesis = SecretKey.generate(), Genesis()
@@ -870,20 +878,22 @@ class Town:
             "half.near": {"unused": 400},
             "no.near": {"panics": "no"},
         }
-        for name, told in receivers.items():
-            records = Receiver.genesis(**told)
-            genesis.account(name, NEAR, contract=Receiver, records=records)
-        gold = Fungible.genesis("alice.near", {"alice.near": 9000, **dict.fromkeys(receivers, 0)})
-        genesis.account("token.near", NEAR, contract=Fungible, records=gold)
-        genesis.account("wrap.near", NEAR, contract=Wrapped, records=Wrapped.genesis({}))
-        prints = NonFungible.genesis("alice.near", [])
-        genesis.account("art.near", NEAR, contract=NonFungible, records=prints)
+        for name, behaviour in receivers.items():
+            records = TokenReceiver.genesis(**behaviour)
+            genesis.account(name, NEAR, contract=TokenReceiver, records=records)
+        gold = FungibleToken.genesis(
+            "alice.near", {"alice.near": 9000, **dict.fromkeys(receivers, 0)}
+        )
+        genesis.account("token.near", NEAR, contract=FungibleToken, records=gold)
+        genesis.account("wrap.near", NEAR, contract=WrappedNear, records=WrappedNear.genesis({}))
+        prints = NonFungibleToken.genesis("alice.near", [])
+        genesis.account("art.near", NEAR, contract=NonFungibleToken, records=prints)
         self.world, self.supply, self.nonce = World(Settings(), genesis), genesis.total_supply, 0
 
     def call(self, contract_id: str, method: str, deposit=0, /, **arguments) -> tuple[Any, Any]:
-        """Call a method and wait for all of it; give the result and all logs."""
+        """Call a method until all receipts are executed; return the result and all logs."""
         self.nonce += 1
-        call = FunctionCall(method, sdk.to_json(arguments), 100 * TGAS, deposit)
+        call = FunctionCall(method, contract_sdk.to_json(arguments), 100 * TGAS, deposit)
         block_hash = self.world.chain.head.hash
         names = ("alice.near", self.key.public_key, self.nonce, contract_id)
         signed = Transaction(*names, block_hash, [call]).sign(self.key)
@@ -894,33 +904,35 @@ class Town:
         return self.result(signed.hash), self.logs(signed.hash)
 
     def result(self, outcome_id: CryptoHash) -> Any:
-        """Follow the result to its end."""
+        """Return the value that an outcome resolves to, or its error."""
         status = self.outcome(outcome_id).status
         if isinstance(status, SuccessReceiptId):
             return self.result(status.receipt_id)
         if isinstance(status, SuccessValue):
-            return sdk.from_json(status.value) if status.value else b""
+            return contract_sdk.from_json(status.value) if status.value else b""
         return status.error
 
     def logs(self, outcome_id: CryptoHash) -> list[str]:
-        """Gather the logs of a receipt and those after it."""
+        """Return the logs of an outcome and of all that follow from it."""
         outcome = self.outcome(outcome_id)
-        later = [log for made in outcome.receipt_ids for log in self.logs(made)]
+        later = [log for child in outcome.receipt_ids for log in self.logs(child)]
         return [*outcome.logs, *later]
 
     def outcome(self, outcome_id: CryptoHash) -> Outcome:
-        """Give an outcome that there must be."""
+        """Return an outcome, which must exist."""
         outcome = self.world.outcome(outcome_id)
         assert outcome is not None
         return outcome
 
     def view(self, contract_id: str, method: str, /, **arguments) -> Any:
-        """Ask a view at the head."""
-        told = self.world.view(contract_id, method, sdk.to_json(arguments), self.world.chain.head)
-        return sdk.from_json(told.result)
+        """Call a view method at the head."""
+        outcome = self.world.view(
+            contract_id, method, contract_sdk.to_json(arguments), self.world.chain.head
+        )
+        return contract_sdk.from_json(outcome.result)
 
-    def bytes_are_right(self, contract_id: str, kind: type[sdk.Contract]) -> bool:
-        """Compare an account's bytes with what is really there."""
+    def bytes_are_right(self, contract_id: str, kind: type[contract_sdk.Contract]) -> bool:
+        """Return True if an account's storage usage is that of its code and records."""
         records = self.world.state().records(contract_id)
         there = sum(len(key) + len(value) + 40 for key, value in records)
         account = self.world.state().account(contract_id)
@@ -933,60 +945,60 @@ class TestOnAChain:
     )
     def test_transfer_call(self, receiver_id: str, used: int) -> None:
         """The result of the whole is what was used, and a receiver that fails gets nothing."""
-        town = Town()
-        named = {"receiver_id": receiver_id, "amount": "1000", "msg": "take"}
-        value, logs = town.call("token.near", "ft_transfer_call", 1, **named)
+        chain = ContractChain()
+        kwargs = {"receiver_id": receiver_id, "amount": "1000", "msg": "take"}
+        value, logs = chain.call("token.near", "ft_transfer_call", 1, **kwargs)
         assert value == str(used)
         assert len(logs) == (1 if used == 1000 else 2)
-        assert town.view("token.near", "ft_balance_of", account_id=receiver_id) == str(used)
-        left = town.view("token.near", "ft_balance_of", account_id="alice.near")
-        assert left == str(9000 - used)
-        assert town.bytes_are_right("token.near", Fungible)
+        assert chain.view("token.near", "ft_balance_of", account_id=receiver_id) == str(used)
+        balance = chain.view("token.near", "ft_balance_of", account_id="alice.near")
+        assert balance == str(9000 - used)
+        assert chain.bytes_are_right("token.near", FungibleToken)
 
     def test_registration_is_money(self) -> None:
         """Registering and closing moves exactly what it says, beside fees."""
-        town = Town()
-        value, _ = town.call("token.near", "storage_deposit", NEAR, account_id="zoe.near")
+        chain = ContractChain()
+        value, _ = chain.call("token.near", "storage_deposit", NEAR, account_id="zoe.near")
         assert value == {"total": str(REGISTRATION), "available": "0"}
-        assert town.call("token.near", "storage_unregister", 1, force=True)[0] is True
-        assert town.view("token.near", "ft_total_supply") == "0"
-        failed = town.call("token.near", "ft_transfer", 1, receiver_id="zoe.near", amount="1")[0]
+        assert chain.call("token.near", "storage_unregister", 1, force=True)[0] is True
+        assert chain.view("token.near", "ft_total_supply") == "0"
+        failed = chain.call("token.near", "ft_transfer", 1, receiver_id="zoe.near", amount="1")[0]
         message = "Smart contract panicked: The account alice.near is not registered"
         kind = {"FunctionCallError": {"ExecutionError": message}}
         assert failed == {"ActionError": {"index": 0, "kind": kind}}
-        assert town.bytes_are_right("token.near", Fungible)
+        assert chain.bytes_are_right("token.near", FungibleToken)
 
     def test_wrapping_and_unwrapping(self) -> None:
         """What is wrapped can be unwrapped, and the result is the payment's."""
-        town = Town()
-        assert town.call("wrap.near", "near_deposit", NEAR) == (
+        chain = ContractChain()
+        assert chain.call("wrap.near", "near_deposit", NEAR) == (
             b"",
             ["Deposit 998750000000000000000000 NEAR to alice.near"],
         )
-        before = town.world.balance("alice.near") or 0
+        before = chain.world.balance("alice.near") or 0
         amount = 998750000000000000000000
-        value, logs = town.call("wrap.near", "near_withdraw", 1, amount=str(amount))
+        value, logs = chain.call("wrap.near", "near_withdraw", 1, amount=str(amount))
         assert value == b""
         assert logs == [f"Withdraw {amount} yoctoNEAR from alice.near"]
-        fees_paid = before + amount - (town.world.balance("alice.near") or 0)
+        fees_paid = before + amount - (chain.world.balance("alice.near") or 0)
         assert 0 < fees_paid < NEAR // 100
-        assert town.view("wrap.near", "ft_total_supply") == "0"
-        assert town.bytes_are_right("wrap.near", Wrapped)
+        assert chain.view("wrap.near", "ft_total_supply") == "0"
+        assert chain.bytes_are_right("wrap.near", WrappedNear)
 
     def test_a_token_that_goes_and_one_that_comes_back(self) -> None:
         """A receiver keeps a token, or it returns with its approvals."""
-        town = Town()
+        chain = ContractChain()
         for token_id in ("1", "2"):
-            named = {"token_id": token_id, "receiver_id": "alice.near", "metadata": {"title": "x"}}
-            assert town.call("art.near", "nft_mint", NEAR, **named)[0]["owner_id"] == "alice.near"
-        named = {"token_id": "2", "account_id": "bob.near"}
-        assert town.call("art.near", "nft_approve", NEAR, **named)[0] is None
+            kwargs = {"token_id": token_id, "receiver_id": "alice.near", "metadata": {"title": "x"}}
+            assert chain.call("art.near", "nft_mint", NEAR, **kwargs)[0]["owner_id"] == "alice.near"
+        kwargs = {"token_id": "2", "account_id": "bob.near"}
+        assert chain.call("art.near", "nft_approve", NEAR, **kwargs)[0] is None
         sent = {"token_id": "1", "receiver_id": "keep.near", "msg": ""}
-        assert town.call("art.near", "nft_transfer_call", 1, **sent)[0] is True
+        assert chain.call("art.near", "nft_transfer_call", 1, **sent)[0] is True
         sent = {"token_id": "2", "receiver_id": "no.near", "msg": ""}
-        assert town.call("art.near", "nft_transfer_call", 1, **sent)[0] is False
-        approved = town.view("art.near", "nft_token", token_id="2")["approved_account_ids"]
+        assert chain.call("art.near", "nft_transfer_call", 1, **sent)[0] is False
+        approved = chain.view("art.near", "nft_token", token_id="2")["approved_account_ids"]
         assert approved == {"bob.near": 1}
-        owned = town.view("art.near", "nft_tokens_for_owner", account_id="keep.near")
+        owned = chain.view("art.near", "nft_tokens_for_owner", account_id="keep.near")
         assert ids(owned) == ["1"]
-        assert town.bytes_are_right("art.near", NonFungible)
+        assert chain.bytes_are_right("art.near", NonFungibleToken)

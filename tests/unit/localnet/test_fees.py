@@ -75,7 +75,7 @@ def test_an_action_costs(action, receiver_id, fee):
     assert tuple(NEXT.fee(action, receiver_id)) == fee
     assert NOW.send([action], receiver_id, receiver_id) == fee[0]
     assert NOW.send([action], "alice.near", receiver_id) == fee[1]
-    assert NOW.execute([action, action], receiver_id) == 2 * fee[2]
+    assert NOW.prepaid_execution([action, action], receiver_id) == 2 * fee[2]
 
 
 def test_creating_was_cheaper():

@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 import pytest
 
-from ledgerkit.localnet.contracts.fungible import Fungible
-from ledgerkit.localnet.contracts.pool import StakingPool
-from ledgerkit.localnet.failures import PanicError
-from ledgerkit.localnet.indexer import Balances, Indexer, Touch
-from ledgerkit.localnet.records import (
+from ledgerkit.localnet.chain_types import (
     Account,
     ActionReceipt,
     Block,
@@ -20,9 +16,13 @@ from ledgerkit.localnet.records import (
     Outcome,
     SuccessValue,
 )
-from ledgerkit.localnet.sdk import Contract, view
+from ledgerkit.localnet.contract_sdk import Contract, view
+from ledgerkit.localnet.contracts.fungible_token import FungibleToken
+from ledgerkit.localnet.contracts.staking_pool import StakingPool
+from ledgerkit.localnet.execution_errors import PanicError
+from ledgerkit.localnet.indexer import BalanceReader, Heights, Indexer
 from ledgerkit.localnet.settings import Settings
-from ledgerkit.localnet.store import Store
+from ledgerkit.localnet.state import StateStore
 from ledgerkit.protocol import (
     AccessKey,
     CryptoHash,
@@ -54,7 +54,7 @@ class Tape:
 
     def __init__(self, **settings):
         self.settings = replace(Settings(), genesis_height=START, **settings)
-        self.store = Store()
+        self.store = StateStore()
         self.blocks = [made_block(START, None)]
         self.told, self.done, self.receipts, self.balances = {}, {}, {}, {}
         self.asked: list[tuple[str, int]] = []
@@ -75,7 +75,7 @@ class Tape:
         """Give what the block changed."""
         return tuple(self.told.get(height, ()))
 
-    def receipts_applied(self, height):
+    def outcomes_at(self, height):
         """Give what the block executed."""
         return tuple(self.done.get(height, ()))
 
@@ -153,7 +153,7 @@ def event(name: str, *rows: dict[str, Any]) -> str:
 
 def read(tape: Tape) -> Indexer:
     """Make an index and let it read everything."""
-    tape.store.settle()
+    tape.store.commit(START, ("", None))
     made = Indexer(cast("World", tape))
     made.catch_up()
     return made
@@ -216,10 +216,10 @@ def test_keys_come_and_go() -> None:
 def test_holders_at_genesis_have_no_height() -> None:
     """Who is in a token at genesis is listed, zero balances too, without a height."""
     tape = Tape()
-    deployed(tape, "ft.near", Fungible, Fungible.genesis("owner.near", {"alice.near": 5}))
+    deployed(tape, "ft.near", FungibleToken, FungibleToken.genesis("owner.near", {"alice.near": 5}))
     index = read(tape)
-    assert index.tokens.contracts("alice.near") == [("ft.near", Touch(None, None))]
-    assert index.tokens.contracts("owner.near") == [("ft.near", Touch(None, None))]
+    assert index.tokens.contracts("alice.near") == [("ft.near", Heights(None, None))]
+    assert index.tokens.contracts("owner.near") == [("ft.near", Heights(None, None))]
     assert index.tokens.contracts("nobody.near") == []
 
 
@@ -229,7 +229,7 @@ def test_delegators_at_genesis() -> None:
     records = StakingPool.genesis("owner.near", str(KEY), 10**24, {"alice.near": (10**24, 0)})
     deployed(tape, "a.pool.near", StakingPool, records)
     index = read(tape)
-    assert index.pools.contracts("alice.near") == [("a.pool.near", Touch(None, None))]
+    assert index.pools.contracts("alice.near") == [("a.pool.near", Heights(None, None))]
     assert index.tokens.contracts("alice.near") == []
 
 
@@ -239,8 +239,8 @@ def test_other_records_at_genesis() -> None:
     others = [
         (key, b"") for key in (b"a", b"audit", b"a\xff\xff", b"a\4\0\0\0abc", b"a\1\0\0\0\xff")
     ]
-    deployed(tape, "ft.near", Fungible, [*Fungible.genesis("owner.near", {}), *others])
-    assert read(tape).tokens.accounts("ft.near") == [("owner.near", Touch(None, None))]
+    deployed(tape, "ft.near", FungibleToken, [*FungibleToken.genesis("owner.near", {}), *others])
+    assert read(tape).tokens.accounts("ft.near") == [("owner.near", Heights(None, None))]
 
 
 # Events -------------------------------------------------------------------------------------
@@ -259,7 +259,7 @@ def test_token_events() -> None:
     )
     index.catch_up()
     assert index.tokens.accounts("ft.near") == [
-        (f"{name}.near", Touch(height, height)) for name in "abcde"
+        (f"{name}.near", Heights(height, height)) for name in "abcde"
     ]
     assert index.collections.accounts("ft.near") == []
 
@@ -274,8 +274,8 @@ def test_collection_events() -> None:
     parties = {"old_owner_id": "a.near", "new_owner_id": "b.near", "token_ids": ["1"]}
     tape.executed("nft.near", event("nft_transfer", parties))
     index.catch_up()
-    assert index.collections.contracts("a.near") == [("nft.near", Touch(first, last))]
-    assert index.collections.contracts("b.near") == [("nft.near", Touch(last, last))]
+    assert index.collections.contracts("a.near") == [("nft.near", Heights(first, last))]
+    assert index.collections.contracts("b.near") == [("nft.near", Heights(last, last))]
 
 
 @pytest.mark.parametrize(
@@ -302,7 +302,7 @@ def test_malformed_events(log: str) -> None:
     height = tape.add()
     tape.executed("ft.near", log, event("ft_mint", {"owner_id": "ok.near"}))
     index.catch_up()
-    assert index.tokens.accounts("ft.near") == [("ok.near", Touch(height, height))]
+    assert index.tokens.accounts("ft.near") == [("ok.near", Heights(height, height))]
 
 
 def test_space_before_an_event() -> None:
@@ -344,8 +344,8 @@ def test_pool_calls() -> None:
     last = tape.add()
     tape.executed("a.pool.near", calls=[("unstake", b'{"amount":"1"}')])
     index.catch_up()
-    assert index.pools.accounts("a.pool.near") == [("alice.near", Touch(first, last))]
-    assert index.pools.contracts("alice.near") == [("a.pool.near", Touch(first, last))]
+    assert index.pools.accounts("a.pool.near") == [("alice.near", Heights(first, last))]
+    assert index.pools.contracts("alice.near") == [("a.pool.near", Heights(first, last))]
 
 
 def test_silent_calls() -> None:
@@ -362,7 +362,7 @@ def test_silent_calls() -> None:
     tape.executed("social.near", calls=[("storage_deposit", b"{}")], caller="y.near")
     index.catch_up()
     assert index.tokens.accounts("wrap.near") == [
-        (f"{name}.near", Touch(height, height)) for name in "abc"
+        (f"{name}.near", Heights(height, height)) for name in "abc"
     ]
     assert index.tokens.contracts("y.near") == []
 
@@ -380,10 +380,10 @@ def test_blocks_are_read_once() -> None:
     assert (index.block.height, index.tokens.contracts("a.near")) == (START, [])
     index.catch_up()
     assert index.block.height == START + 5
-    assert index.tokens.contracts("a.near") == [("ft.near", Touch(START + 1, START + 5))]
+    assert index.tokens.contracts("a.near") == [("ft.near", Heights(START + 1, START + 5))]
     tape.done.clear()
     index.catch_up()
-    assert index.tokens.contracts("a.near") == [("ft.near", Touch(START + 1, START + 5))]
+    assert index.tokens.contracts("a.near") == [("ft.near", Heights(START + 1, START + 5))]
 
 
 def test_lag() -> None:
@@ -396,7 +396,7 @@ def test_lag() -> None:
         index.catch_up()
         assert index.block.height == expected
         tape.add()
-    assert index.tokens.contracts("a.near") == [("ft.near", Touch(START + 1, START + 1))]
+    assert index.tokens.contracts("a.near") == [("ft.near", Heights(START + 1, START + 1))]
 
 
 # Balances -----------------------------------------------------------------------------------
@@ -494,12 +494,14 @@ def test_holders_order() -> None:
 def test_redeployed_global_contract() -> None:
     """When a global contract changes, all balances are asked again."""
     tape = Tape()
-    balances = Balances(cast("World", tape))
+    balances = BalanceReader(cast("World", tape))
     tape.balances["ft.near", "a.near"] = {START: b'"5"', START + 1: b'"6"'}
     assert balances.get("a.near", "ft.near", tape.head) == "5"
     height = tape.add()
     assert balances.get("a.near", "ft.near", tape.head) == "5"
-    balances.note(Change(("", None), "global_code", "author.near", b"", bytes(32)), height + 1)
+    balances.note_change(
+        Change(("", None), "global_code", "author.near", b"", bytes(32)), height + 1
+    )
     tape.balances["ft.near", "a.near"][height] = b'"6"'
     tape.add()
     assert balances.get("a.near", "ft.near", tape.head) == "6"

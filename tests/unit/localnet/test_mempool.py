@@ -17,7 +17,7 @@ def signed(signer_id, nonce, key=None, **more):
 
 def offered(pool, shard=0):
     """List what a pool offers: signers and nonces."""
-    return [(s.transaction.signer_id, s.transaction.nonce) for s in pool.rounds(shard)]
+    return [(s.transaction.signer_id, s.transaction.nonce) for s in pool.pop_rounds(shard)]
 
 
 def pool_of(*transactions, shard_of=lambda _: 0):
@@ -76,14 +76,14 @@ def test_the_same_transaction_waits_once():
     assert len(pool) == 2
     assert one.hash in pool
     assert bytes(32) not in pool
-    assert list(pool.rounds(0)) == [one, other]
+    assert list(pool.pop_rounds(0)) == [one, other]
     assert one.hash not in pool
 
 
 def test_what_is_offered_can_be_kept():
     """Put back while the rounds go on, it is offered in its turn again."""
     pool = pool_of(signed("alice.near", 1))
-    rounds = pool.rounds(0)
+    rounds = pool.pop_rounds(0)
     first = next(rounds)
     assert len(pool) == 0
     pool.add(first)
@@ -123,7 +123,7 @@ def test_a_chunk_takes_no_more_than_its_share():
     block = ledger.world.advance()
     taken = len(block.chunks[0].transactions)
     assert room <= taken < 2500
-    assert len(ledger.world.pool) == 2500 - taken
+    assert len(ledger.world.mempool) == 2500 - taken
     ledger.world.advance()
     nonces = [
         s.transaction.nonce

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from ledgerkit.localnet.records import ActionReceipt, DataReceipt, Failure, Receipt
+from ledgerkit.localnet.chain_types import ActionReceipt, DataReceipt, Failure, Receipt
 from ledgerkit.protocol import CryptoHash, FullAccess, PublicKey, implicit_account_id
 from tests.unit.localnet.chaos import TOKEN, Chaos
 
@@ -51,7 +51,7 @@ def chaos(request):
 
 def outcomes(world):
     """List all outcomes, in the order of their blocks."""
-    return [o for block in world.chain.blocks() for o in world.chain.receipts_applied(block.height)]
+    return [o for block in world.chain.blocks() for o in world.chain.outcomes_at(block.height)]
 
 
 def test_much_happens(chaos):
@@ -72,7 +72,7 @@ def test_much_happens(chaos):
 def test_no_token_is_lost(chaos):
     """Accounts and what is under way are genesis, plus minted, less burnt, after each block."""
     check_supply(chaos)
-    assert chaos.world.under_way() == 0
+    assert chaos.world.value_in_receipts() == 0
     assert chaos.world.chain.head.total_supply == chaos.world.total_supply()
 
 

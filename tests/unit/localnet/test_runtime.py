@@ -5,9 +5,15 @@ from hashlib import sha256
 import pytest
 from msgspec import structs
 
+from ledgerkit.localnet.chain_types import (
+    ActionReceipt,
+    BlockContext,
+    DataReceipt,
+    SuccessReceiptId,
+    SuccessValue,
+)
 from ledgerkit.localnet.genesis import Genesis
-from ledgerkit.localnet.records import ActionReceipt, DataReceipt, SuccessReceiptId, SuccessValue
-from ledgerkit.localnet.runtime import BlockContext, Work
+from ledgerkit.localnet.runtime import ShardWork
 from ledgerkit.protocol import (
     AccessKey,
     AddKey,
@@ -209,7 +215,7 @@ def test_a_callback_has_no_outcome_while_it_waits(ledger):
 def by_hand(ledger, *receipts):
     """Let receipts arrive in one block, in an order; give the outcomes."""
     block = BlockContext(START + 1, 0, 0, CryptoHash(bytes(32)), PRICE)
-    work = Work(0)
+    work = ShardWork(0)
     for receipt in receipts:
         ledger.world.runtime.receive(receipt, block, work)
     return work.outcomes
@@ -598,7 +604,7 @@ def test_a_refund_goes_where_the_receipt_says(ledger):
         (Transfer(9),),
         refund_to="bob.near",
     )
-    work = Work(0)
+    work = ShardWork(0)
     block = BlockContext(START + 1, 0, 0, CryptoHash(bytes(32)), PRICE)
     ledger.world.runtime.receive(receipt, block, work)
     assert [made.receiver_id for made in work.sent] == ["bob.near", "alice.near"]
@@ -757,7 +763,7 @@ def test_refunds_to_an_account_that_is_gone_burn(ledger):
     assert gas.receipt_ids == ()
     assert ledger.receipt(to_bob.id).predecessor_id == "system"
     lost = ledger.receipt(gas.id).actions[0].deposit
-    tx = next(o for o in ledger.world.chain.receipts_applied(START + 1) if o.gas_profile is None)
+    tx = next(o for o in ledger.world.chain.outcomes_at(START + 1) if o.gas_profile is None)
     assert supply - ledger.world.total_supply() == lost + tx.tokens_burnt + outcome.tokens_burnt
     assert ledger.is_whole()
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from ledgerkit.localnet import fees
-from ledgerkit.localnet.contracts.fungible import Fungible
-from ledgerkit.localnet.contracts.receiver import Receiver
+from ledgerkit.localnet.chain_types import ActionReceipt, DataReceipt
+from ledgerkit.localnet.contracts.fungible_token import FungibleToken
+from ledgerkit.localnet.contracts.token_receiver import TokenReceiver
 from ledgerkit.localnet.genesis import Genesis
-from ledgerkit.localnet.records import ActionReceipt, DataReceipt
-from ledgerkit.localnet.rpc import history
+from ledgerkit.localnet.rpc import outcomes
 from ledgerkit.localnet.settings import Settings
 from ledgerkit.localnet.world import World
 from ledgerkit.protocol import (
@@ -88,7 +88,7 @@ def test_recorded_transactions_burnt_what_ours_would(name):
     first = one["receipts"][0]["execution_outcome"]["outcome"]
     if isinstance(actions[0], Delegate):
         inner = actions[0].delegate_action
-        burnt = profile.new_receipt_execute + profile.execute(actions, receiver_id)
+        burnt = profile.new_receipt_execute + profile.fee(actions[0], receiver_id).execute
         burnt += profile.send(inner.actions, inner.sender_id, inner.receiver_id)
         assert burnt == first["gas_burnt"]
 
@@ -117,8 +117,7 @@ def bought(receipt):
     """Tell the gas that a recorded receipt carries."""
     profile = fees.PROFILES["84"]
     actions = [recorded_action(row) for row in receipt["receipt"]["Action"]["actions"]]
-    carried = profile.new_receipt_execute + fees.attached_gas(actions)
-    return carried + profile.prepaid_execution(actions, receipt["receiver_id"])
+    return profile.prepaid_gas(actions, receipt["receiver_id"])
 
 
 def recorded_action(row):
@@ -150,10 +149,12 @@ def world_of(tree):
     genesis = Genesis()
     told = RECEIVERS.get(tree["name"], {})
     genesis.account("alice.near", 1000 * N, keys=[signed.transaction.public_key])
-    genesis.account("bob.near", 1000 * N, contract=Receiver, records=Receiver.genesis(**told))
+    genesis.account(
+        "bob.near", 1000 * N, contract=TokenReceiver, records=TokenReceiver.genesis(**told)
+    )
     holders = {"alice.near": 10**6, "bob.near": 0}
-    records = Fungible.genesis("token.near", holders)
-    genesis.account("token.near", 1000 * N, contract=Fungible, records=records)
+    records = FungibleToken.genesis("token.near", holders)
+    genesis.account("token.near", 1000 * N, contract=FungibleToken, records=records)
     height = tree["tx_height"]
     settings = Settings(genesis_height=height - 1, vm_gas=tree["vm_gas_assumed"])
     world = World(settings, genesis)
@@ -186,7 +187,7 @@ def test_trees_are_reproduced(tree):
     world.settle()
     record = world.transaction(signed.hash)
     assert record.outcome.block_height == tree["tx_height"]
-    answer = history.result(world, history.progress(world, record), receipts=True)
+    answer = outcomes.result(world, outcomes.collect(world, record), receipts=True)
     assert as_filed(world, json.loads(json.dumps(answer))) == tree["result"]
 
 

@@ -29,12 +29,12 @@ def test_a_transaction_goes_through_its_stages():
     assert not world.is_pending(signed.hash)
     assert world.receipt(record.receipt.receipt_id) == record.receipt
     assert world.outcome(record.receipt.receipt_id) is None
-    assert world.under_way() == 5 * N + 223_182_562_500 * 10**9
+    assert world.value_in_receipts() == 5 * N + 223_182_562_500 * 10**9
     world.advance()
     assert world.balance("bob.near") == 1005 * N
-    assert world.under_way() == 223_182_562_500 * (10**9 - 10**8)
+    assert world.value_in_receipts() == 223_182_562_500 * (10**9 - 10**8)
     world.advance()
-    assert world.under_way() == 0
+    assert world.value_in_receipts() == 0
     assert world.receipts() == [
         record.receipt,
         *(world.receipt(child) for child in ledger.children(record.outcome)[0].receipt_ids),
@@ -58,7 +58,7 @@ def test_settling_takes_as_long_as_it_takes():
 
 def applied(ledger, block):
     """List the outcomes of a block."""
-    return ledger.world.chain.receipts_applied(block.height)
+    return ledger.world.chain.outcomes_at(block.height)
 
 
 def test_what_nobody_sent_is_unknown():

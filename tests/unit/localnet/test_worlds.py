@@ -9,7 +9,7 @@ import pytest
 
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet import Contract, call, open_world, view
-from ledgerkit.localnet.records import SuccessValue
+from ledgerkit.localnet.chain_types import SuccessValue
 from ledgerkit.protocol import CryptoHash, FullAccess, FunctionCall, SecretKey, Transaction
 from ledgerkit.units import U128_MAX
 
@@ -23,7 +23,7 @@ HEADS = {
 
 # The receipts that fail in each story: where, at which action, and of what. None of the rest.
 FAILURES = {
-    "a delegated action that came too late": [("kate.near", 0, "DelegateActionExpired")],
+    "a delegate action that expired": [("kate.near", 0, "DelegateActionExpired")],
     "tokens sent to a contract, which panics": [
         ("sour.near", 0, "Smart contract panicked: no thanks")
     ],
@@ -36,18 +36,20 @@ FAILURES = {
     ],
     "a batch that rolls back at its third action": [("shop.judy.near", 2, "AddKeyAlreadyExists")],
     "a call that panics": [("counter.near", 0, "Smart contract panicked: not today")],
-    "a call of a method that is not there": [("counter.near", 0, "MethodNotFound")],
+    "a call of a missing method": [("counter.near", 0, "MethodNotFound")],
     "a call of an account without code": [("dave.near", 0, "CodeDoesNotExist")],
     "a call with too little gas": [("async.near", 0, "Exceeded the prepaid gas.")],
-    "a failure that a callback swallows": [
+    "a failed call whose callback succeeds": [
         ("counter.near", 0, "Smart contract panicked: The counter was told to fail")
     ],
-    "a failure that nobody waits for": [("async.near", 0, "Smart contract panicked: told to fail")],
+    "a detached failure: no callback waits for it": [
+        ("async.near", 0, "Smart contract panicked: told to fail")
+    ],
     "tokens to an account that is not registered": [
         ("gold.near", 0, "Smart contract panicked: The account wendy.near is not registered")
     ],
-    "one that is taken": [("bob.near", 0, "AccountAlreadyExists")],
-    "an account closed": [("temp.olga.near", 0, "AccountDoesNotExist")],  # the gas refund
+    "an account creation refunded: the name is taken": [("bob.near", 0, "AccountAlreadyExists")],
+    "an account deleted": [("temp.olga.near", 0, "AccountDoesNotExist")],  # the gas refund
 }
 SUCCEEDING = {
     "a plain transfer": "alice.near",
@@ -58,35 +60,35 @@ SUCCEEDING = {
     "a collection opened: Stamps": "grace.near",
     "a collection opened: Tickets": "grace.near",
     "a stake with a pool": "bob.near",
-    "a stake taken out of a pool": "leo.near",
+    "a stake reduced with a pool": "leo.near",
     "a stake through the liquid token": "carol.near",
     "a profile in the social database": "heidi.near",
-    "NEAR made a token": "ivan.near",
-    "a key that may only call": "ivan.near",
+    "NEAR wrapped": "ivan.near",
+    "a function-call key added": "ivan.near",
     "Lighthouse minted": "grace.near",
     "Night ferry minted": "grace.near",
     "Lighthouse at dawn minted": "grace.near",
     "Opening night minted": "grace.near",
     "a swap": "ivan.near",
     "a widget in the social database": "heidi.near",
-    "a token transfer that somebody else paid for": "relay.near",
+    "a relayed token transfer": "relay.near",
     "tokens sent to a contract, which keeps them": "alice.near",
     "tokens sent to a contract, which gives some back": "alice.near",
     "a chain of eight calls": "peggy.near",
-    "twelve calls side by side": "peggy.near",
-    "a call by a limited key": "victor.near",
+    "twelve parallel calls": "peggy.near",
+    "a call by a function-call key": "victor.near",
     "the exchange is paused": "trent.near",
     "an account created under near": "nick.near",
-    "an account made by the factory": "nick.near",
-    "an account of one's own": "olga.near",
-    "a key taken away": "frank.near",
+    "an account created by the factory": "nick.near",
+    "a subaccount created": "olga.near",
+    "a key deleted": "frank.near",
     "another widget in the social database": "heidi.near",
     "a stamp sold": "alice.near",
-    "a place for tokens paid for": "carol.near",
+    "a storage deposit paid": "carol.near",
     "the newest transfer": "carol.near",
 }
 NESTS = {"FunctionCallError", "ExecutionError", "MethodResolveError", "CompilationError"}
-WAITING = "a call that waits for somebody's word"
+WAITING = "a yielded call that waits to be resumed"
 
 
 class Guestbook(Contract):
@@ -104,7 +106,7 @@ class Guestbook(Contract):
 
 
 def opened(name, **options) -> Any:
-    """Open a world, of which a test takes what it looks for to be there."""
+    """Open a world, typed as Any."""
     return open_world(name, **options)
 
 
@@ -123,16 +125,16 @@ def crowd():
 def outcomes(world, story):
     """Collect the outcomes of a story's transaction and all its receipts; None where one waits."""
     record = world.transaction(CryptoHash(story.tx_hash))
-    found, ahead = [], [record.outcome]
-    while ahead:
-        outcome = ahead.pop()
-        found.append(outcome)
-        ahead += [world.outcome(one) for one in outcome.receipt_ids] if outcome else []
-    return found
+    collected, stack = [], [record.outcome]
+    while stack:
+        outcome = stack.pop()
+        collected.append(outcome)
+        stack += [world.outcome(child) for child in outcome.receipt_ids] if outcome else []
+    return collected
 
 
 def reason(kind):
-    """Say in one word or sentence what an action failed of: the innermost text or name."""
+    """Return the innermost text or name of an action's error."""
     if isinstance(kind, str):
         return kind
     [(name, inner)] = kind.items()
@@ -146,14 +148,14 @@ def failures(world, story):
     return sorted((where, error["index"], reason(error["kind"])) for where, error in errors)
 
 
-def asked(world, contract_id, method_name, **args):
-    """Read what a view method returns at the head."""
+def call_view(world, contract_id, method_name, **args):
+    """Return the result of a view method at the head."""
     data = json.dumps(args).encode()
     return json.loads(world.view(contract_id, method_name, data, world.chain.head).result)
 
 
 def holdings(world, people):
-    """Read what people own, in yoctoNEAR."""
+    """Return the balances of people, in yoctoNEAR."""
     return [world.balance(name) for name in people]
 
 
@@ -177,7 +179,7 @@ def test_a_world_opened_twice_is_the_same(demo):
     assert [again.outcome(r.receipt_id) for r in again.receipts()] == [
         demo.outcome(r.receipt_id) for r in demo.receipts()
     ]
-    assert again.stories == demo.stories
+    assert again.summary == demo.summary
 
 
 @pytest.mark.parametrize("name", ["empty", "demo", "crowd"])
@@ -195,26 +197,26 @@ def test_another_seed_is_another_world(name):
 
 def test_every_story_is_told_here(demo):
     """Each story is one transaction of the account that it is said to be of."""
-    signers = {tx.story: tx.signer_id for tx in demo.stories.transactions}
+    signers = {tx.description: tx.signer_id for tx in demo.summary.transactions}
 
-    assert len(signers) == len(demo.stories.transactions)
+    assert len(signers) == len(demo.summary.transactions)
     assert set(signers) == {*FAILURES, *SUCCEEDING, WAITING}
     assert {story: signers[story] for story in SUCCEEDING} == SUCCEEDING
-    for tx in demo.stories.transactions:
+    for tx in demo.summary.transactions:
         signed = demo.transaction(CryptoHash(tx.tx_hash)).signed
-        assert signed.transaction.signer_id == tx.signer_id, tx.story
+        assert signed.transaction.signer_id == tx.signer_id, tx.description
 
 
 def test_every_story_ends_as_it_says(demo):
     """What is to fail fails, where and of what it is said to, and nothing else does."""
-    ended = {tx.story: failures(demo, tx) for tx in demo.stories.transactions}
+    ended = {tx.description: failures(demo, tx) for tx in demo.summary.transactions}
 
-    assert {story: found for story, found in ended.items() if found} == FAILURES
+    assert {story: errors for story, errors in ended.items() if errors} == FAILURES
 
 
 def test_only_one_story_has_no_end_yet(demo):
     """A call waits for a word that nobody says; all other receipts were executed."""
-    open_ended = [tx.story for tx in demo.stories.transactions if None in outcomes(demo, tx)]
+    open_ended = [tx.description for tx in demo.summary.transactions if None in outcomes(demo, tx)]
 
     assert open_ended == [WAITING]
 
@@ -222,7 +224,7 @@ def test_only_one_story_has_no_end_yet(demo):
 def test_the_call_that_waits_is_answered_in_the_end():
     """After 200 blocks a yielded call goes on without an answer, and nothing waits."""
     world = opened("demo")
-    story = next(tx for tx in world.stories.transactions if tx.story == WAITING)
+    story = next(tx for tx in world.summary.transactions if tx.description == WAITING)
 
     world.advance(200)
 
@@ -236,19 +238,23 @@ def test_amounts_add_up_in_the_end(demo):
     assert demo.balance("wendy.near") == 1_234 * NEAR // 1000
     assert demo.balance("erin.near") == demo.balance("kate.near") == 0
     alice = 1250 * GOLD - 1000 - (1000 - 400) + 3 * GOLD  # shop keeps, picky gives back, kate
-    assert asked(demo, "gold.near", "ft_balance_of", account_id="alice.near") == str(alice)
+    assert call_view(demo, "gold.near", "ft_balance_of", account_id="alice.near") == str(alice)
     ivan = (8 * 8 * 137 + 11) * GOLD // 4 - 120 * GOLD  # one swap of two
-    assert asked(demo, "gold.near", "ft_balance_of", account_id="ivan.near") == str(ivan)
+    assert call_view(demo, "gold.near", "ft_balance_of", account_id="ivan.near") == str(ivan)
     kate = (10 * 10 * 137 + 11) * GOLD // 4 - 3 * GOLD
-    assert asked(demo, "gold.near", "ft_balance_of", account_id="kate.near") == str(kate)
+    assert call_view(demo, "gold.near", "ft_balance_of", account_id="kate.near") == str(kate)
     carol = (260 + 40) * NEAR
-    assert asked(demo, "liquid.near", "ft_balance_of", account_id="carol.near") == str(carol)
+    assert call_view(demo, "liquid.near", "ft_balance_of", account_id="carol.near") == str(carol)
     bob = (200 + 50) * NEAR + 123_456_789
-    staked = asked(demo, "north.poolv1.near", "get_account_staked_balance", account_id="bob.near")
+    staked = call_view(
+        demo, "north.poolv1.near", "get_account_staked_balance", account_id="bob.near"
+    )
     assert staked == str(bob)
-    assert asked(demo, "counter.near", "get_num") == 41 + 1
-    assert asked(demo, "moon.near", "ft_total_supply") == str(U128_MAX)
-    assert asked(demo, "slow.near", "ft_balance_of", account_id="carol.near") == str(7900 - 7000)
+    assert call_view(demo, "counter.near", "get_num") == 41 + 1
+    assert call_view(demo, "moon.near", "ft_total_supply") == str(U128_MAX)
+    assert call_view(demo, "slow.near", "ft_balance_of", account_id="carol.near") == str(
+        7900 - 7000
+    )
 
 
 def test_accounts_come_and_go(demo):
@@ -258,10 +264,10 @@ def test_accounts_come_and_go(demo):
     assert {"nina.near", "clicks.factory.near", "stamps.grace.near", "tickets.grace.near"} <= ids
     assert {"temp.olga.near", "shop.judy.near"} & ids == set()
     assert demo.balance("nina.near") == 2 * NEAR
-    assert asked(demo, "clicks.factory.near", "get_num") == 7
+    assert call_view(demo, "clicks.factory.near", "get_num") == 7
     assert len(list(demo.state().access_keys("frank.near"))) == 4
     owners = [
-        asked(demo, "stamps.grace.near", "nft_token", token_id=one)["owner_id"]
+        call_view(demo, "stamps.grace.near", "nft_token", token_id=one)["owner_id"]
         for one in ("17", "204", "205")
     ]
     assert owners == ["alice.near", "uma.near", "uma.near"]
@@ -272,11 +278,11 @@ def test_published_keys_are_the_accounts_keys(name):
     """Every story's secret key fits a full access key of its account."""
     world = opened(name)
 
-    for story in world.stories.accounts:
+    for story in world.summary.accounts:
         public = SecretKey.from_text(story.secret_key).public_key
-        held = world.state().access_key(story.account_id, public.packed)
-        assert held is not None, story.account_id
-        assert held.permission == FullAccess(), story.account_id
+        access_key = world.state().access_key(story.account_id, public.packed)
+        assert access_key is not None, story.account_id
+        assert access_key.permission == FullAccess(), story.account_id
 
 
 @pytest.mark.parametrize("name", ["empty", "demo", "crowd"])
@@ -301,7 +307,7 @@ def test_the_empty_world_is_empty():
     assert world.balance("near") == 10**9 * NEAR
     assert world.state().account("validator.near").locked == 10**7 * NEAR
     assert world.receipts() == []
-    assert [story.account_id for story in world.stories.accounts] == ["near"]
+    assert [story.account_id for story in world.summary.accounts] == ["near"]
 
 
 def test_few_have_much_and_most_have_little(crowd):
@@ -324,7 +330,7 @@ def test_first_tokens_are_held_by_more(crowd):
         for number in (0, 1, 11)
     ]
 
-    counts = [len(found) for found in holders]
+    counts = [len(balances) for balances in holders]
     assert counts[0] > counts[1] > counts[2] > 0
     assert counts[0] > 5 * counts[2]
     emptied = Counter(value == bytes(16) for value in holders[0])
@@ -393,7 +399,7 @@ def test_a_contract_of_ones_own():
     receipt = world.transaction(created.hash).receipt
     assert world.outcome(receipt.receipt_id).status == SuccessValue(b"")
     assert world.balance("book.near") == 3 * NEAR
-    assert asked(world, "book.near", "last") == "nobody"
+    assert call_view(world, "book.near", "last") == "nobody"
     assert world.state().code_hash(world.state().account("book.near")) == Guestbook.code_hash
 
     key = SecretKey.from_text(world.keys()["near"])
@@ -403,15 +409,15 @@ def test_a_contract_of_ones_own():
     world.submit(Transaction("near", key.public_key, nonce, "book.near", final, [sign]).sign(key))
     world.settle()
 
-    assert asked(world, "book.near", "last") == "near"
+    assert call_view(world, "book.near", "last") == "near"
     assert world.total_supply() == world.chain.genesis.total_supply - world.burnt
 
 
 @pytest.mark.parametrize(
     ("account_id", "words"),
     [
-        ("book.nowhere.near", "an id below an account whose key is published"),
-        ("book", "an id below an account whose key is published"),
+        ("book.nowhere.near", "a sub-account of an account with a published key"),
+        ("book", "a sub-account of an account with a published key"),
         ("Book.near", "a-z, 0-9"),
     ],
 )

@@ -391,5 +391,5 @@ def test_a_transaction_of_a_key():
     tx = Transaction("ab", ALICE_PUBLIC, 1, "ab", CryptoHash(bytes(32)), [Transfer(1)])
 
     assert tx.sign(SecretKey.from_text(ALICE)).verify()
-    with pytest.raises(InvalidRequestError, match="the key that signs"):
+    with pytest.raises(InvalidRequestError, match="the public key of the secret key"):
         tx.sign(SecretKey.generate())

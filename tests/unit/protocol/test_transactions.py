@@ -245,7 +245,7 @@ def test_no_base64(spoil):
             tx(*[CreateAccount()] * 6, version=1, nonce_index=3, nonce_mode="strict"),
             (
                 "<Transaction alice.near -> bob.near: CreateAccount, CreateAccount,"
-                " CreateAccount, CreateAccount, 2 more; strict nonce 7 of lane 3>"
+                " CreateAccount, CreateAccount, 2 more; strict nonce 7 at index 3>"
             ),
         ),
     ],

@@ -209,7 +209,7 @@ def test_ml_dsa_is_carried_but_not_signed():
     assert str(Signature.from_text(str(signature))) == str(signature)
     assert not key.verify(bytes(32), signature)
     for value in (key, signature):
-        with pytest.raises(InvalidRequestError, match="read in answers only"):
+        with pytest.raises(InvalidRequestError, match="only read from responses"):
             value.encode()
 
 
@@ -246,9 +246,9 @@ def test_ids_of_keys():
     assert eth_implicit_account_id(SECP).kind == "eth-implicit"
     assert eth_implicit_account_id(SECP)[2:] == engines.keccak256(bytes(range(64)))[12:].hex()
     assert deterministic_account_id(StateInit("ab")).kind == "deterministic"
-    with pytest.raises(InvalidRequestError, match="a key of ed25519"):
+    with pytest.raises(InvalidRequestError, match="a key of the curve ed25519"):
         implicit_account_id(SECP)
-    with pytest.raises(InvalidRequestError, match="a key of secp256k1"):
+    with pytest.raises(InvalidRequestError, match="a key of the curve secp256k1"):
         eth_implicit_account_id(ED)
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledgerkit.u128 import order
+from ledgerkit.u128 import ordering
 from ledgerkit.u128.array import U128Array
 
 TOP = 2**128 - 1
@@ -374,12 +374,12 @@ def test_isin_takes_whole_floats_and_no_texts():
 
 def test_values_that_mix_alike_stay_apart():
     """Two values whose mixed words are the same are still two values."""
-    low = np.array([0, int(order._ODD)], dtype=np.uint64)
+    low = np.array([0, int(ordering._ODD)], dtype=np.uint64)
     held = np.array([0, 1], dtype=np.uint64), low
-    assert len(set(order._mixed(held).tolist())) == 1
+    assert len(set(ordering._mixed(held).tolist())) == 1
     array = U128Array(*held)
     assert array.factorize()[0].tolist() == [0, 1]
-    assert array.isin([2**64 + int(order._ODD)]).tolist() == [False, True]
+    assert array.isin([2**64 + int(ordering._ODD)]).tolist() == [False, True]
     assert pd.Series(array).nunique() == 2
 
 

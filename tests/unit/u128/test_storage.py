@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from ledgerkit.errors import DecodeError, InvalidRequestError
 from ledgerkit.u128 import arrow, parquet, planes
 from ledgerkit.u128.array import U128Array, U128Dtype
-from ledgerkit.u128.humans import TEXT
+from ledgerkit.u128.human_units import TEXT
 
 pa = pytest.importorskip("pyarrow", reason="the extra `bulk`")
 
@@ -563,7 +563,7 @@ def test_polars_takes_the_frame(sums):
 def dask_frame():
     """Give a function that opens a folder with Dask, without threads or processes."""
     dask = pytest.importorskip("dask", reason="the extra `dask`")
-    importlib.import_module("ledgerkit.u128.dask")
+    importlib.import_module("ledgerkit.u128.dask_support")
     with dask.config.set(scheduler="synchronous"):
         yield importlib.import_module("dask.dataframe").read_parquet
 

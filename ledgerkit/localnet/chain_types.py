@@ -1,0 +1,195 @@
+"""The immutable values of the chain: accounts, receipts, outcomes, chunks, blocks, changes."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from ledgerkit.localnet.execution_errors import Json
+from ledgerkit.protocol import AccessKey, Action, CryptoHash, PublicKey, SignedTransaction
+
+# The code hash of an account without code, and the Merkle root of an empty list.
+NO_CODE = CryptoHash(bytes(32))
+SYSTEM = "system"  # the predecessor of refunds
+SYSTEM_KEY = PublicKey("ed25519", bytes(32))
+
+
+class Account(Struct, frozen=True):
+    """An account, without its access keys and its contract's storage records."""
+
+    amount: int
+    locked: int = 0
+    code_hash: CryptoHash = NO_CODE
+    storage_usage: int = 100  # bytes
+    global_contract: CryptoHash | str | None = None  # by code hash, or by its owner's account id
+
+    def plus(self, *, amount: int = 0, locked: int = 0, storage: int = 0) -> Account:
+        """Return the account with changed balances in yoctoNEAR and bytes of storage."""
+        return Account(
+            self.amount + amount,
+            self.locked + locked,
+            self.code_hash,
+            self.storage_usage + storage,
+            self.global_contract,
+        )
+
+
+class Receipt(Struct, frozen=True):
+    """A message from one account to another, applied on the receiver's shard."""
+
+    receipt_id: CryptoHash
+    predecessor_id: str
+    receiver_id: str
+
+
+class ActionReceipt(Receipt, frozen=True):
+    """A receipt with actions, the data it waits for and the receivers of its result."""
+
+    signer_id: str
+    signer_public_key: PublicKey
+    gas_price: int
+    actions: tuple[Action, ...]
+    input_data_ids: tuple[CryptoHash, ...] = ()
+    output_data_receivers: tuple[tuple[CryptoHash, str], ...] = ()
+    refund_to: str | None = None
+    is_promise_yield: bool = False
+
+    @property
+    def is_refund(self) -> bool:
+        """True if the chain itself sends it."""
+        return self.predecessor_id == SYSTEM
+
+
+class DataReceipt(Receipt, frozen=True):
+    """A receipt with the result of a call, for the callback that waits for it."""
+
+    data_id: CryptoHash
+    data: bytes | None  # None if the call failed
+    is_promise_resume: bool = False
+
+
+class SuccessValue(Struct, frozen=True):
+    """The status of an execution that returned a value."""
+
+    value: bytes
+
+
+class SuccessReceiptId(Struct, frozen=True):
+    """The status of an execution whose result is that of another receipt."""
+
+    receipt_id: CryptoHash
+
+
+class Failure(Struct, frozen=True):
+    """The status of a failed receipt (an `ActionError`) or transaction (an `InvalidTxError`)."""
+
+    error: Json
+
+
+class GasCost(Struct, frozen=True):
+    """One line of a gas profile."""
+
+    category: str  # ACTION_COST or WASM_HOST_COST
+    cost: str
+    gas_used: int
+
+
+class Outcome(Struct, frozen=True):
+    """The outcome of a transaction's conversion or of a receipt's execution."""
+
+    id: CryptoHash
+    executor_id: str
+    logs: tuple[str, ...]
+    receipt_ids: tuple[CryptoHash, ...]
+    gas_burnt: int
+    tokens_burnt: int
+    status: SuccessValue | SuccessReceiptId | Failure
+    block_height: int
+    shard_id: int
+    gas_profile: tuple[GasCost, ...] | None = None  # None for a transaction
+    # The contract of each action's receiver before the action: ("local", code hash),
+    # ("global_hash", code hash) or ("global_account_id", account id).
+    contracts: tuple[tuple[str, CryptoHash | str] | None, ...] | None = None
+
+
+class Proposal(Struct, frozen=True):
+    """The stake that an account proposes to validate with."""
+
+    account_id: str
+    public_key: PublicKey
+    stake: int
+
+
+class Chunk(Struct, frozen=True):
+    """One shard's part of a block; its results are of the previous chunk's application."""
+
+    shard_id: int
+    chunk_hash: CryptoHash
+    prev_block_hash: CryptoHash
+    prev_state_root: CryptoHash
+    outcome_root: CryptoHash
+    outgoing_receipts_root: CryptoHash
+    tx_root: CryptoHash
+    height_created: int
+    height_included: int
+    gas_used: int
+    balance_burnt: int
+    validator_proposals: tuple[Proposal, ...]
+    transactions: tuple[SignedTransaction, ...]
+    receipts: tuple[Receipt, ...]  # sent by this shard in the previous application
+    encoded_length: int
+
+
+class Block(Struct, frozen=True):
+    """A block: the fields of its header by their names, and its place in the epoch."""
+
+    height: int
+    hash: CryptoHash
+    prev_height: int | None
+    prev_hash: CryptoHash
+    timestamp_ns: int
+    epoch_id: CryptoHash
+    next_epoch_id: CryptoHash
+    epoch_height: int
+    epoch_start_height: int
+    ordinal: int
+    gas_price: int  # of the next block
+    total_supply: int
+    random_value: CryptoHash
+    last_final_block: CryptoHash
+    last_ds_final_block: CryptoHash
+    chunks: tuple[Chunk, ...]
+    author: str
+
+    @property
+    def chunk_mask(self) -> tuple[bool, ...]:
+        """For each shard: True if this block has a new chunk of it."""
+        return tuple(chunk.height_included == self.height for chunk in self.chunks)
+
+
+class Change(Struct, frozen=True):
+    """A change of the state, with its cause."""
+
+    cause: tuple[str, CryptoHash | None]  # such as ("receipt_processing", receipt_id)
+    kind: str  # account, access_key, data, global_code or code
+    account_id: str
+    key: bytes  # the packed public key of an access key, the key of a storage record
+    value: Account | AccessKey | bytes | None  # the new value; None: deleted
+
+
+class TransactionRecord(Struct):
+    """A transaction that is in a block, with its outcome and its receipt."""
+
+    signed: SignedTransaction
+    outcome: Outcome  # of its conversion
+    receipt: ActionReceipt  # the result of its conversion
+    is_local: bool  # signer is receiver: the receipt is executed in the transaction's own block
+
+
+class BlockContext(Struct, frozen=True):
+    """The values of a block that the execution of its receipts depends on."""
+
+    height: int
+    timestamp_ns: int
+    epoch_height: int
+    random_value: CryptoHash
+    gas_price: int

@@ -1,0 +1,395 @@
+"""
+The SDK that contracts are written with.
+
+A contract is a class. Its methods are marked, and their parameters are the JSON arguments::
+
+    class Counter(Contract):
+        class State(msgspec.Struct):
+            number: int = 0
+
+        @view
+        def get_num(self) -> int:
+            return self.state.number
+
+        @call
+        def increment(self, by: int = 1) -> None:
+            self.state.number += by
+            self.vm.log(f"Increased number to {self.state.number}")
+
+The deployed code is a small Wasm module with the name of the class, so that it is hashed and paid
+for as any code. An amount is a `U128`: a string of digits in JSON, an int in Python.
+"""
+
+from __future__ import annotations
+
+import inspect
+from hashlib import sha256
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Generic,
+    NamedTuple,
+    TypeVar,
+    get_type_hints,
+    overload,
+)
+
+import msgspec
+
+from ledgerkit.errors import InvalidRequestError
+from ledgerkit.localnet.execution_errors import LocalnetError, MethodError, PanicError
+from ledgerkit.localnet.vm import Promise, Vm
+from ledgerkit.protocol import AccountId, CryptoHash, PublicKey
+from ledgerkit.protocol.borsh import text
+from ledgerkit.units import U128_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+F = TypeVar("F", bound="Callable[..., Any]")
+T = TypeVar("T")
+
+# The panic messages of near-sdk-rs.
+ONE_YOCTO = "Requires attached deposit of exactly 1 yoctoNEAR"
+BAD_INPUT = "Failed to deserialize input from JSON."
+NOT_INITIALIZED = "The contract is not initialized"
+INITIALIZED = "The contract has already been initialized"
+STATE_KEY = b"STATE"
+CONTRACTS_BY_HASH: dict[CryptoHash, type[Contract]] = {}
+_WASM = b"\0asm\1\0\0\0"
+_SECTION = b"ledgerkit"
+
+
+class U128(int):
+    """An amount: a string of digits in JSON."""
+
+    __slots__ = ()
+
+
+class MethodOptions(NamedTuple):
+    """The options of a contract's method."""
+
+    writes: bool
+    payable: bool = False
+    private: bool = False
+    init: bool = False
+
+
+def view(function: F) -> F:
+    """Mark a method as a view method, which only reads."""
+    function.__dict__["contract_method"] = MethodOptions(writes=False)
+    return function
+
+
+@overload
+def call(function: F) -> F: ...
+@overload
+def call(*, payable: bool = ..., private: bool = ..., init: bool = ...) -> Callable[[F], F]: ...
+def call(
+    function: F | None = None, *, payable: bool = False, private: bool = False, init: bool = False
+) -> F | Callable[[F], F]:
+    """
+    Mark a method as a call method, which may write.
+
+    Parameters
+    ----------
+    function
+        The method, if there are no options.
+    payable
+        True to accept a deposit.
+    private
+        True to let only the contract itself call it.
+    init
+        True for the method that creates the contract's state; it can run only once.
+
+    Returns
+    -------
+    marked
+        The method, or a decorator.
+    """
+
+    def mark(function: F) -> F:
+        function.__dict__["contract_method"] = MethodOptions(
+            writes=True, payable=payable, private=private, init=init
+        )
+        return function
+
+    return mark if function is None else mark(function)
+
+
+class Contract:
+    """The contract of an account during one call."""
+
+    methods: ClassVar[dict[str, Callable[..., Any]]] = {}
+    code: ClassVar[bytes] = b""  # to deploy
+    code_hash: ClassVar[CryptoHash]
+    # Optional: the state, which is read before a method and written after it.
+    State: ClassVar[type[msgspec.Struct]]
+
+    def __init_subclass__(cls, *, code_name: str | None = None, **options: Any) -> None:
+        """
+        Collect the marked methods, and build the code that names the class.
+
+        A class that was moved passes its first name as `code_name`, so that its code and
+        the hashes of the worlds it is deployed in stay the same.
+        """
+        super().__init_subclass__(**options)
+        cls.methods = {
+            name: function
+            for name, function in inspect.getmembers(cls, inspect.isfunction)
+            if hasattr(function, "contract_method")
+        }
+        cls.code = _wasm_code(code_name or f"{cls.__module__}.{cls.__qualname__}")
+        cls.code_hash = CryptoHash(sha256(cls.code).digest())
+        CONTRACTS_BY_HASH[cls.code_hash] = cls
+
+    def __init__(self, vm: Vm) -> None:
+        self.vm = vm
+        self.state: Any = None
+
+    def event(self, standard: str, version: str, event: str, data: list[dict[str, Any]]) -> None:
+        """Log an event (NEP-297); members that are None are left out."""
+        rows = [{k: v for k, v in row.items() if v is not None} for row in data]
+        log = {"standard": standard, "version": version, "event": event, "data": rows}
+        self.vm.log("EVENT_JSON:" + to_json(log).decode())
+
+    def require(self, condition: object, message: str) -> None:
+        """Panic unless a condition is true."""
+        if not condition:
+            raise PanicError(message)
+
+    def assert_one_yocto(self) -> None:
+        """Panic unless one yoctoNEAR is attached, which only a full access key can sign."""
+        self.require(self.vm.attached_deposit == 1, ONE_YOCTO)
+
+
+def _wasm_code(class_name: str) -> bytes:
+    """Build an empty Wasm module with the name of a class in a custom section."""
+    section = bytes([len(_SECTION)]) + _SECTION + class_name.encode()
+    size, leb128 = len(section), b""
+    while True:
+        has_more = size > 0x7F  # noqa: PLR2004 - LEB128 has seven bits in a byte
+        leb128 += bytes([size & 0x7F | has_more << 7])
+        size >>= 7
+        if not has_more:
+            return _WASM + b"\0" + leb128 + section
+
+
+# Running ---------------------------------------------------------------------------------
+
+
+def run_method(cls: type[Contract], vm: Vm, method_name: str) -> bytes | Promise:
+    """Run a method; return JSON, nothing, or a promise whose result stands for this one."""
+    vm.begin()
+    function = cls.methods.get(method_name)
+    if function is None:
+        raise MethodError
+    options: MethodOptions = function.__dict__["contract_method"]
+    if options.private and (vm.is_view or vm.predecessor_id != vm.current_account_id):
+        raise PanicError(f"Method {method_name} is private")
+    if options.writes and not options.payable and not vm.is_view and vm.attached_deposit:
+        raise PanicError(f"Method {method_name} doesn't accept deposit")
+    contract = cls(vm)
+    old_state = _load_state(cls, contract, init=options.init)
+    arguments = _decode_arguments(function, vm.input)
+    returned = _run(function, contract, arguments)
+    if options.writes and contract.state is not None:
+        new_state = to_json(contract.state)
+        if new_state != old_state:
+            vm.storage_write(STATE_KEY, new_state)
+    result = returned if isinstance(returned, Promise) else _encode_result(function, returned)
+    vm.finish(result)
+    return result
+
+
+def _run(function: Callable[..., Any], contract: Contract, arguments: dict[str, Any]) -> Any:
+    """Run a contract's own code; its exceptions become panics."""
+    try:
+        return function(contract, **arguments)
+    except LocalnetError:
+        raise
+    except Exception as error:
+        raise PanicError(f"panicked at '{type(error).__name__}: {error}'") from error
+
+
+def _load_state(cls: type[Contract], contract: Contract, *, init: bool) -> bytes | None:
+    """Read the contract's state if its class has one."""
+    state_type = getattr(cls, "State", None)
+    if state_type is None:
+        return None
+    data = contract.vm.storage_read(STATE_KEY)
+    if init and data is not None:
+        raise PanicError(INITIALIZED)
+    if data is not None:
+        contract.state = msgspec.json.decode(data, type=state_type, dec_hook=_decode_other)
+    elif not init:
+        try:
+            contract.state = state_type()
+        except TypeError:  # a state without defaults is created by an init method
+            raise PanicError(NOT_INITIALIZED) from None
+    return data
+
+
+class _Signature(NamedTuple):
+    """The types of a method's arguments and result."""
+
+    arguments: type[msgspec.Struct]
+    names: tuple[str, ...]
+    keys: frozenset[str]  # the arguments that are public keys
+    returns_nothing: bool
+
+
+_signatures: dict[Callable[..., Any], _Signature] = {}
+
+
+def _signature(function: Callable[..., Any]) -> _Signature:
+    """Return a method's signature, inspected once."""
+    signature = _signatures.get(function)
+    if signature is None:
+        signature = _signatures[function] = _inspect_signature(function)
+    return signature
+
+
+def _inspect_signature(function: Callable[..., Any]) -> _Signature:
+    """Inspect a method's parameters and annotations."""
+    hints = get_type_hints(function)
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    fields: list[Any] = []
+    keys = set()
+    for parameter in parameters:
+        hint = hints.get(parameter.name, Any)
+        if hint in (PublicKey, PublicKey | None):  # msgspec would decode a dataclass as an object
+            keys.add(parameter.name)
+            hint = str if hint is PublicKey else str | None
+        optional = parameter.default is not inspect.Parameter.empty
+        fields.append((parameter.name, hint, *((parameter.default,) if optional else ())))
+    arguments = msgspec.defstruct(function.__name__, fields, kw_only=True)
+    names = tuple(parameter.name for parameter in parameters)
+    result = hints.get("return", Any)
+    return _Signature(arguments, names, frozenset(keys), result is None or result is type(None))
+
+
+def _decode_arguments(function: Callable[..., Any], data: bytes) -> dict[str, Any]:
+    """Decode the JSON arguments of a method."""
+    signature = _signature(function)
+    if not signature.names:
+        return {}
+    try:
+        decoded = msgspec.json.decode(
+            data or b"{}", type=signature.arguments, dec_hook=_decode_other
+        )
+        arguments = {name: getattr(decoded, name) for name in signature.names}
+        for name in signature.keys:
+            value = arguments[name]
+            arguments[name] = None if value is None else PublicKey.from_text(value)
+    except (msgspec.DecodeError, RecursionError, InvalidRequestError):
+        raise PanicError(BAD_INPUT) from None
+    return arguments
+
+
+def _decode_other(kind: type, value: Any) -> Any:
+    """Decode a value of a type that JSON does not have."""
+    try:
+        if kind is U128 and isinstance(value, str) and value.isascii() and value.isdigit():
+            # int() of very long texts takes long, so they are refused by their length.
+            number = int(value) if len(value) <= len(str(U128_MAX)) else U128_MAX + 1
+            if number <= U128_MAX:
+                return U128(number)
+        elif kind is AccountId:
+            return AccountId(value)
+    except InvalidRequestError:
+        pass
+    raise ValueError(f"not a valid {kind.__name__}")
+
+
+def _encode_result(function: Callable[..., Any], result: Any) -> bytes:
+    """Encode the result of a method; nothing if its annotation is None."""
+    if isinstance(result, bytes):
+        return result
+    if result is None and _signature(function).returns_nothing:
+        return b""
+    if isinstance(result, PublicKey):  # msgspec would encode a dataclass as an object
+        result = str(result)
+    return to_json(result)
+
+
+def to_json(value: Any) -> bytes:
+    """Encode a value as compact JSON, amounts as strings."""
+    return msgspec.json.encode(value, enc_hook=_encode_other)
+
+
+def _encode_other(value: Any) -> Any:
+    """Encode a value of a type that JSON does not have."""
+    if isinstance(value, U128):
+        return str(int(value))
+    if isinstance(value, AccountId | CryptoHash):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} can't be written as JSON")
+
+
+def from_json(data: bytes | None) -> Any:
+    """Decode another contract's result; None if it failed or is not JSON."""
+    try:
+        return None if data is None else msgspec.json.decode(data)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+# Storage records -------------------------------------------------------------------------
+
+
+class BalanceMap:
+    """A map from account ids to amounts, stored in 16 bytes each."""
+
+    def __init__(self, vm: Vm, prefix: bytes) -> None:
+        self._vm, self._prefix = vm, prefix
+
+    def get(self, account_id: str) -> int | None:
+        """Return an amount, or None."""
+        data = self._vm.storage_read(self._prefix + text(account_id))
+        return None if data is None else int.from_bytes(data, "little")
+
+    def put(self, account_id: str, amount: int) -> None:
+        """Write an amount."""
+        self._vm.storage_write(self._prefix + text(account_id), amount.to_bytes(16, "little"))
+
+    def remove(self, account_id: str) -> None:
+        """Remove an amount."""
+        self._vm.storage_remove(self._prefix + text(account_id))
+
+    def __contains__(self, account_id: str) -> bool:
+        return self._vm.storage_has_key(self._prefix + text(account_id))
+
+
+class JsonMap(Generic[T]):
+    """A map from texts to values, stored as JSON."""
+
+    def __init__(self, vm: Vm, prefix: bytes, kind: type[T]) -> None:
+        self._vm, self._prefix, self._kind = vm, prefix, kind
+
+    def get(self, key: str) -> T | None:
+        """Return a value, or None."""
+        data = self._vm.storage_read(self._prefix + text(key))
+        return None if data is None else self._decode(data)
+
+    def put(self, key: str, value: T) -> None:
+        """Write a value."""
+        self._vm.storage_write(self._prefix + text(key), to_json(value))
+
+    def remove(self, key: str) -> bool:
+        """Remove a value; return True if it existed."""
+        return self._vm.storage_remove(self._prefix + text(key))
+
+    def __contains__(self, key: str) -> bool:
+        return self._vm.storage_has_key(self._prefix + text(key))
+
+    def items(self) -> Iterator[tuple[str, T]]:
+        """Iterate over the keys and values, sorted by encoded key."""
+        skip = len(self._prefix) + 4  # Borsh prefixes a text with its length in four bytes
+        for key, data in self._vm.records(self._prefix):
+            yield key[skip:].decode(), self._decode(data)
+
+    def _decode(self, data: bytes) -> T:
+        """Decode a value."""
+        return msgspec.json.decode(data, type=self._kind, dec_hook=_decode_other)

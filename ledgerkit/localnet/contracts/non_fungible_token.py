@@ -1,0 +1,468 @@
+"""
+Non-fungible tokens: transfers, metadata, approvals, enumeration (NEP-171, 177, 178, 181).
+
+Storage: ``t`` + token id -> the token; ``i`` + number -> token id, in the order of minting;
+``n`` + account id -> its number of tokens; ``o`` + account id + place -> token id, in places
+without gaps. A token's record contains its place, so that no list has to be searched.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from msgspec import Meta, Struct, convert
+from msgspec.structs import asdict, replace
+
+from ledgerkit.localnet.contract_sdk import (
+    STATE_KEY,
+    U128,
+    Contract,
+    JsonMap,
+    call,
+    from_json,
+    to_json,
+    view,
+)
+from ledgerkit.localnet.execution_errors import PanicError
+from ledgerkit.localnet.fees import STORAGE_BYTE, TGAS
+from ledgerkit.localnet.vm import Promise  # noqa: TC001 - annotations are read when it runs
+from ledgerkit.protocol import AccountId  # noqa: TC001 - as above
+from ledgerkit.protocol.borsh import text
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+    from ledgerkit.localnet.vm import Vm
+
+SPEC = "nft-1.0.0"
+TOKENS, MINTED, OWNERS, PLACES = b"t", b"i", b"n", b"o"  # prefixes of storage keys
+RESOLVE_GAS = 5 * TGAS
+APPROVAL_BYTES = 12  # of an approval, in addition to its account id
+NOT_FOUND = "Token not found"
+NOT_OWNER = "Predecessor must be token owner."
+NO_DEPOSIT = "Requires attached deposit of at least 1 yoctoNEAR"
+OUT_OF_BOUNDS = "Out of bounds, please use a smaller from_index."
+Natural = Annotated[int, Meta(ge=0)]
+
+
+class CollectionMetadata(Struct, frozen=True, kw_only=True):
+    """The metadata of a collection (NEP-177)."""
+
+    spec: str
+    name: str
+    symbol: str
+    icon: str | None = None
+    base_uri: str | None = None
+    reference: str | None = None
+    reference_hash: str | None = None
+
+
+class TokenMetadata(Struct, frozen=True, kw_only=True):
+    """The metadata of a token (NEP-177); contracts write times as numbers or as strings."""
+
+    title: str | None = None
+    description: str | None = None
+    media: str | None = None
+    media_hash: str | None = None
+    copies: Natural | None = None
+    issued_at: int | str | None = None
+    expires_at: int | str | None = None
+    starts_at: int | str | None = None
+    updated_at: int | str | None = None
+    extra: str | None = None
+    reference: str | None = None
+    reference_hash: str | None = None
+
+
+class Token(Struct, frozen=True):
+    """A token as the methods return it."""
+
+    token_id: str
+    owner_id: str
+    metadata: TokenMetadata
+    approved_account_ids: dict[str, int]
+
+
+class TokenRecord(Struct):
+    """A token as it is stored; its metadata has no null members."""
+
+    owner_id: str
+    place: int
+    metadata: dict[str, Any]
+    approved_account_ids: dict[str, int]
+    next_approval_id: int = 1
+
+    def token(self, token_id: str) -> Token:
+        """Return the token as the methods return it."""
+        metadata = convert(self.metadata, TokenMetadata)
+        return Token(token_id, self.owner_id, metadata, self.approved_account_ids)
+
+
+EXAMPLE = CollectionMetadata(spec=SPEC, name="Example NEAR non-fungible token", symbol="EXAMPLE")
+
+
+def _new_record(owner_id: str, place: int, metadata: TokenMetadata) -> TokenRecord:
+    """Return the record of a new token."""
+    members = {name: value for name, value in asdict(metadata).items() if value is not None}
+    return TokenRecord(str(owner_id), place, members, {})
+
+
+def _minted_key(number: int) -> bytes:
+    """Return the storage key of the token with this number in the order of minting."""
+    return MINTED + number.to_bytes(8, "little")
+
+
+def _place_key(owner_id: str, place: int) -> bytes:
+    """Return the storage key of a place in an owner's list."""
+    return PLACES + text(owner_id) + place.to_bytes(8, "little")
+
+
+class NonFungibleToken(Contract, code_name="ledgerkit.localnet.contracts.nonfungible.NonFungible"):
+    """A collection in which every account, or only the owner, can mint."""
+
+    class State(Struct, kw_only=True):
+        """The collection's state."""
+
+        owner_id: str
+        metadata: CollectionMetadata
+        owner_only: bool = False
+        total: int = 0
+
+    def __init__(self, vm: Vm) -> None:
+        super().__init__(vm)
+        self.tokens = JsonMap(vm, TOKENS, TokenRecord)
+        self.counts = JsonMap(vm, OWNERS, int)
+
+    @call(init=True)
+    def new(
+        self,
+        owner_id: AccountId,
+        metadata: CollectionMetadata,
+        owner_only: bool = False,  # noqa: FBT001, FBT002 - by name, as JSON
+    ) -> None:
+        """Initialize the collection without tokens."""
+        self.require(metadata.spec == SPEC, f"The spec should be {SPEC}")
+        owner = str(owner_id)
+        self.state = self.State(owner_id=owner, metadata=metadata, owner_only=owner_only)
+
+    @call(init=True)
+    def new_default_meta(self, owner_id: AccountId) -> None:
+        """Initialize the collection with example metadata."""
+        self.new(owner_id, EXAMPLE)
+
+    @call(payable=True)
+    def nft_mint(
+        self, token_id: str, receiver_id: AccountId, metadata: TokenMetadata | None = None
+    ) -> Token:
+        """Mint a token; the deposit pays for its storage, and the excess is refunded."""
+        if self.state.owner_only:
+            self.require(self.vm.predecessor_id == self.state.owner_id, "Unauthorized")
+        before = self.vm.storage_usage
+        if metadata is None:
+            self.vm.panic("Must provide metadata")
+        self.require(token_id not in self.tokens, "token_id must be unique")
+        record = _new_record(receiver_id, self._append_to_list(receiver_id, token_id), metadata)
+        self.tokens.put(token_id, record)
+        self.vm.storage_write(_minted_key(self.state.total), token_id.encode())
+        self.state.total += 1
+        self._charge_storage(self.vm.storage_usage - before)
+        self._log_event("nft_mint", {"owner_id": record.owner_id, "token_ids": [token_id]})
+        return record.token(token_id)
+
+    # NEP-171 -----------------------------------------------------------------------------
+
+    @call(payable=True)
+    def nft_transfer(
+        self,
+        receiver_id: AccountId,
+        token_id: str,
+        approval_id: Natural | None = None,
+        memo: str | None = None,
+    ) -> None:
+        """Transfer a token that the caller owns or is approved for."""
+        self.assert_one_yocto()
+        self._transfer(receiver_id, token_id, approval_id, memo)
+
+    @call(payable=True)
+    def nft_transfer_call(
+        self,
+        receiver_id: AccountId,
+        token_id: str,
+        msg: str,
+        approval_id: Natural | None = None,
+        memo: str | None = None,
+    ) -> Promise:
+        """Transfer a token and call the receiver, which may return it."""
+        self.assert_one_yocto()
+        before = self._transfer(receiver_id, token_id, approval_id, memo)
+        receiver_args = {
+            "sender_id": self.vm.predecessor_id,
+            "previous_owner_id": before.owner_id,
+            "token_id": token_id,
+            "msg": msg,
+        }
+        resolve_args = {
+            "previous_owner_id": before.owner_id,
+            "receiver_id": receiver_id,
+            "token_id": token_id,
+            "approved_account_ids": before.approved_account_ids,
+        }
+        promise = self.vm.promise(receiver_id)
+        promise.function_call("nft_on_transfer", to_json(receiver_args), weight=1)
+        resolve = promise.then(self.vm.current_account_id)
+        return resolve.function_call("nft_resolve_transfer", to_json(resolve_args), gas=RESOLVE_GAS)
+
+    @call(private=True)
+    def nft_resolve_transfer(
+        self,
+        previous_owner_id: AccountId,
+        receiver_id: AccountId,
+        token_id: str,
+        approved_account_ids: dict[str, Natural] | None = None,
+    ) -> bool:
+        """Return the token to its owner unless the receiver keeps it; return True if it does."""
+        if from_json(self.vm.promise_results[0]) is False:
+            return True
+        record = self.tokens.get(token_id)
+        if record is None or record.owner_id != receiver_id:
+            return True
+        self._refund_approvals(receiver_id, record.approved_account_ids)
+        record.approved_account_ids = approved_account_ids or {}
+        self._change_owner(record, token_id, previous_owner_id)
+        self._log_transfer(token_id, receiver_id, previous_owner_id)
+        return False
+
+    @view
+    def nft_token(self, token_id: str) -> Token | None:
+        """Return a token, null if there is none."""
+        record = self.tokens.get(token_id)
+        return None if record is None else record.token(token_id)
+
+    # NEP-177 -----------------------------------------------------------------------------
+
+    @view
+    def nft_metadata(self) -> CollectionMetadata:
+        """Return the collection's metadata."""
+        metadata: CollectionMetadata = self.state.metadata
+        return metadata
+
+    # NEP-178 -----------------------------------------------------------------------------
+
+    @call(payable=True)
+    def nft_approve(
+        self, token_id: str, account_id: AccountId, msg: str | None = None
+    ) -> Promise | None:
+        """Approve an account to transfer a token; with a message, call its contract."""
+        self.require(self.vm.attached_deposit >= 1, NO_DEPOSIT)
+        record = self._own_record(token_id)
+        approval_id, approved = record.next_approval_id, record.approved_account_ids
+        self._charge_storage(0 if account_id in approved else len(account_id) + APPROVAL_BYTES)
+        approved[str(account_id)] = approval_id
+        record.next_approval_id += 1
+        self.tokens.put(token_id, record)
+        if msg is None:
+            return None
+        args = {
+            "token_id": token_id,
+            "owner_id": record.owner_id,
+            "approval_id": approval_id,
+            "msg": msg,
+        }
+        promise = self.vm.promise(account_id)
+        return promise.function_call("nft_on_approve", to_json(args), weight=1)
+
+    @call(payable=True)
+    def nft_revoke(self, token_id: str, account_id: AccountId) -> None:
+        """Revoke an account's approval for a token."""
+        self.assert_one_yocto()
+        self._revoke(token_id, [account_id])
+
+    @call(payable=True)
+    def nft_revoke_all(self, token_id: str) -> None:
+        """Revoke all approvals for a token."""
+        self.assert_one_yocto()
+        self._revoke(token_id, list(self._own_record(token_id).approved_account_ids))
+
+    @view
+    def nft_is_approved(
+        self, token_id: str, approved_account_id: AccountId, approval_id: Natural | None = None
+    ) -> bool:
+        """Return True if an account is approved for a token, by `approval_id` if that is set."""
+        actual = self._record(token_id).approved_account_ids.get(approved_account_id)
+        return actual is not None and approval_id in (None, actual)
+
+    # NEP-181 -----------------------------------------------------------------------------
+
+    @view
+    def nft_total_supply(self) -> U128:
+        """Return the number of tokens."""
+        return U128(self.state.total)
+
+    @view
+    def nft_tokens(
+        self, from_index: U128 | None = None, limit: Natural | None = None
+    ) -> list[Token]:
+        """Return tokens in the order of minting."""
+        start, total = from_index or 0, self.state.total
+        self.require(start <= total, OUT_OF_BOUNDS)
+        return [self._token_at(_minted_key(number)) for number in _page_range(start, limit, total)]
+
+    @view
+    def nft_supply_for_owner(self, account_id: AccountId) -> U128:
+        """Return the number of an account's tokens."""
+        return U128(self.counts.get(account_id) or 0)
+
+    @view
+    def nft_tokens_for_owner(
+        self, account_id: AccountId, from_index: U128 | None = None, limit: Natural | None = None
+    ) -> list[Token]:
+        """Return an account's tokens; without tokens, an empty list at every index."""
+        start, count = from_index or 0, self.counts.get(account_id) or 0
+        if not count:
+            return []
+        places = _page_range(start, limit, count)
+        self.require(start < count, OUT_OF_BOUNDS)
+        return [self._token_at(_place_key(account_id, place)) for place in places]
+
+    # Records -----------------------------------------------------------------------------
+
+    def _record(self, token_id: str) -> TokenRecord:
+        """Read a token's record, or panic if there is none."""
+        record = self.tokens.get(token_id)
+        if record is None:
+            self.vm.panic(NOT_FOUND)
+        return record
+
+    def _own_record(self, token_id: str) -> TokenRecord:
+        """Read a token's record, or panic if the caller does not own the token."""
+        record = self._record(token_id)
+        self.require(record.owner_id == self.vm.predecessor_id, NOT_OWNER)
+        return record
+
+    def _token_at(self, key: bytes) -> Token:
+        """Return the token whose id is stored under a list's key."""
+        token_id = (self.vm.storage_read(key) or b"").decode()
+        return self._record(token_id).token(token_id)
+
+    def _transfer(
+        self, receiver_id: str, token_id: str, approval_id: int | None, memo: str | None
+    ) -> TokenRecord:
+        """Transfer a token if the caller may; return its record before the transfer."""
+        before = self._record(token_id)
+        authorized_id = self._authorized(before, approval_id)
+        self.require(before.owner_id != receiver_id, "Current and next owner must differ")
+        self._change_owner(replace(before, approved_account_ids={}), token_id, receiver_id)
+        self._log_transfer(token_id, before.owner_id, receiver_id, authorized_id, memo)
+        return before
+
+    def _authorized(self, record: TokenRecord, approval_id: int | None) -> str | None:
+        """Check that the caller may transfer a token; return its id unless it is the owner."""
+        sender_id = self.vm.predecessor_id
+        if sender_id == record.owner_id:
+            return None
+        actual = record.approved_account_ids.get(sender_id)
+        self.require(actual is not None, "Sender not approved")
+        self.require(
+            approval_id in (None, actual),
+            f"The actual approval_id Some({actual}) is different from the given approval_id "
+            f"Some({approval_id})",
+        )
+        return sender_id
+
+    def _change_owner(self, record: TokenRecord, token_id: str, owner_id: str) -> None:
+        """Move a token from its owner's list to another account's, and store its record."""
+        self._remove_from_list(record.owner_id, record.place)
+        record.owner_id, record.place = str(owner_id), self._append_to_list(owner_id, token_id)
+        self.tokens.put(token_id, record)
+
+    def _append_to_list(self, owner_id: str, token_id: str) -> int:
+        """Append a token to its owner's list; return its place."""
+        place = self.counts.get(owner_id) or 0
+        self.vm.storage_write(_place_key(owner_id, place), token_id.encode())
+        self.counts.put(owner_id, place + 1)
+        return place
+
+    def _remove_from_list(self, owner_id: str, place: int) -> None:
+        """Remove a token from its owner's list; the last token moves to its place."""
+        last = (self.counts.get(owner_id) or 0) - 1
+        if place != last:
+            moved_id = self.vm.storage_read(_place_key(owner_id, last)) or b""
+            self.vm.storage_write(_place_key(owner_id, place), moved_id)
+            moved_record = self._record(moved_id.decode())
+            moved_record.place = place
+            self.tokens.put(moved_id.decode(), moved_record)
+        self.vm.storage_remove(_place_key(owner_id, last))
+        if last:
+            self.counts.put(owner_id, last)
+        else:
+            self.counts.remove(owner_id)
+
+    def _revoke(self, token_id: str, account_ids: list[str]) -> None:
+        """Revoke approvals and refund their storage to the caller."""
+        record = self._own_record(token_id)
+        approvals = record.approved_account_ids
+        revoked_ids = [name for name in account_ids if name in approvals]
+        for account_id in revoked_ids:
+            del approvals[account_id]
+        self._refund_approvals(self.vm.predecessor_id, revoked_ids)
+        self.tokens.put(token_id, record)
+
+    def _charge_storage(self, size: int) -> None:
+        """Charge the deposit for storage; refund the excess if it is above one yoctoNEAR."""
+        required, deposit = size * STORAGE_BYTE, self.vm.attached_deposit
+        self.require(required <= deposit, f"Must attach {required} yoctoNEAR to cover storage")
+        if deposit - required > 1:
+            self.vm.promise(self.vm.predecessor_id).transfer(deposit - required)
+
+    def _refund_approvals(self, account_id: str, approved_ids: Collection[str]) -> None:
+        """Pay an account for the storage of removed approvals."""
+        if approved_ids:
+            size = sum(len(approved_id) + APPROVAL_BYTES for approved_id in approved_ids)
+            self.vm.promise(account_id).transfer(size * STORAGE_BYTE)
+
+    def _log_transfer(
+        self,
+        token_id: str,
+        old_owner_id: str,
+        new_owner_id: str,
+        authorized_id: str | None = None,
+        memo: str | None = None,
+    ) -> None:
+        """Log a transferred token."""
+        row = {"old_owner_id": old_owner_id, "new_owner_id": new_owner_id, "token_ids": [token_id]}
+        self._log_event("nft_transfer", {**row, "authorized_id": authorized_id, "memo": memo})
+
+    def _log_event(self, event: str, row: dict[str, Any]) -> None:
+        """Log an event of NEP-171."""
+        self.event("nep171", "1.0.0", event, [row])
+
+    # Genesis -----------------------------------------------------------------------------
+
+    @classmethod
+    def genesis(
+        cls,
+        owner_id: str,
+        tokens: Iterable[tuple[str, str, TokenMetadata]],
+        metadata: CollectionMetadata = EXAMPLE,
+        *,
+        owner_only: bool = False,
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the records of a collection with tokens: id, owner and metadata, as minted."""
+        total, counts = 0, dict[str, int]()
+        for total, (token_id, holder_id, token_metadata) in enumerate(tokens, 1):
+            place = counts.get(holder_id, 0)
+            counts[holder_id] = place + 1
+            yield TOKENS + text(token_id), to_json(_new_record(holder_id, place, token_metadata))
+            yield _minted_key(total - 1), token_id.encode()
+            yield _place_key(holder_id, place), token_id.encode()
+        for holder_id, count in counts.items():
+            yield OWNERS + text(holder_id), to_json(count)
+        state = cls.State(owner_id=owner_id, metadata=metadata, owner_only=owner_only, total=total)
+        yield STATE_KEY, to_json(state)
+
+
+def _page_range(start: int, limit: int | None, total: int) -> range:
+    """Return the indices of a page."""
+    if limit == 0:
+        raise PanicError("Cannot provide limit of 0.")
+    return range(start, total if limit is None else min(total, start + limit))

@@ -1,0 +1,649 @@
+"""
+The social database (social.near): one tree of strings, with a branch for each account.
+
+A path such as ``alice.near/profile/name`` leads through nodes to a leaf. A node has an id
+and the height of the last write below it; a leaf has a height and a string, or null after
+a deletion. A node's own string is stored in a child leaf with an empty label.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import UNSET, Struct, UnsetType
+
+from ledgerkit.errors import InvalidRequestError
+from ledgerkit.localnet import fees
+from ledgerkit.localnet.chain_types import SYSTEM_KEY
+from ledgerkit.localnet.contract_sdk import (
+    BAD_INPUT,
+    U128,
+    Contract,
+    JsonMap,
+    call,
+    run_method,
+    to_json,
+    view,
+)
+from ledgerkit.localnet.contracts.fungible_token import StorageBalance, StorageBounds
+from ledgerkit.localnet.state import StateStore
+from ledgerkit.localnet.vm import CallContext, Vm
+from ledgerkit.protocol import AccountId, CryptoHash, PublicKey
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+Tree = dict[str, Any]
+
+ROOT = 0
+LEAF = 0  # a leaf in `Node.children`: the root's id, which is never a child
+BYTE_COST = 10**19
+MIN_BALANCE = 2000 * BYTE_COST
+MAX_LABEL = 256
+MAX_DEPTH = 126  # the recursion limit of the contracts' JSON parser, less the levels around `data`
+GENESIS_GAS = 10**18
+DENIED = "Permission Denied"
+_LABEL = re.compile(rf"[A-Za-z0-9_.-]{{0,{MAX_LABEL}}}", re.ASCII)
+
+
+class Node(Struct):
+    """A node: its children's ids by label, `LEAF` for leaves."""
+
+    block: int
+    children: dict[str, int] = {}
+
+
+class Leaf(Struct):
+    """A leaf: its string, None after a deletion."""
+
+    block: int
+    value: str | None
+
+
+class Account(Struct):
+    """An account's branch: its node, storage and write permissions."""
+
+    node_id: int
+    storage_balance: int = 0
+    used_bytes: int = 0
+    permissions: dict[str, list[int]] = {}  # node ids by account id or public key
+
+
+class GetOptions(Struct):
+    """The options of `get`."""
+
+    with_block_height: bool | None = None
+    with_node_id: bool | None = None
+    return_deleted: bool | None = None
+
+
+class KeysOptions(Struct):
+    """The options of `keys`."""
+
+    return_type: Literal["True", "BlockHeight", "NodeId"] | None = None
+    return_deleted: bool | None = None
+    values_only: bool | None = None
+
+
+class SetOptions(Struct):
+    """The options of `set`."""
+
+    refund_unused_deposit: bool | None = None
+
+
+class Storage(Struct):
+    """The storage that an account uses and can still use, in bytes."""
+
+    used_bytes: int
+    available_bytes: int
+
+
+class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social"):
+    """A database whose accounts pay for the storage of their own branches."""
+
+    class State(Struct):
+        """The numbers of nodes and accounts, and the root's height."""
+
+        nodes: int
+        accounts: int
+        block: int
+
+    def __init__(self, vm: Vm) -> None:
+        super().__init__(vm)
+        self.accounts = JsonMap(vm, b"a", Account)
+        self.names = JsonMap(vm, b"i", str)
+        self.nodes = JsonMap(vm, b"n", Node)
+        self.leaves = JsonMap(vm, b"v", Leaf)
+
+    @call(init=True)
+    def new(self) -> None:
+        """Initialize the database with an empty root."""
+        self.state = self.State(1, 0, self.vm.block_height)
+
+    # Reading -----------------------------------------------------------------------------
+
+    @view
+    def get(self, keys: list[str], options: GetOptions | None = None) -> Tree:
+        """Return the strings at paths: `*` matches a label, a final `**` a whole branch."""
+        tree: Tree = {}
+        for path in _paths(keys):
+            self._collect(tree, ROOT, path, options or GetOptions())
+        return _prune(tree)
+
+    @view
+    def keys(self, keys: list[str], options: KeysOptions | None = None) -> Tree:
+        """Return the tree of existing keys that match paths."""
+        tree: Tree = {}
+        for path in _paths(keys):
+            self._collect_keys(tree, ROOT, path, options or KeysOptions())
+        return _prune(tree)
+
+    def _collect(self, tree: Tree, node_id: int, path: list[str], options: GetOptions) -> None:
+        """Add the strings at a path below a node to `tree`."""
+        label, subpath = path[0], path[1:]
+        is_deep = label == "**"
+        self.require(not (is_deep and subpath), "'**' pattern can only be used as a suffix")
+        self._add_node_members(tree, node_id, options)
+        for name, child in self._children(node_id, "*" if is_deep else label):
+            if child == LEAF:
+                if not subpath:
+                    _add_leaf(tree, name, self._leaf(node_id, name), options)
+            elif subpath or is_deep:
+                self._collect(_subtree(tree, name), child, subpath or path, options)
+            else:
+                self._collect_own(tree, name, child, options)
+
+    def _collect_own(self, tree: Tree, name: str, node_id: int, options: GetOptions) -> None:
+        """Add a node's own string, if it has one, to `tree`."""
+        leaf = self._string_of(ROOT, name, node_id)
+        if leaf is not None:
+            if options.with_node_id:
+                _subtree(tree, name)[":node"] = node_id
+            _add_leaf(tree, name, leaf, options)
+
+    def _add_node_members(self, tree: Tree, node_id: int, options: GetOptions) -> None:
+        """Add a node's height and id to `tree`, if the options say so."""
+        if options.with_block_height:
+            is_root = node_id == ROOT
+            tree[":block"] = self.state.block if is_root else self._node(node_id).block
+        if options.with_node_id:
+            tree[":node"] = node_id
+
+    def _collect_keys(
+        self, tree: Tree, node_id: int, path: list[str], options: KeysOptions
+    ) -> None:
+        """Add the keys that match a path below a node to `tree`."""
+        label, subpath = path[0], path[1:]
+        for name, child in self._children(node_id, label):
+            if subpath:
+                if child != LEAF:
+                    self._collect_keys(_subtree(tree, name), child, subpath, options)
+                continue
+            value = self._key_value(node_id, name, child, options)
+            if value is UNSET:
+                continue
+            if name not in tree:
+                tree[name] = value
+            elif isinstance(tree[name], dict):
+                tree[name][""] = value
+
+    def _key_value(
+        self, node_id: int, name: str, child: int, options: KeysOptions
+    ) -> int | UnsetType | None:
+        """Return the value that `keys` shows for a key, UNSET if it leaves the key out."""
+        is_node = child != LEAF and not options.values_only
+        leaf = None if is_node else self._string_of(node_id, name, child)
+        if leaf is None and not is_node:
+            return UNSET
+        if leaf is not None and leaf.value is None and not options.return_deleted:
+            return UNSET
+        if options.return_type == "NodeId":
+            return child or None
+        if options.return_type == "BlockHeight":
+            return self._node(child).block if leaf is None else leaf.block
+        return True
+
+    def _string_of(self, node_id: int, name: str, child: int) -> Leaf | None:
+        """Read a child's leaf; a node's own leaf is None if it has no string."""
+        if child == LEAF:
+            return self._leaf(node_id, name)
+        return self._leaf(child, "") if "" in self._node(child).children else None
+
+    def _children(self, node_id: int, label: str) -> Iterator[tuple[str, int]]:
+        """Yield a node's children that match a label of a path."""
+        if node_id == ROOT:
+            yield from self._branches(label)
+            return
+        children = self._node(node_id).children
+        if label == "*":
+            yield from children.items()
+        elif label in children:
+            yield label, children[label]
+
+    def _branches(self, label: str) -> Iterator[tuple[str, int]]:
+        """Yield the accounts that match a label, and the nodes of their branches."""
+        indices = range(self.state.accounts) if label == "*" else ()
+        names = [self.names.get(str(index)) for index in indices] or [label]
+        for name in names:
+            account = None if name is None else self.accounts.get(name)
+            if name is not None and account is not None:
+                yield name, account.node_id
+
+    # Writing -----------------------------------------------------------------------------
+
+    @call(payable=True)
+    def set(self, data: Tree, options: SetOptions | None = None) -> dict[str, str]:
+        """Write strings, and delete at nulls; return the block height."""
+        caller_id, deposit = self.vm.predecessor_id, self.vm.attached_deposit
+        payer_id = caller_id if caller_id in data or not data else min(data)
+        if not data and deposit:
+            self.require(
+                payer_id in self.accounts,
+                "The attached deposit could not be added to any account",
+            )
+            self._credit(payer_id, deposit)
+        for account_id in sorted(data):
+            self._set_branch(account_id, data[account_id], deposit * (account_id == payer_id))
+        if options is not None and options.refund_unused_deposit and deposit:
+            self._refund(payer_id, deposit)
+        return {"block_height": str(self.vm.block_height)}
+
+    def _set_branch(self, account_id: str, value: Any, deposit: int) -> None:
+        """Write to one account's branch."""
+        account = self._account_or_new(account_id, deposit)
+        caller_id = self.vm.predecessor_id
+        granted = account.permissions
+        writable = frozenset(
+            granted.get(caller_id, []) + granted.get(str(self.vm.signer_public_key), [])
+        )
+        before = self.vm.storage_usage
+        self._write(account.node_id, value, writable, may=caller_id == account_id, depth=1)
+        self._charge_storage(account_id, account, before)
+
+    def _write(
+        self, node_id: int, value: Any, writable: frozenset[int], *, may: bool, depth: int
+    ) -> None:
+        """Write a string to a node, or an object to its children."""
+        self.require(depth <= MAX_DEPTH, BAD_INPUT)
+        may = may or node_id in writable
+        node = self._node(node_id)
+        if _is_leaf(value):
+            self.require(may, DENIED)
+            self._put_leaf(node_id, node, "", value)
+        else:
+            self.require(
+                isinstance(value, dict), "The JSON value is not a string, a null or an object"
+            )
+            for label in sorted(value):
+                child = self._write_child(node_id, node, label, value[label], may=may)
+                if child != LEAF:
+                    self._write(child, value[label], writable, may=may, depth=depth + 1)
+        self._put_node(node_id, node)
+
+    def _write_child(self, node_id: int, node: Node, label: str, value: Any, *, may: bool) -> int:
+        """Write a child that is a leaf and return LEAF; return the id of a child that is a node."""
+        self._check_label(label)
+        child = node.children.get(label)
+        if child:
+            return child
+        self.require(may, DENIED)
+        if _is_leaf(value):
+            self._put_leaf(node_id, node, label, value)
+            return LEAF
+        return self._add_node(node_id, node, label)
+
+    def _add_node(self, node_id: int, node: Node, label: str) -> int:
+        """Add a child node; return its id. An existing leaf becomes the node's own string."""
+        self.require(label, "The empty key's value should be a string or null")
+        child = Node(self.vm.block_height, {})
+        child_id = self._new_id()
+        if label in node.children:
+            leaf = self._leaf(node_id, label)
+            self.leaves.remove(f"{node_id}/{label}")
+            self.leaves.put(f"{child_id}/", leaf)
+            child.children[""] = LEAF
+        node.children[label] = child_id
+        self._put_node(child_id, child)
+        return child_id
+
+    def _put_leaf(self, node_id: int, node: Node, label: str, value: str | None) -> None:
+        """Write a leaf: a string, or None for a deletion."""
+        node.children[label] = LEAF
+        self.leaves.put(f"{node_id}/{label}", Leaf(self.vm.block_height, value))
+
+    def _put_node(self, node_id: int, node: Node) -> None:
+        """Write a node with the current height."""
+        node.block = self.state.block = self.vm.block_height
+        self.nodes.put(str(node_id), node)
+
+    def _new_id(self) -> int:
+        """Return the id of a new node."""
+        self.state.nodes += 1
+        return int(self.state.nodes) - 1
+
+    def _node(self, node_id: int) -> Node:
+        """Read a node, or panic if it is missing."""
+        node = self.nodes.get(str(node_id))
+        if node is None:
+            self.vm.panic("Node is missing")
+        return node
+
+    def _leaf(self, node_id: int, label: str) -> Leaf:
+        """Read a leaf, or panic if it is missing."""
+        leaf = self.leaves.get(f"{node_id}/{label}")
+        if leaf is None:
+            self.vm.panic("Leaf is missing")
+        return leaf
+
+    def _check_label(self, label: str) -> None:
+        """Panic if a label is too long or has other characters."""
+        self.require(
+            _LABEL.fullmatch(label),
+            f"Key contains invalid character or longer than {MAX_LABEL}",
+        )
+
+    # Permissions -------------------------------------------------------------------------
+
+    @call(payable=True)
+    def grant_write_permission(
+        self,
+        keys: list[str],
+        predecessor_id: AccountId | None = None,
+        public_key: str | None = None,
+    ) -> None:
+        """Allow another account, or a key that signs, to write below paths."""
+        self.require(self.vm.attached_deposit, "Requires at least 1 yocto")
+        grantee = self._grantee(predecessor_id, public_key)
+        account_id = self.vm.predecessor_id
+        account = self._account_or_new(account_id, self.vm.attached_deposit)
+        before = self.vm.storage_usage
+        granted = account.permissions.get(grantee, [])
+        node_ids = {self._ensure_path(account_id, account.node_id, key) for key in keys}
+        account.permissions[grantee] = sorted(node_ids.union(granted))
+        self.accounts.put(account_id, account)
+        self._charge_storage(account_id, account, before)
+
+    @view
+    def is_write_permission_granted(
+        self,
+        key: str,
+        predecessor_id: AccountId | None = None,
+        public_key: str | None = None,
+    ) -> bool:
+        """Return True if an account, or a key that signs, may write at a path."""
+        grantee = self._grantee(predecessor_id, public_key)
+        account_id, *labels = key.split("/")
+        account = self.accounts.get(account_id)
+        granted = [] if account is None else account.permissions.get(grantee, [])
+        if account is None or not granted:
+            return False
+        node_id = account.node_id
+        for label in labels:
+            if node_id in granted:
+                return True
+            node_id = self._node(node_id).children.get(label, LEAF)
+            if node_id == LEAF:
+                return False
+        return node_id in granted
+
+    def _grantee(self, account_id: str | None, public_key: str | None) -> str:
+        """Return the account id or key that receives a permission, or panic without exactly one."""
+        self.require(
+            account_id is None or public_key is None,
+            "Can't supply both account_id and a public_key",
+        )
+        self.require(
+            account_id is not None or public_key is not None,
+            "Neither account_id or public_key is provided",
+        )
+        if public_key is None:
+            return str(account_id)
+        try:
+            return str(PublicKey.from_text(public_key))
+        except InvalidRequestError:
+            self.vm.panic(BAD_INPUT)
+
+    def _ensure_path(self, account_id: str, node_id: int, key: str) -> int:
+        """Return the id of the node at a path; create missing nodes and update heights."""
+        first, *labels = key.split("/")
+        self.require(first == account_id, "The path should start with the expected account_id")
+        self.require(len(labels) < MAX_DEPTH, BAD_INPUT)
+        for label in labels:
+            self._check_label(label)
+            node = self._node(node_id)
+            child = node.children.get(label) or self._add_node(node_id, node, label)
+            self._put_node(node_id, node)
+            node_id = child
+        self._put_node(node_id, self._node(node_id))
+        return node_id
+
+    # Storage -----------------------------------------------------------------------------
+
+    @call(payable=True)
+    def storage_deposit(
+        self, account_id: AccountId | None = None, *, registration_only: bool | None = None
+    ) -> StorageBalance:
+        """Add to an account's storage deposit, by default the caller's."""
+        deposit, owner_id = self.vm.attached_deposit, str(account_id or self.vm.predecessor_id)
+        is_new, excess = owner_id not in self.accounts, 0
+        if is_new:
+            self.require(
+                deposit >= MIN_BALANCE,
+                "The attached deposit is less than the minimum storage balance",
+            )
+        if registration_only:
+            excess = deposit - MIN_BALANCE if is_new else deposit
+        if is_new:
+            self._register(owner_id, deposit - excess)
+        else:
+            self._credit(owner_id, deposit - excess)
+        if excess:
+            self.vm.promise(self.vm.predecessor_id).transfer(excess)
+        return self._balance_of(self._account(owner_id))
+
+    @call(payable=True)
+    def storage_withdraw(self, amount: U128 | None = None) -> StorageBalance:
+        """Withdraw the available storage deposit, or a part of it."""
+        self.assert_one_yocto()
+        account_id = self.vm.predecessor_id
+        account = self._account(account_id)
+        available = self._balance_of(account).available
+        refund = available if amount is None else amount
+        self.require(
+            refund <= available, "The amount is greater than the available storage balance"
+        )
+        if refund:
+            account.storage_balance -= refund
+            self.accounts.put(account_id, account)
+            self.vm.promise(account_id).transfer(refund)
+        return self._balance_of(account)
+
+    @call(payable=True)
+    def storage_unregister(self, *, force: bool | None = None) -> bool:  # noqa: ARG002 - the standard's
+        """Panic: a branch cannot be removed."""
+        self.vm.panic("The account can't be unregistered")
+
+    @view
+    def storage_balance_bounds(self) -> StorageBounds:
+        """Return the least storage deposit."""
+        return StorageBounds(U128(MIN_BALANCE))
+
+    @view
+    def storage_balance_of(self, account_id: AccountId) -> StorageBalance | None:
+        """Return an account's storage deposit, null if it has no branch."""
+        account = self.accounts.get(account_id)
+        return None if account is None else self._balance_of(account)
+
+    @view
+    def get_account_storage(self, account_id: AccountId) -> Storage | None:
+        """Return the bytes that an account uses, null if it has no branch."""
+        account = self.accounts.get(account_id)
+        if account is None:
+            return None
+        available = account.storage_balance // BYTE_COST - account.used_bytes
+        return Storage(account.used_bytes, available)
+
+    @view
+    def get_num_accounts(self) -> int:
+        """Return the number of branches."""
+        return int(self.state.accounts)
+
+    @view
+    def get_accounts_paged(
+        self, from_index: int | None = None, limit: int | None = None
+    ) -> list[str]:
+        """Return a page of the accounts with a branch, the oldest first."""
+        count, first = self.state.accounts, from_index or 0
+        end = count if limit is None else min(count, first + limit)
+        names = (self.names.get(str(index)) for index in range(max(first, 0), end))
+        return [name for name in names if name is not None]
+
+    @view
+    def get_node_count(self) -> int:
+        """Return the number of nodes, including the root."""
+        return int(self.state.nodes)
+
+    def _account(self, account_id: str) -> Account:
+        """Read an account's record, or panic if there is none."""
+        account = self.accounts.get(account_id)
+        if account is None:
+            self.vm.panic(f"The account {account_id} is not registered")
+        return account
+
+    def _account_or_new(self, account_id: str, deposit: int) -> Account:
+        """Add a deposit to an account, registering it if necessary; return its record."""
+        try:
+            AccountId(account_id)
+        except InvalidRequestError:
+            self.vm.panic("Invalid account id")
+        if account_id not in self.accounts:
+            self.require(deposit >= MIN_BALANCE, "Not enough storage balance")
+            self._register(account_id, deposit)
+        else:
+            self._credit(account_id, deposit)
+        return self._account(account_id)
+
+    def _register(self, account_id: str, balance: int) -> None:
+        """Create an account's branch."""
+        before = self.vm.storage_usage
+        account = Account(self._new_id(), balance)
+        self.accounts.put(account_id, account)
+        self.names.put(str(self.state.accounts), account_id)
+        self.state.accounts += 1
+        self._put_node(account.node_id, Node(0))
+        self._charge_storage(account_id, account, before)
+
+    def _credit(self, account_id: str, deposit: int) -> None:
+        """Add to an account's storage deposit."""
+        account = self._account(account_id)
+        account.storage_balance += deposit
+        self.accounts.put(account_id, account)
+
+    def _charge_storage(self, account_id: str, account: Account, before: int) -> None:
+        """Charge an account for the storage used since `before`, and store its record."""
+        account.used_bytes += self.vm.storage_usage - before
+        self.require(
+            account.used_bytes * BYTE_COST <= account.storage_balance, "Not enough storage balance"
+        )
+        self.accounts.put(account_id, account)
+
+    def _refund(self, account_id: str, deposit: int) -> None:
+        """Refund the unused part of a deposit to the caller."""
+        account = self._account(account_id)
+        unused = min(deposit, self._balance_of(account).available)
+        if unused > 0:
+            account.storage_balance -= unused
+            self.accounts.put(account_id, account)
+            self.vm.promise(self.vm.predecessor_id).transfer(unused)
+
+    def _balance_of(self, account: Account) -> StorageBalance:
+        """Return the storage deposit of an account's record."""
+        required = max(account.used_bytes * BYTE_COST, MIN_BALANCE)
+        total = account.storage_balance
+        return StorageBalance(U128(total), U128(max(total - required, 0)))
+
+    # Genesis -----------------------------------------------------------------------------
+
+    @classmethod
+    def genesis(
+        cls, data: Mapping[str, Tree], *, deposit: int, block_height: int
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the records that `new` and a `set` of each account, with a deposit, would write."""
+        store = StateStore()
+        context = _genesis_context("social", block_height)
+        run_method(cls, Vm(context, store.at(), fees.PROFILES["86"]), "new")
+        for account_id, branch in data.items():
+            context = _genesis_context(
+                account_id, block_height, deposit, to_json({"data": {account_id: branch}})
+            )
+            run_method(cls, Vm(context, store.at(), fees.PROFILES["86"]), "set")
+        yield from store.at().records("social")
+
+
+def _genesis_context(
+    account_id: str, block_height: int, deposit: int = 0, data: bytes = b"{}"
+) -> CallContext:
+    """Build the context of a call before the first block."""
+    return CallContext(
+        current_account_id="social",
+        signer_id=account_id,
+        signer_public_key=SYSTEM_KEY,
+        predecessor_id=account_id,
+        input=data,
+        block_height=block_height,
+        block_timestamp=0,
+        epoch_height=0,
+        balance=deposit,
+        locked=0,
+        storage_usage=0,
+        attached_deposit=deposit,
+        prepaid_gas=GENESIS_GAS,
+        random_seed=bytes(32),
+        action_hash=CryptoHash(bytes(32)),
+        fixed_gas=0,
+    )
+
+
+def _is_leaf(value: Any) -> bool:
+    """Return True if a value is written as a leaf."""
+    return value is None or isinstance(value, str)
+
+
+def _paths(keys: list[str]) -> Iterator[list[str]]:
+    """Split paths into labels, ignoring a slash at the end."""
+    for key in keys:
+        path = key.removesuffix("/").split("/")
+        if path[-1]:
+            yield path
+
+
+def _subtree(tree: Tree, name: str) -> Tree:
+    """Return a member of `tree` as an object; an existing string moves to the label ""."""
+    member = tree.setdefault(name, {})
+    if not isinstance(member, dict):
+        member = tree[name] = {"": member}
+    return member
+
+
+def _add_leaf(tree: Tree, name: str, leaf: Leaf, options: GetOptions) -> None:
+    """Add a leaf to `tree`, unless it has one of this name."""
+    if name in tree:
+        if isinstance(tree[name], dict):
+            _add_leaf(tree[name], "", leaf, options)
+    elif leaf.value is not None or options.return_deleted:
+        with_height = {"": leaf.value, ":block": leaf.block}
+        tree[name] = with_height if options.with_block_height else leaf.value
+
+
+def _prune(tree: Tree) -> Tree:
+    """Return `tree` without empty branches, its labels sorted."""
+    pruned: Tree = {}
+    for name in sorted(tree):
+        value = tree[name]
+        if isinstance(value, dict) and not name.startswith(":"):
+            value = _prune(value)
+            if all(label.startswith(":") for label in value):
+                continue
+        pruned[name] = value
+    return pruned

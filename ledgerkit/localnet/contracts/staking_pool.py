@@ -1,0 +1,587 @@
+"""
+A staking pool: the stake of many accounts with one validator.
+
+An account owns shares of the staked balance. Rewards raise the price of a share, so that no
+account's record changes when they arrive. Divisions are rounded in the pool's favour, a
+small guarantee fund pays the difference, and the price never falls. Methods, logs and
+panics follow near/core-contracts, staking-pool.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Never
+
+from msgspec import Struct
+
+from ledgerkit.errors import InvalidRequestError
+from ledgerkit.localnet.contract_sdk import (
+    BAD_INPUT,
+    STATE_KEY,
+    U128,
+    Contract,
+    JsonMap,
+    call,
+    to_json,
+    view,
+)
+from ledgerkit.localnet.execution_errors import PanicError
+from ledgerkit.protocol import AccountId, PublicKey
+from ledgerkit.protocol.borsh import text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ledgerkit.localnet.vm import Promise, Vm
+
+GUARANTEE_FUND = 10**12  # yoctoNEAR that pay for rounding
+EPOCHS_TO_UNLOCK = 4
+ON_STAKE_GAS = 20 * 10**12
+
+# The source lines of the public pools' panics, so that the messages are the same here.
+_LINES = {
+    "Withdrawal amount should be positive": "internal.rs:48:9",
+    "Not enough unstaked balance to withdraw": "internal.rs:52:9",
+    "The unstaked balance is not yet available due to unstaking delay": "internal.rs:56:9",
+    "Staking amount should be positive": "internal.rs:76:9",
+    'The calculated number of "stake" shares received for staking should be positive': (
+        "internal.rs:84:9"
+    ),
+    "Not enough unstaked balance to stake": "internal.rs:97:9",
+    "Unstaking amount should be positive": "internal.rs:130:9",
+    "The contract doesn't have staked balance": "internal.rs:135:9",
+    "Not enough staked balance to unstake": "internal.rs:146:9",
+    "The new total balance should not be less than the old total balance": "internal.rs:213:9",
+    "The reward fee must be less or equal to 1": "lib.rs:127:9",
+    "Account balance too low": "lib.rs:190:9",
+    "The staking is already paused": "lib.rs:440:9",
+    "The staking is not paused": "lib.rs:451:9",
+}
+
+
+def ceil(number: int, divisor: int) -> int:
+    """Divide, rounding up."""
+    return -(-number // divisor)
+
+
+class Fraction(Struct, frozen=True):
+    """The owner's part of a reward."""
+
+    numerator: int
+    denominator: int
+
+
+class Delegator(Struct):
+    """The balances of an account with the pool."""
+
+    index: int  # in the pool's list
+    unstaked: int = 0
+    shares: int = 0
+    unlocked_at: int = 0  # the first epoch in which `unstaked` can be withdrawn
+
+
+class HumanReadableAccount(Struct):
+    """An account as the view methods return it."""
+
+    account_id: str
+    unstaked_balance: U128
+    staked_balance: U128
+    can_withdraw: bool
+
+
+class StakingPool(Contract, code_name="ledgerkit.localnet.contracts.pool.StakingPool"):
+    """A contract that stakes deposits with its own account and distributes the rewards."""
+
+    class State(Struct):
+        """The pool's totals and settings."""
+
+        owner_id: str
+        stake_public_key: str
+        reward_fee_fraction: Fraction
+        last_epoch_height: int
+        last_total_balance: int
+        total_staked_balance: int
+        total_stake_shares: int
+        accounts: int = 0
+        paused: bool = False
+
+    prefix: ClassVar[bytes] = b"u"
+    list_prefix: ClassVar[bytes] = b"i"
+
+    def __init__(self, vm: Vm) -> None:
+        super().__init__(vm)
+        self.accounts = JsonMap(vm, self.prefix, Delegator)
+        self.names = JsonMap(vm, self.list_prefix, str)
+
+    # The owner's methods -----------------------------------------------------------------
+
+    @call(init=True)
+    def new(
+        self, owner_id: AccountId, stake_public_key: str, reward_fee_fraction: Fraction
+    ) -> None:
+        """Initialize the pool; its own balance is staked for good."""
+        _check_fraction(reward_fee_fraction)
+        balance = self.vm.balance
+        _ensure(balance > GUARANTEE_FUND, "Account balance too low")
+        self.state = self.first_state(
+            owner_id, stake_public_key, reward_fee_fraction, balance, self.vm.epoch_height
+        )
+        self._restake()
+
+    @classmethod
+    def first_state(
+        cls, owner_id: str, stake_public_key: str, fee: Fraction, balance: int, epoch_height: int
+    ) -> State:
+        """Return the state of a new pool with its own balance."""
+        staked = balance - GUARANTEE_FUND
+        key = _canonical_key(stake_public_key)
+        return cls.State(str(owner_id), key, fee, epoch_height, balance, staked, staked)
+
+    @call
+    def update_staking_key(self, stake_public_key: str) -> None:
+        """Change the validator's key."""
+        self._assert_owner()
+        self._ping()
+        self.state.stake_public_key = _canonical_key(stake_public_key)
+        self._restake()
+
+    @call
+    def update_reward_fee_fraction(self, reward_fee_fraction: Fraction) -> None:
+        """Change the owner's part of the rewards."""
+        self._assert_owner()
+        _check_fraction(reward_fee_fraction)
+        is_new_epoch = self._ping()
+        self.state.reward_fee_fraction = reward_fee_fraction
+        self._restake(when=is_new_epoch)
+
+    @call
+    def pause_staking(self) -> None:
+        """Unstake the whole balance until `resume_staking`."""
+        self._assert_owner()
+        _ensure(not self.state.paused, "The staking is already paused")
+        self._ping()
+        self.state.paused = True
+        self._stake_promise(0)
+
+    @call
+    def resume_staking(self) -> None:
+        """Stake again after a pause."""
+        self._assert_owner()
+        _ensure(self.state.paused, "The staking is not paused")
+        self._ping()
+        self.state.paused = False
+        self._restake()
+
+    # Delegators --------------------------------------------------------------------------
+
+    @call
+    def ping(self) -> None:
+        """Distribute the rewards of the epochs since the last ping."""
+        self._restake(when=self._ping())
+
+    @call(payable=True)
+    def deposit(self) -> None:
+        """Add the deposit to the caller's unstaked balance."""
+        is_new_epoch = self._ping()
+        self._deposit()
+        self._restake(when=is_new_epoch)
+
+    @call(payable=True)
+    def deposit_and_stake(self) -> None:
+        """Stake the deposit."""
+        self._ping()
+        self._stake(self._deposit())
+        self._restake()
+
+    @call
+    def stake(self, amount: U128) -> None:
+        """Stake from the caller's unstaked balance."""
+        self._ping()
+        self._stake(amount)
+        self._restake()
+
+    @call
+    def stake_all(self) -> None:
+        """Stake the caller's whole unstaked balance."""
+        self._ping()
+        self._stake(self._account(self.vm.predecessor_id).unstaked)
+        self._restake()
+
+    @call
+    def unstake(self, amount: U128) -> None:
+        """Unstake an amount, which can be withdrawn four epochs later."""
+        self._ping()
+        self._unstake(amount)
+        self._restake()
+
+    @call
+    def unstake_all(self) -> None:
+        """Unstake the caller's whole staked balance."""
+        self._ping()
+        self._unstake(self._value_of(self._account(self.vm.predecessor_id).shares))
+        self._restake()
+
+    @call
+    def withdraw(self, amount: U128) -> None:
+        """Transfer from the unstaked balance to the caller."""
+        is_new_epoch = self._ping()
+        self._withdraw(amount)
+        self._restake(when=is_new_epoch)
+
+    @call
+    def withdraw_all(self) -> None:
+        """Transfer the whole unstaked balance to the caller."""
+        is_new_epoch = self._ping()
+        self._withdraw(self._account(self.vm.predecessor_id).unstaked)
+        self._restake(when=is_new_epoch)
+
+    @call(private=True)
+    def on_stake_action(self) -> None:
+        """Unstake everything if staking failed, so that withdrawals can be paid."""
+        (result,) = self.vm.promise_results
+        if result is None and self.vm.locked > 0:
+            self._stake_promise(0)
+
+    # Views -------------------------------------------------------------------------------
+
+    @view
+    def get_account(self, account_id: str) -> HumanReadableAccount:
+        """Return an account's balances, zeros for an unknown account."""
+        account = self._account(account_id)
+        return HumanReadableAccount(
+            account_id,
+            U128(account.unstaked),
+            U128(self._value_of(account.shares)),
+            account.unlocked_at <= self.vm.epoch_height,
+        )
+
+    @view
+    def get_accounts(self, from_index: int, limit: int) -> list[HumanReadableAccount]:
+        """Return a page of accounts, in the order of the pool's list."""
+        end = min(from_index + limit, self.state.accounts)
+        names = (self.names.get(str(index)) for index in range(max(from_index, 0), end))
+        return [self.get_account(name) for name in names if name is not None]
+
+    @view
+    def get_number_of_accounts(self) -> int:
+        """Return the number of accounts with a balance."""
+        return int(self.state.accounts)
+
+    @view
+    def get_account_staked_balance(self, account_id: str) -> U128:
+        """Return an account's staked balance at the current price of a share."""
+        return self.get_account(account_id).staked_balance
+
+    @view
+    def get_account_unstaked_balance(self, account_id: str) -> U128:
+        """Return an account's unstaked balance."""
+        return self.get_account(account_id).unstaked_balance
+
+    @view
+    def get_account_total_balance(self, account_id: str) -> U128:
+        """Return an account's staked and unstaked balance, added up."""
+        account = self.get_account(account_id)
+        return U128(account.staked_balance + account.unstaked_balance)
+
+    @view
+    def is_account_unstaked_balance_available(self, account_id: str) -> bool:
+        """Return True if an account's unstaked balance can be withdrawn in this epoch."""
+        return self.get_account(account_id).can_withdraw
+
+    @view
+    def get_total_staked_balance(self) -> U128:
+        """Return the staked balance of all accounts, as of the last ping."""
+        return U128(self.state.total_staked_balance)
+
+    @view
+    def get_owner_id(self) -> str:
+        """Return the owner's account id."""
+        return str(self.state.owner_id)
+
+    @view
+    def get_reward_fee_fraction(self) -> Fraction:
+        """Return the owner's part of the rewards."""
+        fraction: Fraction = self.state.reward_fee_fraction
+        return fraction
+
+    @view
+    def get_staking_key(self) -> str:
+        """Return the validator's public key."""
+        return str(self.state.stake_public_key)
+
+    @view
+    def is_staking_paused(self) -> bool:
+        """Return True if staking is paused."""
+        return bool(self.state.paused)
+
+    # Balances and shares -----------------------------------------------------------------
+
+    def _ping(self) -> bool:
+        """Distribute the rewards since the last ping; return True in a new epoch."""
+        state, vm = self.state, self.vm
+        if state.last_epoch_height == vm.epoch_height:
+            return False
+        state.last_epoch_height = vm.epoch_height
+        total = vm.locked + vm.balance - vm.attached_deposit
+        _ensure(
+            total >= state.last_total_balance,
+            "The new total balance should not be less than the old total balance",
+        )
+        if total > state.last_total_balance:
+            self._distribute(total - state.last_total_balance)
+        state.last_total_balance = total
+        return True
+
+    def _distribute(self, reward: int) -> None:
+        """Raise the price of a share, then credit the owner's fee as new shares."""
+        state = self.state
+        fraction = state.reward_fee_fraction
+        fee = reward * fraction.numerator // fraction.denominator
+        state.total_staked_balance += reward - fee
+        shares = self._shares_for(fee)
+        if shares:
+            owner = self._account(state.owner_id)
+            owner.shares += shares
+            self._save(state.owner_id, owner)
+            state.total_stake_shares += shares
+        state.total_staked_balance += fee
+        self.vm.log(
+            f"Epoch {state.last_epoch_height}: Contract received total rewards of {reward} "
+            f"tokens. New total staked balance is {state.total_staked_balance}. "
+            f"Total number of shares {state.total_stake_shares}"
+        )
+        if shares:
+            self.vm.log(f"Total rewards fee is {shares} stake shares.")
+
+    def _deposit(self) -> int:
+        """Add the attached deposit to the caller's unstaked balance; return it."""
+        account_id, amount = self.vm.predecessor_id, self.vm.attached_deposit
+        account = self._account(account_id)
+        account.unstaked += amount
+        self._save(account_id, account)
+        self.state.last_total_balance += amount
+        self.vm.log(f"@{account_id} deposited {amount}. New unstaked balance is {account.unstaked}")
+        return amount
+
+    def _stake(self, amount: int) -> None:
+        """Buy shares with the caller's unstaked balance."""
+        state, account_id = self.state, self.vm.predecessor_id
+        account = self._account(account_id)
+        shares, charged = self._price_purchase(amount, account.unstaked)
+        account.unstaked -= charged
+        account.shares += shares
+        self._save(account_id, account)
+        # Rounded up, so that the price of a share never falls.
+        increase = ceil(shares * state.total_staked_balance, state.total_stake_shares)
+        state.total_staked_balance += increase
+        state.total_stake_shares += shares
+        self._log_staking(account_id, account, f"staking {charged}. Received {shares} new")
+
+    def _price_purchase(self, amount: int, unstaked: int) -> tuple[int, int]:
+        """Return the shares that an amount buys, and their cost."""
+        _ensure(amount > 0, "Staking amount should be positive")
+        shares = self._shares_for(amount)
+        _ensure(
+            shares > 0,
+            'The calculated number of "stake" shares received for staking should be positive',
+        )
+        charged = self._value_of(shares)
+        _ensure(unstaked >= charged, "Not enough unstaked balance to stake")
+        return shares, charged
+
+    def _unstake(self, amount: int) -> None:
+        """Sell the caller's shares."""
+        state, account_id = self.state, self.vm.predecessor_id
+        account = self._account(account_id)
+        shares, received = self._price_sale(amount, account.shares)
+        account.shares -= shares
+        account.unstaked += received
+        account.unlocked_at = self.vm.epoch_height + EPOCHS_TO_UNLOCK
+        self._save(account_id, account)
+        state.total_staked_balance -= self._value_of(shares)
+        state.total_stake_shares -= shares
+        self._log_staking(account_id, account, f"unstaking {received}. Spent {shares}")
+
+    def _price_sale(self, amount: int, owned_shares: int) -> tuple[int, int]:
+        """Return the shares to sell for an amount, and their proceeds."""
+        staked, total = self.state.total_staked_balance, self.state.total_stake_shares
+        _ensure(amount > 0, "Unstaking amount should be positive")
+        _ensure(staked > 0, "The contract doesn't have staked balance")
+        shares = ceil(amount * total, staked)
+        _ensure(owned_shares >= shares, "Not enough staked balance to unstake")
+        return shares, ceil(shares * staked, total)
+
+    def _log_staking(self, account_id: str, account: Delegator, change: str) -> None:
+        """Log a stake or unstake, and the new totals."""
+        self.vm.log(
+            f"@{account_id} {change} staking shares. Total {account.unstaked} unstaked balance "
+            f"and {account.shares} staking shares"
+        )
+        self.vm.log(
+            f"Contract total staked balance is {self.state.total_staked_balance}. "
+            f"Total number of shares {self.state.total_stake_shares}"
+        )
+
+    def _withdraw(self, amount: int) -> None:
+        """Transfer an amount from the caller's unstaked balance to the caller."""
+        account_id = self.vm.predecessor_id
+        account = self._account(account_id)
+        _ensure(amount > 0, "Withdrawal amount should be positive")
+        _ensure(account.unstaked >= amount, "Not enough unstaked balance to withdraw")
+        _ensure(
+            account.unlocked_at <= self.vm.epoch_height,
+            "The unstaked balance is not yet available due to unstaking delay",
+        )
+        account.unstaked -= amount
+        self._save(account_id, account)
+        self.vm.log(
+            f"@{account_id} withdrawing {amount}. New unstaked balance is {account.unstaked}"
+        )
+        self.vm.promise(account_id).transfer(amount)
+        self.state.last_total_balance -= amount
+
+    def _restake(self, *, when: bool = True) -> None:
+        """Stake the accounts' staked balance, with a callback that checks the result."""
+        if when and not self.state.paused:
+            stake = self._stake_promise(self.state.total_staked_balance)
+            callback = stake.then(self.vm.current_account_id)
+            callback.function_call("on_stake_action", b"", gas=ON_STAKE_GAS)
+
+    def _stake_promise(self, amount: int) -> Promise:
+        """Stake an amount in total with the pool's own account."""
+        promise = self.vm.promise(self.vm.current_account_id)
+        return promise.stake(amount, self.state.stake_public_key)
+
+    def _shares_for(self, amount: int) -> int:
+        """Return the shares that an amount buys, rounded down."""
+        staked = self.state.total_staked_balance
+        _ensure(staked > 0, "The total staked balance can't be 0")
+        return int(amount * self.state.total_stake_shares // staked)
+
+    def _value_of(self, shares: int) -> int:
+        """Return the value of shares, rounded down."""
+        total = self.state.total_stake_shares
+        _ensure(total > 0, "The total number of stake shares can't be 0")
+        return int(shares * self.state.total_staked_balance // total)
+
+    def _assert_owner(self) -> None:
+        """Panic if the caller is not the owner."""
+        caller, owner = self.vm.predecessor_id, self.state.owner_id
+        if caller != owner:
+            _panic(
+                f'assertion failed: `(left == right)`\n  left: `"{caller}"`,\n right: `"{owner}"`: '
+                "Can only be called by the owner",
+                "internal.rs:190:9",
+            )
+
+    def _account(self, account_id: str) -> Delegator:
+        """Read an account's record, or return a new one for the list's end."""
+        return self.accounts.get(account_id) or Delegator(self.state.accounts)
+
+    def _save(self, account_id: str, account: Delegator) -> None:
+        """Write an account's record, or remove it if the account has no balance."""
+        is_stored = account_id in self.accounts
+        if not account.unstaked and not account.shares:
+            if is_stored:
+                self._remove(account_id, account.index)
+            return
+        if not is_stored:
+            self.names.put(str(account.index), str(account_id))
+            self.state.accounts += 1
+        self.accounts.put(account_id, account)
+
+    def _remove(self, account_id: str, index: int) -> None:
+        """Remove an account and its place in the list, which the last account takes."""
+        self.state.accounts -= 1
+        last = str(self.state.accounts)
+        moved_id = self.names.get(last)
+        if moved_id is not None and moved_id != account_id:
+            moved_account = self._account(moved_id)
+            moved_account.index = index
+            self.accounts.put(moved_id, moved_account)
+            self.names.put(str(index), moved_id)
+        self.names.remove(last)
+        self.accounts.remove(account_id)
+
+    # Genesis -----------------------------------------------------------------------------
+
+    @classmethod
+    def genesis(
+        cls,
+        owner_id: str,
+        stake_public_key: str,
+        balance: int,
+        delegators: Mapping[str, tuple[int, int]],
+        *,
+        fee: tuple[int, int] = (10, 100),
+        epoch_height: int = 0,
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """
+        Yield the records that `new` and each account's deposits would write.
+
+        The pool's account has to own `balance` and all staked and unstaked amounts. The
+        total staked balance, which excludes `GUARANTEE_FUND` and the unstaked amounts, has
+        to be locked.
+
+        Parameters
+        ----------
+        owner_id
+            The pool's owner.
+        stake_public_key
+            The validator's key.
+        balance
+            The pool's own balance, in yoctoNEAR.
+        delegators
+            Each account's staked and unstaked yoctoNEAR, in the order of the pool's list.
+        fee
+            The owner's part of the rewards, as numerator and denominator.
+        epoch_height
+            The epoch of the genesis.
+
+        Yields
+        ------
+        key, value
+            A record.
+        """
+        state = cls.first_state(owner_id, stake_public_key, Fraction(*fee), balance, epoch_height)
+        holders = {name: amounts for name, amounts in delegators.items() if any(amounts)}
+        for index, (account_id, (staked, unstaked)) in enumerate(holders.items()):
+            state.last_total_balance += staked + unstaked
+            state.total_staked_balance += staked  # a share costs one yoctoNEAR at first
+            state.total_stake_shares += staked
+            yield cls.prefix + text(account_id), to_json(Delegator(index, unstaked, staked))
+            yield cls.list_prefix + text(str(index)), to_json(account_id)
+        state.accounts = len(holders)
+        yield STATE_KEY, to_json(state)
+
+
+def _check_fraction(fraction: Fraction) -> None:
+    """Panic if a fee is not between 0 and 1."""
+    if fraction.denominator == 0:
+        _panic(
+            "assertion failed: `(left != right)`\n  left: `0`,\n right: `0`: "
+            "Denominator must be a positive number",
+            "lib.rs:126:9",
+        )
+    _ensure(
+        0 <= fraction.numerator <= fraction.denominator,
+        "The reward fee must be less or equal to 1",
+    )
+
+
+def _canonical_key(key: str) -> str:
+    """Return a public key in its canonical text form, or panic if it is not valid."""
+    try:
+        return str(PublicKey.from_text(key))
+    except InvalidRequestError:
+        raise PanicError(BAD_INPUT) from None
+
+
+def _ensure(condition: object, message: str) -> None:
+    """Panic with the message of a public pool's failed assertion, unless `condition` is true."""
+    if not condition:
+        _panic(message, _LINES.get(message, "internal.rs:264:9"))
+
+
+def _panic(message: str, place: str) -> Never:
+    """Panic as Rust code does at a place in the source."""
+    raise PanicError(f"panicked at '{message}', src/{place}")

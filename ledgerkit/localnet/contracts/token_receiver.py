@@ -1,0 +1,68 @@
+"""
+A receiver of tokens, which keeps, returns or refuses the tokens it is sent.
+
+The transfer's message decides: ``return TEXT`` returns that text, ``panic TEXT`` panics with
+it. With any other message, such as ``take``, the contract's configured behaviour applies.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from ledgerkit.localnet.contract_sdk import STATE_KEY, U128, Contract, call, to_json, view
+from ledgerkit.protocol import AccountId
+
+
+class TokenReceiver(Contract, code_name="ledgerkit.localnet.contracts.receiver.Receiver"):
+    """A contract that keeps all tokens, unless its message or state says otherwise."""
+
+    class State(msgspec.Struct):
+        """The behaviour for messages that do not decide."""
+
+        unused: int = 0  # returned from a fungible transfer; if not 0, an NFT is returned too
+        panics: str | None = None
+
+    state: State
+
+    @call
+    def ft_on_transfer(self, sender_id: AccountId, amount: U128, msg: str) -> str:  # noqa: ARG002 - the standard's arguments
+        """Return the unused amount of a fungible token transfer."""
+        reply = self._follow(msg)
+        return str(self.state.unused) if reply is None else reply
+
+    @call
+    def nft_on_transfer(
+        self,
+        sender_id: AccountId,  # noqa: ARG002 - the standard's arguments
+        previous_owner_id: AccountId,  # noqa: ARG002 - as above
+        token_id: str,  # noqa: ARG002 - as above
+        msg: str,
+    ) -> bool:
+        """Return True to send a token back, as after the message ``return true``."""
+        reply = self._follow(msg)
+        return self.state.unused > 0 if reply is None else reply == "true"
+
+    def _follow(self, msg: str) -> str | None:
+        """Panic if the message or state says so; return the message's reply, if it has one."""
+        verb, _, argument = msg.partition(" ")
+        panics = argument if verb == "panic" else self.state.panics
+        if verb == "return":
+            return argument
+        if panics is not None:
+            self.vm.panic(panics)
+        return None
+
+    @call(private=True)
+    def set_behaviour(self, unused: U128, panics: str | None = None) -> None:
+        """Set the behaviour for messages that do not decide."""
+        self.state.unused, self.state.panics = int(unused), panics
+
+    @view
+    def get_behaviour(self) -> dict[str, U128 | str | None]:
+        """Return the behaviour for messages that do not decide."""
+        return {"unused": U128(self.state.unused), "panics": self.state.panics}
+
+    @classmethod
+    def genesis(cls, unused: int = 0, panics: str | None = None) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the record of a receiver with a configured behaviour."""
+        yield STATE_KEY, to_json(cls.State(unused, panics))

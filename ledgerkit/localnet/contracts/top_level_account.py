@@ -1,0 +1,41 @@
+"""The contract of a top-level account, which creates accounts below it for any caller."""
+
+from collections.abc import Iterator
+
+from ledgerkit.localnet.contract_sdk import U128, Contract, call, to_json
+from ledgerkit.localnet.contracts.callbacks import finish_creation
+from ledgerkit.localnet.vm import Promise
+from ledgerkit.protocol import AccountId, PublicKey
+
+ON_CREATED_GAS = 13 * 10**12
+
+
+class TopLevelAccount(Contract, code_name="ledgerkit.localnet.contracts.naming.Naming"):
+    """A contract that creates accounts, with the methods of the real `near` account."""
+
+    @call(payable=True)
+    def create_account(self, new_account_id: AccountId, new_public_key: PublicKey) -> Promise:
+        """Create an account with one full-access key; return whether it succeeded."""
+        deposit = self.vm.attached_deposit
+        callback_args = {
+            "new_account_id": new_account_id,
+            "predecessor_account_id": self.vm.predecessor_id,
+            "amount": U128(deposit),
+        }
+        creation = self.vm.promise(new_account_id)
+        creation.create_account().add_full_access_key(new_public_key).transfer(deposit)
+        return creation.then(self.vm.current_account_id).function_call(
+            "on_account_created", to_json(callback_args), gas=ON_CREATED_GAS
+        )
+
+    @call(private=True)
+    def on_account_created(
+        self, new_account_id: AccountId, predecessor_account_id: AccountId, amount: U128
+    ) -> bool:
+        """Refund the deposit if the creation failed: the chain returned it to this account."""
+        return finish_creation(self.vm, new_account_id, predecessor_account_id, amount)
+
+    @classmethod
+    def genesis(cls) -> Iterator[tuple[bytes, bytes]]:
+        """Yield no records: this contract has no state."""
+        yield from ()

@@ -1,9 +1,0 @@
-"""The contract behind account ids that are Ethereum addresses; only its presence is modelled."""
-
-from __future__ import annotations
-
-from ledgerkit.localnet.sdk import Contract
-
-
-class ImplicitWallet(Contract):
-    """Stands on every account of an Ethereum address, shared by all of them."""

@@ -1,0 +1,63 @@
+"""Deployment of a contract to a new account by one transaction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ledgerkit.errors import InvalidRequestError
+from ledgerkit.localnet.chain_types import Failure
+from ledgerkit.protocol import (
+    AccountId,
+    AddKey,
+    CreateAccount,
+    DeployContract,
+    SecretKey,
+    SignedTransaction,
+    Transaction,
+    Transfer,
+)
+from ledgerkit.units import yocto
+
+if TYPE_CHECKING:
+    from ledgerkit.localnet.contract_sdk import Contract
+    from ledgerkit.localnet.world import World
+
+_MAX_EXAMPLES = 3
+
+
+def deployment(
+    world: World, account_id: str, contract: type[Contract], balance: str
+) -> SignedTransaction:
+    """Sign, for the parent account, the creation of an account with a balance, a key and code."""
+    new_id = AccountId(account_id)
+    parent_id = new_id.parent
+    secret_text = world.keys().get(parent_id or "")
+    if parent_id is None or secret_text is None:
+        examples = ", ".join(list(world.keys())[:_MAX_EXAMPLES])
+        expected = f"a sub-account of an account with a published key, such as {examples}"
+        raise InvalidRequestError.refuse("account_id", account_id, expected)
+    secret = SecretKey.from_text(secret_text)
+    access_key = world.state().access_key(parent_id, secret.public_key.packed)
+    actions = (
+        CreateAccount(),
+        Transfer(yocto(balance)),
+        AddKey(secret.public_key),
+        DeployContract(contract.code),
+    )
+    nonce = access_key.nonce + 1 if access_key else 1
+    block_hash = world.chain.final.hash
+    return Transaction(parent_id, secret.public_key, nonce, new_id, block_hash, actions).sign(
+        secret
+    )
+
+
+def check_deployed(world: World, signed: SignedTransaction) -> None:
+    """Raise an error if a deployment failed."""
+    record = world.transaction(signed.hash)
+    outcome = None if record is None else world.outcome(record.receipt.receipt_id)
+    status = None if outcome is None else outcome.status
+    if status is None or isinstance(status, Failure):
+        reason = "the transaction was not included" if status is None else status.error
+        account_id = str(signed.transaction.receiver_id)
+        expected = f"an account that can be created: {reason}"
+        raise InvalidRequestError.refuse("account_id", account_id, expected)

@@ -1,0 +1,154 @@
+"""
+Errors of transactions, receipts and view calls, with the JSON and the texts of nearcore.
+
+A transaction's `InvalidTxError` and a receipt's `ActionError` are JSON values; a contract call
+that fails has two forms, one for receipts and one, Rust's debug output, for view calls.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Json = dict[str, Any] | str
+
+
+def variant(name: str, payload: dict[str, Any] | None = None) -> Json:
+    """Build the JSON of a Rust enum's variant: its name, or an object with one member."""
+    return name if payload is None else {name: payload}
+
+
+class LocalnetError(Exception):
+    """Base of the embedded ledger's errors."""
+
+
+class UndecodableError(LocalnetError):
+    """Bytes that are not a transaction of this protocol version."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class InvalidTransactionError(LocalnetError):
+    """A transaction that cannot be included in a block."""
+
+    def __init__(self, error: Json) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+class ActionError(LocalnetError):
+    """A failed action, with which its whole receipt fails."""
+
+    def __init__(self, kind: Json, index: int | None = None) -> None:
+        super().__init__(kind, index)
+        self.kind = kind
+        self.index = index  # of the action; None: the error concerns the whole receipt
+
+
+class CallError(LocalnetError):
+    """A failed contract call; `logs` has what a view call logged before."""
+
+    logs: tuple[str, ...] = ()
+
+    @property
+    def failure(self) -> Json:
+        """The `FunctionCallError` of a receipt."""
+        raise NotImplementedError
+
+    @property
+    def view_message(self) -> str:
+        """The error in the message of a view call: Rust's debug output."""
+        raise NotImplementedError
+
+
+class PanicError(CallError):
+    """A panic of a contract."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+    @property
+    def failure(self) -> Json:
+        """The `FunctionCallError` of a receipt."""
+        return {"ExecutionError": f"Smart contract panicked: {self.message}"}
+
+    @property
+    def view_message(self) -> str:
+        """The error in the message of a view call."""
+        return f"HostError(GuestPanic {{ panic_msg: {rust_text(self.message)} }})"
+
+
+class HostError(CallError):
+    """A call that a host function stopped."""
+
+    def __init__(self, text: str, host_error: str) -> None:
+        super().__init__(text, host_error)
+        self.text = text  # of a receipt's `ExecutionError`
+        self.host_error = host_error  # Rust's debug output, for view calls
+
+    @property
+    def failure(self) -> Json:
+        """The `FunctionCallError` of a receipt."""
+        return {"ExecutionError": self.text}
+
+    @property
+    def view_message(self) -> str:
+        """The error in the message of a view call."""
+        return f"HostError({self.host_error})"
+
+
+class MethodError(CallError):
+    """A call of a method that the contract does not have."""
+
+    def __init__(self, name: str = "MethodNotFound") -> None:
+        super().__init__(name)
+        self.name = name  # a variant of `MethodResolveError`
+
+    @property
+    def failure(self) -> Json:
+        """The `FunctionCallError` of a receipt."""
+        return {"MethodResolveError": self.name}
+
+    @property
+    def view_message(self) -> str:
+        """The error in the message of a view call."""
+        return f"MethodResolveError({self.name})"
+
+
+class CodeError(CallError):
+    """A call of an account without code, or with code that is not a contract of this ledger."""
+
+    def __init__(self, account_id: str | None) -> None:
+        super().__init__(account_id)
+        self.account_id = account_id  # None: it has code, but not of a contract
+
+    @property
+    def failure(self) -> Json:
+        """The `FunctionCallError` of a receipt."""
+        if self.account_id is None:
+            return {"CompilationError": {"PrepareError": "Deserialization"}}
+        return {"CompilationError": {"CodeDoesNotExist": {"account_id": str(self.account_id)}}}
+
+    @property
+    def view_message(self) -> str:
+        """The error in the message of a view call."""
+        if self.account_id is None:
+            return "CompilationError(PrepareError(Deserialization))"
+        missing = f"CodeDoesNotExist {{ account_id: {rust_text(self.account_id)} }}"
+        return f"CompilationError({missing})"
+
+
+def prohibited_in_view(method_name: str) -> HostError:
+    """Build the error of a view call that uses a host function only transactions may use."""
+    return HostError(
+        f"{method_name} is not allowed in view calls",
+        f"ProhibitedInView {{ method_name: {rust_text(method_name)} }}",
+    )
+
+
+def rust_text(text: str) -> str:
+    """Quote a text as Rust's debug output does."""
+    escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
+    return '"' + "".join(escapes.get(char, char) for char in text) + '"'

@@ -1,0 +1,247 @@
+"""
+The HTTP gateway of the embedded ledger: one request in, one response out.
+
+A response is computed by a generator, so that a request can wait without a thread: it yields
+the seconds to sleep, or None to go on after the next block.
+"""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import re
+from collections.abc import Generator
+from contextlib import closing
+from http.client import responses
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import parse_qsl
+
+import msgspec
+from msgspec import Raw, Struct, structs
+
+from ledgerkit.errors import InvalidRequestError
+from ledgerkit.localnet import rest_api, rpc_api
+from ledgerkit.localnet.faults import HEADER, Fault, Faults
+from ledgerkit.localnet.http_messages import HttpResponse, json_response, text_response
+
+if TYPE_CHECKING:
+    from ledgerkit.localnet.http_messages import Header, HttpRequest
+    from ledgerkit.localnet.world import World
+
+MAX_BODY_BYTES = 10 * 2**20
+
+Surface = Literal["rpc", "rest", "node"]
+Steps = Generator[float | None, None, HttpResponse]
+
+_METHODS: dict[Surface, tuple[str, ...]] = {
+    "rpc": ("POST",),
+    "rest": ("GET", "HEAD"),
+    "node": ("GET", "HEAD"),
+}
+_API_KEY_STATUSES = (401, 402, 403)  # sent by the proxy in front of both surfaces
+_TOO_MANY_REQUESTS = 429
+_INTERNAL_ERROR = 500
+_NODE_PAGES = ("/status", "/health", "/metrics")
+_API = "/api"
+_CORS = (
+    ("access-control-allow-origin", "*"),
+    ("access-control-expose-headers", "retry-after"),
+)
+_JSON_TYPE = re.compile(r"application/(?:json|[\w.-]+\+json)\s*(?:;|$)", re.IGNORECASE)
+_HEADER_NAMES = re.compile(r"[\w!#$%&'*+.^`|~-]+(?:\s*,\s*[\w!#$%&'*+.^`|~-]+)*")
+_PAGE = "<!DOCTYPE html><html><head><title>{0}</title></head><body><h1>{0}</h1></body></html>\n"
+_LOG = logging.getLogger("ledgerkit.localnet")
+
+
+class Gateway:
+    """The JSON-RPC, the REST API and the node's pages of one world, as one HTTP host."""
+
+    def __init__(self, world: World, faults: Faults | None = None) -> None:
+        self.world = world
+        self.faults = Faults() if faults is None else faults
+
+    def answer(self, request: HttpRequest) -> Steps:
+        """Compute the response to a request; yields what to wait for."""
+        response = yield from self._respond(request)
+        length = ("content-length", str(len(response.body)))
+        body = b"" if request.method == "HEAD" else response.body
+        return structs.replace(response, headers=(*response.headers, length, *_CORS), body=body)
+
+    def _respond(self, request: HttpRequest) -> Steps:
+        """Route a request and pick its fault."""
+        if request.method == "OPTIONS":
+            return _preflight_response(request)
+        surface = surface_of(request.path)
+        if surface is None:
+            return HttpResponse(404)
+        if request.method not in _METHODS[surface]:
+            return HttpResponse(405, (("allow", ", ".join((*_METHODS[surface], "OPTIONS"))),))
+        try:
+            fault = self.faults.pick(request.headers.get(HEADER))
+        except InvalidRequestError as error:
+            return text_response(str(error), 400)
+        if fault is None:
+            return (yield from self._dispatch(surface, request))
+        return (yield from self._inject_fault(fault, surface, request))
+
+    def _inject_fault(self, fault: Fault, surface: Surface, request: HttpRequest) -> Steps:
+        """Respond late, wrongly, in part, or not at all."""
+        with self.world.lock:
+            fault.disturb_chain(self.world)
+        if fault.latency:
+            yield fault.latency
+        if fault.drop == "before":
+            return HttpResponse(503, dropped=True)
+        if fault.replaces_response:
+            return _fault_response(fault, surface, request.body)
+        response = yield from self._dispatch(surface, request)
+        return structs.replace(response, dropped=fault.drop == "after", truncated=fault.truncate)
+
+    def _dispatch(self, surface: Surface, request: HttpRequest) -> Steps:
+        """Pass a request to its surface if its API key is accepted."""
+        if not self._is_authorized(request):
+            return _unauthorized_response(surface, request)
+        if surface == "rpc":
+            return (yield from self._call_rpc(request))
+        return self._get_page(surface, request.path)
+
+    def _is_authorized(self, request: HttpRequest) -> bool:
+        """Compare the request's API keys with the required ones, each in constant time."""
+        required = self.world.settings.api_keys
+        if not required:
+            return True
+        sent = [key.encode() for key in _api_keys(request)]
+        # A list, not a generator: stopping at the first match would leak it by timing.
+        matches = [hmac.compare_digest(key, each.encode()) for each in required for key in sent]
+        return True in matches
+
+    def _call_rpc(self, request: HttpRequest) -> Steps:
+        """Call a JSON-RPC method; the world's lock is free while the call waits for a block."""
+        if not _JSON_TYPE.match(request.headers.get("content-type", "")):
+            return text_response("Expected request with `Content-Type: application/json`", 415)
+        if len(request.body) > MAX_BODY_BYTES:
+            return text_response("Failed to buffer the request body: length limit exceeded", 413)
+        with closing(rpc_api.respond(self.world, request.body)) as steps:
+            try:
+                while True:
+                    with self.world.lock:
+                        next(steps)
+                    yield None
+            except StopIteration as end:
+                response: HttpResponse = end.value
+                return response
+            except Exception:  # noqa: BLE001 - the server must survive and answer the next request
+                _LOG.exception("a JSON-RPC call could not be answered")
+                return _internal_rpc_error(request.body)
+
+    def _get_page(self, surface: Surface, path: str) -> HttpResponse:
+        """Read a path of the REST API or a page of the node."""
+        try:
+            with self.world.lock:
+                if surface == "rest":
+                    return rest_api.respond(self.world, path.removeprefix(_API) or "/")
+                return rpc_api.node_page(self.world, path) or HttpResponse(404)
+        except Exception:  # noqa: BLE001 - as above
+            _LOG.exception("a page could not be read")
+            return json_response("Internal server error", 500)
+
+
+def surface_of(path: str) -> Surface | None:
+    """Return the surface that serves a path, or None."""
+    if path in ("", "/"):
+        return "rpc"
+    if path == _API or path.startswith((f"{_API}/", "/v0/", "/v1/")):
+        return "rest"
+    return "node" if path in _NODE_PAGES else None
+
+
+def _api_keys(request: HttpRequest) -> list[str]:
+    """List the API keys in a request's header and query."""
+    scheme, _, key = request.headers.get("authorization", "").partition(" ")
+    query_keys = [value for name, value in parse_qsl(request.query) if name == "apiKey"][-1:]
+    return [key.strip(), *query_keys] if scheme.lower() == "bearer" else query_keys
+
+
+# Responses of the gateway itself -----------------------------------------------------------
+
+
+def _preflight_response(request: HttpRequest) -> HttpResponse:
+    """Allow a browser to send its request with the headers it announces (CORS)."""
+    requested = request.headers.get("access-control-request-headers", "")
+    names = requested if _HEADER_NAMES.fullmatch(requested) else "authorization, content-type"
+    headers = (
+        ("access-control-allow-methods", "GET, HEAD, POST, OPTIONS"),
+        ("access-control-allow-headers", names),
+        ("access-control-max-age", "600"),
+    )
+    return HttpResponse(200, headers)
+
+
+def _unauthorized_response(surface: Surface, request: HttpRequest) -> HttpResponse:
+    """Refuse a request without a valid API key, and do not repeat the key that came."""
+    text = "Unauthorized: this ledger demands an API key, and the request carries no valid one"
+    if request.path == "/metrics":
+        return text_response(text, 403)
+    return _refusal(401, text, surface, ("www-authenticate", "Bearer"))
+
+
+def _refusal(status: int, text: str, surface: Surface, *headers: Header) -> HttpResponse:
+    """Refuse a request in the surface's form."""
+    build = json_response if surface == "rest" else text_response
+    return build(text, status, *headers)
+
+
+def _rate_limited(text: str, surface: Surface, body: bytes, *headers: Header) -> HttpResponse:
+    """Refuse a request for its rate; a JSON-RPC call gets a JSON-RPC error."""
+    if surface != "rpc":
+        return _refusal(_TOO_MANY_REQUESTS, text, surface, *headers)
+    error = {"code": -_TOO_MANY_REQUESTS, "message": text}
+    answer = {"jsonrpc": "2.0", "error": error, "id": _call_id(body)}
+    return json_response(answer, _TOO_MANY_REQUESTS, *headers)
+
+
+def _internal_rpc_error(body: bytes) -> HttpResponse:
+    """Report an internal error as nearcore's JSON-RPC does."""
+    text = "the embedded ledger failed to answer; its log tells why"
+    error = {
+        "name": "INTERNAL_ERROR",
+        "cause": {"name": "INTERNAL_ERROR", "info": {"error_message": text}},
+        "code": -32000,
+        "message": "Server error",
+        "data": text,
+    }
+    return json_response({"jsonrpc": "2.0", "error": error, "id": _call_id(body)}, 500)
+
+
+def _fault_response(fault: Fault, surface: Surface, body: bytes) -> HttpResponse:
+    """Build the response of a fault as the real hosts and the proxies before them do."""
+    status = 502 if fault.status is None else fault.status
+    phrase = responses.get(status, "Failure")
+    headers = () if fault.retry_after is None else (("retry-after", fault.retry_after),)
+    if fault.html:
+        page = _PAGE.format(f"{status} {phrase}").encode()
+        return HttpResponse(status, (("content-type", "text/html; charset=utf-8"), *headers), page)
+    if status in _API_KEY_STATUSES:
+        return _refusal(status, phrase, surface, *headers)
+    if status == _TOO_MANY_REQUESTS:
+        return _rate_limited(phrase, surface, body, *headers)
+    if status != _INTERNAL_ERROR:
+        return text_response(phrase, status, *headers)
+    if surface != "rpc":
+        return json_response("Internal server error", 500, *headers)
+    response = _internal_rpc_error(body)
+    return structs.replace(response, headers=(*response.headers, *headers))
+
+
+class _CallId(Struct):
+    """The id of a JSON-RPC call, as it was written."""
+
+    id: Raw = Raw(b"null")
+
+
+def _call_id(body: bytes) -> Raw:
+    """Decode the id of a JSON-RPC call; null if there is none."""
+    try:
+        return msgspec.json.decode(body, type=_CallId).id
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return Raw(b"null")

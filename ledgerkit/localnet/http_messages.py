@@ -1,0 +1,70 @@
+"""HTTP requests and responses of the embedded ledger, and the JSON they carry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ledgerkit.protocol import AccountId, CryptoHash
+
+Header = tuple[str, str]
+
+JSON_TYPE: Header = ("content-type", "application/json")
+TEXT_TYPE: Header = ("content-type", "text/plain; charset=utf-8")
+
+
+class HttpRequest(Struct, frozen=True):
+    """An HTTP request; its path is percent-encoded, its header names are in lower case."""
+
+    method: str
+    path: str
+    query: str
+    headers: Mapping[str, str]
+    body: bytes
+
+    def __repr__(self) -> str:
+        """Leave out the headers and the query, which may hold an API key."""
+        return f"<HttpRequest {self.method} {self.path}>"
+
+
+class HttpResponse(Struct, frozen=True):
+    """An HTTP response; its header names are in lower case."""
+
+    status: int
+    headers: tuple[Header, ...] = ()
+    body: bytes = b""
+    dropped: bool = False  # the connection is closed without a response
+    truncated: int | None = None  # the bytes of the body to send before closing; None: all
+
+    @property
+    def sent_body(self) -> bytes:
+        """The part of the body that is sent."""
+        return self.body[: self.truncated]
+
+
+def _encode_other(value: Any) -> str:
+    """Encode a value of a type that JSON does not have."""
+    if isinstance(value, AccountId | CryptoHash):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} can't be written as JSON")
+
+
+_encoder = msgspec.json.Encoder(enc_hook=_encode_other)
+
+
+def encode_json(value: Any) -> bytes:
+    """Encode a value as compact JSON, account ids and hashes as strings."""
+    return _encoder.encode(value)
+
+
+def json_response(value: Any, status: int = 200, *headers: Header) -> HttpResponse:
+    """Build a response with a JSON body."""
+    return HttpResponse(status, (JSON_TYPE, *headers), encode_json(value))
+
+
+def text_response(text: str, status: int, *headers: Header) -> HttpResponse:
+    """Build a response with a plain text body."""
+    return HttpResponse(status, (TEXT_TYPE, *headers), text.encode())

@@ -1,0 +1,100 @@
+"""Changes of the state: by kind and account, and the accounts that a block touched."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ledgerkit.localnet import rpc_json
+from ledgerkit.localnet.chain_types import NO_CODE, Account, Change
+from ledgerkit.localnet.rpc import blocks
+from ledgerkit.localnet.rpc import params as read
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ledgerkit.localnet.chain_types import Block
+    from ledgerkit.localnet.rpc.errors import Object
+    from ledgerkit.localnet.rpc.params import Members
+    from ledgerkit.localnet.world import World
+    from ledgerkit.protocol import CryptoHash
+
+
+def changes(world: World, params: Any) -> Object:
+    """Return the result of `changes`: those of one kind, of the requested accounts or keys."""
+    members = read.members(params)
+    reference = read.reference(members)
+    changes_type = read.member(members, "changes_type", read.one_of(tuple(_FILTERS)))
+    matches = _FILTERS[changes_type](members)
+    block = blocks.find(world, reference)
+    matching = [rpc_json.change(change) for change in _changes(world, block) if matches(change)]
+    return {"block_hash": block.hash, "changes": matching}
+
+
+def changes_in_block(world: World, params: Any) -> Object:
+    """Return the result of `block_effects`: the accounts whose state a block changed."""
+    block = blocks.find(world, read.lone_reference(params))
+    return {"block_hash": block.hash, "changes": rpc_json.touched_accounts(_changes(world, block))}
+
+
+def _changes(world: World, block: Block) -> list[Change]:
+    """Return a block's changes, each code change after the change of its account."""
+    changes: list[Change] = []
+    code_hashes: dict[str, CryptoHash] = {}
+    for change in world.chain.changes(block.height):
+        changes.append(change)
+        if change.kind == "account":
+            changes.extend(_code_change(world, block, change, code_hashes))
+    return changes
+
+
+def _code_change(
+    world: World, block: Block, change: Change, code_hashes: dict[str, CryptoHash]
+) -> Iterator[Change]:
+    """Yield the code change in a change of an account, and update `code_hashes`."""
+    account_id = change.account_id
+    if account_id not in code_hashes:
+        account = world.state(block.prev_height).account(account_id)
+        code_hashes[account_id] = NO_CODE if account is None else account.code_hash
+    code_hash = change.value.code_hash if isinstance(change.value, Account) else NO_CODE
+    if code_hash != code_hashes[account_id]:
+        code_hashes[account_id] = code_hash
+        yield Change(change.cause, "code", account_id, b"", world.store.codes[code_hash] or None)
+
+
+def _account_filter(kind: str) -> Callable[[Members], Callable[[Change], bool]]:
+    """Build the parser of a filter by accounts, for one kind of change."""
+
+    def parse(members: Members) -> Callable[[Change], bool]:
+        account_ids = set(read.member(members, "account_ids", read.many(read.account_id)))
+        return lambda change: change.kind == kind and change.account_id in account_ids
+
+    return parse
+
+
+def _key_filter(members: Members) -> Callable[[Change], bool]:
+    """Parse a filter by access keys."""
+    keys = set(read.member(members, "keys", read.many(_account_and_key)))
+    return lambda change: change.kind == "access_key" and (change.account_id, change.key) in keys
+
+
+def _account_and_key(value: Any) -> tuple[str, bytes]:
+    """Parse an account id and one of its public keys."""
+    members = read.members(value)
+    account_id = read.member(members, "account_id", read.account_id)
+    return account_id, read.member(members, "public_key", read.public_key).packed
+
+
+def _data_filter(members: Members) -> Callable[[Change], bool]:
+    """Parse a filter by contracts and a prefix of their storage keys."""
+    is_of_account = _account_filter("data")(members)
+    prefix = read.member(members, "key_prefix_base64", read.base64)
+    return lambda change: is_of_account(change) and change.key.startswith(prefix)
+
+
+_FILTERS: dict[str, Callable[[Members], Callable[[Change], bool]]] = {
+    "account_changes": _account_filter("account"),
+    "single_access_key_changes": _key_filter,
+    "all_access_key_changes": _account_filter("access_key"),
+    "contract_code_changes": _account_filter("code"),
+    "data_changes": _data_filter,
+}

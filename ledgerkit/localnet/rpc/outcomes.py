@@ -1,0 +1,158 @@
+"""The outcomes of transactions and receipts, and the methods that return receipts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from ledgerkit.localnet import rpc_json
+from ledgerkit.localnet.chain_types import (
+    ActionReceipt,
+    Outcome,
+    SuccessReceiptId,
+    TransactionRecord,
+)
+from ledgerkit.localnet.rpc import params as read
+from ledgerkit.localnet.rpc.errors import HandlerError
+from ledgerkit.protocol import CryptoHash
+
+if TYPE_CHECKING:
+    from ledgerkit.localnet.execution_errors import Json
+    from ledgerkit.localnet.rpc.errors import Object
+    from ledgerkit.localnet.world import World
+
+
+# Transactions ----------------------------------------------------------------------------
+
+
+class Execution(Struct, frozen=True):
+    """A transaction and the outcomes of its receipts, as far as it is executed."""
+
+    record: TransactionRecord
+    outcomes: tuple[Outcome, ...]  # of its receipts, each before those that it created
+    missing: tuple[CryptoHash, ...]  # receipts that are not executed yet
+
+
+def find_transaction(world: World, tx_hash: CryptoHash) -> TransactionRecord | None:
+    """Return a transaction, None if it is unknown or garbage collected."""
+    record = world.transaction(tx_hash)
+    if record is None or record.outcome.block_height < world.chain.earliest.height:
+        return None
+    return record
+
+
+def collect(world: World, record: TransactionRecord) -> Execution:
+    """Collect the outcomes of the receipts that follow from a transaction."""
+    outcomes: list[Outcome] = []
+    missing: list[CryptoHash] = []
+    stack = [record.receipt.receipt_id]
+    while stack:
+        receipt_id = stack.pop()
+        outcome = world.outcome(receipt_id)
+        if outcome is None:
+            missing.append(receipt_id)
+        else:
+            outcomes.append(outcome)
+            stack.extend(reversed(outcome.receipt_ids))
+    return Execution(record, tuple(outcomes), tuple(missing))
+
+
+def execution_level(world: World, execution: Execution) -> str:
+    """Return the execution level that a transaction has reached, as in `wait_until`."""
+    # Refund receipts count for FINAL only (nearcore, TxExecutionStatus).
+    final = world.chain.final.height
+    included_final = execution.record.outcome.block_height <= final
+    if not all(_is_refund(world, receipt_id) for receipt_id in execution.missing):
+        return "INCLUDED_FINAL" if included_final else "INCLUDED"
+    if not included_final:
+        return "EXECUTED_OPTIMISTIC"
+    last = max((outcome.block_height for outcome in execution.outcomes), default=final)
+    return "EXECUTED" if execution.missing or last > final else "FINAL"
+
+
+def _is_refund(world: World, receipt_id: CryptoHash) -> bool:
+    """Return True if a receipt is a refund."""
+    receipt = world.receipt(receipt_id)
+    return isinstance(receipt, ActionReceipt) and receipt.is_refund
+
+
+def result(world: World, execution: Execution, *, receipts: bool) -> Object:
+    """Return a transaction's result as `tx` does, or with its receipts if `receipts` is set."""
+    record = execution.record
+    members = {
+        "final_execution_status": execution_level(world, execution),
+        "status": _status(execution),
+        "transaction": rpc_json.transaction(record.signed),
+        "transaction_outcome": _outcome(world, record.outcome),
+        "receipts_outcome": [_outcome(world, outcome) for outcome in execution.outcomes],
+    }
+    return members | {"receipts": _receipts(world, execution)} if receipts else members
+
+
+def _status(execution: Execution) -> Json:
+    """Return a transaction's status: that of the receipt that returns its result."""
+    outcomes = {outcome.id: outcome for outcome in (execution.record.outcome, *execution.outcomes)}
+    outcome: Outcome | None = execution.record.outcome
+    while outcome is not None:
+        if not isinstance(outcome.status, SuccessReceiptId):
+            return rpc_json.outcome_status(outcome)
+        outcome = outcomes.get(outcome.status.receipt_id)
+    return "Started"
+
+
+def _outcome(world: World, outcome: Outcome) -> Object:
+    """Return an outcome with the hash of its block."""
+    block = world.chain.by_height(outcome.block_height)
+    if block is None:
+        raise LookupError(f"there is no block at the outcome's height {outcome.block_height}")
+    return rpc_json.outcome(outcome, block.hash)
+
+
+def _receipts(world: World, execution: Execution) -> list[Object]:
+    """Return the executed receipts, except a local one, which no chunk contains."""
+    local = execution.record.receipt.receipt_id if execution.record.is_local else None
+    receipts = (world.receipt(outcome.id) for outcome in execution.outcomes if outcome.id != local)
+    return [rpc_json.receipt(receipt) for receipt in receipts if receipt is not None]
+
+
+# Receipts --------------------------------------------------------------------------------
+
+
+def receipt(world: World, params: Any) -> Object:
+    """Return the result of `EXPERIMENTAL_receipt`."""
+    receipt_id = read.member(read.members(params), "receipt_id", read.crypto_hash)
+    receipt = world.receipt(receipt_id)
+    if receipt is None:
+        raise _unknown_receipt(receipt_id)
+    return rpc_json.receipt(receipt)
+
+
+def receipt_to_tx(world: World, params: Any) -> Object:
+    """Return the result of `EXPERIMENTAL_receipt_to_tx`."""
+    receipt_id = read.member(read.members(params), "receipt_id", read.crypto_hash)
+    parents = _parents(world)
+    ancestor: CryptoHash | None = receipt_id
+    while ancestor is not None:
+        record = find_transaction(world, ancestor)
+        if record is not None:
+            sender = record.signed.transaction.signer_id
+            return {"transaction_hash": ancestor, "sender_account_id": sender}
+        ancestor = parents.get(ancestor)
+    raise _unknown_receipt(receipt_id)
+
+
+def _parents(world: World) -> dict[CryptoHash, CryptoHash]:
+    """Map every receipt id to the transaction or receipt that created it."""
+    return {
+        child: outcome.id
+        for block in world.chain.blocks()
+        for outcome in world.chain.outcomes_at(block.height)
+        for child in outcome.receipt_ids
+    }
+
+
+def _unknown_receipt(receipt_id: CryptoHash) -> HandlerError:
+    """Build the error for an unknown receipt."""
+    data = f"Receipt with id {receipt_id} has never been observed on this node"
+    return HandlerError("UNKNOWN_RECEIPT", data, {"receipt_id": receipt_id})

@@ -1,0 +1,399 @@
+"""
+The methods that return accounts, keys, code, records and the results of contracts' views.
+
+A request is parsed completely into a `Query` before its block is resolved, as in the node.
+`query` returns two of the errors as results; the methods of a single request type do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ledgerkit.errors import InvalidRequestError
+from ledgerkit.localnet import rpc_json
+from ledgerkit.localnet.execution_errors import CallError, CodeError
+from ledgerkit.localnet.rpc import blocks
+from ledgerkit.localnet.rpc import params as read
+from ledgerkit.localnet.rpc.errors import HandlerError, Object, ParseError
+from ledgerkit.protocol import AccountId, CryptoHash, PublicKey
+
+if TYPE_CHECKING:
+    from ledgerkit.localnet.chain_types import Account, Block
+    from ledgerkit.localnet.rpc.params import Members, Reference
+    from ledgerkit.localnet.state import State
+    from ledgerkit.localnet.world import World
+
+MAX_STATE_BYTES = 50_000  # of records in one response
+_MAX_PATH_QUERY_BYTES = 10 * 1024
+_BASE58_ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+
+
+class Snapshot:
+    """The state of a world after a block."""
+
+    __slots__ = ("block", "state", "world")
+
+    def __init__(self, world: World, block: Block) -> None:
+        self.world, self.block = world, block
+        self.state: State = world.state(block.height)
+
+    def account(self, account_id: AccountId) -> Account:
+        """Return an account, or raise if it does not exist."""
+        account = self.state.account(account_id)
+        if account is None:
+            data = f"account {account_id} does not exist while viewing"
+            raise self.error("UNKNOWN_ACCOUNT", data, requested_account_id=account_id)
+        return account
+
+    def error(
+        self, cause: str, data: str, *, query_message: str | None = None, **info: Any
+    ) -> HandlerError:
+        """Build an error that contains the block."""
+        return HandlerError(
+            cause, data, info | block_members(self.block), query_message=query_message
+        )
+
+
+Query = Callable[[Snapshot], Object]
+
+
+def block_members(block: Block) -> Object:
+    """Return the members with a block's height and hash."""
+    return {"block_height": block.height, "block_hash": block.hash}
+
+
+# Methods ---------------------------------------------------------------------------------
+
+
+def query(world: World, params: Any) -> Object:
+    """Return the result of `query`, in which a failed call and a missing key are no errors."""
+    reference, run = _parse_query(params)
+    block = _find_block(world, reference)
+    try:
+        return _run(world, block, run)
+    except HandlerError as error:
+        if error.query_message is None:
+            raise
+        return {"error": error.query_message, "logs": []} | block_members(block)
+
+
+def single_type(request_type: str, world: World, params: Any) -> Object:
+    """Return the result of a method with one request type, as `EXPERIMENTAL_view_account`."""
+    members = read.members(params)
+    reference = read.reference(members)
+    run = _PARSERS[request_type](members)
+    return _run(world, _find_block(world, reference), run)
+
+
+def access_key_list(world: World, params: Any) -> Object:
+    """Return the result of `EXPERIMENTAL_view_access_key_list`; the account must exist."""
+    members = read.members(params)
+    reference = read.reference(members)
+    run = _parse_access_key_list(members)
+    block = _find_block(world, reference)
+    Snapshot(world, block).account(read.account_id(members["account_id"]))
+    return _run(world, block, run)
+
+
+def _run(world: World, block: Block, run: Query) -> Object:
+    """Run a query on the state after a block."""
+    return run(Snapshot(world, block)) | block_members(block)
+
+
+def _find_block(world: World, reference: Reference) -> Block:
+    """Return the block of a reference, or raise if it is unknown or garbage collected."""
+    block = blocks.resolve(world, reference)
+    if block is None:
+        info = {"block_reference": reference.as_sent}
+        raise blocks.unknown_block(world, reference, info, "BLOCK HEADER")
+    if blocks.is_collected(world, block):
+        data = (
+            f"The data for block #{block.height} is garbage collected on this node, "
+            "use an archival node to fetch historical data"
+        )
+        raise HandlerError("GARBAGE_COLLECTED_BLOCK", data, block_members(block))
+    return block
+
+
+def _parse_query(params: Any) -> tuple[Reference, Query]:
+    """Parse the params of `query`: an object, or a path and its data."""
+    path_and_data = read.pair(params)
+    if path_and_data is not None:
+        path, data = path_and_data
+        return read.LATEST, _parse_path(read.text(path), read.text(data))
+    members = read.members(params)
+    reference = read.reference(members)
+    request_type = read.member(members, "request_type", read.one_of(tuple(_PARSERS)))
+    return reference, _PARSERS[request_type](members)
+
+
+# The path form, such as ``call/alice.near/method`` ---------------------------------------
+
+
+def _parse_path(path: str, data: str) -> Query:
+    """Parse a path with its data."""
+    command, *arguments = path.split("/", 2)
+    if not arguments:
+        raise ParseError("Not enough query parameters provided")
+    try:
+        account_id = AccountId(arguments[0])
+    except InvalidRequestError:
+        raise ParseError(read.account_rule(arguments[0])) from None
+    extra = arguments[1:]
+    if command == "access_key" and extra:
+        return _parse_path_key(account_id, extra[0])
+    if command == "call":
+        return _parse_path_call(account_id, extra, _decode_base58(data, path))
+    if command == "contract":
+        return partial(_view_state, account_id, _decode_base58(data, path))
+    types = {"account": "view_account", "code": "view_code", "access_key": "view_access_key_list"}
+    if command not in types:
+        raise ParseError(f"Unknown path {command}")
+    return _PARSERS[types[command]]({"account_id": account_id})
+
+
+def _parse_path_key(account_id: AccountId, key: str) -> Query:
+    """Parse the path of one access key."""
+    try:
+        public_key = PublicKey.from_text(key)
+    except InvalidRequestError:
+        raise ParseError("Invalid public key") from None
+    return partial(_view_access_key, account_id, public_key)
+
+
+def _parse_path_call(account_id: AccountId, extra: list[str], args: bytes) -> Query:
+    """Parse the path of a view call."""
+    if not extra:
+        raise ParseError("Method name is missing")
+    return partial(_call_function, account_id, extra[0], args)
+
+
+def _decode_base58(data: str, path: str) -> bytes:
+    """Decode the data of a path."""
+    if len(data) + len(path) > _MAX_PATH_QUERY_BYTES:
+        raise ParseError("Query data size is too large")
+    number = 0
+    for index, char in enumerate(data):
+        digit = _BASE58_ALPHABET.find(char)
+        if digit < 0:
+            message = f"provided string contained invalid character {char!r} at byte {index}"
+            raise ParseError(message)
+        number = number * 58 + digit
+    zeros = len(data) - len(data.lstrip("1"))
+    return bytes(zeros) + number.to_bytes((number.bit_length() + 7) // 8, "big")
+
+
+# Accounts, keys, code --------------------------------------------------------------------
+
+
+def _parse_account(members: Members) -> Query:
+    """Parse a `view_account` request."""
+    account_id = read.member(members, "account_id", read.account_id)
+    return lambda at: rpc_json.account(at.account(account_id))
+
+
+def _parse_code(members: Members) -> Query:
+    """Parse a `view_code` request: for local code, or the global code that an account uses."""
+    account_id = read.member(members, "account_id", read.account_id)
+
+    def view_code(at: Snapshot) -> Object:
+        code_hash = at.state.code_hash(at.account(account_id))
+        if code_hash is None:
+            raise _no_code(at, account_id)
+        return _code_members(at, code_hash)
+
+    return view_code
+
+
+def _code_members(at: Snapshot, code_hash: CryptoHash) -> Object:
+    """Return the members with a contract's code."""
+    return {"code_base64": rpc_json.base64(at.state.store.codes[code_hash]), "hash": code_hash}
+
+
+def _no_code(
+    at: Snapshot, account_id: AccountId, *, query_message: str | None = None
+) -> HandlerError:
+    """Build the error for an account without code."""
+    data = (
+        f"Contract code for contract ID #{account_id} has never been observed on the node "
+        f"at block #{at.block.height}"
+    )
+    return at.error(
+        "NO_CONTRACT_CODE", data, query_message=query_message, contract_account_id=account_id
+    )
+
+
+def _parse_global_code(members: Members) -> Query:
+    """Parse a `view_global_contract_code` request."""
+    code_hash = read.member(members, "code_hash", read.crypto_hash)
+    return partial(_view_global_code, code_hash, {"hash": code_hash})
+
+
+def _parse_global_code_by_account(members: Members) -> Query:
+    """Parse a `view_global_contract_code_by_account_id` request."""
+    account_id = read.member(members, "account_id", read.account_id)
+    return partial(_view_global_code, account_id, {"account_id": account_id})
+
+
+def _view_global_code(contract: CryptoHash | AccountId, identifier: Object, at: Snapshot) -> Object:
+    """Return global code, or raise if there is none."""
+    code_hash = at.state.global_code_hash(contract)
+    if code_hash is None:
+        data = (
+            f"Global contract code with identifier {contract} has never been observed on the "
+            f"node at block #{at.block.height}"
+        )
+        raise at.error("NO_GLOBAL_CONTRACT_CODE", data, identifier=identifier)
+    return _code_members(at, code_hash)
+
+
+def _parse_access_key(members: Members) -> Query:
+    """Parse a `view_access_key` request."""
+    account_id = read.member(members, "account_id", read.account_id)
+    public_key = read.member(members, "public_key", read.public_key)
+    return partial(_view_access_key, account_id, public_key)
+
+
+def _view_access_key(account_id: AccountId, public_key: PublicKey, at: Snapshot) -> Object:
+    """Return an access key, or raise if there is none."""
+    at.account(account_id)
+    access_key = at.state.access_key(account_id, public_key.packed)
+    if access_key is None:
+        data = (
+            f"Access key for public key {public_key} has never been observed on the node "
+            f"at block #{at.block.height}"
+        )
+        message = f"access key {public_key} does not exist while viewing"
+        raise at.error(
+            "UNKNOWN_ACCESS_KEY", data, query_message=message, public_key=str(public_key)
+        )
+    return rpc_json.access_key(access_key)
+
+
+def _parse_access_key_list(members: Members) -> Query:
+    """Parse a `view_access_key_list` request."""
+    account_id = read.member(members, "account_id", read.account_id)
+    after_key = read.optional(members, "after_key", read.public_key)
+    limit = read.optional(members, "limit", read.limit)
+
+    def view_access_key_list(at: Snapshot) -> Object:
+        entries = [
+            entry
+            for entry in at.state.access_keys(account_id)
+            if after_key is None or entry[0] > after_key.packed
+        ]
+        keys = [
+            {"public_key": rpc_json.public_key_text(packed), "access_key": rpc_json.access_key(key)}
+            for packed, key in entries[:limit]
+        ]
+        last_key = {"last_key": keys[-1]["public_key"]} if len(keys) < len(entries) else {}
+        return {"keys": keys} | last_key
+
+    return view_access_key_list
+
+
+def _parse_gas_key_nonces(members: Members) -> Query:
+    """Parse a `view_gas_key_nonces` request; this chain has no gas keys."""
+    account_id = read.member(members, "account_id", read.account_id)
+    public_key = read.member(members, "public_key", read.public_key)
+
+    def view_gas_key_nonces(at: Snapshot) -> Object:
+        at.account(account_id)
+        data = (
+            f"Gas key for public key {public_key} has never been observed on the node "
+            f"at block #{at.block.height}"
+        )
+        raise at.error("UNKNOWN_GAS_KEY", data, public_key=str(public_key))
+
+    return view_gas_key_nonces
+
+
+# Records and view calls ------------------------------------------------------------------
+
+
+def _parse_state(members: Members) -> Query:
+    """Parse a `view_state` request."""
+    return partial(
+        _view_state,
+        read.member(members, "account_id", read.account_id),
+        read.member(members, "prefix_base64", read.base64),
+        with_proof=bool(read.optional(members, "include_proof", read.boolean)),
+        after_key=read.optional(members, "after_key_base64", read.base64),
+        limit=read.optional(members, "limit", read.limit),
+    )
+
+
+def _view_state(
+    account_id: AccountId,
+    prefix: bytes,
+    at: Snapshot,
+    *,
+    with_proof: bool = False,
+    after_key: bytes | None = None,
+    limit: int | None = None,
+) -> Object:
+    """Return a contract's records by prefix; without a limit, raise if they are too large."""
+    account = at.account(account_id)
+    if limit is None:
+        _check_state_size(at, account_id, account)
+    records = [
+        record
+        for record in at.state.records(account_id, prefix)
+        if after_key is None or record[0] > after_key
+    ]
+    values = [
+        {"key": rpc_json.base64(key), "value": rpc_json.base64(value)}
+        for key, value in records[:limit]
+    ]
+    last_key = {"last_key": values[-1]["key"]} if len(values) < len(records) else {}
+    return {"values": values} | ({"proof": []} if with_proof else {}) | last_key
+
+
+def _check_state_size(at: Snapshot, account_id: AccountId, account: Account) -> None:
+    """Raise if a contract's records exceed one response."""
+    if account.storage_usage - len(at.state.store.codes[account.code_hash]) > MAX_STATE_BYTES:
+        data = f"State of contract {account_id} is too large to be viewed"
+        raise at.error("TOO_LARGE_CONTRACT_STATE", data, contract_account_id=account_id)
+
+
+def _parse_call(members: Members) -> Query:
+    """Parse a `call_function` request."""
+    account_id = read.member(members, "account_id", read.account_id)
+    method_name = read.member(members, "method_name", read.text)
+    args = read.member(members, "args_base64", read.base64)
+    return partial(_call_function, account_id, method_name, args)
+
+
+def _call_function(account_id: AccountId, method_name: str, args: bytes, at: Snapshot) -> Object:
+    """Return the result and logs of a view call, or raise if it fails."""
+    if at.state.code_hash(at.account(account_id)) is None:
+        raise _no_code(at, account_id, query_message=_call_message(CodeError(account_id)))
+    try:
+        outcome = at.world.view(account_id, method_name, args, at.block)
+    except CallError as error:
+        message = _call_message(error)
+        data = f"Function call returned an error: {message}"
+        raise at.error(
+            "CONTRACT_EXECUTION_ERROR", data, query_message=message, vm_error=error.failure
+        ) from None
+    return {"result": list(outcome.result), "logs": list(outcome.logs)}
+
+
+def _call_message(error: CallError) -> str:
+    """Return the message of a failed view call."""
+    return f"wasm execution failed with error: {error.view_message}"
+
+
+_PARSERS: dict[str, Callable[[Members], Query]] = {
+    "view_account": _parse_account,
+    "view_code": _parse_code,
+    "view_state": _parse_state,
+    "view_access_key": _parse_access_key,
+    "view_access_key_list": _parse_access_key_list,
+    "view_gas_key_nonces": _parse_gas_key_nonces,
+    "call_function": _parse_call,
+    "view_global_contract_code": _parse_global_code,
+    "view_global_contract_code_by_account_id": _parse_global_code_by_account,
+}

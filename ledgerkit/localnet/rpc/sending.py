@@ -1,0 +1,247 @@
+"""
+The methods that send transactions and wait until they reach an execution level.
+
+A method that waits is a generator, which yields whenever another block has to come before it
+can return. In real time it waits until a timeout. In logical time, where blocks come only
+when they are waited for, it waits until nothing more happens to the transaction.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from ledgerkit.localnet import transaction_validity
+from ledgerkit.localnet.execution_errors import InvalidTransactionError, UndecodableError
+from ledgerkit.localnet.rpc import outcomes
+from ledgerkit.localnet.rpc import params as read
+from ledgerkit.localnet.rpc.errors import TIMEOUT, HandlerError, ParseError
+from ledgerkit.protocol import CryptoHash, SignedTransaction
+
+if TYPE_CHECKING:
+    from ledgerkit.localnet.execution_errors import Json
+    from ledgerkit.localnet.rpc.errors import Object
+    from ledgerkit.localnet.rpc.outcomes import Execution
+    from ledgerkit.localnet.settings import Settings
+    from ledgerkit.localnet.world import World
+
+Steps = Generator[None, None, Any]
+
+NONE, INCLUDED, EXECUTED_OPTIMISTIC = "NONE", "INCLUDED", "EXECUTED_OPTIMISTIC"
+# The execution levels that satisfy each `wait_until`.
+_SATISFYING = {
+    NONE: ("INCLUDED", "EXECUTED_OPTIMISTIC", "INCLUDED_FINAL", "EXECUTED", "FINAL"),
+    INCLUDED: ("INCLUDED", "EXECUTED_OPTIMISTIC", "INCLUDED_FINAL", "EXECUTED", "FINAL"),
+    EXECUTED_OPTIMISTIC: ("EXECUTED_OPTIMISTIC", "EXECUTED", "FINAL"),
+    "INCLUDED_FINAL": ("INCLUDED_FINAL", "EXECUTED", "FINAL"),
+    "EXECUTED": ("EXECUTED", "FINAL"),
+    "FINAL": ("FINAL",),
+}
+_wait_until = read.one_of(tuple(_SATISFYING))
+
+
+class StatusRequest(Struct, frozen=True):
+    """A transaction to wait for, and the execution level to wait until."""
+
+    tx_hash: CryptoHash
+    signed: SignedTransaction | None
+    wait_until: str
+
+
+class Timeout:
+    """The timeout of a request, in real time or in blocks without an event."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._ends = time.monotonic() + settings.timeout_ns / 10**9 if settings.real_time else None
+        self._max_idle_blocks = max(1, settings.timeout_ns // settings.block_time_ns)
+        self._events, self._idle_blocks = 0, -1  # the first check is before the first block
+
+    def is_over(self, events: int) -> bool:
+        """Return True if the timeout is over, given the number of events so far."""
+        if self._ends is not None:
+            return time.monotonic() >= self._ends
+        self._idle_blocks = 0 if events > self._events else self._idle_blocks + 1
+        self._events = max(events, self._events)
+        return self._idle_blocks >= self._max_idle_blocks
+
+
+# Methods ---------------------------------------------------------------------------------
+
+
+def send_tx(world: World, params: Any) -> Steps:
+    """Send a transaction and return the result of `send_tx`."""
+    signed, wait_until = _parse_send(world, params)
+    if wait_until == NONE:
+        world.broadcast(signed)
+        return {"final_execution_status": NONE}
+    return (yield from _send(world, signed, wait_until))
+
+
+def broadcast_tx_commit(world: World, params: Any) -> Steps:
+    """Send a transaction and return the result of `broadcast_tx_commit`, after execution."""
+    signed, _ = _parse_send(world, params)
+    return (yield from _send(world, signed, EXECUTED_OPTIMISTIC))
+
+
+def broadcast_tx_async(world: World, params: Any) -> CryptoHash:
+    """Send a transaction, valid or not, and return the result of `broadcast_tx_async`."""
+    signed, _ = _parse_send(world, params)
+    world.broadcast(signed)
+    return signed.hash
+
+
+def tx(world: World, params: Any) -> Steps:
+    """Return the result of `tx`."""
+    return (yield from _status(world, params, receipts=False))
+
+
+def tx_status(world: World, params: Any) -> Steps:
+    """Return the result of `EXPERIMENTAL_tx_status`, which includes the receipts."""
+    return (yield from _status(world, params, receipts=True))
+
+
+def _send(world: World, signed: SignedTransaction, wait_until: str) -> Steps:
+    """Submit a transaction and wait for it."""
+    try:
+        world.submit(signed)
+    except InvalidTransactionError as error:
+        if not _is_resent(world, signed, error.error):
+            raise _invalid_transaction(error) from None
+    request = StatusRequest(signed.hash, signed, wait_until)
+    execution = yield from _wait(world, request, receipts=False)
+    return outcomes.result(world, execution, receipts=False)
+
+
+def _is_resent(world: World, signed: SignedTransaction, error: Json) -> bool:
+    """Return True if the nonce was used by this same transaction."""
+    is_nonce_error = isinstance(error, dict) and "InvalidNonce" in error
+    return is_nonce_error and outcomes.find_transaction(world, signed.hash) is not None
+
+
+def _status(world: World, params: Any, *, receipts: bool) -> Steps:
+    """Wait for a transaction that was sent before, and return its result."""
+    request = _parse_status(world, params)
+    if request.wait_until in {NONE, INCLUDED} and _needs_block(world, request.tx_hash):
+        yield  # so that a caller who polls without waiting sees the transaction progress
+    execution = yield from _wait(world, request, receipts=receipts)
+    return outcomes.result(world, execution, receipts=receipts)
+
+
+def _needs_block(world: World, tx_hash: CryptoHash) -> bool:
+    """Return True in logical time, if the transaction is not final yet."""
+    if world.settings.real_time:
+        return False
+    record = outcomes.find_transaction(world, tx_hash)
+    if record is None:
+        return world.is_pending(tx_hash)
+    return outcomes.execution_level(world, outcomes.collect(world, record)) != "FINAL"
+
+
+# Waiting ---------------------------------------------------------------------------------
+
+
+def _wait(
+    world: World, request: StatusRequest, *, receipts: bool
+) -> Generator[None, None, Execution]:
+    """Wait until a transaction has reached the requested level; raise after the timeout."""
+    timeout = Timeout(world.settings)
+    satisfying = _SATISFYING[request.wait_until]
+    while True:
+        execution = _execution(world, request)
+        if execution is not None and outcomes.execution_level(world, execution) in satisfying:
+            return execution
+        if execution is None and request.wait_until == NONE:
+            raise _unknown_transaction(request.tx_hash)
+        is_lost = execution is None and not world.is_pending(request.tx_hash)
+        events = len(execution.outcomes) + 1 if execution else 0
+        if (is_lost and not world.settings.real_time) or timeout.is_over(events):
+            raise _timeout(world, execution, receipts=receipts)
+        yield
+
+
+def _execution(world: World, request: StatusRequest) -> Execution | None:
+    """Return a transaction's execution; check a transaction that is not pending any more."""
+    record = outcomes.find_transaction(world, request.tx_hash)
+    if record is not None:
+        return outcomes.collect(world, record)
+    if request.signed is not None and not world.is_pending(request.tx_hash):
+        try:
+            world.check(request.signed)
+        except InvalidTransactionError as error:
+            raise _invalid_transaction(error) from None
+    return None
+
+
+# Errors ----------------------------------------------------------------------------------
+
+
+def _invalid_transaction(error: InvalidTransactionError) -> HandlerError:
+    """Build the error for an invalid transaction."""
+    reason = error.error
+    data = {"TxExecutionError": {"InvalidTxError": reason}}
+    failure = HandlerError("INVALID_TRANSACTION", data, {})
+    # The OpenAPI specification puts the reason here; nearcore's clients read it from `data`.
+    failure.error["InvalidTransaction"] = {reason: None} if isinstance(reason, str) else reason
+    return failure
+
+
+def _unknown_transaction(tx_hash: CryptoHash) -> HandlerError:
+    """Build the error for an unknown transaction."""
+    data = f"Transaction {tx_hash} doesn't exist"
+    return HandlerError("UNKNOWN_TRANSACTION", data, {"requested_transaction_hash": tx_hash})
+
+
+def _timeout(world: World, execution: Execution | None, *, receipts: bool) -> HandlerError:
+    """Build the error for a timeout, with the transaction's status so far."""
+    info: Object = {"cause": "NOT_OBSERVED"}
+    if execution is not None:
+        result = outcomes.result(world, execution, receipts=receipts)
+        info = {"cause": "PENDING", "status": result}
+    return HandlerError("TIMEOUT_ERROR", "Timeout", info, status=TIMEOUT)
+
+
+# Params ----------------------------------------------------------------------------------
+
+
+def _parse_send(world: World, params: Any) -> tuple[SignedTransaction, str]:
+    """Parse a transaction to send, and its `wait_until`."""
+    items = read.single(params)
+    if items is not None:
+        return _decode(world, items[0]), EXECUTED_OPTIMISTIC
+    if read.pair(params) is not None:
+        raise ParseError("Unable to parse send request: too many params passed")
+    members = read.members(params)
+    signed = read.member(members, "signed_tx_base64", lambda value: _decode(world, value))
+    return signed, read.optional(members, "wait_until", _wait_until) or EXECUTED_OPTIMISTIC
+
+
+def _parse_status(world: World, params: Any) -> StatusRequest:
+    """Parse a request for a transaction's status; the sender only tells nodes where to look."""
+    hash_and_sender = read.pair(params)
+    if hash_and_sender is not None:
+        tx_hash = read.crypto_hash(hash_and_sender[0])
+        read.account_id(hash_and_sender[1])
+        return StatusRequest(tx_hash, None, EXECUTED_OPTIMISTIC)
+    if read.single(params) is not None or "signed_tx_base64" in read.members(params):
+        signed, wait_until = _parse_send(world, params)
+        return StatusRequest(signed.hash, signed, wait_until)
+    members = read.members(params)
+    tx_hash = read.member(members, "tx_hash", read.crypto_hash)
+    read.member(members, "sender_account_id", read.account_id)
+    wait_until = read.optional(members, "wait_until", _wait_until) or EXECUTED_OPTIMISTIC
+    return StatusRequest(tx_hash, None, wait_until)
+
+
+def _decode(world: World, value: Any) -> SignedTransaction:
+    """Decode a signed transaction."""
+    encoded = read.text(value)
+    try:
+        return transaction_validity.decode(read.base64(encoded), world.runtime.profile)
+    except ParseError as error:
+        reason = error.message.removeprefix(read.FAILED)
+        raise ParseError(f"Failed to decode transaction: {reason}") from None
+    except UndecodableError as error:
+        raise ParseError(error.message) from None

@@ -1,0 +1,157 @@
+"""
+The JSON-RPC of the embedded ledger: the body of a call in, a response out.
+
+The methods are in `ledgerkit.localnet.rpc`. This module has the envelope, the table of methods
+and the pages that a node serves beside its JSON-RPC.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from ledgerkit.localnet.http_messages import json_response, text_response
+from ledgerkit.localnet.rpc import (
+    blocks,
+    changes,
+    config,
+    node,
+    outcomes,
+    queries,
+    sending,
+    validators,
+)
+from ledgerkit.localnet.rpc.errors import (
+    BAD_REQUEST,
+    OK,
+    UNPROCESSABLE,
+    MethodNotFoundError,
+    ParseError,
+    RpcError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from ledgerkit.localnet.http_messages import HttpResponse
+    from ledgerkit.localnet.world import World
+
+_NULL = msgspec.Raw(b"null")
+# The texts of nearcore's HTTP server (jsonrpc crate, axum's JSON extractor).
+_NOT_A_CALL = "JSON RPC Request format was expected"
+_NOT_JSON = "Failed to parse the request body as JSON: "
+_WRONG_TYPE = (
+    "Failed to deserialize the JSON body into the target type: "
+    "data did not match any variant of untagged enum Message"
+)
+
+
+class RpcCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A JSON-RPC call; its id is kept as it was written."""
+
+    jsonrpc: Literal["2.0"]
+    method: str
+    params: Any = None
+    id: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+_METHODS: dict[str, Callable[[World, Any], Any]] = {
+    "block": blocks.block,
+    "chunk": blocks.chunk,
+    "gas_price": blocks.gas_price,
+    "query": queries.query,
+    "changes": changes.changes,
+    "EXPERIMENTAL_changes": changes.changes,
+    "block_effects": changes.changes_in_block,
+    "EXPERIMENTAL_changes_in_block": changes.changes_in_block,
+    "EXPERIMENTAL_receipt": outcomes.receipt,
+    "EXPERIMENTAL_receipt_to_tx": outcomes.receipt_to_tx,
+    "broadcast_tx_async": sending.broadcast_tx_async,
+    "validators": validators.validators,
+    "EXPERIMENTAL_validators_ordered": validators.validators_ordered,
+    "EXPERIMENTAL_protocol_config": config.protocol_config,
+    "genesis_config": lambda world, _: config.genesis_config(world),
+    "EXPERIMENTAL_genesis_config": lambda world, _: config.genesis_config(world),
+    "status": lambda world, _: node.status(world),
+    "health": lambda _, __: None,
+    "EXPERIMENTAL_view_access_key_list": queries.access_key_list,
+} | {
+    f"EXPERIMENTAL_{name}": partial(queries.single_type, name)
+    for name in (
+        "view_account",
+        "view_code",
+        "view_state",
+        "view_access_key",
+        "view_gas_key_nonces",
+        "call_function",
+    )
+}
+_WAITING_METHODS: dict[str, Callable[[World, Any], sending.Steps]] = {
+    "send_tx": sending.send_tx,
+    "broadcast_tx_commit": sending.broadcast_tx_commit,
+    "tx": sending.tx,
+    "EXPERIMENTAL_tx_status": sending.tx_status,
+}
+METHODS = frozenset({*_METHODS, *_WAITING_METHODS})
+
+
+def respond(world: World, body: bytes) -> Generator[None, None, HttpResponse]:
+    """Answer a JSON-RPC call, with the world locked; yields where the call waits for a block."""
+    try:
+        call = _decode_call(body)
+    except RecursionError:
+        return text_response(f"{_NOT_JSON}recursion limit exceeded", BAD_REQUEST)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return _refuse_body(body, error)
+    if isinstance(call.id, msgspec.UnsetType):
+        return _error_response(ParseError(_NOT_A_CALL), _NULL)
+    try:
+        result = yield from _call_method(world, call)
+    except RpcError as error:
+        return _error_response(error, call.id)
+    return json_response({"jsonrpc": "2.0", "result": result, "id": call.id})
+
+
+def _decode_call(body: bytes) -> RpcCall:
+    """Decode a call."""
+    if not body.isascii():
+        body.decode()  # msgspec does not check the UTF-8 of members that it skips
+    return msgspec.json.decode(body, type=RpcCall)
+
+
+def _call_method(world: World, call: RpcCall) -> sending.Steps:
+    """Call the method that is named."""
+    waiting_method = _WAITING_METHODS.get(call.method)
+    if waiting_method is not None:
+        return (yield from waiting_method(world, call.params))
+    method = _METHODS.get(call.method)
+    if method is None:
+        raise MethodNotFoundError(call.method)
+    return method(world, call.params)
+
+
+def _error_response(error: RpcError, call_id: msgspec.Raw) -> HttpResponse:
+    """Build the response of an error."""
+    return json_response({"jsonrpc": "2.0", "error": error.error, "id": call_id}, error.status)
+
+
+def _refuse_body(body: bytes, error: Exception) -> HttpResponse:
+    """Refuse a body that is not a call: a batch, another JSON value, or no JSON."""
+    try:
+        value = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return text_response(f"{_NOT_JSON}{error}", BAD_REQUEST)
+    if isinstance(value, list):
+        return _error_response(ParseError(_NOT_A_CALL), _NULL)
+    return text_response(_WRONG_TYPE, UNPROCESSABLE)
+
+
+def node_page(world: World, path: str) -> HttpResponse | None:
+    """Answer a GET request to a page of the node; None if there is no such page."""
+    if path == "/status":
+        return json_response(node.status(world))
+    if path == "/health":
+        return json_response(None)
+    return text_response(node.metrics(world), OK) if path == "/metrics" else None

@@ -1,0 +1,543 @@
+"""
+The node's JSON of accounts, actions, transactions, receipts, outcomes, blocks and changes.
+
+As in nearcore's views (core/primitives/src/views.rs): amounts are strings of digits; gas, nonces
+and heights are numbers; bytes are base64; hashes and keys are base58. The actions inside a
+delegated action keep their raw form, which differs.
+"""
+
+from __future__ import annotations
+
+from binascii import b2a_base64
+from datetime import UTC, datetime
+from functools import lru_cache
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from ledgerkit.localnet import fees
+from ledgerkit.localnet.chain_types import (
+    NO_CODE,
+    Account,
+    ActionReceipt,
+    DataReceipt,
+    Failure,
+    SuccessValue,
+)
+from ledgerkit.localnet.settings import SECOND_NS
+from ledgerkit.protocol import (
+    AccessKey,
+    Action,
+    AddKey,
+    CreateAccount,
+    CryptoHash,
+    Delegate,
+    DelegateV2,
+    DeleteAccount,
+    DeleteKey,
+    DeployContract,
+    DeployGlobalContract,
+    FullAccess,
+    FunctionCall,
+    FunctionCallPermission,
+    PublicKey,
+    Signature,
+    SignedTransaction,
+    Stake,
+    Transfer,
+    UseGlobalContract,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ledgerkit.localnet.chain_types import Block, Change, Chunk, Outcome, Proposal, Receipt
+    from ledgerkit.localnet.execution_errors import Json
+
+Object = dict[str, Any]
+
+_TOUCHED_TYPES = {
+    "account": "account_touched",
+    "access_key": "access_key_touched",
+    "data": "data_touched",
+    "code": "contract_code_touched",
+}
+
+
+@lru_cache(maxsize=65_536)  # base58 is slow, and the same hashes and keys recur
+def base58(value: CryptoHash | PublicKey) -> str:
+    """Encode a hash or a public key."""
+    return str(value)
+
+
+def base64(data: bytes) -> str:
+    """Encode bytes."""
+    return b2a_base64(data, newline=False).decode()
+
+
+def combined_hash(hashes: Iterable[CryptoHash]) -> CryptoHash:
+    """Hash several hashes; zeros for none, or for nothing but zeros."""
+    parts = list(hashes)
+    return CryptoHash.of(b"".join(parts)) if any(map(any, parts)) else NO_CODE
+
+
+def placeholder_signature(content: CryptoHash) -> str:
+    """Return what stands for a validator's signature; it is not valid for any key."""
+    return str(Signature("ed25519", content + bytes(32)))
+
+
+def rfc3339(time_ns: int) -> str:
+    """Format a time in UTC, to the nanosecond."""
+    seconds, nanoseconds = divmod(time_ns, SECOND_NS)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{nanoseconds:09}Z"
+
+
+# Accounts and keys -----------------------------------------------------------------------
+
+
+def account(record: Account) -> Object:
+    """Build the JSON of an account."""
+    data = {
+        "amount": str(record.amount),
+        "locked": str(record.locked),
+        "code_hash": base58(record.code_hash),
+        "storage_usage": record.storage_usage,
+        "storage_paid_at": 0,
+    }
+    if isinstance(record.global_contract, CryptoHash):
+        data["global_contract_hash"] = base58(record.global_contract)
+    elif record.global_contract is not None:
+        data["global_contract_account_id"] = record.global_contract
+    return data
+
+
+def access_key(key: AccessKey) -> Object:
+    """Build the JSON of an access key."""
+    return {"nonce": key.nonce, "permission": _permission(key)}
+
+
+def _permission(key: AccessKey) -> Json:
+    """Build the JSON of an access key's permission."""
+    permission = key.permission
+    if isinstance(permission, FullAccess):
+        return "FullAccess"
+    if not isinstance(permission, FunctionCallPermission):
+        raise TypeError(f"{type(permission).__name__} is not a permission of this protocol version")
+    allowance = permission.allowance
+    data = {
+        "allowance": None if allowance is None else str(allowance),
+        "receiver_id": permission.receiver_id,
+        "method_names": list(permission.method_names),
+    }
+    return {"FunctionCall": data}
+
+
+def public_key_text(data: bytes) -> str:
+    """Encode a public key from its packed form."""
+    return base58(PublicKey.decode(data))
+
+
+# Actions ---------------------------------------------------------------------------------
+
+
+def action(record: Action) -> Json:
+    """Build the JSON of an action."""
+    return _VIEWS[type(record)](record)
+
+
+def raw_action(record: Action) -> Json:
+    """Build the JSON of an action inside a delegated action."""
+    return _RAW_FORMS[type(record)](record)
+
+
+def _hash_of(code: bytes) -> str:
+    """Encode the hash of code; base64, unlike other hashes."""
+    return base64(sha256(code).digest())
+
+
+def _call(record: FunctionCall) -> Json:
+    """Build the JSON of a function call."""
+    data = {
+        "method_name": record.method_name,
+        "args": base64(record.args),
+        "gas": record.gas,
+        "deposit": str(record.deposit),
+    }
+    return {"FunctionCall": data}
+
+
+def _add_key(record: AddKey) -> Json:
+    """Build the JSON of an added key."""
+    data = {"public_key": base58(record.public_key), "access_key": access_key(record.access_key)}
+    return {"AddKey": data}
+
+
+def _deploy_global(record: DeployGlobalContract) -> Json:
+    """Build the JSON of a global contract; each deploy mode has its own name."""
+    by_account = record.deploy_mode == "AccountId"
+    name = "DeployGlobalContractByAccountId" if by_account else "DeployGlobalContract"
+    return {name: {"code": _hash_of(record.code)}}
+
+
+def _use_global(record: UseGlobalContract) -> Json:
+    """Build the JSON of the use of a global contract."""
+    contract = record.contract_identifier
+    if isinstance(contract, CryptoHash):
+        return {"UseGlobalContract": {"code_hash": base58(contract)}}
+    return {"UseGlobalContractByAccountId": {"account_id": contract}}
+
+
+def _raw_use_global(record: UseGlobalContract) -> Json:
+    """Build the JSON of the use of a global contract inside a delegated action."""
+    contract = record.contract_identifier
+    is_hash = isinstance(contract, CryptoHash)
+    identifier = {"hash": base58(contract)} if is_hash else {"account_id": contract}
+    return {"UseGlobalContract": {"contract_identifier": identifier}}
+
+
+def _delegated(record: Delegate | DelegateV2) -> Object:
+    """Build the JSON that both versions of a delegated action share."""
+    inner = record.delegate_action
+    return {
+        "sender_id": inner.sender_id,
+        "receiver_id": inner.receiver_id,
+        "actions": [raw_action(each) for each in inner.actions],
+        "nonce": inner.nonce,
+        "max_block_height": inner.max_block_height,
+        "public_key": base58(inner.public_key),
+    }
+
+
+def _delegate(record: Delegate) -> Json:
+    """Build the JSON of a delegated action."""
+    data = {"delegate_action": _delegated(record), "signature": str(record.signature)}
+    return {"Delegate": data}
+
+
+def _delegate_v2(record: DelegateV2) -> Json:
+    """Build the JSON of a delegated action V2, whose nonce may be a gas key's."""
+    inner = record.delegate_action
+    nonce: Object = {"Nonce": {"nonce": inner.nonce}}
+    if inner.nonce_index is not None:
+        nonce = {"GasKeyNonce": {"nonce": inner.nonce, "nonce_index": inner.nonce_index}}
+    data = {"V2": _delegated(record) | {"nonce": nonce}}
+    return {"DelegateV2": {"delegate_action": data, "signature": str(record.signature)}}
+
+
+_VIEWS: dict[type[Action], Callable[[Any], Json]] = {
+    CreateAccount: lambda _: "CreateAccount",
+    DeployContract: lambda a: {"DeployContract": {"code": _hash_of(a.code)}},
+    FunctionCall: _call,
+    Transfer: lambda a: {"Transfer": {"deposit": str(a.deposit)}},
+    Stake: lambda a: {"Stake": {"stake": str(a.stake), "public_key": base58(a.public_key)}},
+    AddKey: _add_key,
+    DeleteKey: lambda a: {"DeleteKey": {"public_key": base58(a.public_key)}},
+    DeleteAccount: lambda a: {"DeleteAccount": {"beneficiary_id": a.beneficiary_id}},
+    Delegate: _delegate,
+    DeployGlobalContract: _deploy_global,
+    UseGlobalContract: _use_global,
+    DelegateV2: _delegate_v2,
+}
+_RAW_FORMS: dict[type[Action], Callable[[Any], Json]] = {
+    **_VIEWS,
+    CreateAccount: lambda _: {"CreateAccount": {}},
+    DeployContract: lambda a: {"DeployContract": {"code": base64(a.code)}},
+    DeployGlobalContract: lambda a: {
+        "DeployGlobalContract": {"code": base64(a.code), "deploy_mode": a.deploy_mode}
+    },
+    UseGlobalContract: _raw_use_global,
+}
+
+
+# Transactions, receipts, outcomes --------------------------------------------------------
+
+
+def transaction(signed: SignedTransaction) -> Object:
+    """Build the JSON of a transaction."""
+    tx = signed.transaction
+    data = {
+        "signer_id": tx.signer_id,
+        "public_key": base58(tx.public_key),
+        "nonce": tx.nonce,
+        "receiver_id": tx.receiver_id,
+        "actions": [action(each) for each in tx.actions],
+        "priority_fee": 0,
+        "signature": str(signed.signature),
+        "hash": base58(signed.hash),
+    }
+    if tx.version:
+        data["nonce_mode"] = tx.nonce_mode
+    if tx.nonce_index is not None:
+        data["nonce_index"] = tx.nonce_index
+    return data
+
+
+def receipt(record: Receipt) -> Object:
+    """Build the JSON of a receipt."""
+    return {
+        "predecessor_id": record.predecessor_id,
+        "priority": 0,
+        "receiver_id": record.receiver_id,
+        "receipt_id": base58(record.receipt_id),
+        "receipt": _contents(record),
+    }
+
+
+def _contents(record: Receipt) -> Json:
+    """Build the JSON of a receipt's content."""
+    if isinstance(record, ActionReceipt):
+        return {"Action": _action_receipt(record)}
+    if not isinstance(record, DataReceipt):
+        raise TypeError(f"{type(record).__name__} is not a receipt")
+    data = {
+        "data_id": base58(record.data_id),
+        "data": None if record.data is None else base64(record.data),
+        "is_promise_resume": record.is_promise_resume,
+    }
+    return {"Data": data}
+
+
+def _action_receipt(record: ActionReceipt) -> Object:
+    """Build the JSON of an action receipt."""
+    return {
+        "actions": [action(each) for each in record.actions],
+        "gas_price": str(record.gas_price),
+        "input_data_ids": [base58(each) for each in record.input_data_ids],
+        "is_promise_yield": record.is_promise_yield,
+        "output_data_receivers": [
+            {"data_id": base58(data_id), "receiver_id": receiver_id}
+            for data_id, receiver_id in record.output_data_receivers
+        ],
+        "refund_to": record.refund_to,
+        "signer_id": record.signer_id,
+        "signer_public_key": base58(record.signer_public_key),
+    }
+
+
+def outcome(record: Outcome, block_hash: CryptoHash) -> Object:
+    """Build the JSON of an outcome in a block."""
+    data = {
+        "executor_id": record.executor_id,
+        "logs": list(record.logs),
+        "receipt_ids": [base58(each) for each in record.receipt_ids],
+        "gas_burnt": record.gas_burnt,
+        "tokens_burnt": str(record.tokens_burnt),
+        "status": outcome_status(record),
+        "metadata": _metadata(record),
+    }
+    return {
+        "id": base58(record.id),
+        "block_hash": base58(block_hash),
+        "proof": [],
+        "outcome": data,
+    }
+
+
+def outcome_status(record: Outcome) -> Json:
+    """Build the JSON of an outcome's status."""
+    status = record.status
+    if isinstance(status, Failure):
+        return {"Failure": status.error}
+    if isinstance(status, SuccessValue):
+        return {"SuccessValue": base64(status.value)}
+    return {"SuccessReceiptId": base58(status.receipt_id)}
+
+
+def _metadata(record: Outcome) -> Object:
+    """Build the JSON of an outcome's gas profile and contracts."""
+    if record.gas_profile is None:
+        return {"version": 1, "gas_profile": None}
+    lines = [
+        {"cost_category": line.category, "cost": line.cost, "gas_used": str(line.gas_used)}
+        for line in record.gas_profile
+    ]
+    if record.contracts is None:
+        return {"version": 3, "gas_profile": lines}
+    contracts = [None if each is None else {each[0]: str(each[1])} for each in record.contracts]
+    return {"version": 4, "gas_profile": lines, "contracts": contracts}
+
+
+# Blocks and chunks -----------------------------------------------------------------------
+
+
+def block(record: Block, version: int) -> Object:
+    """Build the JSON of a block at a protocol version."""
+    return {
+        "author": record.author,
+        "header": block_header(record, version),
+        "chunks": [chunk_header(each) for each in record.chunks],
+    }
+
+
+def block_header(record: Block, version: int) -> Object:
+    """Build the JSON of a block's header."""
+    return _position(record) | _hashes(record) | _counts(record, version)
+
+
+def _position(record: Block) -> Object:
+    """Build the members of a block's header that place it in the chain."""
+    return {
+        "height": record.height,
+        "prev_height": record.prev_height,
+        "epoch_id": base58(record.epoch_id),
+        "next_epoch_id": base58(record.next_epoch_id),
+        "hash": base58(record.hash),
+        "prev_hash": base58(record.prev_hash),
+        "timestamp": record.timestamp_ns,
+        "timestamp_nanosec": str(record.timestamp_ns),
+        "block_ordinal": record.ordinal,
+        "last_final_block": base58(record.last_final_block),
+        "last_ds_final_block": base58(record.last_ds_final_block),
+    }
+
+
+def _hashes(record: Block) -> Object:
+    """Build the members of a block's header with hashes of its contents."""
+    chunks = record.chunks
+    headers = combined_hash(chunk.chunk_hash for chunk in chunks)
+    return {
+        "prev_state_root": base58(state_root(record)),
+        "block_body_hash": base58(headers),
+        "chunk_receipts_root": base58(
+            combined_hash(chunk.outgoing_receipts_root for chunk in chunks)
+        ),
+        "chunk_headers_root": base58(headers),
+        "chunk_tx_root": base58(combined_hash(chunk.tx_root for chunk in chunks)),
+        "outcome_root": base58(combined_hash(chunk.outcome_root for chunk in chunks)),
+        "challenges_root": base58(NO_CODE),
+        "random_value": base58(record.random_value),
+        "next_bp_hash": base58(CryptoHash.of(record.author.encode())),
+        "block_merkle_root": base58(CryptoHash.of(record.prev_hash)),
+        "epoch_sync_data_hash": None,
+    }
+
+
+def state_root(record: Block) -> CryptoHash:
+    """Return the hash of the state before a block."""
+    return combined_hash(chunk.prev_state_root for chunk in record.chunks)
+
+
+def _counts(record: Block, version: int) -> Object:
+    """Build the members of a block's header with counts and amounts."""
+    mask = record.chunk_mask
+    new = [chunk for chunk, is_new in zip(record.chunks, mask, strict=True) if is_new]
+    return {
+        "chunks_included": len(new),
+        "chunk_mask": list(mask),
+        "chunk_endorsements": [[255] if is_new else [] for is_new in mask],
+        "shard_split": None,
+        "gas_price": str(record.gas_price),
+        "total_supply": str(record.total_supply),
+        "rent_paid": "0",
+        "validator_reward": "0",
+        "validator_proposals": [proposal(p) for chunk in new for p in chunk.validator_proposals],
+        "challenges_result": [],
+        "approvals": [None],
+        "signature": placeholder_signature(record.hash),
+        "latest_protocol_version": version,
+    }
+
+
+def chunk(record: Chunk, author: str) -> Object:
+    """Build the JSON of a chunk with its transactions and receipts."""
+    return {
+        "author": author,
+        "header": chunk_header(record),
+        "transactions": [transaction(signed) for signed in record.transactions],
+        "receipts": [receipt(each) for each in record.receipts],
+    }
+
+
+def chunk_header(record: Chunk) -> Object:
+    """Build the JSON of a chunk's header."""
+    return {
+        "chunk_hash": base58(record.chunk_hash),
+        "prev_block_hash": base58(record.prev_block_hash),
+        "outcome_root": base58(record.outcome_root),
+        "prev_state_root": base58(record.prev_state_root),
+        "encoded_merkle_root": base58(CryptoHash.of(record.chunk_hash)),
+        "encoded_length": record.encoded_length,
+        "height_created": record.height_created,
+        "height_included": record.height_included,
+        "shard_id": record.shard_id,
+        "gas_used": record.gas_used,
+        "gas_limit": fees.CHUNK_GAS,
+        "rent_paid": "0",
+        "validator_reward": "0",
+        "balance_burnt": str(record.balance_burnt),
+        "outgoing_receipts_root": base58(record.outgoing_receipts_root),
+        "tx_root": base58(record.tx_root),
+        "validator_proposals": [proposal(each) for each in record.validator_proposals],
+        "congestion_info": _congestion(record.shard_id),
+        "bandwidth_requests": {"V1": {"requests": []}},
+        "proposed_split": None,
+        "signature": placeholder_signature(record.chunk_hash),
+    }
+
+
+def _congestion(shard_id: int) -> Object:
+    """Build the JSON of a shard without congestion."""
+    return {
+        "delayed_receipts_gas": "0",
+        "buffered_receipts_gas": "0",
+        "receipt_bytes": 0,
+        "allowed_shard": shard_id,
+    }
+
+
+def proposal(record: Proposal) -> Object:
+    """Build the JSON of a validator's proposal."""
+    return {
+        "account_id": record.account_id,
+        "public_key": base58(record.public_key),
+        "stake": str(record.stake),
+        "validator_stake_struct_version": "V1",
+    }
+
+
+# Changes of state ------------------------------------------------------------------------
+
+
+def change(record: Change) -> Object:
+    """Build the JSON of a change of state."""
+    name, data = _change_value(record)
+    suffix = "deletion" if record.value is None else "update"
+    return {
+        "cause": _cause(record),
+        "type": f"{name}_{suffix}",
+        "change": {"account_id": record.account_id} | data,
+    }
+
+
+def _change_value(record: Change) -> tuple[str, Object]:
+    """Return the name of a change's kind, and its value as JSON."""
+    value = record.value
+    data: Object
+    if record.kind == "account":
+        return "account", account(value) if isinstance(value, Account) else {}
+    if record.kind == "access_key":
+        data = {"access_key": access_key(value)} if isinstance(value, AccessKey) else {}
+        return "access_key", {"public_key": public_key_text(record.key)} | data
+    encoded = base64(value) if isinstance(value, bytes) else None
+    if record.kind == "data":
+        data = {} if encoded is None else {"value_base64": encoded}
+        return "data", {"key_base64": base64(record.key)} | data
+    return "contract_code", {} if encoded is None else {"code_base64": encoded}
+
+
+def _cause(record: Change) -> Object:
+    """Build the JSON of a change's cause."""
+    kind, cause_id = record.cause
+    if cause_id is None:
+        return {"type": kind}
+    name = "tx_hash" if kind == "transaction_processing" else "receipt_hash"
+    return {"type": kind, name: base58(cause_id)}
+
+
+def touched_accounts(records: Iterable[Change]) -> list[Object]:
+    """List the accounts with changes, each once for each kind of change."""
+    unique = dict.fromkeys((each.kind, each.account_id) for each in records)
+    return [
+        {"type": _TOUCHED_TYPES[kind], "account_id": account_id}
+        for kind, account_id in unique
+        if kind in _TOUCHED_TYPES
+    ]

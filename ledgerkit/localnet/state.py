@@ -1,0 +1,191 @@
+"""
+The state of the chain at every height: the newest values, and the values they replaced.
+
+A value is overwritten in place, and the old one is noted in a journal. A rollback replays the
+journal backwards; a commit moves the old values to the history. So a value at the head costs
+one lookup, and an older one a search for the first change after its height.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from ledgerkit.localnet.chain_types import NO_CODE, Account, Change
+from ledgerkit.protocol import AccessKey, CryptoHash
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+V = TypeVar("V", Account, AccessKey, bytes)
+Cause = tuple[str, CryptoHash | None]
+Journal = list[tuple["VersionedTable[Any]", str, bytes, Any]]  # with the replaced value
+_HEAD = 2**64  # a height above all others
+
+
+class VersionedTable(Generic[V]):
+    """A table of values by account and key, at every height."""
+
+    def __init__(self, kind: str, journal: Journal) -> None:
+        self.kind = kind
+        self.head: dict[str, dict[bytes, V]] = {}
+        # By account and key: the heights of changes, and the value before each.
+        self._history: dict[str, dict[bytes, tuple[list[int], list[V | None]]]] = {}
+        self._journal = journal
+
+    def get(self, account_id: str, key: bytes = b"", height: int = _HEAD) -> V | None:
+        """Return the value after the block of a height, or None."""
+        values = self.head.get(account_id)
+        value = None if values is None else values.get(key)
+        if height == _HEAD:
+            return value
+        histories = self._history.get(account_id)
+        history = None if histories is None else histories.get(key)
+        if history is None:
+            return value
+        heights, replaced = history
+        position = bisect_right(heights, height)
+        return value if position == len(heights) else replaced[position]
+
+    def put(self, account_id: str, key: bytes, value: V | None) -> None:
+        """Write a value, or delete it with None."""
+        values = self.head.get(account_id)
+        if values is None:
+            values = self.head[account_id] = {}
+        self._journal.append((self, account_id, key, values.get(key)))
+        if value is None:
+            values.pop(key, None)
+        else:
+            values[key] = value
+
+    def restore(self, account_id: str, key: bytes, value: V | None) -> None:
+        """Write a value back without noting the one it replaces."""
+        values = self.head[account_id]
+        if value is None:
+            values.pop(key, None)
+        else:
+            values[key] = value
+
+    def add_history(self, account_id: str, key: bytes, value: V | None, height: int) -> None:
+        """Record the value that was replaced at a height; the first of a height counts."""
+        histories = self._history.setdefault(account_id, {})
+        history = histories.get(key)
+        if history is None:
+            histories[key] = ([height], [value])
+        elif history[0][-1] != height:
+            history[0].append(height)
+            history[1].append(value)
+
+    def items(
+        self, account_id: str, prefix: bytes = b"", height: int = _HEAD
+    ) -> Iterator[tuple[bytes, V]]:
+        """Iterate over an account's keys and values, sorted by key."""
+        keys = set(self.head.get(account_id, ()))
+        if height != _HEAD:
+            keys.update(self._history.get(account_id, ()))
+        for key in sorted(keys):
+            if key.startswith(prefix):
+                value = self.get(account_id, key, height)
+                if value is not None:
+                    yield key, value
+
+    def prune(self, height: int) -> None:
+        """Drop the history up to a height: older states are no longer read."""
+        for account_id, histories in list(self._history.items()):
+            for key, (heights, replaced) in list(histories.items()):
+                pruned = bisect_right(heights, height)
+                del heights[:pruned], replaced[:pruned]
+                if not heights:
+                    del histories[key]
+            if not histories:
+                del self._history[account_id]
+
+
+class StateStore:
+    """Accounts, access keys, storage records of contracts, and code, at every height."""
+
+    def __init__(self) -> None:
+        self._journal: Journal = []
+        self.accounts: VersionedTable[Account] = VersionedTable("account", self._journal)
+        self.access_keys: VersionedTable[AccessKey] = VersionedTable("access_key", self._journal)
+        self.data: VersionedTable[bytes] = VersionedTable("data", self._journal)
+        self.global_codes: VersionedTable[bytes] = VersionedTable("global_code", self._journal)
+        # Needs no history: the code of a hash never changes.
+        self.codes: dict[CryptoHash, bytes] = {NO_CODE: b""}
+
+    def mark(self) -> int:
+        """Return the journal's position, to roll back to."""
+        return len(self._journal)
+
+    def rollback(self, mark: int) -> None:
+        """Undo everything since a mark."""
+        journal = self._journal
+        while len(journal) > mark:
+            table, account_id, key, value = journal.pop()
+            table.restore(account_id, key, value)
+
+    def commit(self, height: int, cause: Cause) -> list[Change]:
+        """Make the journal's changes permanent as of a height, and list them."""
+        changes = []
+        seen = set()
+        for table, account_id, key, value in self._journal:
+            entry = (table.kind, account_id, key)
+            if entry not in seen:
+                seen.add(entry)
+                table.add_history(account_id, key, value, height)
+                new_value = table.head[account_id].get(key)
+                if new_value != value:
+                    changes.append(Change(cause, table.kind, account_id, key, new_value))
+        self._journal.clear()
+        return changes
+
+    def prune(self, height: int) -> None:
+        """Drop the states before a height."""
+        for table in (self.accounts, self.access_keys, self.data, self.global_codes):
+            table.prune(height)
+
+    def at(self, height: int = _HEAD) -> State:
+        """Return the state after the block of a height, by default the head."""
+        return State(self, height)
+
+
+class State:
+    """A read-only state of the chain after one block."""
+
+    __slots__ = ("height", "store")
+
+    def __init__(self, store: StateStore, height: int = _HEAD) -> None:
+        self.store, self.height = store, height
+
+    def account(self, account_id: str) -> Account | None:
+        """Return an account, or None."""
+        return self.store.accounts.get(account_id, b"", self.height)
+
+    def access_key(self, account_id: str, packed_key: bytes) -> AccessKey | None:
+        """Return the access key of a packed public key, or None."""
+        return self.store.access_keys.get(account_id, packed_key, self.height)
+
+    def access_keys(self, account_id: str) -> Iterator[tuple[bytes, AccessKey]]:
+        """Iterate over an account's access keys, sorted by packed public key."""
+        return self.store.access_keys.items(account_id, b"", self.height)
+
+    def data(self, account_id: str, key: bytes) -> bytes | None:
+        """Return the value of a contract's storage record, or None."""
+        return self.store.data.get(account_id, key, self.height)
+
+    def records(self, account_id: str, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """Iterate over a contract's storage records, sorted by key."""
+        return self.store.data.items(account_id, prefix, self.height)
+
+    def global_code_hash(self, contract: CryptoHash | str) -> CryptoHash | None:
+        """Return the code hash of a global contract, or None."""
+        if isinstance(contract, CryptoHash):
+            return contract if contract in self.store.codes else None
+        code_hash = self.store.global_codes.get(contract, b"", self.height)
+        return None if code_hash is None else CryptoHash(code_hash)
+
+    def code_hash(self, account: Account) -> CryptoHash | None:
+        """Return the hash of the code that an account runs, its own or a global one, or None."""
+        if account.global_contract is not None:
+            return self.global_code_hash(account.global_contract)
+        return None if account.code_hash == NO_CODE else account.code_hash

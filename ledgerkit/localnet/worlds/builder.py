@@ -1,0 +1,112 @@
+"""What worlds are built with: a genesis with published keys, and a sender of transactions."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from ledgerkit.localnet.contract_sdk import to_json
+from ledgerkit.localnet.genesis import Genesis
+from ledgerkit.localnet.world_summary import AccountSummary, TransactionSummary
+from ledgerkit.protocol import (
+    Action,
+    FunctionCall,
+    SecretKey,
+    SignedTransaction,
+    Transaction,
+)
+from ledgerkit.protocol.types import to_base58
+from ledgerkit.units import yocto
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ledgerkit.localnet.contract_sdk import Contract
+    from ledgerkit.localnet.world import World
+    from ledgerkit.protocol import PublicKey
+
+TGAS = 10**12
+
+
+def published_key(world: str, seed: int, name: str) -> SecretKey:
+    """Derive a published key of a world, the same on every machine."""
+    secret = sha256(f"{world} {seed} {name}".encode()).digest()
+    return SecretKey.from_text(to_base58(secret))
+
+
+def function_call(
+    method_name: str, args: dict[str, Any] | None = None, *, gas: int = 30, deposit: int | str = 0
+) -> FunctionCall:
+    """Build a call with JSON arguments, gas in Tgas, and yoctoNEAR or a text such as "1 NEAR"."""
+    amount = yocto(deposit) if isinstance(deposit, str) else deposit
+    return FunctionCall(method_name, to_json(args or {}), gas * TGAS, amount)
+
+
+class WorldGenesis(Genesis):
+    """A genesis whose accounts have the published keys of a world."""
+
+    def __init__(self, name: str, seed: int) -> None:
+        super().__init__()
+        self._name, self._seed = name, seed
+
+    def key(self, name: str) -> SecretKey:
+        """Return a published key by its name: an account id, or any other text."""
+        return published_key(self._name, self._seed, name)
+
+    def public_key(self, name: str) -> PublicKey:
+        """Return the public key of a published key."""
+        return self.key(name).public_key
+
+    def contract(
+        self,
+        account_id: str,
+        amount: int,
+        contract: type[Contract],
+        records: Iterable[tuple[bytes, bytes]] = (),
+    ) -> None:
+        """Add an account with a contract, its records, and one full-access key."""
+        key = self.public_key(account_id)
+        self.account(account_id, amount, keys=[key], contract=contract, records=records)
+
+    def account_summaries(self, descriptions: Mapping[str, str]) -> list[AccountSummary]:
+        """Return the summaries of accounts, with their published keys."""
+        return [
+            AccountSummary(name, self.key(name).reveal(), description)
+            for name, description in descriptions.items()
+        ]
+
+
+class TransactionSender:
+    """A sender that signs with the published keys of a world and records its transactions."""
+
+    def __init__(self, world: World, genesis: WorldGenesis) -> None:
+        self.world, self.key = world, genesis.key
+        self._nonces: dict[tuple[str, bytes], int] = {}
+
+    def send(
+        self,
+        description: str,
+        signer_id: str,
+        receiver_id: str,
+        *actions: Action,
+        key: str | None = None,
+    ) -> SignedTransaction:
+        """Sign and submit a transaction, and add it to the world's summary."""
+        secret = self.key(key or signer_id)
+        nonce = self.next_nonce(signer_id, secret)
+        block_hash = self.world.chain.final.hash
+        tx = Transaction(signer_id, secret.public_key, nonce, receiver_id, block_hash, actions)
+        signed = tx.sign(secret)
+        self.world.submit(signed)
+        summary = TransactionSummary(str(signed.hash), signer_id, description)
+        self.world.summary.transactions.append(summary)
+        return signed
+
+    def next_nonce(self, account_id: str, secret: SecretKey) -> int:
+        """Return the next nonce of a key, and count it as used."""
+        packed = secret.public_key.packed
+        access_key = self.world.state().access_key(account_id, packed)
+        on_chain = access_key.nonce if access_key else 0
+        nonce = max(self._nonces.get((account_id, packed), 0), on_chain) + 1
+        self._nonces[account_id, packed] = nonce
+        return nonce

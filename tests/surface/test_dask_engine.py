@@ -1,0 +1,574 @@
+"""`collect` over a Dask cluster: the same rows, whoever dies in the middle."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import random
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from distributed import Client, KilledWorker, LocalCluster
+
+import ledgerkit as lk
+from ledgerkit.collecting import dask_engine, manifest, storage
+from ledgerkit.collecting.accounts import Accounts
+from ledgerkit.collecting.collect import collect
+from ledgerkit.collecting.dask_engine import Pace, Share, Stretch, Task
+from ledgerkit.collecting.part_writer import Job
+from ledgerkit.collecting.sources import Subject
+from ledgerkit.errors import AuthError, FileError, InvalidRequestError, TransportError
+from tests.loopback import Reply, as_json, serve
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ledgerkit.collecting.manifest import Commit
+
+ROOT = Path(__file__).resolve().parents[2]
+KEY = "PLANTED-mossw0rt-Qx42"
+VIEWS = ["accounts", "ft", "nft", "staking"]
+QUIET: dict[str, Any] = {"progress": False}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    """Run four workers, each a process; those that die are replaced."""
+    silent = {"n_workers": 4, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with LocalCluster(processes=True, silence_logs=50, **silent) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def client(cluster: LocalCluster) -> Iterator[Client]:
+    """Connect to the workers."""
+    with Client(cluster) as connected:
+        connected.run(__import__, "ledgerkit.collecting.collect")
+        yield connected
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[str]:
+    """Serve the world `crowd` from a process of its own."""
+    words = [sys.executable, "-m", "ledgerkit", "serve", "--world", "crowd", "--size", "400"]
+    with subprocess.Popen(
+        [*words, "--port", "0"], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            line = process.stdout.readline() if process.stdout else ""
+            yield re.findall(r"http://127\.0\.0\.1:\d+", line)[0]
+        finally:
+            process.terminate()
+
+
+@pytest.fixture(scope="module")
+def ids() -> list[object]:
+    """List the accounts of `crowd`, and entries that cannot be asked about."""
+    with lk.connect("local", world="crowd", size=400) as ledger:
+        people: list[object] = list(ledger.world.account_ids())
+    lk.disconnect()
+    return [*people[:150], "NOT AN ID", people[3], None, *people[150:]]
+
+
+def connect(url: str, **options: Any) -> lk.Ledger:
+    """Ask a server on this machine; a failure is final at once."""
+    once = lk.RetryPolicy(attempts=1, total_s=20)
+    return lk.connect("lab", rpc_url=url, api_url=f"{url}/api", retries=once, **options)
+
+
+@pytest.fixture(scope="module")
+def expected(served: str, ids: list[object], tmp_path_factory: Any) -> dict[str, pa.Table]:
+    """Collect with the local engine."""
+    out = tmp_path_factory.mktemp("local") / "out"
+    with connect(served) as ledger:
+        collect(ids, VIEWS, out, ledger=ledger, **QUIET)
+    lk.disconnect()
+    return rows(out)
+
+
+def rows(out: Path) -> dict[str, pa.Table]:
+    """Read all rows as the commits name them, in order, but when they were asked for."""
+    folder = storage.folder(out)
+    commits = manifest.commits(folder)
+    assert [c.stop for c in commits[:-1]] == [c.start for c in commits[1:]]
+    found = {}
+    for table in [*VIEWS, "subjects", "errors"]:
+        parts = [pq.read_table(out / c.files[table].name) for c in commits if table in c.files]
+        if parts:
+            joined = pa.concat_tables(parts)
+            kept = [name for name in joined.column_names if name != "fetched_at"]
+            found[table] = joined.select(kept).combine_chunks()
+    return found
+
+
+def assert_same(out: Path, expected: dict[str, pa.Table]) -> None:
+    """Compare row for row, as they stand; and nothing else is left in the folder."""
+    found = rows(out)
+    assert found.keys() == expected.keys()
+    for table, wanted in expected.items():
+        assert found[table].equals(wanted), table
+    named = {f.name for c in manifest.commits(storage.folder(out)) for f in c.files.values()}
+    there = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
+    assert {name for name in there if name.endswith(".parquet")} == named
+    assert not [name for name in there if ".tmp" in name or name.endswith(".run")]
+    assert manifest.finished(storage.folder(out)) is not None
+
+
+@contextmanager
+def meanwhile(out: Path, commits: int, act: Callable[[], object]) -> Iterator[list[int]]:
+    """Do something once so many stretches are stored; gives how many there were then."""
+    seen: list[int] = []
+
+    def watch() -> None:
+        until = time.monotonic() + 20
+        while time.monotonic() < until and not seen:
+            stored = len(list((out / "commits").glob("*.json")))
+            if stored >= commits:
+                act()
+                seen.append(stored)
+            time.sleep(0.01)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        thread.join()
+
+
+def test_the_rows_are_those_of_the_local_engine(client, served, ids, expected, tmp_path):
+    """Four workers write what one process writes, row for row and in its order."""
+    out = tmp_path / "out"
+    with connect(served) as ledger:
+        collect(ids, VIEWS, out, engine=client, part_size=60, ledger=ledger, **QUIET)
+
+    assert len(manifest.commits(storage.folder(out))) == -(-len(ids) // 60)
+    assert_same(out, expected)
+
+
+def test_two_of_four_workers_are_killed(client, served, ids, expected, tmp_path):
+    """SIGKILL to two of four workers in the middle loses no row and doubles none."""
+    out = tmp_path / "out"
+    before = list(client.run(os.getpid).values())
+
+    def kill() -> None:
+        for pid in before[:2]:
+            os.kill(pid, signal.SIGKILL)
+
+    with connect(served, rate=300) as ledger, meanwhile(out, 3, kill) as stored:
+        collect(ids, VIEWS, out, engine=client, part_size=20, ledger=ledger, **QUIET)
+
+    assert stored[0] < 12
+    assert_same(out, expected)
+    assert len(before) == 4
+    assert len(set(client.run(os.getpid).values()) & set(before)) == 2
+
+
+def test_an_address_takes_the_place_of_a_path(client, served, ids, expected, tmp_path):
+    """Workers write through fsspec where `out` is an address, and leave the same files."""
+    with connect(served) as ledger:
+        url = f"local://{tmp_path}/out"
+        collect(ids, VIEWS, url, engine=client, part_size=100, ledger=ledger, **QUIET)
+
+    assert_same(tmp_path / "out", expected)
+
+
+COORDINATOR = """
+import sys
+import ledgerkit as lk
+from distributed import Client
+from ledgerkit.collecting.collect import collect
+if __name__ == "__main__":
+    scheduler, url, out, *ids = sys.argv[1:]
+    ids = [None if text == "None" else text for text in ids]
+    views = ["accounts", "ft", "nft", "staking"]
+    with Client(scheduler) as client, lk.connect(
+        "lab", rpc_url=url, api_url=url + "/api", rate=200
+    ) as ledger:
+        collect(ids, views, out, engine=client, part_size=20, ledger=ledger, progress=False)
+"""
+
+
+def test_a_killed_coordinator_loses_nothing(client, served, ids, expected, tmp_path):
+    """What workers stored stays when the coordinator is killed; a second run asks the rest."""
+    out = tmp_path / "out"
+    words = [sys.executable, "-c", COORDINATOR, client.scheduler.address, served, str(out)]
+    with (
+        subprocess.Popen([*words, *map(str, ids)], cwd=ROOT) as process,
+        meanwhile(out, 3, process.kill) as stored,
+    ):
+        process.wait(20)
+    assert process.returncode == -signal.SIGKILL
+    assert 3 <= stored[0] < 15
+
+    with connect(served) as ledger:
+        collect(ids, VIEWS, out, engine=client, part_size=30, ledger=ledger, **QUIET)
+
+    assert_same(out, expected)
+
+
+# A small server whose answers a test decides -----------------------------------------------
+
+
+def view(path: str) -> Reply:
+    """Answer about the tokens of an account."""
+    token = {"contract_id": "gold.near", "balance": "7", "last_update_block_height": None}
+    return as_json({"account_id": path.split("/")[-2], "tokens": [token]})
+
+
+PEOPLE = [f"person-{n}.near" for n in range(40)]
+
+
+@contextmanager
+def asked(handler: Callable[[str], Reply] = view, **options: Any) -> Iterator[Any]:
+    """Serve, and connect to it; `.paths` tells what was asked."""
+    with serve(lambda _method, path, _headers, _body: handler(path)) as server:
+        once = lk.RetryPolicy(attempts=1, total_s=20)
+        with lk.connect("lab", api_url=server.url, retries=once, **options) as ledger:
+            yield SimpleNamespace(ledger=ledger, server=server)
+    lk.disconnect()
+
+
+@pytest.fixture
+def workers_key(client: Client) -> Iterator[Callable[[str], object]]:
+    """Give a function that sets the key in the workers' environments, and take it out after."""
+    in_each = "import os; os.environ"  # as Dask sends it, `os.environ` itself would be a copy
+    yield lambda key: client.run(exec, f"{in_each}['LEDGERKIT_API_KEY'] = {key!r}")
+    client.run(exec, f"{in_each}.pop('LEDGERKIT_API_KEY', None)")
+
+
+def test_workers_without_a_key_are_found_before_anything_is_asked(client, tmp_path):
+    """The key is not sent to workers: one that has none in its environment is told so."""
+    with asked(api_key=KEY) as lab, pytest.raises(InvalidRequestError) as caught:
+        collect(PEOPLE, "ft", tmp_path / "out", engine=client, ledger=lab.ledger, **QUIET)
+
+    assert "LEDGERKIT_API_KEY" in str(caught.value)
+    assert lab.server.paths == []
+
+
+def test_a_refused_key_is_the_same_error_as_here(client, workers_key, tmp_path):
+    """An AuthError of a worker arrives as one; nothing is stored as an account's failure."""
+    workers_key("a-wrong-key")
+    out = tmp_path / "out"
+    with asked(lambda _path: Reply(401, b"{}"), api_key=KEY) as lab, pytest.raises(AuthError):
+        collect(PEOPLE, "ft", out, engine=client, part_size=10, ledger=lab.ledger, **QUIET)
+
+    assert manifest.commits(storage.folder(out)) == []
+    assert not list(out.rglob("*.parquet"))
+
+
+def test_the_key_never_travels(client, cluster, workers_key, tmp_path):
+    """A key of this process is in no task, nowhere on the scheduler, and in no file."""
+    workers_key("the-workers-own")
+    held: list[bytes] = []
+
+    def answer(path: str) -> Reply:
+        tasks = list(cluster.scheduler.tasks.values())
+        held.extend(pickle.dumps(task.run_spec) for task in tasks)
+        return view(path)
+
+    out = tmp_path / "out"
+    with asked(answer, api_key=KEY) as lab:
+        collect(PEOPLE, "ft", out, engine=client, part_size=10, ledger=lab.ledger, **QUIET)
+        task = Task(Job(storage.folder(out), Accounts(["ft"], [])), "", lab.ledger.description(),
+                    Share(1, None), Stretch((Subject(0, PEOPLE[0]),)))  # fmt: skip
+
+    sent = b"".join(held)
+    assert b"person-0.near" in sent
+    found = [sent, pickle.dumps(task), *(p.read_bytes() for p in out.rglob("*") if p.is_file())]
+    assert not [body for body in found if b"PLANTED" in body or b"mossw0rt" in body]
+    keys = {request.headers.get("authorization", "") for request in lab.server.requests}
+    assert keys == {"Bearer the-workers-own"}
+
+
+def test_the_embedded_ledger_stays_in_its_process(client, tmp_path):
+    """Other processes cannot ask it: the error names the command that lets them."""
+    with lk.connect("local") as ledger, pytest.raises(InvalidRequestError) as caught:
+        collect(["alice.near"], "ft", tmp_path / "out", engine=client, ledger=ledger)
+    lk.disconnect()
+
+    assert "ledgerkit serve" in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_engine_is_local_or_an_open_client(client, tmp_path):
+    """Anything else is refused by name, a closed client too."""
+    with Client(client.scheduler.address) as closed:
+        pass
+    for engine in ("dask", closed, client.scheduler.address):
+        with asked() as lab, pytest.raises(InvalidRequestError, match="engine"):
+            collect(PEOPLE, "ft", tmp_path, engine=engine, ledger=lab.ledger)
+
+
+def test_workers_that_see_another_folder_are_found_before_anything_is_asked(client):
+    """A folder that only this process sees is refused."""
+    with asked() as lab, pytest.raises(InvalidRequestError, match="every worker sees"):
+        collect(PEOPLE, "ft", "memory://run", engine=client, ledger=lab.ledger, **QUIET)
+
+    assert lab.server.paths == []
+
+
+def test_those_asked_in_vain_are_asked_again(client, tmp_path):
+    """`retry_failed` over the cluster asks those alone, and ends as a run without failures."""
+    broken = True
+
+    def answer(path: str) -> Reply:
+        return Reply(500, b"") if broken and "7" in path else view(path)
+
+    run = partial(collect, PEOPLE, "ft", engine=client, part_size=10, **QUIET)
+    out = tmp_path / "out"
+    with asked(answer) as lab:
+        with pytest.warns(UserWarning, match="4 accounts could not be read"):
+            run(out, ledger=lab.ledger)
+        broken, before = False, len(lab.server.paths)
+        run(out, ledger=lab.ledger, retry_failed=True)
+        run(tmp_path / "whole", ledger=lab.ledger)
+
+    assert before == 40
+    again = sorted(path.split("/")[-2] for path in lab.server.paths[40:44])
+    assert again == ["person-17.near", "person-27.near", "person-37.near", "person-7.near"]
+    parts = {name: pq.read_table(tmp_path / name / "ft") for name in ("out", "whole")}
+    assert set(parts["out"]["account_id"].to_pylist()) == set(PEOPLE)
+    assert len(parts["out"]) == len(parts["whole"]) == 40
+    order = ["account_id", "contract_id"]
+    assert (
+        parts["out"]
+        .sort_by([(n, "ascending") for n in order])
+        .select(order)
+        .equals(parts["whole"].sort_by([(n, "ascending") for n in order]).select(order))
+    )
+
+
+def test_an_interrupt_lets_workers_store_what_they_have(client, tmp_path):
+    """Ctrl-C ends the run; answers of unfinished stretches are stored, and not asked again."""
+    people = [f"person-{n}.near" for n in range(4 * 400)]
+    out, counted, slow = tmp_path / "out", iter(range(10**6)), 0.0
+
+    def answer(path: str) -> Reply:
+        nonlocal slow
+        if next(counted) == 300:
+            slow = 0.02  # or all would be answered before anybody could stop
+            os.kill(os.getpid(), signal.SIGINT)
+        return replace(view(path), delay=slow)
+
+    with asked(answer, in_flight=16) as lab:
+        run = partial(collect, people, "ft", out, engine=client, ledger=lab.ledger, **QUIET)
+        with pytest.raises(KeyboardInterrupt):
+            run(part_size=400)
+        stored = sum(c.stop - c.start for c in manifest.commits(storage.folder(out)))
+        before, slow = len(lab.server.paths), 0.0
+        run(part_size=400)
+
+    assert 256 <= stored < 1600
+    assert len(lab.server.paths) - before == 1600 - stored
+    assert pq.read_table(out / "ft").num_rows == 1600
+
+
+# A worker that was believed dead -------------------------------------------------------------
+
+
+def task_of(lab: Any, out: Path, run: str, size: int = 20) -> Task:
+    """Make the task of the first subjects, as a worker gets it."""
+    stretch = Stretch(tuple(Subject(n, text) for n, text in enumerate(PEOPLE[:size])))
+    job = Job(storage.LocalFolder(out), Accounts(["ft"], []))
+    made = Task(job, run, lab.ledger.description(), Share(2, None), stretch)
+    again: Task = pickle.loads(pickle.dumps(made))  # noqa: S301 - made here
+    return again
+
+
+def files(out: Path) -> dict[str, tuple[bytes, int]]:
+    """Read all files of a folder, and when each appeared."""
+    found = [path for path in out.rglob("*") if path.is_file() and path.name != ".run"]
+    return {str(p.relative_to(out)): (p.read_bytes(), p.stat().st_mtime_ns) for p in found}
+
+
+@pytest.mark.parametrize("ending", [200, 401], ids=["it ends well", "its key is refused"])
+def test_a_task_that_comes_too_late_changes_nothing(ending, tmp_path):
+    """While a worker is believed dead another does the same: the late one's files vanish."""
+    later: dict[str, Any] = {}
+
+    def answer(path: str) -> Reply:
+        if not later and path.split("/")[-2] == PEOPLE[5]:
+            later["asked"] = True
+            later["made"] = task_of(lab, tmp_path, run)()
+            later["files"] = files(tmp_path)
+            return Reply(401, b"{}") if ending == 401 else view(path)
+        return view(path)
+
+    with asked(answer) as lab, manifest.run(storage.folder(tmp_path)):
+        run = manifest.running(storage.folder(tmp_path))
+        made: Commit = task_of(lab, tmp_path, run)()
+
+    assert made == later["made"]
+    assert (made.start, made.stop, made.counts) == (0, 20, {"ok": 20})
+    assert files(tmp_path) == later["files"]
+
+
+def test_a_task_that_is_done_already_asks_nobody(tmp_path):
+    """A worker that dies after its commit leaves nothing to be asked again."""
+    with asked() as lab, manifest.run(storage.folder(tmp_path)):
+        run = manifest.running(storage.folder(tmp_path))
+        made = task_of(lab, tmp_path, run)()
+        asked_once = len(lab.server.paths)
+        before = files(tmp_path)
+        again = task_of(lab, tmp_path, run)()
+
+    assert asked_once == len(lab.server.paths) == 20
+    assert made == again
+    assert files(tmp_path) == before
+
+
+def test_a_shorter_part_gives_way_to_the_whole_stretch(tmp_path):
+    """What a worker stored before it failed is replaced by who does all of it: no file is left."""
+    refused = True
+
+    def answer(path: str) -> Reply:
+        return Reply(401, b"{}") if refused and PEOPLE[9] in path else view(path)
+
+    with asked(answer) as lab, manifest.run(storage.folder(tmp_path)):
+        run = manifest.running(storage.folder(tmp_path))
+        with pytest.raises(AuthError):
+            task_of(lab, tmp_path, run)()
+        [first] = manifest.commits(storage.folder(tmp_path))
+        refused = False
+        made = task_of(lab, tmp_path, run)()
+
+    assert (first.start, first.stop, made.stop) == (0, 9, 20)
+    assert manifest.commits(storage.folder(tmp_path)) == [made]
+    assert pq.read_table(tmp_path / "ft")["account_id"].to_pylist() == PEOPLE[:20]
+
+
+@pytest.mark.parametrize("next_run", [b"another", None], ids=["another began", "it is over"])
+def test_a_task_of_a_run_that_is_over_stores_nothing(next_run, tmp_path):
+    """A worker that outlives its run finds out before its files appear."""
+    folder = storage.folder(tmp_path)
+
+    def answer(path: str) -> Reply:
+        folder.write(".run", next_run) if next_run else folder.remove(".run")
+        return view(path)
+
+    with asked(answer) as lab, manifest.run(folder):
+        run = manifest.running(folder)
+        with pytest.raises(FileError, match="is over, or another one has begun"):
+            task_of(lab, tmp_path, run)()
+
+    assert files(tmp_path) == {}
+
+
+# What needs no workers ------------------------------------------------------------------------
+
+
+class Lost:
+    """A task whose worker died each time."""
+
+    status = "error"
+
+    def result(self, timeout: float) -> None:  # noqa: ARG002 - as Dask's
+        worker: Any = SimpleNamespace(address="tcp://10.0.0.7:1")
+        raise KilledWorker("a task", worker, 4)
+
+
+class Losing:
+    """A cluster that loses everything it is given."""
+
+    def __init__(self, workers: int = 2) -> None:
+        self.workers, self.keys = workers, list[str]()
+
+    def nthreads(self) -> dict[str, int]:
+        return {"here": self.workers}
+
+    def submit(self, *_task: object, key: str = "", pure: bool) -> Lost:  # noqa: ARG002 - as Dask's
+        self.keys.append(key)
+        return Lost()
+
+
+def round_of(lab: Any, out: Path, cluster: object) -> Any:
+    """Make a round over some cluster."""
+    job = Job(storage.LocalFolder(out), Accounts(["ft"], []), part_size=20)
+    return dask_engine._Round(cluster, job, lab.ledger.description())
+
+
+def test_a_stretch_that_is_lost_again_and_again_ends_the_run(tmp_path, monkeypatch):
+    """It is handed out three times, each under a key of its own, then an error says so."""
+    monkeypatch.setattr(dask_engine, "_wait", lambda *_: None)
+    cluster = Losing()
+    with asked() as lab:
+        round_ = round_of(lab, tmp_path, cluster)
+        stretches = dask_engine._stretches([Subject(0, PEOPLE[0])], 60, round_.stretch)
+        with pytest.raises(TransportError) as caught:
+            list(round_.go(stretches, lambda _: None))
+
+    assert [key.rpartition("-")[2] for key in cluster.keys] == ["0", "1", "2"]
+    assert "lost the stretch at 0 3 times" in str(caught.value)
+    assert "run the same command again" in str(caught.value)
+
+
+def test_a_cluster_without_workers_is_not_waited_for_for_ever(tmp_path, monkeypatch):
+    """Nobody comes: an error says so."""
+    monkeypatch.setattr(dask_engine, "_PATIENCE_S", 0.05)
+    with asked() as lab, pytest.raises(TransportError, match="no workers"):
+        round_of(lab, tmp_path, Losing(workers=0)).check()
+
+
+def test_a_worker_with_another_ledgerkit_is_refused(tmp_path):
+    """What one version sends another may take for something else."""
+    with asked() as lab, pytest.raises(InvalidRequestError, match=r"have ledgerkit 0\.0"):
+        dask_engine._ready(storage.folder(tmp_path), "", lab.ledger.description(), "0.0")
+
+
+def test_subjects_are_cut_at_gaps_and_where_a_stretch_is_full():
+    """Each stretch is of subjects that follow each other, and no longer than it may be."""
+    subjects = [Subject(n, str(n)) for n in (0, 1, 2, 3, 4, 7, 8, 20)]
+    pieces = list(dask_engine._stretches(subjects, 60, lambda: 3))
+
+    assert [(p.start, p.size) for p in pieces] == [(0, 3), (3, 2), (7, 2), (20, 1)]
+
+
+def test_all_tasks_together_never_ask_more_than_the_ledger_may():
+    """However workers come and go, the shares under way stay below rate and requests at a time."""
+    draw = random.Random(9)  # noqa: S311 - no secret
+    pace, given = Pace(lanes=10, rate=100.0), list[Share]()
+    for _ in range(3000):
+        share = pace.share(given, draw.choice([0, 1, 3, 4, 9, 40]))
+        if share is not None and draw.random() < 0.7:
+            given.append(share)
+        elif given:
+            given.pop(draw.randrange(len(given)))
+        assert sum(s.lanes for s in given) <= 10
+        assert sum(s.rate or 0 for s in given) <= 100 + 1e-9
+
+
+def test_the_whole_rate_is_given_out():
+    """Four workers get a quarter each, lanes as evenly as they go; more than lanes do nothing."""
+    pace, given = Pace(lanes=10, rate=100.0), list[Share]()
+    while share := pace.share(given, 4):
+        given.append(share)
+    assert [s.lanes for s in given] == [2, 2, 3, 3]
+    assert [s.rate for s in given] == [25.0] * 4
+
+    few, given = Pace(lanes=2, rate=None), []
+    while share := few.share(given, 4):
+        given.append(share)
+    assert given == [Share(1, None)] * 2
+
+
+def test_a_slow_rate_makes_short_stretches(tmp_path):
+    """A kill costs a minute of a worker's requests, or 1,000 where that is less."""
+    job = Job(storage.LocalFolder(tmp_path), Accounts(["ft"], []), part_size=20_000)
+
+    assert Pace(64, 400.0).stretch(job, 4) == 6_000
+    assert Pace(64, 20.0).stretch(job, 4) == 1_000
+    assert Pace(64, None).stretch(job, 4) == 20_000

@@ -1,0 +1,304 @@
+"""`diff`: what changed between two collections, against a plain-Python reference."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import ledgerkit as lk
+from ledgerkit.collecting import arrow_tables, diff, storage
+from ledgerkit.collecting.part_files import Part
+from ledgerkit.collecting.sources import Subject
+from ledgerkit.errors import DecodeError, FileError, InvalidRequestError
+from ledgerkit.frames import build
+from tests.unit.collecting import written
+from tests.unit.collecting.written import Held, Told, write
+
+BIG = 10**38 + 7
+TOP = 2**128 - 1
+NONE = "no_visible_staking_position"
+
+
+def records(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
+    """List the rows of a frame as Python values, None where one is missing."""
+    plain = frame.astype(object)
+    return [tuple(row) for row in plain.where(plain.notna(), None).itertuples(index=False)]
+
+
+def of_ft(tmp_path: Path, before: dict[str, Told], after: dict[str, Told]) -> pd.DataFrame:
+    """Compare the tokens of one account."""
+    was = write(tmp_path / "before", {"a.near": Held(ft=before)})
+    now = write(tmp_path / "after", {"a.near": Held(ft=after)})
+    return lk.diff(was, now).changes
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        (None, (5, "ok"), ("entered", 0, 5, 5, "not_listed", "ok")),
+        ((0, "ok"), (5, "ok"), ("entered", 0, 5, 5, "ok", "ok")),
+        ((5, "ok"), (0, "ok"), ("left", 5, 0, -5, "ok", "ok")),
+        ((5, "ok"), None, ("left", 5, 0, -5, "ok", "not_listed")),
+        ((5, "ok"), (7, "ok"), ("grew", 5, 7, 2, "ok", "ok")),
+        ((7, "ok"), (5, "ok"), ("shrank", 7, 5, -2, "ok", "ok")),
+        ((5, "ok"), (BIG, "ok"), ("grew", 5, BIG, BIG - 5, "ok", "ok")),
+        ((BIG, "ok"), (10**38 - 1, "ok"), ("shrank", BIG, 10**38 - 1, -8, "ok", "ok")),
+        ((BIG, "ok"), (BIG + 1, "ok"), ("grew", BIG, BIG + 1, 1, "ok", "ok")),
+        ((TOP, "ok"), None, ("left", TOP, 0, -TOP, "ok", "not_listed")),
+        (None, (2**127, "ok"), ("entered", 0, 2**127, 2**127, "not_listed", "ok")),
+        ((5, "ok"), (None, "pending"), ("became_unknown", 5, None, None, "ok", "pending")),
+        ((None, "broken"), (5, "ok"), ("became_known", None, 5, None, "broken", "ok")),
+        (None, (None, "broken"), ("became_unknown", 0, None, None, "not_listed", "broken")),
+        ((None, "pending"), None, ("became_known", None, 0, None, "pending", "not_listed")),
+        ((5, "ok"), (5, "ok"), None),
+        ((BIG, "ok"), (BIG, "ok"), None),
+        ((0, "ok"), None, None),
+        (None, (0, "ok"), None),
+        ((None, "pending"), (None, "broken"), None),
+    ],
+)
+def test_what_a_change_is_called(tmp_path, before, after, told):
+    """Each pair of balances has its word, and a difference exact to the last unit."""
+    pair = [{} if one is None else {"t.near": one} for one in (before, after)]
+    assert records(of_ft(tmp_path, *pair)) == (
+        [] if told is None else [("a.near", "t.near", *told)]
+    )
+
+
+def test_differences_are_python_integers(tmp_path):
+    """A difference has a sign, which no amount has."""
+    changes = of_ft(tmp_path, {"t.near": (TOP, "ok")}, {"t.near": (1, "ok"), "u.near": (3, "ok")})
+    assert [type(one) for one in changes["difference"]] == [int, int]
+    assert sum(changes["difference"]) == 4 - TOP
+
+
+def test_the_frames_are_as_declared_with_and_without_rows(tmp_path):
+    """Columns and dtypes are those that `schema` tells, for no change as for some."""
+    some = {"a.near": Held((1, "ok"), {"t.near": (BIG, "ok")}, ["n.near"], ["p.near"], "mixed")}
+    write(tmp_path / "one", some)
+    write(tmp_path / "other", {"a.near": Held()})
+    for view in ("accounts", "ft", "nft", "staking", "exposure"):
+        full = lk.diff(tmp_path / "one", tmp_path / "other", view).changes
+        empty = lk.diff(tmp_path / "one", tmp_path / "one", view).changes
+        assert list(full.columns) == lk.schema(f"diff_{view}")["name"].tolist()
+        assert len(full) == 1
+        assert len(empty) == 0
+        pd.testing.assert_series_equal(full.dtypes, empty.dtypes)
+
+
+def test_collections_pools_and_classes(tmp_path):
+    """Where there are no amounts it is told what entered, left, and changed its class."""
+    was = write(
+        tmp_path / "before",
+        {
+            "a.near": Held(nft=["n.near", "m.near"], staking=["p.near"], exposure="direct_only"),
+            "b.near": Held(),
+            "c.near": Held(exposure="mixed"),
+            "d.near": Held(exposure="mixed"),
+        },
+    )
+    now = write(
+        tmp_path / "after",
+        {
+            "d.near": Held(exposure="mixed"),
+            "c.near": Held(),
+            "b.near": Held(staking=["q.near"], exposure="direct_only"),
+            "a.near": Held(nft=["m.near", "o.near"], staking=["p.near"], exposure="mixed"),
+        },
+    )
+    assert records(lk.diff(was, now, "nft").changes) == [
+        ("a.near", "n.near", "left"),
+        ("a.near", "o.near", "entered"),
+    ]
+    assert records(lk.diff(was, now, "staking").changes) == [("b.near", "q.near", "entered")]
+    assert records(lk.diff(was, now, "exposure").changes) == [
+        ("a.near", "changed", "direct_only", "mixed"),
+        ("b.near", "entered", NONE, "direct_only"),
+        ("c.near", "left", "mixed", NONE),
+    ]
+
+
+def test_an_account_that_is_not_indexed_any_more_lost_nothing_known(tmp_path):
+    """The indexer's silence about an account is no loss of its balance."""
+    was = write(tmp_path / "before", {"a.near": Held((9, "ok")), "b.near": Held((9, "ok"))})
+    now = write(
+        tmp_path / "after", {"a.near": Held((None, "not_indexed")), "b.near": Held((4, "ok"))}
+    )
+    assert records(lk.diff(was, now, "accounts").changes) == [
+        ("a.near", "became_unknown", 9, None, None, "ok", "not_indexed"),
+        ("b.near", "shrank", 9, 4, -5, "ok", "ok"),
+    ]
+
+
+def test_who_was_not_asked_lost_nothing(tmp_path):
+    """Accounts without an answer in both are listed with the reason, and not compared."""
+    rich = Held(ft={"t.near": (5, "ok")})
+    was = write(
+        tmp_path / "before",
+        {"both.near": rich, "lost.near": rich, "gone.near": rich, "ill.near": None},
+    )
+    now = write(
+        tmp_path / "after",
+        {"both.near": Held(), "lost.near": None, "ill.near": None, "new.near": rich},
+    )
+    found = lk.diff(was, now)
+    assert records(found.changes) == [("both.near", "t.near", "left", 5, 0, -5, "ok", "not_listed")]
+    assert records(found.not_compared) == [
+        ("gone.near", "answered", "absent"),
+        ("ill.near", "failed", "failed"),
+        ("lost.near", "answered", "failed"),
+        ("new.near", "absent", "answered"),
+    ]
+    assert found.n_compared == 1
+    assert repr(found) == "<Diff of ft: 1 changes of 1 accounts, 4 not compared>"
+    summary = found.summary()
+    assert dict(zip(summary["change"], summary["n_rows"], strict=True)) == {
+        "entered": 0,
+        "left": 1,
+        "grew": 0,
+        "shrank": 0,
+        "became_known": 0,
+        "became_unknown": 0,
+    }
+    assert summary.attrs == {"n_compared": 1, "n_not_compared": 4}
+
+
+def test_a_token_told_twice_is_not_compared(tmp_path):
+    """Of two balances of one token nobody knows which is right, so nothing is said."""
+    was = write(tmp_path / "before", {"a.near": Held(ft={"t.near": (1, "ok")})})
+    folder = storage.folder(tmp_path / "after")
+    write(tmp_path / "after", {})
+    told = written.rows({"a.near": Held(ft={"t.near": (5, "ok")})})["ft"]
+    twice = {name: values * 2 for name, values in told.items()} | {"balance": [5, 7]}
+    with Part(folder, 0) as part:
+        part.subject(Subject(0, "a.near"), "ok")
+        part.add("ft", arrow_tables.table("ft", build.build_frame("ft", twice)))
+        made = written.records({0: "a.near"}, {})["subjects"]
+        part.add("subjects", arrow_tables.table("collected", build.build_frame("collected", made)))
+        part.commit()
+    found = lk.diff(was, tmp_path / "after")
+    assert found.changes.empty
+    assert records(found.not_compared) == [("a.near", "answered", "unclear")]
+
+
+def test_what_cannot_be_compared_is_refused(tmp_path):
+    """Another network, other liquid tokens, a view that is not there, and no collection."""
+    one = write(tmp_path / "one", {"a.near": Held()})
+    other = write(tmp_path / "other", {"a.near": Held()}, network="elsewhere")
+    liquid = write(tmp_path / "liquid", {"a.near": Held()}, liquid_tokens=["l.near"])
+    narrow = write(tmp_path / "narrow", {"a.near": Held()}, views=("ft",))
+    refused: list[tuple[Any, str, str]] = [
+        ((one, other), "ft", "of the same network as before: lab"),
+        ((one, liquid), "exposure", "of the same liquid_tokens as before: []"),
+        ((one, narrow), "nft", "of after, which has ft"),
+        ((one, tmp_path / "nothing"), "ft", "holds no collection"),
+        ((one, one), "errors", "one of accounts, ft"),
+    ]
+    for (before, after), view, words in refused:
+        with pytest.raises(InvalidRequestError) as caught:
+            lk.diff(before, after, view)
+        assert words in str(caught.value)
+    assert lk.diff(one, liquid, "ft").changes.empty
+    assert lk.diff(one, narrow, "ft").changes.empty
+
+
+def test_a_missing_file_is_no_loss(tmp_path):
+    """A file that is gone stops the comparison by name: it is not read as nothing."""
+    held = {"a.near": Held(ft={"t.near": (5, "ok")})}
+    was, now = write(tmp_path / "before", held), write(tmp_path / "after", held)
+    (tmp_path / "after/ft/part-000000000000.parquet").unlink()
+    with pytest.raises(DecodeError, match=r"after/ft/part-0{12}\.parquet, which"):
+        lk.diff(was, now)
+
+
+def test_a_torn_page_is_no_loss(tmp_path):
+    """A file of the right size whose bytes are wrong is named too."""
+    held = {"a.near": Held(ft={"t.near": (5, "ok")})}
+    was, now = write(tmp_path / "before", held), write(tmp_path / "after", held)
+    file = tmp_path / "after/ft/part-000000000000.parquet"
+    body = bytearray(file.read_bytes())
+    body[4:400] = bytes(255 for _ in body[4:400])
+    file.write_bytes(body)
+    with pytest.raises(DecodeError, match=r"after/ft/part-0{12}\.parquet, which .* cannot be read"):
+        lk.diff(was, now)
+
+
+def test_what_duckdb_cannot_do_is_an_error_of_ours(tmp_path, monkeypatch):
+    """Where memory and disk do not suffice, a FileError says so; nothing is left behind."""
+    held = {f"a{n}.near": Held(ft={"t.near": (n, "ok")}) for n in range(50)}
+    was = write(tmp_path / "before", held)
+    (tmp_path / "spilled").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "spilled"))
+    monkeypatch.setattr(diff, "_BOUNDS", {"memory_limit": "1KB", "threads": "1"})
+    with pytest.raises(FileError, match="could not compare the two: "):
+        lk.diff(was, was)
+    assert list((tmp_path / "spilled").iterdir()) == []
+
+
+# Against a reference ----------------------------------------------------------------------
+
+AMOUNTS = st.one_of(
+    st.sampled_from([0, 1, 2**64, 2**127, 10**38 - 1, 10**38, BIG, TOP]), st.integers(0, TOP)
+)
+TOLD = st.one_of(
+    st.tuples(AMOUNTS, st.just("ok")),
+    st.tuples(st.none(), st.sampled_from(["pending", "broken"])),
+)
+TOKENS = st.dictionaries(st.sampled_from(["t.near", "u.near", "v.near"]), TOLD)
+ACCOUNTS = st.dictionaries(
+    st.sampled_from(["a.near", "b.near", "c.near", "d.near"]), st.none() | TOKENS
+)
+
+
+def word(was: int | None, now: int | None) -> str | None:
+    """Name a change of a balance."""
+    if was is None or now is None:
+        return None if was == now else ("became_known" if was is None else "became_unknown")
+    if was == now:
+        return None
+    if 0 in (was, now):
+        return "left" if now == 0 else "entered"
+    return "grew" if now > was else "shrank"
+
+
+def reference(before: Any, after: Any) -> list[tuple[Any, ...]]:
+    """Compare two collections in plain Python."""
+    found = []
+    for who in sorted(set(before) & set(after)):
+        if before[who] is None or after[who] is None:
+            continue
+        for what in sorted(set(before[who]) | set(after[who])):
+            (was, first), (now, last) = (
+                side[who].get(what, (0, "not_listed")) for side in (before, after)
+            )
+            if change := word(was, now):
+                apart = None if None in (was, now) else now - was
+                found.append((who, what, change, was, now, apart, first, last))
+    return found
+
+
+@settings(max_examples=40)
+@given(ACCOUNTS, ACCOUNTS, st.integers(1, 3))
+@example({"a.near": {"t.near": (BIG, "ok")}}, {"a.near": {"t.near": (BIG + 1, "ok")}}, 1)
+@example({}, {}, 1)
+def test_any_two_collections_are_compared_as_in_plain_python(before, after, size):
+    """Whatever two collections hold, in however many files, the changes are the reference's."""
+    with tempfile.TemporaryDirectory() as name:
+        held = [
+            {who: None if ft is None else Held(ft=ft) for who, ft in side.items()}
+            for side in (before, after)
+        ]
+        was = write(Path(name) / "before", held[0], size=size)
+        now = write(Path(name) / "after", held[1], size=2)
+        found = lk.diff(was, now)
+    assert records(found.changes) == reference(before, after)
+    asked = set(before) | set(after)
+    both = {who for who in asked if before.get(who) is not None and after.get(who) is not None}
+    assert found.n_compared == len(both)
+    assert found.not_compared["account_id"].tolist() == sorted(asked - both)

@@ -1,0 +1,530 @@
+"""The door of the embedded ledger: who answers which path, who may ask, and what goes wrong."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ledgerkit.errors import InvalidRequestError
+from ledgerkit.localnet import rest_api, rpc_api
+from ledgerkit.localnet.faults import Fault, Faults, parse_fault
+from ledgerkit.localnet.http_gateway import Gateway
+from ledgerkit.localnet.http_messages import HttpRequest, HttpResponse, json_response
+from ledgerkit.localnet.worlds import open_world
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping
+
+    from ledgerkit.localnet.world import World
+
+KEY = "PLANTED-key-0123456789"
+JSON = {"content-type": "application/json"}
+PLAIN = "text/plain; charset=utf-8"
+CALL = b'{"jsonrpc":"2.0","id":"seven","method":"any","params":[]}'
+
+
+@pytest.fixture
+def world() -> World:
+    """A chain with hardly anything on it."""
+    return open_world("empty")
+
+
+@pytest.fixture
+def locked() -> World:
+    """A chain that demands a key."""
+    return open_world("empty", api_keys=("another-key", KEY))
+
+
+def take(
+    door: Gateway,
+    method: str,
+    path: str,
+    body: bytes = b"",
+    headers: Mapping[str, str] | None = None,
+    *,
+    query: str = "",
+) -> tuple[HttpResponse, list[float | None]]:
+    """Take the steps of one answer, with a block whenever one is awaited."""
+    steps = door.answer(HttpRequest(method, path, query, headers or {}, body))
+    waits: list[float | None] = []
+    while True:
+        try:
+            waits.append(next(steps))
+        except StopIteration as end:
+            return end.value, waits
+        if waits[-1] is None:
+            door.world.advance()
+
+
+def ask(door: Gateway, method: str, path: str, *args: Any, **more: Any) -> HttpResponse:
+    """Give one answer."""
+    return take(door, method, path, *args, **more)[0]
+
+
+def call(door: Gateway, body: bytes = CALL, **headers: str) -> HttpResponse:
+    """Call a method."""
+    return ask(door, "POST", "/", body, JSON | {k.replace("_", "-"): v for k, v in headers.items()})
+
+
+def scripted(monkeypatch: pytest.MonkeyPatch, *replies: Any) -> None:
+    """Let the JSON-RPC surface wait for a block before each reply but the last, or raise."""
+
+    def respond(_world: World, _body: bytes) -> Generator[None, None, HttpResponse]:
+        for reply in replies:
+            if isinstance(reply, Exception):
+                raise reply
+            if reply is not None:
+                return json_response(reply)
+            yield None
+        raise AssertionError
+
+    monkeypatch.setattr(rpc_api, "respond", respond)
+
+
+# Who answers ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/api/health", 200),
+        ("GET", "/api/v1/account/near/full", 200),
+        ("GET", "/v1/account/near/full", 200),
+        ("GET", "/v0/account/near/ft", 200),
+        ("HEAD", "/api/status", 200),
+        ("GET", "/status", 200),
+        ("GET", "/health", 200),
+        ("GET", "/api", 404),
+        ("GET", "/api/v3/account/near/full", 404),
+        ("GET", "/apis", 404),
+        ("GET", "/v2/account/near/full", 404),
+        ("POST", "/v9", 404),
+        ("GET", "/", 405),
+        ("PUT", "/", 405),
+        ("POST", "/api/health", 405),
+        ("DELETE", "/status", 405),
+    ],
+)
+def test_each_path_has_its_methods(world: World, method: str, path: str, status: int) -> None:
+    """A path that nobody has is 404, a method that a path does not take 405."""
+    assert ask(Gateway(world), method, path).status == status
+
+
+def test_a_refused_method_names_the_others(world: World) -> None:
+    """What is allowed stands in a header."""
+    assert dict(ask(Gateway(world), "GET", "/").headers)["allow"] == "POST, OPTIONS"
+    assert dict(ask(Gateway(world), "PUT", "/status").headers)["allow"] == "GET, HEAD, OPTIONS"
+
+
+@pytest.mark.parametrize(
+    ("path", "passed"),
+    [
+        ("/api/v1/account/a.near/ft", "/v1/account/a.near/ft"),
+        ("/v1/account/a.near/ft", "/v1/account/a.near/ft"),
+        ("/v0/public_key/ed25519%3Aabc", "/v0/public_key/ed25519%3Aabc"),
+        ("/api/status", "/status"),
+        ("/api/api/status", "/api/status"),
+    ],
+)
+def test_the_rest_api_sees_its_own_paths(
+    world: World, path: str, passed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the prefix is taken away; nothing is decoded."""
+    seen: list[str] = []
+
+    def respond(_world: World, path: str) -> HttpResponse:
+        seen.append(path)
+        return json_response("here")
+
+    monkeypatch.setattr(rest_api, "respond", respond)
+
+    assert ask(Gateway(world), "GET", path).body == b'"here"'
+    assert seen == [passed]
+
+
+def test_head_is_get_without_the_body(world: World) -> None:
+    """The length is that of the body that is left out."""
+    full = ask(Gateway(world), "GET", "/api/health")
+    head = ask(Gateway(world), "HEAD", "/api/health")
+
+    assert full.body == b'{"status":"ok"}'
+    assert dict(full.headers)["content-length"] == "15"
+    assert (head.headers, head.body) == (full.headers, b"")
+
+
+# Bodies ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "application/json",
+        "Application/JSON; charset=utf-8",
+        "application/json;charset=utf-8",
+        "application/vnd.api+json",
+    ],
+)
+def test_json_by_any_name(world: World, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every type that is JSON is taken as JSON."""
+    scripted(monkeypatch, "here")
+    assert call(Gateway(world), content_type=kind).body == b'"here"'
+
+
+@pytest.mark.parametrize("kind", ["", "text/plain", "application/jsonp", "json", "application/x"])
+def test_another_type_is_refused(world: World, kind: str) -> None:
+    """What is not said to be JSON is not read."""
+    answer = call(Gateway(world), content_type=kind)
+    assert answer.status == 415
+    assert answer.body == b"Expected request with `Content-Type: application/json`"
+    assert dict(answer.headers)["content-type"] == PLAIN
+
+
+def test_the_largest_body(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """10 MiB are read, one byte more is not."""
+    scripted(monkeypatch, "here")
+    assert call(Gateway(world), bytes(10_485_760)).status == 200
+    answer = call(Gateway(world), bytes(10_485_761))
+    assert answer.status == 413
+    assert answer.body == b"Failed to buffer the request body: length limit exceeded"
+
+
+# Waiting, and what fails inside -----------------------------------------------------------
+
+
+def test_waiting_leaves_the_world_free(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call that waits yields None for each block, and holds no lock meanwhile."""
+    scripted(monkeypatch, None, None, "done")
+    steps = Gateway(world).answer(HttpRequest("POST", "/", "", JSON, CALL))
+    assert next(steps) is None
+    free: list[bool] = []
+    other = threading.Thread(target=lambda: free.append(world.lock.acquire(blocking=False)))
+    other.start()
+    other.join()
+    assert free == [True]
+    steps.close()
+
+    answer, waits = take(Gateway(open_world("empty")), "POST", "/", CALL, JSON)
+    assert (waits, answer.body) == ([None, None], b'"done"')
+
+
+@pytest.mark.parametrize(
+    ("body", "told"), [(CALL, "seven"), (b'{"id":7}', 7), (b"{", None), (b"[1]", None)]
+)
+def test_a_mistake_inside_is_an_internal_error(
+    world: World,
+    body: bytes,
+    told: object,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """An exception is logged and answered in the node's words; the id comes back."""
+    scripted(monkeypatch, RuntimeError("a secret of the inside"))
+    answer = call(Gateway(world), body)
+    found = json.loads(answer.body)
+
+    assert (answer.status, found["id"]) == (500, told)
+    assert found["error"]["name"] == "INTERNAL_ERROR"
+    assert found["error"]["cause"]["name"] == "INTERNAL_ERROR"
+    assert found["error"]["code"] == -32000
+    assert b"a secret" not in answer.body
+    assert [record.name for record in caplog.records] == ["ledgerkit.localnet"]
+    assert not world.lock._is_owned()  # type: ignore[attr-defined]  # nobody else can tell
+
+
+def test_a_mistake_inside_a_page(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The REST API owns up in its own form: a JSON string."""
+    monkeypatch.setattr(rest_api, "respond", lambda *_: 1 // 0)
+    answer = ask(Gateway(world), "GET", "/v1/account/near/ft")
+    assert (answer.status, answer.body) == (500, b'"Internal server error"')
+    assert len(caplog.records) == 1
+
+
+# Keys -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("headers", "query"),
+    [
+        ({"authorization": f"Bearer {KEY}"}, ""),
+        ({"authorization": f"bearer  {KEY} "}, ""),
+        ({"authorization": "Bearer another-key"}, ""),
+        ({}, f"apiKey={KEY}"),
+        ({}, "x=1&apiKey=PLANTED%2Dkey%2D0123456789"),
+        ({"authorization": "Bearer wrong"}, f"apiKey={KEY}"),
+    ],
+)
+def test_a_demanded_key_is_taken(
+    locked: World, headers: dict[str, str], query: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of the keys opens both surfaces, from the header and from the query."""
+    scripted(monkeypatch, "here")
+    door = Gateway(locked)
+    assert ask(door, "GET", "/api/health", b"", headers, query=query).status == 200
+    assert ask(door, "POST", "/", CALL, headers | JSON, query=query).body == b'"here"'
+
+
+@pytest.mark.parametrize(
+    ("headers", "query"),
+    [
+        ({}, ""),
+        ({"authorization": "Bearer wrong"}, ""),
+        ({"authorization": "Bearer "}, "apiKey="),
+        ({"authorization": f"Basic {KEY}"}, ""),
+        ({"authorization": KEY}, ""),
+        ({}, f"apikey={KEY}"),
+        ({}, f"apiKey={KEY}x"),
+        ({}, "apiKey=schl%C3%BCssel"),
+    ],
+)
+def test_a_wrong_key_is_refused(locked: World, headers: dict[str, str], query: str) -> None:
+    """Without a right key each surface refuses in its form, and repeats no key."""
+    door = Gateway(locked)
+    text = "Unauthorized: this ledger demands an API key, and the request carries no valid one"
+    page = ask(door, "GET", "/api/v1/account/near/ft", b"", headers, query=query)
+    assert (page.status, json.loads(page.body)) == (401, text)
+    answer = ask(door, "POST", "/", CALL, headers | JSON, query=query)
+    assert (answer.status, answer.body) == (401, text.encode())
+    assert dict(answer.headers)["content-type"] == PLAIN
+    assert dict(answer.headers)["www-authenticate"] == "Bearer"
+    assert ask(door, "GET", "/status", b"", headers, query=query).status == 401
+    assert ask(door, "GET", "/metrics", b"", headers, query=query).status == 403
+
+
+def test_a_key_that_nobody_asked_for(world: World) -> None:
+    """Clients send keys of their own; a world that demands none looks at none."""
+    for headers, query in (({"authorization": "Bearer py-near"}, ""), ({}, "apiKey=anything")):
+        assert ask(Gateway(world), "GET", "/api/health", b"", headers, query=query).status == 200
+
+
+def test_a_key_is_shown_nowhere(
+    locked: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither a repr nor a log of what failed has the key."""
+    request = HttpRequest(
+        "POST", "/", f"apiKey={KEY}", {"authorization": f"Bearer {KEY}"} | JSON, CALL
+    )
+    assert repr(request) == "<HttpRequest POST />"
+    scripted(monkeypatch, RuntimeError("inside"))
+    door = Gateway(locked)
+    steps = door.answer(request)
+    with pytest.raises(StopIteration) as end:
+        next(steps)
+    assert KEY not in f"{end.value} {caplog.text} {door.world!r} {locked.settings!r}"
+
+
+# Browsers -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["/", "/api/health", "/nothing", "/status"])
+def test_every_answer_may_be_read_by_a_page(locked: World, path: str) -> None:
+    """Whatever the answer, a browser hands it on."""
+    headers = dict(ask(Gateway(locked), "GET", path).headers)
+    assert headers["access-control-allow-origin"] == "*"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "told"),
+    [
+        ("authorization,content-type", "authorization,content-type"),
+        ("x-own-header", "x-own-header"),
+        ("", "authorization, content-type"),
+        ("a\r\nset-cookie: b", "authorization, content-type"),
+    ],
+)
+def test_a_preflight_needs_no_key(locked: World, wanted: str, told: str) -> None:
+    """A browser is told that it may ask, before it shows the key."""
+    asked = {"access-control-request-headers": wanted, "access-control-request-method": "POST"}
+    answer = ask(Gateway(locked), "OPTIONS", "/", b"", asked)
+    headers = dict(answer.headers)
+
+    assert (answer.status, answer.body) == (200, b"")
+    assert headers["access-control-allow-methods"] == "GET, HEAD, POST, OPTIONS"
+    assert headers["access-control-allow-headers"] == told
+
+
+# Faults ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("latency=0.2", Fault(latency=0.2)),
+        ("status=429; retry-after=1", Fault(status=429, retry_after="1")),
+        (" status = 503 ;times=2", Fault(status=503, times=2)),
+        ("html", Fault(html=True)),
+        ("drop", Fault(drop="before")),
+        ("drop=after", Fault(drop="after")),
+        ("truncate=0", Fault(truncate=0)),
+        ("drop-transactions=2; skip-blocks=3", Fault(drop_transactions=2, skip_blocks=3)),
+        ("hold-finality=false", Fault(hold_finality=False)),
+        (
+            "status=429;retry-after=Wed, 21 Oct 2026 07:28:00 GMT",
+            Fault(status=429, retry_after="Wed, 21 Oct 2026 07:28:00 GMT"),
+        ),
+    ],
+)
+def test_a_fault_is_read(text: str, fault: Fault) -> None:
+    """Every word is told with its value."""
+    assert parse_fault(text) == fault
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "unknown field"),
+        ("statu=429", "statu"),
+        ("status", "$.status"),
+        ("status=200", ">= 400"),
+        ("status=600", "<= 599"),
+        ("latency=-1", ">= 0"),
+        ("latency=61", "<= 60"),
+        ("latency=nan", "$.latency"),
+        ("latency=inf", "$.latency"),
+        ("truncate=1.5", "$.truncate"),
+        ("times=0", ">= 1"),
+        ("drop=twice", "twice"),
+        ("retry-after=1\r\nx: y", "$.retry-after"),
+        ("status=500; status=429", "only once"),
+    ],
+)
+def test_a_malformed_fault_is_refused(world: World, text: str, words: str) -> None:
+    """The sentence names what is wrong, to whoever made the gateway and over HTTP."""
+    with pytest.raises(InvalidRequestError) as caught:
+        Faults(text)
+    assert words in str(caught.value)
+    assert caught.value.field == "fault"
+    answer = ask(Gateway(world), "GET", "/api/health", b"", {"x-ledgerkit-fault": text})
+    assert (answer.status, words in answer.body.decode()) == (400, True)
+
+
+def test_faults_come_one_after_the_other(world: World) -> None:
+    """Each is used up before the next; one without a number stays."""
+    door = Gateway(world, Faults("status=500; times=2", "status=429; times=1"))
+    got = [ask(door, "GET", "/api/health").status for _ in range(4)]
+    door.faults.add("status=503")
+    got += [ask(door, "GET", "/api/health").status for _ in range(3)]
+    door.faults.clear()
+    got.append(ask(door, "GET", "/api/health").status)
+    assert got == [500, 500, 429, 200, 503, 503, 503, 200]
+
+
+def test_a_header_fails_its_own_request(world: World) -> None:
+    """The header's fault comes before the others, and with a number for the first ones only."""
+    door = Gateway(world, Faults("status=500; times=1"))
+
+    def status(text: str | None) -> int:
+        headers = {} if text is None else {"x-ledgerkit-fault": text}
+        return ask(door, "GET", "/api/health", b"", headers).status
+
+    assert [status("status=503") for _ in range(2)] == [503, 503]
+    assert [status("status=429; times=2") for _ in range(3)] == [429, 429, 200]
+    assert [status(None) for _ in range(2)] == [500, 200]
+
+
+def test_counted_headers_are_forgotten_in_the_end(world: World) -> None:
+    """Texts of whoever asks fill no memory."""
+    door = Gateway(world)
+    for place in range(2000):
+        door.faults.pick(f"times=1; latency=0.{place:04}")
+    assert len(door.faults._header_uses) == 1024
+
+
+def test_latency_is_slept_before_anything_happens(world: World) -> None:
+    """The seconds are for the driver to wait; the answer is the right one."""
+    answer, waits = take(Gateway(world, Faults("latency=0.25")), "GET", "/api/health")
+    assert (waits, answer.body) == ([0.25], b'{"status":"ok"}')
+
+
+LIMITED = b'{"jsonrpc":"2.0","error":{"code":-429,"message":"Too Many Requests"},"id":"seven"}'
+PAGE = (
+    b"<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head>"
+    b"<body><h1>502 Bad Gateway</h1></body></html>\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "method", "wanted"),
+    [
+        ("status=429", "GET", (429, "application/json", b'"Too Many Requests"')),
+        ("status=500", "GET", (500, "application/json", b'"Internal server error"')),
+        ("status=503", "GET", (503, PLAIN, b"Service Unavailable")),
+        ("status=599", "GET", (599, PLAIN, b"Failure")),
+        ("status=429", "POST", (429, "application/json", LIMITED)),
+        ("status=401", "GET", (401, "application/json", b'"Unauthorized"')),
+        ("status=403", "POST", (403, PLAIN, b"Forbidden")),
+        ("status=504", "POST", (504, PLAIN, b"Gateway Timeout")),
+        ("html", "POST", (502, "text/html; charset=utf-8", PAGE)),
+    ],
+)
+def test_what_stands_in_an_answers_place(
+    world: World, text: str, method: str, wanted: tuple[int, str, bytes]
+) -> None:
+    """Each surface fails in its own form."""
+    path = "/" if method == "POST" else "/api/health"
+    answer = ask(Gateway(world, Faults(text)), method, path, CALL, JSON)
+    assert (answer.status, dict(answer.headers)["content-type"], answer.body) == wanted
+
+
+def test_a_pause_that_is_asked_for(world: World) -> None:
+    """`Retry-After` comes with any failing status, and only when told."""
+    for text, pause in (
+        ("status=429; retry-after=7", "7"),
+        ("status=500; retry-after=2", "2"),
+        ("html; retry-after=3", "3"),
+        ("status=429", None),
+    ):
+        answer = ask(Gateway(world, Faults(text)), "POST", "/", CALL, JSON)
+        assert dict(answer.headers).get("retry-after") == pause
+
+
+def test_an_answer_lost_before_or_after(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lost before, nothing was done; lost after, it was, and the caller can't know."""
+    done: list[int] = []
+
+    def respond(_world: World, _body: bytes) -> Generator[None, None, HttpResponse]:
+        done.append(1)
+        return json_response("here")
+        yield
+
+    monkeypatch.setattr(rpc_api, "respond", respond)
+    assert call(Gateway(world, Faults("drop"))).dropped
+    assert done == []
+    assert call(Gateway(world, Faults("drop=after"))).dropped
+    assert done == [1]
+
+
+def test_a_truncated_answer_announces_its_whole_length(world: World) -> None:
+    """The head promises all of the body, of which a part is sent."""
+    answer = ask(Gateway(world, Faults("truncate=4")), "GET", "/api/health")
+    assert answer.sent_body == b'{"st'
+    assert dict(answer.headers)["content-length"] == "15"
+
+
+def test_the_chain_stumbles_when_told(world: World) -> None:
+    """Heights are left out and finality is held before the request is answered."""
+    door = Gateway(world, Faults("skip-blocks=3; times=1", "hold-finality=true; times=1"))
+    start = world.chain.head.height
+    ask(door, "GET", "/api/health")
+    assert world.chain.head.height == start + 4
+    assert world.chain.by_height(start + 3) is None
+    world.advance(3)
+    final = world.chain.final.height
+    ask(door, "GET", "/api/health")
+    world.advance(5)
+    assert world.chain.final.height == final
+    ask(door, "GET", "/api/health", b"", {"x-ledgerkit-fault": "hold-finality=false"})
+    world.advance(5)
+    assert world.chain.final.height > final
+
+
+def test_transactions_are_dropped_when_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number reaches the world."""
+    told: list[int] = []
+    monkeypatch.setattr(world, "drop_transactions", told.append)
+    ask(Gateway(world, Faults("drop-transactions=2")), "GET", "/api/health")
+    assert told == [2]

@@ -1,0 +1,241 @@
+"""State with a past: written, rolled back, committed, read at any height, forgotten."""
+
+from copy import deepcopy
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ledgerkit.localnet.chain_types import Account, Change
+from ledgerkit.localnet.state import StateStore
+from ledgerkit.protocol import AccessKey, CryptoHash
+
+CAUSE = ("receipt_processing", CryptoHash(bytes(32)))
+ACCOUNTS = ("a", "b")
+KEYS = (b"", b"k", b"k2", b"x")
+
+# What is done: write a value at a place, or mark, undo, or end a block after so many heights.
+_WRITE = st.tuples(
+    st.just("write"),
+    st.sampled_from(ACCOUNTS),
+    st.sampled_from(KEYS),
+    st.one_of(st.none(), st.binary(max_size=2)),
+)
+_STEPS = st.lists(
+    st.one_of(
+        _WRITE,
+        st.just(("mark",)),
+        st.just(("undo",)),
+        st.just(("settle",)),
+        st.tuples(st.just("block"), st.integers(1, 3)),
+    ),
+    max_size=60,
+)
+
+
+class Naive:
+    """The same state kept whole at every height."""
+
+    def __init__(self):
+        self.now = {}
+        self.marks = []
+        self.height = 10
+        self.past: dict[int, dict] = {10: {}}
+
+    def write(self, account_id, key, value):
+        if value is None:
+            self.now.pop((account_id, key), None)
+        else:
+            self.now[account_id, key] = value
+
+    def mark(self):
+        self.marks.append(dict(self.now))
+
+    def undo(self):
+        self.now = self.marks.pop()
+
+
+class Both:
+    """A store and the naive one, doing the same."""
+
+    def __init__(self):
+        self.store, self.naive = StateStore(), Naive()
+        self.marks: list[int] = []
+
+    def do(self, verb, *operands):
+        """Do a step."""
+        getattr(self, verb)(*operands)
+
+    def write(self, account_id, key, value):
+        self.store.data.put(account_id, key, value)
+        self.naive.write(account_id, key, value)
+
+    def mark(self):
+        self.marks.append(self.store.mark())
+        self.naive.mark()
+
+    def undo(self):
+        if self.marks:
+            self.store.rollback(self.marks.pop())
+            self.naive.undo()
+
+    def settle(self):
+        """Commit in the midst of a block, as each receipt does."""
+        before = self.naive.past.get(self.naive.height + 1, self.naive.past[self.naive.height])
+        changes = self.store.commit(self.naive.height + 1, CAUSE)
+        told = {(c.account_id, c.key): c.value for c in changes}
+        places = before.keys() | self.naive.now.keys()
+        assert told == {
+            place: self.naive.now.get(place)
+            for place in places
+            if before.get(place) != self.naive.now.get(place)
+        }
+        self.naive.past[self.naive.height + 1] = dict(self.naive.now)
+        self.marks.clear()
+        self.naive.marks.clear()
+
+    def block(self, skip):
+        """End a block; the next one may be some heights further."""
+        self.settle()
+        height = self.naive.height + 1
+        for between in range(height, height + skip):
+            self.naive.past[between] = dict(self.naive.now)
+        self.naive.height = height + skip - 1
+
+
+def all_of(state):
+    """Gather what a state has, key by key and by going through it."""
+    single = {
+        (account_id, key): value
+        for account_id in ACCOUNTS
+        for key in KEYS
+        if (value := state.data(account_id, key)) is not None
+    }
+    listed = {
+        (account_id, key): value
+        for account_id in ACCOUNTS
+        for key, value in state.records(account_id)
+    }
+    assert single == listed
+    return single
+
+
+@given(_STEPS)
+def test_every_height_is_what_it_was(steps):
+    """After any steps the state at each height is the whole copy that was kept of it."""
+    both = Both()
+    for step in steps:
+        both.do(*step)
+    both.block(1)
+    for height, expected in both.naive.past.items():
+        assert all_of(both.store.at(height)) == expected
+    assert all_of(both.store.at()) == both.naive.now
+
+
+@given(_STEPS, st.integers(0, 30))
+def test_what_is_forgotten_harms_nothing_later(steps, ago):
+    """Without the states before a height, those from it on are the same."""
+    both = Both()
+    for step in steps:
+        both.do(*step)
+    both.block(1)
+    oldest = max(10, both.naive.height - ago)
+    both.store.prune(oldest)
+    for height, expected in both.naive.past.items():
+        if height >= oldest:
+            assert all_of(both.store.at(height)) == expected
+
+
+@given(_STEPS)
+def test_undoing_to_the_start_leaves_nothing(steps):
+    """Whatever was written since a mark, rolling back restores every value of then."""
+    both = Both()
+    for step in steps:
+        both.do(*step)
+    both.settle()
+    head = deepcopy(both.store.data.head)
+    mark = both.store.mark()
+    for account_id in ACCOUNTS:
+        for key in KEYS:
+            both.store.data.put(account_id, key, b"new")
+            both.store.data.put(account_id, key, None)
+    both.store.rollback(mark)
+    kept = {name: held for name, held in both.store.data.head.items() if held}
+    assert kept == {name: held for name, held in head.items() if held}
+    assert both.store.commit(99, CAUSE) == []
+
+
+def test_records_come_in_the_order_of_their_keys():
+    """By bytes, those of one prefix, of one account, without the deleted."""
+    store = StateStore()
+    for key in (b"kb", b"a", b"ka", b"k", b"l"):
+        store.data.put("a", key, key)
+    store.data.put("b", b"kz", b"")
+    store.data.put("a", b"ka", None)
+    assert [key for key, _ in store.at().records("a", b"k")] == [b"k", b"kb"]
+    assert [key for key, _ in store.at().records("a")] == [b"a", b"k", b"kb", b"l"]
+    assert list(store.at().records("c")) == []
+
+
+def test_a_value_written_back_is_no_change():
+    """What a receipt sets and resets is not told; an empty value is a value."""
+    store = StateStore()
+    store.data.put("a", b"k", b"old")
+    store.commit(0, CAUSE)
+    store.data.put("a", b"k", b"new")
+    store.data.put("a", b"k", b"old")
+    store.data.put("a", b"empty", b"")
+    assert store.commit(5, CAUSE) == [Change(CAUSE, "data", "a", b"empty", b"")]
+    assert store.at(4).data("a", b"empty") is None
+    assert store.at(5).data("a", b"empty") == b""
+
+
+def test_tables_are_apart():
+    """An account, its key and its record share no place, and roll back together."""
+    store = StateStore()
+    mark = store.mark()
+    store.accounts.put("a", b"", Account(5))
+    store.access_keys.put("a", b"", AccessKey(7))
+    store.data.put("a", b"", b"x")
+    state = store.at()
+    assert (state.account("a"), state.access_key("a", b""), state.data("a", b"")) == (
+        Account(5),
+        AccessKey(7),
+        b"x",
+    )
+    store.rollback(mark)
+    assert (state.account("a"), state.access_key("a", b""), state.data("a", b"")) == (None,) * 3
+
+
+def test_several_commits_in_one_block_are_one_past():
+    """The state before the block is before the first of them, the state after, after the last."""
+    store = StateStore()
+    for amount in (1, 2, 3):
+        store.accounts.put("a", b"", Account(amount))
+        store.commit(7, CAUSE)
+    assert store.at(6).account("a") is None
+    assert store.at(7).account("a") == Account(3)
+    store.accounts.put("a", b"", None)
+    (change,) = store.commit(9, CAUSE)
+    assert change.value is None
+    assert store.at(8).account("a") == Account(3)
+    assert store.at(9).account("a") is None
+
+
+@pytest.mark.parametrize("by_hash", [True, False])
+def test_global_code_has_a_past_too(by_hash):
+    """A follower of an account runs what the account had published by then."""
+    store = StateStore()
+    code = CryptoHash.of(b"code")
+    store.codes[code] = b"code"
+    if by_hash:
+        assert store.at().global_code_hash(code) == code
+        assert store.at().global_code_hash(CryptoHash.of(b"other")) is None
+        return
+    store.global_codes.put("a", b"", code)
+    store.commit(5, CAUSE)
+    account = Account(1, global_contract="a")
+    assert store.at(5).code_hash(account) == code
+    assert store.at(4).code_hash(account) is None
+    assert store.at(5).code_hash(Account(1, code_hash=code)) == code
+    assert store.at(5).code_hash(Account(1)) is None
