@@ -364,8 +364,7 @@ def _to_smallest(digits: str, decimals: int, value: object, field: str) -> int:
     before, _, after = digits.partition(".")
     after = after.rstrip("0")
     if len(after) > decimals:
-        expected = f"at most {decimals} decimals: there is no part of the smallest unit"
-        raise InvalidRequestError.refuse(field, value, expected)
+        raise InvalidRequestError.refuse(field, value, f"at most {decimals} decimals")
     return int(before + after + "0" * (decimals - len(after)))
 
 
