@@ -372,7 +372,9 @@ def _check_range(units: int, value: object, field: str, maximum: int) -> int:
     """Return the units if they are from 0 to `maximum`."""
     if 0 <= units <= maximum:
         return units
-    raise InvalidRequestError.refuse(field, value, f"from 0 to {maximum} of the smallest unit")
+    raise InvalidRequestError.refuse(
+        field, value, f"an amount from 0 to {maximum} of the smallest unit"
+    )
 
 
 def _check_units(units: object, decimals: object) -> int:

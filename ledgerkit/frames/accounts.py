@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 STORAGE_PRICE = 10**19  # yoctoNEAR a byte
 # Accounts up to this many bytes need no balance for storage (NEP-448).
 FREE_BYTES = 770
-# A new key starts at nonce (block height - 1) * 10^6, so that nonces are not used again.
+# A new key starts at nonce (block height - 1) * 10^6, so that no nonce is used twice (nearcore,
+# AccessKey::ACCESS_KEY_NONCE_RANGE_MULTIPLIER). Older keys started at 0.
 NONCE_STEP = 10**6
 _PERMISSION_QUOTED = 80  # characters of an unknown permission in an error
 
@@ -39,21 +40,7 @@ def accounts(responses: Sequence[rest.Full]) -> pd.DataFrame:
 
 
 def accounts_at(responses: Sequence[tuple[str, chain.Account | None]]) -> pd.DataFrame:
-    """
-    Build the accounts frame from the chain's state at one block.
-
-    Parameters
-    ----------
-    responses
-        Account ids with their decoded ``view_account`` responses; None if the account did not
-        exist.
-
-    Returns
-    -------
-    accounts
-        One row an account, typed as `schema("accounts")`; columns that only the indexer has are
-        missing.
-    """
+    """Build the accounts frame from ``view_account`` responses; None if there was no account."""
     states = [state for _, state in responses]
     missing = [None] * len(responses)
     return _accounts_frame(
@@ -120,28 +107,7 @@ def accounts_of(response: rest.KeyAccounts) -> pd.DataFrame:
 
 
 def keys(account_id: str | None, response: chain.KeyList) -> pd.DataFrame:
-    """
-    Build the keys frame of an account.
-
-    Parameters
-    ----------
-    account_id
-        The account; None if it is unknown.
-    response
-        The decoded ``view_access_key_list`` response.
-
-    Returns
-    -------
-    keys
-        One row a key, typed as `schema("keys")`. `added_at_block` and `use_count` follow from
-        the nonce, which starts at (block - 1) * 10^6; older keys started at 0 and have no
-        `added_at_block`.
-
-    Raises
-    ------
-    DecodeError
-        If a permission has none of the four known shapes.
-    """
+    """Build the keys frame of an account, which may be unknown; one row a key."""
     permissions = [_permission(entry.access_key.permission) for entry in response.keys]
     fields = [own_fields for _, own_fields in permissions]
     nonces = [entry.access_key.nonce for entry in response.keys]

@@ -67,19 +67,7 @@ def chunks(
 def chunks_of(
     rows: Sequence[tuple[int | None, chain.ChunkHeader, chain.Chunk | None]],
 ) -> pd.DataFrame:
-    """
-    Build the chunks frame of many blocks.
-
-    Parameters
-    ----------
-    rows
-        The height of the block, the header, and the chunk itself where it was read.
-
-    Returns
-    -------
-    chunks
-        One row a chunk, typed as `schema("chunks")`.
-    """
+    """Build the chunks frame from block heights, headers and, where they were read, chunks."""
     heights, headers = [height for height, _, _ in rows], [head for _, head, _ in rows]
     contents = [content for _, _, content in rows]
     return build.build_frame(
@@ -112,25 +100,7 @@ def transactions(block_height: int | None, contents: Sequence[chain.Chunk]) -> p
 
 
 def transactions_of(contents: Sequence[tuple[int | None, chain.Chunk]]) -> pd.DataFrame:
-    """
-    Build the transactions frame of many blocks.
-
-    Parameters
-    ----------
-    contents
-        The decoded chunks, each with the height of its block, None if unknown.
-
-    Returns
-    -------
-    transactions
-        One row a transaction, typed as `schema("transactions")`. A Delegate is one action, with
-        the methods of the calls inside it.
-
-    Raises
-    ------
-    DecodeError
-        If an action's deposit or gas is not as documented.
-    """
+    """Build the transactions frame from chunks, each with the height of its block if known."""
     rows = [
         (height, chunk.header.shard_id, tx)
         for height, chunk in contents

@@ -60,31 +60,7 @@ def ft(
     responses: Sequence[rest.FungibleTokens | rest.Full],
     metadata: Mapping[str, TokenFacts] | None = None,
 ) -> pd.DataFrame:
-    """
-    Build the ft frame of accounts.
-
-    Parameters
-    ----------
-    responses
-        Decoded responses; an absent `tokens` list counts as empty.
-    metadata
-        The metadata of each contract; adds columns.
-
-    Returns
-    -------
-    balances
-        One row a token, in the responses' order, typed as `schema("ft")` or
-        `schema("ft_metadata")`.
-
-    Raises
-    ------
-    DecodeError
-        If a balance is neither digits of at most 128 bits, null nor empty.
-
-    Notes
-    -----
-    Source: GET /v1/account/{account_id}/ft.
-    """
+    """Build the ft frame, or ft_metadata with the metadata of each contract; one row a token."""
     tokens = list(chained.from_iterable(response.tokens or () for response in responses))
     contracts = [token.contract_id for token in tokens]
     columns: dict[str, Any] = {
@@ -173,21 +149,7 @@ _NFT_TEXTS = (
 
 
 def nft_tokens(contract_id: str, rows: Sequence[tuple[str, chain.NftToken]]) -> pd.DataFrame:
-    """
-    Build the nft_tokens frame of a collection.
-
-    Parameters
-    ----------
-    contract_id
-        The collection.
-    rows
-        Account ids, each with one of its tokens.
-
-    Returns
-    -------
-    tokens
-        One row a token, typed as `schema("nft_tokens")`; metadata is unchanged text.
-    """
+    """Build the nft_tokens frame of a collection, from account ids each with one of its tokens."""
     details = [token.metadata for _, token in rows]
     owners = [token.owner_id for _, token in rows]
     columns: dict[str, Any] = {

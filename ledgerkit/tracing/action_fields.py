@@ -57,22 +57,7 @@ def function_calls(actions: Actions) -> Iterator[FunctionCall]:
 
 
 def deposit(action: Action | str, path: str | None = None) -> int | None:
-    """
-    Return the yoctoNEAR that one action moves by itself, without what a Delegate contains.
-
-    Parameters
-    ----------
-    action
-        Any action.
-    path
-        The action's place in the document, for the error.
-
-    Returns
-    -------
-    deposit
-        0 for an action that moves nothing; None where the document lacks the deposit, or where
-        the action is unknown.
-    """
+    """Return the yoctoNEAR that an action itself moves (a Delegate moves none); None if unknown."""
     if isinstance(action, str):
         return 0 if action == "CreateAccount" else None
     for name in _FIELDS_WITH_DEPOSIT:
@@ -84,26 +69,7 @@ def deposit(action: Action | str, path: str | None = None) -> int | None:
 
 
 def parse_amount(text: str, path: str) -> int:
-    """
-    Parse one amount.
-
-    Parameters
-    ----------
-    text
-        Decimal digits.
-    path
-        The amount's place in the document, for the error.
-
-    Returns
-    -------
-    amount
-        The exact integer.
-
-    Raises
-    ------
-    DecodeError
-        If the text is not decimal digits, or above 2^128 - 1.
-    """
+    """Parse decimal digits of at most 128 bits; `path` is the amount's place, for the error."""
     values = amounts.plain([text])
     if values is not None:
         return values[0]

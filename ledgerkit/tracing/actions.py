@@ -27,21 +27,7 @@ _QUOTED = 80  # characters of a broken event in its note
 
 
 def receipt_key_columns(tree: Tree, positions: Sequence[int]) -> Columns:
-    """
-    Build the columns that identify the receipt of each row.
-
-    Parameters
-    ----------
-    tree
-        The receipt tree.
-    positions
-        The position of each row's receipt; -1 is the transaction itself.
-
-    Returns
-    -------
-    columns
-        The receipt, its order and the height of its block; missing for the transaction.
-    """
+    """Build the columns that identify each row's receipt; position -1 is the transaction."""
     at = np.array(positions, dtype=np.int64)
     heights, n_rows = tree.columns["block_height"], len(tree)
     # Index -1 reads the last element, which stands for the transaction.

@@ -74,27 +74,7 @@ def explain(
     transfers: list[Transfer],
     notes: Iterable[str],
 ) -> str:
-    """
-    Describe what happened.
-
-    Parameters
-    ----------
-    tree
-        The receipt tree.
-    result
-        The result it was made from.
-    actions
-        The actions of each receipt.
-    transfers
-        The transfers that happened.
-    notes
-        What is unknown.
-
-    Returns
-    -------
-    text
-        Short paragraphs; the same for the same arguments.
-    """
+    """Describe a transaction in short paragraphs, always the same for the same arguments."""
     story = _Story(tree, result, transfers, actions, _failures(tree, result))
     paragraphs = (
         _describe_request(story),

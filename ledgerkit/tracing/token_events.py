@@ -45,21 +45,7 @@ class Transfer(NamedTuple):
 
 
 def token_transfers(tree: Tree) -> tuple[list[Transfer], tuple[str, ...]]:
-    """
-    Read the token transfers in receipts that succeeded.
-
-    Parameters
-    ----------
-    tree
-        The receipt tree.
-
-    Returns
-    -------
-    transfers
-        One a token and element of an event's data, in the order of receipts.
-    notes
-        The events that do not follow their standard.
-    """
+    """Return the token transfers of receipts that succeeded, and notes on invalid events."""
     status, contracts = tree.columns["status"], tree.columns["receiver_id"]
     transfers: list[Transfer] = []
     bad_events: list[str] = []

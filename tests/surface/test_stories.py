@@ -258,7 +258,7 @@ def test_a_swallowed_failure_is_told_outright(story: Any) -> None:
         "(FunctionCallError.ExecutionError)"
     ) in text
     assert "Its callback, swallowed on async.near, ran and succeeded." in text
-    assert "What to do: Read the contract's message" in text
+    assert "What to do: Change the method or its arguments" in text
 
 
 def test_who_signed_is_told_from_who_relayed(story: Any) -> None:
@@ -275,7 +275,7 @@ def test_who_signed_is_told_from_who_relayed(story: Any) -> None:
 def test_the_action_that_failed_is_counted_from_one(story: Any) -> None:
     """A batch that rolled back names the action, and gives its deposit back."""
     text = story("a batch that rolls back at its third action").explain()
-    assert "failed at action 3 of 4: shop.judy.near holds key" in text
+    assert "failed at action 3 of 4: shop.judy.near already has key" in text
     assert "It failed, and none of its receipts succeeded." in text
     assert "Deposits refunded: 3 NEAR to judy.near." in text
 

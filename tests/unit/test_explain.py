@@ -66,7 +66,7 @@ def test_the_whole_text():
             "paid on bob.near failed: Smart contract panicked: too late. "
             "(FunctionCallError.ExecutionError) The changes of that receipt were rolled back; "
             "those of earlier receipts were not. It was the callback of pay on carl.near. What to "
-            "do: Read the contract's message; the method or its arguments must change."
+            "do: Change the method or its arguments according to the contract's message."
         ),
         (
             "Transferred: 1 NEAR from alice.near to bob.near; 0.1 NEAR from bob.near to carl.near. "

@@ -85,24 +85,7 @@ class _ProtocolConfig(Struct):
 
 
 def rules_of(config: Mapping[str, Any]) -> Rules:
-    """
-    Read the rules from a protocol configuration.
-
-    Parameters
-    ----------
-    config
-        The decoded result of EXPERIMENTAL_protocol_config.
-
-    Returns
-    -------
-    rules
-        The rules of its epoch.
-
-    Raises
-    ------
-    DecodeError
-        If the configuration is not as documented; `path` is the place.
-    """
+    """Read the rules from the decoded result of EXPERIMENTAL_protocol_config."""
     try:
         decoded = msgspec.convert(config, _ProtocolConfig)
     except msgspec.ValidationError as problem:

@@ -266,21 +266,7 @@ class LazyList(Generic[T]):
         return len(self.raws)
 
     def pieces(self) -> Iterator[tuple[int, list[T]]]:
-        """
-        Decode the list.
-
-        Yields
-        ------
-        start
-            The position of a piece in the list.
-        piece
-            Its elements, without those that are null.
-
-        Raises
-        ------
-        DecodeError
-            If an element is not as documented; `path` is the place.
-        """
+        """Yield the first position and the decoded elements of each piece, without nulls."""
         for start in range(0, len(self.raws), PIECE):
             raws = self.raws[start : start + PIECE]
             try:

@@ -31,23 +31,7 @@ _EDGE_KINDS = np.array(["creation", "data"], dtype=object)
 def receipt_columns(
     receipts: LinkedReceipts, result: TxResult, shard_of: ShardOf | None = None
 ) -> Columns:
-    """
-    Compute the columns of the receipts frame.
-
-    Parameters
-    ----------
-    receipts
-        The receipts in causal order.
-    result
-        The result they come from.
-    shard_of
-        Returns the shard of an account, for results that have no shards.
-
-    Returns
-    -------
-    columns
-        One sequence a column, in the frame's order.
-    """
+    """Compute the columns of the receipts frame; `shard_of` is for results without shards."""
     outcomes, bodies = receipts.outcomes, receipts.bodies
     outcome_at, body_at = receipts.outcome_at, receipts.body_at
     depths = graph.depths(receipts.parents)
@@ -89,24 +73,7 @@ def receipt_columns(
 
 
 def edge_columns(ids: np.ndarray, parents: np.ndarray, data: DataEdges) -> Columns:
-    """
-    Compute the columns of the edges frame.
-
-    Parameters
-    ----------
-    ids
-        The receipts in causal order.
-    parents
-        The position of each one's creator; -1 for none.
-    data
-        The data edges, by consumer.
-
-    Returns
-    -------
-    columns
-        One sequence a column: for each receipt the edge from its creator, then those from
-        the producers of its data.
-    """
+    """Compute the columns of the edges frame: by child, its creation before its data edges."""
     created = np.flatnonzero(parents >= 0)
     children = np.append(created, data.consumers)
     by_child = np.argsort(children, kind="stable")

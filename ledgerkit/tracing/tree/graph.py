@@ -98,23 +98,7 @@ def depths(parents: np.ndarray) -> np.ndarray:
 
 
 def subtree_sums(parents: np.ndarray, values: np.ndarray, levels: np.ndarray) -> np.ndarray:
-    """
-    Sum each row's value and those of all rows below it.
-
-    Parameters
-    ----------
-    parents
-        Positions of the creators, each before its row; -1 for none.
-    values
-        One 64-bit integer a row, 0 or more.
-    levels
-        The depth of each row.
-
-    Returns
-    -------
-    sums
-        One sum a row: 64-bit integers, or Python integers where a sum may exceed 64 bits.
-    """
+    """Sum each row's value and those below it; Python integers if a sum may exceed 64 bits."""
     n_levels = int(levels.max(initial=0)) + 1
     if n_levels > _MANY_LEVELS or values.sum(dtype=np.float64) > _SAFE:
         return _python_sums(parents.tolist(), values.tolist())
@@ -139,23 +123,7 @@ def _python_sums(parents: list[int], values: list[int]) -> np.ndarray:
 def latest_chain(
     end: int, parents: Sequence[int], producers: Mapping[int, Iterable[int]]
 ) -> list[int]:
-    """
-    Return the critical path that ends in a row.
-
-    Parameters
-    ----------
-    end
-        The position of the last row; -1 for none.
-    parents
-        Positions of the creators, each before its row; -1 for none.
-    producers
-        Positions of the producers of each consumer's data.
-
-    Returns
-    -------
-    chain
-        Positions, latest first: each leads to the latest of its creator and its producers.
-    """
+    """Return the positions on the critical path that ends at `end` (-1: none), latest first."""
     path = []
     while end >= 0:
         path.append(end)

@@ -69,26 +69,7 @@ class LinkedReceipts:
 
 
 def link_receipts(result: TxResult, blocks: Blocks) -> LinkedReceipts:
-    """
-    Find the receipts of a transaction, link them and put them into causal order.
-
-    Parameters
-    ----------
-    result
-        The decoded result.
-    blocks
-        Height and time by block hash, for documents without them.
-
-    Returns
-    -------
-    receipts
-        One position a receipt.
-
-    Raises
-    ------
-    DecodeError
-        If an outcome or a body is not as documented.
-    """
+    """Find the receipts of a transaction, link them and put them into causal order."""
     draft = _Draft(result, blocks)
     _read_outcomes(draft)
     _read_bodies(draft)
@@ -203,6 +184,7 @@ def _data_edges(draft: _Draft) -> DataEdges:
         row = row_of[at]
         for receiver in receivers if row >= 0 else ():
             earlier = producers.setdefault(receiver.get("data_id", ""), row)
+            # A receipt that passes its output on still lists the receivers of its data.
             if earlier != row and _passes_on(draft, earlier, row):
                 producers[receiver["data_id"]] = row
     waiting = [
@@ -220,11 +202,7 @@ def _data_edges(draft: _Draft) -> DataEdges:
 
 
 def _passes_on(draft: _Draft, earlier: int, later: int) -> bool:
-    """
-    Return True if only the earlier of two producers ended in SuccessReceiptId.
-
-    Such a receipt passes its output on: the later one delivers the data.
-    """
+    """Return True if only the earlier of two producers passed its output on (SuccessReceiptId)."""
     result_ids = draft.outcomes.result_ids
     return draft.outcome_at[earlier] in result_ids and draft.outcome_at[later] not in result_ids
 
