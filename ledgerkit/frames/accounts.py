@@ -84,6 +84,7 @@ def _accounts_frame(
 
 def spendable(balance: int, locked: int, storage_bytes: int) -> int:
     """Return the yoctoNEAR that can leave an account: locked tokens pay for storage first."""
+    # nearcore compares the storage cost with balance and locked tokens together.
     storage_cost = 0 if storage_bytes <= FREE_BYTES else storage_bytes * STORAGE_PRICE
     return max(0, balance - max(0, storage_cost - locked))
 

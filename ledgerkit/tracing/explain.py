@@ -316,7 +316,7 @@ def _list_names(story: _Story, positions: list[int]) -> str:
 
 
 def _describe_external_data(story: _Story) -> list[str]:
-    """Describe the receipts that wait for data from outside the transaction (yield and resume)."""
+    """Describe the receipts that wait for data from outside the transaction (NEP-519)."""
     delivered = {data_id for *_, data_id in story.tree.data}
     inputs, status = story.column("input_data_ids"), story.column("status")
     waiting = [

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit.frames import amounts
 from ledgerkit.tracing import actions
+from ledgerkit.tracing.tree.linking import first_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from ledgerkit.tracing.actions import Event
     from ledgerkit.tracing.tree import Tree
 
-_MOST_NAMED = 3
 _KINDS = {"nep141": "token", "nep171": "nft", "nep245": "multi_token"}
 # The members with sender and receiver, by the last word of the event's name (NEP-141, NEP-171
 # and NEP-245 agree on them).
@@ -125,6 +125,4 @@ def _notes(bad_events: list[str]) -> tuple[str, ...]:
     """Describe the events that do not follow their standard."""
     if not bad_events:
         return ()
-    others = f" and {len(bad_events) - _MOST_NAMED} more" if len(bad_events) > _MOST_NAMED else ""
-    listed = ", ".join(bad_events[:_MOST_NAMED]) + others
-    return (f"events that do not follow their standard are not counted: {listed}",)
+    return (f"events that do not follow their standard are not counted: {first_names(bad_events)}",)

@@ -8,6 +8,7 @@ from ledgerkit.tracing.action_fields import action_name
 from ledgerkit.tracing.actions import SUCCEEDED, receipt_key_columns
 from ledgerkit.tracing.gas import SYSTEM, action_deposit
 from ledgerkit.tracing.token_events import Transfer, token_transfers
+from ledgerkit.tracing.tree.linking import first_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from ledgerkit.tracing.tree import Tree
 
 NEAR = "near"
-_MOST_NAMED = 3
 _KIND_OF_ACTION = {
     "Transfer": "transfer",
     "TransferToGasKey": "transfer",
@@ -72,14 +72,10 @@ def _unknown_values(values: ReceiptValues) -> list[str]:
         ("gas bought for receipts that have not run is not counted", not_executed),
         ("contract rewards that could not be computed are not counted", no_reward),
     )
-    return [f"{note}: {_first_ids(values.tree, receipts)}" for note, receipts in notes if receipts]
-
-
-def _first_ids(tree: Tree, positions: list[int]) -> str:
-    """List the ids of the first receipts, and count the others."""
-    listed = ", ".join(tree.ids[positions[:_MOST_NAMED]])
-    others = len(positions) - _MOST_NAMED
-    return listed + (f" and {others} more" if others > 0 else "")
+    ids = values.tree.ids
+    return [
+        f"{note}: {first_names(ids[positions].tolist())}" for note, positions in notes if positions
+    ]
 
 
 def transfer_columns(tree: Tree, transfers: list[Transfer]) -> dict[str, Any]:

@@ -152,7 +152,7 @@ def _first_at(draft: _Draft, receipt_ids: list[str], kind: str) -> np.ndarray:
     repeated = np.flatnonzero(at[rows] != numbers).tolist()
     if repeated:
         ids = dict.fromkeys(receipt_ids[place] for place in repeated)
-        draft.notes.append(f"repeated {kind} were ignored for {_first_names(list(ids))}")
+        draft.notes.append(f"repeated {kind} were ignored for {first_names(list(ids))}")
     return at
 
 
@@ -223,16 +223,16 @@ def _missing_parts(draft: _Draft) -> list[str]:
         ("no creator", orphan),
     )
     return [
-        f"the document has {part} for {_first_names(ids[rows].tolist())}"
+        f"the document has {part} for {first_names(ids[rows].tolist())}"
         for part, rows in gaps
         if rows.any()
     ]
 
 
-def _first_names(ids: Sequence[str]) -> str:
-    """List the first ids, and count the others."""
-    others = f" and {len(ids) - _MOST_NAMED} more" if len(ids) > _MOST_NAMED else ""
-    return ", ".join(ids[:_MOST_NAMED]) + others
+def first_names(names: Sequence[str]) -> str:
+    """List the first names, and count the others."""
+    others = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + others
 
 
 def _add_missing_bodies(draft: _Draft) -> None:
@@ -316,7 +316,7 @@ def _contradictions(ordered: graph.Graph, ids: np.ndarray) -> list[str]:
         ("a cycle of creators was cut at", ordered.cut_from_cycle),
         ("data edges in a cycle were ignored between", ordered.cut_from_data),
     )
-    return [f"{problem} {_first_names(ids[rows].tolist())}" for problem, rows in dropped if rows]
+    return [f"{problem} {first_names(ids[rows].tolist())}" for problem, rows in dropped if rows]
 
 
 def _is_local(result: TxResult) -> bool:
