@@ -1,5 +1,5 @@
-# `make demo` and `make test` need Python 3.11+ and git; everything else lands in .venv.
-# The same as plain pip lines: CONTRIBUTING.md.
+# `make demo` and `make test` need Python 3.11+ and git; everything else is installed into .venv.
+# CONTRIBUTING.md has the same as plain pip commands.
 
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
@@ -9,18 +9,19 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input install -qq
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 
-# The first interpreter on PATH that is new enough; or name one: make test PYTHON=/path/to/python3.11
+# The first interpreter on PATH that is new enough. To choose another: make test PYTHON=/path/to/python3.11
 PYTHON ?= $(shell for python in python3 python3.11 python3.12 python3.13 python3.14; do \
 	$$python -c '$(NEW_ENOUGH)' 2>/dev/null && echo $$python && break; done)
 
-.PHONY: help demo test docs bench notebooks binder clean
+.PHONY: help demo test docs examples bench notebooks binder clean
 
 help:
-	@echo "make demo       look around in the embedded ledger: runs notebooks/demo.py, no network needed"
-	@echo "make test       lint, types, import rules, documentation, notebooks, tests"
-	@echo "make docs       the documentation's pages, into build/docs"
-	@echo "make bench      the benchmarks, one after the other, and a table of their targets"
-	@echo "make notebooks  run the notebooks again and store their outputs"
+	@echo "make demo       run notebooks/demo.py: examples on the embedded ledger, no network needed"
+	@echo "make test       run every check: lint, types, import rules, documentation, notebooks, tests"
+	@echo "make docs       build the documentation into build/docs"
+	@echo "make examples   run the examples in README.md and docs/, and store their outputs"
+	@echo "make bench      run the benchmarks, and print a table of their targets"
+	@echo "make notebooks  run the notebooks, and store their outputs"
 	@echo "make binder     try binder/ in a fresh environment, as its builder would"
 	@echo "make clean      remove .venv and the caches"
 
@@ -32,6 +33,9 @@ test: $(VENV)/dev.stamp
 
 docs: $(VENV)/dev.stamp
 	@$(BIN)/python tools/check.py docs
+
+examples: $(VENV)/dev.stamp
+	@$(BIN)/python tools/refresh_docs.py
 
 bench: $(VENV)/dev.stamp
 	@$(BIN)/python tools/bench.py
@@ -50,7 +54,7 @@ $(VENV)/made.stamp:
 	@python="$(PYTHON)"; \
 	if [ -z "$$python" ] || ! "$$python" -c '$(NEW_ENOUGH)'; then \
 		echo "ledgerkit needs Python 3.11 or newer$${python:+, and $$python is not}." \
-			"Name one: make $(MAKECMDGOALS) PYTHON=/path/to/python3.11" >&2; exit 1; \
+			"Choose one: make $(MAKECMDGOALS) PYTHON=/path/to/python3.11" >&2; exit 1; \
 	fi; \
 	echo "making $(VENV) with $$("$$python" --version)"; \
 	"$$python" -m venv --clear $(VENV)
@@ -62,6 +66,6 @@ $(VENV)/core.stamp: pyproject.toml | $(VENV)/made.stamp
 	@touch $@
 
 $(VENV)/dev.stamp: pyproject.toml | $(VENV)/made.stamp
-	@echo "installing ledgerkit and what its tests need (a minute or two, the first time)"
+	@echo "installing ledgerkit and its test dependencies (a minute or two, the first time)"
 	@$(PIP) -e ".[dev]"
 	@touch $(VENV)/core.stamp $@

@@ -1,8 +1,8 @@
 """
-A service of the benchmarks' own: full views of made-up accounts, as fast as Python can send them.
+A REST API of invented accounts, as fast as Python can send prepared responses.
 
-It stands in for the indexed REST API, in a process of its own, so that a figure is the
-client's. An account's answer depends on its id alone: the same in each run.
+It runs in its own process, so that the measured times are the client's. The response for an
+account depends on its id alone, and is the same in each run.
 """
 
 import contextlib
@@ -18,24 +18,24 @@ from multiprocessing.connection import Connection
 import msgspec
 
 VARIANTS = 64
-MOST_TOKENS = 34  # 17 on average, as accounts that are in use have
+MOST_TOKENS = 34  # 17 on average, as in accounts in use
 _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: "
 
 
 def account_ids(count: int) -> Iterator[str]:
-    """Name accounts."""
+    """Return the ids of invented accounts."""
     return (f"account-{number}.near" for number in range(count))
 
 
 def count_tokens(count: int) -> int:
-    """Count the tokens that so many accounts hold."""
+    """Count the tokens that the first `count` accounts hold."""
     variants = (zlib.crc32(name.encode()) % VARIANTS for name in account_ids(count))
     return sum(variant * MOST_TOKENS // (VARIANTS - 1) for variant in variants)
 
 
 def tails() -> list[bytes]:
-    """Write what follows the account's id in an answer, for each variant."""
-    made = []
+    """Build the part of a response after the account id, for each variant."""
+    parts = []
     for variant in range(VARIANTS):
         tokens = [
             {
@@ -51,36 +51,36 @@ def tails() -> list[bytes]:
             "pools": [{"pool_id": f"node{variant % 5}.pool.near"}] * (variant % 3 == 0),
             "state": {"balance": str(10**24 + variant), "locked": "0", "storage_bytes": 182},
         }
-        made.append(b'",' + msgspec.json.encode(view)[1:])
-    return made
+        parts.append(b'",' + msgspec.json.encode(view)[1:])
+    return parts
 
 
 def answer(request: bytes, variants: list[bytes]) -> bytes:
-    """Write the answer to one request."""
+    """Build the response to a request."""
     account_id = request.split(b" ", 2)[1].split(b"/")[3]
     tail = variants[zlib.crc32(account_id) % VARIANTS]
     size = b"%d" % (len(b'{"account_id":"') + len(account_id) + len(tail))
     return b"".join((_HEAD, size, b'\r\n\r\n{"account_id":"', account_id, tail))
 
 
-def serve(tell: Connection, latency_s: float) -> None:
-    """Answer each request after the latency, with as little work as can be."""
+def serve(pipe: Connection, latency_s: float) -> None:
+    """Answer each request after the latency, with as little work as possible."""
     variants = tails()
     selector = selectors.DefaultSelector()
     listening = socket.create_server(("127.0.0.1", 0), backlog=1024)
     selector.register(listening, selectors.EVENT_READ)
-    tell.send(listening.getsockname()[1])
+    pipe.send(listening.getsockname()[1])
     due: deque[tuple[float, socket.socket, bytes]] = deque()
     while True:
-        patience = max(0.0, due[0][0] - time.monotonic()) if due else None
-        for key, _ in selector.select(patience):
+        timeout_s = max(0.0, due[0][0] - time.monotonic()) if due else None
+        for key, _ in selector.select(timeout_s):
             if key.data is None:
                 connection = listening.accept()[0]
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 selector.register(connection, selectors.EVENT_READ, connection)
                 continue
             request = received(key.data)
-            if request:  # whole, for it fits one packet
+            if request:  # complete, because it fits into one packet
                 due.append((time.monotonic() + latency_s, key.data, answer(request, variants)))
             else:
                 selector.unregister(key.data)
@@ -92,7 +92,7 @@ def serve(tell: Connection, latency_s: float) -> None:
 
 
 def received(connection: socket.socket) -> bytes:
-    """Read a request; nothing, if its sender is gone."""
+    """Read a request; empty if the client has disconnected."""
     try:
         return connection.recv(65536)
     except ConnectionError:
@@ -101,13 +101,13 @@ def received(connection: socket.socket) -> bytes:
 
 @contextlib.contextmanager
 def running(latency_s: float = 0.0) -> Iterator[str]:
-    """Run the service in another process; gives its address."""
+    """Run the service in another process and yield its address."""
     context = multiprocessing.get_context("spawn")
-    hear, tell = context.Pipe(duplex=False)
-    server = context.Process(target=serve, args=(tell, latency_s), daemon=True)
+    receiver, sender = context.Pipe(duplex=False)
+    server = context.Process(target=serve, args=(sender, latency_s), daemon=True)
     server.start()
     try:
-        yield f"http://127.0.0.1:{hear.recv()}"
+        yield f"http://127.0.0.1:{receiver.recv()}"
     finally:
         server.terminate()
         server.join()

@@ -8,13 +8,13 @@ _missed: list[str] = []
 
 
 def say(claim: str, figure: str, *, met: bool, binding: bool = True) -> None:
-    """Judge a target; a missed one that is not binding is told, and costs no exit code."""
+    """Record a target; only a missed binding one makes the exit code 1."""
     _lines.append(f"target: {claim}: {'met' if met else 'missed'} ({figure})")
     if binding and not met:
         _missed.append(claim)
 
 
 def finish() -> NoReturn:
-    """Print what was judged, so only by a script that came to its end; exit 1 on a miss."""
+    """Print the targets and exit; a script that fails earlier prints none."""
     print(*_lines, sep="\n", flush=True)
     sys.exit(1 if _missed else 0)

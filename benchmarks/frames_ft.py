@@ -2,7 +2,7 @@
 JSON to frame for an account with 5,000 fungible tokens.
 
 ledgerkit's figure is the public path, `read(bytes, "ft")`: typed decode, exact integers,
-declared dtypes. The rivals start from the same bytes: `json` with `pandas.json_normalize`
+declared dtypes. The competitors start from the same bytes: `json` with `pandas.json_normalize`
 (balances stay text, heights turn into floats), the same with exact balances, and ledgerkit's
 typed decode alone.
 """
@@ -26,7 +26,7 @@ TARGET = 7.0
 
 
 def body() -> bytes:
-    """Make an answer as hosts send them: 17 digits a balance on average, half the heights null."""
+    """Build a response like a host's: balances of 17 digits on average, half the heights null."""
     pick = random.Random(7)
     tokens = [
         {
@@ -74,7 +74,7 @@ CLIENTS: dict[str, Callable[[], object]] = {
 
 
 def check() -> None:
-    """Compare what is built, and whether it is exact."""
+    """Check that both results are equal, and exact."""
     ours, theirs = with_ledgerkit(), normalized()
     assert ours["balance"].tolist() == [int(text) for text in theirs["balance"]]
     assert ours["contract_id"].tolist() == theirs["contract_id"].tolist()
@@ -89,7 +89,7 @@ def once(work: Callable[[], object]) -> float:
 def main() -> None:
     check()
     figures: dict[str, list[float]] = {name: [] for name in CLIENTS}
-    for _ in range(ROUNDS):  # interleaved: a busy moment hits all alike
+    for _ in range(ROUNDS):  # interleaved, so that a busy moment affects all of them
         for name, work in CLIENTS.items():
             figures[name].append(once(work))
     ours = figures["ledgerkit.read"]

@@ -1,8 +1,8 @@
 """
-What `import ledgerkit` costs over a bare interpreter, and what it leaves unloaded.
+The time of `import ledgerkit` over a bare interpreter, and the modules it loads.
 
-Fresh interpreters, the two kinds taking turns; medians. The table goes on with what the
-first verbs will load, each against importing the same libraries by hand.
+Prints medians over fresh interpreters in turns. The table also shows what the first verbs load,
+each against importing the same libraries directly.
 """
 
 import statistics
@@ -38,7 +38,7 @@ print(*sorted(n for n in own if str(getattr(sys.modules[n], "__file__", "")).sta
 
 
 def run(script: str) -> str:
-    """Run a script in a fresh interpreter, from the top of the project."""
+    """Run a script in a fresh interpreter, from the root of the project."""
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return done.stdout.strip()
@@ -53,8 +53,8 @@ def seconds(script: str) -> float:
 def main() -> None:
     took: dict[str, list[float]] = {name: [] for name in SCRIPTS}
     for script in SCRIPTS.values():
-        run(script)  # compile, and fill the disk's cache
-    for turn in range(ROUNDS):  # interleaved: a busy moment hits all alike
+        run(script)  # compiles, and fills the disk cache
+    for turn in range(ROUNDS):  # interleaved, so that a busy moment affects all of them
         for name, script in SCRIPTS.items():
             if name not in SLOW or turn % 4 == 0:
                 took[name].append(seconds(script))

@@ -1,9 +1,9 @@
 """
-How soon a notebook answers: the first frame in a fresh kernel, and the whole suite.
+The time to the first frame in a fresh kernel, and the time of all notebooks.
 
-Kernels take turns; medians. A cell is timed from sending it to the kernel's reply, the
-drawing of its frame as HTML included; starting the kernel stands apart, since everybody
-waits for it. The suite is the step `notebooks` of tools/check.py, run as it stands there.
+Prints medians over kernels in turns. A cell is timed from sending it to the kernel's reply,
+including its frame as HTML; the start of the kernel is measured separately. All notebooks run
+as in the step `notebooks` of tools/check.py.
 """
 
 import re
@@ -19,7 +19,7 @@ from jupyter_client.manager import start_new_kernel
 
 ROOT = Path(__file__).resolve().parents[1]
 ROUNDS = 5
-PATIENCE_S = 60
+TIMEOUT_S = 60
 TARGET_FRAME_S = 2.0
 TARGET_SUITE_S = 60.0
 
@@ -35,31 +35,31 @@ CELLS = {
 
 
 def seconds(cell: str) -> tuple[float, float]:
-    """Start a kernel and run a cell in it; tell how long each took."""
+    """Start a kernel and run a cell; return the seconds of each."""
     begin = time.perf_counter()
     kernel, client = start_new_kernel(cwd=str(ROOT), stderr=subprocess.DEVNULL)
     started = time.perf_counter()
-    shown: list[str] = []
+    tables: list[str] = []
 
-    def take(message: dict[str, Any]) -> None:
+    def collect(message: dict[str, Any]) -> None:
         if message["msg_type"] == "execute_result":
-            shown.append(message["content"]["data"]["text/html"])
+            tables.append(message["content"]["data"]["text/html"])
 
     try:
         begun = time.perf_counter()
-        reply = client.execute_interactive(cell, timeout=PATIENCE_S, output_hook=take)
+        reply = client.execute_interactive(cell, timeout=TIMEOUT_S, output_hook=collect)
         took = time.perf_counter() - begun
     finally:
         client.stop_channels()
         kernel.shutdown_kernel(now=True)
     assert reply["content"]["status"] == "ok", reply["content"]
-    assert len(shown) == 1
-    assert "<table" in shown[0]
+    assert len(tables) == 1
+    assert "<table" in tables[0]
     return started - begin, took
 
 
 def suite() -> tuple[float, int]:
-    """Run all notebooks against their stored outputs; tell how long it took, and the cells."""
+    """Compare all notebooks with their stored outputs; return the seconds and the cells."""
     check = runpy.run_path(str(ROOT / "tools" / "check.py"))
     begin = time.perf_counter()
     done = subprocess.run(
@@ -80,10 +80,10 @@ def suite() -> tuple[float, int]:
 def main() -> None:
     starts: list[float] = []
     took: dict[str, list[float]] = {name: [] for name in CELLS}
-    for turn in range(ROUNDS + 1):  # interleaved: a busy moment hits all alike
+    for turn in range(ROUNDS + 1):  # interleaved, so that a busy moment affects all of them
         for name, cell in CELLS.items():
             start, ran = seconds(cell)
-            if turn:  # the first time compiles, and fills the disk's cache
+            if turn:  # the first round compiles, and fills the disk cache
                 starts.append(start)
                 took[name].append(ran)
     base = statistics.median(took["pandas, a frame"])

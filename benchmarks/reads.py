@@ -1,9 +1,9 @@
 """
-Wall time of many reads over a host with latency, against what the network allows.
+Wall time of many reads from a host with latency, against the network's limit.
 
-A server in a process of its own answers each request after 50 ms. With 128 requests in
-flight no client can do better than 50 ms / 128 = 391 us a read. ledgerkit's figure is the
-public verb: requests, decoding and the frame. The others only fetch bytes.
+A server in its own process answers each request after 50 ms. With 128 requests in flight, no
+client can be faster than 50 ms / 128 = 391 us per read. ledgerkit's figure is the public verb:
+requests, decoding and the frame. The others only read bytes.
 """
 
 import asyncio
@@ -29,8 +29,8 @@ import ledgerkit as lk
 LATENCY_S = 0.050
 IN_FLIGHT = 128
 READS = 2_000
-# The slow ones do fewer, and are told by the read: a sequential loop costs the same each
-# time; a gather costs more the more it queues, so fewer flatter it.
+# The slow clients do fewer reads, and are compared per read. A sequential loop costs the same for
+# each; a gather costs more the more it queues, so fewer reads favour it.
 SEQUENTIAL_READS = 40
 GATHER_READS = 400
 ROUNDS = 7
@@ -43,32 +43,32 @@ ROWS = [
 
 
 def answer() -> bytes:
-    """Write the answer to every request."""
+    """Build the response to every request."""
     body = msgspec.json.encode({"account_id": "a.near", "tokens": ROWS})
     head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}"
     return head.encode() + b"\r\n\r\n" + body
 
 
-def serve(tell: Connection) -> None:
+def serve(pipe: Connection) -> None:
     """
-    Answer each request after the latency, with as little work as can be.
+    Answer each request after the latency, with as little work as possible.
 
-    What the server takes for itself would look like the clients' slowness: a server on
-    asyncio takes twice as long for each request.
+    A slow server would make the clients look slow: one on asyncio takes twice as long for each
+    request.
     """
     whole = answer()
     selector = selectors.DefaultSelector()
     listening = socket.create_server(("127.0.0.1", 0), backlog=1024)
     selector.register(listening, selectors.EVENT_READ)
-    tell.send(listening.getsockname()[1])
+    pipe.send(listening.getsockname()[1])
     due: deque[tuple[float, socket.socket]] = deque()
     while True:
-        patience = max(0.0, due[0][0] - time.monotonic()) if due else None
-        for key, _ in selector.select(patience):
+        timeout_s = max(0.0, due[0][0] - time.monotonic()) if due else None
+        for key, _ in selector.select(timeout_s):
             if key.data is None:
                 connection = listening.accept()[0]
                 selector.register(connection, selectors.EVENT_READ, connection)
-            elif key.data.recv(65536):  # a request, in one piece
+            elif key.data.recv(65536):  # a complete request
                 due.append((time.monotonic() + LATENCY_S, key.data))
             else:
                 selector.unregister(key.data)
@@ -82,7 +82,7 @@ def path(number: int) -> str:
 
 
 def seconds_per(reads: int, work: Callable[[], object]) -> float:
-    """Time `work`, without what others left to collect, and divide by its reads."""
+    """Return the seconds per read of `work`, after a garbage collection."""
     gc.collect()
     begin = time.perf_counter()
     work()
@@ -100,10 +100,10 @@ def with_ledgerkit(url: str) -> float:
 
 def with_aiohttp(url: str) -> float:
     async def work() -> None:
-        left = iter(range(READS))
+        numbers = iter(range(READS))
 
         async def worker() -> None:
-            for number in left:
+            for number in numbers:
                 async with session.get(url + path(number)) as response:
                     assert len(await response.read()) > 1000
 
@@ -156,13 +156,13 @@ def report(figures: dict[str, list[float]]) -> None:
 
 def main() -> None:
     context = multiprocessing.get_context("spawn")
-    hear, tell = context.Pipe(duplex=False)
-    server = context.Process(target=serve, args=(tell,), daemon=True)
+    receiver, sender = context.Pipe(duplex=False)
+    server = context.Process(target=serve, args=(sender,), daemon=True)
     server.start()
-    url = f"http://127.0.0.1:{hear.recv()}"
+    url = f"http://127.0.0.1:{receiver.recv()}"
     with_ledgerkit(url)  # imports, and the first frame
     figures: dict[str, list[float]] = {name: [] for name in CLIENTS}
-    for _ in range(ROUNDS):  # interleaved: a busy moment hits all alike
+    for _ in range(ROUNDS):  # interleaved, so that a busy moment affects all of them
         for name, (measure, _reads) in CLIENTS.items():
             figures[name].append(measure(url))
     server.terminate()

@@ -3,9 +3,9 @@ Receipts: from the bytes of a transaction with 50,000 receipts to the frame.
 
 Prints medians of interleaved rounds in this process, and the peak memory of fresh processes
 as tracemalloc counts it. Targets: at least 8 times as fast as json and pandas.json_normalize,
-at most 1.7 times the typed decode alone, at most a fifth of the memory. Each contender is
-timed with the release of what it made. The typed decode is msgspec as anyone would call it;
-beside it stands the same with Python's collector paused, as ledgerkit runs it.
+at most 1.7 times the time of the typed decode alone, at most a fifth of the memory. The times
+include the release of the results. The typed decode is a plain call of msgspec; a second one
+runs with Python's garbage collector paused, as in ledgerkit.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PANIC = "Smart contract panicked: The account doesn't have enough balance"
 
 
 def ident(*parts: object) -> str:
-    """Make 32 bytes in base58."""
+    """Return 32 bytes in base58."""
     number = int.from_bytes(hashlib.sha256(repr(parts).encode()).digest(), "big")
     text = ""
     while number:
@@ -51,10 +51,10 @@ def ident(*parts: object) -> str:
 
 
 class Node:
-    """One receipt to be."""
+    """A receipt of the tree, before its JSON is built."""
 
     def __init__(self, number: int, kind: str, sender: str, receiver: str, level: int) -> None:
-        """Give it its place; data and children come later."""
+        """Set the place in the tree; data and children follow."""
         self.number, self.kind, self.level = number, kind, level
         self.sender, self.receiver = sender, receiver
         self.inputs: list[str] = []
@@ -65,13 +65,13 @@ class Node:
 
 def grow(total: int) -> Node:
     """
-    Grow a tree of exactly `total` receipts.
+    Build a tree of exactly `total` receipts.
 
-    A call makes three calls, a callback that waits for the first of them, and a refund;
-    a callback and a call that makes none make a refund.
+    A call creates three calls, a callback that waits for the first of them, and a refund. A
+    callback, and a call without calls, creates a refund.
     """
     root = Node(0, "call", SIGNER, "root.alpha.near", 0)
-    nodes, waiting = [root], 1  # each waiting one will make a refund
+    nodes, waiting = [root], 1  # each waiting node will create a refund
     for node in nodes:
         me, level = node.receiver, node.level + 1
         if node.kind == "refund":
@@ -95,14 +95,14 @@ def grow(total: int) -> Node:
 
 
 def encoded(node: Node) -> str:
-    """Write the arguments of a call."""
+    """Encode the arguments of a call."""
     args = {"sender_id": node.sender, "receiver_id": f"user{node.number}.near"}
     args |= {"amount": str(10**18 + node.number * 104_729), "memo": f"payout {node.number}"}
     return base64.b64encode(json.dumps(args).encode()).decode()
 
 
 def action(node: Node) -> dict[str, Any]:
-    """Write what a receipt asks for."""
+    """Build the action of a receipt."""
     if node.kind == "refund":
         return {"Transfer": {"deposit": str(10**20 + node.number * 7_919)}}
     method = "ft_transfer_call" if node.kind == "call" else "ft_resolve_transfer"
@@ -113,7 +113,7 @@ def action(node: Node) -> dict[str, Any]:
 
 
 def receipt(node: Node) -> dict[str, Any]:
-    """Write a receipt as a node sends it."""
+    """Build a receipt's JSON as a node sends it."""
     body = {
         "actions": [action(node)],
         "gas_price": "0" if node.kind == "refund" else "100000000",
@@ -134,10 +134,10 @@ def receipt(node: Node) -> dict[str, Any]:
 
 
 def status(node: Node) -> dict[str, Any]:
-    """Write how a receipt ended: one call in 97 panics."""
+    """Build a receipt's status: one call in 97 panics."""
     if node.inputs or node.kind == "refund" or len(node.children) > 1:
-        handed_on = [child for child in node.children if child.inputs]
-        return {"SuccessReceiptId": handed_on[0].id} if handed_on else {"SuccessValue": ""}
+        callbacks = [child for child in node.children if child.inputs]
+        return {"SuccessReceiptId": callbacks[0].id} if callbacks else {"SuccessValue": ""}
     if node.number % 97 == 0:
         kind = {"FunctionCallError": {"ExecutionError": PANIC}}
         return {"Failure": {"ActionError": {"index": 0, "kind": kind}}}
@@ -145,7 +145,7 @@ def status(node: Node) -> dict[str, Any]:
 
 
 def outcome(node: Node) -> dict[str, Any]:
-    """Write an outcome as a node sends it, with proof and gas profile."""
+    """Build an outcome's JSON as a node sends it, with proof and gas profile."""
     i, is_call = node.number, node.kind != "refund"
     gas = 2_428_000_000_000 + i * 17 if is_call else 223_182_562_500
     to, amount = f"user{i}.near", str(10**18 + i)
@@ -155,7 +155,7 @@ def outcome(node: Node) -> dict[str, Any]:
         {"cost": cost, "cost_category": "WASM_HOST_COST", "gas_used": str(1_000_003 * (i + k))}
         for k, cost in enumerate(COSTS)
     ]
-    told = {
+    fields = {
         "executor_id": node.receiver,
         "gas_burnt": gas,
         "logs": ["EVENT_JSON:" + json.dumps(event, separators=(",", ":"))]
@@ -166,17 +166,17 @@ def outcome(node: Node) -> dict[str, Any]:
         "status": status(node),
         "tokens_burnt": str(gas * 10**8) if is_call else "0",
     }
-    # As in a chunk of a few dozen outcomes; one that runs thousands has proofs twice as long.
+    # As in a chunk of a few dozen outcomes; a chunk of thousands has proofs twice as long.
     proof = [
         {"direction": "Left" if i & 1 << k else "Right", "hash": ident("proof", i // 4, k)}
         for k in range(3 + i % 3)
     ]
     block_hash = ident("block", node.level)
-    return {"block_hash": block_hash, "id": node.id, "outcome": told, "proof": proof}
+    return {"block_hash": block_hash, "id": node.id, "outcome": fields, "proof": proof}
 
 
 def document(total: int) -> bytes:
-    """Write the answer of EXPERIMENTAL_tx_status, receipts depth first as nodes do."""
+    """Build a response of EXPERIMENTAL_tx_status, with receipts depth first as nodes send them."""
     root = grow(total)
     stack, nodes = [root], []
     while stack:
@@ -192,23 +192,23 @@ def document(total: int) -> bytes:
         "signature": "ed25519:" + ident("signature") + ident("signature", 2),
         "signer_id": SIGNER,
     }
-    first = outcome(root)
-    handed_on = {"receipt_ids": [root.id], "status": {"SuccessReceiptId": root.id}}
-    first = {**first, "id": transaction["hash"], "outcome": first["outcome"] | handed_on}
+    own_outcome = outcome(root)
+    converted = {"receipt_ids": [root.id], "status": {"SuccessReceiptId": root.id}}
+    own_outcome |= {"id": transaction["hash"], "outcome": own_outcome["outcome"] | converted}
     result = {
         "final_execution_status": "FINAL",
         "receipts": [receipt(node) for node in nodes],
         "receipts_outcome": [outcome(node) for node in nodes],
         "status": {"SuccessValue": ""},
         "transaction": transaction,
-        "transaction_outcome": first,
+        "transaction_outcome": own_outcome,
     }
     answer = {"jsonrpc": "2.0", "result": result, "id": "bench"}
     return json.dumps(answer, separators=(",", ":")).encode()
 
 
 def by_json_normalize(data: bytes) -> Any:
-    """Do what pandas offers: decode everything, flatten both lists, join them."""
+    """Decode everything, flatten both lists with pandas, and join them."""
     import pandas as pd
 
     result = json.loads(data)["result"]
@@ -218,12 +218,12 @@ def by_json_normalize(data: bytes) -> Any:
 
 
 def by_typed_decode(data: bytes) -> Any:
-    """Decode receipts and outcomes into structs, and no more."""
+    """Decode receipts and outcomes into structs only."""
     return typed_decoder().decode(data)
 
 
 def by_paused_decode(data: bytes) -> Any:
-    """Decode into structs while the collector is paused."""
+    """Decode into structs while the garbage collector is paused."""
     from ledgerkit.api.models.transactions import collector_paused
 
     with collector_paused():
@@ -231,7 +231,7 @@ def by_paused_decode(data: bytes) -> Any:
 
 
 def by_ledgerkit(data: bytes) -> Any:
-    """Take the public path to the frame."""
+    """Read the frame through the public class."""
     from ledgerkit.tracing.trace import Trace
 
     return Trace.from_json(data).receipts
@@ -239,7 +239,7 @@ def by_ledgerkit(data: bytes) -> Any:
 
 @cache
 def typed_decoder() -> Any:
-    """Declare the whole document with ledgerkit's own structs."""
+    """Return a decoder of the document into ledgerkit's structs."""
     import msgspec
 
     from ledgerkit.api.models.transactions import ExecutionOutcome, Receipt
@@ -258,23 +258,23 @@ CONTENDERS = {
 
 
 def peak(name: str, path: Path) -> int:
-    """Run one contender on a file; give the most that Python had allocated for it, in bytes."""
+    """Run a contender on a file; return the peak of memory that Python allocated, in bytes."""
     data = path.read_bytes()
-    CONTENDERS[name](document(12))  # libraries are loaded before counting
+    CONTENDERS[name](document(12))  # loads the libraries before counting
     tracemalloc.start()
-    kept = CONTENDERS[name](data)
-    assert kept is not None
+    result = CONTENDERS[name](data)
+    assert result is not None
     return tracemalloc.get_traced_memory()[1]
 
 
 def measured_peak(name: str, path: Path) -> int:
-    """Measure one contender's peak in a fresh process."""
+    """Measure a contender's peak memory in a fresh process."""
     command = [sys.executable, __file__, "--peak", name, str(path)]
     return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 def seconds(name: str, data: bytes) -> float:
-    """Time one contender, the release of its result included."""
+    """Time a contender, including the release of its result."""
     start = time.perf_counter()
     CONTENDERS[name](data)
     return time.perf_counter() - start
@@ -305,7 +305,7 @@ def main() -> None:
 
 
 def judge(median: dict[str, float], peaks: dict[str, int]) -> None:
-    """Hold times and memory against their targets."""
+    """Compare times and memory with their targets."""
     faster = median["json + json_normalize"] / median["ledgerkit"]
     claim = f"at least {AGAINST_JSON:g} x as fast as json and json_normalize"
     say(claim, f"{faster:.1f}", met=faster >= AGAINST_JSON)

@@ -1,10 +1,10 @@
 """
-Sending to the embedded ledger over HTTP, late and faulty, and in process with one key.
+Sending to the embedded ledger: over HTTP with latency and faults, and in process with one key.
 
-Every request takes 200 ms, and one in twenty fails: refused, limited, cut short, or lost
-before or after the node has looked at it. Target: of 1,000 transfers each is applied
-exactly once, and all sums are exact; the times are reported. Then 500 from one key over
-16 threads, in process.
+Every request takes 200 ms, and one in twenty fails: refused, rate limited, cut short, or lost
+before or after the node has read it. Target: each of 1,000 transfers is applied exactly once,
+and all sums are exact; the times have no target. Then 500 transfers from one key over 16
+threads, in process.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ FAULTS = (
 
 
 class Late(httpx.BaseTransport):
-    """Asks over HTTP, and says in a header what is to go wrong with the request."""
+    """An HTTP transport that requests latency and faults by a header."""
 
     def __init__(self) -> None:
         limits = httpx.Limits(max_connections=2 * THREADS)
@@ -55,7 +55,7 @@ class Late(httpx.BaseTransport):
         self.seen: Counter[str] = Counter()
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Ask, with something going wrong now and then."""
+        """Send a request, one in twenty with a fault."""
         with self._lock:
             failing = self._random.random() < FAULTY
             fault = self._random.choice(FAULTS) if failing else ""
@@ -69,25 +69,25 @@ def send_all(
 ) -> tuple[list[lk.Submission], float]:
     names = list(senders)
 
-    def one(number: int) -> lk.Submission:
+    def send(number: int) -> lk.Submission:
         name = names[number % len(names)]
         return lk.transfer(receiver_id, number, signer_id=name, key=senders[name], ledger=ledger)
 
     begin = time.perf_counter()
     with ThreadPoolExecutor(THREADS) as pool:
-        sent = list(pool.map(one, range(1, TRANSFERS + 1)))
+        sent = list(pool.map(send, range(1, TRANSFERS + 1)))
     return sent, time.perf_counter() - begin
 
 
 def fees(sent: lk.Submission) -> int:
-    told = lk.tx(sent.tx_hash, sent.signer_id, ledger=sent.ledger)
-    outcomes = [told["transaction_outcome"], *told["receipts_outcome"]]
-    return sum(int(one["outcome"]["tokens_burnt"]) for one in outcomes)
+    result = lk.tx(sent.tx_hash, sent.signer_id, ledger=sent.ledger)
+    outcomes = [result["transaction_outcome"], *result["receipts_outcome"]]
+    return sum(int(outcome["outcome"]["tokens_burnt"]) for outcome in outcomes)
 
 
 def over_http() -> None:
-    known = open_world("crowd", size=CROWD)  # the served one has the same keys
-    keys = {name: key for name, key in known.keys().items() if (known.balance(name) or 0) > NEAR}
+    world = open_world("crowd", size=CROWD)  # the served world has the same keys
+    keys = {name: key for name, key in world.keys().items() if (world.balance(name) or 0) > NEAR}
     receiver, *names = list(keys)[: SENDERS + 1]
     command = [sys.executable, "-m", "ledgerkit", "serve", "--port", "0"]
     command += ["--world", "crowd", "--size", str(CROWD)]
@@ -107,31 +107,31 @@ def balances(ids: list[str], ledger: lk.Ledger) -> dict[str, int]:
 
 def report(url: str, receiver: str, senders: dict[str, str]) -> None:
     late = Late()
-    patient = lk.RetryPolicy(attempts=10, total_s=120)
-    options: dict[str, Any] = {"rpc_url": url, "api_url": f"{url}/api", "retries": patient}
+    retries = lk.RetryPolicy(attempts=10, total_s=120)
+    options: dict[str, Any] = {"rpc_url": url, "api_url": f"{url}/api", "retries": retries}
     options["in_flight"] = 2 * THREADS
     direct = lk.connect("served", **options)
     before = balances([*senders, receiver], direct)
     sent, took = send_all(lk.connect("served", transport=late, **options), receiver, senders)
-    found = [lk.resume(one.tx_hash, one.signer_id, ledger=direct) for one in sent]
-    ended = [one.wait("final", 60).fully_succeeded for one in found]
+    resumed = [lk.resume(tx.tx_hash, tx.signer_id, ledger=direct) for tx in sent]
+    succeeded = [tx.wait("final", 60).fully_succeeded for tx in resumed]
     after = balances([*senders, receiver], direct)
     gained = after[receiver] - before[receiver]
     paid = sum(before[name] - after[name] for name in senders)
-    spent = gained + sum(map(fees, found))
+    spent = gained + sum(map(fees, resumed))
     print(f"{TRANSFERS:,} transfers from {len(senders)} keys over {THREADS} threads, over HTTP")
     print(f"  {'seconds':<28}{took:>12.1f}   {TRANSFERS / took:.0f} a second")
     for name, count in late.seen.most_common():
         print(f"  {name:<28}{count:>12,}")
-    print(f"  {'fully succeeded, final':<28}{ended.count(True):>12,}")
-    hashes, asked = len({one.tx_hash for one in sent}), sum(range(1, TRANSFERS + 1))
+    print(f"  {'fully succeeded, final':<28}{succeeded.count(True):>12,}")
+    hashes, amount = len({tx.tx_hash for tx in sent}), sum(range(1, TRANSFERS + 1))
     print(f"  {'hashes':<28}{hashes:>12,}")
-    print(f"  {'yocto sent, and arrived':<28}{asked:>12,} = {gained:,}")
+    print(f"  {'yocto sent, and arrived':<28}{amount:>12,} = {gained:,}")
     print(f"  {'yocto paid, sent and burnt':<28}{paid:,} = {spent:,}")
-    once = ended == [True] * TRANSFERS and hashes == TRANSFERS
-    figure = f"{ended.count(True):,} succeeded, {hashes:,} hashes"
+    once = succeeded == [True] * TRANSFERS and hashes == TRANSFERS
+    figure = f"{succeeded.count(True):,} succeeded, {hashes:,} hashes"
     say(f"late and faulty: each of {TRANSFERS:,} transfers applied exactly once", figure, met=once)
-    off = abs(gained - asked) + abs(paid - spent)
+    off = abs(gained - amount) + abs(paid - spent)
     say("late and faulty: all sums exact", f"{off:,} yocto off", met=off == 0)
 
 
@@ -147,7 +147,7 @@ def one_key() -> None:
     arrived = (ledger.world.balance(RECEIVER) or 0) - before
     print(f"{ONE_KEY} transfers from one key over {THREADS} threads, in process")
     print(f"  {'seconds':<28}{took:>12.1f}   {ONE_KEY / took:.0f} a second")
-    print(f"  {'hashes':<28}{len({one.tx_hash for one in sent}):>12,}")
+    print(f"  {'hashes':<28}{len({tx.tx_hash for tx in sent}):>12,}")
     print(f"  {'yocto sent, and arrived':<28}{sum(sends):>12,} = {arrived:,}")
     off = abs(arrived - sum(sends))
     say(f"one key: the sum of {ONE_KEY} transfers exact", f"{off:,} yocto off", met=off == 0)

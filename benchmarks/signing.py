@@ -1,8 +1,8 @@
 """
 A signed transaction from its arguments to base64: ledgerkit, its peers, and the signature alone.
 
-Everyone starts from the same account ids, nonce, arguments and parsed keys, and must give the
-same text. Prints medians of interleaved rounds in this process. Targets: at most 1.2 times
+All start from the same account ids, nonce, arguments and parsed keys, and must return the same
+text. Prints medians of interleaved rounds in this process. Targets: at most 1.2 times
 PyNaCl's signature alone, and ahead of every peer that is installed.
 """
 
@@ -134,16 +134,16 @@ def signature_alone(nonce: int) -> str:
 
 
 def contenders() -> dict[str, dict[str, Way]]:
-    """Collect who is installed, saying who is not."""
-    found = {"ledgerkit": with_ledgerkit()}
+    """Return the installed libraries, and print those that are not."""
+    ways = {"ledgerkit": with_ledgerkit()}
     for name, prepare in PEERS.items():
         try:
-            found[name] = prepare()
+            ways[name] = prepare()
         except ImportError as error:
             print(f"{name}: not installed ({error})")
         else:
             print(f"{name} {version(name)}")
-    return found
+    return ways
 
 
 def seconds(way: Way) -> float:
@@ -155,7 +155,7 @@ def seconds(way: Way) -> float:
 
 def measure(ways: dict[str, Way]) -> dict[str, float]:
     took: dict[str, list[float]] = {name: [] for name in ways}
-    for _ in range(ROUNDS):  # interleaved: a busy moment hits all alike
+    for _ in range(ROUNDS):  # interleaved, so that a busy moment affects all of them
         for name, way in ways.items():
             took[name].append(seconds(way))
     return {name: statistics.median(all_s) for name, all_s in took.items()}
@@ -177,9 +177,9 @@ def report(case: str, medians: dict[str, float]) -> None:
 
 
 def main() -> None:
-    found = contenders()
+    installed = contenders()
     for case in ("transfer", "function call"):
-        ways = {name: made[case] for name, made in found.items()}
+        ways = {name: cases[case] for name, cases in installed.items()}
         assert len({way(7) for way in ways.values()}) == 1, "not the same bytes"
         report(case, measure({"PyNaCl sign alone": signature_alone, **ways}))
     finish()

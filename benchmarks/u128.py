@@ -1,8 +1,8 @@
 """
-A million balances: the dtype u128 against Python ints in an object column, and raw planes.
+A million balances: the dtype u128 against Python ints in an object column, and raw arrays.
 
-Prints the best of interleaved rounds in this process, since whatever else runs only adds
-to a time, and the medians beside it. Targets, of the best: a sum at least 8 times as fast
+Prints the best and the median of interleaved rounds in this process. The targets are judged by
+the best, since other work only adds to a time: a sum at least 8 times as fast
 as that of object ints and at most 4 times the two sums of the planes, sums by group at least
 4 and sorting at least 3 times as fast as object ints, a round trip through Parquet at most
 1.3 times that of Arrow's own decimals, and 17 bytes a row. Every result is checked.
@@ -39,9 +39,9 @@ texts = list(map(str, ints))
 pick = np.random.default_rng(128)
 keys = {"owner": pick.integers(0, OWNERS, ROWS), "token": pick.integers(0, TOKENS, ROWS)}
 hi, lo = planes.from_ints(ints)
-nothing = np.zeros(ROWS, dtype=np.bool_)
+no_mask = np.zeros(ROWS, dtype=np.bool_)
 
-exact = pd.DataFrame({**keys, "balance": U128Array(hi, lo, nothing)})
+exact = pd.DataFrame({**keys, "balance": U128Array(hi, lo, no_mask)})
 objects = pd.DataFrame({**keys, "balance": pd.Series(ints, dtype=object)})
 pa = arrow.library()
 decimal = pd.ArrowDtype(pa.decimal128(38, 0))
@@ -132,7 +132,7 @@ def measured() -> dict[str, dict[str, list[float]]]:
     took: dict[str, dict[str, list[float]]] = {
         work: {way: [] for way in ways} for work, ways in WAYS.items()
     }
-    for _ in range(ROUNDS):  # interleaved: a busy moment hits all alike
+    for _ in range(ROUNDS):  # interleaved, so that a busy moment affects all of them
         for work, ways in WAYS.items():
             for way, run in ways.items():
                 took[work][way].append(seconds(run))
@@ -158,8 +158,8 @@ def verdicts(took: dict[str, dict[str, list[float]]]) -> None:
     for (work, way), most in AT_MOST.items():
         ratio = min(took[work]["u128"]) / min(took[work][way])
         say(f"{work}: at most {most:g} x the time of {way}", f"{ratio:.2f}", met=ratio <= most)
-    held = exact["balance"].array.nbytes / ROWS
-    say(f"{BYTES} bytes a row", f"{held:g}", met=held <= BYTES)
+    size = exact["balance"].array.nbytes / ROWS
+    say(f"{BYTES} bytes a row", f"{size:g}", met=size <= BYTES)
 
 
 def main() -> None:

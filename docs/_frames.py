@@ -1,4 +1,4 @@
-"""The page of the frames: their columns, as `ledgerkit.schema` tells them, and who gives them."""
+"""The page of the frames: their columns, as `ledgerkit.schema` lists them, and their verbs."""
 
 # ruff: noqa: INP001 - a part of the extension, in no package
 
@@ -25,25 +25,25 @@ HEADER = ("Column", "Dtype", "Unit", "Meaning")
 
 
 def page() -> str:
-    """Write the list of all frames, then each with its columns."""
-    given = givers()
+    """Return the page: a table of all frames, then each with its columns."""
+    links = sources()
     head = _text.heading("Frames") + INTRODUCTION + f"{DTYPES}\n\n"
-    return head + index(given) + "".join(section(name, given[name]) for name in SCHEMAS)
+    return head + index(links) + "".join(section(name, links[name]) for name in SCHEMAS)
 
 
-def givers() -> dict[str, list[str]]:
-    """Tell for each frame, as links, what gives it."""
-    given: dict[str, list[str]] = {name: [] for name in SCHEMAS}
+def sources() -> dict[str, list[str]]:
+    """Return for each frame the links to the verbs and attributes that return it."""
+    links: dict[str, list[str]] = {name: [] for name in SCHEMAS}
     for name, thing in callables():
-        for frame in promised(name, thing):
-            given[frame].append(f":py:obj:`{name} <ledgerkit.{name}>`")
+        for frame in frames_of(name, thing):
+            links[frame].append(f":py:obj:`{name} <ledgerkit.{name}>`")
     for frame, words in BY_NO_VERB.items():
-        given[frame].append(words)
-    return given
+        links[frame].append(words)
+    return links
 
 
 def callables() -> Iterator[tuple[str, Any]]:
-    """Give each function and class of the package, and what the classes offer, by their names."""
+    """Yield each function, class and class member of the package with its name."""
     for entry in _pages.entries():
         if entry.module == "ledgerkit":
             yield entry.name, entry.thing
@@ -52,57 +52,57 @@ def callables() -> Iterator[tuple[str, Any]]:
 
 
 def members(thing: Any) -> list[tuple[str, Any]]:
-    """Find a class's own members; a function has none."""
+    """Return a class's own public members; a function has none."""
     if not inspect.isclass(thing):
         return []
     return [(name, member) for name, member in vars(thing).items() if not name.startswith("_")]
 
 
-def promised(name: str, thing: Any) -> set[str]:
+def frames_of(name: str, thing: Any) -> set[str]:
     """
-    Find the frames of one callable: those its docstring names, and that of its own name.
+    Return the frames of a callable: those its docstring names, and the one of its own name.
 
-    Failures come as a frame of their own, where a verb collects them.
+    Verbs with `on_error` also return the frame of failures.
     """
-    found = set(MENTION.findall(inspect.getdoc(thing) or ""))
+    frames = set(MENTION.findall(inspect.getdoc(thing) or ""))
     own = name.rpartition(".")[2]
     if isinstance(thing, functools.cached_property):
         returned = str(thing.func.__annotations__.get("return"))
-        found |= {own} & set(SCHEMAS) if returned.endswith("DataFrame") else set()
+        frames |= {own} & set(SCHEMAS) if returned.endswith("DataFrame") else set()
     elif own == name and "on_error" in inspect.signature(thing).parameters:
-        found.add("errors")
-    return found
+        frames.add("errors")
+    return frames
 
 
-def section(name: str, given: list[str]) -> str:
-    """Write one frame: who gives it, and its columns."""
+def section(name: str, links: list[str]) -> str:
+    """Format one frame: its verbs and its columns."""
     columns = ledgerkit.schema(name).itertuples(index=False)
     return (
         f".. _frame-{name}:\n\n"
         + _text.heading(name, "-")
-        + f'What ``lk.schema("{name}")`` shows. Given by {", ".join(given)}.\n\n'
+        + f'The columns of ``lk.schema("{name}")``. Returned by {", ".join(links)}.\n\n'
         + _text.table(HEADER, map(cells, columns), "2 1 1 4")
     )
 
 
 def cells(column: Any) -> tuple[str, str, str, str]:
-    """Write one column's line."""
+    """Format one column's row."""
     name, dtype, unit, meaning = column
     return f"``{name}``", f"``{dtype}``", _text.plain(unit), _text.plain(meaning)
 
 
-def index(given: dict[str, list[str]]) -> str:
-    """Write the table of all frames."""
+def index(links: dict[str, list[str]]) -> str:
+    """Format the table of all frames."""
     rows = [
-        (f":ref:`{name} <frame-{name}>`", ", ".join(given[name]), str(len(SCHEMAS[name])))
+        (f":ref:`{name} <frame-{name}>`", ", ".join(links[name]), str(len(SCHEMAS[name])))
         for name in SCHEMAS
     ]
-    return _text.table(("Frame", "Given by", "Columns"), rows, "2 5 1")
+    return _text.table(("Frame", "Returned by", "Columns"), rows, "2 5 1")
 
 
 INTRODUCTION = """\
-A frame is a promise: the same columns, in the same order and of the same dtypes, for no rows as
-for a million. What is not known is missing, never 0. The words for the dtypes:
+A frame always has the same columns, in the same order and with the same dtypes, also when it has
+no rows. Unknown values are missing, never 0. The dtypes:
 
 """
 DTYPES = (inspect.getdoc(schemas) or "").partition("words:\n\n")[2]

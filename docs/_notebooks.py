@@ -1,4 +1,4 @@
-"""The list of the notebooks, made of their own titles; they are linked as files."""
+"""The list of the notebooks, with their titles, linked as files."""
 
 # ruff: noqa: INP001 - a part of the extension, in no package
 
@@ -9,20 +9,20 @@ import _text
 
 FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
 INTRODUCTION = """\
-One question each, run on the embedded ledger, with their outputs stored: they can be read as they
-are, and run again without a network once ``pip install "ledgerkit[notebook,bulk]"`` is done.
+One question each. They run on the embedded ledger and store their outputs. To run them again,
+without a network, ``pip install "ledgerkit[notebook,bulk]"``.
 
 """
 
 
 def page() -> str:
-    """Write the list."""
+    """Return the page: the list of notebooks."""
     paths = sorted(FOLDER.glob("*.ipynb"))
     lines = [f"#. :download:`{title(path)} <../../notebooks/{path.name}>`" for path in paths]
     return _text.heading("Notebooks") + INTRODUCTION + "\n".join(lines) + "\n"
 
 
 def title(path: Path) -> str:
-    """Read a notebook's first heading."""
+    """Return a notebook's first heading."""
     first = json.loads(path.read_text(encoding="utf-8"))["cells"][0]["source"]
     return "".join(first).partition("\n")[0].lstrip("# ").replace("`", "")

@@ -1,4 +1,4 @@
-"""A page for each public name, and the index that groups them; both made of `__all__`."""
+"""A page for each name in `__all__`, and the index that groups them."""
 
 # ruff: noqa: INP001 - a part of the extension, in no package
 
@@ -13,12 +13,12 @@ import ledgerkit
 from ledgerkit import plots, widgets
 
 TYPES = "Types"
-REST = "More"  # what has no group yet is found all the same
-# The first line that fits a name's home.
+MORE = "More"  # a name without a group is listed all the same
+# The group of the first module that a name is defined in or below.
 GROUPS = {
     "ledgerkit.client": "Opening a ledger",
-    "ledgerkit.verbs.accounts": "Looking up accounts",
-    "ledgerkit.verbs.history": "Looking up accounts",
+    "ledgerkit.verbs.accounts": "Accounts",
+    "ledgerkit.verbs.history": "Accounts",
     "ledgerkit.verbs.tokens": "Tokens and staking",
     "ledgerkit.verbs.contracts": "Contracts",
     "ledgerkit.verbs.transactions": "Transactions and their receipts",
@@ -26,20 +26,20 @@ GROUPS = {
     "ledgerkit.verbs.node": "Blocks and the node",
     "ledgerkit.sending.verbs": "Sending",
     "ledgerkit.sending.signers": "Sending",
-    "ledgerkit.collecting": "Collecting, and what changed",
+    "ledgerkit.collecting": "Collecting and comparing",
     "ledgerkit.archiving": "Archiving",
-    "ledgerkit.verbs.cache": "What is kept on disk",
-    "ledgerkit.u128": "Amounts and files, in bulk",
-    "ledgerkit.verbs.saved_responses": "Amounts and files, in bulk",
-    "ledgerkit.frames.build": "Amounts and files, in bulk",
-    "ledgerkit.widgets": "Widgets",
+    "ledgerkit.verbs.cache": "Caching",
+    "ledgerkit.u128": "Amounts and files",
+    "ledgerkit.verbs.saved_responses": "Amounts and files",
+    "ledgerkit.frames.build": "Amounts and files",
+    "ledgerkit.widgets": "Panels",
     "ledgerkit.plots": "Plots",
 }
-ORDER = [*dict.fromkeys(GROUPS.values()), REST, TYPES]
+ORDER = [*dict.fromkeys(GROUPS.values()), MORE, TYPES]
 
 
 class Entry(NamedTuple):
-    """A public name: what it is, where its page is, and in which group."""
+    """A public name with its object and its group."""
 
     module: str
     name: str
@@ -48,38 +48,39 @@ class Entry(NamedTuple):
 
     @property
     def place(self) -> str:
-        """Name the page; `Trace` and `trace` are one file to some file systems."""
+        """The page's path; some file systems take `Trace` and `trace` for the same file."""
         folder = "types" if self.group == TYPES else self.module.replace("ledgerkit", "verbs", 1)
         return f"{folder.removeprefix('verbs.')}/{self.name}"
 
 
 def entries() -> list[Entry]:
-    """Find every public function and class, each once."""
-    found: dict[Any, Entry] = {}
+    """Return every public function and class, each once."""
+    by_thing: dict[Any, Entry] = {}
     for module in (ledgerkit, plots, widgets):
         for name in module.__all__:
             thing = getattr(module, name)
             if inspect.isclass(thing) or inspect.isfunction(thing):
-                found.setdefault(thing, Entry(module.__name__, name, thing, group(module, thing)))
-    return list(found.values())
+                entry = Entry(module.__name__, name, thing, group(module, thing))
+                by_thing.setdefault(thing, entry)
+    return list(by_thing.values())
 
 
 def group(module: Any, thing: Any) -> str:
-    """Say under which heading a reader looks for it."""
+    """Return the heading that a name is listed under."""
     if inspect.isclass(thing) and module is ledgerkit:
         return TYPES
     home = f"{thing.__module__}."
-    return next((told for start, told in GROUPS.items() if home.startswith(f"{start}.")), REST)
+    return next((title for start, title in GROUPS.items() if home.startswith(f"{start}.")), MORE)
 
 
 def pages() -> dict[str, str]:
-    """Write the index, and a page for each name."""
-    found = entries()
-    return {"index": index(found), **{entry.place: page(entry) for entry in found}}
+    """Return the index and a page for each name, by their paths."""
+    names = entries()
+    return {"index": index(names), **{entry.place: page(entry) for entry in names}}
 
 
 def page(entry: Entry) -> str:
-    """Write the page of one name: its docstring."""
+    """Return the page of one name: its docstring."""
     kind = "class" if inspect.isclass(entry.thing) else "function"
     return (
         _text.heading(entry.name)
@@ -88,25 +89,25 @@ def page(entry: Entry) -> str:
     )
 
 
-def index(found: list[Entry]) -> str:
-    """Write the index: a table for each group."""
+def index(names: list[Entry]) -> str:
+    """Return the index: a table for each group."""
     text = _text.heading("Reference") + INTRODUCTION
     for title in ORDER:
-        if group_of := [entry for entry in found if entry.group == title]:
-            text += _text.heading(title, "-") + _text.table(HEADER, map(row, group_of), "1 3")
-            text += _text.toctree(entry.place for entry in group_of)
+        if members := [entry for entry in names if entry.group == title]:
+            text += _text.heading(title, "-") + _text.table(HEADER, map(row, members), "1 3")
+            text += _text.toctree(entry.place for entry in members)
     return text
 
 
-HEADER = ("Name", "What it is for")
+HEADER = ("Name", "Purpose")
 INTRODUCTION = """\
-Every name is one of ``import ledgerkit as lk``: ``lk.ft(…)``, ``lk.plots.timeline(…)``.
-What each frame holds, column by column, stands among the :doc:`frames <frames>`, and what
-can go wrong, with what to do then, among the :doc:`errors <errors>`.
+All names are those of ``import ledgerkit as lk``: ``lk.ft(…)``, ``lk.plots.timeline(…)``.
+:doc:`Frames <frames>` lists the columns of each frame, :doc:`errors <errors>` what can go wrong
+and what to do.
 
 """
 
 
 def row(entry: Entry) -> tuple[str, str]:
-    """Write a name's line of the index."""
+    """Format a name's row of the index."""
     return f":doc:`{entry.name} <{entry.place}>`", _text.plain(_text.summary(entry.thing))

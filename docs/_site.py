@@ -1,4 +1,4 @@
-"""The extension that writes the reference before Sphinx reads it, and takes it away after."""
+"""The extension that writes the reference before Sphinx reads it, and removes it after."""
 
 # ruff: noqa: INP001 - an extension of conf.py, in no package
 
@@ -21,7 +21,7 @@ FOLDER = "api"
 
 
 def pages() -> dict[str, str]:
-    """Write every page of the reference, by its place in the folder."""
+    """Return every page of the reference, by its path in the folder."""
     return {
         **_pages.pages(),
         "frames": _frames.page(),
@@ -31,7 +31,7 @@ def pages() -> dict[str, str]:
 
 
 def write(app: Sphinx) -> None:
-    """Put the pages where Sphinx finds them."""
+    """Write the pages where Sphinx reads them."""
     remove(app)
     for place, text in pages().items():
         path = app.srcdir / FOLDER / f"{place}.rst"
@@ -40,27 +40,28 @@ def write(app: Sphinx) -> None:
 
 
 def remove(app: Sphinx, _: object = None) -> None:
-    """Leave nothing that was made between the sources."""
+    """Remove the written pages from the sources."""
     shutil.rmtree(app.srcdir / FOLDER, ignore_errors=True)
 
 
 def link_frames(_app: Sphinx, what: str, *about: Any) -> None:
-    """Make each frame that a docstring promises a link to its columns."""
+    """Link each frame that a docstring names to its columns."""
     lines: list[str] = about[-1]
     lines[:] = [_frames.MENTION.sub(r':ref:`schema("\1") <frame-\1>`', line) for line in lines]
     if what in {"attribute", "property"}:
-        lines[:0] = ["..", ""]  # else napoleon takes what stands before a colon for a type
+        # Without a comment first, napoleon takes the words before a colon for a type.
+        lines[:0] = ["..", ""]
 
 
 def link_errors(_app: Sphinx, page: nodes.document) -> None:
-    """Say of which module an error is that a docstring names without: two may share a name."""
+    """Add the module to each error that a docstring names without one."""
     for node in page.findall(pending_xref):
         if node.get("refdomain") == "py" and node["reftarget"] in _errors.names():
             node["reftarget"] = f"ledgerkit.errors.{node['reftarget']}"
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Take part in the build."""
+    """Connect to the build."""
     app.connect("builder-inited", write)
     app.connect("autodoc-process-docstring", link_frames, priority=100)  # before napoleon
     app.connect("doctree-read", link_errors)

@@ -1,4 +1,4 @@
-"""reStructuredText: headings, tables, and text that is to be read as it stands."""
+"""reStructuredText: headings, tables, and escaped text."""
 
 # ruff: noqa: INP001 - a part of the extension, in no package
 
@@ -16,18 +16,18 @@ _MARKS = re.compile(r"([\\*_|<>\[\]])")
 
 
 def heading(title: str, line: str = "=") -> str:
-    """Write a title."""
+    """Format a title."""
     return f"{title}\n{line * len(title)}\n\n"
 
 
 def plain(text: str) -> str:
-    """Write a text so that nothing in it is markup, except words between backticks."""
+    """Escape all markup of a text, except words between backticks."""
     parts = _QUOTED.split(" ".join(text.split()))
     return "".join(p if p.startswith("`") else _MARKS.sub(r"\\\1", p) for p in parts)
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], widths: str) -> str:
-    """Write a table of cells that are markup already."""
+    """Format a table; its cells are markup already."""
     options = (":header-rows: 1", f":widths: {widths}", ":width: 100%")
     lines = [".. list-table::", *(f"   {option}" for option in options), ""]
     for row in (header, *rows):
@@ -37,7 +37,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], widths: str) -> 
 
 
 def toctree(places: Iterable[str]) -> str:
-    """List pages in the menu, and not on the page."""
+    """Format a toctree that is in the menu only."""
     return "\n".join([".. toctree::", "   :hidden:", "", *(f"   {p}" for p in places)]) + "\n\n"
 
 

@@ -1,4 +1,4 @@
-"""The site's settings: which tools read docs/, and how its pages look."""
+"""The settings of Sphinx: extensions, and the look of the pages."""
 
 # ruff: noqa: INP001 - Sphinx reads this file by its path; it is in no package
 
@@ -15,10 +15,10 @@ release = version = __version__
 
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_parser", "_site"]
 exclude_patterns = [".*"]
-default_role = "code"  # between single backticks stand columns and values as often as names
-smartquotes_action = "D"  # dashes only: text quotes code as it is written
+default_role = "code"  # columns and values are in single backticks as often as names
+smartquotes_action = "D"  # dashes only: quotes belong to code
 
-autodoc_inherit_docstrings = False  # what pandas says of its own methods is told by pandas
+autodoc_inherit_docstrings = False  # pandas documents its own methods
 autodoc_member_order = "bysource"
 autodoc_default_options = {
     "members": True,
@@ -28,8 +28,8 @@ python_maximum_signature_line_length = 80
 python_use_unqualified_type_names = True
 
 napoleon_google_docstring = False
-napoleon_use_ivar = True  # attributes stand in the class's own list, and again nowhere
-napoleon_use_rtype = False  # a result has a name; its type stands in the signature
+napoleon_use_ivar = True  # attributes are listed once, with their class
+napoleon_use_rtype = False  # the type of a result is in the signature
 
 myst_heading_anchors = 3
 

@@ -8,7 +8,7 @@ Start with `connect`, then ask: `accounts`, `snapshot`, `ft`, `nft`, `staking`,
 from __future__ import annotations
 
 from ledgerkit._version import __version__
-from ledgerkit.u128.registration import arrange
+from ledgerkit.u128.registration import register
 
 TYPE_CHECKING = False  # type checkers know the name; importing typing would cost most of the time
 if TYPE_CHECKING:
@@ -230,11 +230,11 @@ __all__ = [
     "write_parquet",
 ]
 
-arrange()
+register()
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name, or a module, with its first use."""
+    """Load a public name or a submodule at its first use."""
     from importlib import import_module
 
     if name in _HOME_OF:
@@ -248,5 +248,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """List the public names, loaded or not."""
-    return sorted(__all__)
+    """List the public names and submodules, loaded or not."""
+    return sorted({*__all__, *_MODULES})

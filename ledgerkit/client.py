@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Never, Self, TypeVar
 
-from ledgerkit import validation
+from ledgerkit import user_warnings, validation
 from ledgerkit.api import calls, rpc
 from ledgerkit.block_search import time_to_height
 from ledgerkit.block_search.bisection import Points
@@ -293,7 +292,7 @@ class Ledger:
         """Say once that nothing is kept on disk any more."""
         trouble = self._http.store.trouble() if self._http.store else None
         if trouble:
-            warnings.warn(trouble, stacklevel=depth())
+            user_warnings.warn(trouble, stacklevel=depth())
 
     def _warn_of_strangers(self, calls: Sequence[Call[Any]]) -> None:
         """Say which accounts the embedded ledger does not hold: the public one may."""
@@ -302,7 +301,7 @@ class Ledger:
         if strangers:
             more = len(strangers) - _MOST_NAMED
             named = ", ".join(strangers[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-            warnings.warn(
+            user_warnings.warn(
                 f"{_who(self)} holds no account {named}, and knows nothing of the public "
                 'networks: connect("mainnet") asks there',
                 stacklevel=depth(),
@@ -658,7 +657,7 @@ def current(ledger: Ledger | None = None) -> Ledger:
         told = f"no ledger was chosen: {_who(chosen)} answers"
         if chosen.network.name == networks.LOCAL:
             told += '; connect("mainnet") asks the public network'
-        warnings.warn(told, stacklevel=depth())
+        user_warnings.warn(told, stacklevel=depth())
         return chosen
     return _default
 

@@ -1,8 +1,8 @@
 """
-What ledgerkit reads, printed and written as a page: `python notebooks/demo.py [--out FILE]`.
+Print what ledgerkit reads, and write it as a page: `python notebooks/demo.py [--out FILE]`.
 
-No network is needed: the embedded ledger answers, about its world "demo". With
-`lk.connect("mainnet")` in its place the same verbs read the public network.
+It runs on the embedded ledger, with its world "demo", and needs no network. With
+`lk.connect("mainnet")` the same verbs read the public network.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import ledgerkit as lk
 ACCOUNTS = ["alice.near", "bob.near", "carol.near", "dave.near"]
 REFUNDED = "a swap that is refunded: the exchange is paused"
 NOTICE = (
-    "The embedded ledger answers: it executed what is shown on this machine. Its accounts are "
-    "invented, no network was asked, and nothing here exists on a public one."
+    "This data comes from the embedded ledger, which ran on this machine without a network. Its "
+    "accounts are invented; nothing here exists on a public network."
 )
 Tables = dict[str, pd.DataFrame]
 
@@ -40,7 +40,7 @@ summary { cursor: pointer; padding: .25rem 0 }
 
 
 def tables() -> Tables:
-    """Ask every verb of the demo, by the line that asks it."""
+    """Call each verb of the demo; return the frames by their line of code."""
     return {
         "lk.accounts(ids)": lk.accounts(ACCOUNTS),
         'lk.ft("alice.near", metadata=True)': lk.ft("alice.near", metadata=True),
@@ -53,32 +53,33 @@ def tables() -> Tables:
     }
 
 
-def story(ledger: lk.Ledger, told: str) -> lk.Trace:
-    """Trace the transaction that a story of the world is about."""
-    found = next(tx for tx in ledger.world.summary.transactions if tx.description == told)
-    return lk.trace(found.tx_hash, found.signer_id, ledger=ledger)
+def trace_described(ledger: lk.Ledger, description: str) -> lk.Trace:
+    """Trace the transaction of the world that has this description."""
+    transactions = ledger.world.summary.transactions
+    tx = next(tx for tx in transactions if tx.description == description)
+    return lk.trace(tx.tx_hash, tx.signer_id, ledger=ledger)
 
 
 def slim(frame: pd.DataFrame) -> pd.DataFrame:
-    """Leave out columns without a value, and heights, so that a line holds a row."""
-    found = frame.dropna(axis="columns", how="all")
-    return found.drop(columns=["last_update_block_height"], errors="ignore")
+    """Drop empty columns and update heights, so that a row fits on a line."""
+    filled = frame.dropna(axis="columns", how="all")
+    return filled.drop(columns=["last_update_block_height"], errors="ignore")
 
 
 def receipt_line(row: pd.Series) -> str:
-    """Say in one line what a receipt did and how it ended."""
+    """Describe a receipt in one line: what it did, and its result."""
     if row["kind"] == "refund":
         return f"refund of {row['deposit'] / 10**24:.6f} NEAR -> {row['receiver_id']}"
-    what = row["actions"] if pd.isna(row["method_name"]) else f"{row['method_name']}()"
-    ended = "ok" if pd.isna(row["error_message"]) else f"FAILED: {row['error_message']}"
-    place = f"{row['predecessor_id']} -> {row['receiver_id']}"
-    return f"{place}  {what}  in block {row['block_height']}  {ended}"
+    action = row["actions"] if pd.isna(row["method_name"]) else f"{row['method_name']}()"
+    result = "ok" if pd.isna(row["error_message"]) else f"FAILED: {row['error_message']}"
+    accounts = f"{row['predecessor_id']} -> {row['receiver_id']}"
+    return f"{accounts}  {action}  in block {row['block_height']}  {result}"
 
 
 def tree_text(receipts: pd.DataFrame, parent: str | None = None) -> str:
-    """Indent each receipt below the one that made it."""
-    made_by = receipts["parent_id"]
-    children = receipts[made_by.isna() if parent is None else made_by == parent]
+    """Format the receipts as a tree, each indented below its parent."""
+    parents = receipts["parent_id"]
+    children = receipts[parents.isna() if parent is None else parents == parent]
     lines = [
         "    " * row["depth"] + receipt_line(row) + "\n" + tree_text(receipts, row["receipt_id"])
         for _, row in children.iterrows()
@@ -86,12 +87,12 @@ def tree_text(receipts: pd.DataFrame, parent: str | None = None) -> str:
     return "".join(lines)
 
 
-def page(snapshot: lk.Snapshot, found: Tables, trace: lk.Trace) -> str:
-    """Write the report: one page of HTML that needs nothing else."""
+def page(snapshot: lk.Snapshot, frames: Tables, trace: lk.Trace) -> str:
+    """Return the report as a self-contained HTML page."""
     parts = [
         f"<h2><code>{escape(line)}</code></h2>"
         f'<div class="scroll">{slim(frame).to_html(index=False, border=0)}</div>'
-        for line, frame in found.items()
+        for line, frame in frames.items()
     ]
     title = "A look around with ledgerkit"
     return f"""<!DOCTYPE html>
@@ -107,23 +108,24 @@ def page(snapshot: lk.Snapshot, found: Tables, trace: lk.Trace) -> str:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Read, print, and write the report."""
-    parser = argparse.ArgumentParser(description="Look around in the world of the embedded ledger.")
+    """Read the data, print it, and write the report."""
+    parser = argparse.ArgumentParser(description="Print and write examples on the embedded ledger.")
     parser.add_argument("--out", type=Path, default=Path("report.html"), help="the page to write")
     out = parser.parse_args(arguments).out
 
     with lk.connect("local") as ledger:
-        found, snapshot, trace = tables(), lk.snapshot("alice.near"), story(ledger, REFUNDED)
+        frames, snapshot = tables(), lk.snapshot("alice.near")
+        trace = trace_described(ledger, REFUNDED)
 
     print(NOTICE)
-    for line, frame in found.items():
+    for line, frame in frames.items():
         print(f"\n>>> {line}\n{slim(frame).to_string(index=False)}")
-    total = found['lk.top_holders("moon.near")']["balance"].sum()
+    total = frames['lk.top_holders("moon.near")']["balance"].sum()
     print(f"\nThe balances add up exactly: {total} = 2**128 - 1 is {total == 2**128 - 1}.")
     print(f"\n>>> lk.receipts(tx_hash, 'ivan.near'), as a tree: {REFUNDED}")
     print(tree_text(trace.receipts))
     print(f"Verdict: {trace.verdict}")
-    out.write_text(page(snapshot, found, trace), encoding="utf-8")
+    out.write_text(page(snapshot, frames, trace), encoding="utf-8")
     print(f"\nThe report is in {out}; open it in a browser.")
 
 

@@ -1,6 +1,7 @@
-"""What every test starts from: nobody's own settings, and no network but what its folder allows."""
+"""Settings that every test starts with: no LEDGERKIT_ variables, no network outside its folder."""
 
 import os
+import signal
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -13,20 +14,31 @@ TESTS = Path(__file__).resolve().parent
 LOOPBACK = ("127.", "::1", "localhost")
 LIVE = os.environ.get("LEDGERKIT_LIVE") == "1"
 
-# This machine may be slow or busy, which is no failure; CI repeats the same examples each time.
+# A slow or busy machine is no failure. CI repeats the same examples in each run.
 settings.register_profile("ledgerkit", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("ledgerkit")
 
 
+def pytest_configure() -> None:
+    """
+    Restore Ctrl-C where the tests were started with SIGINT ignored.
+
+    A shell script's `nohup make test &` does so. Python then installs no handler, and every
+    child process inherits the ignored signal; a handler of our own is reset for children.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what talks to a public network, unless it was asked for."""
+    """Skip the tests of public networks unless LEDGERKIT_LIVE is 1."""
     for item in items:
         if item.get_closest_marker("live") and not LIVE:
             item.add_marker(pytest.mark.skip(reason="set LEDGERKIT_LIVE=1 to run it"))
 
 
 def allowed(item: pytest.Item, address: Any) -> bool:
-    """Tell whether a test may connect: unit tests nowhere, the others to this machine."""
+    """Return True if a test may connect: unit tests nowhere, the others to this machine."""
     if isinstance(address, str | bytes):  # a Unix socket, which never leaves the machine
         return True
     if TESTS / "unit" in item.path.parents:
@@ -47,7 +59,7 @@ def guarded(connect: Callable[..., Any], item: pytest.Item) -> Callable[..., Any
 
 @pytest.fixture(autouse=True)
 def _own_settings_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hide the LEDGERKIT_ variables of whoever runs the tests."""
+    """Remove the LEDGERKIT_ variables of the environment the tests run in."""
     for name in [n for n in os.environ if n.startswith("LEDGERKIT_")]:
         monkeypatch.delenv(name)
 

@@ -1,4 +1,4 @@
-"""A world whose every text is hostile: markup, scripts, megabytes, letters that do not print."""
+"""A world in which every text is hostile: markup, scripts, megabytes, unprintable characters."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ledgerkit.localnet.worlds import open_world
 from ledgerkit.protocol import AccountId  # noqa: TC001 - annotations are read when it runs
 
 MEGABYTE = 2**20
-RAN = "window.hurt"  # what each script sets, if it runs
-MARKUP = f"<script>{RAN}=1</script><img/src=x/onerror={RAN}=2>"  # without a blank
+RAN = "window.hurt"  # set by each script if it runs
+MARKUP = f"<script>{RAN}=1</script><img/src=x/onerror={RAN}=2>"  # without a space
 BREAKS_OUT = f"\"'><svg/onload={RAN}=3></td></pre></div></textarea></title><!--"
 FORMULA = f"$\\href{{javascript:{RAN}=4}}{{x}}$ \\(\\unicode{{x}}\\)"
 SCRIPTED = f"data:image/svg+xml;utf8,<svg xmlns='http://www.w3.org/2000/svg' onload='{RAN}=5'/>"
@@ -70,9 +70,9 @@ STATUS = {  # of a node
 
 
 def event(standard: str, name: str, *rows: dict[str, Any]) -> str:
-    """Write an event as contracts log it."""
-    told = {"standard": standard, "version": MARKUP, "event": name, "data": rows}
-    return "EVENT_JSON:" + json.dumps(told)
+    """Build the log line of an event."""
+    fields = {"standard": standard, "version": MARKUP, "event": name, "data": rows}
+    return "EVENT_JSON:" + json.dumps(fields)
 
 
 BAITS = (
@@ -89,83 +89,83 @@ BAITS = (
 
 
 class Named(Contract):
-    """A token that is named by its account: ``markup.near`` says what `TEXTS` has there."""
+    """A token with hostile metadata: the one of its account's name in `TEXTS`."""
 
     @property
     def text(self) -> str:
-        """What this one calls itself."""
+        """The hostile text of this account."""
         return TEXTS[self.vm.current_account_id.partition(".")[0]]
 
     @view
     def ft_metadata(self) -> dict[str, Any]:
-        """Tell the text wherever one belongs."""
-        told = dict.fromkeys(("name", "symbol", "icon", "reference", "reference_hash"), self.text)
-        return {**told, "spec": "ft-1.0.0", "decimals": 255}
+        """Return the text in every field."""
+        fields = dict.fromkeys(("name", "symbol", "icon", "reference", "reference_hash"), self.text)
+        return {**fields, "spec": "ft-1.0.0", "decimals": 255}
 
     @view
     def ft_balance_of(self, account_id: str) -> str:
-        """Tell the largest balance."""
+        """Return the largest balance."""
         return str(2**128 - 1) if account_id else "0"
 
     @view
     def nft_metadata(self) -> dict[str, Any]:
-        """Tell the text as a collection's base address too."""
+        """Return the text in every field, also as the base address."""
         return {"spec": "nft-1.0.0", "name": self.text, "symbol": self.text, "base_uri": self.text}
 
     @view
     def nft_tokens_for_owner(self, account_id: str, from_index: str, limit: int) -> list[Any]:
-        """List a token of which every text is this one, and one of a megabyte."""
+        """Return a token with the text in every field, and one of a megabyte."""
         names = "title description media media_hash extra reference reference_hash".split()
-        told = dict.fromkeys([*names, "issued_at", "copies"], self.text)
-        large = {**told, "description": self.text + "d" * MEGABYTE, "media": "m" * MEGABYTE}
+        fields = dict.fromkeys([*names, "issued_at", "copies"], self.text)
+        large = {**fields, "description": self.text + "d" * MEGABYTE, "media": "m" * MEGABYTE}
         tokens = [
             {"token_id": token_id, "owner_id": account_id, "metadata": metadata}
-            for token_id, metadata in ((self.text, told), ("large", large))
+            for token_id, metadata in ((self.text, fields), ("large", large))
         ]
         return tokens[:limit] if from_index == "0" else []
 
     @call
     def mint(self, account_id: str) -> None:
-        """Have an account listed as a holder."""
+        """Log events that list an account as a holder."""
         amount = {"owner_id": account_id, "amount": "1", "memo": self.text[:200]}
         self.event("nep141", "1.0.0", "ft_mint", [amount])
         self.event("nep171", "1.0.0", "nft_mint", [{"owner_id": account_id, "token_ids": ["1"]}])
 
 
 class Pool(Contract):
-    """A staking pool that tells texts where amounts belong."""
+    """A staking pool that returns text instead of amounts."""
 
     @view
     def get_account(self, account_id: str) -> dict[str, Any]:
-        """Tell markup."""
+        """Return markup."""
         return {"account_id": account_id, "staked_balance": MARKUP, "unstaked_balance": MARKUP}
 
     @view
     def get_account_staked_balance(self, account_id: str) -> str:
-        """Tell markup."""
+        """Return markup."""
         return MARKUP + account_id
 
     @call(payable=True)
     def deposit_and_stake(self) -> None:
-        """Have the caller listed."""
+        """Accept a deposit, so that the caller is listed."""
 
 
 class Trap(Contract):
-    """A contract whose answers, logs, panics and one method's name are hostile."""
+    """A contract with hostile return values, logs, panics and one hostile method name."""
 
     @view
     def answer(self, name: str) -> bytes:
-        """Answer as asked."""
+        """Return the bytes of `ANSWERS` with this name."""
         return ANSWERS[name]
 
     @view
     def refuse(self) -> None:
-        """Panic, at length."""
+        """Panic with a long message."""
         self.vm.panic(MARKUP + BREAKS_OUT + TEXTS["turned"] + "p" * 10_000)
 
     @call
     def log(self) -> str:
-        """Log every bait, and go on to what fails."""
+        """Log every bait, and call a method that panics."""
         for bait in BAITS:
             self.vm.log(bait)
         own = self.vm.current_account_id
@@ -176,13 +176,13 @@ class Trap(Contract):
 
     @call
     def spring(self, bait: str) -> None:
-        """Log a text, and panic with it."""
+        """Log a text and panic with it."""
         self.vm.log(bait)
         self.vm.panic(bait)
 
     @call
     def odd(self) -> str:
-        """Do nothing."""
+        """Return markup, under a hostile method name."""
         return MARKUP
 
 
@@ -191,7 +191,7 @@ Trap.methods[METHOD] = Trap.odd
 
 
 class Collection(NonFungibleToken):
-    """A collection that refuses to mint, with a script."""
+    """A collection whose mint panics with a script."""
 
     @call(payable=True)
     def nft_mint(
@@ -203,12 +203,12 @@ class Collection(NonFungibleToken):
 
 def world() -> SimpleNamespace:
     """
-    Open the empty world, and let all that is hostile happen in it.
+    Open the empty world, and send hostile transactions.
 
     Returns
     -------
-    found
-        `ledger`, and what was sent: `logged`, `odd`, `unknown`, `gone` and `formula`.
+    results
+        `ledger`, and the submissions `logged`, `odd`, `unknown`, `gone` and `formula`.
     """
     opened = open_world("empty")
     opened.summary.contracts["liquid"] = "markup.near"
@@ -231,25 +231,25 @@ def world() -> SimpleNamespace:
     lk.call("social.near", "new", **sends)
     lk.call("social.near", "set_status", {"status": "Live"}, **sends)
     lk.call("social.near", "set", {"data": source}, deposit="1 NEAR", **sends)
-    found = {
+    submissions = {
         "logged": lk.call("trap.near", "log", gas="100 Tgas", **sends),
         "odd": lk.call(LONGEST_ID, METHOD, {MARKUP: [BREAKS_OUT, TEXTS["turned"]]}, **sends),
         "unknown": lk.call("trap.near", f"<u>{MARKUP}</u>", {"a": MARKUP}, **sends),
         "gone": lk.transfer("aa", "1 NEAR", **sends),
         "formula": lk.call("trap.near", "spring", {"bait": FORMULA}, **sends),
     }
-    return SimpleNamespace(ledger=ledger, **found)
+    return SimpleNamespace(ledger=ledger, **submissions)
 
 
 def answer(request: httpx.Request) -> httpx.Response:
-    """Answer as a host that puts markup into every text."""
+    """Return responses with markup in every text."""
     pools = [{"pool_id": MARKUP, "last_update_block_height": 1}]
     if "public_key" in request.url.path:
         return httpx.Response(200, json={"public_key": "k", "account_ids": [MARKUP, BREAKS_OUT]})
     if request.method == "POST":
-        asked = json.loads(request.content)
-        return httpx.Response(200, json={"jsonrpc": "2.0", "id": asked["id"], "result": STATUS})
-    told = {
+        call = json.loads(request.content)
+        return httpx.Response(200, json={"jsonrpc": "2.0", "id": call["id"], "result": STATUS})
+    view = {
         "account_id": MARKUP,
         "tokens": [
             {"contract_id": MARKUP + FORMULA, "balance": "1", "last_update_block_height": 1}
@@ -258,4 +258,4 @@ def answer(request: httpx.Request) -> httpx.Response:
         "pools": pools,
         "state": {"balance": "1", "locked": "0", "storage_bytes": 1},
     }
-    return httpx.Response(200, json=told)
+    return httpx.Response(200, json=view)

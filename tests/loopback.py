@@ -21,7 +21,7 @@ import ledgerkit as lk
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the server sends back; `truncate` hangs up after that many bytes of the body."""
+    """A response to send; `truncate` closes the connection after that many bytes of the body."""
 
     status: int = 200
     body: bytes = b""
@@ -32,7 +32,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the server was asked; the names of headers are in lower case."""
+    """A received request; the names of headers are in lower case."""
 
     method: str
     path: str
@@ -50,37 +50,37 @@ Handler = Callable[[str, str, Mapping[str, str], bytes], Reply]
 
 @dataclass(slots=True)
 class Server:
-    """A running server: where it is, and every request it has seen."""
+    """A running server: its address, and all requests it received."""
 
     url: str
     requests: list[Request] = field(default_factory=list)
 
     @property
     def paths(self) -> list[str]:
-        """The paths that were asked for, in order."""
+        """The requested paths, in order."""
         return [request.path for request in self.requests]
 
     @property
     def calls(self) -> list[Any]:
-        """The decoded bodies that were posted, in order."""
+        """The decoded bodies of the requests, in order."""
         return [request.json for request in self.requests if request.body]
 
 
-def as_json(value: object, status: int = 200, **more: Any) -> Reply:
-    """Reply with JSON."""
+def as_json(value: object, status: int = 200, **options: Any) -> Reply:
+    """Build a JSON response."""
     headers = {"content-type": "application/json"}
-    return Reply(status, json.dumps(value).encode(), headers, **more)
+    return Reply(status, json.dumps(value).encode(), headers, **options)
 
 
 def result(value: object) -> Reply:
-    """Reply with the result of a JSON-RPC call."""
+    """Build the response of a JSON-RPC call that succeeded."""
     return as_json({"jsonrpc": "2.0", "id": "ledgerkit", "result": value})
 
 
 def failure(cause: str, info: object = None, status: int = 200, **members: object) -> Reply:
-    """Reply with a JSON-RPC error of that cause."""
-    told = {"name": "HANDLER_ERROR", "cause": {"name": cause, "info": info or {}}, "code": -32000}
-    error = {**told, "message": "Server error", **members}
+    """Build a JSON-RPC error response with a cause."""
+    fields = {"name": "HANDLER_ERROR", "cause": {"name": cause, "info": info or {}}, "code": -32000}
+    error = {**fields, "message": "Server error", **members}
     return as_json({"jsonrpc": "2.0", "id": "ledgerkit", "error": error}, status)
 
 
@@ -100,7 +100,7 @@ def serve(handler: Handler) -> Iterator[Server]:
 
 @contextmanager
 def asking(handler: Handler, **options: Any) -> Iterator[Server]:
-    """Run a server whose ledger is the session's default; a failure is final at once."""
+    """Run a server and connect the default ledger to it, without retries."""
     options = {"retries": lk.RetryPolicy(attempts=1, total_s=20.0), **options}
     with serve(handler) as server:
         try:
@@ -111,7 +111,7 @@ def asking(handler: Handler, **options: Any) -> Iterator[Server]:
 
 
 class _Loopback(ThreadingHTTPServer):
-    """The server's socket; each connection has a thread of its own."""
+    """The server's socket; each connection has its own thread."""
 
     daemon_threads = True
     block_on_close = False  # a client may keep its connection open
@@ -123,7 +123,7 @@ class _Loopback(ThreadingHTTPServer):
         self.seen = seen
 
     def handle_error(self, *_: object) -> None:
-        """Say nothing when a client hangs up."""
+        """Ignore clients that disconnect."""
 
 
 class _Connection(BaseHTTPRequestHandler):
@@ -134,7 +134,7 @@ class _Connection(BaseHTTPRequestHandler):
     server: _Loopback
 
     def _answer(self) -> None:
-        """Note the request, ask the script and send its reply."""
+        """Record the request, call the script and send its response."""
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
         headers = {name.lower(): text for name, text in self.headers.items()}
         self.server.seen.append(Request(self.command, self.path, headers, body))
@@ -148,7 +148,7 @@ class _Connection(BaseHTTPRequestHandler):
     do_GET = do_POST = do_HEAD = _answer  # noqa: N815 - the names that http.server looks for
 
     def _send(self, reply: Reply) -> None:
-        """Send a reply, whole or cut short."""
+        """Send a response, complete or truncated."""
         self.send_response(reply.status)
         for name, text in reply.headers.items():
             self.send_header(name, text)
@@ -158,4 +158,4 @@ class _Connection(BaseHTTPRequestHandler):
         self.close_connection = self.close_connection or reply.truncate is not None
 
     def log_message(self, *_: object) -> None:
-        """Keep quiet."""
+        """Log nothing."""

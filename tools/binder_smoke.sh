@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Does binder/ build a working image? Its builder's commands, in its order, without Docker.
-# Usage: tools/binder_smoke.sh    (PYTHON names an interpreter; the image has 3.11)
+# Check that binder/ builds a working image: runs its builder's commands, without Docker.
+# Usage: tools/binder_smoke.sh    (PYTHON chooses an interpreter; the image has 3.11)
 set -euo pipefail
 unset PYTHONPATH VIRTUAL_ENV MPLBACKEND
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# A visitor gets what git knows, and nothing that lies about.
+# Binder clones the repository, so copy only the files that git tracks or would add.
 mkdir "$scratch/clone" "$scratch/home"
 cd "$root"
 git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t "$scratch/clone"

@@ -1,7 +1,7 @@
 """
-Run every check of the project, in order, and stop at the first that fails.
+Run every check of the project, in order, and stop at the first failure.
 
-`python tools/check.py` runs them all; `python tools/check.py ruff mypy` only these.
+`python tools/check.py` runs all checks; `python tools/check.py ruff mypy` runs these.
 """
 
 import os
@@ -11,28 +11,32 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-SPREAD = ["-n", str((os.cpu_count() or 1) + 1), "--dist"]  # one more than cores: tests wait, too
+SPREAD = [
+    "-n",
+    str((os.cpu_count() or 1) + 1),
+    "--dist",
+]  # one more than cores, because some tests wait
 NBVAL = ["--nbval", "--nbval-current-env", "--nbval-cell-timeout=60"]
 STRICT = ["--fresh-env", "--write-all", "--quiet", "--fail-on-warning", "--keep-going", "--jobs=2"]
 SANITIZE = "--nbval-sanitize-with=notebooks/nbval_sanitize.cfg"
 
 
 def module(*words: str) -> list[str]:
-    """Return the command that runs a module in this very interpreter."""
+    """Return the command that runs a module in this interpreter."""
     return [sys.executable, "-m", *words]
 
 
 def script(*words: str) -> list[str]:
-    """Return the command of a tool that was installed beside this interpreter."""
+    """Return the command of a tool installed beside this interpreter."""
     return [str(Path(sys.executable).with_name(words[0])), *words[1:]]
 
 
 def sources() -> list[str]:
-    """Return the package's files, for the one tool that takes no folder."""
+    """Return the package's files, for numpydoc, which takes no folder."""
     return sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("ledgerkit/**/*.py"))
 
 
-# The quick ones first. The tests come last, so that their closing line is easy to find.
+# Quick checks first. The tests are last, so that their summary is easy to find.
 STEPS = {
     "ruff": module("ruff", "check", "--quiet"),
     "format": module("ruff", "format", "--check", "--quiet"),
@@ -50,14 +54,14 @@ STEPS = {
 
 
 def environment() -> dict[str, str]:
-    """Return the environment without a person's own settings, which would change the results."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("LEDGERKIT_")}
-    kept.pop("MPLBACKEND", None)  # agg takes the figures out of notebooks
-    return kept
+    """Return the environment without the variables that would change the results."""
+    variables = {k: v for k, v in os.environ.items() if not k.startswith("LEDGERKIT_")}
+    variables.pop("MPLBACKEND", None)  # with agg, notebooks show no figures
+    return variables
 
 
 def run(name: str) -> bool:
-    """Run one step, print its time, and tell whether it passed."""
+    """Run one check, print its time, and return True if it passed."""
     print(f"── {name}", flush=True)
     start = time.perf_counter()
     code = subprocess.run(STEPS[name], cwd=ROOT, env=environment(), check=False).returncode
@@ -67,9 +71,9 @@ def run(name: str) -> bool:
 
 
 def main(names: list[str]) -> int:
-    """Run the named steps, or all, and return the exit code."""
+    """Run the named checks, or all, and return the exit code."""
     if unknown := set(names) - set(STEPS):
-        print(f"no such step: {', '.join(sorted(unknown))}. There are: {', '.join(STEPS)}.")
+        print(f"no such check: {', '.join(sorted(unknown))}. Choose from: {', '.join(STEPS)}.")
         return 2
     return 0 if all(run(name) for name in names or STEPS) else 1
 

@@ -1,9 +1,9 @@
 """
-Feed hostile bytes to the transaction decoders; fail if they do anything but refuse or agree.
+Decode hostile bytes as transactions; fail if a decoder does anything but refuse or agree.
 
 Each string is random, or a valid transaction that was cut, changed, spliced or given other
-lengths. Decoding it must raise DecodeError, or give a transaction that encodes to the very
-same bytes, and never take memory that a length only claims.
+lengths. Decoding must raise DecodeError, or return a transaction that encodes to the same
+bytes, and must not allocate the memory that a length only claims.
 
 `python tools/fuzz_transactions.py --count 1000000 --seed 1` repeats a run exactly.
 """
@@ -34,36 +34,36 @@ MEMORY = 2**30  # far below what the longest lengths claim
 SHOWN = 10  # violations printed in full
 LENGTHS = (0, 1, 2, 63, 64, 65, 255, 2**16, 2**24, 2**30, 2**31 - 1, 2**31, 2**32 - 1)
 
-# Valid transactions, byte by byte: nothing of the code under test helps to make them ---------
+# Valid transactions, built byte by byte, without the code under test -----------------------
 
 
 def u16(number: int) -> bytes:
-    """Write two bytes, the low one first."""
+    """Encode two bytes, little-endian."""
     return struct.pack("<H", number)
 
 
 def u32(number: int) -> bytes:
-    """Write four bytes."""
+    """Encode four bytes."""
     return struct.pack("<I", number)
 
 
 def u64(number: int) -> bytes:
-    """Write eight bytes."""
+    """Encode eight bytes."""
     return struct.pack("<Q", number)
 
 
 def u128(number: int) -> bytes:
-    """Write sixteen bytes."""
+    """Encode sixteen bytes."""
     return number.to_bytes(16, "little")
 
 
 def blob(value: bytes) -> bytes:
-    """Write a length and the bytes."""
+    """Encode a length and the bytes."""
     return u32(len(value)) + value
 
 
 def several(*items: bytes) -> bytes:
-    """Write a count and the items."""
+    """Encode a count and the items."""
     return u32(len(items)) + b"".join(items)
 
 
@@ -107,7 +107,7 @@ ACTIONS = (
 
 
 def transactions() -> Iterator[bytes]:
-    """Write unsigned transactions: each action in both versions, several, and none."""
+    """Yield unsigned transactions: each action in both versions, several actions, and none."""
     lists = [several(action) for action in ACTIONS]
     lists += [several(), several(TRANSFER, CALL, TRANSFER)]
     for number, actions in enumerate(lists):
@@ -121,27 +121,27 @@ UNSIGNED = list(transactions())
 SIGNED = [tx + SIGNATURES[number // 2 % 2] for number, tx in enumerate(UNSIGNED)]
 VALID = SIGNED + UNSIGNED
 
-# Ways to make them invalid, mostly ------------------------------------------------------
+# Mutations that make most of them invalid ------------------------------------------------------
 
 
 def at_random(rng: random.Random) -> bytes:
-    """Invent everything."""
+    """Return random bytes."""
     return rng.randbytes(rng.randrange(300))
 
 
 def cut(rng: random.Random) -> bytes:
-    """Leave the end out."""
+    """Cut off the end."""
     valid = rng.choice(VALID)
     return valid[: rng.randrange(len(valid))]
 
 
 def invented_end(rng: random.Random) -> bytes:
-    """Go on at random."""
+    """Replace the end by random bytes."""
     return cut(rng) + rng.randbytes(rng.randrange(120))
 
 
 def changed(rng: random.Random) -> bytes:
-    """Set one to four bytes to anything."""
+    """Set one to four bytes at random."""
     data = bytearray(rng.choice(VALID))
     for _ in range(rng.randint(1, 4)):
         data[rng.randrange(len(data))] = rng.randrange(256)
@@ -149,14 +149,14 @@ def changed(rng: random.Random) -> bytes:
 
 
 def one_bit(rng: random.Random) -> bytes:
-    """Turn one bit around."""
+    """Flip one bit."""
     data = bytearray(rng.choice(VALID))
     data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
     return bytes(data)
 
 
 def small_step(rng: random.Random) -> bytes:
-    """Make one byte a little more or less: the next tag, length or letter."""
+    """Change one byte by one or two: the next tag, length or letter."""
     data = bytearray(rng.choice(VALID))
     at = rng.randrange(len(data))
     data[at] = (data[at] + rng.choice((-2, -1, 1, 2))) % 256
@@ -171,13 +171,13 @@ def other_length(rng: random.Random) -> bytes:
 
 
 def spliced(rng: random.Random) -> bytes:
-    """Join the beginning of one and the end of another."""
+    """Join the start of one and the end of another."""
     other = rng.choice(VALID)
     return cut(rng) + other[rng.randrange(len(other)) :]
 
 
 def grown(rng: random.Random) -> bytes:
-    """Put bytes in, or say some twice."""
+    """Insert random bytes, or repeat some."""
     data = rng.choice(VALID)
     at = rng.randrange(len(data) + 1)
     size = rng.randint(1, 8)
@@ -185,7 +185,7 @@ def grown(rng: random.Random) -> bytes:
 
 
 def shrunk(rng: random.Random) -> bytes:
-    """Leave bytes out in the middle."""
+    """Remove bytes from the middle."""
     data = rng.choice(VALID)
     at = rng.randrange(len(data))
     return data[:at] + data[at + rng.randint(1, 8) :]
@@ -204,11 +204,11 @@ WAYS = (
     shrunk,
 )
 
-# What must hold -------------------------------------------------------------------------
+# Checks ----------------------------------------------------------------------------------
 
 
 def outcome(decode: Callable[[bytes], Any], data: bytes) -> str:
-    """Decode one string: "decoded", "refused", or what is wrong."""
+    """Decode a string; return "decoded", "refused", or what is wrong."""
     try:
         value = decode(data)
         if value.encode() != data:
@@ -216,49 +216,49 @@ def outcome(decode: Callable[[bytes], Any], data: bytes) -> str:
         repr(value)
     except DecodeError as error:
         return "refused" if error.path else "refused without saying where"
-    except Exception as error:  # noqa: BLE001 - any other is what this script looks for
+    except Exception as error:  # noqa: BLE001 - any other error is what this script looks for
         return f"raises {type(error).__name__}: {error}"
     return "decoded"
 
 
 def valid_ones() -> Iterator[str]:
-    """Name the valid transactions that are not decoded, and the decoder."""
+    """Yield a line for each valid transaction that is not decoded."""
     for name, examples in (("signed", SIGNED), ("unsigned", UNSIGNED)):
         for data in examples:
-            found = outcome(DECODERS[name], data)
-            if found != "decoded":
-                yield f"{name}, valid: {data.hex()} {found}"
+            result = outcome(DECODERS[name], data)
+            if result != "decoded":
+                yield f"{name}, valid: {data.hex()} {result}"
 
 
 class Tally:
-    """What came of the strings so far."""
+    """Counts of the results so far, and the violations."""
 
     def __init__(self) -> None:
-        """Begin with the valid ones, which must all be decoded."""
+        """Start with the valid transactions, which must all be decoded."""
         self.counts: Counter[tuple[str, str]] = Counter()
         self.violations = list(valid_ones())
         self.slowest_s = 0.0
 
     def feed(self, way: str, data: bytes) -> None:
-        """Give one string to every decoder."""
-        begin = time.process_time()
+        """Pass one string to every decoder."""
+        start = time.process_time()
         for name, decode in DECODERS.items():
-            found = outcome(decode, data)
-            if found not in {"decoded", "refused"}:
-                self.violations.append(f"{name}, {way}: {data.hex()} {found}")
-                found = "violations"
-            self.counts[way, found] += 1
-        self.slowest_s = max(self.slowest_s, time.process_time() - begin)
+            result = outcome(decode, data)
+            if result not in {"decoded", "refused"}:
+                self.violations.append(f"{name}, {way}: {data.hex()} {result}")
+                result = "violations"
+            self.counts[way, result] += 1
+        self.slowest_s = max(self.slowest_s, time.process_time() - start)
 
 
 def limit_memory() -> None:
-    """Let an allocation of what a hostile length claims fail, and so be found."""
+    """Limit memory, so that allocating what a hostile length claims fails."""
     with suppress(ValueError, OSError):  # not every system can
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, resource.RLIM_INFINITY))
 
 
 def report(tally: Tally, count: int, took_s: float) -> None:
-    """Print the counts, what went wrong, and the closing figure."""
+    """Print the counts, the violations, and the summary."""
     outcomes = ("decoded", "refused", "violations")
     print(f"{'':<16}" + "".join(f"{name:>12}" for name in outcomes))
     for way in WAYS:
@@ -266,8 +266,8 @@ def report(tally: Tally, count: int, took_s: float) -> None:
         print(f"{way.__name__:<16}{counts}")
     for violation in tally.violations[:SHOWN]:
         print(violation)
-    print(f"{len(VALID)} valid ones first; slowest string {tally.slowest_s * 1e3:.1f} ms")
-    decoded = sum(n for (_, found), n in tally.counts.items() if found == "decoded")
+    print(f"{len(VALID)} valid transactions first; slowest string {tally.slowest_s * 1e3:.1f} ms")
+    decoded = sum(n for (_, result), n in tally.counts.items() if result == "decoded")
     print(
         f"{count:,} strings to {len(DECODERS)} decoders in {took_s:.0f} s: {decoded:,} times "
         f"decoded and encoded identically, {len(tally.violations):,} violations"
@@ -275,7 +275,7 @@ def report(tally: Tally, count: int, took_s: float) -> None:
 
 
 def whole(text: str) -> int:
-    """Read a number of strings."""
+    """Parse a number of strings."""
     number = int(text.replace("_", ""))
     if number < 1:
         raise argparse.ArgumentTypeError("at least 1")
@@ -283,19 +283,19 @@ def whole(text: str) -> int:
 
 
 def main() -> int:
-    """Feed the strings and return the exit code."""
+    """Decode the strings and return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[1])
     parser.add_argument("--count", type=whole, default=1_000_000, help="how many strings")
-    parser.add_argument("--seed", type=int, default=0, help="another seed, other strings")
-    chosen = parser.parse_args()
+    parser.add_argument("--seed", type=int, default=0, help="selects other strings")
+    options = parser.parse_args()
     limit_memory()
-    rng = random.Random(chosen.seed)  # noqa: S311 - to be repeated, not to be secret
+    rng = random.Random(options.seed)  # noqa: S311 - repeatable, not secret
     begin = time.perf_counter()
     tally = Tally()
-    for number in range(chosen.count):
+    for number in range(options.count):
         way = WAYS[number % len(WAYS)]
         tally.feed(way.__name__, way(rng))
-    report(tally, chosen.count, time.perf_counter() - begin)
+    report(tally, options.count, time.perf_counter() - begin)
     return 1 if tally.violations else 0
 
 

@@ -1,9 +1,8 @@
 """
-Make the pictures of the README again: the explorer, a receipt tree and a timeline.
+Draw the pictures of the README again: the explorer, a receipt tree and a timeline.
 
-`python tools/make_pictures.py` draws what the embedded ledger tells, so that the pictures
-show today's code. The explorer is a page of Voila in headless Chromium, in the environment of
-tests/browser, which is made first where it is missing.
+`python tools/make_pictures.py` draws them from the embedded ledger. The explorer is a Voila page
+in headless Chromium, in the environment of tests/browser, which is created if it is missing.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # tests/ is installed nowhere
 
-import ledgerkit as lk  # noqa: E402 - found through the line above, as is the next
+import ledgerkit as lk  # noqa: E402 - found through the line above, like the next
 from tests.browser import run  # noqa: E402 - as above
 
 if TYPE_CHECKING:
@@ -25,17 +24,17 @@ if TYPE_CHECKING:
 
 PICTURES = ROOT / "docs" / "pictures"
 PERSON = "alice.near"
-# Three calls, of which two fail, and a callback: much happens in little room.
+# Three calls, of which two fail, and a callback: a small picture with many cases.
 TRANSACTION = ("GcxQHZKBPfmuBk6v6rakcVwMGLk9AcjdjtcRwaVFBHEb", "peggy.near")
 DRAWN = {"tree": "receipt_tree", "timeline": "timeline"}
 CELL = 'import ledgerkit as lk\nlk.connect("local")\nlk.explore()'
-WIDTH = 1290  # the widest table fits
+WIDTH = 1290  # fits the widest table
 MOST_BYTES = 150_000
 INSIDE = "--inside"
 
 
 def draw() -> None:
-    """Draw the transaction."""
+    """Draw the transaction's pictures."""
     from matplotlib import pyplot as plt
 
     plt.switch_backend("agg")
@@ -48,7 +47,7 @@ def draw() -> None:
 
 
 def photograph() -> None:
-    """Ask the explorer about an account, and take its picture."""
+    """Look up an account in the explorer, and take a screenshot."""
     from playwright.sync_api import sync_playwright
 
     from tests.browser import conftest, serving
@@ -66,7 +65,7 @@ def photograph() -> None:
 
 
 def look_up(page: Page) -> None:
-    """Type an account and press Enter, as a person does."""
+    """Type an account id, press Enter, and take a screenshot."""
     from tests.browser.person import Person
 
     page.set_viewport_size({"width": WIDTH, "height": 900})
@@ -82,17 +81,19 @@ def look_up(page: Page) -> None:
 
 
 def inside() -> int:
-    """Take the picture of the explorer with the interpreter that can."""
+    """Take the screenshot with the interpreter of the browser tests."""
     chromium = run.chromium()
     if chromium is None:
-        print(f"the explorer is left as it is: none of {', '.join(run.CHROMIUMS)} is on PATH")
+        print(
+            f"the explorer's picture is not updated: none of {', '.join(run.CHROMIUMS)} is on PATH"
+        )
         return 0
     run.make()
     return run.run(run.PYTHON, __file__, INSIDE, CHROMIUM=chromium)
 
 
 def main(words: list[str]) -> int:
-    """Make all pictures, and refuse one that is too large for a page."""
+    """Draw all pictures; the exit code is 1 if one is too large for a page."""
     if words == [INSIDE]:
         photograph()
         return 0

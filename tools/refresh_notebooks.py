@@ -1,12 +1,12 @@
 """
-Run the notebooks again and store them so that a second run changes no byte.
+Run the notebooks and store their outputs, the same bytes in each run.
 
 `python tools/refresh_notebooks.py [--check] [NOTEBOOK ...]`; without names, all of notebooks/.
 With --check nothing is written, and the exit code is 1 if a stored file differs.
 
-Outputs and execution counts stay: nbval compares nothing in a notebook without them.
-Widget state goes (it may hold what was typed), with widget views, times, and patch versions.
-A cell tagged `live` is not run.
+Outputs and execution counts are stored, because nbval compares nothing without them.
+Widget state is removed (it may contain typed secrets), and so are widget views, times and patch
+versions. A cell tagged `live` is not run.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import nbformat
 from nbclient import NotebookClient
 
 FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
-WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"  # names a model by a random id
+WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"  # contains a random model id
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -27,13 +27,13 @@ METADATA = {
 
 
 def quiet_environment() -> None:
-    """Drop the settings of one person or machine that would show in outputs."""
+    """Remove the environment variables that would show in outputs."""
     for name in [n for n in os.environ if n.startswith("LEDGERKIT_") or n == "MPLBACKEND"]:
         del os.environ[name]
 
 
 def tidy_cell(position: int, cell: Any) -> None:
-    """Keep of a cell what the next run will write again."""
+    """Remove from a cell what changes with each run."""
     cell["id"] = f"cell-{position:03d}"
     tags = cell["metadata"].get("tags")
     cell["metadata"] = nbformat.from_dict({"tags": tags} if tags else {})
@@ -61,7 +61,7 @@ def execute(path: Path) -> str:
 
 
 def refresh(path: Path, *, write: bool) -> bool:
-    """Run one notebook, store it if asked, and tell whether it differs from the stored one."""
+    """Run one notebook, store it if `write`, and return True if it differs from the stored one."""
     text = execute(path)
     differs = text != path.read_text(encoding="utf-8")
     if differs and write:

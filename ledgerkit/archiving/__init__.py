@@ -1,11 +1,10 @@
 """
-The archive flow: a widget's source, read on one ledger, hashed, minted as a token on another.
+Archiving: mint an NFT that records the source of a social database widget.
 
-Each step is a function of its own, and `archive_widget` takes them in their order;
-`archive_steps` does too, and tells at each how it stands. What a step decides is a value:
-an outcome such as ``"missing_widget"``. Only what could not be asked raises. A token's id
-comes from the source alone and a collection has each id once, so that a flow which broke
-off anywhere is finished by taking it again.
+Each step is a function of its own. `archive_widget` runs all of them; `archive_steps` does too,
+and yields the state at each step. An expected outcome, such as ``"missing_widget"``, is returned;
+only a failed request raises. The token id is derived from the source, and a collection has each
+id once, so an interrupted flow is finished by running it again.
 """
 
 from ledgerkit.archiving.flow import (
@@ -17,10 +16,9 @@ from ledgerkit.archiving.flow import (
     archive_steps,
     archive_widget,
 )
-from ledgerkit.archiving.sources import Record, Widget, read_widget, recorded
 from ledgerkit.archiving.tokens import (
-    Seen,
     TokenPlan,
+    TokenReading,
     confirm_token,
     differences,
     find_token,
@@ -29,7 +27,8 @@ from ledgerkit.archiving.tokens import (
     plan_token,
     receiver_view,
 )
-from ledgerkit.archiving.verifying import VERDICTS, Verification, verify_archive
+from ledgerkit.archiving.verification import VERDICTS, Verification, verify_archive
+from ledgerkit.archiving.widget_sources import Record, Widget, parse_record, read_widget
 
 __all__ = [
     "MEANWHILE",
@@ -39,8 +38,8 @@ __all__ = [
     "VERDICTS",
     "Archive",
     "Record",
-    "Seen",
     "TokenPlan",
+    "TokenReading",
     "Verification",
     "Widget",
     "archive_steps",
@@ -50,9 +49,9 @@ __all__ = [
     "find_token",
     "mint_token",
     "owner_has",
+    "parse_record",
     "plan_token",
     "read_widget",
     "receiver_view",
-    "recorded",
     "verify_archive",
 ]

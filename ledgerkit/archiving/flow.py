@@ -1,4 +1,4 @@
-"""The flow itself: the steps in their order, what each found, and the outcome."""
+"""The archive flow: its steps in order, the result of each, and the outcome."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit import client, units, validation
-from ledgerkit.archiving import sources, tokens
-from ledgerkit.archiving.shown import card, columns_of
+from ledgerkit import cards, client, units, validation
+from ledgerkit.archiving import tokens, widget_sources
 from ledgerkit.errors import InvalidRequestError, InvalidTransactionError, LedgerError, cut
 from ledgerkit.frames import build
 from ledgerkit.progress import Line
@@ -21,8 +20,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from ledgerkit.archiving.sources import Record, Widget
-    from ledgerkit.archiving.tokens import Seen, TokenPlan
+    from ledgerkit.archiving.tokens import TokenPlan, TokenReading
+    from ledgerkit.archiving.widget_sources import Record, Widget
     from ledgerkit.client import Ledger
     from ledgerkit.sending.signers import Signer
     from ledgerkit.sending.submission import Submission
@@ -38,54 +37,55 @@ STEPS = (
     "owner_tokens",
 )
 OUTCOMES = {
-    "archived": "The token was minted, and the collection tells it as it was meant.",
-    "already_archived": "The token was there already; nothing was minted.",
-    "missing_widget": "There is no such widget; nothing was minted.",
+    "archived": "The token was minted, and its owner and source are as planned.",
+    "already_archived": "The token already existed; nothing was minted.",
+    "missing_widget": "The widget does not exist; nothing was minted.",
     "empty_source": "The widget's source is empty; nothing was minted.",
-    "source_changed": "The source changed while it was being archived; nothing was minted.",
+    "source_changed": "The source changed during archiving; nothing was minted.",
     "mint_failed": "The token could not be minted.",
-    "token_not_appearing": "The collection does not tell the token; take the flow again.",
+    "token_not_appearing": "The collection does not return the token; archive the widget again.",
     "token_differs": "The token of that id has another owner or another source.",
 }
 MEANWHILE = {
-    "under_way": "The flow is being taken.",
-    "broke_off": "Something could not be asked; take the flow again to finish it.",
+    "under_way": "Archiving is in progress.",
+    "broke_off": "A request failed; archive the widget again to finish.",
 }
 STATES = {
-    "pending": "It is still to come.",
-    "running": "It is being taken.",
-    "done": "It was taken.",
-    "stopped": "What it found ended the flow.",
-    "failed": "It could not be asked, for the reason beside it.",
-    "not_taken": "The flow is over and did not need it, or did not come to it.",
+    "pending": "The step has not started.",
+    "running": "The step is running.",
+    "done": "The step has finished.",
+    "stopped": "The step's result ended the flow.",
+    "failed": "A request of the step failed, for the reason in `detail`.",
+    "not_taken": "The flow ended before the step, or did not need it.",
 }
-_LEAST_S = 0.001
+_MIN_TIMEOUT_S = 0.001
+_AGAIN = "Archive the widget again to finish: an existing token is found, and not minted twice."
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Archive:
     """
-    How the archiving of a widget went.
+    The state or the outcome of archiving a widget.
 
     Parameters
     ----------
     outcome
-        One of `ledgerkit.archiving.OUTCOMES`; of what `archive_steps` gives on the way one
-        of `ledgerkit.archiving.MEANWHILE`.
+        One of `ledgerkit.archiving.OUTCOMES`; before the end, one of
+        `ledgerkit.archiving.MEANWHILE`.
     author_account_id, widget_name
         The widget.
     receiver_id, contract_id
-        Whose the token is to be, in which collection.
+        The owner of the token, and its collection.
     token_id
-        The token's id; None where there is no source to derive it from.
+        The token id; None without a source to derive it from.
     record
-        What the token says of its source; None as well.
+        The token's record of its source, or None.
     submission
-        The transaction that mints; None where none was sent.
+        The transaction that mints; None if none was sent.
     failure
-        Why it could not be minted.
+        The reason why the token could not be minted, or None.
     steps
-        One row a step, typed as `schema("archive_steps")`; each state is one of
+        One row per step, typed as `schema("archive_steps")`; each state is one of
         `ledgerkit.archiving.STATES`.
     """
 
@@ -102,45 +102,44 @@ class Archive:
 
     @property
     def is_archived(self) -> bool:
-        """Whether the token is there, as it was meant."""
+        """True if the token exists as planned."""
         return self.outcome in ("archived", "already_archived")
 
     @property
     def step(self) -> str | None:
-        """The step that is being taken, or that failed; None where the flow is over."""
-        now = self.steps.loc[self.steps["state"].isin(["running", "failed"]), "step"]
-        return None if now.empty else str(now.iloc[0])
+        """The step that is running, or that failed; None at the end of the flow."""
+        current = self.steps.loc[self.steps["state"].isin(["running", "failed"]), "step"]
+        return None if current.empty else str(current.iloc[0])
 
     def way_back(self) -> str:
         """
-        Say what there is of the token, and how to go on.
+        Describe whether the token was minted, and how to finish.
 
         Returns
         -------
-        told
-            A sentence or two.
+        description
+            One to three sentences.
         """
         if self.outcome in OUTCOMES:
             return OUTCOMES[self.outcome]
         states = dict(zip(self.steps["step"], self.steps["state"], strict=True))
         if self.submission is not None:
-            return f"{self._told_of_mint()} {_AGAIN}"
+            return f"{self._mint_text(self.submission)} {_AGAIN}"
         if states["mint"] in ("running", "failed"):
-            return f"The mint of {self.token_id} may be on its way. {_AGAIN}"
+            return f"Token {self.token_id} may have been minted. {_AGAIN}"
         if states["token"] in ("running", "failed", "done"):
-            return f"{self.token_id} was there already. {_AGAIN}"
-        return "Nothing was minted this time. Take the flow again to finish it."
+            return f"Token {self.token_id} already existed. {_AGAIN}"
+        return "Nothing was minted. Archive the widget again to finish."
 
-    def _told_of_mint(self) -> str:
-        """Say how far the transaction is that mints."""
-        sent = self.submission
-        ended = {True: "is there", False: "was not minted by it", None: "may be on its way"}
-        how = "" if sent is None else f"{ended[sent.fully_succeeded]}: transaction {sent.tx_hash}"
-        return f"{self.token_id} {how}."
+    def _mint_text(self, submission: Submission) -> str:
+        """Describe the result of the transaction that mints."""
+        verbs = {True: "was minted", False: "was not minted", None: "may have been minted"}
+        verb = verbs[submission.fully_succeeded]
+        return f"Token {self.token_id} {verb} by transaction {submission.tx_hash}."
 
     def to_frame(self) -> pd.DataFrame:
         """
-        Tell it in one row.
+        Return the outcome as one row.
 
         Returns
         -------
@@ -154,29 +153,31 @@ class Archive:
             "receiver_id": self.receiver_id,
             "author_account_id": self.author_account_id,
             "widget_name": self.widget_name,
-            **columns_of(self.record, "widget_path"),
+            **widget_sources.record_columns(self.record, "widget_path"),
             "tx_hash": None if self.submission is None else str(self.submission.tx_hash),
         }
         return build.build_frame("archive", {name: [value] for name, value in values.items()})
 
     def __repr__(self) -> str:
-        path = sources.widget_path(self.author_account_id, self.widget_name)
+        path = widget_sources.widget_path(self.author_account_id, self.widget_name)
         token = "" if self.token_id is None else f" as {self.token_id} of {self.contract_id}"
         at = "" if self.step is None else f", {self.step}"
         return f"<Archive {path}{token}: {self.outcome}{at}>"
 
     def _repr_html_(self) -> str:
-        """Draw a card: how it went, and a row a step; all text is escaped."""
-        sentence = {**OUTCOMES, **MEANWHILE}[self.outcome]
-        return card("archive", repr(self)[1:-1], sentence, self.steps)
-
-
-_AGAIN = "Take the flow again: it looks for the token first, and mints no second one."
+        """Format a card with the outcome and one row per step; all text is escaped."""
+        return cards.table_card(
+            "archive",
+            headline=repr(self)[1:-1],
+            explanation={**OUTCOMES, **MEANWHILE}[self.outcome],
+            caption="Steps",
+            rows=self.steps.astype("string"),  # heights are ids, without commas
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Request:
-    """What was asked for, checked."""
+    """The checked arguments of `archive_widget`."""
 
     author_account_id: str
     widget_name: str
@@ -189,275 +190,299 @@ class _Request:
     timeout_s: float
     allow_mainnet: bool
     social_contract_id: str | None
-    words: Mapping[str, Any]
+    plan_options: Mapping[str, Any]
 
 
 @dataclass(slots=True)
 class _Flow:
-    """One taking of the flow: what was found so far."""
+    """One run of the flow, with the results so far."""
 
     request: _Request
-    notes: list[dict[str, Any]] = field(default_factory=list)
+    finished: list[dict[str, Any]] = field(default_factory=list)  # rows of the steps
     running: dict[str, Any] | None = None
-    begun: float = 0.0
+    sent_at: float = 0.0  # of the monotonic clock
     plan: TokenPlan | None = None
     submission: Submission | None = None
     failure: LedgerError | None = None
-    was_there: bool = False
+    existed: bool = False
 
-    def told(self) -> Iterator[Archive]:
-        """Take the steps; tell how it stands whenever one begins, and how it all went."""
+    # Order --------------------------------------------------------------------------------
+
+    def run(self) -> Iterator[Archive]:
+        """Run the steps; yield the state whenever one begins, and the outcome."""
         try:
-            outcome = yield from self.take()
+            outcome = yield from self.run_steps()
         except LedgerError as error:
-            done = ", ".join(one["step"] for one in self.notes) or "none"
-            self.fail(error)
-            told = self.result("broke_off")
-            error.add_note(f"archive_widget broke off; steps done: {done}. {told.way_back()}")
-            yield told
+            steps = ", ".join(row["step"] for row in self.finished) or "none"
+            self.fail_step(error)
+            state = self.archive("broke_off")
+            error.add_note(f"archive_widget broke off; steps done: {steps}. {state.way_back()}")
+            yield state
             raise
-        yield self.result(outcome)
+        yield self.archive(outcome)
 
-    def take(self) -> Generator[Archive, None, str]:
-        """Take the steps, and give the outcome."""
-        yield self.begin("receiver_view")
+    def run_steps(self) -> Generator[Archive, None, str]:
+        """Run the steps, and return the outcome."""
+        yield self.begin_step("receiver_view")
         self.check_receiver()
-        yield self.begin("read_source")
+        yield self.begin_step("read_source")
         widget = self.read_source()
         if widget is None:
             return "missing_widget"
         if not widget.source:
             return "empty_source"
-        yield self.begin("token_id")
-        plan = self.identify(widget)
-        yield self.begin("look_up")
-        if not self.look_up(plan):
-            ended = yield from self.take_mint(widget, plan)
-            if ended is not None:
-                return ended
-        yield self.begin("token")
-        wrong = self.confirm(plan)
-        if wrong is not None:
-            return wrong
-        yield self.begin("owner_tokens")
+        yield self.begin_step("token_id")
+        plan = self.plan_token(widget)
+        yield self.begin_step("look_up")
+        if not self.find_existing(plan):
+            outcome = yield from self.run_mint_steps(widget, plan)
+            if outcome is not None:
+                return outcome
+        yield self.begin_step("token")
+        outcome = self.confirm_token(plan)
+        if outcome is not None:
+            return outcome
+        yield self.begin_step("owner_tokens")
         return self.confirm_owner(plan)
 
-    def take_mint(self, widget: Widget, plan: TokenPlan) -> Generator[Archive, None, str | None]:
-        """Take the steps that mint; gives an outcome where they end the flow."""
-        yield self.begin("read_again")
-        if self.changed(widget):
+    def run_mint_steps(
+        self, widget: Widget, plan: TokenPlan
+    ) -> Generator[Archive, None, str | None]:
+        """Run the steps that mint; return an outcome only if they end the flow."""
+        yield self.begin_step("read_again")
+        if self.has_changed(widget):
             return "source_changed"
-        yield self.begin("mint", f"{plan.token_id} is being minted")
-        self.send(plan)
+        yield self.begin_step("mint", f"minting {plan.token_id}")
+        self.send_mint(plan)
         if self.submission is not None:
-            told = f"sent by {self.request.signer.account_id}, {self.submission.stage} so far"
-            yield self.begin("mint", told, tx_hash=str(self.submission.tx_hash))
-        return None if self.mint(plan) else "mint_failed"
+            tx_hash = str(self.submission.tx_hash)
+            yield self.begin_step("mint", self._submission_text(self.submission), tx_hash=tx_hash)
+        return None if self.follow_mint(plan) else "mint_failed"
+
+    # Steps --------------------------------------------------------------------------------
 
     def check_receiver(self) -> None:
-        """See whether the receiver's NFT view lists the collection; it need not."""
-        asked = self.request
-        held = tokens.receiver_view(asked.receiver_id, asked.collection, target=asked.target)
-        word = "not yet" if held.empty else "already"
-        detail = f"{asked.collection} is {word} among the collections of {asked.receiver_id}"
-        self.note("receiver_view", detail)
+        """Check whether the receiver's NFT list includes the collection; it need not."""
+        request = self.request
+        collections = tokens.receiver_view(
+            request.receiver_id, request.collection, target=request.target
+        )
+        verb = "does not include" if collections.empty else "includes"
+        detail = f"the NFT list of {request.receiver_id} {verb} {request.collection}"
+        self.end_step("receiver_view", detail)
 
     def read_source(self) -> Widget | None:
-        """Read the source; without any text there is nothing to archive."""
+        """Read the final source."""
         widget, path = self._read_final(), self._path
         if widget is None:
-            self.note("read_source", f"there is no {path}, at the last final block", "stopped")
+            detail = f"{path} does not exist at the last final block"
+            self.end_step("read_source", detail, "stopped")
         elif not widget.source:
-            self.note("read_source", f"{path} is empty", "stopped", block_height=widget.read_at)
+            self.end_step("read_source", f"{path} is empty", "stopped", widget.read_at)
         else:
             size, height = len(widget.source.encode()), widget.socialdb_block_height
             detail = f"{path}: {size} bytes, written in block {height}"
-            self.note("read_source", detail, block_height=widget.read_at)
+            self.end_step("read_source", detail, block_height=widget.read_at)
         return widget
 
-    def identify(self, widget: Widget) -> TokenPlan:
+    def plan_token(self, widget: Widget) -> TokenPlan:
         """Derive the token from the source."""
-        self.plan = tokens.plan_token(widget, self.request.receiver_id, **self.request.words)
-        self.note("token_id", f"{self.plan.token_id}, of SHA-256 {widget.sha256}")
+        request = self.request
+        self.plan = tokens.plan_token(widget, request.receiver_id, **request.plan_options)
+        self.end_step("token_id", f"{self.plan.token_id}, from SHA-256 {widget.sha256}")
         return self.plan
 
-    def look_up(self, plan: TokenPlan) -> bool:
-        """See whether the token is there already, final or not."""
-        seen = self._seen(plan)
-        self.was_there = seen.token is not None
-        detail = f"{plan.token_id} is {'there already' if self.was_there else 'not there yet'}"
-        self.note("look_up", detail, block_height=seen.block_height)
-        return self.was_there
+    def find_existing(self, plan: TokenPlan) -> bool:
+        """Check whether the token already exists, final or not."""
+        reading = self._find_at_head(plan)
+        self.existed = reading.token is not None
+        detail = f"{plan.token_id} {'already exists' if self.existed else 'does not exist yet'}"
+        self.end_step("look_up", detail, block_height=reading.block_height)
+        return self.existed
 
-    def changed(self, before: Widget) -> bool:
+    def has_changed(self, widget: Widget) -> bool:
         """Read the source again, right before minting."""
         now = self._read("optimistic")
-        changed = _text(now) != before.source
-        how = "is gone" if now is None else "has changed" if changed else "is the same"
+        has_changed = _source(now) != widget.source
+        change = "was deleted" if now is None else "has changed" if has_changed else "is unchanged"
         height = None if now is None else now.read_at
-        state = "stopped" if changed else "done"
-        self.note("read_again", f"{self._path} {how}", state, block_height=height)
-        return changed
+        state = "stopped" if has_changed else "done"
+        self.end_step("read_again", f"{self._path} {change}", state, height)
+        return has_changed
 
-    def send(self, plan: TokenPlan) -> None:
-        """Send what mints, until a block has taken it."""
-        asked, self.begun = self.request, time.monotonic()
+    def send_mint(self, plan: TokenPlan) -> None:
+        """Send the transaction that mints, and wait until a block includes it."""
+        request, self.sent_at = self.request, time.monotonic()
         try:
             self.submission = tokens.mint_token(
                 plan,
-                asked.collection,
-                target=asked.target,
-                signer=asked.signer,
-                deposit=asked.deposit,
+                request.collection,
+                target=request.target,
+                signer=request.signer,
+                deposit=request.deposit,
                 wait_until="INCLUDED",
-                timeout_s=asked.timeout_s,
-                allow_mainnet=asked.allow_mainnet,
+                timeout_s=request.timeout_s,
+                allow_mainnet=request.allow_mainnet,
             )
         except InvalidTransactionError as error:
             self.failure = error
 
-    def mint(self, plan: TokenPlan) -> bool:
-        """Follow the mint; it has failed only if the token is not there all the same."""
+    def follow_mint(self, plan: TokenPlan) -> bool:
+        """Wait for the transaction that mints; return True if the token exists after it."""
         if self.submission is not None:
-            left = self.request.timeout_s - (time.monotonic() - self.begun)
+            remaining_s = self.request.timeout_s - (time.monotonic() - self.sent_at)
             try:
-                self.failure = self.submission.wait("final", max(left, _LEAST_S)).failure
+                submission = self.submission.wait("final", max(remaining_s, _MIN_TIMEOUT_S))
+                self.failure = submission.failure
             except InvalidTransactionError as error:
                 self.failure = error
         if self.failure is None:
-            self._note_mint("done")
+            self._end_mint("done")
             return True
-        # An earlier mint may have arrived first: the collection has each id once.
-        self.was_there = self._seen(plan).token is not None
-        why = "somebody's earlier mint has arrived" if self.was_there else "nothing was minted"
-        state = "done" if self.was_there else "stopped"
-        self._note_mint(state, f"{why}: {cut(self.failure.sentence)}")
-        return self.was_there
+        # Another mint of this token may have been first: a collection has each id once.
+        self.existed = self._find_at_head(plan).token is not None
+        result = "an earlier mint was first" if self.existed else "nothing was minted"
+        state = "done" if self.existed else "stopped"
+        self._end_mint(state, f"{result}: {cut(self.failure.sentence)}")
+        return self.existed
 
-    def confirm(self, plan: TokenPlan) -> str | None:
-        """Compare the token that is final with the plan; gives an outcome where they differ."""
-        asked = self.request
-        seen = tokens.confirm_token(plan.token_id, asked.collection, target=asked.target)
-        if seen.token is None:
-            is_coming = self._seen(plan).token is not None
-            word = "did not become final" if is_coming else "did not appear"
-            detail = f"{plan.token_id} {word} in {tokens.ATTEMPTS} attempts"
-            self.note("token", detail, "stopped", block_height=seen.block_height)
+    def confirm_token(self, plan: TokenPlan) -> str | None:
+        """Compare the final token with the plan; return an outcome only if they differ."""
+        request = self.request
+        reading = tokens.confirm_token(plan.token_id, request.collection, target=request.target)
+        if reading.token is None:
+            is_pending = self._find_at_head(plan).token is not None
+            problem = "did not become final" if is_pending else "did not appear"
+            detail = f"{plan.token_id} {problem} in {tokens.ATTEMPTS} attempts"
+            self.end_step("token", detail, "stopped", reading.block_height)
             return "token_not_appearing"
-        wrong = tokens.differences(plan, seen.token)
-        detail = "; ".join(wrong) or f"owner {plan.receiver_id} and hash are as meant"
-        self.note("token", detail, "stopped" if wrong else "done", block_height=seen.block_height)
-        return "token_differs" if wrong else None
+        differences = tokens.differences(plan, reading.token)
+        detail = "; ".join(differences) or f"owner {plan.receiver_id} and hash are as planned"
+        state = "stopped" if differences else "done"
+        self.end_step("token", detail, state, reading.block_height)
+        return "token_differs" if differences else None
 
     def confirm_owner(self, plan: TokenPlan) -> str:
-        """See whether the collection lists the token among its owner's."""
-        asked = self.request
-        listed = tokens.owner_has(plan, asked.collection, target=asked.target)
-        detail = f"{'listed' if listed else 'not listed'} among the tokens of {asked.receiver_id}"
-        self.note("owner_tokens", detail, "done" if listed else "stopped")
-        if not listed:
+        """Check that the collection lists the token among its owner's; return the outcome."""
+        request = self.request
+        is_listed = tokens.owner_has(plan, request.collection, target=request.target)
+        listed = "listed" if is_listed else "not listed"
+        detail = f"{listed} among the tokens of {request.receiver_id}"
+        self.end_step("owner_tokens", detail, "done" if is_listed else "stopped")
+        if not is_listed:
             return "token_not_appearing"
-        return "already_archived" if self.was_there else "archived"
+        return "already_archived" if self.existed else "archived"
+
+    # Reading ------------------------------------------------------------------------------
 
     @property
     def _path(self) -> str:
-        """Where the widget stands."""
-        return sources.widget_path(self.request.author_account_id, self.request.widget_name)
+        """The path of the widget."""
+        return widget_sources.widget_path(self.request.author_account_id, self.request.widget_name)
 
     def _read_final(self) -> Widget | None:
-        """Read the widget as it is final; what was written just now is waited for."""
+        """Read the final widget, waiting for a change that is not final yet."""
         head = self._read("optimistic")
-        return tokens.until(
+        return tokens.read_until(
             lambda: self._read("final"),
-            lambda final: _text(final) == _text(head),
+            lambda final: _source(final) == _source(head),
             self.request.source,
         )
 
-    def _read(self, at: str) -> Widget | None:
+    def _read(self, finality: str) -> Widget | None:
         """Read the widget."""
-        asked = self.request
-        return sources.read_widget(
-            asked.author_account_id,
-            asked.widget_name,
-            source=asked.source,
-            social_contract_id=asked.social_contract_id,
-            at=at,
+        request = self.request
+        return widget_sources.read_widget(
+            request.author_account_id,
+            request.widget_name,
+            source=request.source,
+            social_contract_id=request.social_contract_id,
+            at=finality,
         )
 
-    def _seen(self, plan: TokenPlan) -> Seen:
-        """Ask for the token at the head."""
-        asked = self.request
+    def _find_at_head(self, plan: TokenPlan) -> TokenReading:
+        """Read the token at the head of the chain."""
+        request = self.request
         return tokens.find_token(
-            plan.token_id, asked.collection, target=asked.target, at="optimistic"
+            plan.token_id, request.collection, target=request.target, at="optimistic"
         )
 
-    def _note_mint(self, state: str, detail: str | None = None) -> None:
-        """Note how the minting went: its transaction, and the block that took it."""
-        sent, name = self.submission, self.request.signer.account_id
-        if sent is None:
-            self.note("mint", detail or "", state)
-            return
-        is_minted = sent.fully_succeeded is True
-        told = f"minted by {name}" if is_minted else f"sent by {name}, {sent.stage} so far"
-        self.note("mint", detail or told, state, **self._place())
+    # Rows of the steps --------------------------------------------------------------------
 
-    def _place(self) -> dict[str, Any]:
-        """Name the transaction that mints, and the block that took it."""
-        sent = self.submission
-        if sent is None:
-            return {}
-        stages = sent.stages.set_index("stage")["block_height"]
-        height = int(stages["included"]) if sent.is_included else None
-        return {"block_height": height, "tx_hash": str(sent.tx_hash)}
+    def begin_step(self, step: str, detail: str | None = None, **columns: Any) -> Archive:
+        """Begin a step, and return the state."""
+        self.running = {"step": step, "state": "running", "detail": detail, **columns}
+        return self.archive("under_way")
 
-    def begin(self, step: str, detail: str | None = None, **where: Any) -> Archive:
-        """Begin a step, and tell how it stands."""
-        self.running = {"step": step, "state": "running", "detail": detail, **where}
-        return self.result("under_way")
+    def end_step(
+        self,
+        step: str,
+        detail: str,
+        state: str = "done",
+        block_height: int | None = None,
+        tx_hash: str | None = None,
+    ) -> None:
+        """Add the row of a step that has ended."""
+        self.running = None
+        row = {"step": step, "state": state, "detail": detail}
+        self.finished.append({**row, "block_height": block_height, "tx_hash": tx_hash})
 
-    def fail(self, error: LedgerError) -> None:
-        """Note the step that could not be asked, and why."""
+    def fail_step(self, error: LedgerError) -> None:
+        """Add the row of a step whose request failed."""
         if self.running is not None:
             tx_hash = self.running.get("tx_hash")
-            self.note(self.running["step"], cut(error.sentence), "failed", tx_hash=tx_hash)
+            self.end_step(self.running["step"], cut(error.sentence), "failed", tx_hash=tx_hash)
 
-    def note(self, step: str, detail: str, state: str = "done", **where: Any) -> None:
-        """Note how a step went."""
-        self.running = None
-        self.notes.append({"step": step, "state": state, "detail": detail, **where})
+    def _end_mint(self, state: str, detail: str = "") -> None:
+        """Add the row of the mint, with its transaction and the block that included it."""
+        submission = self.submission
+        if submission is None:
+            self.end_step("mint", detail, state)
+            return
+        heights = submission.stages.set_index("stage")["block_height"]
+        height = int(heights["included"]) if submission.is_included else None
+        detail = detail or self._submission_text(submission)
+        self.end_step("mint", detail, state, height, str(submission.tx_hash))
 
-    def steps(self, rest: str) -> pd.DataFrame:
-        """Tabulate the steps; those that were not taken have their rows too, as `rest`."""
-        running = [] if self.running is None else [self.running]
-        told = {one["step"]: one for one in (*self.notes, *running)}
-        last = max((STEPS.index(step) for step in told), default=-1)
+    def _submission_text(self, submission: Submission) -> str:
+        """Describe the stage of the transaction that mints."""
+        signer_id = self.request.signer.account_id
+        if submission.fully_succeeded is True:
+            return f"minted by {signer_id}"
+        return f"sent by {signer_id}, stage {submission.stage}"
+
+    def steps_frame(self, remaining: str) -> pd.DataFrame:
+        """Tabulate the steps; those after the last one have the state `remaining`."""
+        current = [] if self.running is None else [self.running]
+        row_of = {row["step"]: row for row in (*self.finished, *current)}
+        last = max((STEPS.index(step) for step in row_of), default=-1)
         rows = [
-            told.get(step, {"step": step, "state": rest if at > last else "not_taken"})
+            row_of.get(step, {"step": step, "state": remaining if at > last else "not_taken"})
             for at, step in enumerate(STEPS)
         ]
         names = ("step", "state", "detail", "block_height", "tx_hash")
         columns = {name: [row.get(name) for row in rows] for name in names}
         return build.build_frame("archive_steps", columns)
 
-    def result(self, outcome: str) -> Archive:
-        """Tell how it all went."""
-        asked, plan = self.request, self.plan
+    def archive(self, outcome: str) -> Archive:
+        """Build the state or the outcome of the flow."""
+        request, plan = self.request, self.plan
         return Archive(
             outcome,
-            asked.author_account_id,
-            asked.widget_name,
-            asked.receiver_id,
-            asked.collection,
+            request.author_account_id,
+            request.widget_name,
+            request.receiver_id,
+            request.collection,
             None if plan is None else plan.token_id,
             None if plan is None else plan.record,
             self.submission,
             self.failure,
-            self.steps("pending" if outcome == "under_way" else "not_taken"),
+            self.steps_frame("pending" if outcome == "under_way" else "not_taken"),
         )
 
 
-def _text(widget: Widget | None) -> str | None:
-    """Give a widget's source; None where there is no widget."""
+def _source(widget: Widget | None) -> str | None:
+    """Return a widget's source; None without a widget."""
     return None if widget is None else widget.source
 
 
@@ -476,42 +501,43 @@ def archive_widget(
     description: str | None = None,
     copies: int = 1,
     social_contract_id: str | None = None,
-    timeout_s: float = tokens.PATIENCE_S,
+    timeout_s: float = tokens.TIMEOUT_S,
     allow_mainnet: bool = False,
 ) -> Archive:
     """
-    Archive a widget: mint a token that tells its source's hash, and where it stood.
+    Archive a widget: mint a token that records its source's hash and place.
 
     Parameters
     ----------
     author_account_id
-        Whose widget.
+        The author of the widget.
     widget_name
-        Its name.
+        The name of the widget.
     receiver_id
-        Whose the token becomes.
+        The account that will own the token.
     source
         The ledger that holds the social database.
     target
         The ledger that holds the collection; it may be the same.
     collection
-        The collection's contract.
+        The contract of the collection.
     signer
-        Who signs the minting on the target, and pays.
+        The signer of the transaction on the target, who pays.
     deposit
-        What is attached to it; of it the collection pays for the token's bytes.
+        The deposit, from which the collection pays for the token's storage.
     token_prefix
-        What the token's id begins with; the first 12 digits of the source's hash follow.
+        The start of the token id; the first 12 digits of the source's hash follow.
     title, description
-        Of the token; None is the widget's name, and its path and block.
+        Texts of the token; None is the widget's name, and its path and block.
     copies
-        How many copies the token stands for.
+        The number of copies in the token's metadata.
     social_contract_id
-        The database's contract; None is the one of mainnet, testnet or the embedded ledger.
+        The contract of the database; None is the one of mainnet, testnet or the embedded
+        ledger.
     timeout_s
-        How long to follow the transaction that mints.
+        How long to wait for the transaction, in seconds.
     allow_mainnet
-        Whether to sign where the target's chain is mainnet.
+        True allows signing for mainnet.
 
     Returns
     -------
@@ -521,111 +547,111 @@ def archive_widget(
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed; nothing was asked then.
+        If an argument is malformed; then no request was sent.
     LedgerError
-        If something could not be asked. Taking the flow again finishes it, wherever it
-        broke off, without a second token.
+        If a request fails. Calling the function again finishes the flow, without a second
+        token.
 
     Notes
     -----
     Source: GET /v1/account/{account_id}/nft; view calls get, nft_token and
     nft_tokens_for_owner; send_tx.
     """
-    flow = _Flow(_request(**locals()))
+    flow = _Flow(_check_request(**locals()))
+    archive = flow.archive("under_way")
     try:
-        return _followed(flow)
+        with Line() as line:
+            for archive in flow.run():
+                line.show(repr(archive)[1:-1])
     except KeyboardInterrupt as interrupt:
-        interrupt.add_note(flow.result("broke_off").way_back())
+        interrupt.add_note(flow.archive("broke_off").way_back())
         raise
+    return archive
 
 
 def archive_steps(
     author_account_id: str, widget_name: str, receiver_id: str, **options: Any
 ) -> Iterator[Archive]:
     """
-    Archive a widget as `archive_widget` does, and tell how it stands at each step.
+    Archive a widget as `archive_widget` does, and yield the state at each step.
 
     Parameters
     ----------
     author_account_id
-        Whose widget.
+        The author of the widget.
     widget_name
-        Its name.
+        The name of the widget.
     receiver_id
-        Whose the token becomes.
+        The account that will own the token.
     **options
-        As `archive_widget` takes them.
+        The options of `archive_widget`.
 
     Returns
     -------
     archives
-        One whenever a step begins, ``under_way`` with the state of each step and what it
-        found; at last the one that `archive_widget` returns. A step is taken when the next
-        one is asked for: who asks no further stops the flow there, and `Archive.way_back`
-        says what that leaves. Before an error one tells which step failed.
+        One whenever a step begins, with the state of each step; at last the one that
+        `archive_widget` returns. A step runs when the next state is requested, so leaving the
+        loop stops the flow; `Archive.way_back` then shows whether the token was minted. Before
+        an error, one shows the step that failed.
 
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed; nothing was asked then.
+        If an argument is malformed; then no request was sent.
     LedgerError
-        If something could not be asked; as of `archive_widget`.
+        If a request fails, as in `archive_widget`.
     """
-    asked = signature(archive_widget).bind(author_account_id, widget_name, receiver_id, **options)
-    asked.apply_defaults()
-    return _Flow(_request(**asked.arguments)).told()
+    bound = signature(archive_widget).bind(author_account_id, widget_name, receiver_id, **options)
+    bound.apply_defaults()
+    return _Flow(_check_request(**bound.arguments)).run()
 
 
-def _followed(flow: _Flow) -> Archive:
-    """Take a flow to its end; a line shows how far it is."""
-    found = flow.result("under_way")
-    with Line() as line:
-        for found in flow.told():
-            line.show(repr(found)[1:-1])
-    return found
-
-
-def _request(**asked: Any) -> _Request:
-    """Check what `archive_widget` was asked for."""
-    author, name = sources.check_widget(asked["author_account_id"], asked["widget_name"])
-    positive("timeout_s", asked["timeout_s"])
-    if not isinstance(asked["allow_mainnet"], bool):
-        rule = "True or False"
-        raise InvalidRequestError.refuse("allow_mainnet", asked["allow_mainnet"], rule)
-    prefix = tokens.checked_prefix(asked["token_prefix"])
+def _check_request(**arguments: Any) -> _Request:
+    """Check the arguments of `archive_widget`."""
+    author, name = widget_sources.check_widget(
+        arguments["author_account_id"], arguments["widget_name"]
+    )
+    positive("timeout_s", arguments["timeout_s"])
+    if not isinstance(arguments["allow_mainnet"], bool):
+        value = arguments["allow_mainnet"]
+        raise InvalidRequestError.refuse("allow_mainnet", value, "True or False")
+    plan_options = _check_plan_options(arguments)
     return _Request(
         author_account_id=author,
         widget_name=name,
-        receiver_id=validation.account_id(asked["receiver_id"], "receiver_id"),
-        collection=validation.account_id(asked["collection"], "collection"),
-        source=client.current(asked["source"]),
-        target=client.current(asked["target"]),
-        signer=_signer(asked["signer"]),
-        deposit=units.yocto(asked["deposit"], "deposit"),
-        timeout_s=asked["timeout_s"],
-        allow_mainnet=asked["allow_mainnet"],
-        social_contract_id=_optional_id(asked["social_contract_id"]),
-        words={"token_prefix": prefix, **_checked(asked)},
+        receiver_id=validation.account_id(arguments["receiver_id"], "receiver_id"),
+        collection=validation.account_id(arguments["collection"], "collection"),
+        source=client.current(arguments["source"]),
+        target=client.current(arguments["target"]),
+        signer=_check_signer(arguments["signer"]),
+        deposit=units.yocto(arguments["deposit"], "deposit"),
+        timeout_s=arguments["timeout_s"],
+        allow_mainnet=arguments["allow_mainnet"],
+        social_contract_id=_check_optional_id(arguments["social_contract_id"]),
+        plan_options=plan_options,
     )
 
 
-def _signer(value: object) -> Signer:
-    """Check who signs."""
+def _check_signer(value: object) -> Signer:
+    """Check the signer."""
     if not isinstance(value, signers.Signer):
-        raise InvalidRequestError.refuse("signer", type(value).__name__, "what signer() returned")
+        name = type(value).__name__
+        raise InvalidRequestError.refuse("signer", name, "the result of lk.signer()")
     return value
 
 
-def _optional_id(value: str | None) -> str | None:
-    """Check the contract of the social database, if one is named."""
+def _check_optional_id(value: str | None) -> str | None:
+    """Check the contract of the social database, if it is passed."""
     return None if value is None else validation.account_id(value, "social_contract_id")
 
 
-def _checked(asked: dict[str, Any]) -> dict[str, Any]:
-    """Check title, description and copies before anything is asked."""
-    words = {name: asked[name] for name in ("title", "description", "copies")}
-    for name in ("title", "description"):
-        if words[name] is not None:
-            tokens.checked_text(words[name], name)
-    copies = validation.integer(words["copies"], "copies", least=1, most=tokens.MOST_COPIES)
-    return {**words, "copies": copies}
+def _check_plan_options(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Check the options of the token before the first request."""
+    options = {name: arguments[name] for name in ("title", "description")}
+    for name, value in options.items():
+        if value is not None:
+            tokens.check_text(value, name)
+    options["token_prefix"] = tokens.check_prefix(arguments["token_prefix"])
+    copies = arguments["copies"]
+    options["copies"] = validation.integer(copies, "copies", least=1, most=tokens.MAX_COPIES)
+    return options

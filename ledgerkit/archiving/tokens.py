@@ -1,4 +1,4 @@
-"""The token of a widget: decided, looked for, minted, confirmed."""
+"""The token of a widget: planning, reading, minting and confirming it."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import msgspec
 from ledgerkit import client, validation
 from ledgerkit.api import rpc
 from ledgerkit.api.models import chain
-from ledgerkit.archiving.sources import recorded
+from ledgerkit.archiving.widget_sources import parse_record
 from ledgerkit.errors import ContractPanicError, InvalidRequestError, cut
 from ledgerkit.sending import broadcast, verbs
-from ledgerkit.verbs import tokens as token_views
+from ledgerkit.verbs import tokens as token_verbs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     import pandas as pd
 
-    from ledgerkit.archiving.sources import Record, Widget
+    from ledgerkit.archiving.widget_sources import Record, Widget
     from ledgerkit.client import Ledger
     from ledgerkit.sending.signers import Signer
     from ledgerkit.sending.submission import Submission
@@ -30,30 +30,30 @@ T = TypeVar("T")
 PREFIX = "widget-"
 ATTEMPTS = 5
 PAUSE_S = 1.0
-PATIENCE_S = 120.0
-DIGITS = 12  # of the hash, in a token's id
+TIMEOUT_S = 120.0
+DIGITS = 12  # of the hash, in a token id
 MINT_GAS = "100 Tgas"
-_LONGEST_PREFIX = 64
+_MAX_PREFIX = 64  # characters
 _PAGE = 100
-_MOST_TOKENS = 100_000  # of one owner; a hostile contract never ends
-MOST_COPIES = 2**53  # beyond, other languages round
+_MAX_TOKENS = 100_000  # of one owner; a hostile contract could return pages for ever
+MAX_COPIES = 2**53  # other languages round larger JSON numbers
 
 
 @dataclass(frozen=True, slots=True)
 class TokenPlan:
     """
-    The token that is to be.
+    The token to mint.
 
     Parameters
     ----------
     token_id
-        Its id, which follows from the source.
+        The token id, derived from the source.
     receiver_id
-        Whose it becomes.
+        The account that will own it.
     metadata
         Title, description, copies, and the serialized record as `extra`.
     record
-        What that record says.
+        The record.
     """
 
     token_id: str
@@ -62,14 +62,14 @@ class TokenPlan:
     record: Record
 
 
-class Seen(NamedTuple):
-    """A token as a collection tells it, and at which block it did."""
+class TokenReading(NamedTuple):
+    """A token read from a collection, or None, and the block at which it was read."""
 
     token: chain.NftToken | None
     block_height: int | None
 
 
-# Deciding -------------------------------------------------------------------------------
+# Planning -------------------------------------------------------------------------------
 
 
 def plan_token(
@@ -82,69 +82,71 @@ def plan_token(
     copies: int = 1,
 ) -> TokenPlan:
     """
-    Decide the token of a widget; nothing is asked.
+    Derive the token of a widget, without a request.
 
     Parameters
     ----------
     widget
-        The widget, as it was read.
+        The widget.
     receiver_id
-        Whose the token becomes.
+        The account that will own the token.
     token_prefix
-        What its id begins with; the first 12 digits of the source's hash follow.
+        The start of the token id; the first 12 digits of the source's hash follow.
     title, description
-        Of its metadata; None is the widget's name, and its path and block.
+        Texts of the metadata; None is the widget's name, and its path and block.
     copies
-        How many copies it stands for.
+        The number of copies in the metadata.
 
     Returns
     -------
     plan
-        The same for the same source, prefix and words.
+        The same for the same arguments.
 
     Raises
     ------
     InvalidRequestError
         If an argument is malformed.
     """
-    told = f"The source of {widget.path}, written in block {widget.socialdb_block_height}"
+    usual = f"The source of {widget.path}, written in block {widget.socialdb_block_height}"
     metadata = {
-        "title": checked_text(widget.widget_name if title is None else title, "title"),
-        "description": checked_text(told if description is None else description, "description"),
-        "copies": validation.integer(copies, "copies", least=1, most=MOST_COPIES),
+        "title": check_text(widget.widget_name if title is None else title, "title"),
+        "description": check_text(usual if description is None else description, "description"),
+        "copies": validation.integer(copies, "copies", least=1, most=MAX_COPIES),
         "extra": msgspec.json.encode(widget.record).decode(),
     }
-    token_id = checked_prefix(token_prefix) + widget.sha256[:DIGITS]
+    token_id = check_prefix(token_prefix) + widget.sha256[:DIGITS]
     owner_id = validation.account_id(receiver_id, "receiver_id")
     return TokenPlan(token_id, owner_id, metadata, widget.record)
 
 
 def differences(plan: TokenPlan, token: chain.NftToken) -> list[str]:
-    """Compare a token with the plan: its owner, and the hash of its source."""
+    """List how a token differs from the plan in owner and source hash."""
     record = record_of(token)
-    found = None if record is None else record.source_sha256
-    wanted = plan.record.source_sha256
-    owner = f"its owner is {cut(token.owner_id)}, not {plan.receiver_id}"
-    source = f"its source_sha256 is {cut(found or 'not told')}, not {wanted}"
-    wrong = ((token.owner_id != plan.receiver_id, owner), (found != wanted, source))
-    return [sentence for is_wrong, sentence in wrong if is_wrong]
+    actual = "unknown" if record is None else record.source_sha256
+    expected = plan.record.source_sha256
+    sentences = []
+    if token.owner_id != plan.receiver_id:
+        sentences.append(f"its owner is {cut(token.owner_id)}, not {plan.receiver_id}")
+    if actual != expected:
+        sentences.append(f"its source_sha256 is {cut(actual)}, not {expected}")
+    return sentences
 
 
 def record_of(token: chain.NftToken) -> Record | None:
-    """Read the record of a token."""
-    return None if token.metadata is None else recorded(token.metadata.extra)
+    """Return the record of a token, or None."""
+    return None if token.metadata is None else parse_record(token.metadata.extra)
 
 
-def checked_prefix(value: object) -> str:
-    """Check what a token's id begins with."""
-    if isinstance(value, str) and len(value) <= _LONGEST_PREFIX and value.isprintable():
+def check_prefix(value: object) -> str:
+    """Check the start of a token id."""
+    if isinstance(value, str) and len(value) <= _MAX_PREFIX and value.isprintable():
         return value
-    rule = f"a text of at most {_LONGEST_PREFIX} printable characters"
-    raise InvalidRequestError.refuse("token_prefix", value, rule)
+    expected = f"a text of at most {_MAX_PREFIX} printable characters"
+    raise InvalidRequestError.refuse("token_prefix", value, expected)
 
 
-def checked_text(value: object, name: str) -> str:
-    """Check a text of the metadata."""
+def check_text(value: object, name: str) -> str:
+    """Check that a value is a text."""
     if not isinstance(value, str):
         raise InvalidRequestError.refuse(name, value, "a text")
     return value
@@ -155,175 +157,175 @@ def checked_text(value: object, name: str) -> str:
 
 def receiver_view(receiver_id: str, collection: str, *, target: Ledger) -> pd.DataFrame:
     """
-    Check whether an account's NFT view lists a collection.
+    Check whether an account's NFT list includes a collection.
 
     Parameters
     ----------
     receiver_id
         The account.
     collection
-        The collection's contract.
+        The contract of the collection.
     target
         The ledger that holds it.
 
     Returns
     -------
     listed
-        One row where it is listed, none where it is not, typed as `schema("nft")`.
+        One row if the collection is listed, else none, typed as `schema("nft")`.
 
     Raises
     ------
     InvalidRequestError
         If an id is malformed.
     LedgerError
-        If the view could not be read.
+        If the request fails.
     """
     contract_id = validation.account_id(collection, "collection")
     receiver_id = validation.account_id(receiver_id, "receiver_id")
-    held = token_views.nft(receiver_id, ledger=target)
-    return held[held["contract_id"] == contract_id].reset_index(drop=True)
+    collections = token_verbs.nft(receiver_id, ledger=target)
+    return collections[collections["contract_id"] == contract_id].reset_index(drop=True)
 
 
-def find_token(token_id: str, collection: str, *, target: Ledger, at: object = None) -> Seen:
+def find_token(
+    token_id: str, collection: str, *, target: Ledger, at: object = None
+) -> TokenReading:
     """
-    Ask a collection for a token.
+    Read a token from its collection.
 
     Parameters
     ----------
     token_id
-        The token's id.
+        The token id.
     collection
-        The collection's contract.
+        The contract of the collection.
     target
         The ledger that holds it.
     at
-        A height, a block hash, a finality name or a time; None is ``final``.
+        A height, block hash, finality or time; None is ``final``.
 
     Returns
     -------
-    seen
-        The token, None where there is none, and the block at which that was read.
+    reading
+        The token, or None if it does not exist, and the block at which it was read.
 
     Raises
     ------
     LedgerError
-        If it could not be asked, or the contract is no collection.
+        If the request fails, or the contract is not an NFT collection.
 
     Notes
     -----
     Source: view call nft_token.
     """
-    asked = client.current(target)
+    ledger = client.current(target)
     contract_id = validation.account_id(collection, "collection")
-    args = validation.json_args({"token_id": checked_text(token_id, "token_id")})
-    call = rpc.call_function(contract_id, "nft_token", args, asked.locate(at))
-    answer = asked.send(call)
+    args = validation.json_args({"token_id": check_text(token_id, "token_id")})
+    call = rpc.call_function(contract_id, "nft_token", args, ledger.locate(at))
+    answer = ledger.send(call)
     token: chain.NftToken | None = None
     if rpc.returned(answer, call.asked):  # some contracts return nothing in place of null
         token = rpc.decoded(answer, chain.NftToken | None, call.asked)
-    return Seen(token, answer.block_height)
+    return TokenReading(token, answer.block_height)
 
 
-def confirm_token(token_id: str, collection: str, *, target: Ledger) -> Seen:
+def confirm_token(token_id: str, collection: str, *, target: Ledger) -> TokenReading:
     """
-    Ask for a token that is final, up to five times, a second apart.
+    Wait until a token is final, with up to five readings, a second apart.
 
     Parameters
     ----------
     token_id
-        The token's id.
+        The token id.
     collection
-        The collection's contract.
+        The contract of the collection.
     target
         The ledger that holds it.
 
     Returns
     -------
-    seen
-        The token; None if it did not appear.
+    reading
+        The token, or None if it did not appear.
 
     Raises
     ------
     LedgerError
         As `find_token`.
     """
-    asked = client.current(target)
-    return until(
-        lambda: find_token(token_id, collection, target=asked),
-        lambda seen: seen.token is not None,
-        asked,
+    ledger = client.current(target)
+    return read_until(
+        lambda: find_token(token_id, collection, target=ledger),
+        lambda reading: reading.token is not None,
+        ledger,
     )
 
 
 def owner_has(plan: TokenPlan, collection: str, *, target: Ledger) -> bool:
     """
-    Tell whether the collection lists a token among its owner's, asking as `confirm_token` does.
+    Check whether the collection lists a token among its owner's, with up to five readings.
 
     Parameters
     ----------
     plan
         The token and its owner.
     collection
-        The collection's contract.
+        The contract of the collection.
     target
         The ledger that holds it.
 
     Returns
     -------
     listed
-        Whether it does.
+        True if the token is listed.
 
     Raises
     ------
     LedgerError
-        If the list could not be read.
+        If a request fails.
 
     Notes
     -----
     Source: view call nft_tokens_for_owner.
     """
-    asked, contract_id = client.current(target), validation.account_id(collection, "collection")
+    ledger, contract_id = client.current(target), validation.account_id(collection, "collection")
 
-    def listed() -> bool:
-        pages = _pages_of_owner(plan.receiver_id, contract_id, asked)
+    def is_listed() -> bool:
+        pages = _owner_pages(plan.receiver_id, contract_id, ledger)
         return any(token.token_id == plan.token_id for page in pages for token in page)
 
-    return until(listed, bool, asked)
+    return read_until(is_listed, bool, ledger)
 
 
-def _pages_of_owner(
-    owner_id: str, contract_id: str, asked: Ledger
-) -> Iterator[list[chain.NftToken]]:
-    """Read an owner's tokens page by page, at the blocks that are final."""
-    found: set[str] = set()
-    while len(found) < _MOST_TOKENS:
-        args = {"account_id": owner_id, "from_index": str(len(found)), "limit": _PAGE}
+def _owner_pages(owner_id: str, contract_id: str, ledger: Ledger) -> Iterator[list[chain.NftToken]]:
+    """Read an owner's tokens page by page, at final blocks."""
+    token_ids: set[str] = set()
+    while len(token_ids) < _MAX_TOKENS:
+        args = {"account_id": owner_id, "from_index": str(len(token_ids)), "limit": _PAGE}
         data = validation.json_args(args)
-        call = rpc.call_function(contract_id, "nft_tokens_for_owner", data, asked.locate())
+        call = rpc.call_function(contract_id, "nft_tokens_for_owner", data, ledger.locate())
         try:
-            page = rpc.decoded(asked.send(call), list[chain.NftToken], call.asked)
+            page = rpc.decoded(ledger.send(call), list[chain.NftToken], call.asked)
         except ContractPanicError:
-            if found:  # many contracts panic where an index is behind the last token
+            if token_ids:  # many contracts panic if from_index is after the last token
                 return
             raise
         yield page
-        new = {token.token_id for token in page} - found
-        if not new:
+        new_ids = {token.token_id for token in page} - token_ids
+        if not new_ids:
             return
-        found |= new
+        token_ids |= new_ids
 
 
-def until(look: Callable[[], T], is_there: Callable[[T], bool], asked: Ledger) -> T:
-    """Look until it is there, as often as `ATTEMPTS` says."""
+def read_until(read: Callable[[], T], is_done: Callable[[T], bool], ledger: Ledger) -> T:
+    """Read until the result is as expected, at most `ATTEMPTS` times; return the last result."""
     for _ in range(ATTEMPTS - 1):
-        found = look()
-        if is_there(found):
-            return found
-        broadcast.pass_time(asked, PAUSE_S)
-    return look()
+        result = read()
+        if is_done(result):
+            return result
+        broadcast.pass_time(ledger, PAUSE_S)
+    return read()
 
 
-# Acting ---------------------------------------------------------------------------------
+# Minting --------------------------------------------------------------------------------
 
 
 def mint_token(
@@ -334,48 +336,47 @@ def mint_token(
     signer: Signer,
     deposit: str | int = "0.1 NEAR",
     wait_until: str = "FINAL",
-    timeout_s: float = PATIENCE_S,
+    timeout_s: float = TIMEOUT_S,
     allow_mainnet: bool = False,
 ) -> Submission:
     """
-    Mint the token of a plan, and follow the transaction.
+    Mint a token, and wait for the transaction.
 
     Parameters
     ----------
     plan
         The token.
     collection
-        The collection's contract.
+        The contract of the collection.
     target
         The ledger that holds it.
     signer
-        Who signs, and pays.
+        The signer of the transaction, who pays.
     deposit
-        What is attached; of it the collection pays for the token's bytes.
+        The deposit, from which the collection pays for the token's storage.
     wait_until
-        How far to follow it.
+        The level to wait for.
     timeout_s
-        How long to do so.
+        How long to wait, in seconds.
     allow_mainnet
-        Whether to sign where the chain is mainnet.
+        True allows signing for mainnet.
 
     Returns
     -------
     submission
-        How far the transaction came.
+        The transaction and its state.
 
     Raises
     ------
     InvalidTransactionError
-        If the ledger refused it.
+        If the ledger refused the transaction.
     LedgerError
         If it could not be sent.
     """
-    told = {"token_id": plan.token_id, "receiver_id": plan.receiver_id, "metadata": plan.metadata}
     return verbs.call(
         collection,
         "nft_mint",
-        told,
+        {"token_id": plan.token_id, "receiver_id": plan.receiver_id, "metadata": plan.metadata},
         gas=MINT_GAS,
         deposit=deposit,
         signer_id=signer.account_id,

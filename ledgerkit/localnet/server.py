@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from ledgerkit.errors import InvalidRequestError
+from ledgerkit.extras import require
 from ledgerkit.localnet.http_gateway import MAX_BODY_BYTES, Gateway
 from ledgerkit.localnet.http_messages import TEXT_TYPE, HttpRequest, HttpResponse
 from ledgerkit.localnet.settings import SECOND_NS
@@ -264,14 +265,9 @@ def serve(
     if not (allow_remote or is_loopback(host)):
         expected = "a loopback address such as 127.0.0.1, or allow_remote=True"
         raise InvalidRequestError.refuse("host", host, expected)
-    try:
-        from ledgerkit.localnet import uvicorn_server
-    except ModuleNotFoundError as error:
-        if error.name not in ("uvicorn", "h11"):
-            raise
-        message = "serving needs uvicorn, which is not installed"
-        remedy = "pip install 'ledgerkit[serve]'"
-        raise InvalidRequestError(message, remedy=remedy, field="serve") from None
+    require("uvicorn", "serve", "A local server")
+    from ledgerkit.localnet import uvicorn_server
+
     with _bind(host, port) as sock:
         asyncio.run(_serve(Gateway(world, faults), sock, ready, uvicorn_server.run))
 

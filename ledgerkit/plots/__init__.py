@@ -1,18 +1,19 @@
 """
-Frames drawn with matplotlib: each function takes a frame, draws and returns the Axes.
+Plots of ledgerkit's frames: each function draws a frame with matplotlib and returns the Axes.
 
-They fetch nothing and change no setting. With `ax` they draw there; without, they make a
-figure, which a notebook shows. matplotlib comes with ``pip install "ledgerkit[notebook]"`` and
-loads with the first drawing. Colours are Okabe's and Ito's, which colour-blind eyes tell
-apart; shapes, hatches and line styles say the same without colour.
+The functions send no request and change no matplotlib setting. They draw on `ax` if it is
+passed, else on a new figure, which a notebook shows. matplotlib comes with
+``pip install "ledgerkit[notebook]"`` and is imported by the first plot. Colours are the
+colour-blind safe palette of Okabe and Ito; markers, hatches and line styles tell the same
+things apart without colour.
 """
 
-from ledgerkit.plots.curves import history
-from ledgerkit.plots.flows import token_flow
+from ledgerkit.plots.balance_history import history
+from ledgerkit.plots.gas_icicles import gas_icicle
 from ledgerkit.plots.holdings import balances, concentration, exposure, staking
-from ledgerkit.plots.icicles import gas_icicle
-from ledgerkit.plots.timelines import timeline
-from ledgerkit.plots.trees import receipt_tree
+from ledgerkit.plots.receipt_timeline import timeline
+from ledgerkit.plots.receipt_trees import receipt_tree
+from ledgerkit.plots.token_flows import token_flow
 
 __all__ = [
     "balances",

@@ -1,4 +1,4 @@
-"""What accounts hold: balances, stake by pool, and how unevenly a token is held."""
+"""Holdings of accounts: token balances, stake by pool, exposure classes and concentration."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
+from ledgerkit import units
 from ledgerkit.plots import canvas
-from ledgerkit.units import NEAR_DECIMALS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,12 +15,10 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-_LINE = 0.28  # inches a row
-_OWN_UNIT = "tokens, each in its own unit"
-_POOLS = 20
-_TOKENS = 6
-_NAMED = 4
-_WHOLE = 100
+_ROW_HEIGHT = 0.28  # inches
+_MAX_POOLS = 20
+_MAX_TOKENS = 6
+_MAX_NAMES = 4
 _STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
 _BALANCES = ("account_id", "contract_id", "status", "symbol", "amount", "metadata_status")
 _POSITIONS = ("account_id", "pool_id", "staked", "unstaked", "can_withdraw", "status")
@@ -31,11 +29,14 @@ _CLASSES = {
     "mixed": canvas.ORANGE,
     "no_visible_staking_position": canvas.FAINT,
 }
-_PARTS = (
+_STAKE_PARTS = (  # label, colour, hatch
     ("staked", canvas.BLUE, ""),
-    ("unstaked, can be withdrawn", canvas.SKY, ".."),
+    ("unstaked, withdrawable", canvas.SKY, ".."),
     ("unstaked, still locked", canvas.ORANGE, "///"),
 )
+
+
+# Token balances -------------------------------------------------------------------------
 
 
 def balances(
@@ -46,59 +47,66 @@ def balances(
     title: str | None = None,
 ) -> Axes:
     """
-    Draw the balances of tokens in human units.
+    Draw token balances in human units.
 
     Parameters
     ----------
     ft_frame
-        Typed as ``schema("ft_metadata")``: what ``lk.ft(..., metadata=True)`` gives.
+        Typed as ``schema("ft_metadata")``: the result of ``lk.ft(..., metadata=True)``.
     top
-        How many to draw, the greatest numbers first.
+        How many balances to draw, the largest numbers first.
     ax
-        Where to draw; None makes a figure.
+        The axes to draw on; None makes a figure.
     title
-        Above the drawing; None names the account, or the token where several hold only that.
+        The title; None names the account, or the token if several accounts hold only that one.
 
     Returns
     -------
     ax
-        Where it is drawn: a dot a token on a logarithmic axis, its number beside it. Each is
-        counted in its own token: more of one is not worth more than less of another. Where
-        several accounts hold one and the same token, a dot is an account. What is zero or not
-        known is named below.
+        The axes: one dot per token on a logarithmic axis, with its number. Each token has its
+        own unit, so a larger number is not a larger value. If several accounts hold the same
+        single token, there is one dot per account. Zero and unknown balances are listed in a
+        note.
 
     Raises
     ------
     InvalidRequestError
         If the frame lacks columns, or matplotlib is not installed.
     """
-    canvas.require(ft_frame, _BALANCES, "lk.ft(..., metadata=True)")
-    columns = {name: canvas.values(ft_frame, name) for name in _BALANCES}
-    told = [dict(zip(_BALANCES, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    held = sorted((row for row in told if row["amount"]), key=lambda row: -row["amount"])
-    drawn = held[:top]
-    ax = canvas.axes(ax, 7.5, 1.3 + _LINE * max(2, len(drawn)))
-    several, is_one = len(set(columns["account_id"])) > 1, len(set(columns["contract_id"])) == 1
-    by_account = several and is_one
-    left_out = _not_drawn(told, len(held) - len(drawn), by_account=by_account)
+    records = _balance_records(ft_frame)
+    nonzero = sorted((row for row in records if row["amount"]), key=lambda row: -row["amount"])
+    drawn = nonzero[:top]
+    ax = canvas.axes_or_new(ax, 7.5, 1.3 + _ROW_HEIGHT * max(2, len(drawn)))
+    accounts = list(dict.fromkeys(row["account_id"] for row in records))
+    has_several = len(accounts) > 1
+    is_one_token = len({row["contract_id"] for row in records}) == 1
+    by_account = has_several and is_one_token
+    notes = _balance_notes(records, len(nonzero) - len(drawn), by_account=by_account)
     if not drawn:
-        return canvas.empty(ax, "no token is held", *left_out)
+        return canvas.draw_empty(ax, "no token balances", *notes)
     if by_account:
-        labels = [canvas.shown(row["account_id"], 30) for row in drawn]
+        labels = [canvas.one_line(row["account_id"], 30) for row in drawn]
     else:
-        labels = [_token(row, several=several) for row in drawn]
+        labels = [_token_label(row, with_account=has_several) for row in drawn]
     _draw_balances(ax, drawn, labels)
-    unit = canvas.shown(drawn[0]["symbol"] or "tokens", 12) if is_one else _OWN_UNIT
-    ax.set_xlabel(f"{unit}; logarithmic", size=canvas.SMALL, parse_math=False)
-    canvas.note(ax, left_out)
-    names = list(dict.fromkeys(columns["account_id"]))
-    usual = f"holders of {_token(drawn[0])}" if by_account else f"tokens of {_some(names)}"
-    canvas.header(ax, title or usual)
+    symbol = canvas.one_line(drawn[0]["symbol"] or "tokens", 12)
+    unit = symbol if is_one_token else "tokens, each in its own unit"
+    ax.set_xlabel(f"{unit} (log scale)", size=canvas.SMALL, parse_math=False)
+    canvas.add_notes(ax, notes)
+    usual = f"holders of {_token_label(drawn[0])}" if by_account else f"tokens of {_list(accounts)}"
+    canvas.draw_title(ax, title or usual)
     return ax
 
 
+def _balance_records(ft_frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Read the rows of the frame as dicts."""
+    canvas.check_columns(ft_frame, _BALANCES, "lk.ft(..., metadata=True)")
+    columns = [canvas.column_values(ft_frame, name) for name in _BALANCES]
+    return [dict(zip(_BALANCES, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
 def _draw_balances(ax: Axes, drawn: list[dict[str, Any]], labels: list[str]) -> None:
-    """Draw a dot a row, with its number."""
+    """Draw a dot and a number per row."""
     amounts = [row["amount"] for row in drawn]
     levels = range(len(drawn))
     ax.set_xscale("log")
@@ -106,61 +114,52 @@ def _draw_balances(ax: Axes, drawn: list[dict[str, Any]], labels: list[str]) -> 
     ax.hlines(levels, low, amounts, colors=canvas.PALE, lw=2, zorder=1)
     ax.scatter(amounts, levels, s=46, c=canvas.BLUE, zorder=3)
     for level, amount in zip(levels, amounts, strict=True):
-        ax.annotate(
-            canvas.number(amount),
-            (amount, level),
-            xytext=(7, 0),
-            textcoords="offset points",
-            va="center",
-            size=canvas.SMALL,
-        )
+        canvas.write_beside(ax, canvas.format_number(amount), amount, level, points=7)
     ax.set_xlim(low, high * 3)
-    _name_rows(ax, labels)
+    canvas.label_rows(ax, labels)
 
 
-def _name_rows(ax: Axes, labels: list[str]) -> None:
-    """Name rows from top to bottom."""
-    ax.set_yticks(range(len(labels)), labels, size=canvas.SMALL, parse_math=False)
-    ax.set_ylim(len(labels) - 0.5, -0.5)
-    canvas.bare(ax)
-    ax.tick_params(axis="y", length=0)
+def _token_label(row: dict[str, Any], *, with_account: bool = False) -> str:
+    """Label a token by symbol and contract, since any contract can use any symbol."""
+    symbol = f"{canvas.one_line(row['symbol'], 12)} · " if row["symbol"] else ""
+    account = f"{canvas.one_line(row['account_id'], 20)}: " if with_account else ""
+    return f"{account}{symbol}{canvas.one_line(row['contract_id'], 28)}"
 
 
-def _token(row: dict[str, Any], *, several: bool = False) -> str:
-    """Name a token by symbol and contract: anybody may take a symbol."""
-    symbol = f"{canvas.shown(row['symbol'], 12)} · " if row["symbol"] else ""
-    owner = f"{canvas.shown(row['account_id'], 20)}: " if several else ""
-    return f"{owner}{symbol}{canvas.shown(row['contract_id'], 28)}"
-
-
-def _not_drawn(told: list[dict[str, Any]], n_more: int, *, by_account: bool = False) -> list[str]:
-    """Say which tokens, or whose, are not drawn, and why."""
+def _balance_notes(records: list[dict[str, Any]], n_smaller: int, *, by_account: bool) -> list[str]:
+    """List the balances that are not drawn, with the reason."""
     reasons = {
-        "zero": [row for row in told if row["amount"] == 0],
-        "not fetched yet": [row for row in told if row["status"] == "pending"],
-        "broken": [row for row in told if row["status"] == "broken"],
-        "decimals not known": [
-            row for row in told if row["status"] == "ok" and row["amount"] is None
+        "zero": [row for row in records if row["amount"] == 0],
+        "not fetched yet": [row for row in records if row["status"] == "pending"],
+        "broken": [row for row in records if row["status"] == "broken"],
+        "unknown decimals": [
+            row for row in records if row["status"] == "ok" and row["amount"] is None
         ],
     }
-    sentences = [
-        f"{reason}: {_some([_short(row, by_account=by_account) for row in rows])}"
+    notes = [
+        f"{reason}: {_list([_short_name(row, by_account=by_account) for row in rows])}"
         for reason, rows in reasons.items()
         if rows
     ]
-    more = [f"{n_more:,} more with smaller numbers"] if n_more else []
-    return [" · ".join([*sentences, *more])] if sentences or more else []
+    notes += [f"{n_smaller:,} smaller balances not drawn"] if n_smaller else []
+    return [" · ".join(notes)] if notes else []
 
 
-def _short(row: dict[str, Any], *, by_account: bool) -> str:
-    """Name a token, or its holder, in one word."""
+def _short_name(row: dict[str, Any], *, by_account: bool) -> str:
+    """Return the account, or the token's symbol or contract."""
     return str(row["account_id"] if by_account else row["symbol"] or row["contract_id"])
 
 
-def _some(names: Sequence[str]) -> str:
-    """Name the first of many."""
-    told = ", ".join(canvas.shown(name, 24) for name in names[:_NAMED])
-    return f"{told} and {len(names) - _NAMED:,} more" if len(names) > _NAMED else told
+def _list(names: Sequence[str]) -> str:
+    """Join the first names, and count the others."""
+    listed = ", ".join(canvas.one_line(name, 24) for name in names[:_MAX_NAMES])
+    n_others = len(names) - _MAX_NAMES
+    return f"{listed} and {n_others:,} more" if n_others > 0 else listed
+
+
+# Stake by pool --------------------------------------------------------------------------
+
+_Bar = tuple[str, tuple[int, int, int]]  # label; yoctoNEAR staked, withdrawable and locked
 
 
 def staking(positions: pd.DataFrame, *, ax: Axes | None = None, title: str | None = None) -> Axes:
@@ -170,215 +169,205 @@ def staking(positions: pd.DataFrame, *, ax: Axes | None = None, title: str | Non
     Parameters
     ----------
     positions
-        Typed as ``schema("staking_positions")``: what ``lk.staking(..., positions=True)``
-        gives.
+        Typed as ``schema("staking_positions")``: the result of
+        ``lk.staking(..., positions=True)``.
     ax
-        Where to draw; None makes a figure.
+        The axes to draw on; None makes a figure.
     title
-        Above the drawing; None tells the sum.
+        The title; None shows the total.
 
     Returns
     -------
     ax
-        Where it is drawn: a bar a pool and account in NEAR, the greatest first: what is staked,
-        what is unstaked and can be withdrawn, and what is still locked. Beyond twenty bars the
-        rest is one. What is not known is counted below.
+        The axes: one bar in NEAR per pool and account, largest first, split into staked,
+        unstaked and withdrawable, and unstaked but locked. Beyond twenty bars the smallest are
+        summed. Unknown positions are counted in a note.
 
     Raises
     ------
     InvalidRequestError
         If the frame lacks columns, or matplotlib is not installed.
     """
-    canvas.require(positions, _POSITIONS, "lk.staking(..., positions=True)")
-    columns = [canvas.values(positions, name) for name in _POSITIONS]
+    canvas.check_columns(positions, _POSITIONS, "lk.staking(..., positions=True)")
+    columns = [canvas.column_values(positions, name) for name in _POSITIONS]
     rows = list(zip(*columns, strict=True))
-    several = len({row[0] for row in rows}) > 1
-    known = [_position(row, several=several) for row in rows if None not in row[2:4]]
-    bars = _greatest([bar for bar in known if sum(bar[1])])
-    ax = canvas.axes(ax, 7.5, 1.4 + _LINE * max(2, len(bars)))
-    unknown = len(rows) - len(known)
-    left_out = [f"not known: {unknown} of {len(rows)} positions"] if unknown else []
+    has_several = len({row[0] for row in rows}) > 1
+    known = [_stake_bar(row, with_account=has_several) for row in rows if None not in row[2:4]]
+    bars = _largest_bars([bar for bar in known if sum(bar[1])])
+    ax = canvas.axes_or_new(ax, 7.5, 1.4 + _ROW_HEIGHT * max(2, len(bars)))
+    n_unknown = len(rows) - len(known)
+    notes = [f"unknown: {n_unknown} of {len(rows)} positions"] if n_unknown else []
     if not bars:
-        return canvas.empty(ax, "nothing is staked", *left_out)
+        return canvas.draw_empty(ax, "no stake", *notes)
     _draw_stake(ax, bars)
-    canvas.note(ax, left_out)
-    total = sum(sum(parts) for _, parts in bars)
-    canvas.header(ax, title or f"{_near(total)} NEAR with pools", _stake_handles(bars))
+    canvas.add_notes(ax, notes)
+    total = _near_text(sum(sum(parts) for _, parts in bars))
+    canvas.draw_title(ax, title or f"{total} NEAR in staking pools", _stake_handles(bars))
     return ax
 
 
-_Stake = tuple[str, tuple[int, int, int]]
-
-
-def _position(row: tuple[Any, ...], *, several: bool) -> _Stake:
-    """Name a position and tell its three parts, exactly."""
+def _stake_bar(row: tuple[Any, ...], *, with_account: bool) -> _Bar:
+    """Return the label and the three parts of a position."""
     account_id, pool_id, staked, unstaked, can_withdraw, _ = row
-    label = canvas.shown(pool_id, 30)
-    if several:
-        label = f"{canvas.shown(account_id, 24)} · {label}"
-    free = int(unstaked) if can_withdraw else 0
-    return label, (int(staked), free, int(unstaked) - free)
+    label = canvas.one_line(pool_id, 30)
+    if with_account:
+        label = f"{canvas.one_line(account_id, 24)} · {label}"
+    withdrawable = int(unstaked) if can_withdraw else 0
+    return label, (int(staked), withdrawable, int(unstaked) - withdrawable)
 
 
-def _greatest(bars: list[_Stake]) -> list[_Stake]:
-    """Order bars by size, and gather the smallest in one."""
+def _largest_bars(bars: list[_Bar]) -> list[_Bar]:
+    """Sort bars by size, and sum the smallest."""
     bars = sorted(bars, key=lambda bar: -sum(bar[1]))
-    if len(bars) <= _POOLS:
+    if len(bars) <= _MAX_POOLS:
         return bars
-    kept, rest = bars[: _POOLS - 1], bars[_POOLS - 1 :]
-    staked, free, locked = (sum(bar[1][part] for bar in rest) for part in range(3))
-    return [*kept, (f"{len(rest):,} others", (staked, free, locked))]
+    largest, others = bars[: _MAX_POOLS - 1], bars[_MAX_POOLS - 1 :]
+    staked, withdrawable, locked = (sum(bar[1][part] for bar in others) for part in range(3))
+    return [*largest, (f"{len(others):,} others", (staked, withdrawable, locked))]
 
 
-def _draw_stake(ax: Axes, bars: list[_Stake]) -> None:
+def _draw_stake(ax: Axes, bars: list[_Bar]) -> None:
     """Stack the parts of each bar, and write its sum at the end."""
     levels = range(len(bars))
-    for part, (label, colour, hatch) in enumerate(_PARTS):
-        lefts = [canvas.human(sum(parts[:part]), NEAR_DECIMALS) for _, parts in bars]
-        widths = [canvas.human(parts[part], NEAR_DECIMALS) for _, parts in bars]
-        look: dict[str, Any] = {
-            "color": colour,
-            "hatch": hatch,
-            "edgecolor": "white",
-            "hatch_linewidth": 0.6,
-        }
-        ax.barh(levels, widths, left=lefts, height=0.66, label=label, linewidth=0.4, **look)
-    longest = max(canvas.human(sum(parts), NEAR_DECIMALS) for _, parts in bars)
+    for part, (label, colour, hatch) in enumerate(_STAKE_PARTS):
+        lefts = [_near(sum(parts[:part])) for _, parts in bars]
+        widths = [_near(parts[part]) for _, parts in bars]
+        look: dict[str, Any] = {"color": colour, "hatch": hatch, "edgecolor": "white"}
+        look |= {"hatch_linewidth": 0.6, "linewidth": 0.4}
+        ax.barh(levels, widths, left=lefts, height=0.66, label=label, **look)
     for level, (_, parts) in enumerate(bars):
-        ax.annotate(
-            _near(sum(parts)),
-            (canvas.human(sum(parts), NEAR_DECIMALS), level),
-            xytext=(4, 0),
-            textcoords="offset points",
-            va="center",
-            size=canvas.SMALL,
-        )
-    ax.set_xlim(0, longest * 1.15)
-    _name_rows(ax, [label for label, _ in bars])
-    canvas.count(ax, "NEAR")
+        canvas.write_beside(ax, _near_text(sum(parts)), _near(sum(parts)), level)
+    ax.set_xlim(0, max(_near(sum(parts)) for _, parts in bars) * 1.15)
+    canvas.label_rows(ax, [label for label, _ in bars])
+    canvas.label_x_axis(ax, "NEAR")
 
 
-def _near(yocto: int) -> str:
-    """Write an amount of NEAR in a few digits."""
-    return canvas.number(canvas.human(yocto, NEAR_DECIMALS))
+def _near(yocto: int) -> float:
+    """Convert yoctoNEAR to NEAR."""
+    return units.to_float(yocto, units.NEAR_DECIMALS)
 
 
-def _stake_handles(bars: list[_Stake]) -> list[Any]:
-    """Make the legend: the parts that occur."""
-    patch = canvas.library("patches").Patch
+def _near_text(yocto: int) -> str:
+    """Format yoctoNEAR as a short number of NEAR."""
+    return canvas.format_number(_near(yocto))
+
+
+def _stake_handles(bars: list[_Bar]) -> list[Any]:
+    """Return the legend entries of the parts that occur."""
+    patch = canvas.mpl("patches").Patch
     return [
         patch(facecolor=colour, hatch=hatch, edgecolor="white", label=label)
-        for part, (label, colour, hatch) in enumerate(_PARTS)
+        for part, (label, colour, hatch) in enumerate(_STAKE_PARTS)
         if any(parts[part] for _, parts in bars)
     ]
 
 
+# Exposure classes -----------------------------------------------------------------------
+
+
 def exposure(frame: pd.DataFrame, *, ax: Axes | None = None, title: str | None = None) -> Axes:
     """
-    Draw how many accounts stake, and how.
+    Draw the number of accounts in each staking exposure class.
 
     Parameters
     ----------
     frame
-        Typed as ``schema("exposure")``: what ``lk.exposure`` gives.
+        Typed as ``schema("exposure")``: the result of ``lk.exposure``.
     ax
-        Where to draw; None makes a figure.
+        The axes to draw on; None makes a figure.
     title
-        Above the drawing; None counts the accounts.
+        The title; None counts the accounts.
 
     Returns
     -------
     ax
-        Where it is drawn: a bar a class, also where no account is in it, with its count and
-        share.
+        The axes: one bar per class, empty ones too, with its count and share.
 
     Raises
     ------
     InvalidRequestError
         If the frame lacks columns, or matplotlib is not installed.
     """
-    canvas.require(frame, ("exposure_class",), "lk.exposure")
-    told = canvas.values(frame, "exposure_class")
-    colours = {**dict.fromkeys(told, canvas.PURPLE), **_CLASSES}
-    counts = {name: told.count(name) for name in (*_CLASSES, *told)}
-    ax = canvas.axes(ax, 7.5, 1.1 + _LINE * len(counts))
-    if not told:
-        return canvas.empty(ax, "no account is told")
+    canvas.check_columns(frame, ("exposure_class",), "lk.exposure")
+    classes = canvas.column_values(frame, "exposure_class")
+    colours = {**dict.fromkeys(classes, canvas.PURPLE), **_CLASSES}
+    counts = {name: classes.count(name) for name in (*_CLASSES, *classes)}
+    ax = canvas.axes_or_new(ax, 7.5, 1.1 + _ROW_HEIGHT * len(counts))
+    if not classes:
+        return canvas.draw_empty(ax, "no accounts")
     levels = range(len(counts))
     ax.barh(levels, list(counts.values()), height=0.66, color=[colours[name] for name in counts])
-    for level, number in enumerate(counts.values()):
-        words = f"{number:,} ({_percent(number, len(told))})"
-        where: dict[str, Any] = {"xytext": (4, 0), "textcoords": "offset points"}
-        ax.annotate(words, (number, level), va="center", size=canvas.SMALL, **where)
+    for level, count in enumerate(counts.values()):
+        canvas.write_beside(ax, f"{count:,} ({_percent(count, len(classes))})", count, level)
     ax.set_xlim(0, max(counts.values()) * 1.15)
-    _name_rows(ax, [canvas.shown(name, 30) for name in counts])
-    canvas.count(ax, "accounts")
-    people = "1 account by how it stakes"
-    canvas.header(
-        ax, title or (f"{len(told):,} accounts by how they stake" if told[1:] else people)
-    )
+    canvas.label_rows(ax, [canvas.one_line(name, 30) for name in counts])
+    canvas.label_x_axis(ax, "accounts")
+    plural = "" if len(classes) == 1 else "s"
+    canvas.draw_title(ax, title or f"{len(classes):,} account{plural} by staking exposure")
     return ax
+
+
+# Concentration --------------------------------------------------------------------------
 
 
 def concentration(
     holders: pd.DataFrame, *, ax: Axes | None = None, title: str | None = None
 ) -> Axes:
     """
-    Draw how unevenly a token is held: Lorenz curves.
+    Draw how unevenly a token is distributed: Lorenz curves.
 
     Parameters
     ----------
     holders
         Typed as ``schema("top_holders")``, of one token or several.
     ax
-        Where to draw; None makes a figure.
+        The axes to draw on; None makes a figure.
     title
-        Above the drawing; None says what is drawn.
+        The title; None describes the plot.
 
     Returns
     -------
     ax
-        Where it is drawn: the share of the balances that the smallest holders have together,
-        the Gini coefficient in the legend (0: all hold the same), and what the greatest
-        holder has. Only listed holders of more than nothing count: a list that is cut off
-        makes a token look more even than it is.
+        The axes: the share of the total balance that the smallest holders have together. The
+        legend shows the Gini coefficient (0 if all balances are equal) and the share of the
+        largest holder. Only listed holders with a balance above zero count: a truncated list
+        makes a token look more evenly distributed than it is.
 
     Raises
     ------
     InvalidRequestError
         If the frame lacks columns, or matplotlib is not installed.
     """
-    canvas.require(holders, _HOLDERS, "lk.top_holders")
-    columns = [canvas.values(holders, name) for name in _HOLDERS]
-    held: dict[str, list[int]] = {}
+    canvas.check_columns(holders, _HOLDERS, "lk.top_holders")
+    columns = [canvas.column_values(holders, name) for name in _HOLDERS]
+    balances_of: dict[str, list[int]] = {}
     for contract_id, balance, _ in zip(*columns, strict=True):
         if balance:
-            held.setdefault(contract_id, []).append(int(balance))
-    ax = canvas.axes(ax, 6.4, 5.2)
-    if not held:
-        return canvas.empty(ax, "no holder is listed")
-    drawn = list(held.items())[:_TOKENS]
-    lines = [_draw_curve(ax, place, *one) for place, one in enumerate(drawn)]
-    lines += ax.plot([0, 100], [0, 100], color=canvas.FAINT, lw=0.8, label="all hold the same")
-    _finish_curves(ax)
-    left_out = len(held) - len(drawn)
-    canvas.note(ax, [f"tokens not drawn: {left_out}"] if left_out else [])
-    canvas.header(ax, title or "how the listed holders share", lines)
+            balances_of.setdefault(contract_id, []).append(int(balance))
+    ax = canvas.axes_or_new(ax, 6.4, 5.2)
+    if not balances_of:
+        return canvas.draw_empty(ax, "no holders listed")
+    drawn = list(balances_of.items())[:_MAX_TOKENS]
+    lines = [_draw_lorenz_curve(ax, place, *item) for place, item in enumerate(drawn)]
+    lines += ax.plot([0, 100], [0, 100], color=canvas.FAINT, lw=0.8, label="equal balances")
+    _label_percent_axes(ax)
+    n_hidden = len(balances_of) - len(drawn)
+    canvas.add_notes(ax, [f"tokens not drawn: {n_hidden}"] if n_hidden else [])
+    canvas.draw_title(ax, title or "concentration among listed holders", lines)
     return ax
 
 
-def _draw_curve(ax: Axes, place: int, contract_id: str, held: list[int]) -> Any:
-    """Draw one token's curve, and say what the greatest holder has."""
-    held = sorted(held)
-    total = sum(held)
-    sums = [0, *accumulate(held)]
+def _draw_lorenz_curve(ax: Axes, place: int, contract_id: str, amounts: list[int]) -> Any:
+    """Draw the curve of one token."""
+    amounts = sorted(amounts)
+    total = sum(amounts)
+    sums = [0, *accumulate(amounts)]
     label = (
-        f"{canvas.shown(contract_id, 30)}: Gini {float(gini(held)):.2f}, {len(held):,} holders, "
-        f"the greatest has {_percent(held[-1], total)}"
+        f"{canvas.one_line(contract_id, 30)}: Gini {float(gini(amounts)):.2f}, "
+        f"{len(amounts):,} holders, largest {_percent(amounts[-1], total)}"
     )
-    across = [100 * at / len(held) for at in range(len(sums))]
     (line,) = ax.plot(
-        across,
+        [100 * at / len(amounts) for at in range(len(sums))],
         [100 * part / total for part in sums],
         color=canvas.CYCLE[place],
         ls=_STYLES[place],
@@ -389,23 +378,23 @@ def _draw_curve(ax: Axes, place: int, contract_id: str, held: list[int]) -> Any:
 
 
 def _percent(part: int, whole: int) -> str:
-    """Write a share; only the whole is 100%."""
-    share = 100 * part / whole
-    return "over 99%" if part < whole and round(share) >= _WHOLE else f"{share:.0f}%"
+    """Format a share; less than the whole is never rounded to 100%."""
+    text = f"{100 * part / whole:.0f}%"
+    return "over 99%" if part < whole and text == "100%" else text
 
 
-def gini(held: Sequence[int]) -> Fraction:
-    """Compute the Gini coefficient of amounts, exactly; they are in rising order and not all 0."""
-    weighted = sum(rank * amount for rank, amount in enumerate(held, 1))
-    n = len(held)
-    return Fraction(2 * weighted, n * sum(held)) - Fraction(n + 1, n)
+def gini(amounts: Sequence[int]) -> Fraction:
+    """Compute the exact Gini coefficient of ascending amounts, which must not all be 0."""
+    weighted = sum(rank * amount for rank, amount in enumerate(amounts, 1))
+    n = len(amounts)
+    return Fraction(2 * weighted, n * sum(amounts)) - Fraction(n + 1, n)
 
 
-def _finish_curves(ax: Axes) -> None:
-    """Count both axes in percent."""
+def _label_percent_axes(ax: Axes) -> None:
+    """Label both axes in percent."""
     ax.set_xlim(0, 100)
     ax.set_ylim(0, 100)
-    ax.set_xlabel("% of the holders, the smallest first", size=canvas.SMALL)
-    ax.set_ylabel("% of what they hold together", size=canvas.SMALL)
+    ax.set_xlabel("% of holders, smallest first", size=canvas.SMALL)
+    ax.set_ylabel("% of the total balance", size=canvas.SMALL)
     ax.set_aspect("equal")
-    canvas.bare(ax, keep=("bottom", "left"))
+    canvas.hide_spines(ax, keep=("bottom", "left"))

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ledgerkit.errors import InvalidRequestError
+from ledgerkit.extras import require
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,40 +15,26 @@ if TYPE_CHECKING:
 _SEED_BYTES = 32
 _RECOVERY_IDS = 4
 _EXTRAS = {
-    "Crypto.Hash.keccak": (
-        "pycryptodome",
-        "secp256k1",
-        "account ids derived from secp256k1 keys or state",
-    ),
-    "coincurve": ("coincurve", "secp256k1", "secp256k1 keys"),
-    "mnemonic": ("mnemonic", "seed", "seed phrases"),
-    "slip10": ("slip10", "seed", "seed phrases"),
+    "Crypto.Hash.keccak": ("secp256k1", "An account id of a secp256k1 key or of state"),
+    "coincurve": ("secp256k1", "A secp256k1 key"),
+    "mnemonic": ("seed", "A seed phrase"),
+    "slip10": ("seed", "A seed phrase"),
 }
 
 
 def missing(*modules: str) -> InvalidRequestError | None:
-    """Build the error for the first module that is not installed; None if all are."""
+    """Return the error for the first of these modules that can't be imported, or None."""
     for module in modules:
         try:
-            import_module(module)
-        except ImportError:
-            library, extra, purpose = _EXTRAS[module]
-            return InvalidRequestError(
-                f"{purpose} need the library {library}, which is not installed",
-                remedy=f'Install it with: pip install "ledgerkit[{extra}]"',
-                field="extra",
-                value=extra,
-                rule=f"ledgerkit[{extra}] installed",
-            )
+            need(module)
+        except InvalidRequestError as error:
+            return error.with_traceback(None)
     return None
 
 
 def need(module: str) -> Any:
-    """Import a library of an extra, or raise an error that names the extra."""
-    error = missing(module)
-    if error is not None:
-        raise error
-    return import_module(module)
+    """Import a module of an optional library."""
+    return require(module, *_EXTRAS[module])
 
 
 def keccak256(data: bytes) -> bytes:

@@ -21,7 +21,7 @@ from ledgerkit.protocol.types import (
     PublicKey,
     Signature,
     account_id,
-    hidden,
+    refuse_hidden,
     to_base58,
     unchecked_signature,
 )
@@ -298,7 +298,7 @@ _Parsed: TypeAlias = curves.Signer | LedgerError | None  # None is an invalid te
 def _raise_if_invalid(parsed: _Parsed, field: str, expected: str) -> curves.Signer:
     """Return the signer, or raise its error; by now no frame holds the secret."""
     if parsed is None:
-        raise hidden(field, expected)
+        raise refuse_hidden(field, expected)
     if isinstance(parsed, LedgerError):
         raise parsed
     return parsed

@@ -261,7 +261,7 @@ def to_base58(data: bytes) -> str:
     return base58.b58encode(data).decode()
 
 
-def hidden(field: str, expected: str) -> InvalidRequestError:
+def refuse_hidden(field: str, expected: str) -> InvalidRequestError:
     """Build the error for a value that must not be shown, because it may be a secret key."""
     return InvalidRequestError(
         f"{field} is not valid: expected {expected}. The value is not shown: it may be secret",
@@ -285,7 +285,7 @@ class _CurveBytes(Borsh):
     def __post_init__(self) -> None:
         """Check the size."""
         if not isinstance(self.data, bytes) or len(self.data) != self._sizes.get(self.curve):
-            raise hidden(self._name, self._rule)
+            raise refuse_hidden(self._name, self._rule)
         tag = _TAGS.get(self.curve)
         set_field(self, "packed", tag + self.data if tag else b"")
 
@@ -316,7 +316,7 @@ class _CurveBytes(Borsh):
         data = decode_base58(encoded, size) if size else None
         if data is None:
             del value, encoded  # a traceback shows local variables
-            raise hidden(field or cls._name, cls._rule)
+            raise refuse_hidden(field or cls._name, cls._rule)
         return cls(curve, data)  # type: ignore[call-arg]  # a dataclass in each subclass
 
     def encode(self) -> bytes:

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import wraps
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never, ParamSpec, TypeVar
 
 from ledgerkit import client
 from ledgerkit.errors import InvalidRequestError
+from ledgerkit.extras import require
 from ledgerkit.protocol import AccountId, Credentials, PublicKey, SecretKey
 from ledgerkit.protocol.types import account_id as checked
-from ledgerkit.protocol.types import hidden
+from ledgerkit.protocol.types import refuse_hidden
 from ledgerkit.transport import networks
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def sealed(key: object) -> object:
     if key is None or isinstance(key, SecretKey | Signer | InvalidRequestError):
         return key
     if not isinstance(key, str):
-        return hidden("key", _KEY_RULE)
+        return refuse_hidden("key", _KEY_RULE)
     try:
         return SecretKey.from_text(key)
     except InvalidRequestError as error:
@@ -93,7 +93,7 @@ def _opened(key: object) -> SecretKey | Signer | None:
         raise key
     if key is None or isinstance(key, SecretKey | Signer):
         return key
-    raise hidden("key", _KEY_RULE)
+    raise refuse_hidden("key", _KEY_RULE)
 
 
 # Made and found ---------------------------------------------------------------------------
@@ -206,13 +206,8 @@ def _of_keyring(name: AccountId | None) -> SecretKey | Signer | None:
     """Ask the system's keyring."""
     if name is None:
         raise InvalidRequestError.refuse("account_id", None, "the account whose key is meant")
-    try:
-        keyring = import_module("keyring")
-        problems = import_module("keyring.errors").KeyringError
-    except ImportError:
-        msg = "the system's keyring needs a library that is not installed"
-        remedy = "Install it: pip install 'ledgerkit[keyring]'."
-        raise InvalidRequestError(msg, remedy=remedy, field="keyring") from None
+    keyring = require("keyring", "keyring", "keyring=True")
+    problems = require("keyring.errors", "keyring", "keyring=True").KeyringError
     key: object = None
     failed = ""
     try:

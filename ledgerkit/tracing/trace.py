@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from functools import cached_property
-from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -21,7 +20,7 @@ from ledgerkit.api.models.transactions import (
     decode_transaction,
     embed_context,
 )
-from ledgerkit.errors import InvalidRequestError
+from ledgerkit.extras import require
 from ledgerkit.frames import build
 from ledgerkit.tracing import actions as action_rows
 from ledgerkit.tracing import balance_changes
@@ -326,16 +325,7 @@ class Trace:
         InvalidRequestError
             If networkx is not installed.
         """
-        try:
-            graph = import_module("networkx").MultiDiGraph()
-        except ImportError:
-            raise InvalidRequestError(
-                "networkx is not installed, which to_networkx() needs",
-                remedy='Install it with: pip install "ledgerkit[graph]"',
-                field="extra",
-                value="graph",
-                rule="ledgerkit[graph] installed",
-            ) from None
+        graph = require("networkx", "graph", "to_networkx()").MultiDiGraph()
         receipts, edges = self.receipts, self.edges
         nodes = zip(receipts["receipt_id"], receipts.to_dict("records"), strict=True)
         graph.add_nodes_from(nodes)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
-from ledgerkit.errors import InvalidRequestError
+from ledgerkit.extras import require
 from ledgerkit.transport import background_loop
 
 if TYPE_CHECKING:
@@ -54,16 +54,7 @@ _SCHEMA = (
 
 def default_folder() -> Path:
     """Find the folder that this system has for a user's caches."""
-    try:
-        import platformdirs
-    except ImportError:
-        raise InvalidRequestError(
-            "cache=True needs platformdirs, which knows the user's cache folder",
-            remedy='Install it with: pip install "ledgerkit[cache]", or name a folder yourself.',
-            field="cache",
-            value=True,
-            rule="ledgerkit[cache] installed",
-        ) from None
+    platformdirs = require("platformdirs", "cache", "cache=True")
     return Path(platformdirs.user_cache_dir("ledgerkit", appauthor=False))
 
 

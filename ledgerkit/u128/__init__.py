@@ -1,1 +1,1 @@
-"""An exact unsigned 128-bit integer for pandas."""
+"""The dtype u128: exact unsigned 128-bit integers for pandas."""

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 _PANDAS = (pd.Series, pd.Index, pd.DataFrame)
 _READ_ONLY = "Cannot modify read-only array"
-_NO_INTERPOLATING = (
-    "u128 is exact and does not interpolate: a value in between would be rounded. "
-    "Write astype('float64').interpolate(), or ffill() to carry values on"
+_NO_INTERPOLATION = (
+    "u128 is exact and does not interpolate, because the results would be rounded: "
+    "use astype('float64').interpolate(), or ffill() to repeat the last value"
 )
 
 
@@ -56,7 +56,7 @@ class U128Dtype(ExtensionDtype):
 
     @classmethod
     def construct_array_type(cls) -> Any:
-        """Name the array that holds this dtype."""
+        """Return the array type of this dtype."""
         return U128Array
 
     def __from_arrow__(self, array: Any) -> U128Array:
@@ -72,29 +72,31 @@ class U128Array(ExtensionScalarOpsMixin, ExtensionArray):  # type: ignore[misc] 
     hi
         The upper 64 bits of each value.
     lo
-        The lower 64 bits.
+        The lower 64 bits of each value.
     mask
-        True where a value is missing; without one, none is.
+        True where a value is missing; by default, none is.
     copy
-        Whether to copy the three arrays instead of holding them.
+        Whether to copy the three arrays.
     """
 
     hi: Words
     lo: Words
     mask: Flags
 
-    __array_priority__ = 1000  # so that numpy's arrays leave operations to this one
-    __pandas_priority__ = 1500  # so that pandas' own arrays do too; an index comes at 2000
+    # numpy's and pandas' own arrays leave operations to the type with the higher priority; a
+    # pandas Index has 2000.
+    __array_priority__ = 1000
+    __pandas_priority__ = 1500
 
     def __init__(
         self, hi: Words, lo: Words, mask: Flags | None = None, *, copy: bool = False
     ) -> None:
-        """Hold the planes; what is missing counts as 0 in them."""
+        """Check the planes, and set them to 0 where a value is missing."""
         mask = np.zeros(len(hi), dtype=np.bool_) if mask is None else mask
         if not (hi.dtype == lo.dtype == np.uint64 and mask.dtype == np.bool_):
-            raise TypeError("hi and lo are arrays of uint64, mask is one of bool")
+            raise TypeError("hi and lo must be arrays of uint64, and mask one of bool")
         if not hi.shape == lo.shape == mask.shape == (len(hi),):
-            raise ValueError("hi, lo and mask are of one length and one dimension")
+            raise ValueError("hi, lo and mask must have the same length and one dimension")
         if mask.any() and (hi[mask].any() or lo[mask].any()):
             hi, lo = np.where(mask, 0, hi), np.where(mask, 0, lo)
         self.hi, self.lo, self.mask = hi, lo, mask
@@ -110,11 +112,11 @@ class U128Array(ExtensionScalarOpsMixin, ExtensionArray):  # type: ignore[misc] 
         return cls.of(*parsing.read(scalars))
 
     @classmethod
-    def of(cls, held: Planes, mask: Flags) -> Self:
-        """Hold planes that already are 0 where a value is missing."""
-        new = cls.__new__(cls)
-        new.hi, new.lo, new.mask = *held, mask
-        return new
+    def of(cls, values: Planes, mask: Flags) -> Self:
+        """Build an array of planes that are 0 where a value is missing, without checks."""
+        array = cls.__new__(cls)
+        array.hi, array.lo, array.mask = *values, mask
+        return array
 
     @classmethod
     def _from_sequence_of_strings(
@@ -128,7 +130,7 @@ class U128Array(ExtensionScalarOpsMixin, ExtensionArray):  # type: ignore[misc] 
 
     @classmethod
     def _from_scalars(cls, scalars: Any, *, dtype: Any) -> Self:  # noqa: ARG003 - pandas names the dtype
-        """Take only what is surely an amount: pandas tries this on results of any kind."""
+        """Build an array of ints only, because pandas tries this with results of any type."""
         try:
             return cls.of(*parsing.read_ints(scalars))
         except OverflowError as error:
@@ -138,10 +140,10 @@ class U128Array(ExtensionScalarOpsMixin, ExtensionArray):  # type: ignore[misc] 
         try:
             return self._from_scalars(values, dtype=self.dtype)
         except (TypeError, ValueError):
-            found = casts.results(values)
-            return super()._cast_pointwise_result(values) if found is None else found
+            array = casts.from_results(values)
+            return super()._cast_pointwise_result(values) if array is None else array
 
-    # What it is -------------------------------------------------------------------------
+    # Properties -------------------------------------------------------------------------
 
     @property
     def dtype(self) -> U128Dtype:
@@ -150,12 +152,12 @@ class U128Array(ExtensionScalarOpsMixin, ExtensionArray):  # type: ignore[misc] 
 
     @property
     def nbytes(self) -> int:
-        """How many bytes the values take: 17 each."""
+        """The size of the values in bytes: 17 each."""
         return self.hi.nbytes + self.lo.nbytes + self.mask.nbytes
 
     @property
     def planes(self) -> Planes:
-        """The high and the low halves; missing values are 0."""
+        """The upper and lower 64 bits of the values; missing values are 0."""
         return self.hi, self.lo
 
     def __len__(self) -> int:
@@ -165,16 +167,16 @@ class U128Array(ExtensionScalarOpsMixin, ExtensionArray):  # type: ignore[misc] 
         return iter(self.tolist())
 
     def tolist(self) -> list[Any]:
-        """List the values as Python ints, `pandas.NA` where missing."""
-        held: list[Any] = self.to_numpy().tolist()
-        return held
+        """Return the values as a list of Python ints, `pandas.NA` where missing."""
+        values: list[Any] = self.to_numpy().tolist()
+        return values
 
     def isna(self) -> Flags:
-        """Tell which values are missing."""
+        """Return where values are missing."""
         return self.mask.copy()
 
     def equals(self, other: object) -> bool:
-        """Tell whether another array holds the same values and gaps."""
+        """Return True if another array has the same values, missing ones in the same rows."""
         return isinstance(other, U128Array) and all(
             np.array_equal(a, b)
             for a, b in zip((*self.planes, self.mask), (*other.planes, other.mask), strict=True)
@@ -190,39 +192,39 @@ class U128Array(ExtensionScalarOpsMixin, ExtensionArray):  # type: ignore[misc] 
         mask = self.mask[item]
         if not isinstance(mask, np.ndarray):
             return pd.NA if mask else int(self.hi[item]) << 64 | int(self.lo[item])
-        found = self.of((self.hi[item], self.lo[item]), mask)
+        selected = self.of((self.hi[item], self.lo[item]), mask)
         if np.may_share_memory(mask, self.mask):
-            found._readonly = self._readonly  # noqa: SLF001 - of the same class
-        return found
+            selected._readonly = self._readonly  # noqa: SLF001 - of the same class
+        return selected
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if self._readonly:
             raise ValueError(_READ_ONLY)
         key = check_array_indexer(self, key)
-        alone = not pd.api.types.is_list_like(value)
-        new = self._from_sequence([value] if alone else value)
-        rows = 0 if alone else slice(None)
+        is_scalar = not pd.api.types.is_list_like(value)
+        new = self._from_sequence([value] if is_scalar else value)
+        rows = 0 if is_scalar else slice(None)
         self.hi[key], self.lo[key] = new.hi[rows], new.lo[rows]
         self.mask[key] = new.mask[rows]
 
     def take(self, indices: Any, *, allow_fill: bool = False, fill_value: Any = None) -> Self:
-        """Pick rows; with `allow_fill`, -1 stands for the fill value."""
+        """Select rows; with `allow_fill`, -1 selects the fill value."""
         rows = np.asarray(indices, dtype=np.intp)
         parts: Any = [
-            take(part, rows, allow_fill=allow_fill, fill_value=gap)
-            for part, gap in ((self.hi, 0), (self.lo, 0), (self.mask, True))
+            take(part, rows, allow_fill=allow_fill, fill_value=missing)
+            for part, missing in ((self.hi, 0), (self.lo, 0), (self.mask, True))
         ]
-        found = self.of((parts[0], parts[1]), parts[2])
+        selected = self.of((parts[0], parts[1]), parts[2])
         if allow_fill and not pd.isna(fill_value):
-            found[rows == -1] = fill_value
-        return found
+            selected[rows == -1] = fill_value
+        return selected
 
     def copy(self) -> Self:
-        """Copy the values."""
+        """Return a copy."""
         return self.of((self.hi.copy(), self.lo.copy()), self.mask.copy())
 
     def view(self, dtype: Any = None) -> Any:
-        """Look at the same values through another array."""
+        """Return another array of the same values, cast if a dtype is passed."""
         return self.astype(dtype, copy=False) if dtype is not None else self[:]
 
     @classmethod
@@ -232,17 +234,17 @@ class U128Array(ExtensionScalarOpsMixin, ExtensionArray):  # type: ignore[misc] 
         return cls.of((hi, lo), np.concatenate([a.mask for a in to_concat]))
 
     def interpolate(self, **_: Any) -> Self:
-        """Refuse, since a value in between would be rounded."""
-        raise NotImplementedError(_NO_INTERPOLATING)
+        """Raise an error, because interpolated values would be rounded."""
+        raise NotImplementedError(_NO_INTERPOLATION)
 
     def map(self, mapper: Any, na_action: Any = None) -> Any:
-        """Apply a function, a dict or a Series; results that are ints stay so beside gaps."""
+        """Apply a function, a dict or a Series; ints stay ints even if others are missing."""
         if isinstance(mapper, pd.Series) or na_action not in {None, "ignore"}:
             return super().map(mapper, na_action=na_action)
-        call = casts.lookup(mapper) if isinstance(mapper, dict) else mapper
+        function = casts.lookup(mapper) if isinstance(mapper, dict) else mapper
         skipped = pd.NA if na_action == "ignore" else None
-        found = [value if value is skipped else call(value) for value in self]
-        return self._cast_pointwise_result(parsing.objects(found))
+        results = [value if value is skipped else function(value) for value in self]
+        return self._cast_pointwise_result(parsing.objects(results))
 
     def round(self, decimals: int = 0, *_: Any, **__: Any) -> Self:
         """Round to a power of ten when `decimals` is negative."""
@@ -259,12 +261,12 @@ class U128Array(ExtensionScalarOpsMixin, ExtensionArray):  # type: ignore[misc] 
         copy: bool = False,  # noqa: ARG002, FBT001, FBT002 - numpy names it; all is copied
         na_value: Any = no_default,
     ) -> np.ndarray:
-        """Hold the values in a numpy array: Python ints, or what `dtype` says."""
+        """Convert to a numpy array of Python ints, or of `dtype`."""
         return casts.to_numpy(self, np.dtype(object if dtype is None else dtype), na_value)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:  # noqa: FBT001 - numpy names it
         if copy is False:
-            raise ValueError("u128 has no numpy array to share: leave copy=False out")
+            raise ValueError("u128 cannot become a numpy array without a copy: omit copy=False")
         return self.to_numpy(dtype)
 
     def __arrow_array__(self, type: Any = None) -> Any:  # noqa: A002 - pyarrow names it
@@ -274,14 +276,14 @@ class U128Array(ExtensionScalarOpsMixin, ExtensionArray):  # type: ignore[misc] 
 
     def astype(self, dtype: Any, copy: bool = True) -> Any:  # noqa: FBT001, FBT002 - pandas names it
         """
-        Cast to another dtype; what does not fit is refused, naming its row.
+        Cast to another dtype; an error names the row of a value that does not fit.
 
         Parameters
         ----------
         dtype
-            Any that holds numbers or text. float64 is rounded, all others are exact.
+            Any dtype of numbers or text. Floats are rounded, all others are exact.
         copy
-            Whether to copy where the dtype stays the same.
+            Whether to copy if the dtype stays the same.
 
         Returns
         -------
@@ -293,21 +295,21 @@ class U128Array(ExtensionScalarOpsMixin, ExtensionArray):  # type: ignore[misc] 
         OverflowError
             If a value is too large for an integer dtype.
         ValueError
-            If a value is missing and the dtype has no gaps.
+            If a value is missing and the dtype cannot hold missing values.
         """
         dtype = pd.api.types.pandas_dtype(dtype)
         if isinstance(dtype, U128Dtype):
             return self.copy() if copy else self
         if isinstance(dtype, np.dtype):
             return self.to_numpy(dtype)
-        held = casts.to_extension(self, dtype)
-        return super().astype(dtype, copy=copy) if held is None else held
+        array = casts.to_extension(self, dtype)
+        return super().astype(dtype, copy=copy) if array is None else array
 
     def _values_for_json(self) -> np.ndarray:
-        # Digits, not numbers: who reads JSON numbers as floats would lose digits.
-        written = decimal_text.write(*self.planes)
-        written[self.mask] = None
-        return written
+        # Texts, because many JSON parsers read numbers as floats and would lose digits.
+        texts = decimal_text.write(*self.planes)
+        texts[self.mask] = None
+        return texts
 
     # Order and equality -----------------------------------------------------------------
 
@@ -319,61 +321,61 @@ class U128Array(ExtensionScalarOpsMixin, ExtensionArray):  # type: ignore[misc] 
         na_position: str = "last",
         **_: Any,
     ) -> np.ndarray:
-        """Order the rows; equal values stay in the order they came in."""
+        """Return the rows in the order of their values, stably."""
         return ordering.argsort(self.planes, self.mask, ascending=ascending, na=na_position)
 
     def _values_for_argsort(self) -> np.ndarray:
         return ordering.ranks(self.planes)
 
     def argmin(self, skipna: bool = True) -> int:  # noqa: FBT001, FBT002 - pandas names it
-        """Find the first row of the smallest value."""
+        """Return the first row of the smallest value."""
         return ordering.extreme(self.planes, self.mask, largest=False, skipna=skipna)
 
     def argmax(self, skipna: bool = True) -> int:  # noqa: FBT001, FBT002 - pandas names it
-        """Find the first row of the largest value."""
+        """Return the first row of the largest value."""
         return ordering.extreme(self.planes, self.mask, largest=True, skipna=skipna)
 
     def searchsorted(self, value: Any, side: Any = "left", sorter: Any = None) -> Any:
-        """Find where values belong among sorted ones."""
+        """Return the positions at which values would keep this sorted array sorted."""
         if self.mask.any():
             raise ValueError("searchsorted needs sorted values: drop the missing ones first")
-        held = self if sorter is None else self.take(sorter)
+        ordered = self if sorter is None else self.take(sorter)
         if isinstance(value, U128Array):
-            return ordering.places(held.planes, value.planes, side)
-        return ordering.places_of(held, value, side)
+            return ordering.searchsorted(ordered.planes, value.planes, side)
+        return ordering.searchsorted_ints(ordered, value, side)
 
     def factorize(self, use_na_sentinel: bool = True) -> tuple[np.ndarray, Self]:  # noqa: FBT001, FBT002 - pandas names it
-        """Give the distinct values numbers, in the order they come in."""
-        codes, firsts = ordering.factorize(self.planes, self.mask, gaps=not use_na_sentinel)
-        return codes, self.take(firsts)
+        """Compute codes of the distinct values, in the order of their first rows."""
+        codes, rows = ordering.factorize(self.planes, self.mask, code_missing=not use_na_sentinel)
+        return codes, self.take(rows)
 
     def _values_for_factorize(self) -> tuple[np.ndarray, Any]:
         return self.to_numpy(), pd.NA
 
     def unique(self) -> Self:
-        """Give the distinct values in the order they come in."""
+        """Return the distinct values in the order of their first rows."""
         return self.factorize(use_na_sentinel=False)[1]
 
     def duplicated(self, keep: Any = "first") -> Flags:
-        """Tell which values came before."""
-        codes, _ = ordering.factorize(self.planes, self.mask, gaps=True)
+        """Return where values are repeated."""
+        codes, _ = ordering.factorize(self.planes, self.mask, code_missing=True)
         return pd.Series(codes).duplicated(keep).to_numpy()
 
     def isin(self, values: Any) -> Flags:
-        """Tell which values are among others."""
+        """Return where values are among others."""
         return ordering.isin(self, values)
 
     def value_counts(self, dropna: bool = True) -> pd.Series:  # noqa: FBT001, FBT002 - pandas names it
-        """Count how often each distinct value comes."""
-        codes, found = self.factorize(use_na_sentinel=dropna)
-        counts = np.bincount(codes[codes >= 0], minlength=len(found))
-        index = pd.Index(found, dtype=self.dtype)
+        """Count the rows of each distinct value."""
+        codes, distinct = self.factorize(use_na_sentinel=dropna)
+        counts = np.bincount(codes[codes >= 0], minlength=len(distinct))
+        index = pd.Index(distinct, dtype=self.dtype)
         return pd.Series(pd.array(counts, dtype="Int64"), index=index, name="count")
 
     def _mode(self, dropna: bool = True) -> Self:  # noqa: FBT001, FBT002 - pandas names it
         counts = self.value_counts(dropna=dropna)
-        best: Any = counts.index[(counts == counts.max()).to_numpy(dtype=np.bool_)].array
-        ordered: Self = best.take(best.argsort())
+        modes: Any = counts.index[(counts == counts.max()).to_numpy(dtype=np.bool_)].array
+        ordered: Self = modes.take(modes.argsort())
         return ordered
 
     def _rank(self, **options: Any) -> np.ndarray:
@@ -425,12 +427,12 @@ class U128Array(ExtensionScalarOpsMixin, ExtensionArray):  # type: ignore[misc] 
     def _reduce(
         self, name: str, *, skipna: bool = True, keepdims: bool = False, **options: Any
     ) -> Any:
-        found = reductions.reduce(self, name, skipna=skipna, **options)
-        return reductions.as_column(self, name, found) if keepdims else found
+        value = reductions.reduce(self, name, skipna=skipna, **options)
+        return reductions.as_array(self, name, value) if keepdims else value
 
     @classmethod
     def _add_reductions(cls) -> None:
-        """Let each reduction be a method, which numpy's functions call too."""
+        """Add a method for each reduction, which numpy's functions call too."""
         for name in (*reductions.EXACT, *reductions.LOGICAL, *reductions.ROUNDED):
             setattr(cls, name, cls._create_reduction(name))
 
@@ -440,7 +442,7 @@ class U128Array(ExtensionScalarOpsMixin, ExtensionArray):  # type: ignore[misc] 
             return self._reduce(name, skipna=skipna, **options)
 
         reduction.__name__ = name
-        reduction.__doc__ = reductions.DESCRIBED.format(name=name)
+        reduction.__doc__ = reductions.DOCSTRING.format(name=name)
         return reduction
 
     def _accumulate(self, name: str, *, skipna: bool = True, **_: Any) -> Self:
@@ -457,6 +459,6 @@ class U128Array(ExtensionScalarOpsMixin, ExtensionArray):  # type: ignore[misc] 
         return groupby.quantile(self, options)
 
 
-pandas_patches.offer(U128Array)
-for complete in ("arithmetic_ops", "comparison_ops", "reductions"):
-    getattr(U128Array, f"_add_{complete}")()
+pandas_patches.apply(U128Array)
+for methods in ("arithmetic_ops", "comparison_ops", "reductions"):
+    getattr(U128Array, f"_add_{methods}")()

@@ -1,22 +1,22 @@
-"""What Dask has to know before it computes with u128: importing this module tells it."""
+"""The registration of u128 with Dask, which importing this module does."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ledgerkit.u128 import arrow
+from ledgerkit.extras import require
 from ledgerkit.u128.array import U128Array, U128Dtype
 
-_extensions = arrow.library("dask.dataframe.extensions")
+_extensions = require("dask.dataframe.extensions", "dask", "A Dask frame")
 
 
 @_extensions.make_array_nonempty.register(U128Dtype)  # type: ignore[untyped-decorator]  # Dask's own
-def _two_rows(_: U128Dtype) -> U128Array:
-    """Give the rows by which Dask learns what type a result has."""
+def _sample_rows(_: U128Dtype) -> U128Array:
+    """Return sample rows, with which Dask infers the types of results."""
     return U128Array(np.zeros(2, dtype=np.uint64), np.ones(2, dtype=np.uint64))
 
 
 @_extensions.make_scalar.register(U128Dtype)  # type: ignore[untyped-decorator]  # Dask's own
-def _one_value(_: U128Dtype) -> int:
-    """Give the value by which Dask learns what type a result has."""
+def _sample_value(_: U128Dtype) -> int:
+    """Return a sample value, with which Dask infers the types of results."""
     return 1

@@ -1,4 +1,4 @@
-"""True division of 128-bit integers: the float64 that is nearest to the quotient."""
+"""True division of 128-bit integers: the float64 nearest to the quotient."""
 
 from __future__ import annotations
 
@@ -17,86 +17,81 @@ if TYPE_CHECKING:
 
 _HALF = np.uint64(32)
 _LOW = np.uint64(2**32 - 1)
-_EXACT = np.uint64(2**53)  # up to here an integer is a float64
-_SPLIT = 2.0**27 + 1  # cuts a float64 into two halves of 26 bits, as Dekker showed
+_EXACT = np.uint64(2**53)  # every integer up to this is a float64
+_SPLIT = 2.0**27 + 1  # splits a float64 into two halves of 26 bits (Dekker's product)
 
 
 def divide(array: U128Array, other: Any, *, swapped: bool) -> Floats:
-    """Divide by a column, an array or one number, or those by the column; a gap is NaN."""
+    """Divide a column by another, an array or a number, or the reverse; missing is NaN."""
+    others = other if pd.api.types.is_list_like(other) else [other]
     try:
-        theirs, mask = parsing.read_ints(_listed(array, other))
-    except (TypeError, OverflowError):  # floats, or integers of another size
-        mine = array.to_numpy(np.float64)
-        return _of_floats(floats(other), mine) if swapped else _of_floats(mine, floats(other))
-    a, b = (theirs, array.planes) if swapped else (array.planes, theirs)
-    found = nearest(a, b)
-    found[array.mask | mask] = np.nan
-    return found
+        values, mask = parsing.read_ints(others)
+    except (TypeError, OverflowError):  # floats, or integers outside the range
+        a, b = array.to_numpy(np.float64), _to_floats(others)
+        return _divide_floats(b, a) if swapped else _divide_floats(a, b)
+    quotients = nearest(values, array.planes) if swapped else nearest(array.planes, values)
+    quotients[array.mask | mask] = np.nan
+    return quotients
 
 
-def _listed(array: U128Array, other: Any) -> Any:
-    """Hold one number as a list."""
-    return other if isinstance(other, type(array)) or pd.api.types.is_list_like(other) else [other]
-
-
-def floats(other: Any) -> Floats:
-    """Round numbers to float64; NaN where missing."""
-    listed = parsing.objects(other if pd.api.types.is_list_like(other) else [other])
-    found = np.full(len(listed), np.nan)
-    for row in np.flatnonzero(~np.array(pd.isna(listed), dtype=np.bool_)):
-        value = listed[row]
+def _to_floats(others: Any) -> Floats:
+    """Convert numbers to float64; NaN where missing."""
+    objects = parsing.objects(others)
+    converted = np.full(len(objects), np.nan)
+    for row in np.flatnonzero(~np.array(pd.isna(objects), dtype=np.bool_)):
+        value = objects[row]
         if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real | Decimal):
             raise TypeError(f"u128 / {type(value).__name__}: divide by numbers")
-        found[row] = float(value)
-    return found
+        converted[row] = float(value)
+    return converted
 
 
-def _of_floats(a: Floats, b: Floats) -> Floats:
-    """Divide floats; by zero it gives infinity or NaN, as everywhere in numpy."""
+def _divide_floats(a: Floats, b: Floats) -> Floats:
+    """Divide floats; division by zero returns infinity or NaN, as in numpy."""
     with np.errstate(divide="ignore", invalid="ignore"):
         quotient: Floats = a / b
     return quotient
 
 
 def nearest(a: Planes, b: Planes) -> Floats:
-    """Divide integers, rounding once: the float quotient is mended by what it left out."""
+    """Divide integers, rounding once: the float quotient is corrected by its rounding errors."""
     floats_a, floats_b = planes.to_float(*a), planes.to_float(*b)
-    quotient = _of_floats(floats_a, floats_b)
-    if _small(a) and _small(b):
+    quotient = _divide_floats(floats_a, floats_b)
+    if _is_exact(a) and _is_exact(b):
         return quotient
     with np.errstate(invalid="ignore", divide="ignore"):
-        product, error = _product(quotient, floats_b)
-        rest = (floats_a - product) - error
-        rest += _left_out(a, floats_a) - quotient * _left_out(b, floats_b)
-        mended = quotient + rest / floats_b
-    return np.where(np.isfinite(mended), mended, quotient)
+        product, error = _multiply(quotient, floats_b)
+        remainder = (floats_a - product) - error
+        remainder += _rounding_error(a, floats_a) - quotient * _rounding_error(b, floats_b)
+        corrected = quotient + remainder / floats_b
+    return np.where(np.isfinite(corrected), corrected, quotient)
 
 
-def _small(held: Planes) -> bool:
-    """Tell whether all values are floats already."""
-    return not held[0].any() and not (held[1] > _EXACT).any()
+def _is_exact(values: Planes) -> bool:
+    """Return True if all values are small enough to be a float64."""
+    return not values[0].any() and not (values[1] > _EXACT).any()
 
 
-def _left_out(held: Planes, rounded: Floats) -> Floats:
-    """Give what rounding took from the values, summed so that no step but the last rounds."""
-    hi, lo = held
-    rest = (hi >> _HALF).astype(np.float64) * 2.0**96 - rounded
-    rest += (hi & _LOW).astype(np.float64) * 2.0**64
-    rest += (lo >> _HALF).astype(np.float64) * 2.0**32
-    rest += (lo & _LOW).astype(np.float64)
-    return rest
+def _rounding_error(values: Planes, rounded: Floats) -> Floats:
+    """Return values minus their floats, summed so that only the last step rounds."""
+    hi, lo = values
+    error = (hi >> _HALF).astype(np.float64) * 2.0**96 - rounded
+    error += (hi & _LOW).astype(np.float64) * 2.0**64
+    error += (lo >> _HALF).astype(np.float64) * 2.0**32
+    error += (lo & _LOW).astype(np.float64)
+    return error
 
 
-def _product(a: Floats, b: Floats) -> tuple[Floats, Floats]:
-    """Multiply floats, and give what rounding the product took from it."""
+def _multiply(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """Multiply floats; return the products and their rounding errors."""
     product = a * b
-    a_high, b_high = _cut(a), _cut(b)
+    a_high, b_high = _upper_half(a), _upper_half(b)
     a_low, b_low = a - a_high, b - b_high
     error = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
     return product, error
 
 
-def _cut(number: Floats) -> Floats:
-    """Keep the upper half of each float's bits."""
+def _upper_half(number: Floats) -> Floats:
+    """Return the floats reduced to the upper half of their bits."""
     wide = number * _SPLIT
     return wide - (wide - number)

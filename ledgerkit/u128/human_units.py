@@ -1,4 +1,4 @@
-"""Amounts as people read them: columns to human units and back, and a format for frames."""
+"""Amounts in human units: conversions of columns, and a format for frames."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ledgerkit.units import NEAR_DECIMALS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# One storage whether or not pyarrow is installed: dtypes must not depend on an extra.
+# With "python" as storage, so that the dtype does not depend on whether pyarrow is installed.
 TEXT = pd.StringDtype("python", na_value=np.nan)
 _MISSING = "<NA>"  # as pandas prints it
 _SEPARATORS = ("", ",", "_", "'", "\u2019", " ", "\u00a0", "\u2009", "\u202f")
@@ -27,15 +27,16 @@ def to_units(values: pd.Series[Any], decimals: Any, *, as_: str = "text") -> pd.
 def to_units(values: Any, decimals: Any, *, as_: str = "text") -> Any: ...
 def to_units(values: Any, decimals: Any, *, as_: str = "text") -> Any:
     """
-    Write amounts in human units, every digit kept.
+    Convert amounts to human units, with every digit.
 
     Parameters
     ----------
     values
-        A Series of integers in the smallest unit (u128, or signed as differences are), or one.
+        A Series of integers in the smallest unit (u128, or signed as differences are), or one
+        integer.
     decimals
-        How many decimals the token has: 24 for NEAR. With a Series of values also a Series of
-        the same index, such as the column ``decimals`` of a frame of tokens.
+        The decimals of the token: 24 for NEAR. For a Series of values also a Series of the same
+        index, such as the column ``decimals`` of a frame of tokens.
     as_
         ``"text"``, ``"decimal"`` for Decimals, or ``"float"`` for plots, rounded once.
 
@@ -48,12 +49,12 @@ def to_units(values: Any, decimals: Any, *, as_: str = "text") -> Any:
     Raises
     ------
     InvalidRequestError
-        If a value is no integer or its decimals are not from 0 to 255, naming the row, or
-        if the indexes differ.
+        If a value is not an integer or its decimals are not from 0 to 255 (the error names the
+        row), or if the indexes differ.
     """
-    convert, hold = _WAYS[validation.one_of(as_, "as_", tuple(_WAYS))]
+    convert, build = _FORMATS[validation.one_of(as_, "as_", tuple(_FORMATS))]
     if isinstance(values, pd.Series):
-        return _like(values, hold(_each(convert, values, decimals)))
+        return _series_like(values, build(_convert_rows(convert, values, decimals)))
     return pd.NA if _is_missing(values) else convert(values, decimals)
 
 
@@ -63,15 +64,15 @@ def from_units(values: pd.Series[Any], decimals: Any) -> pd.Series[Any]: ...
 def from_units(values: Any, decimals: Any) -> Any: ...
 def from_units(values: Any, decimals: Any) -> Any:
     """
-    Read amounts in human units as exact numbers of the smallest unit.
+    Convert amounts in human units to exact integers of the smallest unit.
 
     Parameters
     ----------
     values
-        A Series of texts such as ``"0.1"``, Decimals or integers, or one of them. A float
-        only where it is exactly what it prints, such as 0.5.
+        A Series of texts such as ``"0.1"``, Decimals or integers, or one of them. A float is
+        accepted only if it is exactly what it prints, such as 0.5.
     decimals
-        How many decimals the token has, as for `to_units`.
+        The decimals of the token, as for `to_units`.
 
     Returns
     -------
@@ -82,11 +83,15 @@ def from_units(values: Any, decimals: Any) -> Any:
     Raises
     ------
     InvalidRequestError
-        If a value is no such number, is below zero, has more decimals than the token or is
-        above 2^128 - 1, naming the row, or if the indexes differ.
+        If a value is not such a number, is negative, has more decimals than the token or is
+        above 2^128 - 1 (the error names the row), or if the indexes differ.
     """
     if isinstance(values, pd.Series):
-        return _like(values, pd.array(_each(units.from_units, values, decimals), dtype=_u128()))
+        from ledgerkit.u128.array import U128Dtype
+
+        dtype: Any = U128Dtype()
+        ints = _convert_rows(units.from_units, values, decimals)
+        return _series_like(values, pd.array(ints, dtype=dtype))
     return pd.NA if _is_missing(values) else units.from_units(values, decimals)
 
 
@@ -94,23 +99,23 @@ def amount_format(
     decimals: int = NEAR_DECIMALS, unit: str = "NEAR", *, thousands: str = ","
 ) -> Callable[[Any], str]:
     """
-    Make a format that shows amounts in human units, every digit kept.
+    Build a function that formats amounts in human units, with every digit.
 
     Parameters
     ----------
     decimals
-        How many decimals the token has.
+        The decimals of the token.
     unit
-        A name to put after each number.
+        The unit to write after each number.
     thousands
-        What to put between thousands: a comma, an underscore, an apostrophe, a space or "".
+        The thousands separator: a comma, an underscore, an apostrophe, a space or "" for none.
 
     Returns
     -------
-    show
-        Writes one amount of the smallest unit, such as ``"1,234.5 NEAR"``. For
-        ``frame.style.format({"balance": show})`` and
-        ``frame.to_string(formatters={"balance": show})``.
+    format_amount
+        Formats one amount of the smallest unit, such as ``"1,234.5 NEAR"``. Pass it to
+        ``frame.style.format({"balance": format_amount})`` or
+        ``frame.to_string(formatters={"balance": format_amount})``.
 
     Raises
     ------
@@ -119,91 +124,86 @@ def amount_format(
     """
     if thousands not in _SEPARATORS:
         raise InvalidRequestError.refuse("thousands", thousands, _SEPARATOR_RULE)
-    units.to_text(0, decimals)  # refuses the decimals here, not when a frame is shown
+    units.to_text(0, decimals)  # refuses invalid decimals here, not when a frame is printed
 
-    def show(value: Any) -> str:
-        """Write one amount."""
+    def format_amount(value: Any) -> str:
+        """Format one amount."""
         if _is_missing(value):
             return _MISSING
         return units.to_text(value, decimals, unit, thousands=thousands)
 
-    return show
+    return format_amount
 
 
-# Row by row -----------------------------------------------------------------------------
+# Rows -----------------------------------------------------------------------------------
 
 
-def _each(convert: Callable[[Any, Any], object], values: Any, decimals: Any) -> list[object]:
-    """Convert each value that is there, naming the row of one that is refused."""
-    places, missing = _places(values, decimals)
+def _convert_rows(
+    convert: Callable[[Any, Any], object], values: Any, decimals: Any
+) -> list[object]:
+    """Convert each value that is not missing; an error names its row."""
+    row_decimals, missing = _decimals_of(values, decimals)
     converted: list[object] = []
     try:
-        for value, place, gap in zip(values.tolist(), places, missing, strict=True):
-            converted.append(pd.NA if gap else convert(value, place))
+        for value, places, is_missing in zip(values.tolist(), row_decimals, missing, strict=True):
+            converted.append(pd.NA if is_missing else convert(value, places))
     except InvalidRequestError as error:
-        raise _in_row(error, values.name, len(converted)) from None
+        raise _with_row(error, values.name, len(converted)) from None
     return converted
 
 
-def _places(values: Any, decimals: Any) -> tuple[list[Any], list[bool]]:
-    """Give the decimals of each row, and where they or the value are missing."""
+def _decimals_of(values: Any, decimals: Any) -> tuple[list[Any], list[bool]]:
+    """Return the decimals of each row, and where they or the value are missing."""
     missing = values.isna()
     if not isinstance(decimals, pd.Series):
         units.to_text(0, decimals)
         return [decimals] * len(values), missing.tolist()
     if not decimals.index.equals(values.index):
-        rule = "a number, or a Series with the index of the values"
-        raise InvalidRequestError.refuse("decimals", "with another index", rule)
+        msg = "decimals must be a number, or a Series with the index of the values"
+        raise InvalidRequestError(msg, field="decimals")
     return decimals.tolist(), (missing | decimals.isna()).tolist()
 
 
-def _in_row(error: InvalidRequestError, name: object, row: int) -> InvalidRequestError:
-    """Say in which row a value was refused."""
-    field = "amount" if name is None else str(name)
-    what = field if error.field != "decimals" else "decimals"
+def _with_row(error: InvalidRequestError, name: object, row: int) -> InvalidRequestError:
+    """Build the error for a value in a row from the error for the value."""
+    amount = "amount" if name is None else str(name)
+    field = "decimals" if error.field == "decimals" else amount
     return InvalidRequestError(
-        f"{what} {cut(repr(error.value))} in row {row} is not valid: {error.rule}",
-        field=f"{what}[{row}]",
+        f"{field} {cut(repr(error.value))} in row {row} is not valid: expected {error.rule}",
+        field=f"{field}[{row}]",
         value=error.value,
         rule=error.rule,
     )
 
 
-def _like(values: Any, held: Any) -> pd.Series[Any]:
-    """Put converted values beside the ones they came from."""
-    return pd.Series(held, index=values.index, name=values.name, copy=False)
+def _series_like(values: Any, converted: Any) -> pd.Series[Any]:
+    """Build a Series with the index and name of another."""
+    return pd.Series(converted, index=values.index, name=values.name, copy=False)
 
 
 def _is_missing(value: Any) -> bool:
-    """Tell None, NA and NaN from values, lists and arrays."""
+    """Return True for None, NA and NaN; lists and arrays are not missing."""
     return (
         value is None or value is pd.NA or (pd.api.types.is_scalar(value) and bool(pd.isna(value)))
     )
 
 
-def _u128() -> Any:
-    """Load the dtype."""
-    from ledgerkit.u128.array import U128Dtype
-
-    return U128Dtype()
-
-
 def _objects(values: list[object]) -> np.ndarray:
-    """Hold Python objects one by one."""
+    """Build an array of Python objects."""
     return np.fromiter(values, dtype=object, count=len(values))
 
 
 def _floats(values: list[object]) -> np.ndarray:
-    """Hold floats, NaN where missing."""
+    """Build an array of floats, NaN where missing."""
     return np.array([np.nan if value is pd.NA else value for value in values], dtype=np.float64)
 
 
 def _texts(values: list[object]) -> Any:
-    """Hold texts as the columns of text in every frame are held."""
+    """Build an array of texts, of the dtype that all frames use."""
     return pd.array(_objects(values), dtype=TEXT)
 
 
-_WAYS: dict[str, tuple[Callable[[Any, Any], object], Callable[[list[object]], Any]]] = {
+_FORMATS: dict[str, tuple[Callable[[Any, Any], object], Callable[[list[object]], Any]]] = {
     "text": (units.to_text, _texts),
     "decimal": (units.to_decimal, _objects),
     "float": (units.to_float, _floats),

@@ -1,9 +1,10 @@
 """
-`nlargest` and `nsmallest` for u128, which pandas offers no hook for.
+The changes that ledgerkit makes to pandas itself; other dtypes keep pandas' own code.
 
-pandas picks values with a routine that knows numpy's numbers only, and would say "No
-matching signature found". Here each value's place in the order stands for it. Other
-dtypes go to pandas untouched.
+`SelectNSeries.compute` (`Series.nlargest`, `Series.nsmallest` and those of frames): pandas selects
+values with a routine that is compiled for numpy's numbers, and fails on any other array with "No
+matching signature found". Support for extension arrays was requested in
+https://github.com/pandas-dev/pandas/issues/42737, which was closed; pandas 3.1 has no hook.
 """
 
 from __future__ import annotations
@@ -16,32 +17,27 @@ import pandas as pd
 from ledgerkit.u128 import ordering
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ledgerkit.u128.array import U128Array
 
 
-def offer(kind: type[U128Array]) -> None:
-    """Teach pandas' selection of values this kind of array; once is enough."""
+def apply(array_type: type[U128Array]) -> None:
+    """Patch `SelectNSeries.compute`, once, to select from arrays of a type by their ranks."""
     from pandas.core.methods.selectn import (  # type: ignore[import-not-found]  # not in the stubs
         SelectNSeries,
     )
 
-    if not hasattr(SelectNSeries.compute, "__wrapped__"):
-        SelectNSeries.compute = _also(SelectNSeries.compute, kind)
+    original = SelectNSeries.compute
+    if hasattr(original, "__wrapped__"):
+        return
 
-
-def _also(theirs: Callable[[Any, str], Any], kind: type[U128Array]) -> Callable[[Any, str], Any]:
-    """Let places in the order stand for the values of one kind of array."""
-
-    @wraps(theirs)
+    @wraps(original)
     def compute(self: Any, method: str) -> Any:
         column = self.obj
-        if not isinstance(column.array, kind):
-            return theirs(self, method)
-        places = pd.array(ordering.ranks(column.array.planes), dtype="Int64")
-        places[column.array.mask] = pd.NA
-        chosen = theirs(type(self)(pd.Series(places), n=self.n, keep=self.keep), method)
-        return column.iloc[chosen.index]
+        if not isinstance(column.array, array_type):
+            return original(self, method)
+        ranks = pd.array(ordering.ranks(column.array.planes), dtype="Int64")
+        ranks[column.array.mask] = pd.NA
+        selected = original(type(self)(pd.Series(ranks), n=self.n, keep=self.keep), method)
+        return column.iloc[selected.index]
 
-    return compute
+    SelectNSeries.compute = compute

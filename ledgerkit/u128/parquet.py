@@ -1,4 +1,4 @@
-"""Frames with u128 columns to Arrow tables and Parquet files, and back, digit for digit."""
+"""Conversion between frames with u128 columns and Arrow tables or Parquet files, exact."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _END = 10**arrow.DIGITS
-MARK = b"u128"  # on a column of digits: the column whose largest values they are
+# The metadata key of a text column that holds large values: its value is the number column's name.
+MARK = b"u128"
 
 
-# Out ------------------------------------------------------------------------------------
+# Writing --------------------------------------------------------------------------------
 
 
 def to_arrow(frame: pd.DataFrame) -> Any:
     """
-    Hold a frame in an Arrow table that DuckDB, Polars and Parquet read exactly.
+    Convert a frame to an Arrow table that DuckDB, Polars and Parquet read exactly.
 
     Parameters
     ----------
@@ -38,23 +39,23 @@ def to_arrow(frame: pd.DataFrame) -> Any:
     Returns
     -------
     table
-        A `pyarrow.Table`. Values of 10**38 and more are null in it; their digits are in a
-        column of text that follows, ``<name>_text``, which is only there when needed.
+        A `pyarrow.Table`. Values of 10**38 and more are null, and their digits are in a text
+        column ``<name>_text`` after it, which is added only when needed.
 
     Raises
     ------
     InvalidRequestError
-        If such a column of text is needed and the frame has one of that name, or if
-        pyarrow is not installed.
+        If a text column is needed and the frame has a column of that name, or if pyarrow is
+        not installed.
     OverflowError
-        If the index holds such a value: `reset_index` makes it a column.
+        If the index holds such a value: make it a column with `reset_index`.
 
     Warns
     -----
     UserWarning
         If there are values of 10**38 and more.
     """
-    return _table(frame)
+    return _to_table(frame)
 
 
 def write_parquet(frame: pd.DataFrame, path: str | PathLike[str] | IO[bytes]) -> None:
@@ -64,9 +65,9 @@ def write_parquet(frame: pd.DataFrame, path: str | PathLike[str] | IO[bytes]) ->
     Parameters
     ----------
     frame
-        Any frame, written as `to_arrow` holds it.
+        Any frame, written as `to_arrow` converts it.
     path
-        The file, or one that is open for writing.
+        The file to write: a path, or a file open for writing.
 
     Raises
     ------
@@ -78,70 +79,71 @@ def write_parquet(frame: pd.DataFrame, path: str | PathLike[str] | IO[bytes]) ->
     Warns
     -----
     UserWarning
-        If there are values of 10**38 and more: only `read_parquet` puts them back.
+        If there are values of 10**38 and more: only `read_parquet` restores them.
     """
-    arrow.library("pyarrow.parquet").write_table(_table(frame), path)
+    arrow.library("pyarrow.parquet").write_table(_to_table(frame), path)
 
 
-def _table(frame: pd.DataFrame) -> Any:
-    """Hold a frame in a table, each column's largest values as text beside it."""
+def _to_table(frame: pd.DataFrame) -> Any:
+    """Convert a frame to a table, with the largest values of each column as text after it."""
     pa = arrow.library()
-    small, digits = _parted(frame)
-    table = _named(pa.Table.from_pandas(small), frame)
-    for position, texts in sorted(digits.items(), reverse=True):
+    numbers, texts = _split_large(frame)
+    table = _set_pandas_dtypes(pa.Table.from_pandas(numbers), frame)
+    for position, digits in sorted(texts.items(), reverse=True):
         name = table.column_names[position]
-        field = pa.field(_beside(name, table), pa.string(), metadata={MARK: name})
-        table = table.add_column(position + 1, field, pa.array(texts, type=pa.string()))
-        _warn(name, texts)
+        field = pa.field(_text_column(name, table), pa.string(), metadata={MARK: name})
+        table = table.add_column(position + 1, field, pa.array(digits, type=pa.string()))
+        _warn(name, digits)
     return table
 
 
-def _named(table: Any, frame: pd.DataFrame) -> Any:
-    """Name the dtype in pandas' metadata, where pyarrow calls all decimals objects."""
+def _set_pandas_dtypes(table: Any, frame: pd.DataFrame) -> Any:
+    """Write u128 into pandas' metadata, in which pyarrow calls every decimal an object."""
     metadata = table.schema.pandas_metadata
     levels = [frame.index.get_level_values(level).dtype for level in range(frame.index.nlevels)]
-    for held, dtype in zip(metadata["columns"], [*frame.dtypes, *levels], strict=False):
+    for column, dtype in zip(metadata["columns"], [*frame.dtypes, *levels], strict=False):
         if isinstance(dtype, U128Dtype):
-            held["numpy_type"] = dtype.name
-    known = table.schema.metadata
-    return table.replace_schema_metadata({**known, b"pandas": json.dumps(metadata).encode()})
+            column["numpy_type"] = dtype.name
+    encoded = {**table.schema.metadata, b"pandas": json.dumps(metadata).encode()}
+    return table.replace_schema_metadata(encoded)
 
 
-def _parted(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[int, np.ndarray]]:
-    """Take the values that no decimal128(38, 0) holds out of a frame, as texts by column."""
-    small, digits = frame.copy(deep=False), {}
+def _split_large(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[int, np.ndarray]]:
+    """Split off the values that do not fit decimal128(38, 0), as texts by column position."""
+    numbers, texts = frame.copy(deep=False), {}
     for position, (_, column) in enumerate(frame.items()):
         if isinstance(column.dtype, U128Dtype):
             large = (column >= _END).to_numpy(dtype=bool, na_value=False)
             if large.any():
-                digits[position] = np.full(len(frame), None, dtype=object)
-                digits[position][large] = [str(value) for value in column[large]]
-                small.isetitem(position, column.mask(large).array)
-    return small, digits
+                texts[position] = np.full(len(frame), None, dtype=object)
+                texts[position][large] = [str(value) for value in column[large]]
+                numbers.isetitem(position, column.mask(large).array)
+    return numbers, texts
 
 
-def _beside(name: str, table: Any) -> str:
-    """Name the column of digits that belongs to a column."""
-    beside = f"{name}_text"
-    if beside in table.column_names:
-        msg = f"the column {beside!r} is in the way: digits of {name!r} are to be written there"
-        remedy = f"Rename {beside!r}, or make {name!r} text: astype(str)."
-        raise InvalidRequestError(msg, remedy=remedy, field="frame", value=beside)
-    return beside
+def _text_column(name: str, table: Any) -> str:
+    """Return the name of the text column for the large values of a column."""
+    text_name = f"{name}_text"
+    if text_name in table.column_names:
+        msg = f"the frame has a column {text_name!r}, which the large values of {name!r} need"
+        remedy = f"Rename {text_name!r}, or convert {name!r} to text: astype(str)."
+        raise InvalidRequestError(msg, remedy=remedy, field="frame", value=text_name)
+    return text_name
 
 
 def _warn(name: str, texts: np.ndarray) -> None:
-    """Say which values are not where they are expected."""
+    """Warn that large values are in a text column."""
     count = sum(text is not None for text in texts)
-    values = "a value" if count == 1 else f"{count} values"
+    values = "1 value" if count == 1 else f"{count} values"
     warnings.warn(
-        f"{values} of {name!r} from 10**{arrow.DIGITS} up: null in decimal128({arrow.DIGITS}, 0),"
-        f" and the digits in {name + '_text'!r}; ledgerkit.read_parquet puts them back",
+        f"{values} of {name!r} at or above 10**{arrow.DIGITS}: null in"
+        f" decimal128({arrow.DIGITS}, 0), with the digits in {name + '_text'!r};"
+        " ledgerkit.read_parquet restores them",
         stacklevel=4,
     )
 
 
-# In -------------------------------------------------------------------------------------
+# Reading --------------------------------------------------------------------------------
 
 
 def read_parquet(path: str | PathLike[str]) -> pd.DataFrame:
@@ -151,57 +153,62 @@ def read_parquet(path: str | PathLike[str]) -> pd.DataFrame:
     Parameters
     ----------
     path
-        The file or folder, whoever wrote it.
+        The file or folder, written by any program.
 
     Returns
     -------
     frame
-        As it was written, values of 10**38 and more included. Every decimal128(38, 0) is
-        u128, also where DuckDB or Polars wrote it.
+        The frame as it was written, values of 10**38 and more included. Every
+        decimal128(38, 0) becomes u128, also in files of DuckDB or Polars.
 
     Raises
     ------
     DecodeError
-        If a row has both a number and the digits of one.
+        If a row has both a number and the digits of a large value.
     FileNotFoundError
-        If there is no such file, or none in the folder.
+        If the file does not exist, or the folder has none.
     InvalidRequestError
         If pyarrow is not installed.
     ValueError
-        If a decimal128(38, 0) is below zero: `pandas.read_parquet` gives such Decimals.
+        If a decimal128(38, 0) is negative: `pandas.read_parquet` reads such values.
     """
-    table = whole(_read(path))
+    table = restore_large(_read(path))
     types = {arrow.library().decimal128(arrow.DIGITS): U128Dtype(), _wide(): U128Dtype()}
     frame: pd.DataFrame = table.to_pandas(types_mapper=types.get)
     return frame.astype({name: TEXT for name, dtype in frame.dtypes.items() if dtype == "str"})
 
 
 def _read(path: str | PathLike[str]) -> Any:
-    """Read all columns that a file has, or one of the files of a folder."""
-    keys = "hive" if Path(path).is_dir() else None  # a file's own path holds none of its columns
-    dataset = arrow.library("pyarrow.dataset").dataset(path, format="parquet", partitioning=keys)
+    """Read all columns of a file, or of all files of a folder."""
+    partitioning = (
+        "hive" if Path(path).is_dir() else None
+    )  # a file's path names none of its columns
+    dataset = arrow.library("pyarrow.dataset").dataset(
+        path, format="parquet", partitioning=partitioning
+    )
     if not dataset.files:
         raise FileNotFoundError(f"there is no file in {path}")
-    # The first file's columns would stand for all: a column of digits is in those that need it.
+    # By default a dataset has the columns of its first file, but only some have a text column.
     schemas = [dataset.schema, *(part.physical_schema for part in dataset.get_fragments())]
     schema = arrow.library().unify_schemas(schemas, promote_options="permissive")
     return dataset.replace_schema(schema).to_table()
 
 
-def whole(table: Any) -> Any:
-    """Put digits back where they belong."""
+def restore_large(table: Any) -> Any:
+    """Merge the text columns of large values into their number columns."""
     for field in table.schema:
         name = (field.metadata or {}).get(MARK, b"").decode()
         if name in table.column_names:
-            numbers, texts = _widened(table[name], name), _widened(table[field.name], field.name)
-            _check_apart(numbers, texts, name)
-            coalesce = arrow.library("pyarrow.compute").coalesce
-            table = _with(table, name, coalesce(numbers, texts)).drop_columns(field.name)
+            numbers, texts = _widen(table[name], name), _widen(table[field.name], field.name)
+            _check_exclusive(numbers, texts, name)
+            merged = arrow.library("pyarrow.compute").coalesce(numbers, texts)
+            position = table.column_names.index(name)
+            table = table.set_column(position, name, merged).drop_columns(field.name)
     return table
 
 
-def _check_apart(numbers: Any, texts: Any, name: str) -> None:
-    """Refuse a row that has a number and digits: somebody has changed one of them."""
+def _check_exclusive(numbers: Any, texts: Any, name: str) -> None:
+    """Refuse a row that has both a number and a text, because one of them was changed."""
     both = ~(
         numbers.is_null().to_numpy(zero_copy_only=False)
         | texts.is_null().to_numpy(zero_copy_only=False)
@@ -213,15 +220,10 @@ def _check_apart(numbers: Any, texts: Any, name: str) -> None:
 
 
 def _wide() -> Any:
-    """Give the type of Arrow that holds every value."""
+    """Return the Arrow type that fits every value."""
     return arrow.library().decimal256(39)
 
 
-def _widened(column: Any, name: str) -> Any:
-    """Hold a column in the type that holds every value."""
+def _widen(column: Any, name: str) -> Any:
+    """Convert a column to the type that fits every value."""
     return arrow.to_arrow(*arrow.from_arrow(column, name=name), type=_wide())
-
-
-def _with(table: Any, name: str, column: Any) -> Any:
-    """Put another column in the place of one."""
-    return table.set_column(table.column_names.index(name), name, column)

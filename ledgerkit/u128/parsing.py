@@ -1,4 +1,4 @@
-"""Whatever a column of amounts may come from, read into planes and a mask."""
+"""Columns of amounts of any type, parsed into planes and a mask."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ _RULE = "u128 holds ints and texts of digits"
 
 def read(values: Any) -> tuple[Planes, Flags]:
     """
-    Read ints, texts of digits and gaps.
+    Read a column of ints, texts of digits and missing values.
 
     Parameters
     ----------
     values
-        A list, an array, a Series or an Arrow array. None, NA and NaN are gaps.
+        A list, an array, a Series or an Arrow array. None, NA and NaN are missing.
 
     Returns
     -------
-    both
-        The planes, 0 where a value is missing, and the mask that says where.
+    values, mask
+        The planes, 0 where a value is missing, and the mask, True where it is.
 
     Raises
     ------
     TypeError
-        If a value is of another kind, such as a float or a bool; its row is named.
+        If a value has another type, such as float or bool; the error names its row.
     ValueError
-        If a text is not digits, or a decimal is not whole.
+        If a text is not digits, or a Decimal is not an integer.
     OverflowError
         If a number is below 0 or above 2^128 - 1.
     """
@@ -52,49 +52,48 @@ def read(values: Any) -> tuple[Planes, Flags]:
         return _from_integers(values)
     if isinstance(dtype, np.dtype) and dtype.kind in "fb":
         return _from_floats(np.asarray(values))
-    return _from_objects(values, texts_too=True)
+    return _from_objects(values, ints_only=False)
 
 
 def read_ints(values: Any) -> tuple[Planes, Flags]:
-    """Read ints and gaps, as `read` does; texts and decimals are refused."""
-    dtype = getattr(values, "dtype", None)
-    if dtype is None or dtype == np.dtype(object):
-        return _from_objects(values, texts_too=False)
-    if isinstance(dtype, pd.ArrowDtype) or not pd.api.types.is_integer_dtype(dtype):
-        return _from_objects(values, texts_too=False)
+    """Read a column of ints and missing values; texts and Decimals are refused."""
+    dtype: Any = getattr(values, "dtype", None)
+    is_object = dtype is None or dtype == np.dtype(object) or isinstance(dtype, pd.ArrowDtype)
+    if is_object or not pd.api.types.is_integer_dtype(dtype):
+        return _from_objects(values, ints_only=True)
     return _from_integers(values)
 
 
 def objects(values: Any) -> Objects:
-    """Hold values one by one in an array of Python objects."""
+    """Convert values to an array of Python objects."""
     if hasattr(values, "dtype"):
         return np.asarray(values, dtype=object)
     listed = list(values)
     return np.fromiter(listed, dtype=object, count=len(listed))
 
 
-def overflow(row: int, shown: str) -> NoReturn:
-    """Refuse a result that is outside the range, naming its row."""
-    msg = f"{shown} in row {row} {_FIT}; astype(object) counts in Python ints, without a limit"
+def raise_overflow(row: int, result: str) -> NoReturn:
+    """Raise the error for a result outside the range."""
+    msg = f"{result} in row {row} {_FIT}; astype(object) uses Python ints, which have no limit"
     raise OverflowError(msg)
 
 
 def _from_integers(values: Any) -> tuple[Planes, Flags]:
-    """Read an integer dtype of at most 64 bits, with or without gaps."""
+    """Read a column of an integer dtype of at most 64 bits."""
     mask = np.array(pd.isna(values), dtype=np.bool_)
     if isinstance(values.dtype, np.dtype):
-        held = np.asarray(values)
+        ints = np.asarray(values)
     else:
-        held = values.to_numpy(dtype=values.dtype.type, na_value=0)
-    if held.dtype.kind == "i" and held.size and held.min() < 0:
-        row = int(np.argmax(held < 0))
-        raise OverflowError(f"{held[row]} in row {row} {_FIT}")
-    lo = held.astype(np.uint64)
+        ints = values.to_numpy(dtype=values.dtype.type, na_value=0)
+    if ints.dtype.kind == "i" and ints.size and ints.min() < 0:
+        row = int(np.argmax(ints < 0))
+        raise OverflowError(f"{ints[row]} in row {row} {_FIT}")
+    lo = ints.astype(np.uint64)
     return (np.zeros_like(lo), lo), mask
 
 
 def _from_floats(values: np.ndarray) -> tuple[Planes, Flags]:
-    """Take floats that are nothing but gaps; refuse the first other one, and bools."""
+    """Read a column of NaN; other floats and bools are refused."""
     mask = np.array(pd.isna(values), dtype=np.bool_)
     if not mask.all():
         row = int(np.argmin(mask))
@@ -103,34 +102,35 @@ def _from_floats(values: np.ndarray) -> tuple[Planes, Flags]:
     return (zeros, zeros.copy()), mask
 
 
-def _from_objects(values: Any, *, texts_too: bool) -> tuple[Planes, Flags]:
-    """Read Python objects, all at once where they are of one kind."""
+def _from_objects(values: Any, *, ints_only: bool) -> tuple[Planes, Flags]:
+    """Read Python objects, all at once if they have one type."""
     listed = objects(values).tolist() if hasattr(values, "dtype") else list(values)
     kinds = set(map(type, listed))
     if kinds <= {int}:
         return from_ints(listed), np.zeros(len(listed), dtype=np.bool_)
-    if kinds <= {str, type(None)} and texts_too:
+    if kinds <= {str, type(None)} and not ints_only:
         return _from_texts(listed)
-    return _with_gaps(objects(listed), texts_too=texts_too)
+    return _from_mixed(objects(listed), ints_only=ints_only)
 
 
-def _with_gaps(held: Objects, *, texts_too: bool) -> tuple[Planes, Flags]:
-    """Read Python objects some of which may be missing."""
-    mask = np.array(pd.isna(held), dtype=np.bool_)
-    kinds = set(map(type, held[~mask]))
-    if kinds == {str} and texts_too:
-        return _from_texts([None if gap else text for text, gap in zip(held, mask, strict=True)])
-    ints = np.where(mask, 0, held).tolist()
+def _from_mixed(values: Objects, *, ints_only: bool) -> tuple[Planes, Flags]:
+    """Read Python objects, some of which may be missing."""
+    mask = np.array(pd.isna(values), dtype=np.bool_)
+    kinds = set(map(type, values[~mask]))
+    if kinds == {str} and not ints_only:
+        pairs = zip(values, mask, strict=True)
+        return _from_texts([None if missing else text for text, missing in pairs])
+    ints = np.where(mask, 0, values).tolist()
     if not kinds <= {int}:
         ints = [
-            value if gap else _one(value, row, texts_too=texts_too)
-            for row, (value, gap) in enumerate(zip(ints, mask.tolist(), strict=True))
+            value if missing else _parse_value(value, row, ints_only=ints_only)
+            for row, (value, missing) in enumerate(zip(ints, mask.tolist(), strict=True))
         ]
     return from_ints(ints), mask
 
 
 def from_ints(values: list[int]) -> Planes:
-    """Hold Python ints in planes, naming the row of the first that does not fit."""
+    """Convert Python ints to planes; an error names the row of the first that does not fit."""
     try:
         return planes.from_ints(values)
     except OverflowError:
@@ -139,16 +139,16 @@ def from_ints(values: list[int]) -> Planes:
 
 
 def _from_texts(values: list[str | None]) -> tuple[Planes, Flags]:
-    """Parse texts of digits; what is refused is the caller's value, not an answer's."""
+    """Parse texts of digits; an error is a ValueError, because the caller passed the text."""
     try:
         return decimal_text.parse(values, name="amount")
     except DecodeError:
-        ints = [0 if text is None else _digits(text, row) for row, text in enumerate(values)]
+        ints = [0 if text is None else _parse_digits(text, row) for row, text in enumerate(values)]
         return from_ints(ints), np.array([text is None for text in values], dtype=np.bool_)
 
 
 def _from_arrow(values: Any) -> tuple[Planes, Flags]:
-    """Read an array of pyarrow's."""
+    """Read an Arrow array."""
     from ledgerkit.u128 import arrow
 
     try:
@@ -158,37 +158,36 @@ def _from_arrow(values: Any) -> tuple[Planes, Flags]:
     return (hi, lo), mask
 
 
-def _one(value: object, row: int, *, texts_too: bool) -> int:
-    """Read one value that is no gap."""
+def _parse_value(value: object, row: int, *, ints_only: bool) -> int:
+    """Parse one value that is not missing."""
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return operator.index(value)
-    if texts_too and isinstance(value, str):
-        return _digits(value, row)
-    if texts_too and isinstance(value, Decimal):
-        return _whole(value, row)
+    if isinstance(value, str) and not ints_only:
+        return _parse_digits(value, row)
+    if isinstance(value, Decimal) and not ints_only:
+        return _parse_decimal(value, row)
     return _refuse(value, row)
 
 
-def _digits(text: str, row: int) -> int:
-    """Read one text of digits."""
+def _parse_digits(text: str, row: int) -> int:
+    """Parse one text of digits."""
     if not (text.isascii() and text.isdigit()):
-        shown = cut(repr(text))
-        raise ValueError(f"amount {shown} in row {row} is not a string of decimal digits")
+        raise ValueError(f"amount {cut(repr(text))} in row {row} is not a string of decimal digits")
     digits = text.lstrip("0")
     if len(digits) > _LONGEST:
         raise OverflowError(f"amount {cut(repr(text))} in row {row} {_FIT}")
     return int(digits or "0")
 
 
-def _whole(number: Decimal, row: int) -> int:
-    """Read one decimal without decimals."""
+def _parse_decimal(number: Decimal, row: int) -> int:
+    """Convert one Decimal that is an integer."""
     if number.is_finite() and number.adjusted() < _LONGEST and number == int(number):
         return int(number)
     raise ValueError(f"amount {cut(number)} in row {row} is not a whole number")
 
 
 def _refuse(value: object, row: int) -> NoReturn:
-    """Refuse a value of another kind."""
+    """Raise the error for a value of another type."""
+    reason = "; a float may have lost digits" if isinstance(value, float) else ""
     kind = type(value).__name__
-    why = "; a float may have lost digits" if isinstance(value, float) else ""
-    raise TypeError(f"{cut(repr(value))} in row {row} is a {kind}: {_RULE}{why}")
+    raise TypeError(f"{cut(repr(value))} in row {row} is a {kind}: {_RULE}{reason}")

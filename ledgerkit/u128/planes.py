@@ -1,4 +1,4 @@
-"""Exact arithmetic on columns of unsigned 128-bit integers, each held as two planes of uint64."""
+"""Exact arithmetic on columns of unsigned 128-bit integers, stored as two arrays of uint64."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _BITS = 64
 _ONES = 2**64 - 1
 _HALF = np.uint64(32)
 _LOW = np.uint64(2**32 - 1)
-_BLOCK = 8192  # rows at a time: their arrays stay in the processor's cache
-_FEW = 256  # rows to look at before looking at all
-_UPPER = 1 if sys.byteorder == "little" else 0  # where a word has its upper half
-# What the quotient of two such floats as `_near` gives may be too large by, and a little more.
+_BLOCK = 8192  # rows at a time, so that their arrays stay in the processor's cache
+_SAMPLE = 256  # rows to check before checking all of them
+_UPPER = 1 if sys.byteorder == "little" else 0  # the position of a word's upper half
+# Times this, a quotient of two results of `_approximate` is never too large.
 _SHRINK = 1 - 2.0**-49
 
 
 def _by_blocks(kernel: Callable[..., tuple[Any, ...]], *columns: Words) -> tuple[Any, ...]:
-    """Apply a kernel block by block; a column of one value goes with every block."""
+    """Apply a kernel block by block; a column of one value is passed with every block."""
     size = np.broadcast(*columns).size
     if size <= _BLOCK:
         return kernel(*columns)
@@ -45,16 +45,11 @@ def _by_blocks(kernel: Callable[..., tuple[Any, ...]], *columns: Words) -> tuple
     return tuple(map(np.concatenate, zip(*parts, strict=True)))
 
 
-# In and out -----------------------------------------------------------------------------
-
-
-def split(value: int) -> tuple[np.uint64, np.uint64]:
-    """Give the high and the low half of one integer."""
-    return np.uint64(value >> _BITS), np.uint64(value & _ONES)
+# Conversions ----------------------------------------------------------------------------
 
 
 def from_ints(values: Sequence[int]) -> Planes:
-    """Hold Python ints, none below zero or above 2^128 - 1."""
+    """Convert Python ints from 0 to 2^128 - 1."""
     count = len(values)
     try:
         low = np.fromiter(values, dtype=np.uint64, count=count)
@@ -66,12 +61,12 @@ def from_ints(values: Sequence[int]) -> Planes:
 
 
 def to_ints(hi: Words, lo: Words) -> Objects:
-    """Give the values as Python ints."""
+    """Convert to Python ints."""
     return _signed_ints(hi, lo) if hi.any() else lo.astype(object)
 
 
 def _signed_ints(hi: Words | NDArray[np.int64], lo: Words) -> Objects:
-    """Put halves together, the high ones with or without a sign."""
+    """Join halves to Python ints; the high halves may be signed."""
     ints = hi.astype(object)
     ints <<= _BITS
     ints |= lo
@@ -79,7 +74,7 @@ def _signed_ints(hi: Words | NDArray[np.int64], lo: Words) -> Objects:
 
 
 def to_float(hi: Words, lo: Words) -> Floats:
-    """Round each value to the nearest float64, ties to even."""
+    """Convert each value to the nearest float64, ties to even."""
     if not hi.any():
         return lo.astype(np.float64)
     floats: Floats
@@ -88,8 +83,8 @@ def to_float(hi: Words, lo: Words) -> Floats:
 
 
 def _to_float(hi: Words, lo: Words) -> tuple[Floats]:
-    """Round a block of values."""
-    # Two floats that hold the value exactly, so that adding them rounds once.
+    """Convert a block of values to float64."""
+    # The two floats represent the value exactly, so adding them rounds only once.
     floats = _float(hi << np.uint64(41) | lo >> np.uint64(23), 23)
     floats += _float(lo & np.uint64(2**23 - 1), 0)
     (large,) = np.nonzero(hi >> np.uint64(12))
@@ -99,21 +94,21 @@ def _to_float(hi: Words, lo: Words) -> tuple[Floats]:
 
 
 def _large_to_float(hi: Words, lo: Words) -> Floats:
-    """Round values from 2^76 up, where the last 22 bits only matter by being zero or not."""
-    rest = (hi & np.uint64(2**11 - 1)) << np.uint64(42) | lo >> np.uint64(22)
-    rest |= (lo & np.uint64(2**22 - 1)) != 0
-    return _float(hi >> np.uint64(11), 75) + _float(rest, 22)
+    """Convert values from 2^76, whose last 22 bits matter only by being zero or not."""
+    low = (hi & np.uint64(2**11 - 1)) << np.uint64(42) | lo >> np.uint64(22)
+    low |= (lo & np.uint64(2**22 - 1)) != 0
+    return _float(hi >> np.uint64(11), 75) + _float(low, 22)
 
 
 def _float(words: Words, shift: int) -> Floats:
-    """Convert words of at most 53 bits, times a power of two, without any rounding."""
+    """Convert words of at most 53 bits, times a power of two, without rounding."""
     floats: Floats = words.astype(np.float64)
     floats *= 2.0**shift
     return floats
 
 
 def _from_float(floats: Floats) -> Planes:
-    """Cut floats from 0 up and below 2^128 to integers."""
+    """Truncate floats from 0 to below 2^128 to integers."""
     hi = (floats * 2.0**-_BITS).astype(np.uint64)
     lo = (floats - hi * 2.0**_BITS).astype(np.uint64)
     return hi, lo
@@ -123,7 +118,7 @@ def _from_float(floats: Floats) -> Planes:
 
 
 def add(a: Planes, b: Planes) -> tuple[Planes, Flags]:
-    """Add modulo 2^128, and tell which sums are too large."""
+    """Add modulo 2^128; return the sums and flags for those that overflow."""
     lo = a[1] + b[1]
     carry = lo < b[1]
     hi = a[0] + b[0]
@@ -134,21 +129,22 @@ def add(a: Planes, b: Planes) -> tuple[Planes, Flags]:
 
 
 def subtract(a: Planes, b: Planes) -> Objects:
-    """Give the exact differences, which may be below zero, as Python ints."""
+    """Subtract exactly; return Python ints, which may be negative."""
     negative = less(a, b)
-    hi, lo = _minus(a, b)
+    hi, lo = _subtract(a, b)
     signed = lo.view(np.int64)
-    short = ((signed < 0) == negative) & (hi == np.uint64(0) - negative)
-    if short.all():
+    fits_64_bits = ((signed < 0) == negative) & (hi == np.uint64(0) - negative)
+    if fits_64_bits.all():
         return signed.astype(object)
     ints = _signed_ints(hi.view(np.int64), lo)
-    below = hi.view(np.int64) < 0
-    ints[negative & ~below] -= LIMIT  # 2^127 or more away from zero, as below
-    ints[below & ~negative] += LIMIT
+    # The 128 bits read as a signed integer are off by 2^128 for differences of 2^127 or more.
+    reads_negative = hi.view(np.int64) < 0
+    ints[negative & ~reads_negative] -= LIMIT
+    ints[reads_negative & ~negative] += LIMIT
     return ints
 
 
-def _minus(a: Planes, b: Planes) -> Planes:
+def _subtract(a: Planes, b: Planes) -> Planes:
     """Subtract modulo 2^128."""
     lo = a[1] - b[1]
     hi = a[0] - b[0]
@@ -157,33 +153,33 @@ def _minus(a: Planes, b: Planes) -> Planes:
 
 
 def multiply(a: Planes, b: Planes) -> tuple[Planes, Flags]:
-    """Multiply modulo 2^128, and tell which products are too large."""
+    """Multiply modulo 2^128; return the products and flags for those that overflow."""
     hi, lo, over = _by_blocks(_multiply, *a, *b)
     return (hi, lo), over
 
 
 def _multiply(a_hi: Words, a_lo: Words, b_hi: Words, b_lo: Words) -> tuple[Words, Words, Flags]:
     """Multiply a block of values."""
-    hi, lo = _wide(a_lo, b_lo)
+    hi, lo = _multiply_words(a_lo, b_lo)
     if not a_hi.any():
         a_hi, a_lo, b_hi, b_lo = b_hi, b_lo, a_hi, a_lo
         if not a_hi.any():
             return hi, lo, np.zeros(len(lo), dtype=np.bool_)
     if not b_hi.any():
-        above, cross = _wide(a_hi, b_lo)
+        above, cross = _multiply_words(a_hi, b_lo)
         hi += cross
         return hi, lo, (above != 0) | (hi < cross)
     a_large, b_large = a_hi != 0, b_hi != 0
-    # Unless both are large, one of the two products of a high with a low half is zero.
-    above, cross = _wide(np.where(a_large, a_hi, b_hi), np.where(a_large, b_lo, a_lo))
-    both = a_large & b_large
-    cross += both * a_lo * b_hi
+    # Unless both are large, one of the two products of a high and a low half is zero.
+    above, cross = _multiply_words(np.where(a_large, a_hi, b_hi), np.where(a_large, b_lo, a_lo))
+    both_large = a_large & b_large
+    cross += both_large * a_lo * b_hi
     hi += cross
-    return hi, lo, both | (above != 0) | (hi < cross)
+    return hi, lo, both_large | (above != 0) | (hi < cross)
 
 
-def _wide(a: Words, b: Words) -> Planes:
-    """Multiply 64 by 64 bits to 128."""
+def _multiply_words(a: Words, b: Words) -> Planes:
+    """Multiply words to products of 128 bits."""
     a_high, a_low, b_high, b_low = a >> _HALF, a & _LOW, b >> _HALF, b & _LOW
     middle = a_high * b_low
     middle += (a_low * b_low) >> _HALF
@@ -196,13 +192,13 @@ def _wide(a: Words, b: Words) -> Planes:
 
 
 def divide(a: Planes, b: Planes) -> tuple[Planes, Planes]:
-    """Give the quotients, rounded down, and the remainders; no divisor may be zero."""
-    hi, lo, rest_hi, rest_lo = _by_blocks(_divide, *a, *b)
-    return (hi, lo), (rest_hi, rest_lo)
+    """Return the quotients, rounded down, and the remainders; no divisor may be zero."""
+    hi, lo, remainder_hi, remainder_lo = _by_blocks(_divide, *a, *b)
+    return (hi, lo), (remainder_hi, remainder_lo)
 
 
 def _divide(a_hi: Words, a_lo: Words, b_hi: Words, b_lo: Words) -> tuple[Words, ...]:
-    """Divide a block of values in the cheapest way that does for all of them."""
+    """Divide a block of values by the cheapest method that is valid for all of them."""
     if b_hi.any():
         return _divide_any((a_hi, a_lo), (b_hi, b_lo))
     if not a_hi.any():
@@ -213,62 +209,62 @@ def _divide(a_hi: Words, a_lo: Words, b_hi: Words, b_lo: Words) -> tuple[Words, 
 
 
 def _divide_words(a: Words, b: Words) -> tuple[Words, ...]:
-    """Divide values below 2^64 by such."""
+    """Divide values below 2^64 by others below 2^64."""
     quotient = a // b
     return np.zeros_like(quotient), quotient, np.zeros_like(quotient), a - quotient * b
 
 
 def _divide_by_halves(hi: Words, lo: Words, b: Words) -> tuple[Words, ...]:
-    """Divide by divisors below 2^32, a digit of 32 bits at a time."""
-    rest = np.zeros(1, dtype=np.uint64)
+    """Divide by divisors below 2^32 in long division, with digits of 32 bits."""
+    remainder = np.zeros(1, dtype=np.uint64)
     digits = []
     for digit in (hi >> _HALF, hi & _LOW, lo >> _HALF, lo & _LOW):
-        part = rest << _HALF | digit
+        part = remainder << _HALF | digit
         quotient = part // b
-        rest = part - quotient * b
+        remainder = part - quotient * b
         digits.append(quotient)
     quotient_hi = digits[0] << _HALF | digits[1]
-    return quotient_hi, digits[2] << _HALF | digits[3], np.zeros_like(rest), rest
+    return quotient_hi, digits[2] << _HALF | digits[3], np.zeros_like(remainder), remainder
 
 
 def _divide_any(a: Planes, b: Planes) -> tuple[Words, ...]:
-    """Divide by taking off, again and again, a multiple that is surely not too large."""
-    a, b = _level(a, b)
-    quotient, rest = _taken(a, b)
-    (rows,) = np.nonzero(~less(rest, b))
+    """Divide by subtracting estimated multiples until every remainder is below its divisor."""
+    a, b = _broadcast(a, b)
+    quotient, remainder = _divide_once(a, b)
+    (rows,) = np.nonzero(~less(remainder, b))
     while rows.size:
-        divisor = _rows(b, rows)
-        more, left = _taken(_rows(rest, rows), divisor)
-        sums, _ = add(_rows(quotient, rows), more)
-        for plane, new in zip((*quotient, *rest), (*sums, *left), strict=True):
+        divisor = _take(b, rows)
+        estimate, reduced = _divide_once(_take(remainder, rows), divisor)
+        sums, _ = add(_take(quotient, rows), estimate)
+        for plane, new in zip((*quotient, *remainder), (*sums, *reduced), strict=True):
             plane[rows] = new
-        rows = rows[~less(left, divisor)]
-    return *quotient, *rest
+        rows = rows[~less(reduced, divisor)]
+    return *quotient, *remainder
 
 
-def _level(a: Planes, b: Planes) -> tuple[Planes, Planes]:
+def _broadcast(a: Planes, b: Planes) -> tuple[Planes, Planes]:
     """Repeat a single value as often as the other operand has rows."""
     a_hi, a_lo, b_hi, b_lo = np.broadcast_arrays(*a, *b)
     return (a_hi, a_lo), (b_hi, b_lo)
 
 
-def _rows(a: Planes, rows: Rows) -> Planes:
-    """Pick rows."""
+def _take(a: Planes, rows: Rows) -> Planes:
+    """Select rows."""
     return a[0][rows], a[1][rows]
 
 
-def _taken(a: Planes, b: Planes) -> tuple[Planes, Planes]:
-    """Estimate quotients from below, at least 1 where they are, and give what is left."""
-    estimate = _from_float(_near(a) / _near(b) * _SHRINK)
+def _divide_once(a: Planes, b: Planes) -> tuple[Planes, Planes]:
+    """Estimate quotients from below, by at least 1 if they are, and return what remains."""
+    estimate = _from_float(_approximate(a) / _approximate(b) * _SHRINK)
     estimate[1][((estimate[0] | estimate[1]) == 0) & ~less(a, b)] = 1
-    hi, lo = _wide(estimate[1], b[1])
+    hi, lo = _multiply_words(estimate[1], b[1])
     hi += estimate[0] * b[1]
     hi += estimate[1] * b[0]
-    return estimate, _minus(a, (hi, lo))
+    return estimate, _subtract(a, (hi, lo))
 
 
-def _near(a: Planes) -> Floats:
-    """Convert to floats, wrong by at most one part in 2^52."""
+def _approximate(a: Planes) -> Floats:
+    """Convert to floats with a relative error of at most 2^-52."""
     floats = a[0].astype(np.float64)
     floats *= 2.0**_BITS
     floats += a[1]
@@ -276,20 +272,20 @@ def _near(a: Planes) -> Floats:
 
 
 def power(a: Planes, b: Planes) -> tuple[Planes, Flags]:
-    """Raise to powers, and tell which are too large: what stands there means nothing."""
-    a, b = _level(a, b)
+    """Raise to powers; return them, and flags for those that overflow and are meaningless."""
+    a, b = _broadcast(a, b)
     result = np.zeros_like(a[0]), np.ones_like(a[0])
     over, base_over = np.zeros((2, len(a[0])), dtype=np.bool_)
-    # 128 as an exponent stands for all above it: only 0 and 1 stay small.
-    left = np.where(b[0] != 0, np.uint64(128), np.minimum(b[1], np.uint64(128)))
-    while left.any():
-        odd = (left & np.uint64(1)) != 0
-        product, too_large = multiply(result, a)
-        over |= odd & (too_large | base_over)
+    # From the exponent 128 on, all powers but those of 0 and 1 overflow.
+    exponent = np.where(b[0] != 0, np.uint64(128), np.minimum(b[1], np.uint64(128)))
+    while exponent.any():
+        odd = (exponent & np.uint64(1)) != 0
+        product, product_over = multiply(result, a)
+        over |= odd & (product_over | base_over)
         result = np.where(odd, product[0], result[0]), np.where(odd, product[1], result[1])
-        a, too_large = multiply(a, a)
-        base_over |= too_large
-        left >>= np.uint64(1)
+        a, square_over = multiply(a, a)
+        base_over |= square_over
+        exponent >>= np.uint64(1)
     return result, over
 
 
@@ -297,88 +293,72 @@ def power(a: Planes, b: Planes) -> tuple[Planes, Flags]:
 
 
 def less(a: Planes, b: Planes) -> Flags:
-    """Tell where a is below b."""
-    below: Flags = (a[0] < b[0]) | ((a[0] == b[0]) & (a[1] < b[1]))
-    return below
+    """Return where a < b."""
+    is_less: Flags = (a[0] < b[0]) | ((a[0] == b[0]) & (a[1] < b[1]))
+    return is_less
 
 
 def equal(a: Planes, b: Planes) -> Flags:
-    """Tell where a is b."""
-    same: Flags = (a[0] == b[0]) & (a[1] == b[1])
-    return same
+    """Return where a == b."""
+    is_equal: Flags = (a[0] == b[0]) & (a[1] == b[1])
+    return is_equal
 
 
 def argsort(hi: Words, lo: Words, *, stable: bool = True) -> Rows:
-    """
-    Order the values, the smallest first.
-
-    Parameters
-    ----------
-    hi
-        The high halves.
-    lo
-        The low halves.
-    stable
-        Whether equal values stay in the order they came in.
-
-    Returns
-    -------
-    order
-        The row of each value.
-    """
+    """Return the rows in ascending order of their values; `stable` keeps the order of equals."""
     shift = _BITS - int(hi.max(initial=0)).bit_length()
-    # Ordered by their first 64 bits, few need a second look.
+    # Sort by the leading 64 bits first: few values share them with another one.
     first = hi << np.uint64(shift) | lo >> np.uint64(_BITS - shift) if shift < _BITS else lo
     order = np.argsort(first, kind="stable" if stable else None)
     if shift < _BITS:
-        _settle(order, first[order], lo)
+        _sort_ties(order, first[order], lo)
     return order
 
 
-def _settle(order: Rows, ranked: Words, lo: Words) -> None:
-    """Put right, in place, the rows whose first 64 bits are those of a neighbour."""
-    same = ranked[1:] == ranked[:-1]
-    (at,) = np.nonzero(np.append(same, False) | np.append(False, same))
-    rows, first = order[at], ranked[at]
+def _sort_ties(order: Rows, ranked: Words, lo: Words) -> None:
+    """Sort, in place, the rows whose leading 64 bits equal those of a neighbour."""
+    ties = ranked[1:] == ranked[:-1]
+    (positions,) = np.nonzero(np.append(ties, False) | np.append(False, ties))
+    rows, first = order[positions], ranked[positions]
     last = lo[rows]
     if ((last[1:] < last[:-1]) & (first[1:] == first[:-1])).any():
-        order[at] = rows[np.lexsort((last, first))]
+        order[positions] = rows[np.lexsort((last, first))]
 
 
 def extreme(hi: Words, lo: Words, *, largest: bool) -> int:
-    """Find the first row of the largest value, or of the smallest; there must be one."""
+    """Return the first row of the largest or smallest value; there must be one."""
     best = hi.max() if largest else hi.min()
     (rows,) = np.nonzero(hi == best)
-    among = lo[rows]
-    return int(rows[among.argmax() if largest else among.argmin()])
+    candidates = lo[rows]
+    return int(rows[candidates.argmax() if largest else candidates.argmin()])
 
 
 # Sums -----------------------------------------------------------------------------------
 
 
 def total(hi: Words, lo: Words) -> int:
-    """Add all values, as far as Python's integers go."""
+    """Add all values to a Python int, which has no limit."""
     return (_sum(hi) << _BITS) + _sum(lo)
 
 
 def _sum(words: Words) -> int:
-    """Add words without losing a carry."""
+    """Add words to a Python int."""
     if _sums_fit(words):
         return int(words.sum())
     halves = np.ascontiguousarray(words).view(np.uint32)
     high = int(halves[_UPPER::2].sum(dtype=np.uint64)) << 32
-    # The sum modulo 2^64 tells what the lower halves add up to, which is less than that.
+    # The lower halves add up to less than 2^64, so the sum modulo 2^64 determines them.
     return high + (int(words.sum()) - high) % 2**64
 
 
 def _sums_fit(words: Words) -> bool:
-    """Tell whether no sum of any of these words can pass 64 bits."""
+    """Return True if no sum of these words can exceed 64 bits."""
     most = _ONES // max(len(words), 1)
-    return all(int(part.max(initial=0)) <= most for part in (words[:_FEW], words))
+    return all(int(part.max(initial=0)) <= most for part in (words[:_SAMPLE], words))
 
 
 def cumulate(hi: Words, lo: Words) -> tuple[Planes, Flags]:
-    """Add up row by row modulo 2^128, and tell from which row on the sums are too large."""
+    """Return the running sums modulo 2^128, and flags from the first one that overflows on."""
     low = np.cumsum(lo)
     carried = hi + (low < lo)
     high = np.cumsum(carried)
@@ -389,45 +369,28 @@ def cumulate(hi: Words, lo: Words) -> tuple[Planes, Flags]:
 # Groups ---------------------------------------------------------------------------------
 
 
+# Below, `codes` has the group of each row, from 0 to `count` - 1, or -1 for none.
+
+
 def group_totals(codes: Rows, count: int, hi: Words, lo: Words) -> tuple[Planes, Flags]:
-    """
-    Add the values of each group modulo 2^128.
-
-    Parameters
-    ----------
-    codes
-        The group of each row, from 0 up; rows of group -1 are left out.
-    count
-        How many groups there are.
-    hi
-        The high halves.
-    lo
-        The low halves.
-
-    Returns
-    -------
-    totals
-        The planes of `count` sums.
-    over
-        Which of them are too large for 128 bits.
-    """
-    codes, hi, lo = _grouped(codes, hi, lo)
-    over_high, high = _group_words(codes, count, hi)
-    carried, low = _group_words(codes, count, lo)
+    """Add the values of each group modulo 2^128; return the sums and flags for overflows."""
+    codes, hi, lo = _drop_ungrouped(codes, hi, lo)
+    over_high, high = _sum_words_by_group(codes, count, hi)
+    carried, low = _sum_words_by_group(codes, count, lo)
     high += carried
     return (high, low), (over_high != 0) | (high < carried)
 
 
-def _grouped(codes: Rows, hi: Words, lo: Words) -> tuple[Rows, Words, Words]:
-    """Leave out the rows without a group."""
-    held = codes >= 0
-    if held.all():
+def _drop_ungrouped(codes: Rows, hi: Words, lo: Words) -> tuple[Rows, Words, Words]:
+    """Drop the rows without a group."""
+    is_grouped = codes >= 0
+    if is_grouped.all():
         return codes, hi, lo
-    return codes[held], hi[held], lo[held]
+    return codes[is_grouped], hi[is_grouped], lo[is_grouped]
 
 
-def _group_words(codes: Rows, count: int, words: Words) -> Planes:
-    """Add words by group to sums of 128 bits."""
+def _sum_words_by_group(codes: Rows, count: int, words: Words) -> Planes:
+    """Add the words of each group to sums of 128 bits."""
     low, upper = np.zeros((2, count), dtype=np.uint64)
     np.add.at(low, codes, words)
     if _sums_fit(words):
@@ -438,39 +401,19 @@ def _group_words(codes: Rows, count: int, words: Words) -> Planes:
 
 
 def group_extremes(codes: Rows, count: int, hi: Words, lo: Words, *, largest: bool) -> Rows:
-    """
-    Find the first row of each group's largest value, or of its smallest.
-
-    Parameters
-    ----------
-    codes
-        The group of each row, from 0 up; rows of group -1 are left out.
-    count
-        How many groups there are.
-    hi
-        The high halves.
-    lo
-        The low halves.
-    largest
-        Whether the largest is looked for.
-
-    Returns
-    -------
-    rows
-        `count` rows, -1 for a group without any.
-    """
+    """Return the first row of each group's largest or smallest value; -1 for an empty group."""
     rows = np.nonzero(codes >= 0)[0]
     for words in (hi, lo):
-        best = _best(codes[rows], count, words[rows], largest=largest)
+        best = _extreme_words(codes[rows], count, words[rows], largest=largest)
         rows = rows[words[rows] == best[codes[rows]]]
-    found = np.full(count, len(codes), dtype=np.intp)
-    np.minimum.at(found, codes[rows], rows)
-    found[found == len(codes)] = -1
-    return found
+    firsts = np.full(count, len(codes), dtype=np.intp)
+    np.minimum.at(firsts, codes[rows], rows)
+    firsts[firsts == len(codes)] = -1
+    return firsts
 
 
-def _best(codes: Rows, count: int, words: Words, *, largest: bool) -> Words:
-    """Find the largest or smallest word of each group."""
+def _extreme_words(codes: Rows, count: int, words: Words, *, largest: bool) -> Words:
+    """Return the largest or smallest word of each group."""
     best = np.full(count, 0 if largest else _ONES, dtype=np.uint64)
     (np.maximum if largest else np.minimum).at(best, codes, words)
     return best

@@ -1,29 +1,36 @@
-"""The dtype u128 made known to pandas, whichever of the two is imported first."""
+"""
+The registration of the dtype u128 with pandas, whichever of the two is imported first.
+
+`import ledgerkit` must not import pandas, and yet `pd.Series(..., dtype="u128")` must work after
+it. pandas knows only dtypes that were registered by code that has run: loading them through entry
+points is proposed in https://github.com/pandas-dev/pandas/issues/29774, which is open. Until then
+a finder on `sys.meta_path` waits for the import of pandas, registers the dtype and removes itself.
+"""
 
 from __future__ import annotations
 
 import sys
 
-TYPE_CHECKING = False  # as in the package itself: importing typing would cost more than the rest
+TYPE_CHECKING = False  # importing typing would take longer than importing the package
 if TYPE_CHECKING:
     from typing import Any
 
 
-def arrange() -> None:
-    """Register the dtype now if pandas is there, otherwise as soon as it is."""
+def register() -> None:
+    """Register the dtype now if pandas is imported, otherwise when it is."""
     if "pandas" in sys.modules:
         import ledgerkit.u128.array  # noqa: F401 - registers the dtype
-    elif not any(isinstance(finder, Follower) for finder in sys.meta_path):
-        sys.meta_path.insert(0, Follower())
+    elif not any(isinstance(finder, PandasFinder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, PandasFinder())
 
 
-class Follower:
-    """Finds pandas as all others do, loads it with its own loader, registers and steps aside."""
+class PandasFinder:
+    """A finder and loader that imports pandas as usual, and then registers the dtype."""
 
     loader: Any = None
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """Ask the other finders for pandas, and stand in for its loader."""
+        """Find pandas with the other finders, and take the place of its loader."""
         if name != "pandas":
             return None
         others = [f for f in sys.meta_path if f is not self and hasattr(f, "find_spec")]
@@ -33,11 +40,11 @@ class Follower:
         return spec
 
     def create_module(self, spec: Any) -> Any:
-        """Leave the module to its own loader."""
+        """Create the module with its own loader."""
         return self.loader.create_module(spec)
 
     def exec_module(self, module: Any) -> None:
-        """Run pandas; unless that fails, step aside and register the dtype."""
+        """Execute pandas with its own loader; if that succeeds, register the dtype."""
         module.__spec__.loader = module.__loader__ = self.loader
         self.loader.exec_module(module)
         if self in sys.meta_path:

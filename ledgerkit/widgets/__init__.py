@@ -1,9 +1,10 @@
 """
-Panels for notebooks: fields, a button, and the answer as tables, pictures and a frame.
+Panels for notebooks: input fields, a button, and the result as tables, pictures and a frame.
 
-Each asks when its button is pressed, or Enter in one of its fields; `press` does so from
-code. ``.result`` is the frame to go on with, ``.frames`` are all of them. Where no front end
-runs, a panel shows its tables as plain HTML. They need ``pip install "ledgerkit[notebook]"``.
+A panel sends its request when its button is pressed, or Enter in one of its fields; `press`
+does so from code. ``.result`` is the main frame of the result, ``.frames`` holds all of them.
+Without a front end, a panel shows its tables as plain HTML. Panels need
+``pip install "ledgerkit[notebook]"``.
 """
 
 from ledgerkit.widgets.accounts import AccountExplorer, KeyLookup

@@ -1,4 +1,4 @@
-"""The HTML of panels: every text is escaped, shortened and kept in its place."""
+"""HTML of panels: tables, lists and messages, with every text escaped and shortened."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ledgerkit.errors import LedgerError, cut
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-_LONGEST = 100
-_MOST_ROWS = 50
-_MOST_COLUMNS = 50
-_MOST_LISTED = 1_000  # parts of a cell; far more than are shown of it
-_MOST_WRITTEN = 20_000  # characters of a decoded answer
+_MAX_TEXT = 100  # characters
+_MAX_ROWS = 50
+_MAX_COLUMNS = 50
+_MAX_ITEMS = 1_000  # of a list in a cell, which shows far fewer
+_MAX_LONG_TEXT = 20_000  # characters of an explanation or a decoded result
 STYLE = """<style>
 .ledgerkit-panel table { border-collapse: collapse }
 .ledgerkit-panel caption { text-align: left; padding: .3em 0 }
@@ -43,158 +43,169 @@ STYLE = """<style>
 .ledgerkit-panel img { max-width: 100% }
 .ledgerkit-panel a { color: #0072b2; text-decoration: underline }
 </style>"""
-PLAIN = "tex2jax_ignore mathjax_ignore"  # keeps formulas out: a token may be called $A$
+PLAIN = "tex2jax_ignore mathjax_ignore"  # turns MathJax off: a token may be called $A$
 CLASSES = f"ledgerkit-panel {PLAIN}"
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#999999", "#CC79A7")  # told apart by any eye
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#999999", "#CC79A7")  # colour-blind safe
 
 
-def text(value: object, limit: int = _LONGEST) -> str:
-    """Write a value on one line; what does not print, such as a change of direction, shows."""
+# Texts ----------------------------------------------------------------------------------
+
+
+def text(value: object, limit: int = _MAX_TEXT) -> str:
+    """Format a value as one escaped line; characters that do not print become U+FFFD."""
     return escape(visible(cut(value, limit)))
 
 
-def counted(number: int, one: str, many: str = "") -> str:
-    """Write a number and what is counted, one or many."""
-    return f"{number} {one if number == 1 else many or one + 's'}"
+def plural(number: int, singular: str, many: str = "") -> str:
+    """Format a number with its noun; the plural adds an "s" unless `many` is passed."""
+    return f"{number} {singular if number == 1 else many or singular + 's'}"
 
 
 def paragraph(value: object, limit: int = 2_000) -> str:
-    """Write a paragraph."""
+    """Format a paragraph."""
     return f"<p>{text(value, limit)}</p>"
 
 
-def written(value: str) -> str:
-    """Write a text of several lines as it is; of a long one the beginning."""
-    return f"<pre>{_begun(value)}</pre>{_more(len(value) - _MOST_WRITTEN, 'character')}"
+def preformatted(value: str) -> str:
+    """Format a text of several lines as it is, cut at 20,000 characters."""
+    return f"<pre>{_long_text(value)}</pre>{_cut_characters(value)}"
 
 
 def prose(value: str) -> str:
-    """Write sentences, with their line breaks; of many the first."""
-    rest = _more(len(value) - _MOST_WRITTEN, "character")
-    return f'<p class="prose">{_begun(value)}</p>{rest}'
+    """Format sentences with their line breaks, cut at 20,000 characters."""
+    return f'<p class="prose">{_long_text(value)}</p>{_cut_characters(value)}'
 
 
 def badge(word: str, colour: str = COLOURS[0]) -> str:
-    """Write a word as a badge."""
+    """Format a word as a badge."""
     return f'<strong class="badge" style="border-color:{colour}">{text(word)}</strong>'
 
 
-def status(value: str) -> str:
-    """Write what is going on; a screen reader says it when it is free."""
-    return f'<div role="status" aria-live="polite">{value}</div>'
+def status(html: str) -> str:
+    """Wrap a status message, which screen readers announce politely."""
+    return f'<div role="status" aria-live="polite">{html}</div>'
 
 
-def failure(error: Exception) -> str:
-    """Write an error: what happened, then what to do."""
+def alert(error: Exception) -> str:
+    """Format an error: what is wrong, then what to do."""
     if isinstance(error, LedgerError):
-        whole, remedy = str(error), error.remedy
-        happened = whole.removesuffix(remedy).rstrip() if remedy else whole
+        message, remedy = str(error), error.remedy
+        message = message.removesuffix(remedy).rstrip() if remedy else message
     else:
-        happened, remedy = f"{type(error).__name__}: {error}", ""
+        message, remedy = f"{type(error).__name__}: {error}", ""
     advice = f"<br>What to do: {text(remedy, 600)}" if remedy else ""
-    return f'<div role="alert"><strong>{text(happened, 600)}</strong>{advice}</div>'
+    return f'<div role="alert"><strong>{text(message, 600)}</strong>{advice}</div>'
+
+
+def _long_text(value: str) -> str:
+    """Escape the start of a text, with its line breaks."""
+    return escape("\n".join(map(visible, value[:_MAX_LONG_TEXT].split("\n"))))
+
+
+def _cut_characters(value: str) -> str:
+    """Count the characters that `_long_text` cuts."""
+    return hidden_count(len(value) - _MAX_LONG_TEXT, "more character")
+
+
+def hidden_count(number: int, noun: str, where: str = "") -> str:
+    """Count what is not shown; nothing for zero."""
+    return f"<p>… and {plural(number, noun)}{where}</p>" if number > 0 else ""
+
+
+# Tables ---------------------------------------------------------------------------------
 
 
 def table(frame: pd.DataFrame, caption: str = "", *, slim: bool = False) -> str:
-    """Write the first rows of a frame; with `slim` without columns that hold nothing."""
+    """Format the first rows of a frame; with `slim`, without empty columns."""
     whole = frame.dropna(axis="columns", how="all") if slim and len(frame) else frame
-    shown = whole.iloc[:_MOST_ROWS, :_MOST_COLUMNS]
-    columns = [column.tolist() for _, column in shown.items()]
-    kinds = [' class="number"' if _is_numbers(values) else "" for values in columns]
-    head = "".join(
-        f'<th scope="col"{kind}>{text(name)}</th>' for name, kind in zip(shown, kinds, strict=True)
+    head = whole.iloc[:_MAX_ROWS, :_MAX_COLUMNS]
+    columns = [column.tolist() for _, column in head.items()]
+    classes = [' class="number"' if _is_numeric(values) else "" for values in columns]
+    names = "".join(
+        f'<th scope="col"{css}>{text(name)}</th>' for name, css in zip(head, classes, strict=True)
     )
-    rows = "".join(_row(values, kinds) for values in zip(*columns, strict=True))
-    more = _more(len(whole) - len(shown), "row", held=True)
-    more += _more(whole.shape[1] - shown.shape[1], "column", held=True)
-    told = f"<caption>{text(caption, 200)}</caption>" if caption else ""
+    rows = "".join(_row(values, classes) for values in zip(*columns, strict=True))
+    hidden = hidden_count(len(whole) - len(head), "more row", " in .result")
+    hidden += hidden_count(whole.shape[1] - head.shape[1], "more column", " in .result")
     return (
-        '<div class="scroll"><table>'
-        f"{told}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>{more}"
+        f'<div class="scroll"><table>{_caption(caption)}'
+        f"<thead><tr>{names}</tr></thead><tbody>{rows}</tbody></table></div>{hidden}"
     )
 
 
 def facts(pairs: Iterable[tuple[str, object]], caption: str = "") -> str:
-    """Write names and values, one pair a line, each value beside its name."""
+    """Format names and values as a table of two columns."""
     rows = "".join(
-        f'<tr><th scope="row">{text(name)}</th><td>{text(_plain(value))}</td></tr>'
+        f'<tr><th scope="row">{text(name)}</th><td>{text(_cell(value))}</td></tr>'
         for name, value in pairs
     )
-    told = f"<caption>{text(caption, 200)}</caption>" if caption else ""
-    return f'<table class="facts">{told}<tbody>{rows}</tbody></table>'
+    return f'<table class="facts">{_caption(caption)}<tbody>{rows}</tbody></table>'
 
 
 def bars(counts: Mapping[str, int], caption: str) -> str:
-    """Draw counts as bars, each with its name and number beside it."""
-    most = max(counts.values(), default=0) or 1
+    """Format counts as horizontal bars."""
+    largest = max(counts.values(), default=0) or 1
     rows = "".join(
         f'<tr><th scope="row">{text(name)}</th>'
-        f'<td style="width:22em"><div style="width:{100 * count // most}%;height:1.1em;'
+        f'<td style="width:22em"><div style="width:{100 * count // largest}%;height:1.1em;'
         f'background:{COLOURS[at % len(COLOURS)]}"></div></td><td>{count}</td></tr>'
         for at, (name, count) in enumerate(counts.items())
     )
-    told = f"<caption>{text(caption, 200)}</caption>"
-    return f"<table>{told}<tbody>{rows}</tbody></table>"
+    return f"<table>{_caption(caption)}<tbody>{rows}</tbody></table>"
 
 
 def picture(png: bytes, alt: str) -> str:
-    """Show a picture, with words for whoever does not see it."""
+    """Format a picture with its alternative text."""
     data = base64.b64encode(png).decode("ascii")
     return f'<img alt="{text(alt, 600)}" src="data:image/png;base64,{data}">'
 
 
 def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Give the rows of a frame, each value by the name of its column."""
+    """Return the rows of a frame as dicts."""
     return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
 
 
-def _begun(value: str) -> str:
-    """Write the beginning of a text, with its line breaks."""
-    return escape("\n".join(map(visible, value[:_MOST_WRITTEN].split("\n"))))
+def _caption(caption: str) -> str:
+    """Format a table's caption."""
+    return f"<caption>{text(caption, 200)}</caption>" if caption else ""
 
 
-def _more(rest: int, what: str, *, held: bool = False) -> str:
-    """Say how much is not shown, and where it is."""
-    where = "; .result holds them all" if held else ""
-    return f"<p>… and {counted(rest, f'more {what}')}{where}</p>" if rest > 0 else ""
+def _row(values: tuple[Any, ...], classes: list[str]) -> str:
+    """Format a row; missing values are empty cells."""
+    cells = zip(values, classes, strict=True)
+    return f"<tr>{''.join(f'<td{css}>{text(_cell(value))}</td>' for value, css in cells)}</tr>"
 
 
-def _is_numbers(values: list[Any]) -> bool:
-    """Tell whether a column holds numbers only, which stand to the right."""
+def _is_numeric(values: list[Any]) -> bool:
+    """Return True if a column holds only numbers, which are aligned right."""
     return all(map(_is_number, values)) and not all(map(_is_missing, values))
 
 
 def _is_number(value: Any) -> bool:
-    """Tell a number, or one that is missing."""
+    """Return True for numbers and missing values."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return is_number or _is_missing(value)
 
 
 def _is_missing(value: Any) -> bool:
-    """Tell what stands for no value."""
+    """Return True for None, NA and NaN."""
     return value is None or (not isinstance(value, dict | list | tuple) and bool(pd.isna(value)))
 
 
-def _row(values: tuple[Any, ...], kinds: list[str]) -> str:
-    """Write a row; what is missing is nothing."""
-    cells = zip(values, kinds, strict=True)
-    return f"<tr>{''.join(f'<td{kind}>{text(_plain(value))}</td>' for value, kind in cells)}</tr>"
-
-
-def _plain(value: Any) -> object:
-    """Turn a value into text."""
+def _cell(value: Any) -> object:
+    """Convert a value to what its cell shows."""
     if isinstance(value, float) and not pd.isna(value):
-        return f"{value:.10g}"  # in human units; the exact amount stands beside it
+        return f"{value:.10g}"  # in human units; another column has the exact amount
     if isinstance(value, dict | list | tuple):
         try:
-            return _listed(value)
-        except RecursionError:  # levels upon levels
+            return _container_text(value)
+        except RecursionError:  # deeply nested; text() shortens it
             return value
     return "" if _is_missing(value) else value
 
 
-def _listed(value: dict[Any, Any] | list[Any] | tuple[Any, ...]) -> str:
-    """Write an object as JSON, a list between commas; of a long one the beginning."""
+def _container_text(value: dict[Any, Any] | list[Any] | tuple[Any, ...]) -> str:
+    """Format an object as JSON, and the first items of a list between commas."""
     if isinstance(value, dict):
         return json.dumps(value, default=str) if value else ""
-    return ", ".join(str(_plain(one)) for one in value[:_MOST_LISTED])
+    return ", ".join(str(_cell(item)) for item in value[:_MAX_ITEMS])

@@ -1,23 +1,23 @@
 """
-What panels share: fields, a button, Enter, Cancel, and the course of one question.
+The base class of panels: fields, buttons, one request at a time, and its result.
 
-A press waits a moment before it reads the fields, since a click can overtake what was just
-typed; this also makes one question of Enter and a click. The question itself runs in a
-thread, so that Cancel, or the next question, is heard meanwhile.
+A click waits a moment before it reads the fields, since it can overtake the text that was just
+typed; this also joins Enter and a click into one request. The request runs in a thread, so that
+Cancel, or the next request, is handled meanwhile.
 """
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ledgerkit import client
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.widgets import _html, _saving
-from ledgerkit.widgets._ear import listening
+from ledgerkit.extras import require
+from ledgerkit.user_warnings import collect_warnings
+from ledgerkit.widgets import _downloads, _html
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -27,66 +27,69 @@ if TYPE_CHECKING:
     from ledgerkit.client import Ledger
 
 SETTLE_S = 0.1
-_WIDE = {"width": "44em", "max_width": "100%"}
+LABEL_STYLE = {"description_width": "9em"}
+FIELD_LAYOUT = {"width": "44em", "max_width": "100%"}
+_NO_REQUEST = "No request yet."
 
 
-def library(module: str = "ipywidgets") -> Any:
-    """Load a library of notebooks, or name the extra that brings it."""
-    try:
-        return import_module(module)
-    except ImportError:
-        raise InvalidRequestError(
-            f"{module.partition('.')[0]} is not installed, which panels need",
-            remedy='Install it with: pip install "ledgerkit[notebook]"',
-            field="extra",
-            value="notebook",
-            rule="ledgerkit[notebook] installed",
-        ) from None
+def widgets_library(module: str = "ipywidgets") -> Any:
+    """Import ipywidgets, or another module of the notebook extra."""
+    return require(module, "notebook", "A panel")
 
 
-def text_box(label: str, value: str = "", such_as: str = "") -> Any:
-    """Make a field of one line, which tells its text when it is whole: at Enter, or on leaving."""
-    # Letter by letter, a kernel far away would still lack the last ones when Enter comes.
-    return library().Text(
+def text_box(label: str, value: str = "", example: str = "") -> Any:
+    """Build a field of one line; its value changes at Enter, or when it loses the focus."""
+    # With an update per keystroke, a remote kernel could lack the last ones when Enter comes.
+    return widgets_library().Text(
         description=label,
         value=value,
-        placeholder=such_as,
+        placeholder=example,
         continuous_update=False,
-        style=_labels(),
-        layout=_WIDE,
+        style=LABEL_STYLE,
+        layout=FIELD_LAYOUT,
     )
 
 
-def tick_box(label: str, *, value: bool) -> Any:
-    """Make a field for yes or no."""
-    return library().Checkbox(
-        description=label, value=value, indent=True, style=_labels(), layout=_WIDE
+def text_area(label: str, value: str = "", example: str = "") -> Any:
+    """Build a field of several lines."""
+    return widgets_library().Textarea(
+        description=label,
+        value=value,
+        placeholder=example,
+        continuous_update=False,
+        rows=5,
+        style=LABEL_STYLE,
+        layout=FIELD_LAYOUT,
     )
 
 
-def choice(label: str, options: Sequence[str | tuple[str, str]], value: str | None = None) -> Any:
-    """Make a field for one of several."""
-    return library().Dropdown(
-        description=label, options=options, value=value, style=_labels(), layout=_WIDE
+def check_box(label: str, *, value: bool) -> Any:
+    """Build a field for yes or no."""
+    return widgets_library().Checkbox(
+        description=label, value=value, indent=True, style=LABEL_STYLE, layout=FIELD_LAYOUT
+    )
+
+
+def drop_down(
+    label: str, options: Sequence[str | tuple[str, str]], value: str | None = None
+) -> Any:
+    """Build a field for one of several options."""
+    return widgets_library().Dropdown(
+        description=label, options=options, value=value, style=LABEL_STYLE, layout=FIELD_LAYOUT
     )
 
 
 def button(label: str, tooltip: str, *, primary: bool = False, disabled: bool = False) -> Any:
-    """Make a button; its label is a word, since pictures may not load."""
+    """Build a button; its label is a word, since icon fonts may not load."""
     style = "primary" if primary else ""
-    return library().Button(
+    return widgets_library().Button(
         description=label, tooltip=tooltip, button_style=style, disabled=disabled
     )
 
 
-def _labels() -> dict[str, str]:
-    """Give labels the same width everywhere."""
-    return {"description_width": "9em"}
-
-
 @dataclass(frozen=True, slots=True)
-class Part:
-    """One page of a result; `frame` is what can be saved of it."""
+class Page:
+    """One page of a result, and the frame that can be saved from it."""
 
     title: str
     html: str
@@ -95,89 +98,95 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What a question found: a sentence, the frame to go on with, and pages to look at."""
+class PanelResult:
+    """The result of a request: a status sentence, the main frame and the pages."""
 
     sentence: str
     result: pd.DataFrame
-    parts: tuple[Part, ...]
+    pages: tuple[Page, ...]
     frames: dict[str, pd.DataFrame] = field(default_factory=dict)
     value: object = None
 
 
-class Shown:
-    """Something that a notebook shows: as widgets, or as plain HTML where there is no front end."""
+def error_pages(errors: pd.DataFrame) -> list[Page]:
+    """Return a page that lists errors, if there are any."""
+    return [Page("Errors", _html.table(errors), errors)] if len(errors) else []
+
+
+class Displayable:
+    """An object that a notebook shows as widgets, or as HTML without a front end."""
 
     view: Any
 
     def static(self) -> str:
         """
-        Write what is shown, for where no front end runs.
+        Format the current content without widgets.
 
         Returns
         -------
         html
-            The title, what happened and the tables; texts from the chain are escaped.
+            The title, the status and the tables; texts from the chain are escaped.
         """
         raise NotImplementedError
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        """Give the widgets, and what is shown in their place."""
+        """Return the widgets, and the HTML to show without a front end."""
         bundle = self.view._repr_mimebundle_(include=include, exclude=exclude)
         data = dict(bundle[0] if isinstance(bundle, tuple) else bundle)
         return {**data, "text/plain": repr(self), "text/html": self.static()}
 
 
-class Panel(Shown):
+class Panel(Displayable):
     """
-    A question with its fields, and the answer below.
+    Input fields, a button and the result of the request below.
 
     Parameters
     ----------
     fields
-        The fields by the name of what they hold, in the order of the keyboard.
+        The fields by name, in the order of the Tab key.
     ledger
-        The ledger to ask; None is the session's default at the time of the question.
-    more
-        What stands between the fields and the buttons.
+        The ledger to use; None is the session's default at the time of the request.
+    extra_fields
+        Widgets between the fields and the buttons.
     buttons
-        What stands beside the button.
+        Further buttons.
 
     Attributes
     ----------
     result
-        The frame of the last answer, to go on with; None while there is none.
+        The main frame of the last result, or None.
     frames
         All its frames, by name.
     value
-        What they were made from.
+        The object that the frames were made from.
     error
-        Why there is no answer.
+        The error of the last request, or None.
     """
 
     title: ClassVar[str] = ""
     action: ClassVar[str] = "Look up"
-    tooltip: ClassVar[str] = "Ask the ledger"
-    waiting: ClassVar[str] = "Asking…"
+    tooltip: ClassVar[str] = "Send the request"
+    waiting: ClassVar[str] = "Loading…"
 
     def __init__(
         self,
         fields: dict[str, Any],
         ledger: Ledger | None = None,
         *,
-        more: Sequence[Any] = (),
+        extra_fields: Sequence[Any] = (),
         buttons: Sequence[Any] = (),
     ) -> None:
-        w = library()
+        w = widgets_library()
         self.fields = fields
         self.ledger = ledger
         self.button = button(self.action, self.tooltip, primary=True)
-        self.stop = button("Cancel", "Stop waiting for the answer", disabled=True)
-        self.status = w.HTML(_html.status("Nothing asked yet."))
+        self.stop = button("Cancel", "Stop waiting for the result", disabled=True)
+        self.status = w.HTML(_html.status(_NO_REQUEST))
         self.results = w.VBox()
         row = w.HBox([self.button, *buttons, self.stop])
         style = w.HTML(_html.STYLE)
-        self.view = w.VBox([style, *fields.values(), *more, row, self.status, self.results])
+        inputs = (*fields.values(), *extra_fields)
+        self.view = w.VBox([style, *inputs, row, self.status, self.results])
         for name in _html.CLASSES.split():
             self.view.add_class(name)
         self.result: pd.DataFrame | None = None
@@ -185,58 +194,57 @@ class Panel(Shown):
         self.value: Any = None
         self.error: Exception | None = None
         self._task: asyncio.Task[None] | None = None
-        self._parts: tuple[Part, ...] = ()
+        self._pages: tuple[Page, ...] = ()
         self._open_page = ""
-        self._clear()
+        self._clear_result()
         self.button.on_click(lambda _: self.ask())
         self.stop.on_click(lambda _: self.cancel())
-        for one in fields.values():
-            one.on_msg(self._entered)
+        for widget in inputs:
+            widget.on_msg(self._on_message)
 
-    # The question -------------------------------------------------------------------------
+    # To override --------------------------------------------------------------------------
 
-    def _find(self, asked: dict[str, Any], ledger: Ledger) -> Found:
-        """Answer one question; runs in a thread and touches no widget."""
+    def _read(self, values: dict[str, Any], ledger: Ledger) -> PanelResult:
+        """Read the result for the values of the fields; runs in a thread, uses no widget."""
         raise NotImplementedError
 
-    def _steps(self, asked: dict[str, Any]) -> Iterator[Found]:
-        """Give the answer, or how far it is, step by step."""
-        yield self._find(asked, client.current(self.ledger))
+    def _read_steps(self, values: dict[str, Any]) -> Iterator[PanelResult]:
+        """Read the result, preceded by intermediate ones if there are steps to show."""
+        yield self._read(values, client.current(self.ledger))
 
-    def _read(self) -> dict[str, Any]:
-        """Read the fields."""
-        values = {name: one.value for name, one in self.fields.items()}
-        return {n: v.strip() if isinstance(v, str) else v for n, v in values.items()}
-
-    # Pressing -----------------------------------------------------------------------------
+    # Requests -----------------------------------------------------------------------------
 
     def press(self) -> Self:
         """
-        Do what the button does, and wait for it.
+        Send the request as the button does, and wait for the result.
 
         Returns
         -------
         panel
-            This one, with `result`, or with `error`.
+            This panel, with `result` or `error`.
         """
         self.cancel()
         self._task = None
-        self._ask_now(lambda: self._steps(self._read()))
+        self._run(lambda: self._read_steps(self._field_values()))
         return self
 
+    def ask(self) -> None:
+        """Send the request as the button does; in a notebook, without waiting for the result."""
+        self._start(lambda: self._read_steps(self._field_values()))
+
     def cancel(self) -> None:
-        """Stop waiting for the answer."""
+        """Stop waiting for the result."""
         if self._task is not None and not self._task.done():
             self._task.cancel()
 
     async def wait(self) -> pd.DataFrame | None:
         """
-        Await the question that a click began.
+        Wait for the request that a click started.
 
         Returns
         -------
         result
-            Its frame; None where it failed or was cancelled.
+            The main frame; None if the request failed or was cancelled.
         """
         while self._task is not None and not self._task.done():
             await asyncio.wait([self._task])
@@ -244,176 +252,178 @@ class Panel(Shown):
 
     def save(self, path: str | Path) -> None:
         """
-        Write the frame of the last answer to a file.
+        Write the main frame of the last result to a file.
 
         Parameters
         ----------
         path
-            Ends in ``.csv`` or ``.parquet``.
+            A path that ends in ``.csv`` or ``.parquet``.
 
         Raises
         ------
         InvalidRequestError
-            If there is no answer, or the path ends otherwise.
+            If there is no result, or the path ends otherwise.
         """
         if self.result is None:
-            raise InvalidRequestError.refuse("result", None, "an answer: press the button first")
-        write = _saving.FORMATS.get(Path(path).suffix.removeprefix("."))
+            sentence = "there is no result to save: press the button first"
+            raise InvalidRequestError(sentence, field="result")
+        write = _downloads.FORMATS.get(Path(path).suffix.removeprefix("."))
         if write is None:
             raise InvalidRequestError.refuse("path", str(path), "a path to .csv or .parquet")
         Path(path).write_bytes(write(self.result))
 
-    def ask(self) -> None:
-        """Do what the button does, without waiting for it where a loop runs, as in a notebook."""
-        self._begin(lambda: self._steps(self._read()))
+    def _field_values(self) -> dict[str, Any]:
+        """Return the values of the fields, texts without spaces around them."""
+        values = {name: widget.value for name, widget in self.fields.items()}
+        return {n: v.strip() if isinstance(v, str) else v for n, v in values.items()}
 
-    def _entered(self, _: object, content: dict[str, Any], __: object) -> None:
-        """Take Enter in a field."""
+    def _on_message(self, _: object, content: dict[str, Any], __: object) -> None:
+        """Send the request at Enter in a field."""
         if content.get("event") == "submit":
             self.ask()
 
-    def _begin(self, opened: Callable[[], Iterator[Found]]) -> None:
-        """Begin a question in place of the one that runs; without a loop there is no waiting."""
+    def _start(self, open_steps: Callable[[], Iterator[PanelResult]]) -> None:
+        """Run a request in place of the current one; without an event loop, wait for it."""
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
-            self._ask_now(opened)
+            self._run(open_steps)
             return
         self.cancel()
-        self._task = loop.create_task(self._ask(opened))
+        self._task = loop.create_task(self._run_in_thread(open_steps))
 
-    def _ask_now(self, opened: Callable[[], Iterator[Found]]) -> None:
-        """Ask, and wait for the end."""
-        self._busy()
+    def _run(self, open_steps: Callable[[], Iterator[PanelResult]]) -> None:
+        """Run a request in this thread."""
+        self._set_busy()
         try:
-            steps = opened()
-            while (told := _next(steps)) is not None:
-                self._show(*told)
-        except Exception as error:  # noqa: BLE001 - shown, as for a click
-            self._fail(error)
+            steps = open_steps()
+            while (step := _next_step(steps)) is not None:
+                self._show_result(*step)
+        except Exception as error:  # noqa: BLE001 - shown in the panel, as after a click
+            self._show_error(error)
         finally:
-            self._rest()
+            self._set_ready()
 
-    async def _ask(self, opened: Callable[[], Iterator[Found]]) -> None:
-        """Ask in a thread, unless somebody asks anew meanwhile."""
+    async def _run_in_thread(self, open_steps: Callable[[], Iterator[PanelResult]]) -> None:
+        """Run a request in a thread, until it ends or another one replaces it."""
         me = asyncio.current_task()
         try:
             await asyncio.sleep(SETTLE_S)
-            self._busy()
-            steps = opened()
-            while (told := await asyncio.to_thread(_next, steps)) is not None:
-                self._show(*told)
+            self._set_busy()
+            steps = open_steps()
+            while (step := await asyncio.to_thread(_next_step, steps)) is not None:
+                self._show_result(*step)
         except asyncio.CancelledError:
             if self._task is me:
-                self._cancelled()
+                self._show_cancelled()
             raise
-        except Exception as error:  # noqa: BLE001 - nobody sees what a handler raises
-            self._fail(error)
+        except Exception as error:  # noqa: BLE001 - an exception in a handler would be invisible
+            self._show_error(error)
         finally:
             if self._task is me:
-                self._rest()
+                self._set_ready()
 
-    # Showing ------------------------------------------------------------------------------
+    # Display ------------------------------------------------------------------------------
 
-    def _busy(self) -> None:
-        """Show that it is being asked; an old answer would be taken for the new one."""
-        self._clear()
-        self._place(())
-        self._say(self.waiting)
+    def _set_busy(self) -> None:
+        """Clear the last result, and disable all buttons but Cancel."""
+        self._clear_result()
+        self._show_pages(())
+        self._set_status(self.waiting)
         self.button.disabled, self.stop.disabled = True, False
 
-    def _rest(self) -> None:
-        """Be ready for the next question."""
+    def _set_ready(self) -> None:
+        """Enable the button."""
         self.button.disabled, self.stop.disabled = False, True
 
-    def _show(self, found: Found, notes: Sequence[str] = ()) -> None:
-        """Show what was found."""
-        self.result, self.value = found.result, found.value
-        self.frames = found.frames or {"result": found.result}
-        self._say(found.sentence, notes)
-        self._place(found.parts)
+    def _show_result(self, result: PanelResult, warnings: Sequence[str] = ()) -> None:
+        """Show a result with the warnings about it."""
+        self.result, self.value = result.result, result.value
+        self.frames = result.frames or {"result": result.result}
+        self._set_status(result.sentence, warnings)
+        self._show_pages(result.pages)
 
-    def _fail(self, error: Exception) -> None:
-        """Show what went wrong, and what to do."""
-        self._clear()
+    def _show_error(self, error: Exception) -> None:
+        """Show an error in place of a result."""
+        self._clear_result()
         self.error = error
-        self._place(())
-        self._told = type(error).__name__
-        self.status.value = _html.failure(error)
+        self._show_pages(())
+        self._status_text = type(error).__name__
+        self.status.value = _html.alert(error)
 
-    def _cancelled(self) -> None:
-        """Show that nobody waits any more."""
-        self._say("Cancelled.")
+    def _show_cancelled(self) -> None:
+        """Show that the request was cancelled."""
+        self._set_status("Cancelled.")
 
-    def _clear(self) -> None:
-        """Forget the last answer."""
+    def _clear_result(self) -> None:
+        """Drop the last result."""
         self.result = self.value = self.error = None
         self.frames = {}
-        self._told = "nothing asked yet"
+        self._status_text = _NO_REQUEST
 
-    def _say(self, sentence: str, notes: Sequence[str] = ()) -> None:
-        """Say in a sentence how it stands."""
-        self._told = sentence
-        lines = [_html.text(line, 600) for line in (sentence, *notes)]
+    def _set_status(self, sentence: str, warnings: Sequence[str] = ()) -> None:
+        """Show a status sentence, and warnings below it."""
+        self._status_text = sentence
+        lines = [_html.text(line, 600) for line in (sentence, *warnings)]
         self.status.value = _html.status("<br>".join(lines))
 
-    def _place(self, parts: tuple[Part, ...]) -> None:
-        """Show the pages of an answer; several of them as tabs."""
-        w = library()
+    def _show_pages(self, pages: tuple[Page, ...]) -> None:
+        """Show the pages of a result, several of them as tabs; an open tab stays open."""
+        w = widgets_library()
         old = self.results.children
-        self._parts = parts
-        pages = [w.VBox(self._page(part)) for part in parts]
+        self._pages = pages
         if old and isinstance(old[0], w.Tab):
             self._open_page = old[0].titles[old[0].selected_index or 0]
-        if len(pages) > 1:
-            titles = [part.title for part in parts]
+        children = [w.VBox(self._page_widgets(page)) for page in pages]
+        if len(children) > 1:
+            titles = [page.title for page in pages]
             at = titles.index(self._open_page) if self._open_page in titles else 0
-            pages = [w.Tab(children=pages, titles=titles, selected_index=at)]
-        self.results.children = tuple(pages)
-        for one in old:
-            _close(one)
+            children = [w.Tab(children=children, titles=titles, selected_index=at)]
+        self.results.children = tuple(children)
+        for widget in old:
+            _close(widget)
 
-    def _page(self, part: Part) -> list[Any]:
-        """Make the widgets of a page; a table can be saved from where it is seen."""
-        w = library()
-        shown = [w.HTML(part.html)]
-        if part.frame is not None:
-            name = f"{self.title} {part.title}".lower().replace(" ", "_")
-            shown.append(w.HTML(_saving.links(part.frame, name)))
-        return shown
+    def _page_widgets(self, page: Page) -> list[Any]:
+        """Build the widgets of a page: its HTML, and download links of its frame."""
+        w = widgets_library()
+        widgets = [w.HTML(page.html)]
+        if page.frame is not None:
+            name = f"{self.title} {page.title}".lower().replace(" ", "_")
+            widgets.append(w.HTML(_downloads.links(page.frame, name)))
+        return widgets
 
     def static(self) -> str:
         """
-        Write what is shown, for where no front end runs.
+        Format the current content without widgets.
 
         Returns
         -------
         html
-            The title, what happened and the tables; texts from the chain are escaped.
+            The title, the status and the tables; texts from the chain are escaped.
         """
         pages = "".join(
-            f"<h4>{_html.text(part.title)}</h4>{part.html}"
-            for part in self._parts
-            if not part.is_picture
+            f"<h4>{_html.text(page.title)}</h4>{page.html}"
+            for page in self._pages
+            if not page.is_picture
         )
         head = f"<h3>{_html.text(self.title)}</h3>{self.status.value}"
         return f'{_html.STYLE}<div class="{_html.CLASSES}">{head}{pages}</div>'
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {self._told}>"
+        return f"<{type(self).__name__}: {self._status_text}>"
 
 
-def _next(steps: Iterator[Found]) -> tuple[Found, list[str]] | None:
-    """Take the next step, and hear what it warns of."""
-    with listening() as heard:
-        found = next(steps, None)
-    return None if found is None else (found, list(dict.fromkeys(heard)))
+def _next_step(steps: Iterator[PanelResult]) -> tuple[PanelResult, list[str]] | None:
+    """Return the next step and the warnings about it, or None after the last one."""
+    with collect_warnings() as warnings:
+        step = next(steps, None)
+    return None if step is None else (step, list(dict.fromkeys(warnings)))
 
 
 def _close(widget: Any) -> None:
-    """Take a widget out of the front end, with all that is in it."""
+    """Close a widget and all widgets in it: the kernel would hold them for ever."""
     own = (getattr(widget, name, None) for name in ("style", "layout"))
-    for one in (*getattr(widget, "children", ()), *own):
-        if one is not None:
-            _close(one)
+    for child in (*getattr(widget, "children", ()), *own):
+        if child is not None:
+            _close(child)
     widget.close()

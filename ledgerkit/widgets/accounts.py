@@ -1,4 +1,4 @@
-"""Panels about accounts: what one holds, and which ones a key opens."""
+"""Panels about accounts: their holdings, and the accounts of a key."""
 
 from __future__ import annotations
 
@@ -9,135 +9,137 @@ import pandas as pd
 from ledgerkit import units
 from ledgerkit.verbs import accounts, tokens
 from ledgerkit.widgets import _html, _panel
-from ledgerkit.widgets._panel import Found, Panel, Part
+from ledgerkit.widgets._panel import Page, Panel, PanelResult
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ledgerkit.client import Ledger
-    from ledgerkit.verbs.accounts import Snapshot
 
 _AMOUNTS = ("balance", "locked", "storage_cost", "spendable")
 
 
 class AccountExplorer(Panel):
     """
-    What an account holds: a card, its tokens, NFTs and staking.
+    The state, tokens, NFTs and stake of an account.
 
     Parameters
     ----------
     account_id
-        The account to begin with; `press` asks.
+        The initial value of the field.
     details
-        Whether contracts are asked too: symbols and amounts of tokens, positions in pools.
+        True also calls contracts: for token symbols and amounts, and positions in pools.
     ledger
-        The ledger to ask; None is the session's default at the time of the question.
+        The ledger to use; None is the session's default at the time of the request.
     """
 
     title = "Account"
-    tooltip = "Read what this account holds"
+    tooltip = "Look up the holdings of this account"
 
     def __init__(
         self, account_id: str = "", *, details: bool = True, ledger: Ledger | None = None
     ) -> None:
         fields = {
             "account_id": _panel.text_box("Account", account_id, "alice.near"),
-            "details": _panel.tick_box(
-                "Ask contracts too: symbols, amounts, stakes", value=details
+            "details": _panel.check_box(
+                "Call contracts for symbols, amounts and stakes", value=details
             ),
         }
         super().__init__(fields, ledger)
 
-    def _find(self, asked: dict[str, Any], ledger: Ledger) -> Found:
-        """Read the snapshot, then what contracts tell."""
-        held = accounts.snapshot(asked["account_id"], ledger=ledger)
-        ft, staking, failures = held.ft, held.staking, pd.DataFrame()
-        if asked["details"]:
-            ft, staking, failures = _details(held.account_id, ledger)
-        exposure = _exposure(held.account_id, ledger)
-        frames = {"account": held.state, "ft": ft, "nft": held.nft, "staking": staking}
-        parts = [Part("Account", _card(held, exposure), held.state), *_pages(ft, held.nft, staking)]
+    def _read(self, values: dict[str, Any], ledger: Ledger) -> PanelResult:
+        """Read the snapshot, and details from contracts."""
+        snapshot = accounts.snapshot(values["account_id"], ledger=ledger)
+        ft, staking, errors = snapshot.ft, snapshot.staking, pd.DataFrame()
+        if values["details"]:
+            ft, staking, errors = _read_details(snapshot.account_id, ledger)
+        exposure = _read_exposure(snapshot.account_id, ledger)
+        state, nft = snapshot.state, snapshot.nft
+        frames = {"account": state, "ft": ft, "nft": nft, "staking": staking}
+        pages = [Page("Account", _account_card(state, exposure), state)]
+        pages += _table_pages(ft, nft, staking)
         if exposure is not None:
             frames["exposure"] = exposure
-        if len(failures):
-            frames["errors"] = failures
-            parts.append(Part("Not read", _html.table(failures), failures))
-        words = {"token": ft, "NFT collection": held.nft, "pool": staking}
-        counted = ", ".join(_html.counted(len(frame), word) for word, frame in words.items())
-        sentence = f"{held.account_id} on {ledger.network.name}: {counted}."
-        if held.state["status"].iloc[0] == "not_indexed":
-            sentence = f"{held.account_id} on {ledger.network.name} is not indexed."
-        return Found(sentence, held.state, tuple(parts), frames, held)
+        if len(errors):
+            frames["errors"] = errors
+        pages += _panel.error_pages(errors)
+        sentence = f"{snapshot.account_id} on {ledger.network.name}"
+        if state["status"].iloc[0] == "not_indexed":
+            sentence += " is not indexed."
+        else:
+            counts = {"token": ft, "NFT collection": nft, "pool": staking}
+            counted = (_html.plural(len(frame), noun) for noun, frame in counts.items())
+            sentence += f": {', '.join(counted)}."
+        return PanelResult(sentence, state, tuple(pages), frames, snapshot)
 
 
-def _details(account_id: str, ledger: Ledger) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Ask the contracts; one that does not answer costs its own columns only."""
-    ft, no_ft = tokens.ft(
-        account_id, metadata=True, on_error="collect", progress=False, ledger=ledger
-    )
-    staking, no_staking = tokens.staking(
-        account_id, positions=True, on_error="collect", progress=False, ledger=ledger
-    )
-    return ft, staking, pd.concat([no_ft, no_staking], ignore_index=True)
+def _read_details(
+    account_id: str, ledger: Ledger
+) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """Read tokens, staking positions and errors from contracts."""
+    options: Any = {"on_error": "collect", "progress": False, "ledger": ledger}
+    ft, ft_errors = tokens.ft(account_id, metadata=True, **options)
+    staking, staking_errors = tokens.staking(account_id, positions=True, **options)
+    return ft, staking, pd.concat([ft_errors, staking_errors], ignore_index=True)
 
 
-def _exposure(account_id: str, ledger: Ledger) -> pd.DataFrame | None:
-    """Class the account; None where no liquid tokens are known for the network."""
+def _read_exposure(account_id: str, ledger: Ledger) -> pd.DataFrame | None:
+    """Read the exposure class; None if the network has no known liquid staking tokens."""
     if not ledger.network.liquid_tokens:
         return None
     return tokens.exposure(account_id, progress=False, ledger=ledger)
 
 
-def _card(held: Snapshot, exposure: pd.DataFrame | None) -> str:
-    """Write the card: a badge for the exposure, then every fact."""
-    word = "exposure not known here" if exposure is None else exposure["exposure_class"].iloc[0]
-    pairs = [(name, _fact(name, value)) for name, value in _html.records(held.state)[0].items()]
+def _account_card(state: pd.DataFrame, exposure: pd.DataFrame | None) -> str:
+    """Format the exposure class as a badge, and the state as a table of names and values."""
+    word = "unknown" if exposure is None else exposure["exposure_class"].iloc[0]
+    pairs = [(name, _state_value(name, value)) for name, value in _html.records(state)[0].items()]
     return f"<p>Staking exposure: {_html.badge(word)}</p>{_html.facts(pairs)}"
 
 
-def _fact(name: str, value: Any) -> object:
-    """Write amounts of NEAR as people read them, and exactly."""
+def _state_value(name: str, value: Any) -> object:
+    """Format amounts in NEAR and in yoctoNEAR."""
     if name not in _AMOUNTS or pd.isna(value):
         return value
     return f"{units.near_text(value)} ({value} yoctoNEAR)"
 
 
-def _pages(ft: pd.DataFrame, nft: pd.DataFrame, staking: pd.DataFrame) -> list[Part]:
-    """Make a page a view."""
-    named = {"Tokens": ft, "NFTs": nft, "Staking": staking}
+def _table_pages(ft: pd.DataFrame, nft: pd.DataFrame, staking: pd.DataFrame) -> list[Page]:
+    """Build one page per table."""
+    frames = {"Tokens": ft, "NFTs": nft, "Staking": staking}
     return [
-        Part(
+        Page(
             title,
             _html.table(frame.drop(columns="account_id")) if len(frame) else "<p>None.</p>",
             frame,
         )
-        for title, frame in named.items()
+        for title, frame in frames.items()
     ]
 
 
 class KeyLookup(Panel):
     """
-    The accounts that a key opens, each to be looked up in turn.
+    The accounts of a public key, and a button that looks one of them up.
 
     Parameters
     ----------
     public_key
-        The key to begin with; `press` asks.
+        The initial value of the field.
     include_limited
-        Whether function-call keys count too, not only full-access keys.
+        True includes accounts on which it is a function-call key.
     opens
-        The panel in which a chosen account opens; None makes one below.
+        The panel that shows the chosen account; None adds one below.
     ledger
-        The ledger to ask; None is the session's default at the time of the question.
+        The ledger to use; None is the session's default at the time of the request.
 
     Attributes
     ----------
     account
-        The panel in which a chosen account opens.
+        The panel that shows the chosen account.
     """
 
     title = "Key"
-    tooltip = "Find the accounts of this key"
+    tooltip = "Look up the accounts of this key"
 
     def __init__(
         self,
@@ -147,47 +149,47 @@ class KeyLookup(Panel):
         opens: AccountExplorer | None = None,
         ledger: Ledger | None = None,
     ) -> None:
-        kinds = [("full-access keys", "full"), ("keys of every kind", "all")]
+        kinds = [("full-access keys only", "full"), ("all keys", "all")]
         fields = {
             "public_key": _panel.text_box("Public key", public_key, "ed25519:…"),
-            "kinds": _panel.choice("As", kinds, "all" if include_limited else "full"),
+            "kinds": _panel.drop_down("Key type", kinds, "all" if include_limited else "full"),
         }
         self.account = AccountExplorer(ledger=ledger) if opens is None else opens
-        self.chosen = _panel.choice("Account", [])
-        self.open = _panel.button("Open account", "Look the chosen account up", disabled=True)
-        self.open.on_click(self._opened)
+        self.chosen = _panel.drop_down("Account", [])
+        self.open = _panel.button("Open account", "Look up the chosen account", disabled=True)
+        self.open.on_click(self._open_chosen)
         super().__init__(fields, ledger)
-        row = _panel.library().HBox([self.chosen, self.open])
+        row = _panel.widgets_library().HBox([self.chosen, self.open])
         below = () if opens is not None else (self.account.view,)
         self.view.children = (*self.view.children, row, *below)
 
-    def _find(self, asked: dict[str, Any], ledger: Ledger) -> Found:
-        """Read the accounts of a key."""
-        limited = asked["kinds"] == "all"
-        frame = accounts.accounts_of(asked["public_key"], include_limited=limited, ledger=ledger)
-        count = _html.counted(len(frame), "account")
+    def _read(self, values: dict[str, Any], ledger: Ledger) -> PanelResult:
+        """Read the accounts of the key."""
+        limited = values["kinds"] == "all"
+        frame = accounts.accounts_of(values["public_key"], include_limited=limited, ledger=ledger)
+        count = _html.plural(len(frame), "account")
         sentence = f"{count} on {ledger.network.name}; choose one below to open it."
-        shown = _html.table(frame.drop(columns="public_key"))
-        return Found(sentence, frame, (Part("Accounts", shown, frame),))
+        page = Page("Accounts", _html.table(frame.drop(columns="public_key")), frame)
+        return PanelResult(sentence, frame, (page,))
 
-    def _show(self, found: Found, notes: Sequence[str] = ()) -> None:
-        """Offer the accounts that were found."""
-        super()._show(found, notes)
-        self._offer(found.result["account_id"].tolist())
+    def _show_result(self, result: PanelResult, warnings: Sequence[str] = ()) -> None:
+        """Show the accounts, and offer them in the drop-down."""
+        super()._show_result(result, warnings)
+        self._offer(result.result["account_id"].tolist())
 
-    def _clear(self) -> None:
-        """Forget the accounts that were found."""
-        super()._clear()
+    def _clear_result(self) -> None:
+        """Drop the accounts."""
+        super()._clear_result()
         self._offer([])
 
     def _offer(self, account_ids: list[str]) -> None:
-        """Let one of these be chosen."""
+        """Set the options of the drop-down."""
         self.chosen.options = account_ids
         self.chosen.value = account_ids[0] if account_ids else None
         self.chosen.disabled = self.open.disabled = not account_ids
 
-    def _opened(self, _: object) -> None:
-        """Look the chosen account up."""
+    def _open_chosen(self, _: object) -> None:
+        """Look up the chosen account."""
         if self.chosen.value is not None:
             self.account.fields["account_id"].value = self.chosen.value
             self.account.ask()

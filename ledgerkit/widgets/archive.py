@@ -1,4 +1,4 @@
-"""The panel of the archive flow: a widget's source becomes a token, step by step."""
+"""A panel that archives a social database widget as a token, step by step."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from ledgerkit import archiving, client
 from ledgerkit.sending import signers
 from ledgerkit.widgets import _html, _panel
-from ledgerkit.widgets._panel import Found, Panel, Part
-from ledgerkit.widgets.sending import refuse_public, secret_key
+from ledgerkit.widgets._panel import Page, Panel, PanelResult
+from ledgerkit.widgets.sending import refuse_public, secret_key_field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,36 +19,38 @@ if TYPE_CHECKING:
     from ledgerkit.client import Ledger
 
 _WIDGET = ("author_account_id", "widget_name", "receiver_id")
-_LEFT = "Cancelled before the first step; nothing was minted."
+# States of a cancelled flow. The step that was running still ends, unobserved, in its thread.
+_CANCELLED = {"running": "cancelled", "pending": "not_taken"}
 
 
 class ArchiveFlow(Panel):
     """
-    Archive a widget of the social database as a token, and see each step as it is taken.
+    Archiving of a social database widget as a token, with the state of each step.
 
-    Cancel leaves the flow after the step that runs, and says what there is of the token.
-    Taking the flow again finishes one that broke off, without a second token.
+    Cancel ends the flow after the current step, and shows whether the token was minted.
+    Archiving the widget again finishes an interrupted flow, without a second token.
 
     Parameters
     ----------
     author_account_id, widget_name
         The widget.
     receiver_id
-        Whose the token becomes.
+        The account that will own the token.
     collection
-        The collection's contract.
+        The contract of the collection.
     signer_id
-        Who signs the minting and pays. The accounts of the embedded ledger have published
-        keys; elsewhere the session's signer signs, or the key that is typed.
+        The account that signs and pays. The keys of the embedded ledger's accounts are
+        known; elsewhere the key that is entered signs, or the session's signer.
     source
         The ledger that holds the social database; None is the target.
     ledger
-        The target, which holds the collection; None is the session's default at the time.
+        The target, which holds the collection; None is the session's default at the time of
+        the request.
     """
 
     title = "Archive"
     action = "Archive"
-    tooltip = "Read, hash, mint and check; an archived widget is not minted again"
+    tooltip = "Read and hash the widget, mint the token and check it"
     waiting = "Archiving…"
 
     def __init__(
@@ -63,93 +65,90 @@ class ArchiveFlow(Panel):
         ledger: Ledger | None = None,
     ) -> None:
         self.source = source
-        self.key = secret_key()
-        self._is_minting = False
+        self.key = secret_key_field()
+        self._is_archiving = False
         fields = {
             "author_account_id": _panel.text_box("Author", author_account_id, "heidi.near"),
-            "widget_name": _panel.text_box("Widget", widget_name, "its name"),
+            "widget_name": _panel.text_box("Widget", widget_name, "widget name"),
             "receiver_id": _panel.text_box("Receiver", receiver_id, "alice.near"),
             "collection": _panel.text_box("Collection", collection, "stamps.grace.near"),
-            "signer_id": _panel.text_box("Signed by", signer_id, "grace.near"),
+            "signer_id": _panel.text_box("Signer", signer_id, "grace.near"),
         }
-        super().__init__(fields, ledger, more=[self.key.box])
-        self.key.box.on_msg(self._entered)
+        super().__init__(fields, ledger, extra_fields=[self.key.box])
 
     def ask(self) -> None:
-        """Take the flow, unless it is being taken."""
-        if not self._is_minting:
+        """Archive the widget, unless one is being archived."""
+        if not self._is_archiving:
             super().ask()
 
-    def _steps(self, asked: dict[str, Any]) -> Iterator[Found]:
-        """Show each step as it begins, with what those before it found."""
+    def _read_steps(self, values: dict[str, Any]) -> Iterator[PanelResult]:
+        """Archive the widget, and show the state at each step."""
         target = refuse_public(client.current(self.ledger))
-        signer = signers.find(asked["signer_id"] or None, self.key.held, target)
-        flow = archiving.archive_steps(
-            *(asked[name] for name in _WIDGET),
+        signer = signers.find(values["signer_id"] or None, self.key.secret, target)
+        archives = archiving.archive_steps(
+            *(values[name] for name in _WIDGET),
             source=self.source or target,
             target=target,
-            collection=asked["collection"],
+            collection=values["collection"],
             signer=signer,
         )
-        yield from map(_course, flow)
+        yield from map(_archive_result, archives)
 
-    def _busy(self) -> None:
-        """Begin; it is taken once at a time."""
-        self._is_minting = True
-        super()._busy()
+    def _set_busy(self) -> None:
+        """Disable all buttons but Cancel."""
+        self._is_archiving = True
+        super()._set_busy()
 
-    def _rest(self) -> None:
-        """Be ready; a key that was used is dropped."""
-        self._is_minting = False
+    def _set_ready(self) -> None:
+        """Enable the button, and drop the key."""
+        self._is_archiving = False
         self.key.forget()
-        super()._rest()
+        super()._set_ready()
 
-    def _cancelled(self) -> None:
-        """Say what there is of the token, and how to go on; the step that runs ends unseen."""
-        if not self._is_minting:
-            super()._cancelled()
+    def _show_cancelled(self) -> None:
+        """Show whether the token was minted, and how to finish."""
+        if not self._is_archiving:
+            super()._show_cancelled()
             return
-        left = self.value
-        self._clear()
-        if left is None:
-            self._say(_LEFT)
+        archive = self.value
+        self._clear_result()
+        if archive is None:
+            self._set_status("Cancelled before the first step. Nothing was minted.")
             return
-        words = {"running": "left alone", "pending": "not_taken"}
-        self._keep(left, left.steps.replace({"state": words}))
-        self._say(f"Nobody waits any more. {left.way_back()}")
+        self._show_steps(archive, archive.steps.replace({"state": _CANCELLED}))
+        self._set_status(f"Cancelled. {archive.way_back()}")
 
-    def _fail(self, error: Exception) -> None:
-        """Show what went wrong, at which step, and what there is of the token."""
-        left = self.value
-        super()._fail(error)
-        if left is not None:
-            self._keep(left, left.steps)
-            self.status.value += _html.paragraph(left.way_back())
+    def _show_error(self, error: Exception) -> None:
+        """Show the error, the steps, and whether the token was minted."""
+        archive = self.value
+        super()._show_error(error)
+        if archive is not None:
+            self._show_steps(archive, archive.steps)
+            self.status.value += _html.paragraph(archive.way_back())
 
-    def _keep(self, left: Archive, steps: pd.DataFrame) -> None:
-        """Go on showing the steps of a flow that has no answer."""
-        self.value, self.frames = left, {"steps": steps}
-        self._place((Part("Steps", _html.table(steps, slim=True), steps),))
+    def _show_steps(self, archive: Archive, steps: pd.DataFrame) -> None:
+        """Show the steps of a flow without a result."""
+        self.value, self.frames = archive, {"steps": steps}
+        self._show_pages((Page("Steps", _html.table(steps, slim=True), steps),))
 
 
-def _course(now: Archive) -> Found:
-    """Tell how far a flow is, or how it went."""
-    row, steps = now.to_frame(), now.steps
+def _archive_result(archive: Archive) -> PanelResult:
+    """Build the result that shows the state or the outcome of a flow."""
+    row, steps = archive.to_frame(), archive.steps
     frames = {"archive": row, "steps": steps}
-    if now.outcome in archiving.MEANWHILE:
-        shown = _html.table(steps, slim=True)
-        return Found(_sentence(now), row, (Part("Steps", shown),), frames, now)
-    parts = (
-        Part("Steps", _html.table(steps, slim=True), steps),
-        Part("Token", _html.facts(_html.records(row)[0].items()), row),
+    table = _html.table(steps, slim=True)
+    if archive.outcome in archiving.MEANWHILE:
+        return PanelResult(_step_text(archive), row, (Page("Steps", table),), frames, archive)
+    pages = (
+        Page("Steps", table, steps),
+        Page("Token", _html.facts(_html.records(row)[0].items()), row),
     )
-    return Found(archiving.OUTCOMES[now.outcome], row, parts, frames, now)
+    return PanelResult(archiving.OUTCOMES[archive.outcome], row, pages, frames, archive)
 
 
-def _sentence(now: Archive) -> str:
-    """Say in a sentence which step is being taken."""
-    step = now.step
-    if step is None:
-        return archiving.MEANWHILE[now.outcome]
-    place = archiving.STEPS.index(step) + 1
-    return f"Step {place} of {len(archiving.STEPS)}: {step}…"
+def _step_text(archive: Archive) -> str:
+    """Return the number and name of the current step."""
+    if archive.step is None:
+        return archiving.MEANWHILE[archive.outcome]
+    number = archiving.STEPS.index(archive.step) + 1
+    return f"Step {number} of {len(archiving.STEPS)}: {archive.step}…"

@@ -1,4 +1,4 @@
-"""The panel that calls view methods of contracts."""
+"""A panel that calls view methods of contracts."""
 
 from __future__ import annotations
 
@@ -10,34 +10,33 @@ import pandas as pd
 from ledgerkit.errors import InvalidRequestError, cut
 from ledgerkit.verbs import contracts
 from ledgerkit.widgets import _html, _panel
-from ledgerkit.widgets._panel import Found, Panel, Part
+from ledgerkit.widgets._panel import Page, Panel, PanelResult
 
 if TYPE_CHECKING:
     from ledgerkit.client import Ledger
 
-
-_MOST_MEMBERS = 200  # a column each; a contract that tells more names them by its data
+_MAX_MEMBERS = 200  # columns; a contract with more uses ids or the like as member names
 
 
 class ContractViewer(Panel):
     """
-    A view method of a contract: its answer decoded, and as a frame.
+    The result of a view method, decoded and as a frame.
 
     Parameters
     ----------
     contract_id, method
-        The method to begin with; `press` asks.
+        The initial values of the fields.
     args
-        Its arguments, a text of JSON.
+        The arguments as JSON text.
     at
-        A height, a block hash or a finality name; empty is ``final``.
+        A height, block hash, finality or time; empty is ``final``.
     ledger
-        The ledger to ask; None is the session's default at the time of the question.
+        The ledger to use; None is the session's default at the time of the request.
     """
 
     title = "Contract"
     action = "Call view"
-    tooltip = "Call this method; nothing is changed or paid for"
+    tooltip = "Call this method; it is free and changes nothing"
 
     def __init__(
         self,
@@ -56,92 +55,50 @@ class ContractViewer(Panel):
         }
         super().__init__(fields, ledger)
 
-    def _find(self, asked: dict[str, Any], ledger: Ledger) -> Found:
+    def _read(self, values: dict[str, Any], ledger: Ledger) -> PanelResult:
         """Call the method, with the arguments exactly as typed."""
-        value = contracts.view(
-            asked["contract_id"],
-            asked["method"],
-            checked(asked["args"]),
-            at=_point(asked["at"]),
-            ledger=ledger,
+        contract_id, method = values["contract_id"], values["method"]
+        args, at = json_bytes(values["args"]), _block_reference(values["at"])
+        value = contracts.view(contract_id, method, args, at=at, ledger=ledger)
+        frame = result_frame(value)
+        pages = (
+            Page("Result", _html.preformatted(_result_text(value))),
+            Page("Table", _html.table(frame), frame),
         )
-        frame = framed(value)
-        parts = (
-            Part("Answer", _html.written(written(value))),
-            Part("Table", _html.table(frame), frame),
-        )
-        sentence = f"{asked['method']} of {asked['contract_id']} on {ledger.network.name} answered."
-        return Found(sentence, frame, parts, value=value)
+        sentence = f"{method} of {contract_id} on {ledger.network.name} returned a result."
+        return PanelResult(sentence, frame, pages, value=value)
 
 
-def checked(text: str) -> bytes:
-    """
-    Check that a text is JSON, and pass it on as it is.
-
-    Parameters
-    ----------
-    text
-        What was typed; nothing is an empty object.
-
-    Returns
-    -------
-    args
-        The bytes to send; no number passes through a float.
-
-    Raises
-    ------
-    InvalidRequestError
-        If it is no JSON.
-    """
+def json_bytes(text: str) -> bytes:
+    """Check that a text is JSON, and encode it unchanged, since parsing could round numbers."""
     try:
         json.loads(text or "{}")
     except ValueError as error:
-        rule = f'JSON, such as {{"account_id": "alice.near"}} ({error})'
-        raise InvalidRequestError.refuse("args", text, rule) from None
+        expected = f'JSON, such as {{"account_id": "alice.near"}} ({error})'
+        raise InvalidRequestError.refuse("args", text, expected) from None
     return (text or "{}").encode()
 
 
-def written(value: Any) -> str:
-    """
-    Write a decoded answer as it is read.
-
-    Parameters
-    ----------
-    value
-        JSON, or bytes.
-
-    Returns
-    -------
-    text
-        JSON with a member a line; bytes as Python writes them.
-    """
+def _result_text(value: Any) -> str:
+    """Format a decoded result as indented JSON, or as a bytes literal."""
     if isinstance(value, bytes):
         return repr(value)
     try:
         return json.dumps(value, indent=2, ensure_ascii=False)
-    except RecursionError:  # levels upon levels
+    except RecursionError:
         return cut(value)
 
 
-def framed(value: Any) -> pd.DataFrame:
+def result_frame(value: Any) -> pd.DataFrame:
     """
-    Tabulate a decoded answer, integers of any size exact.
+    Tabulate a decoded result, with exact integers of any size.
 
-    Parameters
-    ----------
-    value
-        JSON, or bytes.
-
-    Returns
-    -------
-    frame
-        A list of objects gives a row each, an object a row a member, anything else one
-        column ``value``, as do objects of more than 200 members; every column holds
-        Python objects.
+    A list of objects has one row per object, an object one row per member. Anything else, and
+    objects with more than 200 different members, has one column ``value``.
     """
-    names = _members(value)
-    if 0 < len(names) <= _MOST_MEMBERS:
-        columns = {name: [one.get(name) for one in value] for name in names}
+    names = _member_names(value)
+    if 0 < len(names) <= _MAX_MEMBERS:
+        columns = {name: [item.get(name) for item in value] for name in names}
     elif isinstance(value, dict):
         columns = {"name": list(value), "value": list(value.values())}
     else:
@@ -149,13 +106,13 @@ def framed(value: Any) -> pd.DataFrame:
     return pd.DataFrame({name: pd.Series(items, dtype=object) for name, items in columns.items()})
 
 
-def _members(value: Any) -> list[str]:
-    """List what the objects of a list tell; nothing where not all of it are objects."""
-    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+def _member_names(value: Any) -> list[str]:
+    """List the member names of a list of objects; nothing for any other value."""
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         return []
-    return list(dict.fromkeys(name for one in value for name in one))
+    return list(dict.fromkeys(name for item in value for name in item))
 
 
-def _point(text: str) -> str | int | None:
-    """Read a height as a number; anything else is a hash, a finality or a time."""
+def _block_reference(text: str) -> str | int | None:
+    """Convert a height to an integer; other texts are hashes, finalities or times."""
     return int(text) if text.isascii() and text.isdigit() else text or None

@@ -1,11 +1,11 @@
-"""All panels in one: the interactive explorer."""
+"""The explorer: all panels as tabs."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from ledgerkit.widgets import _html, _panel
-from ledgerkit.widgets._panel import Panel, Shown
+from ledgerkit.widgets._panel import Displayable, Panel
 from ledgerkit.widgets.accounts import AccountExplorer, KeyLookup
 from ledgerkit.widgets.archive import ArchiveFlow
 from ledgerkit.widgets.contracts import ContractViewer
@@ -21,22 +21,21 @@ if TYPE_CHECKING:
     from ledgerkit.client import Ledger
 
 
-class Explorer(Shown):
+class Explorer(Displayable):
     """
-    The panels as tabs.
+    All panels, as tabs.
 
     Parameters
     ----------
     ledger
-        The ledger that all of them ask. None is the session's default, which the first
-        tab then chooses.
+        The ledger of all panels. None is the session's default, which the first tab changes.
 
     Attributes
     ----------
     account, key, transaction, staking, contract, nfts, send, archive
         The panels.
     network
-        The panel that chooses the network; None where a ledger is given.
+        The panel that chooses the network; None if `ledger` was passed.
     """
 
     def __init__(self, ledger: Ledger | None = None) -> None:
@@ -51,15 +50,16 @@ class Explorer(Shown):
         self.network = NetworkPicker() if ledger is None else None
         views = [panel.view for panel in self.panels]
         titles = [panel.title for panel in self.panels]
-        self.view = _panel.library().Tab(children=views, titles=titles, selected_index=0)
+        self.view = _panel.widgets_library().Tab(children=views, titles=titles, selected_index=0)
         self.key.open.on_click(lambda _: self.select(self.account))
 
     @property
     def panels(self) -> tuple[Panel, ...]:
         """The panels in the order of their tabs."""
-        asking = (self.account, self.key, self.transaction, self.staking, self.contract)
-        first = () if self.network is None else (self.network,)
-        return (*first, *asking, self.nfts, self.send, self.archive)
+        network = () if self.network is None else (self.network,)
+        accounts = (self.account, self.key)
+        chain = (self.transaction, self.staking, self.contract, self.nfts)
+        return (*network, *accounts, *chain, self.send, self.archive)
 
     @property
     def selected(self) -> Panel:
@@ -68,7 +68,7 @@ class Explorer(Shown):
 
     @property
     def result(self) -> pd.DataFrame | None:
-        """The last frame of the panel whose tab is open, to go on with in the next cell."""
+        """The main frame of the panel whose tab is open."""
         return self.selected.result
 
     def select(self, panel: Panel) -> Panel:
@@ -83,24 +83,24 @@ class Explorer(Shown):
         Returns
         -------
         panel
-            That one.
+            The same panel.
         """
         self.view.selected_index = self.panels.index(panel)
         return panel
 
     def static(self) -> str:
         """
-        Write what is shown, for where no front end runs.
+        Format the current content without widgets.
 
         Returns
         -------
         html
-            Every panel that has an answer; texts from the chain are escaped.
+            Every panel that has a result or an error; texts from the chain are escaped.
         """
-        shown = [p.static() for p in self.panels if p.result is not None or p.error is not None]
-        names = ", ".join(panel.title for panel in self.panels)
-        head = f"<h2>ledgerkit explorer</h2><p>{_html.text(names)}</p>"
-        return f'<div class="ledgerkit-explorer {_html.PLAIN}">{head}{"".join(shown)}</div>'
+        used = [p.static() for p in self.panels if p.result is not None or p.error is not None]
+        titles = ", ".join(panel.title for panel in self.panels)
+        head = f"<h2>ledgerkit explorer</h2><p>{_html.text(titles)}</p>"
+        return f'<div class="ledgerkit-explorer {_html.PLAIN}">{head}{"".join(used)}</div>'
 
     def __repr__(self) -> str:
         return f"<Explorer: {', '.join(map(repr, self.panels))}>"
@@ -113,13 +113,13 @@ def explore(*, ledger: Ledger | None = None) -> Explorer:
     Parameters
     ----------
     ledger
-        The ledger to ask; None is the session's default, which its first tab can change.
+        The ledger to use; None is the session's default, which the first tab can change.
 
     Returns
     -------
     explorer
-        A notebook shows it. ``explorer.account.result`` and the like are the frames of its
-        panels, to go on with in the next cell.
+        The explorer, which a notebook shows. ``explorer.account.result`` is the frame of a
+        panel, for the next cell.
 
     Raises
     ------

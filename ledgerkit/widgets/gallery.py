@@ -1,4 +1,4 @@
-"""The panel that shows NFTs as cards."""
+"""A panel that shows NFTs as cards."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ import pandas as pd
 from ledgerkit.errors import LedgerError
 from ledgerkit.verbs import contracts, tokens
 from ledgerkit.widgets import _html, _panel
-from ledgerkit.widgets._panel import Found, Panel, Part
+from ledgerkit.widgets._panel import Page, Panel, PanelResult
 
 if TYPE_CHECKING:
     from ledgerkit.client import Ledger
 
-_MOST_CARDS = 60
-_MOST_COLLECTIONS = 10
-_LONGEST_PICTURE = 200_000
+_MAX_CARDS = 60
+_MAX_COLLECTIONS = 10
+_MAX_ADDRESS = 200_000  # characters; of a picture in a data: address
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+# SVG is left out: it can contain scripts.
 _DATA = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+")
 
 
 class NftGallery(Panel):
     """
-    The NFTs of an account as cards, of one collection or of all it ever held from.
+    The NFTs of an account as cards, of one collection or of those that the indexer lists.
 
     Parameters
     ----------
-    account_id
-        The account to begin with; `press` asks.
-    contract_id
-        The collection; empty takes the first ten that the indexer lists.
+    account_id, contract_id
+        The initial values of the fields. Without a collection, the first ten that the indexer
+        lists are read.
     pictures
-        Whether pictures load, from wherever the token's maker put them: their hosts then
-        see who looks.
+        True loads pictures from the addresses in the tokens, whose hosts then see the reader's
+        IP address.
     ledger
-        The ledger to ask; None is the session's default at the time of the question.
+        The ledger to use; None is the session's default at the time of the request.
     """
 
     title = "NFTs"
     action = "Show"
-    tooltip = "Read the tokens of this account"
+    tooltip = "Look up the NFTs of this account"
 
     def __init__(
         self,
@@ -53,126 +53,100 @@ class NftGallery(Panel):
         pictures: bool = False,
         ledger: Ledger | None = None,
     ) -> None:
-        label = "Load pictures (their hosts see who looks)"
+        label = "Load pictures (their hosts see your IP address)"
         fields = {
             "account_id": _panel.text_box("Account", account_id, "alice.near"),
-            "contract_id": _panel.text_box("Collection", contract_id, "all that are listed"),
-            "pictures": _panel.tick_box(label, value=pictures),
+            "contract_id": _panel.text_box("Collection", contract_id, "empty for all"),
+            "pictures": _panel.check_box(label, value=pictures),
         }
         super().__init__(fields, ledger)
 
-    def _find(self, asked: dict[str, Any], ledger: Ledger) -> Found:
+    def _read(self, values: dict[str, Any], ledger: Ledger) -> PanelResult:
         """Read the tokens, collection by collection."""
-        account_id = asked["account_id"]
-        listed = [asked["contract_id"]]
-        if not asked["contract_id"]:
-            listed = tokens.nft(account_id, progress=False, ledger=ledger)["contract_id"].tolist()
-        read = [_tokens(account_id, one, ledger) for one in listed[:_MOST_COLLECTIONS]]
-        frame = _joined([_addressed(found, ledger) for found, _ in read])
-        failures = _joined([failed for _, failed in read])
-        parts = [
-            Part("Gallery", cards(frame, pictures=asked["pictures"])),
-            Part("Table", _html.table(frame, slim=True), frame),
+        account_id = values["account_id"]
+        contract_ids = [values["contract_id"]]
+        if not values["contract_id"]:
+            listed = tokens.nft(account_id, progress=False, ledger=ledger)
+            contract_ids = listed["contract_id"].tolist()
+        results = [_read_tokens(account_id, id_, ledger) for id_ in contract_ids[:_MAX_COLLECTIONS]]
+        frame = _concat([_with_media_url(owned, ledger) for owned, _ in results])
+        errors = _concat([failed for _, failed in results])
+        pages = [
+            Page("Gallery", cards(frame, pictures=values["pictures"])),
+            Page("Table", _html.table(frame, slim=True), frame),
+            *_panel.error_pages(errors),
         ]
-        if len(failures):
-            parts.append(Part("Not read", _html.table(failures), failures))
-        left = len(listed) - len(read)
-        rest = _html.counted(left, "more collection is", "more collections are")
-        more = f"; {rest} not asked: name one" if left > 0 else ""
-        unread = f", {len(failures)} not read" if len(failures) else ""
-        told = f"{_html.counted(len(frame), 'token')} of "
-        told += f"{_html.counted(len(read), 'collection')} on {ledger.network.name}{unread}{more}."
-        return Found(told, frame, tuple(parts), {"nft_tokens": frame, "errors": failures})
+        sentence = f"{_html.plural(len(frame), 'token')} of "
+        sentence += f"{_html.plural(len(results), 'collection')} on {ledger.network.name}"
+        sentence += f", {_html.plural(len(errors), 'error')}" if len(errors) else ""
+        n_skipped = len(contract_ids) - len(results)
+        if n_skipped:
+            sentence += f"; {_html.plural(n_skipped, 'more collection')} not read: enter one above"
+        frames = {"nft_tokens": frame, "errors": errors}
+        return PanelResult(f"{sentence}.", frame, tuple(pages), frames)
 
 
-def _tokens(account_id: str, contract_id: str, ledger: Ledger) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Read the tokens of one collection; its failure is its own, and names it."""
-    found, failed = tokens.nft_tokens(
+def _read_tokens(
+    account_id: str, contract_id: str, ledger: Ledger
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Read the tokens of one collection, and its error, with the contract as its subject."""
+    owned, failed = tokens.nft_tokens(
         account_id, contract_id, on_error="collect", progress=False, ledger=ledger
     )
-    return found, failed.assign(subject=contract_id)
+    return owned, failed.assign(subject=contract_id)
 
 
-def _addressed(frame: pd.DataFrame, ledger: Ledger) -> pd.DataFrame:
-    """Add whole addresses of media; a collection is asked for its base only where one is used."""
+def _with_media_url(frame: pd.DataFrame, ledger: Ledger) -> pd.DataFrame:
+    """Add the complete addresses of media; the base address is read only if one is relative."""
     media = frame["media"].dropna()
     base = None
-    if not media.map(_is_whole).all():
+    if not media.map(_is_absolute).all():
         base = _base_uri(frame["contract_id"].iloc[0], ledger)
-    addresses = [media_address(one, base) for one in media]
+    addresses = [media_address(value, base) for value in media]
     column = pd.Series(addresses, index=media.index, dtype="str").reindex(frame.index)
     return frame.assign(media_url=column)
 
 
 def _base_uri(contract_id: str, ledger: Ledger) -> str | None:
-    """Ask a collection where media begin; None where it does not tell."""
+    """Read the base address of a collection's media, or None."""
     try:
-        told = contracts.view(contract_id, "nft_metadata", ledger=ledger)
+        metadata = contracts.view(contract_id, "nft_metadata", ledger=ledger)
     except LedgerError:
         return None
-    base = told.get("base_uri") if isinstance(told, dict) else None
+    base = metadata.get("base_uri") if isinstance(metadata, dict) else None
     return base if isinstance(base, str) and base else None
 
 
-def _is_whole(media: str) -> bool:
-    """Tell whether media is a whole address."""
+def _is_absolute(media: str) -> bool:
+    """Return True if media is a complete address."""
     return _SCHEME.match(media) is not None
 
 
 def media_address(media: str, base_uri: str | None) -> str:
-    """
-    Give the whole address of a token's media (NEP-177).
-
-    Parameters
-    ----------
-    media
-        As the token tells it: a whole address, or what continues the collection's.
-    base_uri
-        As the collection tells it; None where it does not.
-
-    Returns
-    -------
-    address
-        Whatever that is; see `picture_source` for what may be shown.
-    """
-    if base_uri is None or not media or _is_whole(media):
+    """Return the complete address of a token's media, relative to the base address (NEP-177)."""
+    if base_uri is None or not media or _is_absolute(media):
         return media
     return f"{base_uri.rstrip('/')}/{media.lstrip('/')}"
 
 
-def _joined(frames: list[pd.DataFrame]) -> pd.DataFrame:
-    """Put frames one below the other; of empty ones the first has the columns."""
-    kept = [frame for frame in frames if len(frame)] or frames[:1]
-    return pd.concat(kept, ignore_index=True) if kept else pd.DataFrame()
+def _concat(frames: list[pd.DataFrame]) -> pd.DataFrame:
+    """Concatenate frames; if all are empty, the first one gives the columns."""
+    nonempty = [frame for frame in frames if len(frame)] or frames[:1]
+    return pd.concat(nonempty, ignore_index=True) if nonempty else pd.DataFrame()
 
 
 def cards(frame: pd.DataFrame, *, pictures: bool = False) -> str:
-    """
-    Write tokens as cards.
-
-    Parameters
-    ----------
-    frame
-        Typed as `schema("nft_tokens")`; whole addresses of media in `media_url`, if it is there.
-    pictures
-        Whether pictures load.
-
-    Returns
-    -------
-    html
-        A card a token, of at most 60; texts are escaped and shortened.
-    """
-    rows = _html.records(frame.head(_MOST_CARDS))
-    rest = len(frame) - len(rows)
-    more = f"<p>… and {rest} more; .result holds them all</p>" if rest > 0 else ""
-    shown = "".join(_card(row, pictures=pictures) for row in rows) or "<p>None.</p>"
-    return f'<div class="cards">{shown}</div>{more}'
+    """Format tokens as cards, at most 60; pictures are loaded only if asked for."""
+    rows = _html.records(frame.head(_MAX_CARDS))
+    figures = "".join(_card(row, pictures=pictures) for row in rows) or "<p>None.</p>"
+    hidden = _html.hidden_count(len(frame) - len(rows), "more token", " in .result")
+    return f'<div class="cards">{figures}</div>{hidden}'
 
 
 def _card(row: dict[str, Any], *, pictures: bool) -> str:
-    """Write one token."""
+    """Format one token."""
     title = row["title"] if isinstance(row["title"], str) else row["token_id"]
-    told = row["description"] if isinstance(row["description"], str) else ""
+    description = row["description"] if isinstance(row["description"], str) else ""
     address = row.get("media_url", row["media"])
     media = address if isinstance(address, str) else ""
     source = picture_source(media) if pictures else None
@@ -186,26 +160,14 @@ def _card(row: dict[str, Any], *, pictures: bool) -> str:
         image = f"<p><small>picture: {_html.text(media, 80)}</small></p>"
     return (
         f"<figure>{image}<figcaption><strong>{_html.text(title)}</strong>"
-        f"<br>{_html.text(told, 300)}<br><code>{_html.text(row['token_id'])}</code> of "
+        f"<br>{_html.text(description, 300)}<br><code>{_html.text(row['token_id'])}</code> of "
         f"{_html.text(row['contract_id'])}</figcaption></figure>"
     )
 
 
 def picture_source(media: str) -> str | None:
-    """
-    Find out whether a token's media can be shown as a picture.
-
-    Parameters
-    ----------
-    media
-        A whole address, as the token and its collection tell it.
-
-    Returns
-    -------
-    address
-        One that runs nothing: https, or data of a pixel format; None for any other.
-    """
-    if len(media) > _LONGEST_PICTURE:
+    """Return an address if it is https, or data of a bitmap format; else None."""
+    if len(media) > _MAX_ADDRESS:
         return None
     if _DATA.fullmatch(media):
         return media

@@ -1,4 +1,4 @@
-"""The panel that chooses which network is asked, and with which key."""
+"""A panel that connects to a network, with an API key if one is entered."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from ledgerkit.transport import networks
 from ledgerkit.transport.networks import ApiKey
 from ledgerkit.verbs import node
 from ledgerkit.widgets import _html, _panel
-from ledgerkit.widgets._panel import Found, Panel, Part
-from ledgerkit.widgets._secret import Secret
+from ledgerkit.widgets._panel import Page, Panel, PanelResult
+from ledgerkit.widgets._secret_field import SecretField
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,44 +18,44 @@ if TYPE_CHECKING:
 
 class NetworkPicker(Panel):
     """
-    Connect to a network: it becomes the session's default, which the other panels ask.
+    A choice of network, which becomes the session's default and that of the other panels.
 
-    A key that is typed here leaves the field at once, and goes to the next network that is
-    connected to, and to no other.
+    An API key that is entered is removed from the field at once. It is used for the next
+    connection only.
 
     Parameters
     ----------
     network
-        The network to begin with; `press` connects.
+        The network that is selected first.
     """
 
     title = "Network"
     action = "Connect"
-    tooltip = "Ask this network from now on"
+    tooltip = "Use this network from now on"
     waiting = "Connecting…"
 
     def __init__(self, network: str = networks.LOCAL) -> None:
-        told = {networks.LOCAL: "local: the embedded ledger, without a network"}
-        options = [(told.get(name, name), name) for name in networks.PRESETS]
-        self.key = Secret("API key", ApiKey)
-        fields = {"network": _panel.choice("Network", options, network)}
-        super().__init__(fields, more=[self.key.box])
-        self.key.box.on_msg(self._entered)
+        labels = {networks.LOCAL: "local: the embedded ledger, offline"}
+        options = [(labels.get(name, name), name) for name in networks.PRESETS]
+        self.key = SecretField("API key", ApiKey)
+        fields = {"network": _panel.drop_down("Network", options, network)}
+        super().__init__(fields, extra_fields=[self.key.box])
 
-    def _steps(self, asked: dict[str, Any]) -> Iterator[Found]:
-        """Connect, and see who answers."""
-        name, key = asked["network"], self.key.held
+    def _read_steps(self, values: dict[str, Any]) -> Iterator[PanelResult]:
+        """Connect, and read the status of the node."""
+        name, key = values["network"], self.key.secret
         if name == networks.LOCAL or key is None:
             ledger = client.connect(name)
         else:
             ledger = client.connect(name, api_key=key.reveal())
         frame = node.status(ledger=ledger)
         row = _html.records(frame)[0]
-        sentence = f"{name} answers: chain {row['chain_id']}, block {row['latest_block_height']}."
-        parts = (Part("Node", _html.facts(row.items()), frame),)
-        yield Found(sentence, frame, parts, value=ledger)
+        chain_id, height = row["chain_id"], row["latest_block_height"]
+        sentence = f"Connected to {name}: chain {chain_id}, block {height}."
+        pages = (Page("Node", _html.facts(row.items()), frame),)
+        yield PanelResult(sentence, frame, pages, value=ledger)
 
-    def _rest(self) -> None:
-        """Drop the key, whoever it went to: it is for one network."""
-        super()._rest()
+    def _set_ready(self) -> None:
+        """Drop the key, which is for one network only."""
+        super()._set_ready()
         self.key.forget()

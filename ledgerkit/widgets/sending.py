@@ -1,7 +1,8 @@
-"""The panel that signs and sends; only to the embedded ledger and to testnet."""
+"""A panel that signs and sends transactions, on the embedded ledger and testnet only."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit import client
@@ -9,9 +10,9 @@ from ledgerkit.errors import InvalidRequestError
 from ledgerkit.sending import signers, verbs
 from ledgerkit.transport import networks
 from ledgerkit.widgets import _html, _panel
-from ledgerkit.widgets._panel import Found, Panel, Part
-from ledgerkit.widgets._secret import Secret
-from ledgerkit.widgets.contracts import checked
+from ledgerkit.widgets._panel import Page, Panel, PanelResult
+from ledgerkit.widgets._secret_field import SecretField
+from ledgerkit.widgets.contracts import json_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -21,32 +22,18 @@ if TYPE_CHECKING:
     from ledgerkit.client import Ledger
 
 ALLOWED = (networks.LOCAL, "testnet")
-_PATIENCE_S = 60.0
-_DOUBT = "It may be on its way: look at the account's last transactions before sending again."
+_STAGE_TIMEOUT_S = 60.0
+_MAYBE_SENT = (
+    "The transaction may have been sent: check the signer's last transactions before sending again."
+)
 
 
 def refuse_public(ledger: Ledger) -> Ledger:
-    """
-    Refuse to send anywhere but to the embedded ledger and to testnet.
-
-    Parameters
-    ----------
-    ledger
-        Where it would be sent.
-
-    Returns
-    -------
-    ledger
-        That one.
-
-    Raises
-    ------
-    InvalidRequestError
-        If it is another network. The verbs that send ask the node for its chain besides.
-    """
+    """Check that a ledger is the embedded one or testnet, and return it."""
+    # The sending verbs also check the chain id of the node, which a name alone does not prove.
     if ledger.network.name not in ALLOWED:
         raise InvalidRequestError(
-            f"A panel sends nothing to {ledger.network.name}",
+            f"Panels do not send transactions to {ledger.network.name}",
             remedy='Connect to "local" or "testnet", or send with lk.transfer or lk.call.',
             field="network",
             value=ledger.network.name,
@@ -55,45 +42,38 @@ def refuse_public(ledger: Ledger) -> Ledger:
     return ledger
 
 
-def secret_key() -> Secret:
-    """
-    Make a field for a secret key.
-
-    Returns
-    -------
-    field
-        The text that is typed is sealed at once; the embedded ledger's accounts need none.
-    """
-    return Secret("Secret key", signers.sealed)
+def secret_key_field() -> SecretField:
+    """Build a field for a secret key."""
+    return SecretField("Secret key", signers.sealed)
 
 
 class SendForm(Panel):
     """
-    Send NEAR or call a contract: first look at what would be sent, then send exactly that.
+    A form that sends NEAR or calls a contract, after a preview of the transaction.
 
     Parameters
     ----------
     signer_id
-        Who signs and pays. The accounts of the embedded ledger have published keys;
-        elsewhere the session's signer signs, or the key that is typed.
+        The account that signs and pays. The keys of the embedded ledger's accounts are
+        known; elsewhere the key that is entered signs, or the session's signer.
     receiver_id
-        Who receives it: an account, or the contract to call.
+        The account that receives NEAR, or the contract to call.
     amount
-        How much NEAR, such as ``"0.1 NEAR"``.
+        An amount such as ``"0.1 NEAR"``.
     method, args
-        The method to call, with arguments as a text of JSON; empty is a plain transfer.
+        The method to call, with arguments as JSON text; without a method it is a transfer.
     ledger
-        Where it is sent; None is the session's default at the time.
+        The ledger to send to; None is the session's default at the time of the request.
 
     Attributes
     ----------
     submission
-        What was sent last, as the verbs give it.
+        The last `Submission`, or None.
     """
 
     title = "Send"
     action = "Preview"
-    tooltip = "Show what would be sent; nothing is signed for the ledger yet"
+    tooltip = "Show the transaction without sending it"
     waiting = "Working…"
 
     def __init__(
@@ -106,142 +86,120 @@ class SendForm(Panel):
         args: str = "{}",
         ledger: Ledger | None = None,
     ) -> None:
-        self.key = secret_key()
-        self.send = _panel.button("Send", "Sign and send what is previewed", disabled=True)
-        self._order: Callable[..., Any] | None = None
+        self.key = secret_key_field()
+        self.send = _panel.button("Send", "Send the previewed transaction", disabled=True)
+        self._previewed: Callable[..., Any] | None = None
         self._is_sending = False
         self.submission: Any = None
         fields = {
-            "signer_id": _panel.text_box("Signed by", signer_id, "alice.near"),
-            "receiver_id": _panel.text_box("To", receiver_id, "bob.near"),
+            "signer_id": _panel.text_box("Signer", signer_id, "alice.near"),
+            "receiver_id": _panel.text_box("Receiver", receiver_id, "bob.near"),
             "amount": _panel.text_box("Amount", amount, "0.1 NEAR"),
-            "method": _panel.text_box("Method", method, "empty: a plain transfer"),
+            "method": _panel.text_box("Method", method, "empty for a transfer"),
             "args": _panel.text_box("Arguments", args, "{}"),
         }
-        super().__init__(fields, ledger, more=[self.key.box], buttons=[self.send])
+        super().__init__(fields, ledger, extra_fields=[self.key.box], buttons=[self.send])
         self.send.on_click(lambda _: self.submit())
-        self.key.box.on_msg(self._entered)
-        for one in (*fields.values(), self.key.box):
-            one.observe(self._changed, "value")
+        for widget in (*fields.values(), self.key.box):
+            widget.observe(self._drop_preview, "value")
 
     def submit(self) -> None:
-        """Send what was previewed, once; as the button does, without waiting for it."""
+        """Send the previewed transaction once, as the button does; without waiting for it."""
         if not self._is_sending:
-            order = self._order
+            send = self._previewed
             self._is_sending = self.send.disabled = True
-            self._begin(lambda: self._sent(order))
+            self._start(lambda: self._send_steps(send))
 
-    def _sent(self, order: Callable[..., Any] | None) -> Iterator[Found]:
-        """Send, and tell each stage that is reached."""
+    def _send_steps(self, send: Callable[..., Any] | None) -> Iterator[PanelResult]:
+        """Send the transaction, and show each stage that it reaches."""
         self.submission = None
-        self.submission = self._taken(order)(wait_until="INCLUDED")
-        yield _course(self.submission)
-        for stage in ("executed", "final"):
-            self.submission.wait(stage, timeout_s=_PATIENCE_S)
-            yield _course(self.submission)
-
-    def _taken(self, order: Callable[..., Any] | None) -> Callable[..., Any]:
-        """Take what is to be sent, unless a field has changed since it was shown."""
-        if order is None or self._order is not order:
+        # A field may have changed between the click and the thread that runs this.
+        if send is None or self._previewed is not send:
             raise InvalidRequestError(
-                "Nothing was sent: a field has changed since the preview, or there is none",
-                remedy="Press Preview, look at what it shows, then press Send.",
+                "Nothing was sent: there is no preview, or a field has changed since",
+                remedy="Press Preview, check the transaction, then press Send.",
                 field="preview",
             )
-        self._order = None
-        return order
+        self._previewed = None
+        self.submission = send(wait_until="INCLUDED")
+        yield _submission_result(self.submission)
+        for stage in ("executed", "final"):
+            self.submission.wait(stage, timeout_s=_STAGE_TIMEOUT_S)
+            yield _submission_result(self.submission)
 
     def ask(self) -> None:
-        """Preview; while something is being sent nothing else begins."""
+        """Preview the transaction, unless one is being sent."""
         if not self._is_sending:
             super().ask()
 
-    def _steps(self, asked: dict[str, Any]) -> Iterator[Found]:
-        """Show what would be sent."""
+    def _read_steps(self, values: dict[str, Any]) -> Iterator[PanelResult]:
+        """Preview the transaction."""
         ledger = refuse_public(client.current(self.ledger))
-        order = ordered(asked, self.key.held, ledger)
-        frame: pd.DataFrame = order(dry_run=True)
-        sentence = f"Nothing is sent yet. Send hands this to {ledger.network.name}."
-        called = ("amount", "method", "args") if asked["method"] else ("amount",)
-        told = {"network": ledger.network.name, **{name: asked[name] for name in called}}
-        shown = _html.facts({**told, **_html.records(frame)[0]}.items())
-        yield Found(sentence, frame, (Part("Preview", shown, frame),), value=order)
+        send = send_function(values, self.key.secret, ledger)
+        frame: pd.DataFrame = send(dry_run=True)
+        sentence = f"Not sent yet. Press Send to send this transaction to {ledger.network.name}."
+        names = ("amount", "method", "args") if values["method"] else ("amount",)
+        facts = {"network": ledger.network.name, **{name: values[name] for name in names}}
+        html = _html.facts({**facts, **_html.records(frame)[0]}.items())
+        yield PanelResult(sentence, frame, (Page("Preview", html, frame),), value=send)
 
-    def _show(self, found: Found, notes: Sequence[str] = ()) -> None:
-        """Let be sent what is previewed."""
-        super()._show(found, notes)
+    def _show_result(self, result: PanelResult, warnings: Sequence[str] = ()) -> None:
+        """Show a preview, which can then be sent, or a stage of the transaction."""
+        super()._show_result(result, warnings)
         if not self._is_sending:
-            self._order = found.value if callable(found.value) else None
+            self._previewed = result.value if callable(result.value) else None
 
-    def _busy(self) -> None:
-        """Let nothing be sent meanwhile."""
-        super()._busy()
+    def _set_busy(self) -> None:
+        """Disable all buttons but Cancel."""
+        super()._set_busy()
         self.send.disabled = True
         if not self._is_sending:
-            self._order = None
+            self._previewed = None
 
-    def _rest(self) -> None:
-        """Be ready; a key that was used is dropped."""
+    def _set_ready(self) -> None:
+        """Enable the buttons, and drop a key that was used."""
         if self._is_sending:
             self.key.forget()
         self._is_sending = False
-        super()._rest()
-        self.send.disabled = self._order is None
+        super()._set_ready()
+        self.send.disabled = self._previewed is None
 
-    def _cancelled(self) -> None:
-        """Say what a cancelled sending means: it may have happened all the same."""
-        if not self._is_sending:
-            super()._cancelled()
-        elif self.submission is None:
-            self._say(f"Nobody waits any more. {_DOUBT}")
-        else:
-            self._say(f"Nobody waits any more. {self.submission.way_back()}")
+    def _show_cancelled(self) -> None:
+        """Show that the request was cancelled; a transaction may have been sent all the same."""
+        super()._show_cancelled()
+        if self._is_sending:
+            sent = _MAYBE_SENT if self.submission is None else self.submission.way_back()
+            self._set_status(f"Cancelled. {sent}")
 
-    def _fail(self, error: Exception) -> None:
-        """Show what went wrong; what was sent before that is not lost sight of."""
-        super()._fail(error)
+    def _show_error(self, error: Exception) -> None:
+        """Show an error, and the transaction if it was sent before."""
+        super()._show_error(error)
         if self._is_sending and self.submission is not None:
             self.status.value += _html.paragraph(self.submission.way_back())
 
-    def _changed(self, _: object) -> None:
-        """Ask for a new preview where a field has changed."""
-        self._order, self.send.disabled = None, True
+    def _drop_preview(self, _: object) -> None:
+        """Require a new preview after a field has changed."""
+        self._previewed, self.send.disabled = None, True
 
 
-def ordered(asked: dict[str, Any], key: object, ledger: Ledger) -> Callable[..., Any]:
-    """
-    Describe what is to be sent.
-
-    Parameters
-    ----------
-    asked
-        The fields.
-    key
-        What signs, sealed; None finds a key.
-    ledger
-        Where it goes.
-
-    Returns
-    -------
-    order
-        Takes ``dry_run=`` or ``wait_until=``, and does it.
-    """
-    how: Any = {"signer_id": asked["signer_id"] or None, "key": key, "ledger": ledger}
-    if not asked["method"]:
-        return lambda **more: verbs.transfer(asked["receiver_id"], asked["amount"], **how, **more)
-    args, deposit = checked(asked["args"]), asked["amount"] or "0 NEAR"
-    return lambda **more: verbs.call(
-        asked["receiver_id"], asked["method"], args, deposit=deposit, **how, **more
-    )
+def send_function(values: dict[str, Any], key: object, ledger: Ledger) -> Callable[..., Any]:
+    """Build the function that sends a transaction, with ``dry_run=`` and ``wait_until=`` open."""
+    options: Any = {"signer_id": values["signer_id"] or None, "key": key, "ledger": ledger}
+    receiver_id, amount = values["receiver_id"], values["amount"]
+    if not values["method"]:
+        return partial(verbs.transfer, receiver_id, amount, **options)
+    args = json_bytes(values["args"])
+    options["deposit"] = amount or "0 NEAR"
+    return partial(verbs.call, receiver_id, values["method"], args, **options)
 
 
-def _course(submission: Any) -> Found:
-    """Tell how far a submission is."""
+def _submission_result(submission: Any) -> PanelResult:
+    """Build the result that shows the stages of a submission."""
     frame = submission.to_frame()
-    failed = submission.failure
-    problem = "" if failed is None else _html.failure(failed)
-    ended = "" if failed is None else ", and it failed"
-    sentence = f"{submission.tx_hash} of {submission.signer_id}: {submission.stage}{ended}."
-    shown = _html.table(frame.drop(columns="tx_hash"), slim=True)
-    parts = (Part("Stages", problem + shown, frame),)
-    return Found(sentence, frame, parts, value=submission)
+    error = submission.failure
+    alert = "" if error is None else _html.alert(error)
+    outcome = "" if error is None else ", failed"
+    sentence = f"Transaction {submission.tx_hash} of {submission.signer_id}: "
+    sentence += f"{submission.stage}{outcome}."
+    html = alert + _html.table(frame.drop(columns="tx_hash"), slim=True)
+    return PanelResult(sentence, frame, (Page("Stages", html, frame),), value=submission)

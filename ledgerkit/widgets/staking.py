@@ -1,4 +1,4 @@
-"""The panel about many accounts and how each is exposed to staking."""
+"""A panel that classifies many accounts by staking exposure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.verbs import tokens
 from ledgerkit.widgets import _html, _panel
-from ledgerkit.widgets._panel import Found, Panel, Part
+from ledgerkit.widgets._panel import Page, Panel, PanelResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,21 +20,21 @@ CLASSES = ("mixed", "direct_only", "liquid_only", "no_visible_staking_position")
 
 class StakingExposure(Panel):
     """
-    Many accounts, classed by how they are exposed to staking.
+    The staking exposure classes of many accounts.
 
     Parameters
     ----------
     account_ids
-        The accounts to begin with; `press` asks.
+        The initial value of the field.
     nonzero
-        Whether pools are asked, and entries known to be zero left out.
+        True calls the pools, and ignores positions that are zero.
     ledger
-        The ledger to ask; None is the session's default at the time of the question.
+        The ledger to use; None is the session's default at the time of the request.
     """
 
     title = "Staking"
-    action = "Class accounts"
-    tooltip = "Read and class these accounts"
+    action = "Classify"
+    tooltip = "Look up and classify these accounts"
 
     def __init__(
         self,
@@ -43,37 +43,28 @@ class StakingExposure(Panel):
         nonzero: bool = False,
         ledger: Ledger | None = None,
     ) -> None:
-        box = _panel.library().Textarea(
-            description="Accounts",
-            value="\n".join(account_ids),
-            placeholder="one a line, or between commas",
-            continuous_update=False,  # else each letter is a message to the kernel
-            rows=5,
-            style={"description_width": "9em"},
-            layout={"width": "44em", "max_width": "100%"},
-        )
-        label = "Ask pools, and leave out what is zero"
-        fields = {"account_ids": box, "nonzero": _panel.tick_box(label, value=nonzero)}
+        example = "one per line, or separated by commas"
+        fields = {
+            "account_ids": _panel.text_area("Accounts", "\n".join(account_ids), example),
+            "nonzero": _panel.check_box("Call pools, ignore zero positions", value=nonzero),
+        }
         super().__init__(fields, ledger)
 
-    def _find(self, asked: dict[str, Any], ledger: Ledger) -> Found:
-        """Class the accounts; one that could not be read has its own table."""
-        ids = [one for one in re.split(r"[\s,;]+", asked["account_ids"]) if one]
+    def _read(self, values: dict[str, Any], ledger: Ledger) -> PanelResult:
+        """Classify the accounts, and list those that could not be read."""
+        ids = [name for name in re.split(r"[\s,;]+", values["account_ids"]) if name]
         if not ids:
-            raise InvalidRequestError.refuse("account_ids", "", "one account a line")
-        frame, failures = tokens.exposure(
-            ids, nonzero=asked["nonzero"], on_error="collect", progress=False, ledger=ledger
+            raise InvalidRequestError.required("account_ids", "one account per line")
+        frame, errors = tokens.exposure(
+            ids, nonzero=values["nonzero"], on_error="collect", progress=False, ledger=ledger
         )
-        found = frame["exposure_class"].value_counts()
-        counts = {name: int(found.get(name, 0)) for name in CLASSES}
-        parts = [
-            Part("Classes", _html.bars(counts, f"Accounts by class, of {len(frame)}")),
-            Part("Accounts", _html.table(frame), frame),
+        sizes = frame["exposure_class"].value_counts()
+        counts = {name: int(sizes.get(name, 0)) for name in CLASSES}
+        pages = [
+            Page("Classes", _html.bars(counts, f"Accounts by class, of {len(frame)}")),
+            Page("Accounts", _html.table(frame), frame),
+            *_panel.error_pages(errors),
         ]
-        frames = {"exposure": frame, "errors": failures}
-        if len(failures):
-            parts.append(Part("Not read", _html.table(failures), failures))
-        counted = _html.counted(len(frame), "account")
-        sentence = f"{counted} on {ledger.network.name} classed"
-        sentence += f", {len(failures)} not read." if len(failures) else "."
-        return Found(sentence, frame, tuple(parts), frames)
+        sentence = f"{_html.plural(len(frame), 'account')} on {ledger.network.name} classified"
+        sentence += f", {_html.plural(len(errors), 'error')}." if len(errors) else "."
+        return PanelResult(sentence, frame, tuple(pages), {"exposure": frame, "errors": errors})

@@ -1,4 +1,4 @@
-"""The panel about one transaction: how it ended, its story, its tree, its receipts."""
+"""A panel about one transaction: its verdict, explanation, tree, timeline and receipts."""
 
 from __future__ import annotations
 
@@ -8,160 +8,132 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ledgerkit import units
+from ledgerkit.cards import children_by_parent
 from ledgerkit.verbs import transactions
 from ledgerkit.widgets import _html, _panel
-from ledgerkit.widgets._panel import Found, Panel, Part
+from ledgerkit.widgets._panel import Page, Panel, PanelResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from ledgerkit.client import Ledger
     from ledgerkit.tracing.trace import Trace
 
-_MOST_LINES = 300
-_MOST_BARS = 80
-_DEEPEST = 20  # levels that are still indented
-_ENDED = {"fully_succeeded": 2, "failed": 4, "succeeded_with_failed_receipts": 1}
+_MAX_LINES = 300
+_MAX_BARS = 80  # of a readable timeline
+_MAX_INDENT = 20  # levels
+_VERDICT_COLOURS = {"fully_succeeded": 2, "failed": 4, "succeeded_with_failed_receipts": 1}
 
 
 class TransactionExplorer(Panel):
     """
-    What a transaction set off: its verdict, an explanation, its tree and its receipts.
+    The verdict, explanation, tree, timeline and receipts of a transaction.
 
     Parameters
     ----------
     tx_hash, sender
-        The transaction to begin with, and who signed it; `press` asks.
+        The initial values of the fields: the hash, and the account that signed.
     ledger
-        The ledger to ask; None is the session's default at the time of the question.
+        The ledger to use; None is the session's default at the time of the request.
     """
 
     title = "Transaction"
     action = "Trace"
-    tooltip = "Read the receipt tree of this transaction"
+    tooltip = "Look up the receipts of this transaction"
 
     def __init__(
         self, tx_hash: str = "", sender: str = "", *, ledger: Ledger | None = None
     ) -> None:
         fields = {
-            "tx_hash": _panel.text_box("Transaction", tx_hash, "its hash"),
-            "sender": _panel.text_box("Signed by", sender, "alice.near"),
+            "tx_hash": _panel.text_box("Transaction", tx_hash, "transaction hash"),
+            "sender": _panel.text_box("Signer", sender, "alice.near"),
         }
         super().__init__(fields, ledger)
 
-    def _find(self, asked: dict[str, Any], ledger: Ledger) -> Found:
-        """Trace the transaction."""
-        trace = transactions.trace(asked["tx_hash"], asked["sender"], ledger=ledger)
+    def _read(self, values: dict[str, Any], ledger: Ledger) -> PanelResult:
+        """Read the trace of the transaction."""
+        trace = transactions.trace(values["tx_hash"], values["sender"], ledger=ledger)
         receipts = trace.receipts
-        parts = [
-            Part("What happened", _story(trace)),
-            Part("Tree", tree(receipts)),
+        pages = [
+            Page("Summary", _summary(trace)),
+            Page("Tree", receipt_tree(receipts)),
             *_timeline(trace),
-            Part("Receipts", _html.table(receipts, slim=True), receipts),
+            Page("Receipts", _html.table(receipts, slim=True), receipts),
         ]
-        counted = _html.counted(len(receipts), "receipt")
-        sentence = f"{trace.verdict} on {ledger.network.name}, in {counted}."
+        count = _html.plural(len(receipts), "receipt")
+        sentence = f"{trace.verdict} on {ledger.network.name}: {count}."
         frames = {"receipts": receipts, "edges": trace.edges}
-        return Found(sentence, receipts, tuple(parts), frames, trace)
+        return PanelResult(sentence, receipts, tuple(pages), frames, trace)
 
 
-def _story(trace: Trace) -> str:
-    """Write the verdict and the story."""
-    colour = _html.COLOURS[_ENDED.get(trace.verdict, 3)]
+def _summary(trace: Trace) -> str:
+    """Format the verdict and the explanation."""
+    colour = _html.COLOURS[_VERDICT_COLOURS.get(trace.verdict, 3)]
     return f"<p>{_html.badge(trace.verdict, colour)}</p>{_html.prose(trace.explain())}"
 
 
-def tree(receipts: pd.DataFrame) -> str:
-    """
-    Write receipts as a tree, each below the one that made it.
-
-    Parameters
-    ----------
-    receipts
-        Of one transaction, typed as `schema("receipts")`.
-
-    Returns
-    -------
-    html
-        A list; a line a receipt, moved to the right by its depth.
-    """
-    rows = _html.records(receipts)
-    lines = [_line(rows[at]) for at in _in_tree_order(rows)[:_MOST_LINES]]
-    rest = len(rows) - len(lines)
-    more = f"<p>… and {_html.counted(rest, 'more receipt')}</p>" if rest > 0 else ""
-    return f'<ul class="tree">{"".join(lines)}</ul>{more}'
+def receipt_tree(receipts: pd.DataFrame) -> str:
+    """Format receipts as a list of at most 300 lines, indented by depth."""
+    rows = _tree_order(_html.records(receipts))
+    lines = [_receipt_line(row) for row in rows[:_MAX_LINES]]
+    hidden = _html.hidden_count(len(rows) - len(lines), "more receipt")
+    return f'<ul class="tree">{"".join(lines)}</ul>{hidden}'
 
 
-def _in_tree_order(rows: list[dict[str, Any]]) -> list[int]:
-    """Order receipts so that what one made follows it, however deep."""
-    children: dict[str | None, list[int]] = {}
-    known = {row["receipt_id"] for row in rows}
-    for at, row in enumerate(rows):
-        parent = row["parent_id"] if row["parent_id"] in known else None
-        children.setdefault(parent, []).append(at)
-    order, open_rows = [], children.get(None, [])[::-1]
-    while open_rows:
-        at = open_rows.pop()
-        order.append(at)
-        open_rows += children.pop(rows[at]["receipt_id"], [])[::-1]
+def _tree_order(rows: list[dict[str, Any]]) -> list[Mapping[str, Any]]:
+    """Order receipts so that each is followed by its descendants."""
+    children = children_by_parent(rows)
+    order, stack = [], children.get(None, [])[::-1]
+    while stack:
+        row = stack.pop()
+        order.append(row)
+        stack += children.pop(row["receipt_id"], [])[::-1]
     return order
 
 
-def _line(row: dict[str, Any]) -> str:
-    """Write one receipt: from whom to whom, what, where, and how it ended."""
+def _receipt_line(row: Mapping[str, Any]) -> str:
+    """Format one receipt: sender, receiver, action, block and status."""
     depth = 0 if pd.isna(row["depth"]) else int(row["depth"])
-    failed = row["status"] == "failure"
-    colour = _html.COLOURS[4 if failed else 2]
-    style = f"margin-left:{2 * min(depth, _DEEPEST)}em;border-color:{colour}"
-    ended = _html.text(row["status"])
-    if failed:
-        ended = f"<strong>failed: {_html.text(row['error_message'], 300)}</strong>"
+    has_failed = row["status"] == "failure"
+    colour = _html.COLOURS[4 if has_failed else 2]
+    style = f"margin-left:{2 * min(depth, _MAX_INDENT)}em;border-color:{colour}"
+    status = _html.text(row["status"])
+    if has_failed:
+        status = f"<strong>failed: {_html.text(row['error_message'], 300)}</strong>"
     path = f"{_html.text(row['predecessor_id'])} → {_html.text(row['receiver_id'])}"
     height = row["block_height"]
-    place = "" if pd.isna(height) else f" in block {height}"
+    block = "" if pd.isna(height) else f" in block {height}"
     return (
         f'<li style="{style}">{"↳ " if depth else ""}{path}: '
-        f"<code>{_html.text(_what(row))}</code>{place}, {ended}</li>"
+        f"<code>{_html.text(_action(row))}</code>{block}, {status}</li>"
     )
 
 
-def _what(row: dict[str, Any]) -> str:
-    """Say what a receipt was to do."""
+def _action(row: Mapping[str, Any]) -> str:
+    """Return the method or the actions of a receipt."""
     if row["kind"] == "refund":
         deposit = row["deposit"]
         return "refund" if pd.isna(deposit) else f"refund of {units.near_text(deposit)}"
     if isinstance(row["method_name"], str):
         return f"{row['method_name']}()"
-    found = row["actions"]
-    return ", ".join(map(str, found)) if isinstance(found, list) else str(found)
+    actions = row["actions"]
+    return ", ".join(map(str, actions)) if isinstance(actions, list) else str(actions)
 
 
-def _timeline(trace: Trace) -> Iterator[Part]:
-    """Draw the timeline, where its bars can still be told apart."""
-    if 0 < len(trace.receipts) <= _MOST_BARS:
-        png = drawn(lambda ax: trace.plot("timeline", ax=ax), 2.0 + 0.4 * len(trace.receipts))
-        counted = _html.counted(len(trace.receipts), "receipt")
-        alt = f"When and where the {counted} ran, by shard and block"
-        yield Part("Timeline", _html.picture(png, alt), is_picture=True)
+def _timeline(trace: Trace) -> Iterator[Page]:
+    """Draw the timeline, unless it has no bars or too many to be readable."""
+    if 0 < len(trace.receipts) <= _MAX_BARS:
+        height = 2.0 + 0.4 * len(trace.receipts)
+        png = draw_png(lambda ax: trace.plot("timeline", ax=ax), height)
+        count = _html.plural(len(trace.receipts), "receipt")
+        alt = f"Timeline of {count} by shard and block"
+        yield Page("Timeline", _html.picture(png, alt), is_picture=True)
 
 
-def drawn(draw: Callable[[Any], object], height: float = 5.0) -> bytes:
-    """
-    Draw on a figure of its own, which a thread may do.
-
-    Parameters
-    ----------
-    draw
-        Draws on the Axes that it is given.
-    height
-        Of the figure, in inches.
-
-    Returns
-    -------
-    png
-        The picture.
-    """
-    figure = _panel.library("matplotlib.figure").Figure(figsize=(10, height), layout="constrained")
+def draw_png(draw: Callable[[Any], object], height: float = 5.0) -> bytes:
+    """Draw a plot as PNG, without pyplot, which is not thread-safe."""
+    figure_class = _panel.widgets_library("matplotlib.figure").Figure
+    figure = figure_class(figsize=(10, height), layout="constrained")
     draw(figure.subplots())
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=100)

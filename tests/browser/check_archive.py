@@ -44,12 +44,12 @@ def test_each_step_is_seen_while_it_is_taken(person):
 
     person.sees("Step 6 of 8: mint…")
     assert states(person) == [*["done"] * 5, "running", *["pending"] * 2]
-    expect(person.panel).to_contain_text(f"{TOKEN_ID}, of SHA-256 ")
+    expect(person.panel).to_contain_text(f"{TOKEN_ID}, from SHA-256 ")
     expect(person.panel).to_contain_text("written in block 180000013")
     person.picture("archive_running")
-    expect(person.panel).to_contain_text("sent by grace.near, included so far")
+    expect(person.panel).to_contain_text("sent by grace.near, stage included")
 
-    person.answered("The token was minted, and the collection tells it as it was meant.")
+    person.answered("The token was minted, and its owner and source are as planned.")
     assert states(person) == ["done"] * STEPS
     person.rests("Archive")
 
@@ -60,17 +60,17 @@ def test_cancel_loses_no_mint(person):
     person.sees("Step 2 of 8: read_source…")
     person.button("Cancel").focus()
     person.press("Enter")
-    person.answered("Nothing was minted this time. Take the flow again to finish it.")
-    assert states(person) == ["done", "left alone", *["not_taken"] * (STEPS - 2)]
+    person.answered("Nothing was minted. Archive the widget again to finish.")
+    assert states(person) == ["done", "cancelled", *["not_taken"] * (STEPS - 2)]
 
     person.rests("Archive")
     person.click("Archive")
     person.sees("Step 6 of 8: mint…")
-    expect(person.panel).to_contain_text("sent by grace.near, included so far")
+    expect(person.panel).to_contain_text("sent by grace.near, stage included")
     person.click("Cancel")
-    person.answered(": transaction ")  # which may be on its way, or there already
-    person.sees("Take the flow again: it looks for the token first, and mints no second one.")
+    person.answered(" by transaction ")  # was, or may have been, minted
+    person.sees("an existing token is found, and not minted twice.")
     person.picture("archive_cancelled")
 
     person.click("Archive")
-    person.answered("The token was there already; nothing was minted.")
+    person.answered("The token already existed; nothing was minted.")

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import expect
 
 import ledgerkit as lk
-from tests.browser.person import Person, cells, told
+from tests.browser.person import Person, cell_text, cells
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,8 +35,8 @@ ALICES = "340282366920926463463374607431768211454"  # of moon.near
 SUPPLY = str(2**128 - 1)
 ALICE = "alice.near on local: 7 tokens, 2 NFT collections, 2 pools."
 PLANTED = "planted-key-8c1f0a77"
-HELD = "one is held; type another in its place"
-UNKNOWN = "The transaction did not reach the wanted level in time"
+HELD = "entered; type another one to replace it"
+UNKNOWN = "The transaction did not reach the requested level in time"
 LATE_MS = 3_000
 FAR_MS = 400
 FAR_APART = 40  # pixels from the column of names to the text of a value
@@ -76,10 +76,10 @@ def late(person: Person) -> None:
     expect(field).to_have_value("")
 
 
-def fails(person: Person, happened: str, remedy: str) -> None:
+def fails(person: Person, happened: str) -> None:
     """Wait for an error, which leaves no answer and lets ask again."""
     person.answered(happened)
-    expect(person.panel.get_by_role("alert")).to_contain_text(f"What to do: {remedy}")
+    expect(person.panel.get_by_role("alert")).to_contain_text(happened)
     expect(person.tables).to_have_count(0)
 
 
@@ -96,7 +96,7 @@ def test_enter_shows_what_an_account_holds(at, local):
     assert facts["spendable"] == SPENDABLE
     assert facts["storage_cost"] == "0.00407 NEAR (4070000000000000000000 yoctoNEAR)"
     assert list(facts) == list(state.index)
-    assert {n: facts[n] for n in COUNTED} == {n: told(state[n]) for n in COUNTED}
+    assert {n: facts[n] for n in COUNTED} == {n: cell_text(state[n]) for n in COUNTED}
     assert max(person.tables.evaluate(GAPS)) < FAR_APART
     person.picture("account")
 
@@ -138,7 +138,7 @@ def test_what_is_no_account_is_refused(at):
 
     person.enter("Account", "<b>Alice</b>")
 
-    fails(person, "account_id '<b>Alice</b>' is not valid", "Correct what the sentence names")
+    fails(person, "account_id '<b>Alice</b>' is not valid: expected")
     person.picture("account_error")
     person.rests("Look up")
 
@@ -160,7 +160,7 @@ def test_the_keyboard_is_enough(at):
     order = person.tab_keys("Account", 2)
     person.press("Space")
 
-    assert order == ["Ask contracts too: symbols, amounts, stakes", "Look up"]
+    assert order == ["Call contracts for symbols, amounts and stakes", "Look up"]
     person.answered("carol.near on local")
 
 
@@ -169,7 +169,7 @@ def test_a_question_that_runs_can_be_cancelled(at):
     person = at("Account")
     late(person)
     person.enter("Account", "alice.near")
-    person.sees("Asking…")
+    person.sees("Loading…")
     expect(person.button("Look up")).to_be_disabled()
     expect(person.button("Cancel")).to_be_enabled()
     person.picture("account_waiting")
@@ -187,7 +187,7 @@ def test_a_second_search_takes_the_firsts_place(at, local):
     person = at("Account")
     late(person)
     person.enter("Account", "alice.near")
-    person.sees("Asking…")
+    person.sees("Loading…")
 
     person.enter("Account", "bob.near")
     person.answered("bob.near on local")
@@ -197,7 +197,7 @@ def test_a_second_search_takes_the_firsts_place(at, local):
     person.open("Account")
     assert person.facts()["account_id"] == "bob.near"
     state = lk.accounts("bob.near", ledger=local).iloc[0]
-    assert person.facts()["storage_bytes"] == told(state["storage_bytes"])
+    assert person.facts()["storage_bytes"] == cell_text(state["storage_bytes"])
     person.rests("Look up")
 
 
@@ -244,7 +244,7 @@ def test_a_limited_key_is_found_when_asked_for(at, local):
     person.answered("1 account on local")
     assert person.table() == [["account_id", "is_primary"], [own, "True"]]
 
-    person.field("As").select_option("keys of every kind")
+    person.field("Key type").select_option("all keys")
     person.click("Look up")
     person.answered("3 accounts on local")
 
@@ -256,7 +256,7 @@ def test_a_key_that_is_none_is_refused(at):
     person = at("Key")
     person.enter("Public key", "ed25519:0")
 
-    fails(person, "public_key 'ed25519:0' is not valid", "Correct what the sentence names")
+    fails(person, "public_key 'ed25519:0' is not valid: expected")
     expect(person.button("Open account")).to_be_disabled()
 
 
@@ -266,8 +266,8 @@ def test_a_transaction_shows_verdict_tree_and_receipts(at, local):
     swap = next(tx for tx in local.world.summary.transactions if tx.description == wanted)
     person = at("Transaction")
     person.type("Transaction", swap.tx_hash)
-    person.enter("Signed by", swap.signer_id)
-    person.answered("succeeded_with_failed_receipts on local, in 6 receipts.")
+    person.enter("Signer", swap.signer_id)
+    person.answered("succeeded_with_failed_receipts on local: 6 receipts.")
     receipts = lk.receipts(swap.tx_hash, swap.signer_id, ledger=local)
 
     assert person.panel.locator(".badge").inner_text() == "succeeded_with_failed_receipts"
@@ -297,10 +297,11 @@ def test_an_unknown_transaction_is_told(at):
     """A hash that the ledger does not know is an error with its remedy."""
     person = at("Transaction")
     person.type("Transaction", "1" * 32)
-    person.type("Signed by", "alice.near")
+    person.type("Signer", "alice.near")
     person.click("Trace")
 
-    fails(person, UNKNOWN, "")
+    fails(person, UNKNOWN)
+    expect(person.panel.get_by_role("alert")).to_contain_text("What to do: ")
 
 
 def test_accounts_are_classed(at, local):
@@ -311,9 +312,9 @@ def test_accounts_are_classed(at, local):
         person.field("Accounts").press_sequentially(name)
         person.press("Enter")
     order = person.tab_keys("Accounts", 2)
-    assert order == ["Ask pools, and leave out what is zero", "Class accounts"]
+    assert order == ["Call pools, ignore zero positions", "Classify"]
     person.press("Enter")
-    person.answered("4 accounts on local classed.")
+    person.answered("4 accounts on local classified.")
 
     assert person.table() == [
         ["mixed", "", "1"],
@@ -330,9 +331,9 @@ def test_no_account_at_all_is_told(at):
     """An empty field is an error with its remedy."""
     person = at("Staking")
     person.field("Accounts").fill("")
-    person.click("Class accounts")
+    person.click("Classify")
 
-    fails(person, "one account a line", "Correct what the sentence names")
+    fails(person, "account_ids is required: one account per line")
 
 
 def test_a_view_call_is_decoded_and_saved(at, tmp_path):
@@ -340,7 +341,7 @@ def test_a_view_call_is_decoded_and_saved(at, tmp_path):
     person = at("Contract")
     person.type("Contract", "moon.near")
     person.enter("Method", "ft_total_supply")
-    person.answered("ft_total_supply of moon.near on local answered.")
+    person.answered("ft_total_supply of moon.near on local returned a result.")
     assert person.panel.locator("pre:visible").inner_text() == f'"{SUPPLY}"'
 
     person.open("Table")
@@ -368,10 +369,10 @@ def test_arguments_that_are_no_json_are_refused(at):
     person.type("Contract", "moon.near")
     person.type("Method", "ft_balance_of")
     person.enter("Arguments", "{account_id}")
-    fails(person, "is not valid: JSON, such as", "Correct what the sentence names")
+    fails(person, "is not valid: expected JSON, such as")
 
     person.enter("Arguments", '{"account_id": "alice.near"}')
-    person.answered("ft_balance_of of moon.near on local answered.")
+    person.answered("ft_balance_of of moon.near on local returned a result.")
     person.open("Table")
     assert person.table() == [["value"], [ALICES]]
 
@@ -402,8 +403,8 @@ def test_a_collection_that_is_none_is_told(at):
     person.type("Account", "alice.near")
     person.enter("Collection", "gold.near")
 
-    person.answered("0 tokens of 1 collection on local, 1 not read.")
-    person.open("Not read")
+    person.answered("0 tokens of 1 collection on local, 1 error.")
+    person.open("Errors")
     assert person.table()[1][0] == "gold.near"
 
 
@@ -417,10 +418,10 @@ def test_a_network_is_connected_to_and_a_key_leaves_its_field(at, local):
     assert PLANTED not in person.page.content()
 
     person.click("Connect")
-    person.answered("local answers: chain localnet, block 180000052.")
+    person.answered("Connected to local: chain localnet, block 180000052.")
 
     status = lk.status(ledger=local).iloc[0]
-    assert person.facts() == {name: told(value) for name, value in status.items()}
+    assert person.facts() == {name: cell_text(value) for name, value in status.items()}
     expect(person.field("API key")).not_to_have_attribute("placeholder", HELD)
     assert PLANTED not in person.page.content()
     person.picture("network")

@@ -30,7 +30,7 @@ host = lk.connect("lab", transport=httpx.MockTransport(hostile.answer))
 client.connect = lambda *_, **__: host  # as the panel of networks connects
 w = lk.widgets
 
-def asked(name):
+def viewer(name):
     return w.ContractViewer("trap.near", "answer", json.dumps({"name": name}), ledger=ledger)
 
 def archived(collection):
@@ -39,7 +39,7 @@ def archived(collection):
         signer=lk.signer("near", ledger.world.keys()["near"]), title=hostile.MARKUP,
     )
 
-def shown(*panels):
+def press(*panels):
     for panel in panels:
         display(panel.press())"""
 FRAGMENTS = ", ".join(
@@ -49,14 +49,14 @@ FRAGMENTS = ", ".join(
     ]
 )
 PANELS = [
-    f"shown(*(w.AccountExplorer(one, ledger=ledger) for one in ({FRAGMENTS})))",
-    "shown(*(asked(name) for name in hostile.ANSWERS))",
+    f"press(*(w.AccountExplorer(one, ledger=ledger) for one in ({FRAGMENTS})))",
+    "press(*(viewer(name) for name in hostile.ANSWERS))",
     'seen = {"pictures": True, "ledger": ledger}',
-    'shown(*(w.NftGallery("near", f"{n}.near", **seen) for n in hostile.TEXTS))',
-    'shown(*(w.ContractViewer(f"{n}.near", "ft_metadata", ledger=ledger) for n in hostile.TEXTS))',
+    'press(*(w.NftGallery("near", f"{n}.near", **seen) for n in hostile.TEXTS))',
+    'press(*(w.ContractViewer(f"{n}.near", "ft_metadata", ledger=ledger) for n in hostile.TEXTS))',
     """sent = [made.logged, made.odd, made.unknown, made.gone, made.formula]
-shown(*(w.TransactionExplorer(one.tx_hash, "near", ledger=ledger) for one in sent))""",
-    """shown(
+press(*(w.TransactionExplorer(one.tx_hash, "near", ledger=ledger) for one in sent))""",
+    """press(
     w.AccountExplorer("a.near", details=False, ledger=host),
     w.KeyLookup("ed25519:" + "1" * 32, ledger=host),
     w.NetworkPicker("testnet"),
@@ -88,7 +88,7 @@ cards = [
 ]
 display(*cards)"""
 STATIC = """\
-panels = [w.NftGallery("near", ledger=ledger), *(asked(name) for name in hostile.TEXTS),
+panels = [w.NftGallery("near", ledger=ledger), *(viewer(name) for name in hostile.TEXTS),
     w.TransactionExplorer(made.formula.tx_hash, "near", ledger=ledger),
     w.AccountExplorer("a.near", details=False, ledger=host)]
 display(*(HTML(panel.press().static()) for panel in panels))"""
@@ -128,7 +128,7 @@ def test_panels_only_show_texts(page):
     """No script ran and no picture was tried, on any page of any answer; all of them answered."""
     shown = page.locator(".ledgerkit-panel").all_text_contents()
     assert sum(hostile.MARKUP in text for text in shown) > len(hostile.TEXTS)
-    assert not any("Working…" in text or "Asking…" in text for text in shown)
+    assert not any("Working…" in text or "Loading…" in text for text in shown)
 
     for tab in page.get_by_role("tab").all():
         if tab.is_visible():
@@ -152,7 +152,7 @@ def test_a_panel_goes_on_after_hostile_answers(page):
     for name in ("megabyte", "numbers", "columns", "diagonal", "levels"):
         person.field("Arguments").fill('{"name": "' + name + '"}')
         person.press("Enter")
-        expect(person.status).to_contain_text("answered.", timeout=SLOWEST_MS)
+        expect(person.status).to_contain_text("returned a result.", timeout=SLOWEST_MS)
         expect(person.panel).to_contain_text("… and ")
     person.field("Method").fill(hostile.MARKUP)
     person.press("Enter")

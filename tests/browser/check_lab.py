@@ -88,7 +88,7 @@ def test_a_saved_notebook_holds_no_key(page, folder):
     person = Person(page)
     person.field("API key").press_sequentially(PLANTED)
     person.press("Enter")
-    person.answered("local answers: chain localnet")
+    person.answered("Connected to local: chain localnet")
     expect(person.field("API key")).to_have_value("")
 
     page.evaluate("window.jupyterapp.commands.execute('docmanager:save')")

@@ -87,8 +87,8 @@ def spellings(key: str) -> set[str]:
     return {*written, *shifted, *safe, json.dumps(key)[1:-1], data.hex(), key[8:16], key[::-1]}
 
 
-def found(text: str) -> list[str]:
-    """Look for the keys, however they are spelt."""
+def spellings_in(text: str) -> list[str]:
+    """Return the spellings of the keys that a text contains."""
     return [one for key in (KEY, OTHER) for one in spellings(key) if one.lower() in text.lower()]
 
 
@@ -102,11 +102,11 @@ def exported(path: Path) -> str:
 def test_spellings_are_found():
     """The search finds a key in base64 at any place, in an address and in a page."""
     for at in range(3):
-        assert found(b64encode(b"x" * at + KEY.encode() + b"more").decode())
-    assert found(f"?apiKey={quote_plus(OTHER)}")
-    assert found(html.escape(f"<b>{KEY}"))
-    assert found(json.dumps({"a": OTHER}))
-    assert not found("nothing of it")
+        assert spellings_in(b64encode(b"x" * at + KEY.encode() + b"more").decode())
+    assert spellings_in(f"?apiKey={quote_plus(OTHER)}")
+    assert spellings_in(html.escape(f"<b>{KEY}"))
+    assert spellings_in(json.dumps({"a": OTHER}))
+    assert not spellings_in("nothing of it")
 
 
 def test_an_executed_notebook_holds_no_key(tmp_path):
@@ -124,10 +124,10 @@ def test_an_executed_notebook_holds_no_key(tmp_path):
 
     assert '"application/vnd.jupyter.widget-state+json"' in saved
     assert saved.count(HIDDEN) >= len(CELLS) - 1
-    assert found(saved) == []
+    assert spellings_in(saved) == []
     page = exported(path)
     assert HIDDEN in page
-    assert found(page) == []
+    assert spellings_in(page) == []
 
 
 @pytest.fixture
@@ -179,7 +179,7 @@ def test_a_voila_page_holds_no_key(watching, browser: Browser, tmp_path, heard):
 
     assert any(HIDDEN in one for one in heard)
     assert any("comm_msg" in one for one in heard)
-    assert [spelt for one in heard for spelt in found(one)] == []
+    assert [spelt for one in heard for spelt in spellings_in(one)] == []
 
 
 def test_a_notebook_saved_in_lab_holds_no_key(watching, browser: Browser, tmp_path, heard):
@@ -205,6 +205,6 @@ def test_a_notebook_saved_in_lab_holds_no_key(watching, browser: Browser, tmp_pa
 
     assert '"application/vnd.jupyter.widget-state+json"' in saved
     assert HIDDEN in saved
-    assert found(saved) == []
-    assert found(exported(path)) == []
-    assert [spelt for one in heard for spelt in found(one)] == []
+    assert spellings_in(saved) == []
+    assert spellings_in(exported(path)) == []
+    assert [spelt for one in heard for spelt in spellings_in(one)] == []

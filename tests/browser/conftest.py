@@ -48,23 +48,23 @@ def watched(browser: Browser) -> Iterator[Page]:
     page.set_default_timeout(60_000)
     wrong: list[str] = []
 
-    def refuse(asked: Route) -> None:
-        if not asked.request.url.startswith(ICONS):
-            wrong.append(f"asked {asked.request.url}")
-        asked.abort()
+    def refuse(route: Route) -> None:
+        if not route.request.url.startswith(ICONS):
+            wrong.append(f"requested {route.request.url}")
+        route.abort()
 
-    def interrupt(shown: Dialog) -> None:
-        wrong.append(f"said {shown.message}")
-        shown.dismiss()
+    def dismiss(dialog: Dialog) -> None:
+        wrong.append(f"opened a dialog: {dialog.message}")
+        dialog.dismiss()
 
-    def told(line: ConsoleMessage) -> None:
+    def log(line: ConsoleMessage) -> None:
         if line.type == "error" and not line.location.get("url", "").startswith(ICONS):
             wrong.append(f"logged {line.text} at {line.location}")
 
     page.route(ELSEWHERE, refuse)
     page.on("pageerror", lambda error: wrong.append(f"error {error}"))
-    page.on("dialog", interrupt)
-    page.on("console", told)
+    page.on("dialog", dismiss)
+    page.on("console", log)
     yield page
     page.close()
     assert wrong == []

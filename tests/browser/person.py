@@ -130,19 +130,19 @@ class Person:
 
 
 def cells(frame: pd.DataFrame) -> list[list[str]]:
-    """Write a frame as its table should stand on a page."""
+    """Return the rows of a frame as a page should show them."""
     rows = zip(*(frame[name].tolist() for name in frame), strict=True)
-    return [list(frame.columns), *([told(value) for value in row] for row in rows)]
+    return [list(frame.columns), *([cell_text(value) for value in row] for row in rows)]
 
 
-def told(value: Any) -> str:
-    """Write a value as its cell should stand on a page."""
+def cell_text(value: Any) -> str:
+    """Return the text of a value as a page should show it."""
     line = " ".join(plain(value).split())
     return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
 
 
 def plain(value: Any) -> str:
-    """Write a value as text: lists between commas, objects as JSON, floats to ten digits."""
+    """Format a value as text: lists with commas, objects as JSON, floats to ten digits."""
     if isinstance(value, list):
         return ", ".join(map(plain, value))
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The benchmarks end in targets of one form, which `tools/bench.py` gathers."""
+"""The benchmarks end in targets of one form, which `tools/bench.py` collects into a table."""
 
 import importlib.util
 import os
@@ -23,7 +23,7 @@ JUDGED = [
 
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """Load the tool; what it runs finds the benchmarks' helpers."""
+    """Load the tool, and make the benchmarks' own modules importable for its scripts."""
     spec = importlib.util.spec_from_file_location("bench", ROOT / "tools" / "bench.py")
     assert spec is not None
     assert spec.loader is not None
@@ -53,7 +53,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     ids=["missed", "not binding", "stopped", "stopped like a miss"],
 )
 def test_a_row_a_target(bench: ModuleType, tmp_path: Path, words, code, rows):
-    """Targets are rows; a binding miss is exit code 1, and one that broke off has no targets."""
+    """Targets are rows; a binding miss is exit code 1, and a crashed script is a failed row."""
     script = tmp_path / "made.py"
     script.write_text(JUDGING.format(**words))
     bench.SCRIPTS["made"] = script
@@ -65,7 +65,7 @@ def test_a_row_a_target(bench: ModuleType, tmp_path: Path, words, code, rows):
 
 
 def test_every_benchmark_ends_in_its_targets(bench: ModuleType):
-    """Each script judges with the shared helper, prints no target itself, and ends in it."""
+    """Each script reports with `say`, prints no target itself, and ends in `finish`."""
     texts = {name: path.read_text(encoding="utf-8") for name, path in bench.SCRIPTS.items()}
 
     assert set(bench.SMALL) < set(texts)
@@ -74,13 +74,14 @@ def test_every_benchmark_ends_in_its_targets(bench: ModuleType):
 
 
 def test_the_table_has_its_place(bench: ModuleType, tmp_path: Path, monkeypatch):
-    """Writing replaces what stands between the marks of the README, and nothing else."""
-    stored = (ROOT / "README.md").read_text(encoding="utf-8")
-    before, begin, rest = stored.partition("<!-- benchmarks begin -->\n")
-    _, end, after = rest.partition("<!-- benchmarks end -->\n")
-    copy = tmp_path / "README.md"
+    """Writing replaces the table between the marks of docs/benchmarks.md, and nothing else."""
+    assert bench.PAGE == ROOT / "docs" / "benchmarks.md"
+    stored = bench.PAGE.read_text(encoding="utf-8")
+    before, begin, table = stored.partition("<!-- benchmarks begin -->\n")
+    _, end, after = table.partition("<!-- benchmarks end -->\n")
+    copy = tmp_path / "benchmarks.md"
     copy.write_text(stored, encoding="utf-8")
-    monkeypatch.setattr(bench, "README", copy)
+    monkeypatch.setattr(bench, "PAGE", copy)
 
     bench.write("a \\1 table\n")
 
@@ -88,10 +89,10 @@ def test_the_table_has_its_place(bench: ModuleType, tmp_path: Path, monkeypatch)
 
 
 def test_the_machine_is_named(bench: ModuleType):
-    """The line says what figures depend on, and holds no path of the machine."""
-    told = bench.machine()
+    """The line names what figures depend on, and no path of the machine."""
+    line = bench.machine()
 
     assert re.fullmatch(
-        r"\d+ x .+, \d+ GiB of memory, .+, Python 3[\d.]+, pandas \S+, pyarrow \S+, httpx \S+", told
+        r"\d+ x .+, \d+ GiB of memory, .+, Python 3[\d.]+, pandas \S+, pyarrow \S+, httpx \S+", line
     )
-    assert str(ROOT) not in told
+    assert str(ROOT) not in line

@@ -1,4 +1,4 @@
-"""The stored notebooks: run, clean, and the same bytes after each refresh."""
+"""The stored notebooks: complete, clean, and the same bytes after each refresh."""
 
 import json
 import re
@@ -14,13 +14,13 @@ each_notebook = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.ste
 
 
 def load(path: Path) -> dict[str, Any]:
-    """Read one notebook as the JSON that it is."""
+    """Read a notebook's JSON."""
     document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return document
 
 
 def code_cells(path: Path) -> list[dict[str, Any]]:
-    """Return the cells that run here; one tagged `live` asks a public network."""
+    """Return the cells that run here; those tagged `live` use a public network."""
     return [
         cell
         for cell in load(path)["cells"]
@@ -29,33 +29,33 @@ def code_cells(path: Path) -> list[dict[str, Any]]:
 
 
 def test_there_are_notebooks():
-    """An empty folder must not make the other tests here pass with nothing to check."""
+    """The folder is not empty, so the other tests here check something."""
     assert PATHS != []
 
 
 def test_notebooks_are_numbered():
-    """A number is a notebook's place in the series: none is missing, none is there twice."""
+    """The notebooks are numbered from 1, without gaps or repeats."""
     assert [int(path.name[:2]) for path in PATHS] == list(range(1, len(PATHS) + 1))
 
 
 @each_notebook
-def test_the_readme_leads_to_it(path):
-    """Who reads the README finds each of them."""
+def test_the_readme_links_to_it(path):
+    """The README links to each notebook."""
     assert f"](notebooks/{path.name})" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 @each_notebook
-def test_links_lead_to_notebooks_that_are_there(path):
-    """A notebook that is renamed takes the links to it along."""
-    prose = "".join(text for cell in load(path)["cells"] for text in cell["source"])
-    linked = re.findall(r"\]\((\d\d_\w+\.ipynb)\)", prose)
+def test_its_links_lead_to_notebooks(path):
+    """Each link to a notebook leads to one."""
+    text = "".join(line for cell in load(path)["cells"] for line in cell["source"])
+    linked = re.findall(r"\]\((\d\d_\w+\.ipynb)\)", text)
 
     assert [name for name in linked if not (FOLDER / name).exists()] == []
 
 
 @each_notebook
 def test_it_opens_with_a_title_and_a_ledger(path):
-    """One title; then the embedded ledger, and the line that asks a public network instead."""
+    """A title, then the embedded ledger, and the line for a public network."""
     cells = load(path)["cells"]
     opening = "".join(code_cells(path)[0]["source"])
 
@@ -65,8 +65,8 @@ def test_it_opens_with_a_title_and_a_ledger(path):
 
 
 @each_notebook
-def test_outputs_tell_nothing_of_the_run(path):
-    """No address of an object, no time of reading and no path of a machine is in an output."""
+def test_outputs_do_not_depend_on_the_run(path):
+    """No output contains an object's address, a time of reading or a machine's path."""
     outputs = [cell["outputs"] for cell in code_cells(path)]
 
     assert re.findall(r"at 0x[0-9a-f]+|fetched_at|/tmp/|/(?:home|root)/", json.dumps(outputs)) == []
@@ -74,7 +74,7 @@ def test_outputs_tell_nothing_of_the_run(path):
 
 @each_notebook
 def test_every_code_cell_was_run_in_order(path):
-    """Nothing is compared in a cell that was never run, so none is stored that way."""
+    """Each code cell was run, in order: nbval compares nothing in other cells."""
     counts = [cell["execution_count"] for cell in code_cells(path)]
 
     assert counts == list(range(1, len(counts) + 1))
@@ -83,7 +83,7 @@ def test_every_code_cell_was_run_in_order(path):
 
 @each_notebook
 def test_no_cell_ends_in_an_error(path):
-    """An error is stored only where its cell says that it is what there is to see."""
+    """An error is stored only in cells tagged `raises-exception`."""
     failed = [
         cell["id"]
         for cell in code_cells(path)
@@ -95,8 +95,8 @@ def test_no_cell_ends_in_an_error(path):
 
 
 @each_notebook
-def test_nothing_of_one_run_is_kept(path):
-    """Widget state could hold a key, and times and random ids would change with every run."""
+def test_no_metadata_of_a_run_is_stored(path):
+    """Widget state could hold a key; times and random ids would change with every run."""
     notebook = load(path)
     extra = {key for cell in notebook["cells"] for key in cell["metadata"]} - {"tags"}
 
@@ -108,7 +108,7 @@ def test_nothing_of_one_run_is_kept(path):
 
 @each_notebook
 def test_cell_ids_are_their_places(path):
-    """A random id would make a file differ that says the same."""
+    """Cell ids are not random, so that an unchanged notebook keeps its bytes."""
     ids = [cell["id"] for cell in load(path)["cells"]]
 
     assert ids == [f"cell-{place:03d}" for place in range(len(ids))]
@@ -116,7 +116,7 @@ def test_cell_ids_are_their_places(path):
 
 @each_notebook
 def test_no_cell_escapes_the_comparison(path):
-    """Every output is compared; a cell may be skipped only where it is live."""
+    """Every output is compared; only live cells may be skipped."""
     tags = [tag for cell in code_cells(path) for tag in cell["metadata"].get("tags", [])]
     source = "".join("".join(cell["source"]) for cell in code_cells(path))
 

@@ -1,8 +1,9 @@
-"""The project about itself: one version, reasons given, nothing of one machine."""
+"""The project: one version, declared dependencies, reasons, docstrings, no machine's paths."""
 
 import ast
 import functools
 import inspect
+import os
 import re
 import shutil
 import subprocess
@@ -26,7 +27,7 @@ PROJECT = PYPROJECT["project"]
 
 @functools.cache
 def tracked() -> list[Path]:
-    """Return the files that git knows or would add."""
+    """Return the files that git tracks or would add."""
     if not shutil.which("git") or not (ROOT / ".git").exists():
         pytest.skip("not a git checkout")
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
@@ -35,7 +36,7 @@ def tracked() -> list[Path]:
 
 
 def lines(suffix: str) -> list[tuple[str, str]]:
-    """Return (place, text) for each line of the tracked files with a suffix."""
+    """Return (place, text) for each line of the tracked files with this suffix."""
     return [
         (f"{path.relative_to(ROOT)}:{number}", line)
         for path in tracked()
@@ -45,26 +46,26 @@ def lines(suffix: str) -> list[tuple[str, str]]:
 
 
 def requirements(extra: str | None = None) -> dict[str, Requirement]:
-    """Return by name what the package, or one of its extras, depends on."""
+    """Return the dependencies of the package, or of an extra, by name."""
     listed = PROJECT["dependencies"] if extra is None else PROJECT["optional-dependencies"][extra]
     return {r.name.replace("-", "_"): r for r in map(Requirement, listed)}
 
 
 def imported() -> set[str]:
-    """Return the top-level names that the package imports, at any depth of its code."""
-    found = set()
+    """Return the top-level modules that the package imports, at any depth of its code."""
+    names = set()
     for path in (ROOT / "ledgerkit").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
-                found |= {alias.name.split(".")[0] for alias in node.names}
+                names |= {alias.name.split(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module:
-                found.add(node.module.split(".")[0])
-    found = {"pynacl" if name == "nacl" else name for name in found}
-    return found - sys.stdlib_module_names - {"ledgerkit"}
+                names.add(node.module.split(".")[0])
+    names = {"pynacl" if name == "nacl" else name for name in names}
+    return names - sys.stdlib_module_names - {"ledgerkit"}
 
 
 def test_one_version_everywhere():
-    """The top of the changelog names the version that the package tells and is built with."""
+    """The changelog's first version is the one of the package and of its build."""
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     top = re.search(r"^## (\S+)", changelog, re.MULTILINE)
 
@@ -88,14 +89,14 @@ def test_what_is_imported_is_declared():
 
 
 def test_what_is_declared_is_imported():
-    """No one installs a library that the package does not use."""
-    by_httpcore = {"sniffio"}
+    """The package uses every library that it requires."""
+    used_by_httpcore = {"sniffio"}
 
-    assert set(requirements()) - imported() - by_httpcore == set()
+    assert set(requirements()) - imported() - used_by_httpcore == set()
 
 
 def test_binder_pins_what_is_declared():
-    """Binder's pins are our own stack, each within the bounds that the package declares."""
+    """Binder pins the package's dependencies, each within its declared bounds."""
     declared = {**requirements(), **requirements("notebook"), **requirements("bulk")}
     text = (ROOT / "binder" / "constraints.txt").read_text(encoding="utf-8")
     pins = [Requirement(line) for line in text.splitlines() if line and not line.startswith("#")]
@@ -119,7 +120,7 @@ def test_binder_scripts_can_run():
 
 
 def test_ci_runs_the_test_command_of_the_readme():
-    """What a reader is told to run is what CI runs."""
+    """CI runs the test command that the README names."""
     assert "make test" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     assert "make test" in (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -137,20 +138,19 @@ def test_every_ignored_rule_has_its_reason():
 def test_every_exception_in_the_code_has_its_reason():
     """A check that is silenced on one line says why there, or in a comment on the line above."""
     marks = re.compile(r"# noqa(: ?[A-Z0-9, ]+)?|# (type|pyright): ignore(\[[\w, -]+\])?")
-    found, above = [], ""
+    silent, above = [], ""
     for place, line in lines(".py"):
-        reason = (
-            marks.sub("", line[match.start() :]) if (match := marks.search(line)) else "none asked"
-        )
+        match = marks.search(line)
+        reason = marks.sub("", line[match.start() :]) if match else "not needed"
         if not re.search(r"\w{3,}", reason) and not above.strip().startswith("#"):
-            found.append(place)
+            silent.append(place)
         above = line
 
-    assert found == []
+    assert silent == []
 
 
 def test_type_checkers_have_something_to_read():
-    """Pyright passes an empty folder, so the file that uses every public name must be there."""
+    """The file that pyright reads uses every public name; pyright would pass an empty folder."""
     text = (ROOT / "tests" / "typing" / "api.py").read_text(encoding="utf-8")
     unused = [n for n in ledgerkit.__all__ if not re.search(rf"\b{n}\b", text)]
 
@@ -160,14 +160,14 @@ def test_type_checkers_have_something_to_read():
 def test_no_path_of_one_machine():
     """No tracked file holds a path that exists on one machine only."""
     machine = re.compile(rb"(?<![\w.~-])/(home|root|work|Users)/")
-    found = [str(path.relative_to(ROOT)) for path in tracked() if machine.search(path.read_bytes())]
+    paths = [str(path.relative_to(ROOT)) for path in tracked() if machine.search(path.read_bytes())]
 
-    assert found == []
+    assert paths == []
 
 
 @pytest.mark.parametrize("folder", ["unit", "surface", "project"])
 def test_every_test_states_its_claim(folder):
-    """Each test has a docstring that says what is claimed."""
+    """Each test has a docstring with its claim."""
     silent = [
         f"{path.name}::{node.name}"
         for path in sorted((ROOT / "tests" / folder).rglob("test_*.py"))
@@ -182,9 +182,9 @@ def test_every_test_states_its_claim(folder):
 
 def public() -> list[str]:
     """
-    Return the dotted name of each exported function and class, and of their public methods.
+    Return the dotted names of exported functions, classes and public methods.
 
-    What pandas declared and a class of ours fills in means what pandas says it does.
+    Methods of pandas' interface are left out: pandas documents them.
     """
     names = []
     for name in ledgerkit.__all__:
@@ -202,15 +202,34 @@ def public() -> list[str]:
 
 
 def test_what_users_call_is_documented_in_full():
-    """Every parameter and every result of a public name is described, as it is called today."""
-    asked = {"GL08", "PR01", "PR02", "PR03", "PR07", "RT01", "RT03", "SS03", "SS06"}
+    """The docstring of a public name describes every parameter and result."""
+    checked = {"GL08", "PR01", "PR02", "PR03", "PR07", "RT01", "RT03", "SS03", "SS06"}
     reports = {name: validate.validate(f"ledgerkit.{name}")["errors"] for name in public()}
     faults = [
         f"{name}: {message}"
         for name, errors in reports.items()
         for code, message in errors
-        if code in asked
+        if code in checked
     ]
 
     assert len(reports) > 20
     assert faults == []
+
+
+@pytest.mark.skipif(not shutil.which("sh"), reason="there is no shell here")
+def test_ctrl_c_can_be_tested_where_sigint_is_ignored():
+    """The tests of Ctrl-C pass in a process that ignores SIGINT, as `nohup make test &` does."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "ctrl_c"]
+    ignoring = ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *command]
+    variables = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
+    done = subprocess.run(
+        [*ignoring, "tests/surface/test_streaming.py"],
+        cwd=ROOT,
+        env=variables,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stdout
+    assert "passed" in done.stdout

@@ -1,141 +1,79 @@
-"""What README.md shows is what happens: its examples are run, and their output compared."""
+"""README.md and docs/: every example prints what is stored below it, and every verb is named."""
 
-import contextlib
-import doctest
-import io
+import importlib.util
 import re
-import shlex
-import subprocess
-import sys
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from types import ModuleType
 
-import httpx
-import pandas as pd
 import pytest
 
 import ledgerkit as lk
-from ledgerkit import cli
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-SERVE = "ledgerkit serve "
 
 
-class Examples(NamedTuple):
-    """The Python examples after a run: the folder they wrote to, and what went wrong."""
-
-    folder: Path
-    report: str
-    attempted: int
-
-
-def blocks(language: str) -> list[str]:
-    """Return the fenced blocks of one language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
-
-
-def commands(*names: str) -> list[tuple[str, str]]:
-    """Return each of these commands of the README with the output shown below it."""
-    prompt = re.compile(r"^\$ ", re.MULTILINE)
-    parts = [part for block in blocks("console") for part in prompt.split(block)]
-    pairs = [part.partition("\n") for part in parts if part.startswith(names)]
-    return [(command, shown) for command, _, shown in pairs]
+def load_tool() -> ModuleType:
+    """Load tools/refresh_docs.py, which runs the examples of a page."""
+    spec = importlib.util.spec_from_file_location(
+        "refresh_docs", ROOT / "tools" / "refresh_docs.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-def told_once(message: Warning | str, category: type[Warning], *_: object) -> None:
-    """Print a warning among the output, as a terminal shows it."""
-    sys.stdout.write(f"<stdin>:1: {category.__name__}: {message}\n")
+TOOL = load_tool()
+PAGES = TOOL.pages()
 
 
-@contextlib.contextmanager
-def terminal(folder: Path) -> Iterator[None]:
-    """Run as in a terminal of 100 columns, in a folder, whatever the tests run in."""
-    with (
-        contextlib.chdir(folder),
-        pd.option_context("display.width", 100, "display.max_columns", 20),
-        warnings.catch_warnings(),
-        pytest.MonkeyPatch.context() as patch,
-    ):
-        warnings.simplefilter("default")
-        patch.setattr(warnings, "showwarning", told_once)
-        patch.delenv("LEDGERKIT_NETWORK", raising=False)
-        yield
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_examples_print_what_is_stored(path):
+    """Each example of a page prints what is below it; tools/refresh_docs.py stores it anew."""
+    stored = path.read_text(encoding="utf-8").splitlines()
+
+    assert TOOL.refreshed(path).splitlines() == stored
 
 
-@pytest.fixture(scope="module")
-def examples(tmp_path_factory: pytest.TempPathFactory) -> Examples:
-    """Run every Python example, in their order, in a folder of their own."""
-    folder = tmp_path_factory.mktemp("readme")
-    text = "\n".join(blocks("pycon"))
-    globs = {"__name__": "__main__"}
-    test = doctest.DocTestParser().get_doctest(text, globs, "README.md", "README.md", 0)
-    report: list[str] = []
-    with terminal(folder):
-        result = doctest.DocTestRunner(verbose=False).run(test, out=report.append)
-    lk.disconnect()
-    return Examples(folder, "".join(report), result.attempted)
+def test_every_page_with_examples_is_run():
+    """The README, each guide and the page of u128 hold examples."""
+    guides = set((ROOT / "docs" / "guides").glob("*.md"))
+
+    assert len(guides) > 12
+    assert guides | {ROOT / "README.md", ROOT / "docs" / "u128.md"} <= set(PAGES)
 
 
-def test_examples_give_the_output_shown(examples: Examples):
-    """Every Python example of the README, in its order, prints what stands below it."""
-    assert examples.report == ""
-    assert examples.attempted > 50
+def test_a_changed_output_is_stored(tmp_path):
+    """The tool replaces outputs, errors and warnings, and leaves all other text alone."""
+    page = tmp_path / "page.md"
+    page.write_text(
+        "Text.\n```pycon\n>>> 6 * 7\n41\n>>> for n in (1, 2):\n...     n\n>>> 1 / 0\n```\n"
+        "```python\nlk.connect(\n```\n```console\n$ ledgerkit --version\nold\n$ make test\n```\n"
+    )
+
+    assert TOOL.refreshed(page) == (
+        "Text.\n```pycon\n>>> 6 * 7\n42\n>>> for n in (1, 2):\n...     n\n1\n2\n>>> 1 / 0\n"
+        "Traceback (most recent call last):\n  ...\nZeroDivisionError: division by zero\n```\n"
+        "```python\nlk.connect(\n```\n```console\n$ ledgerkit --version\n"
+        f"ledgerkit {lk.__version__}\n$ make test\n```\n"
+    )
 
 
-PRINTING = [pair for pair in commands("ledgerkit ") if not pair[0].startswith(SERVE)]
-
-
-@pytest.mark.parametrize(("command", "shown"), PRINTING, ids=[command for command, _ in PRINTING])
-def test_commands_print_what_is_shown(command, shown, examples: Examples, monkeypatch):
-    """Every `ledgerkit` command of the README prints what stands below it."""
-    monkeypatch.chdir(examples.folder)
-    printed = io.StringIO()
-
-    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-        cli.main(shlex.split(command)[1:])
-
-    lines = printed.getvalue().splitlines()
-    assert [line.rstrip() for line in lines] == shown.splitlines()
-
-
-@contextlib.contextmanager
-def serving(command: str) -> Iterator[str]:
-    """Run a command that serves, and give the first line it prints."""
-    words = [sys.executable, "-m", *shlex.split(command)]
-    with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            yield process.stdout.readline() if process.stdout else ""
-        finally:
-            process.terminate()
-
-
-def test_a_served_world_answers_what_is_shown():
-    """Serving prints the line shown, and curl gets the answer shown; at a port that is free."""
-    [(command, banner)] = commands(SERVE)
-    [(curl, shown)] = commands("curl ")
-    url = "http://127.0.0.1:3030"
-    assert url in curl.split()[-1]
-
-    with serving(command.replace("--port 3030", "--port 0")) as line:
-        own = re.findall(r"http://127\.0\.0\.1:\d+", line)[0]
-        answer = httpx.get(curl.split()[-1].replace(url, own))
-
-    assert line.replace(own, url) == banner
-    assert answer.text == shown.strip()
+def test_the_readme_is_short():
+    """Details belong to the guides."""
+    assert len(README.splitlines()) <= 200
 
 
 def test_every_verb_is_named():
     """A public verb that the README leaves out would not be found."""
     verbs = [name for name in lk.__all__ if name.islower() and name[0] != "_"]
-    unnamed = [name for name in verbs if not re.search(rf"\b{name}\b", README)]
 
     assert len(verbs) > 25
-    assert unnamed == ["disconnect"]
+    assert [name for name in verbs if not re.search(rf"\b{name}\b", README)] == []
 
 
 def test_the_address_to_fill_in_stands_in_one_place():
-    """Whoever publishes the project changes the badge's OWNER/REPO once."""
+    """The badge's OWNER/REPO is the one place to change when the project is published."""
     assert re.findall(r"gh/OWNER/REPO", README) == ["gh/OWNER/REPO"]

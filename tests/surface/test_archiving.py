@@ -23,7 +23,7 @@ import pytest
 import ledgerkit as lk
 from ledgerkit import archiving, errors, progress
 from ledgerkit.api.models.chain import NftMetadata, NftToken
-from ledgerkit.archiving import Archive, Record, Seen, Widget, flow, sources, tokens
+from ledgerkit.archiving import Archive, Record, TokenReading, Widget, flow, tokens, widget_sources
 from ledgerkit.frames.schemas import SCHEMAS
 from ledgerkit.localnet import Contract, call, view
 from ledgerkit.localnet.worlds import open_world
@@ -209,13 +209,13 @@ def test_the_steps_are_told_as_a_frame(stage: Stage) -> None:
     assert list(steps.index) == list(archiving.STEPS)
     assert steps["state"].tolist() == TAKEN
     assert steps["detail"].tolist() == [
-        "stamps.grace.near is already among the collections of alice.near",
+        "the NFT list of alice.near includes stamps.grace.near",
         "heidi.near/widget/Clock: 20 bytes, written in block 180000013",
-        f"{TOKEN_ID}, of SHA-256 {CLOCK_SHA256}",
-        f"{TOKEN_ID} is not there yet",
-        "heidi.near/widget/Clock is the same",
+        f"{TOKEN_ID}, from SHA-256 {CLOCK_SHA256}",
+        f"{TOKEN_ID} does not exist yet",
+        "heidi.near/widget/Clock is unchanged",
         "minted by grace.near",
-        "owner alice.near and hash are as meant",
+        "owner alice.near and hash are as planned",
         "listed among the tokens of alice.near",
     ]
     assert found.submission is not None
@@ -374,9 +374,9 @@ def test_each_step_is_told_when_it_begins(stage: Stage) -> None:
         assert not now.is_archived
     assert [now.token_id for now in told] == [None] * 3 + [TOKEN_ID] * 7
     begun, sent, last = told[5], told[6], told[-1]
-    assert begun.steps["detail"][5] == f"{TOKEN_ID} is being minted"
+    assert begun.steps["detail"][5] == f"minting {TOKEN_ID}"
     assert begun.submission is None
-    assert sent.steps["detail"][5] == "sent by grace.near, included so far"
+    assert sent.steps["detail"][5] == "sent by grace.near, stage included"
     assert last.submission is not None
     assert sent.steps["tx_hash"][5] == str(last.submission.tx_hash)
     assert (last.outcome, last.step, states(last)) == ("archived", None, TAKEN)
@@ -388,9 +388,9 @@ def test_what_a_step_found_is_told_while_the_next_one_runs(stage: Stage) -> None
     now = list(stage.steps())[3]
     assert now.step == "look_up"
     assert now.steps["detail"].tolist()[:3] == [
-        "stamps.grace.near is already among the collections of alice.near",
+        "the NFT list of alice.near includes stamps.grace.near",
         "heidi.near/widget/Clock: 20 bytes, written in block 180000013",
-        f"{TOKEN_ID}, of SHA-256 {CLOCK_SHA256}",
+        f"{TOKEN_ID}, from SHA-256 {CLOCK_SHA256}",
     ]
     assert now.steps["block_height"][1] == 180_000_050
     assert repr(now) == (
@@ -405,7 +405,7 @@ def test_steps_that_are_passed_over_are_not_pending(stage: Stage) -> None:
     told = list(stage.steps())
     assert [now.step for now in told] == [*archiving.STEPS[:4], "token", "owner_tokens", None]
     assert states(told[4]) == [*["done"] * 4, *["not_taken"] * 2, "running", "pending"]
-    assert told[4].way_back().startswith(f"{TOKEN_ID} was there already.")
+    assert told[4].way_back().startswith(f"Token {TOKEN_ID} already existed.")
 
 
 def test_a_step_that_could_not_be_asked_has_failed(stage: Stage) -> None:
@@ -421,12 +421,12 @@ def test_a_step_that_could_not_be_asked_has_failed(stage: Stage) -> None:
 
 
 STOPS = {
-    "receiver_view": (0, "Nothing was minted this time. Take the flow again to finish it."),
-    "read_again": (0, "Nothing was minted this time. Take the flow again to finish it."),
-    "mint": (0, f"The mint of {TOKEN_ID} may be on its way."),
-    "mint, sent": (1, f"{TOKEN_ID} may be on its way: transaction "),
-    "token": (1, f"{TOKEN_ID} is there: transaction "),
-    "owner_tokens": (1, f"{TOKEN_ID} is there: transaction "),
+    "receiver_view": (0, "Nothing was minted. Archive the widget again to finish."),
+    "read_again": (0, "Nothing was minted. Archive the widget again to finish."),
+    "mint": (0, f"Token {TOKEN_ID} may have been minted."),
+    "mint, sent": (1, f"Token {TOKEN_ID} may have been minted by transaction "),
+    "token": (1, f"Token {TOKEN_ID} was minted by transaction "),
+    "owner_tokens": (1, f"Token {TOKEN_ID} was minted by transaction "),
 }
 
 
@@ -458,12 +458,12 @@ def test_an_interrupt_says_what_there_is_of_the_token(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(flow._Flow, "mint", interrupt)
+        patch.setattr(flow._Flow, "follow_mint", interrupt)
         with pytest.raises(KeyboardInterrupt) as caught:
             stage.archive()
     (told,) = caught.value.__notes__
-    assert told.startswith(f"{TOKEN_ID} may be on its way: transaction ")
-    assert told.endswith("it looks for the token first, and mints no second one.")
+    assert told.startswith(f"Token {TOKEN_ID} may have been minted by transaction ")
+    assert told.endswith("an existing token is found, and not minted twice.")
     assert stage.archive().outcome == "already_archived"
     assert stage.mints().count(True) == 1
 
@@ -505,7 +505,7 @@ def test_a_missing_widget(stage: Stage, widget_name: str) -> None:
     assert (found.outcome, found.token_id, found.record) == ("missing_widget", None, None)
     assert not found.is_archived
     assert found.steps["state"].tolist() == ["done", "stopped", *["not_taken"] * 6]
-    told = f"there is no heidi.near/widget/{widget_name}, at the last final block"
+    told = f"heidi.near/widget/{widget_name} does not exist at the last final block"
     assert found.steps["detail"].iloc[1] == told
     assert stage.mints() == []
 
@@ -535,7 +535,7 @@ def test_what_does_not_become_final_is_not_archived(stage: Stage) -> None:
     stage.write({"Fresh": "new", "Clock": "new"}, wait_until="EXECUTED_OPTIMISTIC")
     found = stage.archive("Fresh")
     assert found.outcome == "missing_widget"
-    told = "there is no heidi.near/widget/Fresh, at the last final block"
+    told = "heidi.near/widget/Fresh does not exist at the last final block"
     assert found.steps["detail"].iloc[1] == told
     assert stage.archive("Clock").outcome == "source_changed"
     assert stage.mints() == []
@@ -552,13 +552,13 @@ def test_an_empty_source(stage: Stage) -> None:
 
 @pytest.mark.parametrize(
     ("text", "told"),
-    [("return <p>13:00</p>;", "has changed"), (None, "is gone"), ("", "has changed")],
+    [("return <p>13:00</p>;", "has changed"), (None, "was deleted"), ("", "has changed")],
 )
 def test_a_source_that_changes_meanwhile(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, text: str | None, told: str
 ) -> None:
     """What was written, deleted or emptied after the first reading is seen before minting."""
-    after(monkeypatch, "look_up", lambda: stage.write({"Clock": text}))
+    after(monkeypatch, "find_existing", lambda: stage.write({"Clock": text}))
     found = stage.archive()
     assert found.outcome == "source_changed"
     assert found.steps["state"].tolist() == [*["done"] * 4, "stopped", *["not_taken"] * 3]
@@ -570,7 +570,7 @@ def test_the_same_text_written_again_is_no_change(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The recorded block still holds the recorded source."""
-    after(monkeypatch, "look_up", lambda: stage.write({"Clock": CLOCK}))
+    after(monkeypatch, "find_existing", lambda: stage.write({"Clock": CLOCK}))
     assert stage.archive().outcome == "archived"
     assert stage.token()["metadata"]["extra"] == EXTRA
 
@@ -682,7 +682,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         noted.append(seconds)
         ledger.world.advance(2)
 
-    monkeypatch.setattr(tokens, "following", SimpleNamespace(pass_time=pass_time))
+    monkeypatch.setattr(tokens, "broadcast", SimpleNamespace(pass_time=pass_time))
     return noted
 
 
@@ -734,8 +734,8 @@ def test_another_owner_is_not_archived(stage: Stage) -> None:
 @pytest.mark.parametrize(
     ("extra", "told"),
     [
-        (None, "not told"),
-        ("a picture", "not told"),
+        (None, "unknown"),
+        ("a picture", "unknown"),
         (EXTRA.replace("8ab0028ead1b3d4a", "8ab0028ead1b0000"), "8ab0028ead1b0000"),
     ],
 )
@@ -753,7 +753,7 @@ def test_no_collection_is_an_error(stage: Stage) -> None:
         stage.archive(collection="counter.near")
     told = "archive_widget broke off; steps done: receiver_view, read_source, token_id."
     assert caught.value.__notes__ == [
-        f"{told} Nothing was minted this time. Take the flow again to finish it."
+        f"{told} Nothing was minted. Archive the widget again to finish."
     ]
 
 
@@ -771,12 +771,12 @@ def test_a_host_that_fails_is_an_error(stage: Stage) -> None:
 METHODS = (
     "check_receiver",
     "read_source",
-    "identify",
-    "look_up",
-    "changed",
-    "send",
-    "mint",
-    "confirm",
+    "plan_token",
+    "find_existing",
+    "has_changed",
+    "send_mint",
+    "follow_mint",
+    "confirm_token",
     "confirm_owner",
 )
 
@@ -812,7 +812,7 @@ def test_a_crash_at_any_step_is_finished_by_the_next_run(
             after(patch, step, crash)
         with pytest.raises(Crash):
             shared.archive(token_prefix=prefix)
-    is_sent = METHODS.index(step) + (place == "after") > METHODS.index("send")
+    is_sent = METHODS.index(step) + (place == "after") > METHODS.index("send_mint")
     shared.target.world.settle()
     assert shared.supply() - supply == is_sent
     again = shared.archive(token_prefix=prefix)
@@ -916,7 +916,7 @@ def test_a_mint_still_under_way_is_not_doubled(
         raise Crash
 
     with monkeypatch.context() as patch:
-        patch.setattr(tokens, "sending", SimpleNamespace(call=interrupted))
+        patch.setattr(tokens, "verbs", SimpleNamespace(call=interrupted))
         with pytest.raises(Crash):
             stage.archive()
     assert stage.supply() == supply
@@ -928,7 +928,7 @@ def test_a_mint_still_under_way_is_not_doubled(
     assert isinstance(again.failure, errors.ReceiptFailedError)
     mint = again.steps.set_index("step").loc["mint"]
     assert mint["state"] == "done"
-    assert mint["detail"].startswith("somebody's earlier mint has arrived: ")
+    assert mint["detail"].startswith("an earlier mint was first: ")
 
 
 # Verifying ------------------------------------------------------------------------------
@@ -975,10 +975,10 @@ def test_a_record_that_does_not_hold(shared: Stage, change: dict[str, Any], verd
 @pytest.mark.parametrize("extra", [None, "", "null", "[]", '{"a":', "[" * 5000, "7"])
 def test_what_is_no_record(extra: Any) -> None:
     """Whatever other collections keep in `extra` is no archive's record, and no error."""
-    assert archiving.recorded(extra) is None
+    assert archiving.parse_record(extra) is None
     token = NftToken("x", "alice.near", NftMetadata(extra=extra))
     assert archiving.differences(PLAN, token) == [
-        f"its source_sha256 is not told, not {CLOCK_SHA256}"
+        f"its source_sha256 is unknown, not {CLOCK_SHA256}"
     ]
 
 
@@ -993,7 +993,7 @@ def test_another_network_can_not_verify(stage: Stage) -> None:
     stage.mint("of-testnet", EXTRA.replace('"localnet"', '"testnet"'))
     with pytest.raises(errors.InvalidRequestError) as caught:
         lk.verify_archive("of-testnet", **stage.where())
-    assert "'localnet' is not valid: a ledger of testnet" in str(caught.value)
+    assert "'localnet' is not valid: expected a ledger of testnet" in str(caught.value)
 
 
 def test_what_was_never_archived_can_not_be_verified(stage: Stage) -> None:
@@ -1112,7 +1112,7 @@ def test_a_mint_that_is_lost_for_good(stage: Stage) -> None:
     assert (found.outcome, found.failure) == ("token_not_appearing", None)
     assert found.submission is not None
     assert found.submission.fully_succeeded is None
-    assert found.steps["detail"].iloc[5] == "sent by grace.near, in_mempool so far"
+    assert found.steps["detail"].iloc[5] == "sent by grace.near, stage in_mempool"
     stage.target.world.drop_transactions(0)
     assert stage.archive().outcome == "archived"
     assert stage.mints() == [True]
@@ -1129,7 +1129,7 @@ def test_a_mint_that_was_overtaken(stage: Stage, monkeypatch: pytest.MonkeyPatch
         return sent.wait("final", 20)
 
     with monkeypatch.context() as patch:
-        patch.setattr(tokens, "sending", SimpleNamespace(call=overtaken))
+        patch.setattr(tokens, "verbs", SimpleNamespace(call=overtaken))
         found = stage.archive()
     assert found.outcome == "mint_failed"
     assert isinstance(found.failure, errors.DroppedError)
@@ -1242,11 +1242,13 @@ def test_bad_input_is_refused_before_anything_is_asked(
 
 def test_the_database_of_each_network() -> None:
     """mainnet, testnet and the embedded ledger have theirs; others are asked for."""
-    found = [sources._social_contract(name, None) for name in ("mainnet", "testnet", "localnet")]
+    found = [
+        widget_sources._social_contract(name, None) for name in ("mainnet", "testnet", "localnet")
+    ]
     assert found == ["social.near", "v1.social08.testnet", "social.near"]
-    assert sources._social_contract("betanet", "db.betanet") == "db.betanet"
-    with pytest.raises(errors.InvalidRequestError, match="not known of betanet"):
-        sources._social_contract("betanet", None)
+    assert widget_sources._social_contract("betanet", "db.betanet") == "db.betanet"
+    with pytest.raises(errors.InvalidRequestError, match="not known for betanet"):
+        widget_sources._social_contract("betanet", None)
 
 
 @pytest.mark.parametrize(
@@ -1266,7 +1268,7 @@ def test_the_database_of_each_network() -> None:
 )
 def test_the_block_is_the_one_beside_the_text(found: Any, leaf: Any) -> None:
     """A widget's block is its own text's, never its parent's; without a text there is none."""
-    assert sources._leaf(found, "a.near/widget/X", "get") == leaf
+    assert widget_sources._leaf(found, "a.near/widget/X", "get") == leaf
 
 
 @pytest.mark.parametrize(
@@ -1286,7 +1288,7 @@ def test_the_block_is_the_one_beside_the_text(found: Any, leaf: Any) -> None:
 def test_a_database_that_answers_otherwise(found: Any) -> None:
     """No object on the way, no text or no block: the answer is not as documented."""
     with pytest.raises(errors.DecodeError) as caught:
-        sources._leaf(found, "a.near/widget/X", "get of social.near")
+        widget_sources._leaf(found, "a.near/widget/X", "get of social.near")
     assert caught.value.asked == "get of social.near"
 
 
@@ -1302,7 +1304,7 @@ def test_steps_can_be_taken_one_by_one(stage: Stage) -> None:
     )
     plan = archiving.plan_token(widget, "uma.near")
     assert (plan.token_id, plan.receiver_id, plan.record) == (TOKEN_ID, "uma.near", RECORD)
-    assert archiving.find_token(TOKEN_ID, **place) == Seen(None, 180_000_050)
+    assert archiving.find_token(TOKEN_ID, **place) == TokenReading(None, 180_000_050)
     sent = archiving.mint_token(plan, signer=stage.signer, **place)
     assert sent.fully_succeeded is True
     seen = archiving.confirm_token(TOKEN_ID, **place)
@@ -1333,7 +1335,7 @@ def test_cards_say_how_it_went(stage: Stage) -> None:
     assert repr(found) == f"<{shown}>"
     drawn = found._repr_html_()
     assert f"<h3>{shown}</h3><p>{archiving.OUTCOMES['archived']}</p>" in drawn
-    assert drawn.count("<tr>") == 8
+    assert drawn.count("<tr>") == 9
     assert "NA" not in drawn
     checked = lk.verify_archive(found, **stage.where())
     assert repr(checked) == f"<Verification {TOKEN_ID} of {STAMPS}: verified>"

@@ -586,7 +586,7 @@ def test_uvicorn_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr("ledgerkit.localnet.uvicorn_server", raising=False)
     with pytest.raises(errors.InvalidRequestError) as caught:
         server.serve(open_world("empty"), port=0)
-    assert "pip install 'ledgerkit[serve]'" in str(caught.value)
+    assert 'needs uvicorn: pip install "ledgerkit[serve]"' in str(caught.value)
 
 
 # Who lives there --------------------------------------------------------------------------

@@ -211,12 +211,12 @@ def dtypes(frame: pd.DataFrame) -> list[str]:
 def test_every_verb_is_asked_here() -> None:
     """No public verb is without a test here, with what sends or collects, or with the panels."""
     sending = ("test_verbs", "test_sending", "test_broadcast", "test_archiving", "test_cache")
-    collecting = ("test_collecting", "test_collecting_blocks", "test_opening")
+    collecting = ("test_collecting", "test_collecting_blocks", "test_collection")
     unit = Path(__file__).parents[1] / "unit"
     paths = [
         *(Path(__file__).with_name(f"{name}.py") for name in (*sending, *collecting)),
         unit / "test_widgets.py",
-        unit / "collecting" / "test_differing.py",
+        unit / "collecting" / "test_diff.py",
     ]
     text = "".join(path.read_text(encoding="utf-8") for path in paths)
     asked = set(re.findall(r"\blk\.([a-z_]+)\(", text))

@@ -1,4 +1,4 @@
-"""Builders of transaction results as a node sends them, member by member."""
+"""Builders of transaction results: the JSON that a node sends, from a few arguments."""
 
 import base64
 import json
@@ -23,76 +23,82 @@ RULES: dict[str, Any] = {
 
 
 def transfer(amount: int) -> dict[str, Any]:
-    """Build a transfer."""
+    """Build a transfer action."""
     return {"Transfer": {"deposit": str(amount)}}
 
 
 def call(method: str = "m", deposit: int = 0, args: Any = None, gas: int = 9) -> dict[str, Any]:
-    """Build a call."""
+    """Build a function call action."""
     text = base64.b64encode(json.dumps(args or {}).encode()).decode()
     fields = {"method_name": method, "args": text, "gas": gas, "deposit": str(deposit)}
     return {"FunctionCall": fields}
 
 
 def delegate(sender: str, to: str, *actions: Any) -> dict[str, Any]:
-    """Build a Delegate."""
+    """Build a delegate action, signed by `sender`."""
     inner = {"sender_id": sender, "receiver_id": to, "actions": list(actions)}
     return {"Delegate": {"delegate_action": inner}}
 
 
 def event(standard: str, name: str, *data: Any) -> str:
-    """Build an event's line."""
-    document = {"standard": standard, "version": "1.0.0", "event": name, "data": list(data)}
-    return "EVENT_JSON:" + json.dumps(document)
+    """Build the log line of an event."""
+    fields = {"standard": standard, "version": "1.0.0", "event": name, "data": list(data)}
+    return "EVENT_JSON:" + json.dumps(fields)
 
 
 def failing(text: str = "no", index: int = 0) -> dict[str, Any]:
-    """Build the status of a panic."""
+    """Build the status of a contract panic."""
     kind = {"FunctionCallError": {"ExecutionError": f"Smart contract panicked: {text}"}}
     return {"Failure": {"ActionError": {"index": index, "kind": kind}}}
 
 
 def outcome(
-    id_: str, created: Any = (), *, gas: int = 5, tokens: int | None = None, **members: Any
+    id_: str, receipt_ids: Any = (), *, gas: int = 5, tokens: int | None = None, **fields: Any
 ) -> dict[str, Any]:
-    """Build an outcome: a success, unless `members` differ."""
+    """Build an outcome, by default a success; `fields` replace its fields."""
     defaults = {"logs": [], "executor_id": "bob.near", "status": {"SuccessValue": ""}}
     burnt = {"gas_burnt": gas, "tokens_burnt": str(gas * PRICE if tokens is None else tokens)}
-    outcome = defaults | burnt | {"receipt_ids": list(created)} | members
-    return {"id": id_, "block_hash": f"block of {id_}", "outcome": outcome}
+    all_fields = defaults | burnt | {"receipt_ids": list(receipt_ids)} | fields
+    return {"id": id_, "block_hash": f"block of {id_}", "outcome": all_fields}
 
 
 def body(
-    id_: str, *actions: Any, sender: str = SIGNER, to: str = "bob.near", **members: Any
+    id_: str, *actions: Any, sender: str = SIGNER, to: str = "bob.near", **fields: Any
 ) -> dict[str, Any]:
-    """Build an action receipt."""
-    action = {"signer_id": SIGNER, "actions": list(actions), **members}
+    """Build an action receipt; `fields` are added to it."""
+    action_receipt = {"signer_id": SIGNER, "actions": list(actions), **fields}
     return {
         "receipt_id": id_,
         "predecessor_id": sender,
         "receiver_id": to,
-        "receipt": {"Action": action},
+        "receipt": {"Action": action_receipt},
     }
 
 
 def refund(id_: str, amount: int, to: str = SIGNER, *, signer: str | None = None) -> dict[str, Any]:
-    """Build a refund: of gas, unless another signer is passed."""
+    """Build a refund receipt: of gas, or with another `signer` of a deposit."""
     return body(id_, transfer(amount), sender="system", to=to, signer_id=signer or to)
 
 
 def result(
-    outcomes: Any, bodies: Any, *, actions: Any = None, to: str = "bob.near", **members: Any
+    outcomes: Any, bodies: Any, *, actions: Any = None, to: str = "bob.near", **fields: Any
 ) -> dict[str, Any]:
-    """Build a transaction of which the first receipt is R0."""
-    first = outcome("T", ["R0"], gas=3, status={"SuccessReceiptId": "R0"}, executor_id=SIGNER)
-    transaction: dict[str, Any] = {"hash": "T", "signer_id": SIGNER, "receiver_id": to}
-    transaction["actions"] = actions or [call()]
+    """Build a transaction's result; its first receipt is R0, and `fields` replace its fields."""
+    transaction_outcome = outcome(
+        "T", ["R0"], gas=3, status={"SuccessReceiptId": "R0"}, executor_id=SIGNER
+    )
+    transaction = {
+        "hash": "T",
+        "signer_id": SIGNER,
+        "receiver_id": to,
+        "actions": actions or [call()],
+    }
     return {
         "final_execution_status": "FINAL",
         "status": {"SuccessValue": ""},
         "transaction": transaction,
-        "transaction_outcome": first,
+        "transaction_outcome": transaction_outcome,
         "receipts_outcome": list(outcomes),
         "receipts": list(bodies),
-        **members,
+        **fields,
     }

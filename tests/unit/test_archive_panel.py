@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ledgerkit.widgets import ArchiveFlow
-    from ledgerkit.widgets._panel import Found
+    from ledgerkit.widgets._panel import PanelResult
 
 ASKED = ("heidi.near", "Clock", "alice.near", "stamps.grace.near", "grace.near")
 TOKEN_ID = "widget-8ab0028ead1b"
@@ -88,13 +88,13 @@ def test_every_step_is_shown_when_it_begins(
 ) -> None:
     """Pending, running, done; the sentence names the step, and the table what was found."""
     told: list[tuple[str, list[str], str]] = []
-    show = panel._show
+    show = panel._show_result
 
-    def shown(found: Found, notes: Any = ()) -> None:
+    def shown(found: PanelResult, notes: Any = ()) -> None:
         show(found, notes)
         told.append((panel.status.value, states(panel), panel.static()))
 
-    monkeypatch.setattr(panel, "_show", shown)
+    monkeypatch.setattr(panel, "_show_result", shown)
     panel.press()
 
     places = [*range(6), 5, 6, 7]  # the mint is shown again once it is sent
@@ -103,7 +103,7 @@ def test_every_step_is_shown_when_it_begins(
         assert now == [*["done"] * place, "running", *["pending"] * (ALL - 1 - place)]
     assert "written in block 180000013" in told[2][2]
     assert TOKEN_ID in told[3][2]
-    assert "sent by grace.near, included so far" in told[6][2]
+    assert "sent by grace.near, stage included" in told[6][2]
     assert states(panel) == ["done"] * ALL
     assert panel.status.value == _html.status(archiving.OUTCOMES["archived"])
 
@@ -151,12 +151,12 @@ def test_cancel_before_the_mint_mints_nothing(
 ) -> None:
     """The step that runs is the last; the panel says that nothing was minted, and goes on."""
     with monkeypatch.context() as patch:
-        cancelled(panel, Gate(patch, "changed"))
+        cancelled(panel, Gate(patch, "has_changed"))
 
-    told = "Nobody waits any more. Nothing was minted this time. Take the flow again to finish it."
+    told = "Cancelled. Nothing was minted. Archive the widget again to finish."
     assert panel.status.value == _html.status(told)
-    assert states(panel) == [*["done"] * 4, "left alone", *["not_taken"] * 3]
-    assert "left alone" in panel.static()
+    assert states(panel) == [*["done"] * 4, "cancelled", *["not_taken"] * 3]
+    assert "cancelled" in panel.static()
     assert panel.result is None
     assert (panel.button.disabled, panel.stop.disabled) == (False, True)
     assert not minted(ledger)
@@ -171,10 +171,10 @@ def test_cancel_while_it_is_being_minted_loses_no_mint(
 ) -> None:
     """The mint goes on unseen, which the panel says; taken again, the flow finds that token."""
     with monkeypatch.context() as patch:
-        cancelled(panel, Gate(patch, "send"))
+        cancelled(panel, Gate(patch, "send_mint"))
 
-    assert f"The mint of {TOKEN_ID} may be on its way." in panel.status.value
-    assert "mints no second one." in panel.status.value
+    assert f"Token {TOKEN_ID} may have been minted." in panel.status.value
+    assert "an existing token is found, and not minted twice." in panel.status.value
     ledger.world.settle()
     assert minted(ledger)
 
@@ -188,7 +188,7 @@ def test_cancel_after_the_mint_was_sent_names_its_transaction(
 ) -> None:
     """`value` keeps what was sent, with its hash, which `resume` follows."""
     with monkeypatch.context() as patch:
-        cancelled(panel, Gate(patch, "mint"))
+        cancelled(panel, Gate(patch, "follow_mint"))
 
     sent = panel.value.submission
     assert f"transaction {sent.tx_hash}." in panel.status.value
@@ -219,7 +219,7 @@ def test_a_step_that_fails_is_shown_with_its_reason(panel: ArchiveFlow) -> None:
 
     assert isinstance(panel.error, errors.ContractMethodNotFoundError)
     assert 'role="alert"' in panel.status.value
-    assert "Nothing was minted this time. Take the flow again to finish it." in panel.status.value
+    assert "Nothing was minted. Archive the widget again to finish." in panel.status.value
     assert states(panel) == [*["done"] * 3, "failed", *["not_taken"] * 4]
     assert _html.text(panel.frames["steps"]["detail"][3]) in panel.static()
     assert panel.result is None

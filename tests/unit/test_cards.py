@@ -105,16 +105,16 @@ def test_receipts_stand_in_lists_within_lists_and_fold():
     page = Page(card(told))
     assert page.summaries[:9] == [
         (0, "Receipts as a tree (4)"),
-        (1, "✓ succeeded: swap of dex.near"),
-        (1, "more"),
-        (2, "✓ succeeded: pay of dex.near"),
-        (2, "more"),
-        (3, "✗ failed: swap of dex.near"),
+        (1, "✓ succeeded: swap on dex.near"),
+        (1, "details"),
+        (2, "✓ succeeded: pay on dex.near"),
+        (2, "details"),
+        (3, "✗ failed: swap on dex.near"),
         (3, "block 7, shard 2, 1.500 Tgas"),
-        (2, "✓ succeeded: refund of alice.near"),
-        (2, "more"),
+        (2, "✓ succeeded: refund on alice.near"),
+        (2, "details"),
     ]
-    assert page.summaries[9:] == [(0, "Receipts as a table (4)"), (0, "What moved (0)")]
+    assert page.summaries[9:] == [(0, "Receipts as a table (4)"), (0, "Transfers (0)")]
 
 
 def test_receipts_stand_in_a_table_with_headings():
@@ -126,7 +126,7 @@ def test_receipts_stand_in_a_table_with_headings():
     waits = frame("edges", [{"parent_id": "A", "child_id": "B", "kind": "data", "data_id": "d"}])
     page = Page(card(told, edges=waits))
     head, first, second = page.rows(9)
-    assert head == "#,What,Where,Depth,Block,Shard,Tgas burnt,Waits for,Result".split(",")
+    assert head == "#,Action,Receiver,Depth,Block,Shard,Tgas,Waits for,Result".split(",")
     assert first == ["1", "swap", "dex.near", "0", "7", "2", "1.500", "", "✓ succeeded"]
     assert second[6:] == ["", "1", "✗ failed: No such method."]
     scopes = [told["scope"] for name, told in page.elements if name == "th"]
@@ -240,8 +240,8 @@ def test_a_long_chain_is_bounded():
     page = Page(card(told))
     assert page.summaries[0] == (0, "Receipts as a tree (300)")
     assert max(depth for depth, _ in page.summaries) == 31
-    assert len([1 for _, text in page.summaries if text.endswith("swap of dex.near")]) == 200
-    assert "and 100 more, which the frame has" in page.texts
+    assert len([1 for _, text in page.summaries if text.endswith("swap on dex.near")]) == 200
+    assert "and 100 more in the frame" in page.texts
     assert len(page.cells) == 201 * 9
 
 
@@ -258,7 +258,7 @@ def test_receipts_that_contradict_each_other_are_each_told_once():
     """A ring, an id twice and a creator that is not there end no card and repeat nothing."""
     told = [receipt("A", "gone"), receipt("B", "A"), receipt("B", "A"), receipt("C", "B")]
     page = Page(card(told))
-    lines = [text for _, text in page.summaries if text.endswith("swap of dex.near")]
+    lines = [text for _, text in page.summaries if text.endswith("swap on dex.near")]
     assert len(lines) == 4
 
 
@@ -266,8 +266,8 @@ def test_what_is_not_told_is_said_so():
     """Old documents lack bodies: nobody is named None, and no number is invented."""
     told = {"receipt_id": "A", "status": "unknown"}
     page = Page(card([told]))
-    assert page.rows(9)[1] == ["1", "not told", "not told", "", "", "", "", "", "? not known"]
-    assert page.summaries[1] == (1, "? not known: not told of not told")
+    assert page.rows(9)[1] == ["1", "unknown", "unknown", "", "", "", "", "", "? unknown"]
+    assert page.summaries[1] == (1, "? unknown: unknown on unknown")
     assert not any("None" in text or "nan" in text for text in page.texts)
 
 

@@ -34,7 +34,7 @@ def test_demo_prints_frames_tree_and_verdict(demo: Any, tmp_path, capsys):
     demo.main(["--out", str(tmp_path / "page.html")])
 
     printed = capsys.readouterr().out
-    assert printed.startswith("The embedded ledger answers")
+    assert printed.startswith("This data comes from the embedded ledger")
     assert "340282366920926463463374607431768211454" in printed
     assert "340282366920938463463374607431768211455 = 2**128 - 1 is True" in printed
     assert "\n    gold.near -> dex.near  ft_on_transfer()" in printed
@@ -69,7 +69,7 @@ def test_demo_shows_every_class_of_exposure(demo: Any):
 
 def test_the_tree_is_of_the_refunded_swap(demo: Any, ledger: Any):
     """The exchange refuses 80 GOLD of ivan.near, and its token's callback gives them back."""
-    trace = demo.story(ledger, demo.REFUNDED)
+    trace = demo.trace_described(ledger, demo.REFUNDED)
 
     failed = trace.receipts.query("status == 'failure'")
     assert failed[["receiver_id", "method_name"]].to_numpy().tolist() == [
@@ -104,7 +104,9 @@ def test_report_needs_nothing_else(demo: Any, tmp_path, capsys):
 def test_report_escapes_what_the_chain_says(demo: Any, ledger: Any, tmp_path: Path):
     """Markup in a name or a message of the chain is shown, never run."""
     hostile = "<script>alert(1)</script>"
-    saved = demo.story(ledger, demo.REFUNDED).save(tmp_path / "swap.json").read_text("utf-8")
+    saved = (
+        demo.trace_described(ledger, demo.REFUNDED).save(tmp_path / "swap.json").read_text("utf-8")
+    )
     trace = lk.Trace.from_json(saved.replace("the contract is paused", hostile))
     found = {hostile: pd.DataFrame({hostile: [hostile]})}
 

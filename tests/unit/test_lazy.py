@@ -23,6 +23,7 @@ HEAVY = (
     "matplotlib",
     "polars",
 )
+SUBMODULES = {"errors", "plots", "protocol", "units", "widgets"}
 
 
 def run(code: str) -> Any:
@@ -53,7 +54,7 @@ def test_import_loads_no_third_party_module() -> None:
 
 
 def test_import_loads_few_modules_of_ledgerkit() -> None:
-    """The import alone leaves the errors, the wire and the schemas for later."""
+    """The import alone leaves the errors, the models and the schemas for later."""
     loaded = run(
         "import json, sys, ledgerkit\n"
         "print(json.dumps(sorted(n for n in sys.modules if n.startswith('ledgerkit'))))"
@@ -107,18 +108,35 @@ def test_every_public_name_resolves() -> None:
 
 
 def test_dir_lists_every_public_name_before_any_is_loaded() -> None:
-    """`dir` and tab completion show all names in a fresh interpreter."""
-    listed, completed = run(
+    """`dir` and tab completion show all names and submodules in a fresh interpreter."""
+    listed, completions = run(
         "import json, rlcompleter\n"
         "import ledgerkit as lk\n"
         "listed = dir(lk)\n"
-        "look = rlcompleter.Completer({'lk': lk}).complete\n"
-        "found = iter(lambda counter=iter(range(999)): look('lk.', next(counter)), None)\n"
-        "print(json.dumps([listed, [name for name in found]]))"
+        "complete = rlcompleter.Completer({'lk': lk}).complete\n"
+        "matches = iter(lambda counter=iter(range(999)): complete('lk.', next(counter)), None)\n"
+        "print(json.dumps([listed, list(matches)]))"
     )
-    assert set(lk.__all__) <= set(listed)
-    shown = {name.removeprefix("lk.").rstrip("()") for name in completed}
-    assert {name for name in lk.__all__ if not name.startswith("_")} <= shown
+    names = {*lk.__all__, *SUBMODULES}
+    assert names <= set(listed)
+    completed = {match.removeprefix("lk.").rstrip("()") for match in completions}
+    assert {name for name in names if not name.startswith("_")} <= completed
+
+
+@pytest.mark.parametrize(
+    ("text", "submodule"),
+    [("lk.pl", "plots"), ("lk.pr", "protocol"), ("lk.un", "units"), ("lk.wi", "widgets")],
+)
+def test_tab_completes_a_submodule(text: str, submodule: str) -> None:
+    """Two letters and Tab find a submodule that no verb has loaded yet."""
+    completions = run(
+        "import json, rlcompleter\n"
+        "import ledgerkit as lk\n"
+        "complete = rlcompleter.Completer({'lk': lk}).complete\n"
+        f"matches = iter(lambda counter=iter(range(99)): complete({text!r}, next(counter)), None)\n"
+        "print(json.dumps(list(matches)))"
+    )
+    assert f"lk.{submodule}" in completions
 
 
 def test_a_star_import_gives_every_public_name() -> None:
@@ -146,8 +164,7 @@ def test_type_checkers_see_what_runs() -> None:
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith("ledgerkit")
         for alias in node.names
     }
-    modules = {"errors", "plots", "protocol", "units", "widgets"}
-    assert {seen.pop(name) for name in modules} == {"ledgerkit"}
+    assert {seen.pop(name) for name in SUBMODULES} == {"ledgerkit"}
     assert seen == {name: f"ledgerkit.{home}" for name, home in lk._HOME_OF.items()}
     assert set(seen) | {"errors", "__version__"} == set(lk.__all__)
 

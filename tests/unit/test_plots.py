@@ -18,7 +18,7 @@ from ledgerkit import plots as drawings
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.frames import build
 from ledgerkit.frames.schemas import SCHEMAS
-from ledgerkit.plots import canvas, rows
+from ledgerkit.plots import canvas, receipt_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -169,7 +169,7 @@ def test_a_tree_has_a_row_for_each_receipt_at_its_depth():
     assert dots(ax, canvas.VERMILION) == [[1, 3]]
     assert dots(ax, canvas.SKY) == [[2, 2]]
     assert ax.get_title(loc="left") == "5 receipts, 1 failed"
-    assert legend(ax) == ["succeeded", "failed", "refund", "critical path", "gives data to"]
+    assert legend(ax) == ["succeeded", "failed", "refund", "critical path", "data dependency"]
 
 
 def test_a_tree_joins_each_receipt_to_its_creator():
@@ -201,7 +201,7 @@ def test_a_failure_is_told_without_colour():
     ax = plots.receipt_tree(five())
     bold = [text.get_text() for text in ax.get_yticklabels() if text.get_weight() == "bold"]
     assert bold == ["swap · gold.near"]
-    assert rows.MARKERS[rows.FAILED] != rows.MARKERS[rows.OK]
+    assert receipt_rows.MARKERS[receipt_rows.FAILED] != receipt_rows.MARKERS[receipt_rows.OK]
 
 
 def test_receipts_that_are_alike_share_a_row():
@@ -222,7 +222,7 @@ def test_receipts_that_are_alike_share_a_row():
 def test_folding_loses_no_receipt():
     """Each of a thousand receipts has a row, and gas adds up."""
     for told, n_rows in ((tangle(302), 302), (fan(150), 6)):
-        folded = rows.folded(rows.read(told), 45)
+        folded = receipt_rows.merge_equal(receipt_rows.read_rows(told), 45)
         assert len(folded.rows) == n_rows
         assert set(folded.row_of) == set(told["receipt_id"])
         assert folded.total == 302
@@ -236,17 +236,21 @@ def test_folding_loses_no_receipt():
 def test_receipts_share_a_row_only_where_they_read_the_same(other: dict[str, Any]):
     """The timeline would put them elsewhere, or the tree call them something else."""
     alike = [receipt(f"C{at}", "A") for at in range(3)]
-    folded = rows.folded(rows.read(frame("receipts", [receipt("A"), *alike])), 1)
+    folded = receipt_rows.merge_equal(
+        receipt_rows.read_rows(frame("receipts", [receipt("A"), *alike])), 1
+    )
     assert [row.times for row in folded.rows] == [1, 3]
     alike[1] |= other
-    folded = rows.folded(rows.read(frame("receipts", [receipt("A"), *alike])), 1)
+    folded = receipt_rows.merge_equal(
+        receipt_rows.read_rows(frame("receipts", [receipt("A"), *alike])), 1
+    )
     assert [row.times for row in folded.rows] == [1, 2, 1]
 
 
 def test_a_shared_row_is_critical_where_one_of_it_is():
     """The critical path leads through one of three."""
     told = [receipt("A"), *(receipt(f"C{at}", "A", on_critical_path=at == 1) for at in range(3))]
-    folded = rows.folded(rows.read(frame("receipts", told)), 1)
+    folded = receipt_rows.merge_equal(receipt_rows.read_rows(frame("receipts", told)), 1)
     assert [row.is_critical for row in folded.rows] == [False, True]
 
 
@@ -263,9 +267,9 @@ def test_names_of_rows_never_cover_each_other(draw: Callable[..., Any], n: int):
 
 def test_failures_are_named_first():
     """Where there is room for every third name only, failures keep theirs."""
-    drawn = rows.read(tangle(300)).rows
-    named = rows.told_labels(drawn, 100)
-    failed = [at for at, row in enumerate(drawn) if row.state == rows.FAILED]
+    drawn = receipt_rows.read_rows(tangle(300)).rows
+    named = receipt_rows.labelled_rows(drawn, 100)
+    failed = [at for at, row in enumerate(drawn) if row.state == receipt_rows.FAILED]
     assert set(failed) <= set(named)
     assert min(b - a for a, b in pairwise(named)) >= 3
 
@@ -282,7 +286,7 @@ def test_a_receipt_is_solid_where_it_ran_and_hatched_where_it_waited():
     assert boxes(ax, "white") == [(1, 2, 2)]
     (waited,) = [p for p in ax.patches if colors.same_color(p.get_facecolor(), "white")]
     assert waited.get_hatch() == "////"
-    assert legend(ax)[-3:] == ["waiting", "created", "gives data to"]
+    assert legend(ax)[-3:] == ["waiting", "created", "data dependency"]
 
 
 def test_shards_are_named_and_kept_apart():
@@ -331,8 +335,8 @@ def test_without_heights_the_creators_count():
     told = [receipt("A", block_height=None), receipt("B", "A", block_height=None, shard_id=None)]
     ax = plots.timeline(frame("receipts", told))
     assert boxes(ax, canvas.BLUE) == [(0, 1, 0), (1, 1, 1)]
-    assert ax.get_xlabel() == "creators above: no height is known"
-    assert "shard\nnot told" in [text.get_text() for text in ax.texts]
+    assert ax.get_xlabel() == "depth (block heights are unknown)"
+    assert "shard\nunknown" in [text.get_text() for text in ax.texts]
 
 
 # Gas ----------------------------------------------------------------------------------
@@ -349,7 +353,7 @@ def test_a_receipt_is_as_wide_as_the_gas_that_it_led_to():
     assert (last.get_x(), last.get_width(), last.get_y()) == (5, 2, 2)
     assert legend(ax) == ["dex.near 50%", "wrap.near 30%", "gold.near 10%", "refund receipts 10%"]
     assert ax.get_title(loc="left") == "10 Tgas in 5 receipts, 1 failed"
-    assert ax.get_xlabel() == "gas burnt, Tgas"
+    assert ax.get_xlabel() == "gas burnt (Tgas)"
 
 
 def test_contracts_that_burnt_little_are_gathered():
@@ -385,7 +389,7 @@ def test_no_gas_is_said():
     """What has not run burnt nothing."""
     told = receipt("A", gas_burnt=None, status="not_executed")
     ax = plots.gas_icicle(frame("receipts", [told]))
-    assert [text.get_text() for text in ax.texts] == ["no gas was burnt"]
+    assert [text.get_text() for text in ax.texts] == ["no gas burnt"]
 
 
 # Flows --------------------------------------------------------------------------------
@@ -421,7 +425,7 @@ def test_a_flow_stands_between_who_gave_and_who_got():
         "bob.near  2 NEAR",
         "bob.near  1 yocto",
         "alice.near  1 yocto",
-        "the chain  0.01 NEAR",
+        "system  0.01 NEAR",
         "nep141:gold.near",
         "(minted)  500",
         "carol.near  500",
@@ -536,7 +540,7 @@ def test_balances_are_told_in_human_units_greatest_first():
     assert [text.get_text() for text in ax.texts] == ["3.4e20", "2.5"]
     assert ax.get_xscale() == "log"
     assert ax.get_xlabel().splitlines()[1] == (
-        "zero: DUST · not fetched yet: SLOW · broken: TORN · decimals not known: ODD"
+        "zero: DUST · not fetched yet: SLOW · broken: TORN · unknown decimals: ODD"
     )
     assert ax.get_title(loc="left") == "tokens of alice.near"
 
@@ -546,7 +550,7 @@ def test_nothing_held_is_said_with_what_is_not_known():
     told = [token("DUST", 0.0), token("SLOW", None, status="pending")]
     ax = plots.balances(frame("ft_metadata", told))
     assert [text.get_text() for text in ax.texts] == [
-        "no token is held\nzero: DUST · not fetched yet: SLOW"
+        "no token balances\nzero: DUST · not fetched yet: SLOW"
     ]
 
 
@@ -556,7 +560,7 @@ def test_only_the_top_is_drawn_and_the_rest_is_counted():
     ax = plots.balances(frame("ft_metadata", told), top=5)
     assert names(ax)[0] == "T59 · t59.near"
     assert len(names(ax)) == 5
-    assert ax.get_xlabel().endswith("55 more with smaller numbers")
+    assert ax.get_xlabel().endswith("55 smaller balances not drawn")
 
 
 def test_holders_of_one_token_are_named_by_account():
@@ -569,7 +573,7 @@ def test_holders_of_one_token_are_named_by_account():
     ax = plots.balances(frame("ft_metadata", told))
     assert names(ax) == ["bob.near", "alice.near"]
     assert ax.get_title(loc="left") == "holders of GOLD · gold.near"
-    assert ax.get_xlabel() == "GOLD; logarithmic\nzero: dave.near"
+    assert ax.get_xlabel() == "GOLD (log scale)\nzero: dave.near"
 
 
 def stake(pool: str, staked: int | None, unstaked: int | None, **told: Any) -> dict[str, Any]:
@@ -595,8 +599,8 @@ def test_stake_is_stacked_by_what_can_be_done_with_it():
     assert boxes(ax, canvas.SKY) == [(25, 75, 0), (30, 0, 1)]
     assert boxes(ax, canvas.ORANGE) == [(30, 10, 1), (100, 0, 0)]
     assert [text.get_text() for text in ax.texts] == ["100", "40"]
-    assert ax.get_xlabel() == "NEAR\nnot known: 1 of 3 positions"
-    assert ax.get_title(loc="left") == "140 NEAR with pools"
+    assert ax.get_xlabel() == "NEAR\nunknown: 1 of 3 positions"
+    assert ax.get_title(loc="left") == "140 NEAR in staking pools"
 
 
 def test_small_positions_are_gathered_in_one_bar():
@@ -607,7 +611,7 @@ def test_small_positions_are_gathered_in_one_bar():
     assert names(ax)[0] == "a299.near · p299.near"
     assert names(ax)[-1] == "281 others"
     assert ax.texts[-1].get_text() == "39,621"
-    assert ax.get_title(loc="left") == "45,150 NEAR with pools"
+    assert ax.get_title(loc="left") == "45,150 NEAR in staking pools"
 
 
 def classed(*classes: str) -> pd.DataFrame:
@@ -622,12 +626,12 @@ def test_accounts_are_counted_by_how_they_stake():
     assert names(ax) == ["direct_only", "liquid_only", "mixed", "no_visible_staking_position"]
     assert [text.get_text() for text in ax.texts] == ["1 (25%)", "0 (0%)", "3 (75%)", "0 (0%)"]
     assert boxes(ax, canvas.ORANGE) == [(0, 3, 2)]
-    assert ax.get_title(loc="left") == "4 accounts by how they stake"
+    assert ax.get_title(loc="left") == "4 accounts by staking exposure"
 
 
 def test_one_account_is_one_account():
     """The title counts as people do."""
-    assert plots.exposure(classed("mixed")).get_title(loc="left") == "1 account by how it stakes"
+    assert plots.exposure(classed("mixed")).get_title(loc="left") == "1 account by staking exposure"
 
 
 def holders(*amounts: int | None, contract_id: str = "gold.near") -> list[dict[str, Any]]:
@@ -642,15 +646,15 @@ def test_the_curve_and_the_coefficient_are_those_of_the_balances():
     assert curve.get_xydata().tolist() == [[0, 0], [50, 25], [100, 100]]
     assert even.get_xydata().tolist() == [[0, 0], [100, 100]]
     assert legend(ax) == [
-        "gold.near: Gini 0.25, 2 holders, the greatest has 75%",
-        "all hold the same",
+        "gold.near: Gini 0.25, 2 holders, largest 75%",
+        "equal balances",
     ]
 
 
 def test_a_share_that_is_not_all_is_not_called_all():
     """Rounded, it would be 100%."""
     ax = plots.concentration(frame("top_holders", holders(10**30, 1)))
-    assert legend(ax)[0] == "gold.near: Gini 0.50, 2 holders, the greatest has over 99%"
+    assert legend(ax)[0] == "gold.near: Gini 0.50, 2 holders, largest over 99%"
 
 
 def test_tokens_have_lines_of_their_own():
@@ -742,7 +746,7 @@ def test_texts_of_the_chain_are_drawn_as_they_are(name: str, ax: Any):
 @pytest.mark.parametrize("name", EVERY)
 def test_a_frame_of_another_kind_is_refused(name: str):
     """The sentence names what is missing and what would be right."""
-    with pytest.raises(InvalidRequestError, match="with its columns"):
+    with pytest.raises(InvalidRequestError, match="with the columns"):
         EVERY[name][0](pd.DataFrame({"a": [1]}))
 
 
@@ -771,7 +775,7 @@ def test_without_matplotlib_the_extra_is_named(name: str, monkeypatch: pytest.Mo
 )
 def test_numbers_are_short(value: float, text: str):
     """Three digits, or all before the point."""
-    assert canvas.number(value) == text
+    assert canvas.format_number(value) == text
 
 
 def test_colours_are_okabes_and_itos():

@@ -21,10 +21,10 @@ import pandas as pd
 import pytest
 
 import ledgerkit as lk
-from ledgerkit import client, errors
+from ledgerkit import client, errors, user_warnings
 from ledgerkit.localnet import Contract, view
-from ledgerkit.widgets import _ear, _html, _panel, _saving, contracts, gallery, transactions
-from ledgerkit.widgets._panel import Found, Panel, Part
+from ledgerkit.widgets import _downloads, _html, _panel, contracts, gallery, transactions
+from ledgerkit.widgets._panel import Page, Panel, PanelResult
 
 w = pytest.importorskip("ipywidgets")
 embed = pytest.importorskip("ipywidgets.embed")
@@ -80,13 +80,14 @@ class Slow(Panel):
         self.asked: list[str] = []
         self.gates: dict[str, threading.Event] = {}
 
-    def _find(self, asked: dict[str, Any], _: lk.Ledger) -> Found:
+    def _read(self, asked: dict[str, Any], _: lk.Ledger) -> PanelResult:
         self.asked.append(asked["name"])
         gate = self.gates.get(asked["name"])
         if gate is not None:
             gate.wait(10)
         frame = pd.DataFrame({"name": [asked["name"]]})
-        return Found(f"found {asked['name']}", frame, (Part("One", _html.table(frame), frame),))
+        page = Page("One", _html.table(frame), frame)
+        return PanelResult(f"found {asked['name']}", frame, (page,))
 
 
 async def until(true: Callable[[], bool]) -> None:
@@ -148,7 +149,7 @@ def test_while_it_runs_cancel_is_open_and_the_button_is_not():
 
     asyncio.run(act())
 
-    assert seen == [(True, False, _html.status("Asking…"))]
+    assert seen == [(True, False, _html.status("Loading…"))]
     assert (panel.button.disabled, panel.stop.disabled) == (False, True)
     assert panel.status.value == _html.status("found a")
 
@@ -251,9 +252,8 @@ def test_an_error_says_what_happened_and_what_to_do():
     panel = lk.widgets.AccountExplorer("<b>").press()
 
     assert panel.status.value == (
-        '<div role="alert"><strong>account_id &#x27;&lt;b&gt;&#x27; is not valid: 2 to 64 '
-        "characters: a-z, 0-9, and single - _ . between them.</strong><br>What to do: Correct "
-        "what the sentence names and ask again.</div>"
+        '<div role="alert"><strong>account_id &#x27;&lt;b&gt;&#x27; is not valid: expected 2 '
+        "to 64 characters: a-z, 0-9, and single - _ . between them.</strong></div>"
     )
     assert repr(panel) == "<AccountExplorer: InvalidRequestError>"
 
@@ -261,7 +261,7 @@ def test_an_error_says_what_happened_and_what_to_do():
 def test_what_nobody_expected_is_shown_too(monkeypatch):
     """An exception in a handler would be seen by nobody."""
     panel = Slow()
-    monkeypatch.setattr(panel, "_find", lambda *_: 1 / 0)
+    monkeypatch.setattr(panel, "_read", lambda *_: 1 / 0)
 
     async def act():
         clicked(panel.button)
@@ -291,53 +291,46 @@ def test_who_answers_is_said_where_nobody_chose():
     assert "no ledger was chosen: the embedded ledger (world demo) answers" in panel.status.value
 
 
-def test_listening_puts_the_filters_back():
-    """Whoever stops first, the process's filters are as before, and others are not heard."""
-    before, shows = list(warnings.filters), warnings.showwarning
-    text = "the embedded ledger holds no account x"
-    inside, leave, heard = threading.Event(), threading.Event(), []
+def test_warnings_are_collected_by_thread():
+    """A warning is added to the list of its own thread, and the process's filters stay."""
+    before, hook = list(warnings.filters), warnings.showwarning
+    inside, leave, others = threading.Event(), threading.Event(), []
 
     def other() -> None:
-        with _ear.listening() as mine:
+        with user_warnings.collect_warnings() as messages:
             inside.set()
             leave.wait(10)
-            warnings.warn(text, stacklevel=1)
-            heard.append(list(mine))
+            user_warnings.warn("there", 1)
+            others.append(list(messages))
 
     thread = threading.Thread(target=other)
-    with _ear.listening() as own:
+    with user_warnings.collect_warnings() as messages:
         thread.start()
         inside.wait(10)
+        user_warnings.warn("here", 1)
     leave.set()
     thread.join()
 
-    assert (own, heard) == ([], [[text]])
-    assert (list(warnings.filters), warnings.showwarning) == (before, shows)
+    assert (messages, others) == (["here"], [["there"]])
+    assert (list(warnings.filters), warnings.showwarning) == (before, hook)
 
 
-def test_listening_survives_a_hook_that_is_put_back_late(monkeypatch):
-    """A block that began while we listened puts our hook back later; warnings still arrive."""
-    text, heard = "the embedded ledger holds no account x", []
-    monkeypatch.setattr(warnings, "showwarning", lambda told, *_, **__: heard.append(str(told)))
-    others = warnings.catch_warnings()
-    with _ear.listening():
-        others.__enter__()
-    others.__exit__(None, None, None)
+def test_warnings_outside_a_collection_are_issued():
+    """They name the line of the caller, and those of other packages are never collected."""
+    with user_warnings.collect_warnings() as messages, pytest.warns(UserWarning, match="else"):
+        warnings.warn("else", stacklevel=1)
 
-    with _ear.listening() as mine:
-        warnings.simplefilter("always")
-        warnings.warn(text, stacklevel=1)
-        thread = threading.Thread(target=lambda: warnings.warn("else", stacklevel=1))
-        thread.start()
-        thread.join()
+    with pytest.warns(UserWarning, match="own") as issued:
+        user_warnings.warn("own", 1)
 
-    assert (mine, heard) == ([text], ["else"])
+    assert messages == []
+    assert issued[0].filename == __file__
 
 
 def test_static_html_stands_in_for_the_widgets():
     """Where no front end runs there is a table; where one does there are widgets."""
     panel = lk.widgets.AccountExplorer("alice.near")
-    assert "Nothing asked yet." in panel._repr_mimebundle_()["text/html"]
+    assert "No request yet." in panel._repr_mimebundle_()["text/html"]
 
     bundle = panel.press()._repr_mimebundle_()
 
@@ -392,7 +385,7 @@ def test_enter_in_each_line_begins(make, monkeypatch):
     """Every field of one line takes Enter."""
     panel = make()
     begun: list[object] = []
-    monkeypatch.setattr(panel, "_begin", begun.append)
+    monkeypatch.setattr(panel, "_start", begun.append)
     boxes = [c for c in panel.view.children if isinstance(c, w.Text)]
 
     for box in boxes:
@@ -537,12 +530,12 @@ def test_a_key_that_is_typed_is_in_no_state():
     picker = lk.widgets.NetworkPicker("testnet")
     typed(picker.key.box, PLANTED)
 
-    assert picker.key.held.reveal() == PLANTED
+    assert picker.key.secret.reveal() == PLANTED
     told = [states(), repr(picker), repr(picker.key), picker.static(), repr(vars(picker.key))]
     assert [text for text in told if PLANTED in text] == []
     assert picker.key.box.value == ""
     with pytest.raises(TypeError):
-        pickle.dumps(picker.key.held)
+        pickle.dumps(picker.key.secret)
 
 
 def test_the_front_end_is_told_that_the_field_is_empty(monkeypatch):
@@ -577,7 +570,7 @@ def test_a_key_goes_to_the_network_it_was_typed_for(monkeypatch):
     lk.disconnect()
 
     assert given == [("testnet", PLANTED), ("testnet", None), ("local", None)]
-    assert picker.key.is_held is False
+    assert picker.key.is_entered is False
     assert PLANTED not in states()
 
 
@@ -603,10 +596,7 @@ def test_without_ipywidgets_the_extra_is_named(monkeypatch):
     with pytest.raises(errors.InvalidRequestError) as caught:
         lk.explore()
 
-    assert str(caught.value) == (
-        "ipywidgets is not installed, which panels need. "
-        'Install it with: pip install "ledgerkit[notebook]"'
-    )
+    assert str(caught.value) == ('A panel needs ipywidgets: pip install "ledgerkit[notebook]".')
 
 
 def test_ipywidgets_load_with_the_first_panel():
@@ -700,9 +690,7 @@ def test_a_transaction_tells_its_story_and_draws_its_timeline(ledger):
     shown = "".join(html_of(panel.results))
 
     assert _html.prose(panel.value.explain()) in panel.static()
-    assert (
-        'alt="When and where the 6 receipts ran, by shard and block" src="data:image/png' in shown
-    )
+    assert 'alt="Timeline of 6 receipts by shard and block" src="data:image/png' in shown
     assert "data:image" not in panel.static()
 
 
@@ -722,7 +710,7 @@ def test_a_deep_tree_is_written_to_its_limit():
         }
         for at in range(2_000)
     ]
-    text = transactions.tree(pd.DataFrame(rows))
+    text = transactions.receipt_tree(pd.DataFrame(rows))
 
     assert text.count("<li") == 300
     assert text.endswith("<p>… and 1700 more receipts</p>")
@@ -768,7 +756,7 @@ def test_no_account_is_said():
     """An empty field asks nothing."""
     panel = lk.widgets.StakingExposure().press()
 
-    assert "one account a line" in panel.status.value
+    assert "account_ids is required: one account per line" in panel.status.value
 
 
 def test_a_view_call_is_decoded_and_framed():
@@ -790,7 +778,7 @@ def test_arguments_are_sent_as_typed():
     panel.press()
 
     assert panel.result is None
-    assert "is not valid: JSON, such as" in panel.status.value
+    assert "is not valid: expected JSON, such as" in panel.status.value
 
 
 @pytest.mark.parametrize(
@@ -799,7 +787,7 @@ def test_arguments_are_sent_as_typed():
 )
 def test_numbers_in_arguments_stay_as_typed(text, sent):
     """No number passes through a float on its way."""
-    assert contracts.checked(text) == sent
+    assert contracts.json_bytes(text) == sent
 
 
 @pytest.mark.parametrize(
@@ -816,7 +804,7 @@ def test_numbers_in_arguments_stay_as_typed(text, sent):
 )
 def test_any_answer_makes_a_frame(value, columns):
     """Integers of any size are exact, and a gap makes no float of them."""
-    frame = contracts.framed(value)
+    frame = contracts.result_frame(value)
 
     assert {name: frame[name].tolist() for name in frame} == columns
     assert [column.dtype for _, column in frame.items() if column.dtype != object] == []
@@ -837,7 +825,7 @@ def test_what_is_no_collection_is_told():
     panel = lk.widgets.NftGallery("alice.near", "gold.near").press()
 
     assert panel.error is None
-    assert "0 tokens of 1 collection on local, 1 not read." in panel.status.value
+    assert "0 tokens of 1 collection on local, 1 error." in panel.status.value
     assert panel.frames["errors"]["subject"].tolist() == ["gold.near"]
 
 
@@ -899,11 +887,12 @@ def test_one_is_no_plural():
     """One token of one collection, one account, one receipt."""
     shown = lk.widgets.NftGallery("alice.near", "stamps.grace.near").press()
     assert "1 token of 1 collection on local." in shown.status.value
-    assert "1 account on local classed." in lk.widgets.StakingExposure(["a.near"]).press()._told
-    assert _html.counted(1, "more collection is", "more collections are") == "1 more collection is"
-    assert [_html.counted(n, "pool") for n in (0, 1, 2)] == ["0 pools", "1 pool", "2 pools"]
+    classified = lk.widgets.StakingExposure(["a.near"]).press()
+    assert "1 account on local classified." in repr(classified)
+    assert _html.plural(1, "index", "indices") == "1 index"
+    assert [_html.plural(n, "pool") for n in (0, 1, 2)] == ["0 pools", "1 pool", "2 pools"]
     table = _html.table(pd.DataFrame({"n": range(51)}))
-    assert table.endswith("<p>… and 1 more row; .result holds them all</p>")
+    assert table.endswith("<p>… and 1 more row in .result</p>")
 
 
 def test_numbers_stand_beside_their_names():
@@ -962,14 +951,16 @@ def test_other_columns_are_saved_as_they_are():
     """Only columns of Python objects become text."""
     frame = pd.DataFrame({"h": pd.Series([1, pd.NA], dtype="Int64"), "s": ["a", None]})
 
-    assert _saving.portable(frame).dtypes.equals(frame.dtypes)
+    assert _downloads.objects_as_text(frame).dtypes.equals(frame.dtypes)
 
 
 def test_a_large_table_has_no_link():
     """What is too large for a page is saved in the next cell."""
     frame = pd.DataFrame({"a": range(5_001)})
 
-    assert _saving.links(frame, "a") == "<p>Save it with .save(path)</p>"
+    html = _downloads.links(frame, "a")
+
+    assert html == "<p>Too large for a download link: save it with .save(path)</p>"
 
 
 @pytest.mark.parametrize("name", ["a.xlsx", "a"])
@@ -993,7 +984,7 @@ def test_a_panel_sends_nothing_to_mainnet():
         form = lk.widgets.SendForm("a.near", "b.near", "1 NEAR", ledger=mainnet).press()
     lk.disconnect()
 
-    assert "A panel sends nothing to mainnet." in form.status.value
+    assert "Panels do not send transactions to mainnet." in form.status.value
     assert form.send.disabled is True
 
 
@@ -1037,7 +1028,7 @@ def test_a_failed_receipt_is_told():
 
     form.submit()
 
-    assert ": final, and it failed." in form.status.value
+    assert ": final, failed." in form.status.value
     assert "Account nosuch.near does not exist" in form.static()
 
 
@@ -1061,12 +1052,12 @@ def test_a_secret_key_is_in_no_state(ledger):
     bare = str(text).partition(":")[2]
 
     form.press()
-    shown = states() + repr(form) + form.static() + repr(form.key.held)
+    shown = states() + repr(form) + form.static() + repr(form.key.secret)
     form.submit()
 
     assert form.submission.fully_succeeded is True
     assert bare not in shown + states()
-    assert form.key.is_held is False
+    assert form.key.is_entered is False
 
 
 def test_a_widget_is_archived_once():

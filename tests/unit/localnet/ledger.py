@@ -1,4 +1,4 @@
-"""A small chain to test with: accounts with known keys, and a contract that does as it is told."""
+"""A small chain for tests: accounts with known keys, and a contract that runs given steps."""
 
 import json
 from functools import cache
@@ -23,12 +23,12 @@ START = 1000
 
 @cache
 def secret(name):
-    """Give the secret key of a name."""
+    """Return the secret key of a name."""
     return SecretKey.from_text(base58.b58encode(sha256(name.encode()).digest()).decode())
 
 
 def public(name):
-    """Give the public key of a name."""
+    """Return the public key of a name."""
     return secret(name).public_key
 
 
@@ -178,13 +178,13 @@ class Ledger:
         return self.world.state().access_key(name, public(key or name).packed)
 
     def is_whole(self):
-        """Tell whether no yoctoNEAR came from nowhere or was lost."""
+        """Return True if the total supply adds up: no yoctoNEAR was created or lost."""
         world = self.world
         return world.total_supply() == self.genesis.total_supply + world.minted - world.burnt
 
 
-def told(outcome):
-    """Give what an outcome returned, from JSON; the id or the kind of error otherwise."""
+def result_of(outcome):
+    """Return the decoded value of an outcome, or its receipt id, or its kind of error."""
     status = outcome.status
     if isinstance(status, SuccessValue):
         return json.loads(status.value) if status.value else None
@@ -194,5 +194,5 @@ def told(outcome):
 
 
 def index_of(outcome):
-    """Give the index of the action that failed."""
+    """Return the index of the action that failed."""
     return outcome.status.error["ActionError"]["index"]

@@ -34,8 +34,8 @@ from tests.unit.localnet.ledger import (
     do,
     index_of,
     public,
+    result_of,
     secret,
-    told,
 )
 
 RECEIPT = 108_059_500_000
@@ -56,7 +56,7 @@ def failure(ledger, *args, index=0):
     outcome = ledger.run(*args)
     assert index_of(outcome) == index
     assert ledger.is_whole()
-    return told(outcome)
+    return result_of(outcome)
 
 
 # Creating accounts -----------------------------------------------------------------------
@@ -266,7 +266,7 @@ def test_what_is_left_to_a_missing_account_burns(ledger):
     """No such beneficiary: the transfer fails, and nobody gets it back."""
     outcome = ledger.run("alice.near", "alice.near", DeleteAccount("nobody.near"))
     left, _ = ledger.children(outcome)
-    assert told(left) == {"AccountDoesNotExist": {"account_id": "nobody.near"}}
+    assert result_of(left) == {"AccountDoesNotExist": {"account_id": "nobody.near"}}
     assert left.receipt_ids == ()
     assert ledger.world.burnt > 999 * N
     assert ledger.is_whole()
@@ -319,7 +319,9 @@ def test_the_shortfall_is_exact():
     call = do(["write", "k", "v" * 700], deposit=2 * BYTE)
     outcome = ledger.run("alice.near", "poor.near", call)
     amount = str((usage - 5) * BYTE)
-    assert told(outcome) == {"LackBalanceForState": {"account_id": "poor.near", "amount": amount}}
+    assert result_of(outcome) == {
+        "LackBalanceForState": {"account_id": "poor.near", "amount": amount}
+    }
     assert index_of(outcome) is None
     call = do(["write", "k", "v" * 700], deposit=(usage - 3) * BYTE)
     ledger.run("alice.near", "poor.near", call)
@@ -337,7 +339,7 @@ def test_small_accounts_pay_for_no_bytes():
     held = ledger.account("free.near").amount
     assert held < BYTE * 770
     outcome = ledger.run("alice.near", "free.near", do(["write", "k", "v" * (room + 1)]))
-    assert told(outcome) == {
+    assert result_of(outcome) == {
         "LackBalanceForState": {"account_id": "free.near", "amount": str(771 * BYTE - held)}
     }
 
@@ -369,7 +371,7 @@ def test_deployed_code_takes_its_bytes(ledger):
     assert account.code_hash == CryptoHash.of(bytes(500))
     ledger.run("alice.near", "alice.near", DeployContract(Script.code))
     assert ledger.account("alice.near").storage_usage == 182 + len(Script.code)
-    assert told(ledger.run("bob.near", "alice.near", do(["value", 1]))) == 1
+    assert result_of(ledger.run("bob.near", "alice.near", do(["value", 1]))) == 1
 
 
 def test_code_of_no_known_contract_cannot_be_prepared(ledger):
@@ -388,7 +390,7 @@ def test_global_code_is_used_by_its_hash(ledger):
     assert account.global_contract == Script.code_hash
     assert account.code_hash == NO_CODE
     assert account.storage_usage == 182 + 32
-    assert told(ledger.run("alice.near", "bob.near", do(["value", 5]))) == 5
+    assert result_of(ledger.run("alice.near", "bob.near", do(["value", 5]))) == 5
 
 
 def test_global_code_is_followed_by_its_owner(ledger):
@@ -399,7 +401,7 @@ def test_global_code_is_followed_by_its_owner(ledger):
     ledger.run("alice.near", "alice.near", DeployGlobalContract(Script.code, "AccountId"))
     ledger.run("bob.near", "bob.near", UseGlobalContract("alice.near"))
     assert ledger.account("bob.near").storage_usage == 182 + len("alice.near")
-    assert told(ledger.run("alice.near", "bob.near", do(["value", 6]))) == 6
+    assert result_of(ledger.run("alice.near", "bob.near", do(["value", 6]))) == 6
 
 
 # Stakes ----------------------------------------------------------------------------------
@@ -479,7 +481,7 @@ def test_a_relayer_pays_for_what_another_signed(ledger, version):
     steps = ["tell", "predecessor_id", "signer_id"]
     outcome = ledger.run("alice.near", "bob.near", delegate(do(steps), version=version))
     called, refund = ledger.children(outcome)
-    assert told(called) == ["bob.near", "alice.near"]
+    assert result_of(called) == ["bob.near", "alice.near"]
     assert ledger.receipt(refund.id).receiver_id == "alice.near"
     assert [ledger.receipt(child).receiver_id for child in called.receipt_ids] == ["alice.near"]
     assert ledger.account("bob.near").amount == 1000 * N
@@ -597,7 +599,7 @@ def test_delegates_fail_in_order(action, error):
     genesis.account("bob.near", 1000 * N, keys=keys)
     ledger = Ledger("alice.near", scripts=["s.near"], genesis=genesis)
     outcome = ledger.run("alice.near", "bob.near", action)
-    assert told(outcome) == error
+    assert result_of(outcome) == error
     assert index_of(outcome) == 0
     assert ledger.access_key("bob.near", "limited").nonce == 9
     assert ledger.account("bob.near").amount == 1000 * N
@@ -607,7 +609,7 @@ def test_delegates_fail_in_order(action, error):
 def test_a_delegate_that_fails_gives_the_relayer_its_deposit(ledger):
     """Nothing was sent in the sender's name, so the outer receipt's predecessor gets it."""
     outcome = ledger.run("alice.near", "bob.near", delegate(Transfer(5 * N), **STALE))
-    assert told(outcome) == "DelegateActionExpired"
+    assert result_of(outcome) == "DelegateActionExpired"
     deposit, gas = (ledger.receipt(child) for child in outcome.receipt_ids)
     assert (deposit.receiver_id, deposit.actions) == ("alice.near", (Transfer(5 * N),))
     assert gas.receiver_id == "alice.near"
@@ -618,7 +620,7 @@ def test_a_delegate_is_valid_up_to_its_height(ledger):
     """At exactly max_block_height it still runs."""
     good = delegate(do(["value", 1]), max_block_height=START + 2)
     outcome = ledger.run("alice.near", "bob.near", good)
-    assert told(ledger.children(outcome)[0]) == 1
+    assert result_of(ledger.children(outcome)[0]) == 1
 
 
 def test_a_delegate_is_used_once(ledger):

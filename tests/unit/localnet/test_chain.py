@@ -8,7 +8,7 @@ from msgspec import structs
 from ledgerkit.localnet.genesis import Genesis
 from ledgerkit.localnet.settings import BOUNDARIES, SHARD_IDS, Settings
 from ledgerkit.protocol import CryptoHash, DeleteAccount, Stake, Transfer
-from tests.unit.localnet.ledger import PRICE, START, TGAS, Ledger, N, do, public, told
+from tests.unit.localnet.ledger import PRICE, START, TGAS, Ledger, N, do, public, result_of
 
 ZERO = CryptoHash(bytes(32))
 ONE_SHARD = {"boundaries": (), "shard_ids": (0,)}
@@ -264,7 +264,7 @@ def test_data_waits_too_where_a_chunk_is_full():
     assert called.block_height == START + 3
     # In 1004 arrive, in the order of their making, five calls of a transaction and the data.
     assert back.block_height == START + 5
-    assert told(back) == ["null"]
+    assert result_of(back) == ["null"]
 
 
 def test_the_price_of_gas_follows_the_load():
@@ -446,7 +446,7 @@ def test_contracts_see_the_epoch():
     ledger = Ledger("alice.near", scripts=["s.near"], epoch_length=10)
     ledger.world.advance(20)
     outcome = ledger.run("alice.near", "s.near", do(["tell", "epoch_height"]))
-    assert told(outcome) == ["2"]
+    assert result_of(outcome) == ["2"]
 
 
 # What is kept ----------------------------------------------------------------------------

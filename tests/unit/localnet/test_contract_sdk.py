@@ -29,7 +29,7 @@ from ledgerkit.protocol import (
     Stake,
 )
 from ledgerkit.units import U128_MAX
-from tests.unit.localnet.ledger import TGAS, Ledger, N, public, told
+from tests.unit.localnet.ledger import TGAS, Ledger, N, public, result_of
 
 KEY = str(public("k"))
 
@@ -196,7 +196,7 @@ def test_a_state_begins_with_its_defaults(ledger):
 def test_a_call_that_fails_leaves_the_state(ledger):
     """What goes wrong in a contract's own code is a panic, which names the mistake."""
     outcome = act(ledger, "c.near", "add_and_fail", by=3)
-    error = told(outcome)["FunctionCallError"]["ExecutionError"]
+    error = result_of(outcome)["FunctionCallError"]["ExecutionError"]
     assert error == "Smart contract panicked: panicked at 'KeyError: 3'"
     assert ask(ledger, "c.near", "get") == 5
     assert ledger.is_whole()
@@ -208,7 +208,7 @@ def test_a_contract_is_initialised_once(ledger):
     act(ledger, "o.near", "new", owner_id="bob.near")
     assert ask(ledger, "o.near", "owner") == "bob.near"
     outcome = act(ledger, "o.near", "new", owner_id="eve.near")
-    error = told(outcome)["FunctionCallError"]["ExecutionError"]
+    error = result_of(outcome)["FunctionCallError"]["ExecutionError"]
     assert error == "Smart contract panicked: The contract has already been initialized"
     assert ask(ledger, "o.near", "owner") == "bob.near"
 
@@ -279,7 +279,7 @@ def test_one_yocto_is_exactly_one(ledger, deposit, passes):
     outcome = act(ledger, "k.near", "one", deposit=deposit)
     message = "Smart contract panicked: Requires attached deposit of exactly 1 yoctoNEAR"
     expected = None if passes else {"FunctionCallError": {"ExecutionError": message}}
-    assert told(outcome) == expected
+    assert result_of(outcome) == expected
 
 
 def test_what_another_returned_is_read_or_nothing():
@@ -297,7 +297,7 @@ def test_what_another_returned_is_read_or_nothing():
 
 def test_records_and_balances_are_kept(ledger):
     """Balances take 16 bytes; records come in the order of their packed keys."""
-    found = told(act(ledger, "k.near", "keep"))
+    found = result_of(act(ledger, "k.near", "keep"))
     assert found[:4] == [True, False, True, False]
     assert found[4:8] == ["7", str(U128_MAX), "None", True]
     assert found[8] == [["a", [1, 2]], ["é", [1, 2]]]

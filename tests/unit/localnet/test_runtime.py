@@ -36,7 +36,7 @@ from tests.unit.localnet.ledger import (
     do,
     index_of,
     public,
-    told,
+    result_of,
 )
 
 LAST = 2**64 - 1
@@ -146,7 +146,7 @@ def test_a_call_has_a_random_seed_of_its_own(ledger):
     block = ledger.world.chain.by_height(START + 2)
     action = named(outcome.id, START + 2, LAST)
     seed = CryptoHash(sha256(action + block.random_value).digest())
-    assert told(outcome) == [str(seed)]
+    assert result_of(outcome) == [str(seed)]
 
 
 def test_children_inherit_signer_key_and_price(ledger):
@@ -247,7 +247,7 @@ def test_data_may_come_before_what_waits_for_it(ledger):
     for number, order in enumerate(orders):
         assert by_hand(ledger, *order[:-1]) == []
         (outcome,) = by_hand(ledger, order[-1])
-        assert told(outcome) == ["0", "1"], number
+        assert result_of(outcome) == ["0", "1"], number
         assert outcome.id == action.receipt_id
 
 
@@ -267,7 +267,7 @@ def test_data_for_another_account_is_other_data(ledger):
     wrong = DataReceipt(CryptoHash.of(b"r"), "t.near", "t.near", one, b"1")
     assert by_hand(ledger, action, wrong) == []
     right = structs.replace(wrong, receiver_id="s.near")
-    assert [told(outcome) for outcome in by_hand(ledger, right)] == [["1"]]
+    assert [result_of(outcome) for outcome in by_hand(ledger, right)] == [["1"]]
 
 
 # Promises --------------------------------------------------------------------------------
@@ -289,8 +289,8 @@ def test_a_join_keeps_the_order_of_its_arguments(ledger):
     )
     children = ledger.children(outcome)
     assert outcome.status == SuccessReceiptId(children[3].id)
-    assert told(children[3]) == ["3", None, "1"]
-    assert told(children[1]) == {
+    assert result_of(children[3]) == ["3", None, "1"]
+    assert result_of(children[1]) == {
         "FunctionCallError": {"ExecutionError": "Smart contract panicked: no"}
     }
 
@@ -310,7 +310,7 @@ def test_a_join_waits_for_the_last(ledger):
         ),
     )
     back = ledger.children(outcome)[2]
-    assert told(back) == ['"near"', '"far"']
+    assert result_of(back) == ['"near"', '"far"']
     assert back.block_height == START + 5
 
 
@@ -334,7 +334,7 @@ def test_what_a_promise_returns_is_told_by_it(ledger):
     assert called.status == SuccessReceiptId(middle.id)
     assert middle.status == SuccessReceiptId(last.id)
     assert last.status == SuccessValue(b'"deep"')
-    assert told(back) == ['"deep"']
+    assert result_of(back) == ['"deep"']
     receivers = [ledger.receipt(o.id).output_data_receivers for o in (called, middle, last)]
     assert receivers[0] == receivers[1] == receivers[2] != ()
     assert [o.block_height - START for o in (called, middle, last, back)] == [3, 4, 5, 6]
@@ -358,7 +358,7 @@ def test_a_returned_chain_is_told_by_its_last_link(ledger):
             ["give", "d"],
         ),
     )
-    assert told(ledger.children(outcome)[1]) == ['["1"]']
+    assert result_of(ledger.children(outcome)[1]) == ['["1"]']
 
 
 def test_a_promise_that_is_not_returned_goes_its_own_way(ledger):
@@ -366,9 +366,9 @@ def test_a_promise_that_is_not_returned_goes_its_own_way(ledger):
     outcome = ledger.run(
         "alice.near", "s.near", do(["call", "a", "t.near", [["panic", "late"]]], ["value", 5])
     )
-    assert told(outcome) == 5
+    assert result_of(outcome) == 5
     failed = ledger.children(outcome)[0]
-    assert "FunctionCallError" in told(failed)
+    assert "FunctionCallError" in result_of(failed)
 
 
 def test_nothing_returned_is_empty_data(ledger):
@@ -382,7 +382,7 @@ def test_nothing_returned_is_empty_data(ledger):
             ["give", "b"],
         ),
     )
-    assert told(ledger.children(outcome)[1]) == [""]
+    assert result_of(ledger.children(outcome)[1]) == [""]
     assert ledger.account("bob.near").amount == 1000 * N + 5
 
 
@@ -403,9 +403,9 @@ def test_a_callback_runs_after_a_failure(ledger):
     )
     outcome = ledger.run("alice.near", "s.near", do(*steps))
     failed, back, _ = ledger.children(outcome)
-    assert told(failed) == {"AccountDoesNotExist": {"account_id": "missing.near"}}
+    assert result_of(failed) == {"AccountDoesNotExist": {"account_id": "missing.near"}}
     assert index_of(failed) == 0
-    assert told(back) == [None]
+    assert result_of(back) == [None]
 
 
 def test_a_batch_promise_is_one_receipt(ledger):
@@ -454,8 +454,8 @@ def test_a_yielded_call_runs_when_it_is_resumed(ledger):
     assert ledger.receipt(waiting).is_promise_yield
     assert ledger.world.outcome(waiting) is None
     resumed = ledger.run("bob.near", "s.near", do(["resume", "here"]))
-    assert told(resumed) == [True]
-    assert told(ledger.outcome(waiting)) == ["here"]
+    assert result_of(resumed) == [True]
+    assert result_of(ledger.outcome(waiting)) == ["here"]
     assert ledger.outcome(waiting).block_height == resumed.block_height + 1
     assert ledger.is_whole()
 
@@ -465,9 +465,9 @@ def test_a_yielded_call_is_resumed_once(ledger):
     ledger.send("alice.near", "s.near", do(*WAIT))
     ledger.world.advance(2)
     outcome = ledger.run("bob.near", "s.near", do(["resume", "here", 2]))
-    assert told(outcome) == [True, False]
+    assert result_of(outcome) == [True, False]
     outcome = ledger.run("bob.near", "s.near", do(["resume", "again"]))
-    assert told(outcome) == [False]
+    assert result_of(outcome) == [False]
 
 
 def test_a_yielded_call_ends_after_200_blocks(ledger):
@@ -479,10 +479,10 @@ def test_a_yielded_call_ends_after_200_blocks(ledger):
     assert ledger.world.outcome(waiting) is None
     ledger.world.advance()
     ended = ledger.outcome(waiting)
-    assert told(ended) == [None]
+    assert result_of(ended) == [None]
     assert ended.block_height == made + 201
     outcome = ledger.run("bob.near", "s.near", do(["resume", "late"]))
-    assert told(outcome) == [False]
+    assert result_of(outcome) == [False]
     assert ledger.is_whole()
 
 
@@ -505,7 +505,7 @@ def test_a_yield_may_be_resumed_where_it_was_made(ledger):
         "alice.near", "s.near", do(["wait", "w", [["results"]]], ["resume", "now"], ["give", "w"])
     )
     waiting = ledger.outcome(outcome.status.receipt_id)
-    assert told(waiting) == ["now"]
+    assert result_of(waiting) == ["now"]
     assert waiting.block_height == outcome.block_height + 1
 
 
@@ -520,7 +520,7 @@ def test_others_can_wait_for_a_yielded_call(ledger):
     back = outcome.status.receipt_id
     assert ledger.world.runtime.is_postponed(back)
     ledger.run("bob.near", "s.near", do(["resume", "go"]))
-    assert told(ledger.outcome(back)) == ['"done"']
+    assert result_of(ledger.outcome(back)) == ['"done"']
 
 
 def test_nobody_else_resumes_a_yielded_call(ledger):
@@ -528,7 +528,7 @@ def test_nobody_else_resumes_a_yielded_call(ledger):
     outcome = ledger.run("alice.near", "s.near", do(*WAIT))
     data_id = ledger.world.state().data("s.near", b"wait")
     ledger.world.store.data.put("t.near", b"wait", data_id)
-    assert told(ledger.run("bob.near", "t.near", do(["resume", "x"]))) == [False]
+    assert result_of(ledger.run("bob.near", "t.near", do(["resume", "x"]))) == [False]
     assert ledger.world.runtime.is_postponed(outcome.status.receipt_id)
 
 
@@ -547,7 +547,7 @@ def test_a_batch_that_fails_leaves_nothing(ledger):
         DeleteKey(public("s.near")),
     )
     assert index_of(outcome) == 2
-    assert told(outcome) == {
+    assert result_of(outcome) == {
         "DeleteKeyDoesNotExist": {"account_id": "s.near", "public_key": str(public("absent"))}
     }
     assert outcome.logs == ("kept",)
@@ -758,7 +758,7 @@ def test_refunds_to_an_account_that_is_gone_burn(ledger):
     supply = ledger.world.total_supply()
     outcome = ledger.run("alice.near", "alice.near", DeleteAccount("bob.near"))
     to_bob, gas = ledger.children(outcome)
-    assert told(gas) == {"AccountDoesNotExist": {"account_id": "alice.near"}}
+    assert result_of(gas) == {"AccountDoesNotExist": {"account_id": "alice.near"}}
     assert gas.tokens_burnt == 0
     assert gas.receipt_ids == ()
     assert ledger.receipt(to_bob.id).predecessor_id == "system"
@@ -773,7 +773,7 @@ def test_a_refund_creates_no_account(ledger):
     heir = implicit_account_id(public("heir"))
     outcome = ledger.run("alice.near", "alice.near", DeleteAccount(heir))
     left = ledger.children(outcome)[0]
-    assert told(left) == {"AccountDoesNotExist": {"account_id": heir}}
+    assert result_of(left) == {"AccountDoesNotExist": {"account_id": heir}}
     assert ledger.account(heir) is None
     assert ledger.world.burnt > 999 * N
     assert ledger.is_whole()
@@ -786,7 +786,7 @@ def test_calls_fail_in_the_nodes_words(ledger):
     """No method, no code, a panic, too little gas, too little balance: the exact errors."""
 
     def error(receiver_id, call):
-        return told(ledger.run("alice.near", receiver_id, call))["FunctionCallError"]
+        return result_of(ledger.run("alice.near", receiver_id, call))["FunctionCallError"]
 
     assert error("s.near", FunctionCall("nothing", b"", TGAS * 5)) == {
         "MethodResolveError": "MethodNotFound"
@@ -819,7 +819,7 @@ def test_promises_reserve_the_gas_of_what_they_send(ledger):
     steps = ["call", "a", "t.near", [], {"gas": 40 * TGAS}]
     outcome = ledger.run("alice.near", "s.near", do(steps, gas=30 * TGAS))
     error = {"ExecutionError": "Exceeded the prepaid gas."}
-    assert told(outcome) == {"FunctionCallError": error}
+    assert result_of(outcome) == {"FunctionCallError": error}
     assert len(outcome.receipt_ids) == 1
     inside = outcome.gas_burnt - execution_of(do(steps, gas=30 * TGAS))
     assert inside == sum(line.gas_used for line in outcome.gas_profile)
@@ -832,13 +832,13 @@ def test_a_call_sees_what_it_came_with(ledger):
     steps = (["call", "a", "t.near", inner, {"deposit": 3, "weight": 1}], ["give", "a"])
     outcome = ledger.run("alice.near", "s.near", do(*steps))
     called = ledger.children(outcome)[0]
-    assert told(called) == ["alice.near", "s.near", "t.near", "3"]
+    assert result_of(called) == ["alice.near", "s.near", "t.near", "3"]
     names = ["balance", "prepaid_gas", "block_height", "block_timestamp", "epoch_height"]
     before = ledger.account("s.near").amount
     outcome = ledger.run("alice.near", "s.near", do(["tell", *names], gas=9 * TGAS, deposit=4))
     block = ledger.world.chain.by_height(outcome.block_height)
     expected = [before + 4, 9 * TGAS, block.height, block.timestamp_ns, 0]
-    assert told(outcome) == [str(value) for value in expected]
+    assert result_of(outcome) == [str(value) for value in expected]
 
 
 def test_a_contract_spends_its_deposit_at_once(ledger):
@@ -848,7 +848,7 @@ def test_a_contract_spends_its_deposit_at_once(ledger):
         "s.near",
         do(["transfer", "a", "bob.near", str(1003 * N)], ["tell", "balance"], deposit=5 * N),
     )
-    assert told(outcome) == [str(2 * N)]
+    assert result_of(outcome) == [str(2 * N)]
     assert ledger.account("bob.near").amount == 2003 * N
     assert ledger.is_whole()
 

@@ -8,7 +8,7 @@ from ledgerkit.localnet.contract_sdk import Contract, call, view
 from ledgerkit.localnet.execution_errors import CallError
 from ledgerkit.localnet.genesis import Genesis
 from ledgerkit.protocol import DeployContract, FunctionCall
-from tests.unit.localnet.ledger import TGAS, Ledger, N, Script, do, told
+from tests.unit.localnet.ledger import TGAS, Ledger, N, Script, do, result_of
 
 MIB = 2**20
 
@@ -124,7 +124,9 @@ def refusal(ledger, contract_id, method_name, args=b"{}"):
 def error(ledger, method_name, args, gas=300 * TGAS):
     """Give the text of the error of a call that fails."""
     action = FunctionCall(method_name, args, gas)
-    return told(ledger.run("alice.near", "n.near", action))["FunctionCallError"]["ExecutionError"]
+    return result_of(ledger.run("alice.near", "n.near", action))["FunctionCallError"][
+        "ExecutionError"
+    ]
 
 
 # Views -----------------------------------------------------------------------------------
@@ -224,7 +226,7 @@ def test_a_method_takes_no_deposit_unless_it_says_so(ledger):
     """The deposit goes back, less nothing."""
     outcome = ledger.run("alice.near", "n.near", FunctionCall("free", b"", 10 * TGAS, 5))
     message = "Smart contract panicked: Method free doesn't accept deposit"
-    assert told(outcome) == {"FunctionCallError": {"ExecutionError": message}}
+    assert result_of(outcome) == {"FunctionCallError": {"ExecutionError": message}}
     assert ledger.receipt(outcome.receipt_ids[0]).actions[0].deposit == 5
 
 
@@ -234,20 +236,20 @@ def test_a_method_takes_no_deposit_unless_it_says_so(ledger):
 def test_a_call_logs_a_hundred_lines(ledger):
     """100 pass; the 101st stops the call, and the hundred stay."""
     outcome = ledger.run("alice.near", "s.near", do(["log", "x", 100]))
-    assert told(outcome) is None
+    assert result_of(outcome) is None
     outcome = ledger.run("alice.near", "s.near", do(["log", "x", 101]))
     message = "The number of logs will exceed the limit 100"
-    assert told(outcome) == {"FunctionCallError": {"ExecutionError": message}}
+    assert result_of(outcome) == {"FunctionCallError": {"ExecutionError": message}}
     assert outcome.logs == ("x",) * 100
 
 
 def test_a_call_logs_16384_bytes(ledger):
     """Counted together, in UTF-8."""
     outcome = ledger.run("alice.near", "s.near", do(["log", "é" * 4096, 2]))
-    assert told(outcome) is None
+    assert result_of(outcome) is None
     outcome = ledger.run("alice.near", "s.near", do(["log", "é" * 4096, 2], ["log", "x"]))
     message = "The length of a log message 16385 exceeds the limit 16384"
-    assert told(outcome) == {"FunctionCallError": {"ExecutionError": message}}
+    assert result_of(outcome) == {"FunctionCallError": {"ExecutionError": message}}
     assert len(outcome.logs) == 2
 
 
@@ -265,7 +267,7 @@ def test_inputs_are_limited(ledger):
     outcome = ledger.run(
         "alice.near", "n.near", FunctionCall("gather", b'{"count": 128}', TGAS * 9)
     )
-    assert told(outcome) is None
+    assert result_of(outcome) is None
     expected = "The number of input data dependencies 129 exceeds the limit 128"
     assert error(ledger, "gather", b'{"count": 129}') == expected
 

@@ -253,8 +253,8 @@ def parts(secret):
     return [body[at : at + 12] for at in range(0, max(1, len(body) - 11), 6)]
 
 
-def shown(error):
-    """Return all that a report of all frames but the caller's would show of an error."""
+def reported(error):
+    """Return the text of a traceback with locals, without the caller's frame."""
     chain: Any = traceback.TracebackException.from_exception(error, capture_locals=True)
     kept = []
     while chain is not None:
@@ -271,7 +271,7 @@ def test_no_error_shows_a_secret(name):
     secret, attempt = attempts()[name]
     with pytest.raises((LedgerError, TypeError)) as caught:
         attempt()
-    report = shown(caught.value)
+    report = reported(caught.value)
 
     # A file holds public parts too: only its key is looked for.
     hidden = ALICE if secret.startswith("{") else secret
@@ -370,8 +370,8 @@ def test_a_missing_extra_is_named(monkeypatch, module, extra, attempt):
         attempt()
 
     assert f'pip install "ledgerkit[{extra}]"' in str(caught.value)
-    assert ETH[10:] not in shown(caught.value)
-    assert "abandon" not in shown(caught.value)
+    assert ETH[10:] not in reported(caught.value)
+    assert "abandon" not in reported(caught.value)
 
 
 def test_no_such_curve():

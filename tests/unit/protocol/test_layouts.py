@@ -178,6 +178,16 @@ def test_every_action_has_its_place():
     assert set(ACTIONS) <= {type(value) for value, _ in VALUES.values()}
 
 
+@pytest.mark.parametrize(
+    "action",
+    [CALL, FunctionCall("é", b"", 0), Transfer(0), Transfer(2**128 - 1)],
+    ids=["call", "call beyond ASCII", "no transfer", "largest transfer"],
+)
+def test_fast_paths_follow_the_declared_layout(action):
+    """An action that encodes itself, for speed, has the bytes of its declared fields."""
+    assert action.encode() == bytes([action.tag]) + action.encode_fields()
+
+
 def test_hashes_are_of_the_written_bytes():
     """What is signed is SHA-256 of the bytes, behind a prefix unless it is a transaction."""
     delegate, message = bytes.fromhex(DELEGATE_BYTES), bytes.fromhex(f"{AB}{'11' * 32}{CD}00")

@@ -150,7 +150,7 @@ def test_planes_are_checked():
     assert words.tolist() == [1, 2]
     with pytest.raises(TypeError, match="arrays of uint64"):
         U128Array(words.astype(np.int64), words)
-    with pytest.raises(ValueError, match="of one length"):
+    with pytest.raises(ValueError, match="must have the same length"):
         U128Array(words, words[:1])
 
 
@@ -200,7 +200,7 @@ def test_dtypes_of_another_kind_are_refused():
     for dtype in ("datetime64[ns]", "complex128"):
         with pytest.raises(TypeError, match=f"u128 does not become {dtype[:8]}"):
             column([1]).astype(dtype)
-    with pytest.raises(ValueError, match="no numpy array to share"):
+    with pytest.raises(ValueError, match="without a copy"):
         np.array(column([1]).array, copy=False)
 
 
@@ -333,7 +333,7 @@ def test_gaps_are_carried_on():
     assert s.ffill().tolist() == [GAP, 2**100, 2**100, 1]
     assert s.bfill(limit=1).tolist() == [2**100, 2**100, 1, 1]
     assert s.dropna().tolist() == [2**100, 1]
-    with pytest.raises(NotImplementedError, match=r"would be rounded. Write astype\('float64'\)"):
+    with pytest.raises(NotImplementedError, match=r"would be rounded: use astype\('float64'\)"):
         s.interpolate()
     with pytest.raises(NotImplementedError, match="u128 is exact and does not interpolate"):
         s.to_frame().interpolate()

@@ -102,7 +102,10 @@ def test_a_refused_amount_is_named_by_its_row():
     with pytest.raises(InvalidRequestError) as caught:
         to_units(pd.Series([1, None, 2.5], dtype=object, name="fee"), 6)
 
-    assert caught.value.sentence == "fee 2.5 in row 2 is not valid: an integer of smallest units"
+    assert (
+        caught.value.sentence
+        == "fee 2.5 in row 2 is not valid: expected an integer of smallest units"
+    )
     assert caught.value.field == "fee[2]"
 
 
@@ -113,7 +116,10 @@ def test_refused_decimals_are_named_by_their_row():
     with pytest.raises(InvalidRequestError) as caught:
         to_units(u128(1, 1), decimals)
 
-    assert caught.value.sentence == "decimals 256 in row 1 is not valid: an integer from 0 to 255"
+    assert (
+        caught.value.sentence
+        == "decimals 256 in row 1 is not valid: expected an integer from 0 to 255"
+    )
     assert caught.value.field == "decimals[1]"
 
 

@@ -273,7 +273,7 @@ def test_the_error_shows_both_sides_and_the_way_out():
         _ = column([1, TOP]) + column([1, 5])
     assert str(caught.value) == (
         "340282366920938463463374607431768211455 + 5 in row 1 does not fit 128 bits unsigned; "
-        "astype(object) counts in Python ints, without a limit"
+        "astype(object) uses Python ints, which have no limit"
     )
 
 

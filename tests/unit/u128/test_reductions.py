@@ -376,7 +376,7 @@ def test_values_that_mix_alike_stay_apart():
     """Two values whose mixed words are the same are still two values."""
     low = np.array([0, int(ordering._ODD)], dtype=np.uint64)
     held = np.array([0, 1], dtype=np.uint64), low
-    assert len(set(ordering._mixed(held).tolist())) == 1
+    assert len(set(ordering._mix(held).tolist())) == 1
     array = U128Array(*held)
     assert array.factorize()[0].tolist() == [0, 1]
     assert array.isin([2**64 + int(ordering._ODD)]).tolist() == [False, True]

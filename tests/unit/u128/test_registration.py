@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-ARRANGE = "import ledgerkit.u128.registration; ledgerkit.u128.registration.arrange()"
+ARRANGE = "import ledgerkit.u128.registration; ledgerkit.u128.registration.register()"
 USE = "import json; print(json.dumps(str(pd.array(['1'], dtype='u128').dtype)))"
 
 
@@ -64,7 +64,7 @@ def test_the_finder_steps_aside():
         "import json, sys",
         ARRANGE,
         "before = len(sys.meta_path)",
-        "ledgerkit.u128.registration.arrange()",
+        "ledgerkit.u128.registration.register()",
         "again = len(sys.meta_path)",
         "import pandas as pd",
         "loaders = [type(l).__name__ for l in (pd.__loader__, pd.__spec__.loader)]",

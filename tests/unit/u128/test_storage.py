@@ -47,8 +47,8 @@ def u128(*values):
     return U128Array._from_sequence(values)
 
 
-def held(series):
-    """List a column as Python ints, None where missing."""
+def as_ints(series):
+    """Return a column as Python ints, None where missing."""
     return [None if value is pd.NA else value for value in series]
 
 
@@ -182,7 +182,7 @@ def test_texts_are_read_as_digits(text):
 @pytest.mark.parametrize(
     ("array", "rule"),
     [
-        (pa.array([1.0]), "u128 is not read from double: give decimals, integers or texts"),
+        (pa.array([1.0]), "u128 is not read from double: pass decimals, integers or texts"),
         (pa.array([True]), "u128 is not read from bool"),
         (pa.array([Decimal("1.0")]), "has a scale of 1: cast to scale 0 first"),
     ],
@@ -208,7 +208,7 @@ def test_what_no_decimal128_holds_is_named():
 
     assert str(caught.value) == (
         f"{END} in row 2 does not fit decimal128(38, 0); "
-        "ledgerkit.write_parquet and ledgerkit.to_arrow keep it as text, in a column"
+        "ledgerkit.write_parquet and ledgerkit.to_arrow store it as text in another column"
     )
 
 
@@ -228,10 +228,10 @@ def test_pandas_takes_arrow_arrays():
     """Decimals, texts and integers of Arrow become the dtype, and so do chunks."""
     texts = pa.chunked_array([["1"], [None, str(TOP)]])
 
-    assert held(U128Dtype().__from_arrow__(texts)) == [1, None, TOP]
-    assert held(U128Dtype().__from_arrow__(pa.array([Decimal(7)]))) == [7]
-    assert held(pd.array(texts, dtype="u128")) == [1, None, TOP]
-    assert held(pd.Series(pa.array([5, None]), dtype="u128")) == [5, None]
+    assert as_ints(U128Dtype().__from_arrow__(texts)) == [1, None, TOP]
+    assert as_ints(U128Dtype().__from_arrow__(pa.array([Decimal(7)]))) == [7]
+    assert as_ints(pd.array(texts, dtype="u128")) == [1, None, TOP]
+    assert as_ints(pd.Series(pa.array([5, None]), dtype="u128")) == [5, None]
 
 
 # Tables ---------------------------------------------------------------------------------
@@ -274,8 +274,8 @@ def test_large_values_stand_beside_as_text(hostile):
     assert table["balance_text"].to_pylist() == [str(TOP), None, None, str(END)]
     (warning,) = caught
     assert str(warning.message) == (
-        "2 values of 'balance' from 10**38 up: null in decimal128(38, 0), and the digits in"
-        " 'balance_text'; ledgerkit.read_parquet puts them back"
+        "2 values of 'balance' at or above 10**38: null in decimal128(38, 0), with the digits in"
+        " 'balance_text'; ledgerkit.read_parquet restores them"
     )
     assert warning.filename == __file__
 
@@ -286,14 +286,14 @@ def test_the_frame_itself_stays(hostile):
         parquet.to_arrow(hostile)
 
     assert hostile.columns.tolist() == ["id", "balance"]
-    assert held(hostile["balance"]) == [TOP, 5, None, END]
+    assert as_ints(hostile["balance"]) == [TOP, 5, None, END]
 
 
 def test_a_column_in_the_way_is_named(hostile):
     """A column of the same name as the digits need is not overwritten."""
     hostile["balance_text"] = "mine"
 
-    with pytest.raises(InvalidRequestError, match="'balance_text' is in the way"):
+    with pytest.raises(InvalidRequestError, match="has a column 'balance_text'"):
         parquet.to_arrow(hostile)
 
 
@@ -303,7 +303,7 @@ def test_an_index_has_to_fit():
 
     with pytest.raises(OverflowError, match="in row 1 does not fit decimal128"):
         parquet.to_arrow(frame)
-    with pytest.warns(UserWarning, match="a value of 'balance' from 10"):
+    with pytest.warns(UserWarning, match="1 value of 'balance' at or above 10"):
         assert parquet.to_arrow(frame.reset_index()).num_rows == 2
 
 
@@ -317,7 +317,7 @@ def test_every_value_comes_back_from_parquet(balance, tmp_path_factory):
     frame = pd.DataFrame({"balance": u128(*balance), "other": u128(*reversed(balance))})
 
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="(a value|[0-9]+ values) of '(balance|other)'")
+        warnings.filterwarnings("ignore", message="[0-9]+ values? of '(balance|other)'")
         parquet.write_parquet(frame, path)
     read = parquet.read_parquet(path)
 
@@ -355,7 +355,7 @@ def test_pandas_reads_the_dtype(tokens, tmp_path):
     for columns in (None, ["balance"]):
         read = pd.read_parquet(tmp_path / "f.parquet", columns=columns)
         assert read["balance"].dtype == "u128"
-        assert held(read["balance"]) == [END - 1, None, 2**64]
+        assert as_ints(read["balance"]) == [END - 1, None, 2**64]
 
 
 def test_pandas_writes_every_digit(tokens, tmp_path):
@@ -365,7 +365,7 @@ def test_pandas_writes_every_digit(tokens, tmp_path):
     read = pd.read_parquet(tmp_path / "f.parquet")["balance"]
 
     assert read.tolist() == [Decimal(END - 1), None, Decimal(2**64)]
-    assert held(read.astype(U128Dtype())) == [END - 1, None, 2**64]
+    assert as_ints(read.astype(U128Dtype())) == [END - 1, None, 2**64]
     assert parquet.read_parquet(tmp_path / "f.parquet")["balance"].dtype == "u128"
 
 
@@ -382,7 +382,7 @@ def test_pandas_sees_large_values_beside(hostile, tmp_path):
 
     read = pd.read_parquet(tmp_path / "f.parquet")
 
-    assert held(read["balance"]) == [None, 5, None, None]
+    assert as_ints(read["balance"]) == [None, 5, None, None]
     assert read["balance_text"].dropna().tolist() == [str(TOP), str(END)]
 
 
@@ -415,7 +415,7 @@ def test_a_folder_of_files(tokens, hostile, tmp_path):
     read = parquet.read_parquet(tmp_path)
 
     assert read.columns.tolist() == ["balance"]
-    assert held(read["balance"]) == [END - 1, None, 2**64, TOP, 5, None, END]
+    assert as_ints(read["balance"]) == [END - 1, None, 2**64, TOP, 5, None, END]
     assert read.index.tolist() == list(range(7))
 
 
@@ -428,7 +428,7 @@ def test_a_folder_in_parts(hostile, tmp_path):
 
     read = parquet.read_parquet(tmp_path)
 
-    assert held(read["balance"]) == 2 * [TOP, 5, None, END]
+    assert as_ints(read["balance"]) == 2 * [TOP, 5, None, END]
     assert read["key"].tolist() == list("xxxxyyyy")
     alone = parquet.read_parquet(tmp_path / "key=x" / "f.parquet")
     assert alone.columns.tolist() == ["balance"]
@@ -461,7 +461,7 @@ def test_files_of_others(tmp_path):
     read = parquet.read_parquet(tmp_path / "f.parquet")
 
     assert read["paid"].dtype == "u128"
-    assert held(read["paid"]) == [2**64, None]
+    assert as_ints(read["paid"]) == [2**64, None]
     assert read["rate"].tolist() == [Decimal(2**64), None]
 
 
@@ -478,7 +478,7 @@ def test_without_pyarrow_the_extra_is_named(monkeypatch, tokens):
     """The core does without pyarrow; whoever needs it learns how to get it."""
     monkeypatch.setitem(sys.modules, "pyarrow", None)
 
-    with pytest.raises(InvalidRequestError, match=r"pip install 'ledgerkit\[bulk\]'"):
+    with pytest.raises(InvalidRequestError, match=r'pip install "ledgerkit\[bulk\]"'):
         parquet.to_arrow(tokens)
 
 
@@ -556,7 +556,7 @@ def test_polars_takes_the_frame(sums):
     taken = pl.from_pandas(frame)["balance"]
 
     assert taken.dtype == pl.Decimal(38, 0)
-    assert [None if v is None else int(v) for v in taken] == held(frame["balance"])
+    assert [None if v is None else int(v) for v in taken] == as_ints(frame["balance"])
 
 
 @pytest.fixture
@@ -624,7 +624,7 @@ def test_json_is_lossless(values):
 
     shown = [None if value is None else str(value) for value in values]
     assert [balance for _, balance in json.loads(text)["data"]] == shown
-    assert held(read["balance"]) == values
+    assert as_ints(read["balance"]) == values
 
 
 def test_a_reader_that_makes_floats_is_refused():

@@ -1,4 +1,4 @@
-"""Widgets as the social database tells them, and what a token says of one."""
+"""Widgets of the social database, and the record of a widget in a token."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 SOCIAL_CONTRACTS = {
     "mainnet": "social.near",
     "testnet": "v1.social08.testnet",
-    "localnet": "social.near",  # what the embedded ledger calls itself
+    "localnet": "social.near",  # the chain id of the embedded ledger
 }
 
-_LABEL = re.compile(r"[A-Za-z0-9_.-]{1,256}", re.ASCII)
-_LABEL_RULE = "1 to 256 characters of A-Z, a-z, 0-9, _ . and -"
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,256}", re.ASCII)
+_NAME_RULE = "1 to 256 characters of A-Z, a-z, 0-9, _ . and -"
 
 
 class Record(msgspec.Struct, frozen=True):
-    """What a token's `extra` says of its source; serialized in this order."""
+    """The provenance in a token's `extra`; serialized in this order."""
 
     author_account_id: str
     widget_name: str
@@ -41,18 +41,18 @@ class Record(msgspec.Struct, frozen=True):
 @dataclass(frozen=True, slots=True)
 class Widget:
     """
-    A widget as the social database tells it.
+    A widget read from the social database.
 
     Parameters
     ----------
     author_account_id, widget_name
-        Which one.
+        The author and the name.
     source
-        Its text.
+        The source text.
     socialdb_block_height
         The block in which that text was written.
     contract_id, network
-        Where: the database's contract, and the chain as its node names it.
+        The contract of the database, and the chain id of its network.
     read_at
         The block at which it was read.
     """
@@ -67,17 +67,17 @@ class Widget:
 
     @property
     def path(self) -> str:
-        """Where it stands in the database."""
+        """The path in the database."""
         return widget_path(self.author_account_id, self.widget_name)
 
     @property
     def sha256(self) -> str:
-        """The hash of its text, 64 hexadecimal digits."""
+        """The SHA-256 of the source, 64 hexadecimal digits."""
         return hashlib.sha256(self.source.encode()).hexdigest()
 
     @property
     def record(self) -> Record:
-        """What a token says of it."""
+        """The provenance to store in a token."""
         return Record(
             self.author_account_id,
             self.widget_name,
@@ -90,12 +90,12 @@ class Widget:
 
 
 def widget_path(author_account_id: str, widget_name: str) -> str:
-    """Give the path of a widget in the social database."""
+    """Return the path of a widget in the social database."""
     return f"{author_account_id}/widget/{widget_name}"
 
 
-def recorded(extra: object) -> Record | None:
-    """Read what a token's `extra` says of its source; None where it says no such thing."""
+def parse_record(extra: object) -> Record | None:
+    """Parse the record in a token's `extra`; None if it is not one, or malformed."""
     try:
         text = extra if isinstance(extra, str | bytes) else b""
         record = msgspec.json.decode(text, type=Record)
@@ -108,11 +108,17 @@ def recorded(extra: object) -> Record | None:
     return record if record.widget_path == path else None
 
 
+def record_columns(record: Record | None, *names: str) -> dict[str, Any]:
+    """Return the named fields of a record and its source, with None for a missing record."""
+    source = ("source_contract_id", "source_network", "socialdb_block_height", "source_sha256")
+    return {name: getattr(record, name, None) for name in (*names, *source)}
+
+
 def check_widget(author_account_id: object, widget_name: object) -> tuple[str, str]:
-    """Check which widget is meant; a name is one label of the database, and no pattern."""
+    """Check the author and the name of a widget; a name must not be a path or a pattern."""
     author = validation.account_id(author_account_id, "author_account_id")
-    if not isinstance(widget_name, str) or not _LABEL.fullmatch(widget_name):
-        raise InvalidRequestError.refuse("widget_name", widget_name, _LABEL_RULE)
+    if not isinstance(widget_name, str) or not _NAME.fullmatch(widget_name):
+        raise InvalidRequestError.refuse("widget_name", widget_name, _NAME_RULE)
     return author, widget_name
 
 
@@ -125,81 +131,82 @@ def read_widget(
     at: object = None,
 ) -> Widget | None:
     """
-    Read a widget's source, and the block it was written in.
+    Read a widget's source, and the block in which it was written.
 
     Parameters
     ----------
     author_account_id
-        Whose widget.
+        The author of the widget.
     widget_name
-        Its name.
+        The name of the widget.
     source
         The ledger that holds the social database.
     social_contract_id
-        The database's contract; None is the one of mainnet, testnet or the embedded ledger.
+        The contract of the database; None is the one of mainnet, testnet or the embedded
+        ledger.
     at
-        A height, a block hash, a finality name or a time; None is ``final``.
+        A height, block hash, finality or time; None is ``final``.
 
     Returns
     -------
     widget
-        None where there is none, or none any more. An empty source is one.
+        None if the widget does not exist or was deleted. Its source can be empty.
 
     Raises
     ------
     InvalidRequestError
         If an argument is malformed, or the network's social database is not known.
     LedgerError
-        If it could not be read.
+        If the request fails.
 
     Notes
     -----
     Source: view call get of the social database, with_block_height.
     """
     author, name = check_widget(author_account_id, widget_name)
-    asked = client.current(source)
-    network = asked.send(rpc.status()).chain_id
+    ledger = client.current(source)
+    network = ledger.send(rpc.status()).chain_id
     contract_id = _social_contract(network, social_contract_id)
     path = widget_path(author, name)
-    args = {"keys": [path], "options": {"with_block_height": True}}
-    data = validation.json_args(args)
-    call = rpc.call_function(contract_id, "get", data, asked.locate(at))
-    answer = asked.send(call)
+    args = validation.json_args({"keys": [path], "options": {"with_block_height": True}})
+    call = rpc.call_function(contract_id, "get", args, ledger.locate(at))
+    answer = ledger.send(call)
     leaf = _leaf(rpc.decoded(answer, Any, call.asked), path, call.asked)
     if leaf is None:
         return None
     return Widget(author, name, *leaf, contract_id, network, answer.block_height)
 
 
-def _social_contract(network: str, given: str | None) -> str:
-    """Choose the contract of the social database."""
-    if given is not None:
-        return validation.account_id(given, "social_contract_id")
+def _social_contract(network: str, contract_id: str | None) -> str:
+    """Return the contract of the social database, after checking it if it is passed."""
+    if contract_id is not None:
+        return validation.account_id(contract_id, "social_contract_id")
     if network not in SOCIAL_CONTRACTS:
-        rule = f"the contract of the social database, which is not known of {network}"
-        raise InvalidRequestError.refuse("social_contract_id", given, rule)
+        expected = f"the contract of the social database, which is not known for {network}"
+        raise InvalidRequestError.required("social_contract_id", expected)
     return SOCIAL_CONTRACTS[network]
 
 
-def _leaf(found: Any, path: str, asked: str) -> tuple[str, int] | None:
-    """Find the text at a path and the height beside it; None where there is none."""
+def _leaf(node: Any, path: str, request: str) -> tuple[str, int] | None:
+    """Return the text at a path and its block height; None if there is no text."""
     for label in path.split("/"):
-        if not isinstance(found, dict):
-            raise _not_as_documented(asked, path, "no object on the way")
-        if label not in found:
+        if not isinstance(node, dict):
+            raise _decode_error(request, path, "no object above the text")
+        if label not in node:
             return None
-        found = found[label]
-    told = found if isinstance(found, dict) else {"": found}
-    if isinstance(told.get(""), dict):
-        told = told[""]  # a node that has children too keeps its own text one level below
-    text, height = told.get(""), told.get(":block")
+        node = node[label]
+    leaf = node if isinstance(node, dict) else {"": node}
+    # A node that has children too keeps its own text and block one level below.
+    if isinstance(leaf.get(""), dict):
+        leaf = leaf[""]
+    text, height = leaf.get(""), leaf.get(":block")
     if text is None:
-        return None  # deleted, or nothing but children
+        return None  # deleted, or a node with children only
     if not isinstance(text, str) or type(height) is not int:
-        raise _not_as_documented(asked, path, "no text with its block")
+        raise _decode_error(request, path, "no text with its block")
     return text, height
 
 
-def _not_as_documented(asked: str, path: str, problem: str) -> DecodeError:
-    """Say that the database's answer can't be read."""
-    return DecodeError(f"the answer to {asked} has {problem} at {path}", asked=asked, path=path)
+def _decode_error(request: str, path: str, problem: str) -> DecodeError:
+    """Build the error for an unexpected response of the database."""
+    return DecodeError(f"the answer to {request} has {problem} at {path}", asked=request, path=path)

@@ -82,7 +82,7 @@ def test_what_is_not_known_is_a_gap(ax: Any) -> None:
     values = lines(ax)["balance"]
     assert [math.isnan(value) for value in values] == [True, True, False]
     assert values[2] == 0
-    assert "no account there: 2 of 3 readings" in ax.get_xlabel()
+    assert "account did not exist: 2 of 3 readings" in ax.get_xlabel()
     assert ax.get_xlim()[0] < START_NS / DAY_NS  # the axis tells of them too
 
 
@@ -235,7 +235,7 @@ def test_seconds_are_written_as_a_time_of_day(step_ns: int, ticks: list[str]) ->
 
 @pytest.mark.parametrize(
     ("rows", "words"),
-    [([], ["nothing was read"]), ([{"status": "no_account"}], ["nothing is known", "1 of 1"])],
+    [([], ["no readings"]), ([{"status": "no_account"}], ["no known amounts", "1 of 1"])],
 )
 def test_nothing_to_draw(ax: Any, rows: list[dict[str, Any]], words: list[str]) -> None:
     """A history without amounts says so in place of a drawing."""
@@ -259,7 +259,7 @@ def test_what_is_refused() -> None:
     """Another frame, and a view that was not read, are refused by name."""
     with pytest.raises(InvalidRequestError, match=r"lk\.history"):
         plots.history(build.empty_frame("ft"))
-    with pytest.raises(InvalidRequestError, match="it has none") as caught:
+    with pytest.raises(InvalidRequestError, match="which has none") as caught:
         plots.history(build.empty_frame("history"), view="ft")
     assert caught.value.field == "view"
     with pytest.raises(InvalidRequestError, match="accounts"):

@@ -1,0 +1,250 @@
+"""Rows of receipt plots: one per receipt, or one for several equal receipts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+from ledgerkit.plots import canvas
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+COLUMNS = (
+    "receipt_id parent_id kind receiver_id actions method_name status shard_id block_height "
+    "gas_burnt on_critical_path"
+).split()
+OK, FAILED, WAITING, REFUND = "succeeded", "failed", "not run", "refund"
+COLOURS = {OK: canvas.BLUE, FAILED: canvas.VERMILION, WAITING: "white", REFUND: canvas.SKY}
+MARKERS = {OK: "o", FAILED: "X", WAITING: "o", REFUND: "."}
+SOURCE = "lk.receipts or Trace.receipts"
+MAX_UNMERGED = 45  # rows; in a larger plot, equal receipts share a row
+_ROW_HEIGHT = 0.23  # inches
+_MAX_HEIGHT, _MIN_HEIGHT = 12.0, 1.7  # inches
+_DASHES = (0, (4, 2))
+_STATES = {"failure": FAILED, "success_value": OK, "success_receipt_id": OK}
+
+
+@dataclass(slots=True)
+class Row:
+    """One receipt, or `times` equal ones; `parent` is the index of the creator's row, or -1."""
+
+    receipt_id: str
+    parent: int
+    depth: int
+    state: str
+    is_refund: bool
+    action: str
+    receiver_id: str
+    shard: int | None
+    height: int | None
+    gas: int
+    is_critical: bool
+    times: int = 1
+    children: list[int] = field(default_factory=list)
+
+    @property
+    def label(self) -> str:
+        """The action, the receiver and the number of receipts."""
+        times = f" \N{MULTIPLICATION SIGN}{self.times:,}" if self.times > 1 else ""
+        action, receiver_id = (canvas.one_line(t, 28) for t in (self.action, self.receiver_id))
+        return f"{action} · {receiver_id}{times}"
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows with creators first, and the index of the row of each receipt id."""
+
+    rows: list[Row]
+    row_of: dict[str, int]
+
+    @property
+    def total(self) -> int:
+        """The number of receipts."""
+        return sum(row.times for row in self.rows)
+
+    def preorder(self) -> list[int]:
+        """Return the indexes of the rows so that each row is followed by its descendants."""
+        order: list[int] = []
+        stack = [at for at in reversed(range(len(self.rows))) if self.rows[at].parent < 0]
+        while stack:
+            at = stack.pop()
+            order.append(at)
+            stack += reversed(self.rows[at].children)
+        return order
+
+    def states(self) -> list[str]:
+        """Return the states that occur, in the order of a legend."""
+        occurring = {row.state for row in self.rows}
+        return [state for state in COLOURS if state in occurring]
+
+
+def drawn_rows(receipts: pd.DataFrame) -> Rows:
+    """Read the rows to draw: of many receipts, equal ones are merged."""
+    return merge_equal(read_rows(receipts), MAX_UNMERGED)
+
+
+def read_rows(receipts: pd.DataFrame) -> Rows:
+    """Read one row per receipt."""
+    canvas.check_columns(receipts, COLUMNS, SOURCE)
+    columns = {name: canvas.column_values(receipts, name) for name in COLUMNS}
+    rows: list[Row] = []
+    row_of: dict[str, int] = {}
+    for values in zip(*columns.values(), strict=True):
+        row = _read_row(dict(zip(COLUMNS, values, strict=True)), rows, row_of)
+        if row.parent >= 0:
+            rows[row.parent].children.append(len(rows))
+        row_of[row.receipt_id] = len(rows)
+        rows.append(row)
+    return Rows(rows, row_of)
+
+
+def _read_row(record: dict[str, Any], rows: Sequence[Row], row_of: dict[str, int]) -> Row:
+    """Read one receipt; it has a parent only if the creator's row comes before it."""
+    parent = row_of.get(record["parent_id"], -1)
+    is_refund = record["kind"] == "refund"
+    state = _STATES.get(record["status"], WAITING)
+    return Row(
+        receipt_id=record["receipt_id"],
+        parent=parent,
+        depth=rows[parent].depth + 1 if parent >= 0 else 0,
+        state=REFUND if is_refund and state == OK else state,
+        is_refund=is_refund,
+        action="refund" if is_refund else record["method_name"] or record["actions"] or "unknown",
+        receiver_id=record["receiver_id"] or "unknown",
+        shard=record["shard_id"],
+        height=record["block_height"],
+        gas=record["gas_burnt"] or 0,
+        is_critical=bool(record["on_critical_path"]),
+    )
+
+
+def merge_equal(rows: Rows, max_unmerged: int) -> Rows:
+    """Merge siblings whose subtrees are equal, if there are more than `max_unmerged` rows."""
+    if len(rows.rows) <= max_unmerged:
+        return rows
+    merged: list[Row] = []
+    row_of: dict[str, int] = {}
+    index_of: dict[tuple[int, int], int] = {}
+    for row, key in zip(rows.rows, _subtree_keys(rows.rows), strict=True):
+        parent = row_of[rows.rows[row.parent].receipt_id] if row.parent >= 0 else -1
+        at = index_of.setdefault((parent, key), len(merged))
+        row_of[row.receipt_id] = at
+        if at < len(merged):
+            _merge(merged[at], row)
+            continue
+        merged.append(replace(row, parent=parent, children=[]))
+        if parent >= 0:
+            merged[parent].children.append(at)
+    return Rows(merged, row_of)
+
+
+def _subtree_keys(rows: Sequence[Row]) -> list[int]:
+    """Return a number per row; rows with equal subtrees have equal numbers."""
+    numbers: dict[tuple[Any, ...], int] = {}
+    keys = [0] * len(rows)
+    for at in reversed(range(len(rows))):
+        row = rows[at]
+        below = tuple(sorted(keys[child] for child in row.children))
+        key = (row.is_refund, row.action, row.receiver_id, row.state, row.height, row.shard, below)
+        keys[at] = numbers.setdefault(key, len(numbers))
+    return keys
+
+
+def _merge(target: Row, row: Row) -> None:
+    """Add a row to an equal one."""
+    target.times += row.times
+    target.gas += row.gas
+    target.is_critical = target.is_critical or row.is_critical
+
+
+def data_pairs(edges: pd.DataFrame | None, row_of: dict[str, int]) -> list[tuple[int, int]]:
+    """List the pairs of rows with a data dependency, each pair once."""
+    if edges is None:
+        return []
+    canvas.check_columns(edges, ("parent_id", "child_id", "kind"), "Trace.edges")
+    data = edges[edges["kind"] == "data"]
+    parents, children = (canvas.column_values(data, name) for name in ("parent_id", "child_id"))
+    ends = zip(parents, children, strict=True)
+    pairs = [(row_of[a], row_of[b]) for a, b in ends if a in row_of and b in row_of]
+    return list(dict.fromkeys(pairs))
+
+
+def labelled_rows(rows: Sequence[Row], capacity: float) -> list[int]:
+    """Choose the rows whose labels fit: failures first, then the critical path."""
+    step = max(1.0, len(rows) / max(1.0, capacity))
+    rank = {FAILED: 0, OK: 2, WAITING: 2, REFUND: 4}
+    order = sorted(
+        range(len(rows)), key=lambda at: (rank[rows[at].state] - rows[at].is_critical, at)
+    )
+    is_free = [True] * len(rows)
+    chosen: list[int] = []
+    for at in order:
+        if is_free[at]:
+            chosen.append(at)
+            first, last = max(0, at - ceil(step) + 1), at + ceil(step)
+            is_free[first:last] = [False] * len(is_free[first:last])
+    return sorted(chosen)
+
+
+def summary(rows: Rows) -> str:
+    """Return the number of receipts and failures, for a title."""
+    n_failed = sum(row.times for row in rows.rows if row.state == FAILED)
+    failed = f", {n_failed:,} failed" if n_failed else ""
+    return f"{rows.total:,} receipt{'s' if rows.total != 1 else ''}{failed}"
+
+
+def figure_height(n_rows: int) -> float:
+    """Return a figure's height in inches."""
+    return min(_MAX_HEIGHT, max(_MIN_HEIGHT, 1.1 + n_rows * _ROW_HEIGHT))
+
+
+def label_rows(ax: Axes, rows: Sequence[Row], starts: Sequence[float], end: float) -> None:
+    """Label rows at the right where labels fit, failures in bold, with a line to each label."""
+    ax.set_ylim(len(rows) - 0.4, -0.6)
+    levels = labelled_rows(rows, canvas.text_capacity(ax)[1])
+    left = [starts[y] for y in levels]
+    ax.hlines(levels, left, end, colors=canvas.PALE, lw=0.6, linestyles="dotted", zorder=1)
+    ax.yaxis.tick_right()
+    ax.set_yticks(levels, [rows[y].label for y in levels], size=canvas.SMALL, parse_math=False)
+    for y, text in zip(levels, ax.get_yticklabels(), strict=True):
+        if rows[y].state == FAILED:
+            text.set(color=canvas.VERMILION, weight="bold")
+
+
+def draw_data(
+    ax: Axes,
+    rows: Rows,
+    pairs: Sequence[tuple[int, int]],
+    ends: Sequence[tuple[tuple[float, float], tuple[float, float]]],
+    *,
+    bend: float = 0.25,
+) -> None:
+    """Draw a bent arrow for each data dependency."""
+    for (sender, receiver), (tail, head) in zip(pairs, ends, strict=True):
+        is_critical = rows.rows[sender].is_critical and rows.rows[receiver].is_critical
+        ax.annotate(
+            "",
+            xy=head,
+            xytext=tail,
+            arrowprops={
+                "arrowstyle": "-|>",
+                "color": canvas.PURPLE,
+                "linestyle": _DASHES,
+                "linewidth": 2.0 if is_critical else 1.2,
+                "connectionstyle": f"arc3,rad={-bend if head[1] > tail[1] else bend}",
+                "shrinkA": 3,
+                "shrinkB": 4,
+            },
+            zorder=4,
+        )
+
+
+def data_handle() -> Any:
+    """Return the legend entry for data dependencies."""
+    line = canvas.mpl("lines").Line2D
+    return line([], [], color=canvas.PURPLE, ls=_DASHES, lw=1.2, label="data dependency")

@@ -1,0 +1,288 @@
+"""Receipts over blocks and shards: when each ran, and how long it waited."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from ledgerkit.plots import canvas, receipt_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from ledgerkit.plots.receipt_rows import Row, Rows
+
+_MAX_GAP = 5  # blocks; a longer gap without receipts is shortened to this, and marked
+_TICK_WIDTH = 6  # characters
+_BAR_HEIGHT = 0.72
+_THIN_LINE = 0.2  # points; for plots of many rows
+_WAITING_LOOK = {
+    "color": "white",
+    "edgecolor": canvas.FAINT,
+    "hatch": "////",
+    "hatch_linewidth": 0.6,
+    "linewidth": 0.6,
+}
+_STATE_LABELS = {
+    receipt_rows.OK: "ran",
+    receipt_rows.FAILED: "ran and failed",
+    receipt_rows.WAITING: "not run yet",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """The horizontal positions of blocks in which receipts ran; `first` is the first height."""
+
+    places: dict[int, float]
+    first: int | None
+
+    @property
+    def end(self) -> float:
+        """The right end of the last block."""
+        return max(self.places.values()) + 1
+
+    def ticks(self, capacity: float) -> tuple[list[float], list[str]]:
+        """Return the positions and labels of as many ticks as fit."""
+        step = max(1.0, len(self.places) * _TICK_WIDTH / max(1.0, capacity))
+        labelled = list(self.places)[:: int(step) + (step > int(step))]
+        sign = "" if self.first is None else "+"
+        positions = [self.places[at] + 0.5 for at in labelled]
+        return positions, [f"{sign}{at - (self.first or 0):,}" for at in labelled]
+
+    def gaps(self) -> list[tuple[float, int]]:
+        """Return the middle and the number of blocks of each shortened gap."""
+        return [
+            ((self.places[a] + 1 + self.places[b]) / 2, b - a - 1)
+            for a, b in pairwise(self.places)
+            if b - a > _MAX_GAP
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Bar:
+    """The bar of a row: its level, the earliest block in which it could run, and when it ran."""
+
+    row: Row
+    level: int
+    start: float
+    ran: float
+
+
+def timeline(
+    receipts: pd.DataFrame,
+    edges: pd.DataFrame | None = None,
+    *,
+    ax: Axes | None = None,
+    title: str | None = None,
+) -> Axes:
+    """
+    Draw receipts over blocks, grouped by shard.
+
+    Parameters
+    ----------
+    receipts
+        Typed as ``schema("receipts")``.
+    edges
+        Typed as ``schema("edges")``; adds an arrow per data dependency.
+    ax
+        The axes to draw on; None makes a figure.
+    title
+        The title; None counts the receipts.
+
+    Returns
+    -------
+    ax
+        The axes: one row per receipt, solid in the block in which it ran and hatched while it
+        waited, from the block after its creator's. Gaps of more than 5 blocks without receipts
+        are shortened and marked. If no height is known, the depth in the receipt tree replaces
+        it. Equal receipts share rows as in `receipt_tree`.
+
+    Raises
+    ------
+    InvalidRequestError
+        If a frame lacks columns, or matplotlib is not installed.
+    """
+    rows = receipt_rows.drawn_rows(receipts)
+    ax = canvas.axes_or_new(ax, 8.0, receipt_rows.figure_height(len(rows.rows)))
+    if not rows.rows:
+        return canvas.draw_empty(ax, "no receipts")
+    scale = _block_scale(rows.rows)
+    bars = _bars(rows, scale)
+    pairs = receipt_rows.data_pairs(edges, rows.row_of)
+    _label_shards(ax, bars)
+    _draw_bars(ax, bars)
+    _draw_creation(ax, rows, bars)
+    ends = [(_arrow_end(bars[a], 0.9), _arrow_end(bars[b], 0.25)) for a, b in pairs]
+    receipt_rows.draw_data(ax, rows, pairs, ends, bend=0.1)
+    _label_axes(ax, bars, scale)
+    handles = _legend_handles(rows, bars, has_data=bool(pairs))
+    canvas.draw_title(ax, title or receipt_rows.summary(rows), handles)
+    return ax
+
+
+def _block_scale(rows: Sequence[Row]) -> _Scale:
+    """Place the blocks in which receipts ran, or the depths if no height is known."""
+    heights = sorted({row.height for row in rows if row.height is not None})
+    if not heights:
+        return _Scale({depth: float(depth) for depth in sorted({row.depth for row in rows})}, None)
+    places, at = {heights[0]: 0.0}, 0.0
+    for before, height in pairwise(heights):
+        at += min(height - before, _MAX_GAP)
+        places[height] = at
+    return _Scale(places, heights[0])
+
+
+def _bars(rows: Rows, scale: _Scale) -> list[_Bar]:
+    """Place the rows, ordered by shard."""
+    level = {at: y for y, at in enumerate(_by_shard(rows.rows))}
+    bars: list[_Bar] = []
+    for at, row in enumerate(rows.rows):
+        key = row.depth if scale.first is None else row.height
+        ran = scale.end if key is None else scale.places[key]
+        earliest = bars[row.parent].ran + 1 if row.parent >= 0 else ran
+        # A local receipt runs in the block of its creator.
+        bars.append(_Bar(row, level[at], min(earliest, ran), ran))
+    return bars
+
+
+def _arrow_end(bar: _Bar, share: float) -> tuple[float, float]:
+    """Return the point at a share of the width of a bar's solid part."""
+    return bar.ran + share, float(bar.level)
+
+
+def _by_shard(rows: Sequence[Row]) -> list[int]:
+    """Order the rows by shard, shards by their first receipt, then by height."""
+    shards = list(dict.fromkeys(row.shard for row in rows if row.shard is not None))
+    rank = {shard: place for place, shard in enumerate([*shards, None])}
+    return sorted(range(len(rows)), key=lambda at: (rank[rows[at].shard], _height(rows[at]), at))
+
+
+def _height(row: Row) -> float:
+    """Return the height in which a row ran, infinite if it has not."""
+    return float("inf") if row.height is None else row.height
+
+
+def _label_shards(ax: Axes, bars: Sequence[_Bar]) -> None:
+    """Label the shards at the left, and draw a line between them."""
+    levels: dict[int | None, list[int]] = {}
+    for bar in bars:
+        levels.setdefault(bar.row.shard, []).append(bar.level)
+    lines_per_row = canvas.text_capacity(ax)[1] / len(bars)
+    last_label = -1.0
+    for shard, own in sorted(levels.items(), key=lambda item: min(item[1])):
+        middle = (min(own) + max(own)) / 2
+        if max(own) + 1 < len(bars):
+            ax.axhline(max(own) + 0.5, color=canvas.FAINT, lw=0.6, zorder=0)
+        if (middle - last_label) * lines_per_row < 1 and last_label >= 0:
+            continue
+        last_label = middle
+        ax.text(
+            -0.015,
+            middle,
+            "shard\nunknown" if shard is None else f"shard {shard}",
+            transform=ax.get_yaxis_transform(),
+            ha="right",
+            va="center",
+            size=canvas.SMALL,
+            color=canvas.INK,
+        )
+
+
+def _draw_bars(ax: Axes, bars: Sequence[_Bar]) -> None:
+    """Draw the time that receipts waited hatched, and the block in which they ran solid."""
+    waited = [bar for bar in bars if bar.ran > bar.start]
+    _draw_spans(ax, waited, [(bar.start, bar.ran - bar.start) for bar in waited], **_WAITING_LOOK)
+    for state, colour in receipt_rows.COLOURS.items():
+        own = [bar for bar in bars if bar.row.state == state]
+        _draw_spans(ax, own, [(bar.ran, 1.0) for bar in own], **_look(state, colour))
+
+
+def _draw_spans(
+    ax: Axes, bars: Sequence[_Bar], spans: Sequence[tuple[float, float]], **look: Any
+) -> None:
+    """Draw one span, a left end and a width, per bar."""
+    if bars:
+        lefts, widths = zip(*spans, strict=True)
+        levels = [bar.level for bar in bars]
+        if len(bars) > receipt_rows.MAX_UNMERGED:
+            look |= {"linewidth": _THIN_LINE}
+        ax.barh(levels, widths, left=lefts, height=_BAR_HEIGHT, zorder=3, **look)
+
+
+def _look(state: str, colour: str) -> dict[str, Any]:
+    """Return the look of a state's bars: failures are hatched, waiting ones are outlines."""
+    if state == receipt_rows.WAITING:
+        return {"color": "white", "edgecolor": canvas.INK, "linestyle": "--", "linewidth": 0.8}
+    return {
+        "color": colour,
+        "edgecolor": "white",
+        "hatch": "xxx" if state == receipt_rows.FAILED else None,
+        "hatch_linewidth": 0.6,
+        "linewidth": 0.4,
+    }
+
+
+def _draw_creation(ax: Axes, rows: Rows, bars: Sequence[_Bar]) -> None:
+    """Draw a line from the end of each creator to the start of the receipts it made."""
+    pairs = [(bars[row.parent], bars[at]) for at, row in enumerate(rows.rows) if row.parent >= 0]
+    lines = [[(a.ran + 1, a.level), (b.start, b.level)] for a, b in pairs]
+    width = 0.8 if len(bars) <= receipt_rows.MAX_UNMERGED else _THIN_LINE
+    canvas.draw_lines(ax, lines, canvas.FAINT, width)
+
+
+def _label_axes(ax: Axes, bars: Sequence[_Bar], scale: _Scale) -> None:
+    """Label rows and blocks where labels fit, and mark the shortened gaps."""
+    ordered = sorted(bars, key=lambda bar: bar.level)
+    end = max(bar.ran for bar in bars) + 1
+    ax.set_xlim(-0.15, end + 0.15)
+    ran_ends = [bar.ran + 1 for bar in ordered]
+    receipt_rows.label_rows(ax, [bar.row for bar in ordered], ran_ends, end)
+    ax.set_xticks(*scale.ticks(canvas.text_capacity(ax)[0]), size=canvas.SMALL)
+    for middle, n_blocks in scale.gaps():
+        _mark_gap(ax, middle, n_blocks)
+    label = "depth (block heights are unknown)"
+    if scale.first is not None:
+        label = f"block, counted from {scale.first}"
+    ax.set_xlabel(label, size=canvas.SMALL)
+    canvas.hide_spines(ax)
+    ax.tick_params(axis="y", length=0)
+
+
+def _mark_gap(ax: Axes, middle: float, n_blocks: int) -> None:
+    """Mark a shortened gap with its number of blocks."""
+    ax.axvspan(middle - 1, middle + 1, color=canvas.PALE, alpha=0.5, lw=0, zorder=0)
+    ax.text(
+        middle,
+        -0.5,
+        f"{n_blocks:,}\nblocks",
+        ha="center",
+        va="top",
+        size=canvas.SMALL - 1,
+        color=canvas.INK,
+        zorder=5,
+        bbox={"color": "white", "alpha": 0.8, "pad": 1.5, "lw": 0},
+    )
+
+
+def _legend_handles(rows: Rows, bars: Sequence[_Bar], *, has_data: bool) -> list[Any]:
+    """Return the legend entries: the states, waiting, and the kinds of lines."""
+    patch = canvas.mpl("patches").Patch
+    line = canvas.mpl("lines").Line2D
+    looks = {
+        _STATE_LABELS.get(state, state): _look(state, receipt_rows.COLOURS[state])
+        for state in rows.states()
+    }
+    if any(bar.ran > bar.start for bar in bars):
+        looks["waiting"] = dict(_WAITING_LOOK)
+    handles = [
+        patch(facecolor=look.pop("color"), **look, label=label) for label, look in looks.items()
+    ]
+    handles.append(line([], [], color=canvas.FAINT, lw=0.8, label="created"))
+    if has_data:
+        handles.append(receipt_rows.data_handle())
+    return handles
