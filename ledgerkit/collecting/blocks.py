@@ -66,7 +66,7 @@ class BlockReader:
 
     def read(self, ledger: Ledger, subjects: Iterable[Subject]) -> Iterator[list[Outcome]]:
         """Request heights; yield their outcomes in order. A height that lacks a part has failed."""
-        batches = request_scheduling.outcomes(ledger, subjects, self._read_height)
+        batches = request_scheduling.read_in_steps(ledger, subjects, self._read_height)
         pending: list[Outcome] = []
         for batch in resolve_absent(ledger, batches):
             pending += batch

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -50,24 +49,6 @@ class SubjectReader(Protocol):
         ...
 
 
-class RateLimitDeadline:
-    """The time for which requests are repeated while the host rate limits all of them."""
-
-    def __init__(self) -> None:
-        self._since: float | None = None
-
-    def reset(self) -> None:
-        """Restart the time, after a request that was not rate limited."""
-        self._since = None
-
-    def check(self, error: RateLimitedError) -> None:
-        """Raise if all requests have been rate limited for `MAX_RATE_LIMITED_S`."""
-        now = time.monotonic()
-        self._since = now if self._since is None else self._since
-        if now - self._since >= MAX_RATE_LIMITED_S:
-            raise RateLimitedError(error.sentence, remedy=_RUN_AGAIN)
-
-
 def read_each(
     ledger: Ledger, subjects: Iterable[Subject], call: Callable[[str], Call[Any]]
 ) -> Iterator[list[Outcome]]:
@@ -106,9 +87,8 @@ def read_each(
                 yield call(subject.text)
 
     unanswered = 0
-    for values in ledger.stream(calls(), size=BATCH):
+    for values in ledger.stream(calls(), size=BATCH, rate_limit_wait_s=MAX_RATE_LIMITED_S):
         batch = _pair(pending, iter(values), len(values))
-        _repeat_rate_limited(ledger, batch, call)
         unanswered, n_usable, error = count_unanswered(batch, unanswered, "accounts")
         yield batch[:n_usable]
         if error is not None:
@@ -126,19 +106,6 @@ def _pair(pending: deque[Subject], values: Iterator[Any], n_values: int) -> list
         batch.append(Outcome(subject, next(values) if is_requested else None))
         n_values -= is_requested
     return batch
-
-
-def _repeat_rate_limited(
-    ledger: Ledger, batch: list[Outcome], call: Callable[[str], Call[Any]]
-) -> None:
-    """Repeat rate-limited requests: a rate limit is not a failure of the account."""
-    deadline = RateLimitDeadline()
-    while limited := [n for n, (_, v) in enumerate(batch) if isinstance(v, RateLimitedError)]:
-        deadline.check(batch[limited[0]].value)
-        calls = [call(batch[n].subject.text) for n in limited]
-        values = ledger.send_many(calls, on_error="collect", progress=False)
-        for n, value in zip(limited, values, strict=True):
-            batch[n] = batch[n]._replace(value=value)
 
 
 def count_unanswered(
@@ -165,6 +132,8 @@ def count_unanswered(
     for n, (_, value) in enumerate(batch):
         if isinstance(value, AuthError):
             return 0, n, value
+        if isinstance(value, RateLimitedError):  # after MAX_RATE_LIMITED_S of attempts
+            return 0, n, RateLimitedError(value.sentence, remedy=_RUN_AGAIN)
         if not isinstance(value, TransportError) or isinstance(value, TransactionTimeoutError):
             unanswered = 0 if value is not None else unanswered
             continue

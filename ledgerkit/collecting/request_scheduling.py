@@ -9,8 +9,9 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit.collecting.outcomes import Outcome, RateLimitDeadline
-from ledgerkit.errors import LedgerError, RateLimitedError
+from ledgerkit.collecting import outcomes
+from ledgerkit.collecting.outcomes import Outcome
+from ledgerkit.errors import LedgerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -25,7 +26,7 @@ Steps = Generator[list["Call[Any]"], list[Any], Any]
 _SIZE = 16  # small batches, so that an interrupted run loses little
 
 
-def outcomes(
+def read_in_steps(
     ledger: Ledger, subjects: Iterable[Subject], steps: Callable[[Subject], Steps]
 ) -> Iterator[list[Outcome]]:
     """
@@ -47,15 +48,12 @@ def outcomes(
     ------
     outcomes
         Any number, in the order of the subjects.
-
-    Raises
-    ------
-    RateLimitedError
-        If every request is rate limited for ten minutes.
     """
     scheduler = _Scheduler(_Reading(subject, steps(subject)) for subject in subjects)
     while scheduler.has_calls():
-        with closing(ledger.stream(scheduler.calls(), size=_SIZE)) as batches:
+        wait_s = outcomes.MAX_RATE_LIMITED_S
+        stream = ledger.stream(scheduler.calls(), size=_SIZE, rate_limit_wait_s=wait_s)
+        with closing(stream) as batches:
             for values in batches:
                 for value in values:
                     scheduler.receive(value)
@@ -65,7 +63,7 @@ def outcomes(
 
 def read_one(ledger: Ledger, subject: Subject, steps: Steps) -> Any:
     """Read one subject; return its result, or the error that its steps raised."""
-    batches = outcomes(ledger, [subject], lambda _: steps)
+    batches = read_in_steps(ledger, [subject], lambda _: steps)
     return next(outcome for batch in list(batches) for outcome in batch).value
 
 
@@ -117,7 +115,6 @@ class _Scheduler:
         self._in_flight: deque[Call[Any]] = deque()
         self._receivers: dict[Any, list[tuple[_Reading, int]]] = {}
         self._numbers = count()  # break ties in the heap: calls cannot be compared
-        self._deadline = RateLimitDeadline()
 
     def has_calls(self) -> bool:
         """Start readings until a call is ready; return False if there is none."""
@@ -146,22 +143,13 @@ class _Scheduler:
         for index, call in enumerate(reading.next_calls()):
             receivers = self._receivers.setdefault(call.key, [])
             if not receivers:
-                self._enqueue(reading, call)
+                entry = (reading.subject.position, next(self._numbers), call)
+                heappush(self._ready, entry)
             receivers.append((reading, index))
-
-    def _enqueue(self, reading: _Reading, call: Call[Any]) -> None:
-        """Add a call to the queue."""
-        heappush(self._ready, (reading.subject.position, next(self._numbers), call))
 
     def receive(self, value: Any) -> None:
         """Pass the value of the oldest call in flight to the readings that need it."""
         call = self._in_flight.popleft()
-        if isinstance(value, RateLimitedError):
-            # It says nothing about the subject, so the call is repeated.
-            self._deadline.check(value)
-            self._enqueue(self._receivers[call.key][0][0], call)
-            return
-        self._deadline.reset()
         for reading, index in self._receivers.pop(call.key):
             if reading.receive(index, value):
                 self._advance(reading)

@@ -203,7 +203,9 @@ class Session:
             return cached[0]
         until = 0.0
         while True:
-            yield from self._wait_for_slot(math.inf)  # not counted: this queue is no host's fault
+            yield from self._wait_for_slot(
+                math.inf
+            )  # this wait is our own queue: it does not count
             until = until or time.monotonic() + rate_limit_wait_s
             value = yield from self._read_from_hosts(call)
             is_limited = isinstance(value, RateLimitedError) and call.repeatable
@@ -232,7 +234,7 @@ class Session:
                 return value
             if isinstance(value, RateLimitedError):  # all requests wait, not this one alone
                 self._rate_limiter.pause(pause)
-            _LOG.info("asking again in %.2f s: %s", pause, value)
+            _LOG.info("retrying in %.2f s: %s", pause, value)
             yield pause
             if not (yield from self._wait_for_slot(deadline)):
                 return value

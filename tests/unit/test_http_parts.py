@@ -763,7 +763,7 @@ def test_a_retry_is_told_to_those_who_listen(caplog):
         lk.ft("a.near", ledger=ledger)
     (record,) = caplog.records
     assert record.name == "ledgerkit"
-    assert record.getMessage().startswith("asking again in 0.")
+    assert record.getMessage().startswith("retrying in 0.")
     assert "HTTP 503 in response to the tokens of a.near: busy" in record.getMessage()
 
 
