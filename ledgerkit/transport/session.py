@@ -205,7 +205,7 @@ class Session:
         while True:
             yield from self._wait_for_slot(
                 math.inf
-            )  # this wait is our own queue: it does not count
+            )  # not counted: our own queue
             until = until or time.monotonic() + rate_limit_wait_s
             value = yield from self._read_from_hosts(call)
             is_limited = isinstance(value, RateLimitedError) and call.repeatable
