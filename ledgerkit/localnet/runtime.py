@@ -29,6 +29,7 @@ from ledgerkit.localnet.chain_types import (
 )
 from ledgerkit.localnet.execution_errors import ActionError
 from ledgerkit.protocol import CryptoHash, SignedTransaction, receipt_id_of
+from ledgerkit.protocol.actions import deposits
 
 if TYPE_CHECKING:
     from ledgerkit.localnet.settings import Settings
@@ -122,10 +123,10 @@ class Runtime:
                 self._execute(receipt, block, work)
 
     def _receive_data(self, receipt: DataReceipt, block: BlockContext, work: ShardWork) -> None:
-        """Keep data; execute the callback that waits for it if nothing else is missing."""
+        """Store data; execute the callback that waits for it if nothing else is missing."""
         key = (receipt.receiver_id, receipt.data_id)
         if receipt.is_promise_resume and key not in self._waiting:
-            return  # the yield timed out before
+            return  # the yielded call has timed out
         self._received[key] = receipt.data
         receipt_id = self._waiting.pop(key, None)
         if receipt_id is None:
@@ -137,7 +138,7 @@ class Runtime:
             self._execute(callback, block, work)
 
     def _postpone(self, receipt: ActionReceipt, missing: set[CryptoHash]) -> None:
-        """Postpone a receipt until its data has come."""
+        """Postpone a receipt until its data arrives."""
         self._postponed[receipt.receipt_id] = (receipt, missing)
         for data_id in missing:
             self._waiting[receipt.receiver_id, data_id] = receipt.receipt_id
@@ -213,7 +214,7 @@ class Runtime:
             tokens_burnt += self._refund(run, failure, burn_price, is_created=is_created)
         elif failure is not None:
             # A refund that cannot be paid out, as its receiver was deleted, is burnt.
-            work.balance_burnt += fees.deposits(receipt.actions)
+            work.balance_burnt += deposits(receipt.actions)
         reward = self._pay_reward(run, burn_price, work)
         sent = self._receipts_to_send(run, failure)
         outcome = Outcome(
@@ -227,7 +228,7 @@ class Runtime:
             block.height,
             work.shard,
             run.gas_profile(),
-            tuple(run.contracts) if self.profile.later else None,
+            tuple(run.contracts) if self.profile.since_85 else None,
         )
         work.outcomes.append(outcome)
         work.proposals += run.proposals
@@ -245,7 +246,7 @@ class Runtime:
         """Add the refunds of a receipt; return what an account's creation burns beyond its gas."""
         receipt, profile = run.receipt, self.profile
         if failure is not None:
-            deposit = fees.deposits(receipt.actions)
+            deposit = deposits(receipt.actions)
             if deposit:
                 run.new_receipts.append(
                     refund(receipt.refund_to or receipt.predecessor_id, deposit)
@@ -279,7 +280,7 @@ class Runtime:
         return reward
 
     def _receipts_to_send(self, run: ReceiptRun, failure: Failure | None) -> list[Receipt]:
-        """Give the new receipts their ids, in nearcore's order: receipts, refunds, data."""
+        """Assign ids to the new receipts, in nearcore's order: receipts, refunds, data."""
         receipt = run.receipt
         is_value = failure is not None or isinstance(run.result, bytes)
         returned = None if is_value else run.result  # the position of the returned promise
@@ -287,7 +288,7 @@ class Runtime:
         for index, new in enumerate([*run.new_receipts, *_data_receipts(run, failure)]):
             receipt_id = receipt_id_of(receipt.receipt_id, run.block.height, index)
             if index == returned and isinstance(new, ActionReceipt):
-                # The returned promise sends its result to those who wait for this receipt's.
+                # The returned promise sends its result to the receivers of this receipt's result.
                 receivers = new.output_data_receivers + receipt.output_data_receivers
                 sent.append(
                     structs.replace(new, receipt_id=receipt_id, output_data_receivers=receivers)

@@ -39,6 +39,7 @@ from ledgerkit.localnet.runtime import Runtime, ShardWork
 from ledgerkit.localnet.vm import CallContext, Promise, Vm
 from ledgerkit.localnet.world_summary import WorldSummary
 from ledgerkit.protocol import CryptoHash, SignedTransaction
+from ledgerkit.protocol.actions import deposits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -59,16 +60,7 @@ class ViewResult(Struct, frozen=True):
 
 
 class World:
-    """
-    A chain with its state, its mempool and its clock.
-
-    Parameters
-    ----------
-    settings
-        The names, the clock, the shards and the limits.
-    genesis
-        The state before the first block.
-    """
+    """A chain with its state, its mempool and its clock."""
 
     def __init__(self, settings: Settings, genesis: Genesis) -> None:
         self.settings = settings
@@ -141,30 +133,7 @@ class World:
         )
 
     def view(self, contract_id: str, method_name: str, args: bytes, block: Block) -> ViewResult:
-        """
-        Call a view method.
-
-        Parameters
-        ----------
-        contract_id
-            The account of the contract.
-        method_name
-            The method.
-        args
-            The encoded arguments.
-        block
-            The block after which the state is read.
-
-        Returns
-        -------
-        result
-            The result and the logs.
-
-        Raises
-        ------
-        CallError
-            If the call fails; its `logs` has the logs until then.
-        """
+        """Call a view method on the state after a block; a `CallError` has the logs so far."""
         state = self.store.at(block.height)
         account = state.account(contract_id)
         code_hash = None if account is None else state.code_hash(account)
@@ -206,22 +175,10 @@ class World:
             fixed_gas=fixed_gas(self.settings, contract_id, method_name),
         )
 
-    # Acting ------------------------------------------------------------------------------
+    # Transactions and time ---------------------------------------------------------------
 
     def submit(self, signed: SignedTransaction) -> None:
-        """
-        Check a transaction and add it to the mempool.
-
-        Parameters
-        ----------
-        signed
-            The transaction.
-
-        Raises
-        ------
-        InvalidTransactionError
-            For the first check that fails.
-        """
+        """Check a transaction and add it to the mempool."""
         self.check(signed)
         if self._to_drop:
             self._to_drop -= 1
@@ -229,19 +186,7 @@ class World:
             self.mempool.add(signed)
 
     def check(self, signed: SignedTransaction) -> None:
-        """
-        Check a transaction against the head.
-
-        Parameters
-        ----------
-        signed
-            The transaction.
-
-        Raises
-        ------
-        InvalidTransactionError
-            For the first check that fails.
-        """
+        """Check a transaction at the head; raise InvalidTransactionError at the first failure."""
         self._check(signed, self.chain.head.gas_price)
 
     def _check(
@@ -260,30 +205,15 @@ class World:
         )
 
     def broadcast(self, signed: SignedTransaction) -> None:
-        """Submit a transaction without reporting whether it is valid."""
+        """Submit a transaction; drop it silently if it is not valid."""
         try:
             self.submit(signed)
         except InvalidTransactionError:
             return
 
     def advance(self, blocks: int = 1, *, skip: int = 0, missing: Iterable[int] = ()) -> Block:
-        """
-        Make blocks.
-
-        Parameters
-        ----------
-        blocks
-            The number of blocks.
-        skip
-            The number of heights to skip before the first block.
-        missing
-            The ids of shards that have no chunk in these blocks.
-
-        Returns
-        -------
-        block
-            The head.
-        """
+        """Produce blocks, the first after `skip` skipped heights; return the head."""
+        # The missing shards, by id, have no new chunk in these blocks.
         positions = frozenset(self.settings.shard_ids.index(shard_id) for shard_id in missing)
         with self.lock:
             for _ in range(blocks):
@@ -292,19 +222,7 @@ class World:
             return self.chain.head
 
     def settle(self, limit: int = 1000) -> Block:
-        """
-        Make blocks until all transactions and receipts are executed and final.
-
-        Parameters
-        ----------
-        limit
-            The maximal number of blocks for the execution.
-
-        Returns
-        -------
-        block
-            The head.
-        """
+        """Produce blocks until all is executed, `limit` at most, and final; return the head."""
         for _ in range(limit):
             if not self.is_busy:
                 break
@@ -319,29 +237,7 @@ class World:
     def deploy(
         self, account_id: str, contract: type[contract_sdk.Contract], *, balance: str = "10 NEAR"
     ) -> SignedTransaction:
-        """
-        Create an account with a contract, and make blocks until it is final.
-
-        Parameters
-        ----------
-        account_id
-            A sub-account of an account whose key is published, such as ``mine.near``.
-        contract
-            The contract.
-        balance
-            The balance of the new account.
-
-        Returns
-        -------
-        signed
-            The transaction.
-
-        Raises
-        ------
-        InvalidRequestError
-            If the key of the parent account is not published, or the transaction fails, as it
-            does if the account exists.
-        """
+        """Deploy a contract to a new sub-account of an account with a published key."""
         from ledgerkit.localnet.deployment import check_deployed, deployment
 
         signed = deployment(self, account_id, contract, balance)
@@ -359,14 +255,14 @@ class World:
         """Drop the next transactions that are submitted, as a network may."""
         self._to_drop = count
 
-    def hold_finality(self, *, held: bool = True) -> None:
-        """Stop blocks from becoming final, or with ``held=False`` resume."""
-        self.chain.finality_held = held
+    def hold_finality(self, *, hold: bool = True) -> None:
+        """Stop blocks from becoming final, or with ``hold=False`` resume."""
+        self.chain.finality_held = hold
 
     # Blocks ------------------------------------------------------------------------------
 
     def _make_block(self, height: int, missing: frozenset[int]) -> None:
-        """Make a block and apply it."""
+        """Produce a block and apply it."""
         minted, epoch_changes = self._begin_epoch_if_due(height)
         context = BlockContext(
             height,
@@ -397,7 +293,7 @@ class World:
         self._last_works = works
 
     def _begin_epoch_if_due(self, height: int) -> tuple[int, list[Change]]:
-        """Begin an epoch if it is due; return the minted yoctoNEAR and the changes of state."""
+        """Start an epoch if it is due; return the minted yoctoNEAR and the changes of state."""
         if not self.chain.begins_epoch():
             return 0, []
         minted = self.epochs.begin_epoch(height, self.store)
@@ -501,4 +397,4 @@ class World:
     def _value(self, receipt: ActionReceipt) -> int:
         """Return the yoctoNEAR that a receipt carries as deposits and as prepaid gas."""
         gas = self.runtime.profile.prepaid_gas(receipt.actions, receipt.receiver_id)
-        return fees.deposits(receipt.actions) + gas * receipt.gas_price
+        return deposits(receipt.actions) + gas * receipt.gas_price

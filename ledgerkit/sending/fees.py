@@ -21,7 +21,7 @@ from ledgerkit.protocol import (
     Stake,
     Transfer,
 )
-from ledgerkit.sending import limits
+from ledgerkit.protocol.actions import attached_gas, deposits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,8 +113,8 @@ def bound(tx: Transaction, config: Any, gas_price: int) -> int | None:
     if gas is None:
         return None
     price = max(gas_price, int(runtime.min_gas_purchase_price))
-    attached = limits.attached_gas(tx.actions)
-    return (gas + attached) * price + limits.deposits(tx.actions)
+    attached = attached_gas(tx.actions)
+    return (gas + attached) * price + deposits(tx.actions)
 
 
 def _gas(actions: Sequence[Action], sender_id: str, receiver_id: str, costs: _Costs) -> int | None:

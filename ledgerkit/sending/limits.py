@@ -17,13 +17,12 @@ from ledgerkit.protocol import (
     FunctionCallPermission,
     GasKeyFunctionCall,
     Stake,
-    Transfer,
 )
-from ledgerkit.protocol.actions import action_list
+from ledgerkit.protocol.actions import action_list, attached_gas, deposits
 from ledgerkit.units import U128_MAX, gas_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from ledgerkit.protocol import AccessKey, Action, Transaction
 
@@ -131,22 +130,3 @@ def size(tx: Transaction) -> int:
         rule = f"at most {LARGEST} bytes with its signature; split it"
         raise InvalidRequestError.refuse("transaction", f"{tx.size + signature} bytes", rule)
     return tx.size + signature
-
-
-def _flat(found: Sequence[Action]) -> Iterator[Action]:
-    """List actions, and those that are delegated in them."""
-    for action in found:
-        yield action
-        if isinstance(action, Delegate | DelegateV2):
-            yield from action.delegate_action.actions
-
-
-def attached_gas(found: Sequence[Action]) -> int:
-    """Sum the gas attached to calls, delegated ones too."""
-    return sum(action.gas for action in _flat(found) if isinstance(action, FunctionCall))
-
-
-def deposits(found: Sequence[Action]) -> int:
-    """Sum the yoctoNEAR that actions move; a relayer advances those of delegated ones."""
-    moving = (FunctionCall, Transfer)
-    return sum(action.deposit for action in _flat(found) if isinstance(action, moving))

@@ -43,6 +43,7 @@ from ledgerkit.protocol import (
     Transaction,
     Transfer,
 )
+from ledgerkit.protocol.actions import attached_gas, deposits
 from ledgerkit.protocol.types import public_key as checked_key
 from ledgerkit.sending import broadcast, fees, limits, nonces
 from ledgerkit.sending.lifecycle import Course
@@ -923,8 +924,8 @@ def _rehearse(how: _How, receiver_id: str, actions: Sequence[Action]) -> pd.Data
         "nonce": nonce,
         "size": limits.size(tx),
         "cost_bound": fees.bound(tx, _config(how.ledger), price),
-        "gas_attached": limits.attached_gas(tx.actions),
-        "deposit": limits.deposits(tx.actions),
+        "gas_attached": attached_gas(tx.actions),
+        "deposit": deposits(tx.actions),
         "block_hash": str(tx.block_hash),
         "expires_at_height": anchor.height + broadcast.validity(how.ledger),
     }
