@@ -1,4 +1,4 @@
-"""The blocks of a chain: how they are made, and which of them are final."""
+"""The blocks of a chain: their production and their finality."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def digest(*parts: object) -> CryptoHash:
 
 
 def root(hashes: Iterable[bytes]) -> CryptoHash:
-    """Hash a list of hashes; zeros for an empty list."""
+    """Compute the root of a list of hashes; zeros for an empty list."""
     joined = b"".join(hashes)
     return digest(b"root", joined) if joined else EMPTY_ROOT
 
@@ -131,7 +131,7 @@ class Chain:
         """Return the outcomes of a block's application, of transactions and receipts."""
         return self._outcomes.get(height, ())
 
-    # Making ------------------------------------------------------------------------------
+    # Production --------------------------------------------------------------------------
 
     def begins_epoch(self) -> bool:
         """Return True if the next block begins an epoch."""
@@ -155,7 +155,7 @@ class Chain:
         missing: frozenset[int],  # the positions of shards without a new chunk
         minted: int,
     ) -> Block:
-        """Make the next block and set it as the head; the caller applies it."""
+        """Build the next block and set it as the head; the caller applies it."""
         prev = self.head
         chunks = tuple(
             prev.chunks[position]
@@ -190,11 +190,9 @@ class Chain:
         return self.head
 
     def _finality(self, height: int) -> tuple[CryptoHash, CryptoHash]:
-        """Return the last doomslug-final and the last final block, as of the next block.
-
-        A block is doomslug-final if the next height follows it, and final if the two next do
-        (Nightshade, "Doomslug").
-        """
+        """Return the last doomslug-final and the last final block, as of the next block."""
+        # A block is doomslug-final if a block at the next height follows it, and final if blocks
+        # at the next two heights do (nearcore, core/primitives/src/block.rs).
         prev = self.head
         if self.finality_held or height != prev.height + 1:
             return prev.last_ds_final_block, prev.last_final_block
@@ -203,7 +201,7 @@ class Chain:
         return prev.hash, prev.last_final_block
 
     def _gas_price(self, chunks: tuple[Chunk, ...], height: int) -> int:
-        """Compute the gas price of the next block: up to 1 % up or down, by how full this is."""
+        """Compute the next gas price: at most 0.5 % higher or lower, by how full the chunks are."""
         new = [chunk for chunk in chunks if chunk.height_included == height]
         limit = fees.CHUNK_GAS * len(new)
         price, minimum = self.head.gas_price, self.settings.gas_price

@@ -17,7 +17,7 @@ A contract is a class. Its methods are marked, and their parameters are the JSON
             self.vm.log(f"Increased number to {self.state.number}")
 
 The deployed code is a small Wasm module with the name of the class, so that it is hashed and paid
-for as any code. An amount is a `U128`: a string of digits in JSON, an int in Python.
+for like any code. An amount is a `U128`: a string of digits in JSON, an int in Python.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound="Callable[..., Any]")
 T = TypeVar("T")
 
-# The panic messages of near-sdk-rs.
+# The panic messages of near/near-sdk-rs.
 ONE_YOCTO = "Requires attached deposit of exactly 1 yoctoNEAR"
 BAD_INPUT = "Failed to deserialize input from JSON."
 NOT_INITIALIZED = "The contract is not initialized"

@@ -81,7 +81,7 @@ def combined_hash(hashes: Iterable[CryptoHash]) -> CryptoHash:
 
 
 def placeholder_signature(content: CryptoHash) -> str:
-    """Return what stands for a validator's signature; it is not valid for any key."""
+    """Return a placeholder for a validator's signature, which is not valid for any key."""
     return str(Signature("ed25519", content + bytes(32)))
 
 

@@ -80,25 +80,12 @@ class Pool(msgspec.Struct):
         return self.token_ids.index(token_in), self.token_ids.index(token_out)
 
     def quote(self, token_in: str, amount_in: int, token_out: str) -> int | None:
-        """
-        Compute a swap's output: the product of both amounts stays constant, after the fee.
-
-        Parameters
-        ----------
-        token_in, amount_in
-            The input, in the token's smallest unit.
-        token_out
-            The output's token.
-
-        Returns
-        -------
-        amount_out
-            Rounded down; None if the pool does not trade these tokens.
-        """
+        """Compute a swap's output, rounded down; None if the pool does not trade these tokens."""
         sides = self.sides(token_in, token_out)
         if sides is None:
             return None
         reserve_in, reserve_out = self.amounts[sides[0]], self.amounts[sides[1]]
+        # The product of both amounts stays constant, apart from the fee.
         net = amount_in * (FEE_DIVISOR - self.fee)
         return net * reserve_out // (reserve_in * FEE_DIVISOR + net) if net else 0
 
@@ -145,7 +132,7 @@ class Dex(Contract):
 
     @call
     def pause(self) -> None:
-        """Refuse tokens and liquidity until `resume`."""
+        """Stop accepting tokens and liquidity until `resume`."""
         self._assert_owner()
         self.state.paused = True
         self.vm.log("Paused")

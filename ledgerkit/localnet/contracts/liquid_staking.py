@@ -4,7 +4,7 @@ Liquid staking: a fungible token whose units are shares of a stake with many val
 Deposits, stakes and unstakes of users call no pool. The `epoch_` methods, which any account
 can call, settle them once an epoch: they stake, unstake and withdraw with the validators'
 pools and add rewards, each with a callback that reverts a failed step. Methods, logs and
-panics follow LiNEAR's contract.
+panics follow contracts/linear of linear-protocol/LiNEAR.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """
-The social database (social.near): one tree of strings, with a branch for each account.
+The social database: one tree of strings, with a branch for each account.
 
 A path such as ``alice.near/profile/name`` leads through nodes to a leaf. A node has an id
 and the height of the last write below it; a leaf has a height and a string, or null after
 a deletion. A node's own string is stored in a child leaf with an empty label.
+Methods and panics follow NearSocial/social-db, the contract of social.near.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ LEAF = 0  # a leaf in `Node.children`: the root's id, which is never a child
 BYTE_COST = 10**19
 MIN_BALANCE = 2000 * BYTE_COST
 MAX_LABEL = 256
-MAX_DEPTH = 126  # the recursion limit of the contracts' JSON parser, less the levels around `data`
+MAX_DEPTH = 126  # the recursion limit of serde_json, 128, less the two levels around `data`
 GENESIS_GAS = 10**18
 DENIED = "Permission Denied"
 _LABEL = re.compile(rf"[A-Za-z0-9_.-]{{0,{MAX_LABEL}}}", re.ASCII)
@@ -258,36 +259,42 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
             granted.get(caller_id, []) + granted.get(str(self.vm.signer_public_key), [])
         )
         before = self.vm.storage_usage
-        self._write(account.node_id, value, writable, may=caller_id == account_id, depth=1)
+        self._write(account.node_id, value, writable, is_permitted=caller_id == account_id, depth=1)
         self._charge_storage(account_id, account, before)
 
     def _write(
-        self, node_id: int, value: Any, writable: frozenset[int], *, may: bool, depth: int
+        self, node_id: int, value: Any, writable: frozenset[int], *, is_permitted: bool, depth: int
     ) -> None:
         """Write a string to a node, or an object to its children."""
         self.require(depth <= MAX_DEPTH, BAD_INPUT)
-        may = may or node_id in writable
+        is_permitted = is_permitted or node_id in writable
         node = self._node(node_id)
         if _is_leaf(value):
-            self.require(may, DENIED)
+            self.require(is_permitted, DENIED)
             self._put_leaf(node_id, node, "", value)
         else:
             self.require(
                 isinstance(value, dict), "The JSON value is not a string, a null or an object"
             )
             for label in sorted(value):
-                child = self._write_child(node_id, node, label, value[label], may=may)
+                child = self._write_child(
+                    node_id, node, label, value[label], is_permitted=is_permitted
+                )
                 if child != LEAF:
-                    self._write(child, value[label], writable, may=may, depth=depth + 1)
+                    self._write(
+                        child, value[label], writable, is_permitted=is_permitted, depth=depth + 1
+                    )
         self._put_node(node_id, node)
 
-    def _write_child(self, node_id: int, node: Node, label: str, value: Any, *, may: bool) -> int:
+    def _write_child(
+        self, node_id: int, node: Node, label: str, value: Any, *, is_permitted: bool
+    ) -> int:
         """Write a child that is a leaf and return LEAF; return the id of a child that is a node."""
         self._check_label(label)
         child = node.children.get(label)
         if child:
             return child
-        self.require(may, DENIED)
+        self.require(is_permitted, DENIED)
         if _is_leaf(value):
             self._put_leaf(node_id, node, label, value)
             return LEAF

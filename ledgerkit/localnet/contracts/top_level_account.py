@@ -11,7 +11,7 @@ ON_CREATED_GAS = 13 * 10**12
 
 
 class TopLevelAccount(Contract, code_name="ledgerkit.localnet.contracts.naming.Naming"):
-    """A contract that creates accounts, with the methods of the real `near` account."""
+    """A contract that creates accounts, with the methods of near/near-linkdrop."""
 
     @call(payable=True)
     def create_account(self, new_account_id: AccountId, new_public_key: PublicKey) -> Promise:

@@ -60,7 +60,7 @@ def collect(world: World, record: TransactionRecord) -> Execution:
 
 def execution_level(world: World, execution: Execution) -> str:
     """Return the execution level that a transaction has reached, as in `wait_until`."""
-    # Refund receipts count for FINAL only (nearcore, TxExecutionStatus).
+    # Only FINAL includes refund receipts (nearcore, TxExecutionStatus).
     final = world.chain.final.height
     included_final = execution.record.outcome.block_height <= final
     if not all(_is_refund(world, receipt_id) for receipt_id in execution.missing):

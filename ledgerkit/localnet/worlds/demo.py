@@ -230,7 +230,7 @@ def _add_contracts(genesis: WorldGenesis, settings: Settings) -> None:
 
 
 def _summarize(genesis: WorldGenesis) -> WorldSummary:
-    """Describe the accounts, and list the contracts."""
+    """Build the summary of the accounts and contracts."""
     descriptions = {name: description for name, (_, description) in PEOPLE.items()} | CONTRACTS
     descriptions |= dict.fromkeys(POOLS, "a staking pool, which validates")
     accounts = genesis.account_summaries(descriptions)
