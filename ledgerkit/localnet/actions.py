@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 REGISTRAR = "registrar"  # the only account that may create top-level accounts
 MAX_DELETED_STORAGE_BYTES = 10_000  # nearcore: Account::MAX_ACCOUNT_DELETION_STORAGE_USAGE
-_NO_ID = CryptoHash(bytes(32))  # of a receipt until the runtime gives it an id
+_NO_ID = CryptoHash(bytes(32))  # of a receipt until the runtime assigns one
 # Actions that only the receiver itself may send.
 _OWN_ACTIONS = (
     DeployContract,
@@ -237,8 +237,8 @@ def _create_implicit(run: ReceiptRun, receiver_id: AccountId, deposit: int) -> N
 
 def _first_nonce(run: ReceiptRun) -> int:
     """Return the nonce of a new key."""
-    # The key may have been deleted and added again. A nonce that grows with the height keeps its
-    # old transactions from being valid again (nearcore, runtime/runtime/src/access_keys.rs).
+    # A key can be deleted and added again. As its first nonce grows with the height, its old
+    # transactions stay invalid (nearcore, runtime/runtime/src/access_keys.rs).
     return (run.block.height - 1) * transaction_validity.NONCES_PER_HEIGHT
 
 
@@ -288,7 +288,7 @@ def _delete_key(run: ReceiptRun, action: DeleteKey) -> None:
 
 
 def _delete_account(run: ReceiptRun, action: DeleteAccount) -> None:
-    """Remove the receiver with its keys and records; its balance goes to the beneficiary."""
+    """Remove the receiver, its keys and records; send its balance to the beneficiary."""
     account, account_id = run.existing_account(), run.receipt.receiver_id
     if account.locked:
         _fail("DeleteAccountStaking", account_id=str(account_id))

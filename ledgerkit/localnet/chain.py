@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ledgerkit.localnet.settings import Settings
 
 EMPTY_ROOT = NO_CODE  # the root of an empty list
-FIRST_EPOCH_ID = NO_CODE  # nearcore gives the first two epochs this id
+FIRST_EPOCH_ID = NO_CODE  # of the first two epochs, as in nearcore
 # An epoch ends when the final block is this close to its last height, as in nearcore's
 # EpochManager::is_next_block_in_next_epoch.
 _EPOCH_MARGIN = 3

@@ -180,7 +180,7 @@ def _wasm_code(class_name: str) -> bytes:
 
 
 def run_method(cls: type[Contract], vm: Vm, method_name: str) -> bytes | Promise:
-    """Run a method; return JSON, nothing, or a promise whose result stands for this one."""
+    """Run a method; return its JSON, no bytes, or the promise that it returns."""
     vm.begin()
     function = cls.methods.get(method_name)
     if function is None:
@@ -292,7 +292,7 @@ def _decode_other(kind: type, value: Any) -> Any:
     """Decode a value of a type that JSON does not have."""
     try:
         if kind is U128 and isinstance(value, str) and value.isascii() and value.isdigit():
-            # int() of very long texts takes long, so they are refused by their length.
+            # int() is slow on very long texts, so their length is checked first.
             number = int(value) if len(value) <= len(str(U128_MAX)) else U128_MAX + 1
             if number <= U128_MAX:
                 return U128(number)
@@ -304,7 +304,7 @@ def _decode_other(kind: type, value: Any) -> Any:
 
 
 def _encode_result(function: Callable[..., Any], result: Any) -> bytes:
-    """Encode the result of a method; nothing if its annotation is None."""
+    """Encode the result of a method; no bytes if its annotation is None."""
     if isinstance(result, bytes):
         return result
     if result is None and _signature(function).returns_nothing:

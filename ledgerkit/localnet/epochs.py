@@ -75,7 +75,7 @@ class Epochs:
 
 
 def _unlock(account_id: str, epochs: list[dict[str, Proposal]], store: StateStore) -> None:
-    """Release what an account has locked beyond its highest stake in the given epochs."""
+    """Unlock the balance of an account that exceeds its highest stake in the given epochs."""
     account = store.accounts.get(account_id)
     if account is None:
         return

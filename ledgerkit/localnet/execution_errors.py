@@ -47,7 +47,7 @@ class ActionError(LocalnetError):
 
 
 class CallError(LocalnetError):
-    """A failed contract call; `logs` has what a view call logged before."""
+    """A failed contract call; `logs` are those of a view call before it failed."""
 
     logs: tuple[str, ...] = ()
 

@@ -97,7 +97,7 @@ _TABLE_85 = _TABLE | {
     "create_account": Fee(500_000_000_000, 500_000_000_000, 7_200_000_000_000),
 }
 
-# The gas of host functions. Python code has no instructions to count, so a flat sum stands for
+# The gas of host functions. Python code has no instructions to count, so CALL_BASE is burnt for
 # the rest of a call's computation.
 CALL_BASE = TGAS
 HOST_COSTS = {
@@ -178,7 +178,7 @@ class Profile:
         return total
 
     def prepaid_gas(self, actions: Sequence[Action], receiver_id: str) -> int:
-        """Sum the gas that a receipt with these actions carries, with what its calls attach."""
+        """Sum the prepaid gas of a receipt with these actions, attached gas included."""
         execution = self.new_receipt_execute + self.prepaid_execution(actions, receiver_id)
         return execution + attached_gas(actions)
 

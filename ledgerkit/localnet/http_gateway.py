@@ -61,7 +61,7 @@ class Gateway:
         self.faults = Faults() if faults is None else faults
 
     def answer(self, request: HttpRequest) -> Steps:
-        """Compute the response to a request; yields what to wait for."""
+        """Compute the response to a request; yields seconds to sleep, or None for a block."""
         response = yield from self._respond(request)
         length = ("content-length", str(len(response.body)))
         body = b"" if request.method == "HEAD" else response.body

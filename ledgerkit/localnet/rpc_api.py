@@ -49,7 +49,7 @@ _WRONG_TYPE = (
 
 
 class RpcCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A JSON-RPC call; its id is kept as it was written."""
+    """A JSON-RPC call; its id is not decoded."""
 
     jsonrpc: Literal["2.0"]
     method: str

@@ -75,7 +75,7 @@ def base64(data: bytes) -> str:
 
 
 def combined_hash(hashes: Iterable[CryptoHash]) -> CryptoHash:
-    """Hash several hashes; zeros for none, or for nothing but zeros."""
+    """Hash several hashes; zeros if all of them are zeros, or there are none."""
     parts = list(hashes)
     return CryptoHash.of(b"".join(parts)) if any(map(any, parts)) else NO_CODE
 

@@ -34,6 +34,7 @@ from ledgerkit.protocol.actions import deposits
 if TYPE_CHECKING:
     from ledgerkit.localnet.settings import Settings
     from ledgerkit.localnet.state import StateStore
+    from ledgerkit.protocol import AccessKey
 
 DataKey = tuple[str, CryptoHash]  # the account that data is for, and the data id
 
@@ -67,7 +68,7 @@ class Runtime:
     def convert(
         self,
         signed: SignedTransaction,
-        charge: tuple[transaction_validity.Cost, Account, object],  # from `check`
+        charge: tuple[transaction_validity.Cost, Account, AccessKey],  # from `check`
         block: BlockContext,
         work: ShardWork,
     ) -> TransactionRecord:
@@ -75,7 +76,7 @@ class Runtime:
         cost, account, access_key = charge
         tx = signed.transaction
         self.store.accounts.put(tx.signer_id, b"", account)
-        self.store.access_keys.put(tx.signer_id, tx.public_key.packed, access_key)  # type: ignore[arg-type]  # as checked
+        self.store.access_keys.put(tx.signer_id, tx.public_key.packed, access_key)
         work.changes += self.store.commit(block.height, ("transaction_processing", signed.hash))
         receipt = ActionReceipt(
             receipt_id_of(signed.hash, block.height, 0),
@@ -243,7 +244,7 @@ class Runtime:
     def _refund(
         self, run: ReceiptRun, failure: Failure | None, burn_price: int, *, is_created: bool
     ) -> int:
-        """Add the refunds of a receipt; return what an account's creation burns beyond its gas."""
+        """Add the refunds of a receipt; return the charge of a created account, in yoctoNEAR."""
         receipt, profile = run.receipt, self.profile
         if failure is not None:
             deposit = deposits(receipt.actions)

@@ -114,8 +114,8 @@ def check(
     chunk_height: int | None = None,
 ) -> tuple[Cost, Account, AccessKey]:
     """Check a transaction; return its cost, and the account and access key that paid it."""
-    # Without a chunk height this is a submission. On inclusion the nonce has an upper bound,
-    # and what cannot have changed since the submission is not checked again.
+    # Without a chunk height this is a submission. On inclusion the nonce has an upper bound, and
+    # contents, which cannot have changed since, are not checked again.
     tx = signed.transaction
     check_age(tx, settings, height, height_of)
     if chunk_height is None:

@@ -310,7 +310,7 @@ class Vm:
 
     @property
     def used_gas(self) -> int:
-        """The gas that is burnt or reserved so far."""
+        """The gas burnt and reserved until now."""
         self._not_in_view("used_gas")
         return self.gas.used
 
@@ -432,7 +432,7 @@ class Vm:
         self.logs.append(text)
 
     def panic(self, message: str) -> Never:
-        """Stop with an error: the receipt fails, but keeps its logs and burnt gas."""
+        """Stop with an error: the receipt fails; its outcome has the logs and the burnt gas."""
         raise PanicError(message)
 
     # Promises ----------------------------------------------------------------------------

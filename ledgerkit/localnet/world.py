@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from ledgerkit.localnet.genesis import Genesis
     from ledgerkit.localnet.settings import Settings
     from ledgerkit.localnet.state import State
+    from ledgerkit.protocol import AccessKey
 
 _MAX_CONVERSION_GAS = fees.CHUNK_GAS // 2  # in a chunk, to leave gas for receipts
 _NO_ACTION = CryptoHash(bytes(32))
@@ -79,7 +80,7 @@ class World:
         self._transactions: dict[CryptoHash, TransactionRecord] = {}
         self._outcomes: dict[CryptoHash, Outcome] = {}
         self._receipts: dict[CryptoHash, Receipt] = {}
-        self._to_drop = 0
+        self._remaining_drops = 0
         self.burnt = 0
         self.minted = 0
 
@@ -133,7 +134,7 @@ class World:
         )
 
     def view(self, contract_id: str, method_name: str, args: bytes, block: Block) -> ViewResult:
-        """Call a view method on the state after a block; a `CallError` has the logs so far."""
+        """Call a view method on the state after a block; raise CallError if it fails."""
         state = self.store.at(block.height)
         account = state.account(contract_id)
         code_hash = None if account is None else state.code_hash(account)
@@ -180,8 +181,8 @@ class World:
     def submit(self, signed: SignedTransaction) -> None:
         """Check a transaction and add it to the mempool."""
         self.check(signed)
-        if self._to_drop:
-            self._to_drop -= 1
+        if self._remaining_drops:
+            self._remaining_drops -= 1
         else:
             self.mempool.add(signed)
 
@@ -191,7 +192,7 @@ class World:
 
     def _check(
         self, signed: SignedTransaction, gas_price: int, chunk_height: int | None = None
-    ) -> tuple[transaction_validity.Cost, Account, object]:
+    ) -> tuple[transaction_validity.Cost, Account, AccessKey]:
         """Check a transaction on submission or, with a chunk's height, on inclusion."""
         return transaction_validity.check(
             signed,
@@ -253,10 +254,10 @@ class World:
 
     def drop_transactions(self, count: int) -> None:
         """Drop the next transactions that are submitted, as a network may."""
-        self._to_drop = count
+        self._remaining_drops = count
 
     def hold_finality(self, *, hold: bool = True) -> None:
-        """Stop blocks from becoming final, or with ``hold=False`` resume."""
+        """Stop blocks from becoming final, or resume with ``hold=False``."""
         self.chain.finality_held = hold
 
     # Blocks ------------------------------------------------------------------------------
@@ -301,7 +302,7 @@ class World:
         return minted, self.store.commit(height, ("validator_accounts_update", None))
 
     def _include(self, block: BlockContext, work: ShardWork) -> list[TransactionRecord]:
-        """Include transactions in a shard's chunk, and drop those no longer valid."""
+        """Include transactions in a shard's chunk; drop invalid ones."""
         included: list[TransactionRecord] = []
         postponed: list[SignedTransaction] = []
         for signed in self.mempool.pop_rounds(work.shard):

@@ -1,5 +1,5 @@
 """
-The fifteen actions and the delegate actions, under the specification's names.
+The fifteen actions and the delegate actions, under the names they have in nearcore.
 
 An action checks its fields when it is built, so encoding checks nothing. A text is accepted where
 a key or an account id belongs, and is parsed. A list of actions may hold everything that Borsh can
@@ -68,7 +68,7 @@ class Action(Variant):
 
     @property
     def name(self) -> str:
-        """The specification's name."""
+        """The name of the kind of action, such as ``Transfer``."""
         return type(self).__name__
 
     def __repr__(self) -> str:

@@ -383,7 +383,7 @@ class LiquidStaking(
         self._log_linear_event("epoch_cleanup", row)
 
     def _log_no_settlement(self, operation: str, amount: int) -> bool:
-        """Log the reason why nothing is settled."""
+        """Log the reason for not settling an amount; return False."""
         if not self.state.validators:
             self.vm.log(f"no candidate found to {operation}")
         elif not amount:

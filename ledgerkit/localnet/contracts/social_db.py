@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import UNSET, Struct, UnsetType
 
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.localnet import fees
 from ledgerkit.localnet.chain_types import SYSTEM_KEY
 from ledgerkit.localnet.contract_sdk import (
     BAD_INPUT,
@@ -28,6 +27,7 @@ from ledgerkit.localnet.contract_sdk import (
     view,
 )
 from ledgerkit.localnet.contracts.fungible_token import StorageBalance, StorageBounds
+from ledgerkit.localnet.fees import PROFILES, STORAGE_BYTE
 from ledgerkit.localnet.state import StateStore
 from ledgerkit.localnet.vm import CallContext, Vm
 from ledgerkit.protocol import AccountId, CryptoHash, PublicKey
@@ -39,8 +39,7 @@ Tree = dict[str, Any]
 
 ROOT = 0
 LEAF = 0  # a leaf in `Node.children`: the root's id, which is never a child
-BYTE_COST = 10**19
-MIN_BALANCE = 2000 * BYTE_COST
+MIN_BALANCE = 2000 * STORAGE_BYTE
 MAX_LABEL = 256
 MAX_DEPTH = 126  # the recursion limit of serde_json, 128, less the two levels around `data`
 GENESIS_GAS = 10**18
@@ -488,7 +487,7 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
         account = self.accounts.get(account_id)
         if account is None:
             return None
-        available = account.storage_balance // BYTE_COST - account.used_bytes
+        available = account.storage_balance // STORAGE_BYTE - account.used_bytes
         return Storage(account.used_bytes, available)
 
     @view
@@ -551,7 +550,8 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
         """Charge an account for the storage used since `before`, and store its record."""
         account.used_bytes += self.vm.storage_usage - before
         self.require(
-            account.used_bytes * BYTE_COST <= account.storage_balance, "Not enough storage balance"
+            account.used_bytes * STORAGE_BYTE <= account.storage_balance,
+            "Not enough storage balance",
         )
         self.accounts.put(account_id, account)
 
@@ -566,7 +566,7 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
 
     def _balance_of(self, account: Account) -> StorageBalance:
         """Return the storage deposit of an account's record."""
-        required = max(account.used_bytes * BYTE_COST, MIN_BALANCE)
+        required = max(account.used_bytes * STORAGE_BYTE, MIN_BALANCE)
         total = account.storage_balance
         return StorageBalance(U128(total), U128(max(total - required, 0)))
 
@@ -579,12 +579,12 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
         """Yield the records that `new` and a `set` of each account, with a deposit, would write."""
         store = StateStore()
         context = _genesis_context("social", block_height)
-        run_method(cls, Vm(context, store.at(), fees.PROFILES["86"]), "new")
+        run_method(cls, Vm(context, store.at(), PROFILES["86"]), "new")
         for account_id, branch in data.items():
             context = _genesis_context(
                 account_id, block_height, deposit, to_json({"data": {account_id: branch}})
             )
-            run_method(cls, Vm(context, store.at(), fees.PROFILES["86"]), "set")
+            run_method(cls, Vm(context, store.at(), PROFILES["86"]), "set")
         yield from store.at().records("social")
 
 

@@ -25,6 +25,7 @@ from ledgerkit.localnet.contract_sdk import (
     view,
 )
 from ledgerkit.localnet.execution_errors import PanicError
+from ledgerkit.localnet.fees import TGAS
 from ledgerkit.protocol import AccountId, PublicKey
 from ledgerkit.protocol.borsh import text
 
@@ -35,10 +36,9 @@ if TYPE_CHECKING:
 
 GUARANTEE_FUND = 10**12  # yoctoNEAR that pay for rounding
 EPOCHS_TO_UNLOCK = 4
-ON_STAKE_GAS = 20 * 10**12
+ON_STAKE_GAS = 20 * TGAS
 
-# A Rust panic ends with its source line. The lines differ between revisions of the contract;
-# these are not those of its newest one.
+# A Rust panic ends with its source line, which differs between revisions of the contract.
 _LINES = {
     "Withdrawal amount should be positive": "internal.rs:48:9",
     "Not enough unstaked balance to withdraw": "internal.rs:52:9",
@@ -119,7 +119,7 @@ class StakingPool(Contract, code_name="ledgerkit.localnet.contracts.pool.Staking
     def new(
         self, owner_id: AccountId, stake_public_key: str, reward_fee_fraction: Fraction
     ) -> None:
-        """Initialize the pool; its own balance is staked for good."""
+        """Initialize the pool; its own balance stays staked."""
         _check_fraction(reward_fee_fraction)
         balance = self.vm.balance
         _ensure(balance > GUARANTEE_FUND, "Account balance too low")
@@ -491,7 +491,7 @@ class StakingPool(Contract, code_name="ledgerkit.localnet.contracts.pool.Staking
         self.accounts.put(account_id, account)
 
     def _remove(self, account_id: str, index: int) -> None:
-        """Remove an account and its place in the list, which the last account takes."""
+        """Remove an account from the list; the last account moves to its index."""
         self.state.accounts -= 1
         last = str(self.state.accounts)
         moved_id = self.names.get(last)
@@ -559,6 +559,6 @@ def _ensure(condition: object, message: str) -> None:
         _panic(message, _LINES.get(message, "internal.rs:264:9"))
 
 
-def _panic(message: str, place: str) -> Never:
-    """Panic as Rust code does at a place in the source."""
-    raise PanicError(f"panicked at '{message}', src/{place}")
+def _panic(message: str, source_line: str) -> Never:
+    """Panic with the message of a Rust panic at a source line."""
+    raise PanicError(f"panicked at '{message}', src/{source_line}")

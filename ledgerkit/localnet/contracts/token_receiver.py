@@ -1,5 +1,5 @@
 """
-A receiver of tokens, which keeps, returns or refuses the tokens it is sent.
+A receiver of tokens, which keeps or returns them, or panics.
 
 The transfer's message decides: ``return TEXT`` returns that text, ``panic TEXT`` panics with
 it. With any other message, such as ``take``, the contract's configured behaviour applies.

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 from ledgerkit.localnet.contract_sdk import U128, Contract, call, to_json
 from ledgerkit.localnet.contracts.callbacks import finish_creation
+from ledgerkit.localnet.fees import TGAS
 from ledgerkit.localnet.vm import Promise
 from ledgerkit.protocol import AccountId, PublicKey
 
-ON_CREATED_GAS = 13 * 10**12
+ON_CREATED_GAS = 13 * TGAS
 
 
 class TopLevelAccount(Contract, code_name="ledgerkit.localnet.contracts.naming.Naming"):

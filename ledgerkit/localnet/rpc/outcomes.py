@@ -30,7 +30,7 @@ class Execution(Struct, frozen=True):
     """A transaction and the outcomes of its receipts, as far as it is executed."""
 
     record: TransactionRecord
-    outcomes: tuple[Outcome, ...]  # of its receipts, each before those that it created
+    outcomes: tuple[Outcome, ...]  # of its receipts, each before the receipts that it created
     missing: tuple[CryptoHash, ...]  # receipts that are not executed yet
 
 

@@ -125,7 +125,7 @@ def _status(world: World, params: Any, *, receipts: bool) -> Steps:
     """Wait for a transaction that was sent before, and return its result."""
     request = _parse_status(world, params)
     if request.wait_until in {NONE, INCLUDED} and _needs_block(world, request.tx_hash):
-        yield  # so that a caller who polls without waiting sees the transaction progress
+        yield  # so that polling without waiting advances the chain
     execution = yield from _wait(world, request, receipts=receipts)
     return outcomes.result(world, execution, receipts=receipts)
 

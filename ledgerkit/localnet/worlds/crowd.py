@@ -102,8 +102,8 @@ def _add_collections(genesis: WorldGenesis, people: Sequence[str], rng: random.R
     for number in range(COLLECTIONS):
         owners = _draw_people(people, max(1, len(people) // (4 + 3 * number)), rng)
         tokens = [
-            (str(place), owner, TokenMetadata(title=f"Piece {place}", copies=1))
-            for place, owner in enumerate(owners)
+            (str(index), owner, TokenMetadata(title=f"Piece {index}", copies=1))
+            for index, owner in enumerate(owners)
         ]
         records = NonFungibleToken.genesis("near", tokens)
         amount = (100 + len(tokens)) * NEAR
