@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ledgerkit.localnet import fees
 from ledgerkit.localnet.chain_types import NO_CODE, Block, Change, Chunk, Outcome
-from ledgerkit.localnet.runtime import ShardWork
+from ledgerkit.localnet.runtime import ShardResult
 from ledgerkit.protocol import CryptoHash, SignedTransaction
 from ledgerkit.protocol.borsh import u64
 
@@ -62,7 +62,7 @@ class Chain:
         height = settings.genesis_height
         seed = digest("genesis", settings.chain_id, height, settings.genesis_time_ns, fingerprint)
         chunks = tuple(
-            self._chunk(position, seed, height, ShardWork(position), ())
+            self._chunk(position, seed, height, ShardResult(position), ())
             for position in range(len(settings.shard_ids))
         )
         return Block(
@@ -150,7 +150,7 @@ class Chain:
         self,
         height: int,
         included: list[tuple[SignedTransaction, ...]],
-        previous: list[ShardWork],  # the results of each shard's last application
+        previous: list[ShardResult],  # the results of each shard's last application
         *,
         missing: frozenset[int],  # the positions of shards without a new chunk
         minted: int,
@@ -217,7 +217,7 @@ class Chain:
         position: int,
         prev_hash: CryptoHash,
         height: int,
-        previous: ShardWork,
+        previous: ShardResult,
         transactions: tuple[SignedTransaction, ...],
     ) -> Chunk:
         """Build a chunk with the results of the shard's last application."""
@@ -250,8 +250,10 @@ class Chain:
             if chunk.height_included == block.height:
                 self._chunks[chunk.chunk_hash] = (position, block.hash)
 
-    def add_results(self, height: int, works: list[ShardWork], epoch_changes: list[Change]) -> None:
+    def add_results(
+        self, height: int, results: list[ShardResult], epoch_changes: list[Change]
+    ) -> None:
         """Record the changes and outcomes of a block's application."""
-        changes = [change for work in works for change in work.changes]
+        changes = [change for result in results for change in result.changes]
         self._changes[height] = (*epoch_changes, *changes)
-        self._outcomes[height] = tuple(outcome for work in works for outcome in work.outcomes)
+        self._outcomes[height] = tuple(outcome for result in results for outcome in result.outcomes)

@@ -35,7 +35,7 @@ from ledgerkit.localnet.chain_types import (
 from ledgerkit.localnet.epochs import Epochs
 from ledgerkit.localnet.execution_errors import CallError, CodeError, InvalidTransactionError
 from ledgerkit.localnet.mempool import Mempool
-from ledgerkit.localnet.runtime import Runtime, ShardWork
+from ledgerkit.localnet.runtime import Runtime, ShardResult
 from ledgerkit.localnet.vm import CallContext, Promise, Vm
 from ledgerkit.localnet.world_summary import WorldSummary
 from ledgerkit.protocol import CryptoHash, SignedTransaction
@@ -74,7 +74,7 @@ class World:
         self.mempool = Mempool(settings.shard_of)
         self.summary = WorldSummary()
         self._shards = len(settings.shard_ids)
-        self._last_works = [ShardWork(shard) for shard in range(self._shards)]
+        self._last_results = [ShardResult(shard) for shard in range(self._shards)]
         self._arrived: list[list[Receipt]] = [[] for _ in range(self._shards)]
         self._delayed: list[list[Receipt]] = [[] for _ in range(self._shards)]
         self._transactions: dict[CryptoHash, TransactionRecord] = {}
@@ -130,7 +130,7 @@ class World:
             len(self.mempool)
             or any(self._arrived)
             or any(self._delayed)
-            or any(work.sent for work in self._last_works)
+            or any(result.sent for result in self._last_results)
         )
 
     def view(self, contract_id: str, method_name: str, args: bytes, block: Block) -> ViewResult:
@@ -272,26 +272,26 @@ class World:
             self.chain.random_value(height),
             self.chain.head.gas_price,
         )
-        works = [
-            self._last_works[shard] if shard in missing else ShardWork(shard)
+        results = [
+            self._last_results[shard] if shard in missing else ShardResult(shard)
             for shard in range(self._shards)
         ]
         included = [
-            [] if shard in missing else self._include(context, work)
-            for shard, work in enumerate(works)
+            [] if shard in missing else self._include(context, result)
+            for shard, result in enumerate(results)
         ]
         transactions = [tuple(record.signed for record in records) for records in included]
-        previous = self._last_works
+        previous = self._last_results
         block = self.chain.make_block(
             height, transactions, previous, missing=missing, minted=minted
         )
         self._route(block)
-        new_works = [work for work in works if work.shard not in missing]
-        for work in new_works:
-            local = [record.receipt for record in included[work.shard] if record.is_local]
-            self._apply(work, local, context)
-        self._record(block, new_works, epoch_changes)
-        self._last_works = works
+        new_results = [result for result in results if result.shard not in missing]
+        for result in new_results:
+            local = [record.receipt for record in included[result.shard] if record.is_local]
+            self._apply(result, local, context)
+        self._record(block, new_results, epoch_changes)
+        self._last_results = results
 
     def _begin_epoch_if_due(self, height: int) -> tuple[int, list[Change]]:
         """Start an epoch if it is due; return the minted yoctoNEAR and the changes of state."""
@@ -301,15 +301,15 @@ class World:
         self.minted += minted
         return minted, self.store.commit(height, ("validator_accounts_update", None))
 
-    def _include(self, block: BlockContext, work: ShardWork) -> list[TransactionRecord]:
+    def _include(self, block: BlockContext, result: ShardResult) -> list[TransactionRecord]:
         """Include transactions in a shard's chunk; drop invalid ones."""
         included: list[TransactionRecord] = []
         postponed: list[SignedTransaction] = []
-        for signed in self.mempool.pop_rounds(work.shard):
-            if work.gas_used >= _MAX_CONVERSION_GAS or self._waits_for_nonce(signed):
+        for signed in self.mempool.pop_rounds(result.shard):
+            if result.gas_used >= _MAX_CONVERSION_GAS or self._waits_for_nonce(signed):
                 postponed.append(signed)
                 continue
-            record = self._convert(signed, block, work)
+            record = self._convert(signed, block, result)
             if record is not None:
                 included.append(record)
         for signed in postponed:
@@ -329,14 +329,14 @@ class World:
         return not is_expired and tx.nonce > access_key.nonce + 1
 
     def _convert(
-        self, signed: SignedTransaction, block: BlockContext, work: ShardWork
+        self, signed: SignedTransaction, block: BlockContext, result: ShardResult
     ) -> TransactionRecord | None:
         """Convert a transaction to a receipt; None if it is no longer valid."""
         try:
             charge = self._check(signed, block.gas_price, block.height)
         except InvalidTransactionError:
             return None
-        record = self.runtime.convert(signed, charge, block, work)
+        record = self.runtime.convert(signed, charge, block, result)
         self._transactions[signed.hash] = record
         self._receipts[record.receipt.receipt_id] = record.receipt
         return record
@@ -348,26 +348,28 @@ class World:
                 for receipt in chunk.receipts:
                     self._arrived[self.settings.shard_of(receipt.receiver_id)].append(receipt)
 
-    def _apply(self, work: ShardWork, local: list[ActionReceipt], block: BlockContext) -> None:
+    def _apply(self, result: ShardResult, local: list[ActionReceipt], block: BlockContext) -> None:
         """Apply a shard's receipts: local ones, then delayed ones, then new ones."""
-        delayed, arrived = self._delayed[work.shard], self._arrived[work.shard]
-        self._delayed[work.shard], self._arrived[work.shard] = [], []
+        delayed, arrived = self._delayed[result.shard], self._arrived[result.shard]
+        self._delayed[result.shard], self._arrived[result.shard] = [], []
         for receipt in [*local, *delayed, *arrived]:
-            if work.gas_used >= fees.CHUNK_GAS:
-                self._delayed[work.shard].append(receipt)
+            if result.gas_used >= fees.CHUNK_GAS:
+                self._delayed[result.shard].append(receipt)
             else:
-                self.runtime.receive(receipt, block, work)
-        self.runtime.resume_timed_out(block, work)
+                self.runtime.receive(receipt, block, result)
+        self.runtime.resume_timed_out(block, result)
 
-    def _record(self, block: Block, works: list[ShardWork], epoch_changes: list[Change]) -> None:
+    def _record(
+        self, block: Block, results: list[ShardResult], epoch_changes: list[Change]
+    ) -> None:
         """Record the results of a block's application."""
-        self.chain.add_results(block.height, works, epoch_changes)
-        for work in works:
-            self.epochs.add_proposals(work.proposals)
-            self.burnt += work.balance_burnt
-            self._outcomes.update((outcome.id, outcome) for outcome in work.outcomes)
-            self._receipts.update((receipt.receipt_id, receipt) for receipt in work.sent)
-            self._receipts.update((receipt.receipt_id, receipt) for receipt in work.yielded)
+        self.chain.add_results(block.height, results, epoch_changes)
+        for result in results:
+            self.epochs.add_proposals(result.proposals)
+            self.burnt += result.balance_burnt
+            self._outcomes.update((outcome.id, outcome) for outcome in result.outcomes)
+            self._receipts.update((receipt.receipt_id, receipt) for receipt in result.sent)
+            self._receipts.update((receipt.receipt_id, receipt) for receipt in result.yielded)
         if not self.settings.archival:
             self._collect_garbage()
 
@@ -389,7 +391,7 @@ class World:
 
     def value_in_receipts(self) -> int:
         """Sum the yoctoNEAR in receipts not yet executed."""
-        receipts: list[Receipt] = [each for work in self._last_works for each in work.sent]
+        receipts: list[Receipt] = [each for result in self._last_results for each in result.sent]
         for shard in range(self._shards):
             receipts += [*self._arrived[shard], *self._delayed[shard]]
         receipts += self.runtime.postponed()
