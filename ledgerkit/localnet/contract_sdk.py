@@ -180,7 +180,7 @@ def _wasm_code(class_name: str) -> bytes:
 
 
 def run_method(cls: type[Contract], vm: Vm, method_name: str) -> bytes | Promise:
-    """Run a method; return its JSON, no bytes, or the promise that it returns."""
+    """Run a method; return its encoded result, or the promise that it returns."""
     vm.begin()
     function = cls.methods.get(method_name)
     if function is None:

@@ -122,7 +122,7 @@ class CodeError(CallError):
 
     def __init__(self, account_id: str | None) -> None:
         super().__init__(account_id)
-        self.account_id = account_id  # None: the account has code, but not of such a contract
+        self.account_id = account_id  # None: the code is not such a contract
 
     @property
     def failure(self) -> Json:

@@ -133,9 +133,7 @@ class Faults:
         if times is None:
             return True
         uses = self._header_uses.pop(header, 0)
-        self._header_uses[header] = (
-            uses + 1
-        )  # inserted last, so the least recently used is the first
+        self._header_uses[header] = uses + 1  # inserted last: the least recently used is first
         if len(self._header_uses) > _MAX_COUNTED_HEADERS:
             del self._header_uses[next(iter(self._header_uses))]
         return uses < times

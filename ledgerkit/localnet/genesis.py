@@ -20,7 +20,7 @@ Record = tuple[bytes, bytes]
 
 
 class Genesis:
-    """The state before the first block, which no transactions, receipts or logs explain."""
+    """The state before the first block; it has no transactions, receipts or logs."""
 
     def __init__(self) -> None:
         self.store = StateStore()

@@ -192,7 +192,7 @@ def _refusal(status: int, text: str, surface: Surface, *headers: Header) -> Http
 
 
 def _rate_limited(text: str, surface: Surface, body: bytes, *headers: Header) -> HttpResponse:
-    """Build the refusal of a request for its rate, for a call as a JSON-RPC error."""
+    """Build the response to an exceeded rate limit; a call gets a JSON-RPC error."""
     if surface != "rpc":
         return _refusal(_TOO_MANY_REQUESTS, text, surface, *headers)
     error = {"code": -_TOO_MANY_REQUESTS, "message": text}

@@ -222,8 +222,8 @@ class World:
                 skip = 0
             return self.chain.head
 
-    def settle(self, limit: int = 1000) -> Block:
-        """Produce blocks until all is executed, `limit` at most, and final; return the head."""
+    def settle(self, limit: int = 1000) -> Block:  # in blocks, for the execution
+        """Produce blocks until all receipts are executed and final; return the head."""
         for _ in range(limit):
             if not self.is_busy:
                 break
