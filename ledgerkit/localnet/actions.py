@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from ledgerkit.localnet.settings import Settings
 
 REGISTRAR = "registrar"  # the only account that may create top-level accounts
-MAX_DELETED_STORAGE_BYTES = 10_000  # nearcore: MAX_ACCOUNT_DELETION_STORAGE_USAGE
-_NO_ID = CryptoHash(bytes(32))  # of a receipt until the runtime gives it an id
+MAX_DELETED_STORAGE_BYTES = 10_000  # nearcore: Account::MAX_ACCOUNT_DELETION_STORAGE_USAGE
+_NO_ID = CryptoHash(bytes(32))  # of a receipt until the runtime assigns one
 # Actions that only the receiver itself may send.
 _OWN_ACTIONS = (
     DeployContract,
@@ -129,7 +129,7 @@ class ReceiptRun:
         self._check_storage()
 
     def _check(self, action: Action) -> None:
-        """Check that the receiver exists, or not yet, and that the actor has permission."""
+        """Check that the receiver exists or may be created, and that the actor has permission."""
         receiver_id = self.receipt.receiver_id
         if isinstance(action, CreateAccount):
             if self.account is not None:
@@ -236,7 +236,9 @@ def _create_implicit(run: ReceiptRun, receiver_id: AccountId, deposit: int) -> N
 
 
 def _first_nonce(run: ReceiptRun) -> int:
-    """Return the nonce of a new key: above all that the key can have used before a deletion."""
+    """Return the nonce of a new key."""
+    # A key can be deleted and added again. As its first nonce grows with the height, its old
+    # transactions stay invalid (nearcore, runtime/runtime/src/access_keys.rs).
     return (run.block.height - 1) * transaction_validity.NONCES_PER_HEIGHT
 
 
@@ -286,7 +288,7 @@ def _delete_key(run: ReceiptRun, action: DeleteKey) -> None:
 
 
 def _delete_account(run: ReceiptRun, action: DeleteAccount) -> None:
-    """Remove the receiver with its keys and records; its balance goes to the beneficiary."""
+    """Remove the receiver, its keys and records; send its balance to the beneficiary."""
     account, account_id = run.existing_account(), run.receipt.receiver_id
     if account.locked:
         _fail("DeleteAccountStaking", account_id=str(account_id))
@@ -339,7 +341,7 @@ def _deploy_global(run: ReceiptRun, action: DeployGlobalContract) -> None:
 
 
 def _use_global(run: ReceiptRun, action: UseGlobalContract) -> None:
-    """Make the receiver run a global contract."""
+    """Set the global contract that the receiver runs."""
     identifier = action.contract_identifier
     if run.state.global_code_hash(identifier) is None:
         kind = "hash" if isinstance(identifier, CryptoHash) else "account_id"

@@ -1,4 +1,4 @@
-"""The blocks of a chain: how they are made, and which of them are final."""
+"""The blocks of a chain: their production and their finality."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ledgerkit.localnet import fees
 from ledgerkit.localnet.chain_types import NO_CODE, Block, Change, Chunk, Outcome
-from ledgerkit.localnet.runtime import ShardWork
+from ledgerkit.localnet.runtime import ShardResult
 from ledgerkit.protocol import CryptoHash, SignedTransaction
 from ledgerkit.protocol.borsh import u64
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ledgerkit.localnet.settings import Settings
 
 EMPTY_ROOT = NO_CODE  # the root of an empty list
-FIRST_EPOCH_ID = NO_CODE  # nearcore gives the first two epochs this id
+FIRST_EPOCH_ID = NO_CODE  # of the first two epochs, as in nearcore
 # An epoch ends when the final block is this close to its last height, as in nearcore's
 # EpochManager::is_next_block_in_next_epoch.
 _EPOCH_MARGIN = 3
@@ -33,7 +33,7 @@ def digest(*parts: object) -> CryptoHash:
 
 
 def root(hashes: Iterable[bytes]) -> CryptoHash:
-    """Hash a list of hashes; zeros for an empty list."""
+    """Compute the root of a list of hashes; zeros for an empty list."""
     joined = b"".join(hashes)
     return digest(b"root", joined) if joined else EMPTY_ROOT
 
@@ -62,7 +62,7 @@ class Chain:
         height = settings.genesis_height
         seed = digest("genesis", settings.chain_id, height, settings.genesis_time_ns, fingerprint)
         chunks = tuple(
-            self._chunk(position, seed, height, ShardWork(position), ())
+            self._chunk(position, seed, height, ShardResult(position), ())
             for position in range(len(settings.shard_ids))
         )
         return Block(
@@ -131,7 +131,7 @@ class Chain:
         """Return the outcomes of a block's application, of transactions and receipts."""
         return self._outcomes.get(height, ())
 
-    # Making ------------------------------------------------------------------------------
+    # Production --------------------------------------------------------------------------
 
     def begins_epoch(self) -> bool:
         """Return True if the next block begins an epoch."""
@@ -150,12 +150,12 @@ class Chain:
         self,
         height: int,
         included: list[tuple[SignedTransaction, ...]],
-        previous: list[ShardWork],  # the results of each shard's last application
+        previous: list[ShardResult],  # the results of each shard's last application
         *,
         missing: frozenset[int],  # the positions of shards without a new chunk
         minted: int,
     ) -> Block:
-        """Make the next block and set it as the head; the caller applies it."""
+        """Build the next block and set it as the head; the caller applies it."""
         prev = self.head
         chunks = tuple(
             prev.chunks[position]
@@ -190,11 +190,9 @@ class Chain:
         return self.head
 
     def _finality(self, height: int) -> tuple[CryptoHash, CryptoHash]:
-        """Return the last doomslug-final and the last final block, as of the next block.
-
-        A block is doomslug-final if the next height follows it, and final if the two next do
-        (Nightshade, "Doomslug").
-        """
+        """Return the last doomslug-final and the last final block, as of the next block."""
+        # A block is doomslug-final if a block at the next height follows it, and final if blocks
+        # at the next two heights do (nearcore, core/primitives/src/block.rs).
         prev = self.head
         if self.finality_held or height != prev.height + 1:
             return prev.last_ds_final_block, prev.last_final_block
@@ -203,7 +201,7 @@ class Chain:
         return prev.hash, prev.last_final_block
 
     def _gas_price(self, chunks: tuple[Chunk, ...], height: int) -> int:
-        """Compute the gas price of the next block: up to 1 % up or down, by how full this is."""
+        """Compute the next gas price: at most 0.5 % higher or lower, by how full the chunks are."""
         new = [chunk for chunk in chunks if chunk.height_included == height]
         limit = fees.CHUNK_GAS * len(new)
         price, minimum = self.head.gas_price, self.settings.gas_price
@@ -219,7 +217,7 @@ class Chain:
         position: int,
         prev_hash: CryptoHash,
         height: int,
-        previous: ShardWork,
+        previous: ShardResult,
         transactions: tuple[SignedTransaction, ...],
     ) -> Chunk:
         """Build a chunk with the results of the shard's last application."""
@@ -252,8 +250,10 @@ class Chain:
             if chunk.height_included == block.height:
                 self._chunks[chunk.chunk_hash] = (position, block.hash)
 
-    def add_results(self, height: int, works: list[ShardWork], epoch_changes: list[Change]) -> None:
+    def add_results(
+        self, height: int, results: list[ShardResult], epoch_changes: list[Change]
+    ) -> None:
         """Record the changes and outcomes of a block's application."""
-        changes = [change for work in works for change in work.changes]
+        changes = [change for result in results for change in result.changes]
         self._changes[height] = (*epoch_changes, *changes)
-        self._outcomes[height] = tuple(outcome for work in works for outcome in work.outcomes)
+        self._outcomes[height] = tuple(outcome for result in results for outcome in result.outcomes)

@@ -140,7 +140,7 @@ class Chunk(Struct, frozen=True):
 
 
 class Block(Struct, frozen=True):
-    """A block: the fields of its header by their names, and its place in the epoch."""
+    """A block: the fields of its header by their names, and its position in the epoch."""
 
     height: int
     hash: CryptoHash

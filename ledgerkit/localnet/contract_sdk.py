@@ -17,7 +17,7 @@ A contract is a class. Its methods are marked, and their parameters are the JSON
             self.vm.log(f"Increased number to {self.state.number}")
 
 The deployed code is a small Wasm module with the name of the class, so that it is hashed and paid
-for as any code. An amount is a `U128`: a string of digits in JSON, an int in Python.
+for like any code. An amount is a `U128`: a string of digits in JSON, an int in Python.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound="Callable[..., Any]")
 T = TypeVar("T")
 
-# The panic messages of near-sdk-rs.
+# The panic messages of near/near-sdk-rs.
 ONE_YOCTO = "Requires attached deposit of exactly 1 yoctoNEAR"
 BAD_INPUT = "Failed to deserialize input from JSON."
 NOT_INITIALIZED = "The contract is not initialized"
@@ -180,7 +180,7 @@ def _wasm_code(class_name: str) -> bytes:
 
 
 def run_method(cls: type[Contract], vm: Vm, method_name: str) -> bytes | Promise:
-    """Run a method; return JSON, nothing, or a promise whose result stands for this one."""
+    """Run a method; return its encoded result, or the promise that it returns."""
     vm.begin()
     function = cls.methods.get(method_name)
     if function is None:
@@ -292,7 +292,7 @@ def _decode_other(kind: type, value: Any) -> Any:
     """Decode a value of a type that JSON does not have."""
     try:
         if kind is U128 and isinstance(value, str) and value.isascii() and value.isdigit():
-            # int() of very long texts takes long, so they are refused by their length.
+            # int() is slow on very long texts, so their length is checked first.
             number = int(value) if len(value) <= len(str(U128_MAX)) else U128_MAX + 1
             if number <= U128_MAX:
                 return U128(number)
@@ -304,7 +304,7 @@ def _decode_other(kind: type, value: Any) -> Any:
 
 
 def _encode_result(function: Callable[..., Any], result: Any) -> bytes:
-    """Encode the result of a method; nothing if its annotation is None."""
+    """Encode the result of a method; no bytes if its annotation is None."""
     if isinstance(result, bytes):
         return result
     if result is None and _signature(function).returns_nothing:

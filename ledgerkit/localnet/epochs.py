@@ -44,7 +44,7 @@ class Epochs:
         self.current.proposals.update({p.account_id: p for p in proposals})
 
     def begin_epoch(self, start_height: int, store: StateStore) -> int:
-        """Begin an epoch: pay rewards, release unstaked balances; return the minted yoctoNEAR."""
+        """Start an epoch: pay rewards, release unstaked balances; return the minted yoctoNEAR."""
         previous = self.current
         rewards = self._pay_rewards(previous, store)
         current = self.next_validators
@@ -75,7 +75,7 @@ class Epochs:
 
 
 def _unlock(account_id: str, epochs: list[dict[str, Proposal]], store: StateStore) -> None:
-    """Release what an account has locked beyond its highest stake in the given epochs."""
+    """Unlock the balance of an account that exceeds its highest stake in the given epochs."""
     account = store.accounts.get(account_id)
     if account is None:
         return

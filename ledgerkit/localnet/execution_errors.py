@@ -47,7 +47,7 @@ class ActionError(LocalnetError):
 
 
 class CallError(LocalnetError):
-    """A failed contract call; `logs` has what a view call logged before."""
+    """A failed contract call; `logs` are those of a view call before it failed."""
 
     logs: tuple[str, ...] = ()
 
@@ -122,7 +122,7 @@ class CodeError(CallError):
 
     def __init__(self, account_id: str | None) -> None:
         super().__init__(account_id)
-        self.account_id = account_id  # None: it has code, but not of a contract
+        self.account_id = account_id  # None: the code is not such a contract
 
     @property
     def failure(self) -> Json:

@@ -31,7 +31,7 @@ Count = Annotated[int, Meta(ge=1, le=1_000_000)]
 
 class Fault(Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True):
     """
-    One way to fail.
+    A fault to inject into responses or into the chain.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class Fault(Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fi
         if self.skip_blocks is not None:
             world.advance(skip=self.skip_blocks)
         if self.hold_finality is not None:
-            world.hold_finality(held=self.hold_finality)
+            world.hold_finality(hold=self.hold_finality)
 
 
 def parse_fault(text: str) -> Fault:
@@ -100,14 +100,7 @@ def parse_fault(text: str) -> Fault:
 
 
 class Faults:
-    """
-    A queue of faults to inject.
-
-    Parameters
-    ----------
-    *texts
-        The faults, as `parse_fault` reads them; each is used up before the next.
-    """
+    """A queue of faults to inject, as texts; each is used up before the next."""
 
     def __init__(self, *texts: str) -> None:
         self._lock = threading.Lock()
@@ -140,7 +133,7 @@ class Faults:
         if times is None:
             return True
         uses = self._header_uses.pop(header, 0)
-        self._header_uses[header] = uses + 1  # inserted last: the least recently used goes first
+        self._header_uses[header] = uses + 1  # inserted last: the least recently used is first
         if len(self._header_uses) > _MAX_COUNTED_HEADERS:
             del self._header_uses[next(iter(self._header_uses))]
         return uses < times

@@ -1,4 +1,4 @@
-"""The fees of the protocol: a table of gas by protocol version, and the sums made of it."""
+"""The fees of the protocol: a table of gas by protocol version, and sums of its entries."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from ledgerkit.protocol import (
     Transfer,
     UseGlobalContract,
 )
+from ledgerkit.protocol.actions import attached_gas
 from ledgerkit.protocol.types import AccountId, AccountKind
 
 if TYPE_CHECKING:
@@ -68,8 +69,8 @@ def _uniform(gas: int) -> Fee:
     return Fee(gas, gas, gas)
 
 
-_NOTHING = Fee(0, 0, 0)
-# From nearcore, core/parameters/res/runtime_configs/parameters.yaml and its later diffs.
+# From nearcore, core/parameters/res/runtime_configs: parameters.yaml and the changes of later
+# protocol versions, such as 85.yaml.
 _TABLE = {
     "new_action_receipt": _uniform(108_059_500_000),
     "data_receipt_base": _uniform(36_486_732_312),
@@ -92,9 +93,11 @@ _TABLE = {
     "use_global_contract": _uniform(184_765_750_000),
     "use_global_contract_byte": Fee(6_812_999, 47_683_715, 64_572_944),
 }
-_SINCE_86 = {"create_account": Fee(500_000_000_000, 500_000_000_000, 7_200_000_000_000)}
+_TABLE_85 = _TABLE | {
+    "create_account": Fee(500_000_000_000, 500_000_000_000, 7_200_000_000_000),
+}
 
-# The gas of host functions. Python code has no instructions to count, so a flat sum stands for
+# The gas of host functions. Python code has no instructions to count, so CALL_BASE is burnt for
 # the rest of a call's computation.
 CALL_BASE = TGAS
 HOST_COSTS = {
@@ -129,7 +132,7 @@ class Profile:
     creation_charge: int  # yoctoNEAR that the creation of an account burns in all
     reward_percent: int  # of the gas burnt inside calls, to the contract
     delegate_v2: bool
-    later: bool  # from version 85: transactions V1 and the contracts in outcome metadata
+    since_85: bool  # has transactions V1, and the contracts in outcome metadata
 
     def fee(self, action: Action, receiver_id: str) -> Fee:
         """Return the fee of an action, without the actions inside a delegated one."""
@@ -154,11 +157,11 @@ class Profile:
                 return table[_FLAT_FEES[type(action)]]
 
     def _implicit_creation(self, receiver_id: str) -> Fee:
-        """Return what a transfer to an implicit account costs more: it may create the account."""
+        """Return the extra fee of a transfer to an implicit account, which it may create."""
         kind = _kind(receiver_id)
         if kind == "near-implicit":
             return self.table["create_account"].plus(self.table["add_full_access_key"])
-        return self.table["create_account"] if kind == "eth-implicit" else _NOTHING
+        return self.table["create_account"] if kind == "eth-implicit" else Fee(0, 0, 0)
 
     def send(self, actions: Iterable[Action], sender_id: str, receiver_id: str) -> int:
         """Sum the gas to send actions, with delegated actions, which travel with them."""
@@ -175,7 +178,7 @@ class Profile:
         return total
 
     def prepaid_gas(self, actions: Sequence[Action], receiver_id: str) -> int:
-        """Sum the gas that a receipt with these actions carries, with what its calls attach."""
+        """Sum the prepaid gas of a receipt with these actions, attached gas included."""
         execution = self.new_receipt_execute + self.prepaid_execution(actions, receiver_id)
         return execution + attached_gas(actions)
 
@@ -215,13 +218,10 @@ _FLAT_FEES: dict[type[Action], str] = {
     Delegate: "delegate",
     DelegateV2: "delegate",
 }
-_GIGA = 10**9
-_CHARGE = 7 * 10**21
-_LATER = _TABLE | _SINCE_86
 PROFILES: dict[ProfileName, Profile] = {
-    "84": Profile(84, _TABLE, 0, 0, 30, delegate_v2=False, later=False),
-    "86": Profile(86, _LATER, _GIGA, _CHARGE, 30, delegate_v2=True, later=True),
-    "87": Profile(87, _LATER, _GIGA, _CHARGE, 0, delegate_v2=False, later=True),
+    "84": Profile(84, _TABLE, 0, 0, 30, delegate_v2=False, since_85=False),
+    "86": Profile(86, _TABLE_85, 10**9, 7 * 10**21, 30, delegate_v2=True, since_85=True),
+    "87": Profile(87, _TABLE_85, 10**9, 7 * 10**21, 0, delegate_v2=False, since_85=True),
 }
 
 
@@ -229,28 +229,6 @@ PROFILES: dict[ProfileName, Profile] = {
 def _kind(account_id: str) -> AccountKind:
     """Return the kind of an account id."""
     return AccountId(account_id).kind
-
-
-def attached_gas(actions: Iterable[Action]) -> int:
-    """Sum the gas attached to calls, delegated ones included."""
-    total = 0
-    for action in actions:
-        if isinstance(action, FunctionCall):
-            total += action.gas
-        elif isinstance(action, Delegate | DelegateV2):
-            total += attached_gas(action.delegate_action.actions)
-    return total
-
-
-def deposits(actions: Iterable[Action]) -> int:
-    """Sum the deposits in yoctoNEAR, delegated ones included: the relayer pays them too."""
-    total = 0
-    for action in actions:
-        if isinstance(action, FunctionCall | Transfer):
-            total += action.deposit
-        elif isinstance(action, Delegate | DelegateV2):
-            total += deposits(action.delegate_action.actions)
-    return total
 
 
 def storage_shortfall(balance: int, storage_usage: int) -> int:

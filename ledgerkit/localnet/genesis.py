@@ -20,11 +20,7 @@ Record = tuple[bytes, bytes]
 
 
 class Genesis:
-    """
-    The state before the first block.
-
-    None of it was executed, so it has no transactions, receipts or logs.
-    """
+    """The state before the first block; it has no transactions, receipts or logs."""
 
     def __init__(self) -> None:
         self.store = StateStore()
@@ -40,29 +36,10 @@ class Genesis:
         keys: Iterable[PublicKey | tuple[PublicKey, AccessKey]] = (),
         contract: type[Contract] | None = None,
         records: Iterable[Record] = (),
-        locked: int = 0,
-        validator_key: PublicKey | None = None,
+        locked: int = 0,  # yoctoNEAR at stake, in addition to `amount`
+        validator_key: PublicKey | None = None,  # required if anything is locked
     ) -> None:
-        """
-        Add an account; each account is added once.
-
-        Parameters
-        ----------
-        account_id
-            The account id.
-        amount
-            Its balance in yoctoNEAR, without what is locked.
-        keys
-            Its public keys for full access, or pairs of a public key and an access key.
-        contract
-            Its contract.
-        records
-            The contract's storage records.
-        locked
-            Its yoctoNEAR at stake.
-        validator_key
-            The public key it validates with; required where something is at stake.
-        """
+        """Add an account with a balance in yoctoNEAR; a bare public key has full access."""
         account_id = AccountId(account_id)
         storage = 100 + sum(self._add_key(account_id, key) for key in keys)
         data: dict[bytes, bytes] = {}

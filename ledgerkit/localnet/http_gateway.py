@@ -61,7 +61,7 @@ class Gateway:
         self.faults = Faults() if faults is None else faults
 
     def answer(self, request: HttpRequest) -> Steps:
-        """Compute the response to a request; yields what to wait for."""
+        """Compute the response to a request; yields seconds to sleep, or None for a block."""
         response = yield from self._respond(request)
         length = ("content-length", str(len(response.body)))
         body = b"" if request.method == "HEAD" else response.body
@@ -85,7 +85,7 @@ class Gateway:
         return (yield from self._inject_fault(fault, surface, request))
 
     def _inject_fault(self, fault: Fault, surface: Surface, request: HttpRequest) -> Steps:
-        """Respond late, wrongly, in part, or not at all."""
+        """Respond with a fault: late, with a failure, in part, or not at all."""
         with self.world.lock:
             fault.disturb_chain(self.world)
         if fault.latency:
@@ -178,31 +178,31 @@ def _preflight_response(request: HttpRequest) -> HttpResponse:
 
 
 def _unauthorized_response(surface: Surface, request: HttpRequest) -> HttpResponse:
-    """Refuse a request without a valid API key, and do not repeat the key that came."""
-    text = "Unauthorized: this ledger demands an API key, and the request carries no valid one"
+    """Build the refusal of a request without a valid API key; it does not repeat the key."""
+    text = "Unauthorized: this ledger requires an API key, and the request has no valid one"
     if request.path == "/metrics":
         return text_response(text, 403)
     return _refusal(401, text, surface, ("www-authenticate", "Bearer"))
 
 
 def _refusal(status: int, text: str, surface: Surface, *headers: Header) -> HttpResponse:
-    """Refuse a request in the surface's form."""
+    """Build a refusal in the surface's form."""
     build = json_response if surface == "rest" else text_response
     return build(text, status, *headers)
 
 
 def _rate_limited(text: str, surface: Surface, body: bytes, *headers: Header) -> HttpResponse:
-    """Refuse a request for its rate; a JSON-RPC call gets a JSON-RPC error."""
+    """Build the response to an exceeded rate limit; a call gets a JSON-RPC error."""
     if surface != "rpc":
         return _refusal(_TOO_MANY_REQUESTS, text, surface, *headers)
     error = {"code": -_TOO_MANY_REQUESTS, "message": text}
-    answer = {"jsonrpc": "2.0", "error": error, "id": _call_id(body)}
-    return json_response(answer, _TOO_MANY_REQUESTS, *headers)
+    members = {"jsonrpc": "2.0", "error": error, "id": _call_id(body)}
+    return json_response(members, _TOO_MANY_REQUESTS, *headers)
 
 
 def _internal_rpc_error(body: bytes) -> HttpResponse:
-    """Report an internal error as nearcore's JSON-RPC does."""
-    text = "the embedded ledger failed to answer; its log tells why"
+    """Build an internal error in the form of nearcore's JSON-RPC."""
+    text = "the embedded ledger failed to answer; its log has the reason"
     error = {
         "name": "INTERNAL_ERROR",
         "cause": {"name": "INTERNAL_ERROR", "info": {"error_message": text}},
@@ -214,7 +214,7 @@ def _internal_rpc_error(body: bytes) -> HttpResponse:
 
 
 def _fault_response(fault: Fault, surface: Surface, body: bytes) -> HttpResponse:
-    """Build the response of a fault as the real hosts and the proxies before them do."""
+    """Build the response of a fault in the form of the real hosts and their proxies."""
     status = 502 if fault.status is None else fault.status
     phrase = responses.get(status, "Failure")
     headers = () if fault.retry_after is None else (("retry-after", fault.retry_after),)

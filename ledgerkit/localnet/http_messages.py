@@ -26,7 +26,7 @@ class HttpRequest(Struct, frozen=True):
     body: bytes
 
     def __repr__(self) -> str:
-        """Leave out the headers and the query, which may hold an API key."""
+        """Return a text without the headers and the query, which may contain an API key."""
         return f"<HttpRequest {self.method} {self.path}>"
 
 

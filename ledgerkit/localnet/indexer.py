@@ -140,7 +140,7 @@ class KeyIndex:
 
 
 class BalanceReader:
-    """Reader of token balances, which are kept until a contract changes."""
+    """Reader of token balances, which are stored until their contract changes."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -149,8 +149,8 @@ class BalanceReader:
         self._changed_at: dict[str, int] = {}
         self._global_code_changed_at = -1
 
-    def note_change(self, change: Change, height: int) -> None:
-        """Note a change that may change what a contract returns."""
+    def record_change(self, change: Change, height: int) -> None:
+        """Record a change that may affect what a contract returns."""
         if change.kind == "global_code":
             self._global_code_changed_at = height
         elif change.kind != "access_key":
@@ -213,7 +213,7 @@ class Indexer:
         return sorted(balances, key=lambda item: int(item[1] or -1), reverse=True)
 
     def latency_ns(self) -> int:
-        """Return how far the index is behind the newest block."""
+        """Return the nanoseconds by which the index is behind the newest block."""
         return self._world.chain.head.timestamp_ns - self.block.timestamp_ns
 
     def _balance(self, account_id: str, contract_id: str, heights: Heights) -> str | None:
@@ -227,13 +227,13 @@ class Indexer:
     def catch_up(self) -> None:
         """Read the blocks that became final."""
         settings = self._world.settings
-        for block in self._unread(self._back(self._world.chain.final, settings.indexer_lag)):
+        for block in self._unread(self._earlier(self._world.chain.final, settings.indexer_lag)):
             self._read_block(block.height)
             self.block = block
-        self.balance_block = self._back(self.block, settings.balance_lag)
+        self.balance_block = self._earlier(self.block, settings.balance_lag)
 
-    def _back(self, block: Block, count: int) -> Block:
-        """Return the block that many blocks earlier, at the earliest genesis."""
+    def _earlier(self, block: Block, count: int) -> Block:
+        """Return the block `count` blocks before another one, or genesis."""
         for _ in range(count):
             previous = self._world.chain.by_hash(block.prev_hash)
             if previous is None:
@@ -253,7 +253,7 @@ class Indexer:
     def _read_block(self, height: int) -> None:
         """Read the changes and outcomes of a block."""
         for change in self._world.chain.changes(height):
-            self._balances.note_change(change, height)
+            self._balances.record_change(change, height)
             if change.kind == "access_key" and not isinstance(change.value, Account | bytes):
                 self.keys.update(change.key, str(change.account_id), change.value)
         for outcome in self._world.chain.outcomes_at(height):

@@ -27,7 +27,7 @@ class Mempool:
         return tx_hash in self._hashes
 
     def add(self, signed: SignedTransaction) -> None:
-        """Add a transaction; one that is already there changes nothing."""
+        """Add a transaction unless it is already there."""
         if signed.hash in self._hashes:
             return
         self._hashes.add(signed.hash)

@@ -43,7 +43,7 @@ def indexer_of(world: World) -> Indexer:
 
 
 def _find_route(parts: list[str]) -> tuple[Callable[..., Any], list[object]] | None:
-    """Find the handler of a path and its arguments."""
+    """Return the handler of a path and its arguments, or None."""
     match parts:
         case ["status" | "health" as name]:
             return _PAGES[name], []
@@ -61,7 +61,7 @@ def _find_route(parts: list[str]) -> tuple[Callable[..., Any], list[object]] | N
 
 
 def status(indexer: Indexer) -> dict[str, Any]:
-    """Return how far the index and its balances are."""
+    """Return the heights of the index and of its balances, and the index's latency."""
     return {
         "sync_balance_block_height": indexer.balance_block.height,
         "sync_block_height": indexer.block.height,
@@ -72,7 +72,7 @@ def status(indexer: Indexer) -> dict[str, Any]:
 
 
 def health(indexer: Indexer) -> dict[str, str]:
-    """Return "ok", or why the index is too far behind the chain."""
+    """Return "ok", or the error of an index that is too far behind the chain."""
     latency = indexer.latency_ns() / SECOND_NS
     behind = indexer.block.height - indexer.balance_block.height
     text = "ok"

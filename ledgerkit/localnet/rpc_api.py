@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ledgerkit.localnet.world import World
 
 _NULL = msgspec.Raw(b"null")
-# The texts of nearcore's HTTP server (jsonrpc crate, axum's JSON extractor).
+# The texts of nearcore (chain/jsonrpc/src/lib.rs), and of axum's extractor of JSON bodies.
 _NOT_A_CALL = "JSON RPC Request format was expected"
 _NOT_JSON = "Failed to parse the request body as JSON: "
 _WRONG_TYPE = (
@@ -49,7 +49,7 @@ _WRONG_TYPE = (
 
 
 class RpcCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A JSON-RPC call; its id is kept as it was written."""
+    """A JSON-RPC call; its id is not decoded."""
 
     jsonrpc: Literal["2.0"]
     method: str
@@ -122,7 +122,7 @@ def _decode_call(body: bytes) -> RpcCall:
 
 
 def _call_method(world: World, call: RpcCall) -> sending.Steps:
-    """Call the method that is named."""
+    """Run the method of a call."""
     waiting_method = _WAITING_METHODS.get(call.method)
     if waiting_method is not None:
         return (yield from waiting_method(world, call.params))
@@ -138,7 +138,7 @@ def _error_response(error: RpcError, call_id: msgspec.Raw) -> HttpResponse:
 
 
 def _refuse_body(body: bytes, error: Exception) -> HttpResponse:
-    """Refuse a body that is not a call: a batch, another JSON value, or no JSON."""
+    """Build the refusal of a body that is not a call: a batch, another JSON value, or no JSON."""
     try:
         value = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

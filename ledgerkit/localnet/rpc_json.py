@@ -75,13 +75,13 @@ def base64(data: bytes) -> str:
 
 
 def combined_hash(hashes: Iterable[CryptoHash]) -> CryptoHash:
-    """Hash several hashes; zeros for none, or for nothing but zeros."""
+    """Hash several hashes; zeros if all of them are zeros, or there are none."""
     parts = list(hashes)
     return CryptoHash.of(b"".join(parts)) if any(map(any, parts)) else NO_CODE
 
 
 def placeholder_signature(content: CryptoHash) -> str:
-    """Return what stands for a validator's signature; it is not valid for any key."""
+    """Return a placeholder for a validator's signature, which is not valid for any key."""
     return str(Signature("ed25519", content + bytes(32)))
 
 

@@ -29,15 +29,17 @@ from ledgerkit.localnet.chain_types import (
 )
 from ledgerkit.localnet.execution_errors import ActionError
 from ledgerkit.protocol import CryptoHash, SignedTransaction, receipt_id_of
+from ledgerkit.protocol.actions import deposits
 
 if TYPE_CHECKING:
     from ledgerkit.localnet.settings import Settings
     from ledgerkit.localnet.state import StateStore
+    from ledgerkit.protocol import AccessKey
 
 DataKey = tuple[str, CryptoHash]  # the account that data is for, and the data id
 
 
-class ShardWork(Struct):
+class ShardResult(Struct):
     """The results of one shard's application in one block, as they accumulate."""
 
     shard: int  # the shard's position
@@ -66,16 +68,16 @@ class Runtime:
     def convert(
         self,
         signed: SignedTransaction,
-        charge: tuple[transaction_validity.Cost, Account, object],  # from `check`
+        charge: tuple[transaction_validity.Cost, Account, AccessKey],  # from `check`
         block: BlockContext,
-        work: ShardWork,
+        result: ShardResult,
     ) -> TransactionRecord:
         """Charge the signer of a valid transaction and convert the transaction to a receipt."""
         cost, account, access_key = charge
         tx = signed.transaction
         self.store.accounts.put(tx.signer_id, b"", account)
-        self.store.access_keys.put(tx.signer_id, tx.public_key.packed, access_key)  # type: ignore[arg-type]  # as checked
-        work.changes += self.store.commit(block.height, ("transaction_processing", signed.hash))
+        self.store.access_keys.put(tx.signer_id, tx.public_key.packed, access_key)
+        result.changes += self.store.commit(block.height, ("transaction_processing", signed.hash))
         receipt = ActionReceipt(
             receipt_id_of(signed.hash, block.height, 0),
             tx.signer_id,
@@ -94,22 +96,22 @@ class Runtime:
             cost.gas_burnt * block.gas_price,
             SuccessReceiptId(receipt.receipt_id),
             block.height,
-            work.shard,
+            result.shard,
         )
-        work.outcomes.append(outcome)
-        work.gas_used += outcome.gas_burnt
-        work.balance_burnt += outcome.tokens_burnt
+        result.outcomes.append(outcome)
+        result.gas_used += outcome.gas_burnt
+        result.balance_burnt += outcome.tokens_burnt
         is_local = tx.signer_id == tx.receiver_id
         if not is_local:
-            work.sent.append(receipt)
+            result.sent.append(receipt)
         return TransactionRecord(signed, outcome, receipt, is_local)
 
     # Receipts ----------------------------------------------------------------------------
 
-    def receive(self, receipt: Receipt, block: BlockContext, work: ShardWork) -> None:
+    def receive(self, receipt: Receipt, block: BlockContext, result: ShardResult) -> None:
         """Process a receipt: execute it, postpone it, or execute the receipt that waited for it."""
         if isinstance(receipt, DataReceipt):
-            self._receive_data(receipt, block, work)
+            self._receive_data(receipt, block, result)
         elif isinstance(receipt, ActionReceipt):
             missing = {
                 data_id
@@ -119,13 +121,13 @@ class Runtime:
             if missing:
                 self._postpone(receipt, missing)
             else:
-                self._execute(receipt, block, work)
+                self._execute(receipt, block, result)
 
-    def _receive_data(self, receipt: DataReceipt, block: BlockContext, work: ShardWork) -> None:
-        """Keep data; execute the callback that waits for it if nothing else is missing."""
+    def _receive_data(self, receipt: DataReceipt, block: BlockContext, result: ShardResult) -> None:
+        """Store data; execute the callback that waits for it if nothing else is missing."""
         key = (receipt.receiver_id, receipt.data_id)
         if receipt.is_promise_resume and key not in self._waiting:
-            return  # the yield timed out before
+            return  # the yielded call has timed out
         self._received[key] = receipt.data
         receipt_id = self._waiting.pop(key, None)
         if receipt_id is None:
@@ -134,10 +136,10 @@ class Runtime:
         missing.discard(receipt.data_id)
         if not missing:
             del self._postponed[receipt_id]
-            self._execute(callback, block, work)
+            self._execute(callback, block, result)
 
     def _postpone(self, receipt: ActionReceipt, missing: set[CryptoHash]) -> None:
-        """Postpone a receipt until its data has come."""
+        """Postpone a receipt until its data arrives."""
         self._postponed[receipt.receipt_id] = (receipt, missing)
         for data_id in missing:
             self._waiting[receipt.receiver_id, data_id] = receipt.receipt_id
@@ -150,20 +152,22 @@ class Runtime:
         """List the receipts that wait for data."""
         return [receipt for receipt, _ in self._postponed.values()]
 
-    def resume_timed_out(self, block: BlockContext, work: ShardWork) -> None:
+    def resume_timed_out(self, block: BlockContext, result: ShardResult) -> None:
         """Resume, without data, the shard's yielded calls whose timeout has passed."""
-        timeouts = self._yield_timeouts.get(work.shard, [])
+        timeouts = self._yield_timeouts.get(result.shard, [])
         due = [key for height, key in timeouts if height <= block.height]
-        self._yield_timeouts[work.shard] = [entry for entry in timeouts if entry[0] > block.height]
+        self._yield_timeouts[result.shard] = [
+            entry for entry in timeouts if entry[0] > block.height
+        ]
         for index, (account_id, data_id) in enumerate(due):
             if (account_id, data_id) in self._waiting:
                 receipt_id = receipt_id_of(data_id, block.height, index)
                 resume = DataReceipt(
                     receipt_id, account_id, account_id, data_id, None, is_promise_resume=True
                 )
-                work.sent.append(resume)
+                result.sent.append(resume)
 
-    def _execute(self, receipt: ActionReceipt, block: BlockContext, work: ShardWork) -> None:
+    def _execute(self, receipt: ActionReceipt, block: BlockContext, result: ShardResult) -> None:
         """Execute a receipt whose data is complete."""
         receiver_id = receipt.receiver_id
         inputs = tuple(
@@ -180,8 +184,10 @@ class Runtime:
         )
         existed = run.account is not None
         failure = self._apply(run)
-        work.changes += self.store.commit(block.height, ("receipt_processing", receipt.receipt_id))
-        self._finish(run, failure, work, existed=existed)
+        result.changes += self.store.commit(
+            block.height, ("receipt_processing", receipt.receipt_id)
+        )
+        self._finish(run, failure, result, existed=existed)
 
     def _is_yielded(self, account_id: str, data_id: CryptoHash) -> bool:
         """Return True if a yielded call of an account waits for a data id."""
@@ -202,7 +208,7 @@ class Runtime:
         return None
 
     def _finish(
-        self, run: ReceiptRun, failure: Failure | None, work: ShardWork, *, existed: bool
+        self, run: ReceiptRun, failure: Failure | None, result: ShardResult, *, existed: bool
     ) -> None:
         """Refund unused gas, send the new receipts and record the outcome."""
         receipt, block = run.receipt, run.block
@@ -213,8 +219,8 @@ class Runtime:
             tokens_burnt += self._refund(run, failure, burn_price, is_created=is_created)
         elif failure is not None:
             # A refund that cannot be paid out, as its receiver was deleted, is burnt.
-            work.balance_burnt += fees.deposits(receipt.actions)
-        reward = self._pay_reward(run, burn_price, work)
+            result.balance_burnt += deposits(receipt.actions)
+        reward = self._pay_reward(run, burn_price, result)
         sent = self._receipts_to_send(run, failure)
         outcome = Outcome(
             receipt.receipt_id,
@@ -225,27 +231,27 @@ class Runtime:
             tokens_burnt,
             failure or _success_status(run, sent),
             block.height,
-            work.shard,
+            result.shard,
             run.gas_profile(),
-            tuple(run.contracts) if self.profile.later else None,
+            tuple(run.contracts) if self.profile.since_85 else None,
         )
-        work.outcomes.append(outcome)
-        work.proposals += run.proposals
-        work.gas_used += run.gas_burnt
-        work.balance_burnt += tokens_burnt - reward
+        result.outcomes.append(outcome)
+        result.proposals += run.proposals
+        result.gas_used += run.gas_burnt
+        result.balance_burnt += tokens_burnt - reward
         for each in sent:
             if isinstance(each, ActionReceipt) and each.is_promise_yield:
-                self._yield(each, block, work)
+                self._yield(each, block, result)
             else:
-                work.sent.append(each)
+                result.sent.append(each)
 
     def _refund(
         self, run: ReceiptRun, failure: Failure | None, burn_price: int, *, is_created: bool
     ) -> int:
-        """Add the refunds of a receipt; return what an account's creation burns beyond its gas."""
+        """Add the refunds of a receipt; return the charge of a created account, in yoctoNEAR."""
         receipt, profile = run.receipt, self.profile
         if failure is not None:
-            deposit = fees.deposits(receipt.actions)
+            deposit = deposits(receipt.actions)
             if deposit:
                 run.new_receipts.append(
                     refund(receipt.refund_to or receipt.predecessor_id, deposit)
@@ -268,18 +274,18 @@ class Runtime:
         gas = self.profile.table["create_account"].execute
         return max(0, self.profile.creation_charge - burn_price * gas)
 
-    def _pay_reward(self, run: ReceiptRun, burn_price: int, work: ShardWork) -> int:
+    def _pay_reward(self, run: ReceiptRun, burn_price: int, result: ShardResult) -> int:
         """Pay the contract its share of the gas that its calls burnt."""
         reward = run.call_gas * self.profile.reward_percent // 100 * burn_price
         if not reward or run.account is None:
             return 0
         run.change(amount=reward)
         cause = ("action_receipt_gas_reward", run.receipt.receipt_id)
-        work.changes += self.store.commit(run.block.height, cause)
+        result.changes += self.store.commit(run.block.height, cause)
         return reward
 
     def _receipts_to_send(self, run: ReceiptRun, failure: Failure | None) -> list[Receipt]:
-        """Give the new receipts their ids, in nearcore's order: receipts, refunds, data."""
+        """Assign ids to the new receipts, in nearcore's order: receipts, refunds, data."""
         receipt = run.receipt
         is_value = failure is not None or isinstance(run.result, bytes)
         returned = None if is_value else run.result  # the position of the returned promise
@@ -287,7 +293,7 @@ class Runtime:
         for index, new in enumerate([*run.new_receipts, *_data_receipts(run, failure)]):
             receipt_id = receipt_id_of(receipt.receipt_id, run.block.height, index)
             if index == returned and isinstance(new, ActionReceipt):
-                # The returned promise sends its result to those who wait for this receipt's.
+                # The returned promise sends its result to the receivers of this receipt's result.
                 receivers = new.output_data_receivers + receipt.output_data_receivers
                 sent.append(
                     structs.replace(new, receipt_id=receipt_id, output_data_receivers=receivers)
@@ -296,11 +302,11 @@ class Runtime:
                 sent.append(structs.replace(new, receipt_id=receipt_id))
         return sent
 
-    def _yield(self, receipt: ActionReceipt, block: BlockContext, work: ShardWork) -> None:
+    def _yield(self, receipt: ActionReceipt, block: BlockContext, result: ShardResult) -> None:
         """Postpone a yielded call (NEP-519); it stays on the shard that created it."""
         due = block.height + self.settings.yield_timeout
-        work.yielded.append(receipt)
-        timeouts = self._yield_timeouts.setdefault(work.shard, [])
+        result.yielded.append(receipt)
+        timeouts = self._yield_timeouts.setdefault(result.shard, [])
         timeouts.extend((due, (receipt.receiver_id, data_id)) for data_id in receipt.input_data_ids)
         self._postpone(receipt, set(receipt.input_data_ids))
 

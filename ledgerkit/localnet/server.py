@@ -41,7 +41,7 @@ class StoppedError(Exception):
 
 
 class BlockClock:
-    """Maker of blocks: by the clock in real time, otherwise when a request waits for one."""
+    """Producer of blocks: by the clock in real time, otherwise when a request waits for one."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -54,7 +54,7 @@ class BlockClock:
         self._new_block.set()
 
     async def next_block(self) -> None:
-        """Make a block, or wait for one for at most `MAX_WAIT_S` seconds."""
+        """Produce a block, or wait for one for at most `MAX_WAIT_S` seconds."""
         if self._world.settings.real_time:
             with suppress(TimeoutError):
                 async with asyncio.timeout(MAX_WAIT_S):
@@ -66,7 +66,7 @@ class BlockClock:
         await asyncio.sleep(0)  # lets other requests run
 
     async def run(self) -> None:
-        """Make a block every block time until stopped."""
+        """Produce a block every block time until stopped."""
         interval = self._world.settings.block_time_ns / SECOND_NS
         loop = asyncio.get_running_loop()
         due = loop.time()
@@ -80,7 +80,7 @@ class BlockClock:
                 return
 
     def _advance(self) -> None:
-        """Make one block."""
+        """Produce one block."""
         with self._world.lock:
             self._world.advance()
 
@@ -119,7 +119,7 @@ class App:
         return response if reader.is_complete else _closing(response)
 
     async def _run_steps(self, steps: Steps) -> HttpResponse:
-        """Wait for what the gateway waits for, until it returns the response."""
+        """Run the gateway's steps, sleeping or waiting for blocks as they yield."""
         with closing(steps):
             try:
                 while True:
@@ -129,11 +129,11 @@ class App:
                 response: HttpResponse = end.value
                 return response
             except StoppedError:
-                return _server_error(503, "the server stops")
+                return _server_error(503, "the server is stopping")
 
 
 class _BodyReader:
-    """Reader of one request's body; a body that is too large is read on but not kept."""
+    """Reader of one request's body; the rest of a body that is too large is discarded."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
@@ -159,7 +159,7 @@ class _BodyReader:
         return True
 
     def body(self) -> bytes:
-        """Return the kept bytes: more than the gateway accepts if the body was too large."""
+        """Return the stored bytes: more than the gateway accepts if the body was too large."""
         return b"".join(self._parts)
 
 
@@ -178,7 +178,7 @@ def _server_error(status: int, text: str) -> HttpResponse:
 
 
 def _closing(response: HttpResponse) -> HttpResponse:
-    """Close the connection after a response: unread bytes would be taken for the next request."""
+    """Close the connection after a response: unread bytes would be parsed as a request."""
     return HttpResponse(
         response.status, (*response.headers, ("connection", "close")), response.body
     )
@@ -221,7 +221,7 @@ async def _close_connection(
 ) -> None:
     """Close the connection and wait until it is closed."""
     if close is None:
-        raise ConnectionAbortedError("this server gives no way to close a connection")
+        raise ConnectionAbortedError("this server has no extension to close a connection")
     close(flush)
     while (await receive())["type"] != "http.disconnect":
         pass
@@ -234,34 +234,12 @@ def serve(
     world: World,
     *,
     host: str = "127.0.0.1",
-    port: int = 3030,
+    port: int = 3030,  # 0: any free port
     allow_remote: bool = False,
     faults: Faults | None = None,
-    ready: Callable[[str], object] | None = None,
+    ready: Callable[[str], object] | None = None,  # called with the URL
 ) -> None:
-    """
-    Serve a world over HTTP until SIGINT or SIGTERM.
-
-    Parameters
-    ----------
-    world
-        The world to serve; in real time its blocks come by the clock.
-    host
-        The address to listen on.
-    port
-        The port; 0 is any free port.
-    allow_remote
-        True to allow an address that other machines can reach.
-    faults
-        The faults to inject.
-    ready
-        Called with the server's URL once it accepts requests.
-
-    Raises
-    ------
-    InvalidRequestError
-        If the address is not a loopback address or not available, or uvicorn is missing.
-    """
+    """Serve a world over HTTP until SIGINT or SIGTERM."""
     if not (allow_remote or is_loopback(host)):
         expected = "a loopback address such as 127.0.0.1, or allow_remote=True"
         raise InvalidRequestError.refuse("host", host, expected)

@@ -56,7 +56,7 @@ class Settings:
     archival
         True to keep every block's state.
     epochs_kept
-        The number of epochs whose states a chain keeps that is not archival.
+        The number of epochs whose states a chain that is not archival keeps.
     validity
         The number of heights after its `block_hash` for which a transaction is valid.
     yield_timeout

@@ -1,7 +1,7 @@
 """
 The state of the chain at every height: the newest values, and the values they replaced.
 
-A value is overwritten in place, and the old one is noted in a journal. A rollback replays the
+A value is overwritten in place, and the old one is recorded in a journal. A rollback replays the
 journal backwards; a commit moves the old values to the history. So a value at the head costs
 one lookup, and an older one a search for the first change after its height.
 """
@@ -59,7 +59,7 @@ class VersionedTable(Generic[V]):
             values[key] = value
 
     def restore(self, account_id: str, key: bytes, value: V | None) -> None:
-        """Write a value back without noting the one it replaces."""
+        """Write a value back without recording the one it replaces."""
         values = self.head[account_id]
         if value is None:
             values.pop(key, None)
@@ -125,7 +125,7 @@ class StateStore:
             table.restore(account_id, key, value)
 
     def commit(self, height: int, cause: Cause) -> list[Change]:
-        """Make the journal's changes permanent as of a height, and list them."""
+        """Move the journal's old values to the history of a height; list the changes."""
         changes = []
         seen = set()
         for table, account_id, key, value in self._journal:

@@ -1,7 +1,8 @@
 """
 The validity of transactions: the node's checks, in the node's order.
 
-The order decides which error is reported; it is that of nearcore's runtime/runtime/src/verifier.rs.
+The order decides which error is reported: first the age, then as in nearcore's
+runtime/runtime/src/verifier.rs.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from ledgerkit.protocol import (
     TransferToGasKey,
     WithdrawFromGasKey,
 )
+from ledgerkit.protocol.actions import attached_gas, deposits
 from ledgerkit.units import U128_MAX
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ MAX_CODE_BYTES = 4 * 2**20
 MAX_KEY_METHODS_BYTES = 2000
 MAX_PREPAID_GAS = 1000 * fees.TGAS
 MAX_TRANSACTION_BYTES = 1_572_864
-NONCES_PER_HEIGHT = 10**6  # nearcore: ACCESS_KEY_NONCE_RANGE_MULTIPLIER
+NONCES_PER_HEIGHT = 10**6  # nearcore: AccessKey::ACCESS_KEY_NONCE_RANGE_MULTIPLIER
 
 # Actions of later protocol versions.
 _UNKNOWN_ACTIONS = (DeterministicStateInit, TransferToGasKey, WithdrawFromGasKey)
@@ -112,8 +114,8 @@ def check(
     chunk_height: int | None = None,
 ) -> tuple[Cost, Account, AccessKey]:
     """Check a transaction; return its cost, and the account and access key that paid it."""
-    # Without a chunk height this is a submission. On inclusion the nonce has an upper bound,
-    # and what cannot have changed since the submission is not checked again.
+    # Without a chunk height this is a submission. On inclusion the nonce has an upper bound, and
+    # contents, which cannot have changed since, are not checked again.
     tx = signed.transaction
     check_age(tx, settings, height, height_of)
     if chunk_height is None:
@@ -145,10 +147,10 @@ def check_age(
 
 
 def check_contents(signed: SignedTransaction, profile: Profile) -> None:
-    """Check what never changes: actions, version, size, signature."""
+    """Check what does not depend on the state: actions, version, size, signature."""
     tx = signed.transaction
     check_actions(tx.actions)
-    if tx.version and not profile.later:
+    if tx.version and not profile.since_85:
         raise InvalidTransactionError("InvalidTransactionVersion")
     if tx.size > MAX_TRANSACTION_BYTES:
         _refuse("TransactionSizeExceeded", size=tx.size, limit=MAX_TRANSACTION_BYTES)
@@ -160,7 +162,7 @@ def check_nonce(tx: Transaction, access_key: AccessKey, chunk_height: int | None
     """Check a transaction's nonce against its access key's."""
     if tx.nonce_index is not None:
         _refuse("InvalidNonceIndex", tx_nonce_index=tx.nonce_index, num_nonces=0)
-    # On submission, the transactions before a strict nonce may still come.
+    # On submission, the transactions with the nonces before a strict one may still arrive.
     is_strict = tx.nonce_mode == "strict" and chunk_height is not None
     if tx.nonce != access_key.nonce + 1 if is_strict else tx.nonce <= access_key.nonce:
         _refuse("InvalidNonce", tx_nonce=tx.nonce, ak_nonce=access_key.nonce)
@@ -176,7 +178,7 @@ def cost_of(tx: Transaction, profile: Profile, gas_price: int) -> Cost:
     burnt += profile.send(tx.actions, tx.signer_id, tx.receiver_id)
     price = profile.purchase_price(gas_price)
     gas_cost = burnt * gas_price + profile.prepaid_gas(tx.actions, tx.receiver_id) * price
-    total = gas_cost + fees.deposits(tx.actions)
+    total = gas_cost + deposits(tx.actions)
     if total > U128_MAX:
         raise InvalidTransactionError("CostOverflow")
     return Cost(burnt, price, gas_cost, total)
@@ -256,7 +258,7 @@ def check_actions(actions: Sequence[Action]) -> None:
                 _refuse_actions("DelegateActionMustBeOnlyOne")
             is_delegated = True
         check_action(action)
-    gas = fees.attached_gas(actions)
+    gas = attached_gas(actions)
     if gas > MAX_PREPAID_GAS:
         _refuse_actions("TotalPrepaidGasExceeded", total_prepaid_gas=gas, limit=MAX_PREPAID_GAS)
 

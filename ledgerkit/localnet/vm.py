@@ -3,7 +3,7 @@ The virtual machine of contracts: host functions, gas, promises.
 
 A contract has one `Vm` per call. It reads the call's context, reads and writes the storage
 records of its account, logs and creates promises. Each host function burns gas, and those that
-change something are prohibited in view calls. What becomes of the promises is the runtime's work.
+change something are prohibited in view calls. The runtime sends the promises as receipts.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from ledgerkit.localnet.state import State
 
-# The limits of nearcore's `LimitConfig`.
+# The limits of nearcore (LimitConfig), from the same files as the fees.
 MAX_LOGS = 100
 MAX_LOG_BYTES = 16_384
 MAX_PROMISES = 1024
@@ -178,27 +178,7 @@ class Promise:
     def function_call(
         self, method_name: str, args: bytes, *, deposit: int = 0, gas: int = 0, weight: int = 0
     ) -> Promise:
-        """
-        Add a call of a method of the receiver's contract.
-
-        Parameters
-        ----------
-        method_name
-            The method.
-        args
-            The encoded arguments.
-        deposit
-            The yoctoNEAR to attach.
-        gas
-            The gas to attach at least.
-        weight
-            The call's share of the unused gas, relative to the other calls' weights.
-
-        Returns
-        -------
-        promise
-            This promise.
-        """
+        """Add a call with at least `gas`, and a share of the unused gas by `weight`."""
         if not method_name:
             raise HostError("Tried to call an empty method name.", "EmptyMethodName")
         self.vm.deduct(deposit)
@@ -330,7 +310,7 @@ class Vm:
 
     @property
     def used_gas(self) -> int:
-        """The gas that is burnt or reserved so far."""
+        """The gas burnt and reserved until now."""
         self._not_in_view("used_gas")
         return self.gas.used
 
@@ -452,7 +432,7 @@ class Vm:
         self.logs.append(text)
 
     def panic(self, message: str) -> Never:
-        """Stop with an error: the receipt fails, but keeps its logs and burnt gas."""
+        """Stop with an error: the receipt fails; its outcome has the logs and the burnt gas."""
         raise PanicError(message)
 
     # Promises ----------------------------------------------------------------------------
@@ -499,27 +479,7 @@ class Vm:
     def yield_create(
         self, method_name: str, args: bytes, *, gas: int = 0, weight: int = 0
     ) -> tuple[Promise, CryptoHash]:
-        """
-        Create a call to this contract that waits for `yield_resume` or a timeout (NEP-519).
-
-        Parameters
-        ----------
-        method_name
-            The method.
-        args
-            The encoded arguments.
-        gas
-            The gas to attach at least.
-        weight
-            The call's share of the unused gas.
-
-        Returns
-        -------
-        promise
-            The receipt that waits; it can be returned.
-        data_id
-            The data id to resume it with.
-        """
+        """Create a call that waits until its data id is resumed or times out (NEP-519)."""
         self._not_in_view("promise_yield_create")
         new_id = self._new_data_id()
         promise = self._new_receipt(self.current_account_id, [new_id])
@@ -529,21 +489,7 @@ class Vm:
         return promise, new_id
 
     def yield_resume(self, data_id: bytes, payload: bytes) -> bool:
-        """
-        Send a yielded call its data.
-
-        Parameters
-        ----------
-        data_id
-            The data id of `yield_create`.
-        payload
-            The data, at most 1024 bytes.
-
-        Returns
-        -------
-        resumed
-            False if no call of this account waits for the data.
-        """
+        """Send a yielded call its data; return False if no call waits for it."""
         self._not_in_view("promise_yield_resume")
         length, limit = len(payload), MAX_YIELD_PAYLOAD_BYTES
         if length > limit:
@@ -651,7 +597,7 @@ class Vm:
         return new_id
 
     def _not_in_view(self, name: str) -> None:
-        """Refuse a host function in a view call; otherwise burn its base cost."""
+        """Raise if this is a view call; otherwise burn the base cost of a host function."""
         if self.context.is_view:
             raise prohibited_in_view(name)
         self.gas.burn_host("BASE")

@@ -35,10 +35,11 @@ from ledgerkit.localnet.chain_types import (
 from ledgerkit.localnet.epochs import Epochs
 from ledgerkit.localnet.execution_errors import CallError, CodeError, InvalidTransactionError
 from ledgerkit.localnet.mempool import Mempool
-from ledgerkit.localnet.runtime import Runtime, ShardWork
+from ledgerkit.localnet.runtime import Runtime, ShardResult
 from ledgerkit.localnet.vm import CallContext, Promise, Vm
 from ledgerkit.localnet.world_summary import WorldSummary
 from ledgerkit.protocol import CryptoHash, SignedTransaction
+from ledgerkit.protocol.actions import deposits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from ledgerkit.localnet.genesis import Genesis
     from ledgerkit.localnet.settings import Settings
     from ledgerkit.localnet.state import State
+    from ledgerkit.protocol import AccessKey
 
 _MAX_CONVERSION_GAS = fees.CHUNK_GAS // 2  # in a chunk, to leave gas for receipts
 _NO_ACTION = CryptoHash(bytes(32))
@@ -61,16 +63,7 @@ class ViewResult(Struct, frozen=True):
 
 
 class World:
-    """
-    A chain with its state, its mempool and its clock.
-
-    Parameters
-    ----------
-    settings
-        The names, the clock, the shards and the limits.
-    genesis
-        The state before the first block.
-    """
+    """A chain with its state, its mempool and its clock."""
 
     def __init__(self, settings: Settings, genesis: Genesis) -> None:
         self.settings = settings
@@ -83,13 +76,13 @@ class World:
         self.mempool = Mempool(settings.shard_of)
         self.summary = WorldSummary()
         self._shards = len(settings.shard_ids)
-        self._last_works = [ShardWork(shard) for shard in range(self._shards)]
+        self._last_results = [ShardResult(shard) for shard in range(self._shards)]
         self._arrived: list[list[Receipt]] = [[] for _ in range(self._shards)]
         self._delayed: list[list[Receipt]] = [[] for _ in range(self._shards)]
         self._transactions: dict[CryptoHash, TransactionRecord] = {}
         self._outcomes: dict[CryptoHash, Outcome] = {}
         self._receipts: dict[CryptoHash, Receipt] = {}
-        self._to_drop = 0
+        self._remaining_drops = 0
         self.burnt = 0
         self.minted = 0
         self._memo: dict[str, Any] = {}
@@ -148,34 +141,11 @@ class World:
             len(self.mempool)
             or any(self._arrived)
             or any(self._delayed)
-            or any(work.sent for work in self._last_works)
+            or any(result.sent for result in self._last_results)
         )
 
     def view(self, contract_id: str, method_name: str, args: bytes, block: Block) -> ViewResult:
-        """
-        Call a view method.
-
-        Parameters
-        ----------
-        contract_id
-            The account of the contract.
-        method_name
-            The method.
-        args
-            The encoded arguments.
-        block
-            The block after which the state is read.
-
-        Returns
-        -------
-        result
-            The result and the logs.
-
-        Raises
-        ------
-        CallError
-            If the call fails; its `logs` has the logs until then.
-        """
+        """Call a view method on the state after a block; raise CallError if it fails."""
         state = self.store.at(block.height)
         account = state.account(contract_id)
         code_hash = None if account is None else state.code_hash(account)
@@ -217,47 +187,23 @@ class World:
             fixed_gas=fixed_gas(self.settings, contract_id, method_name),
         )
 
-    # Acting ------------------------------------------------------------------------------
+    # Transactions and time ---------------------------------------------------------------
 
     def submit(self, signed: SignedTransaction) -> None:
-        """
-        Check a transaction and add it to the mempool.
-
-        Parameters
-        ----------
-        signed
-            The transaction.
-
-        Raises
-        ------
-        InvalidTransactionError
-            For the first check that fails.
-        """
+        """Check a transaction and add it to the mempool."""
         self.check(signed)
-        if self._to_drop:
-            self._to_drop -= 1
+        if self._remaining_drops:
+            self._remaining_drops -= 1
         else:
             self.mempool.add(signed)
 
     def check(self, signed: SignedTransaction) -> None:
-        """
-        Check a transaction against the head.
-
-        Parameters
-        ----------
-        signed
-            The transaction.
-
-        Raises
-        ------
-        InvalidTransactionError
-            For the first check that fails.
-        """
+        """Check a transaction at the head; raise InvalidTransactionError at the first failure."""
         self._check(signed, self.chain.head.gas_price)
 
     def _check(
         self, signed: SignedTransaction, gas_price: int, chunk_height: int | None = None
-    ) -> tuple[transaction_validity.Cost, Account, object]:
+    ) -> tuple[transaction_validity.Cost, Account, AccessKey]:
         """Check a transaction on submission or, with a chunk's height, on inclusion."""
         return transaction_validity.check(
             signed,
@@ -271,30 +217,15 @@ class World:
         )
 
     def broadcast(self, signed: SignedTransaction) -> None:
-        """Submit a transaction without reporting whether it is valid."""
+        """Submit a transaction; drop it silently if it is not valid."""
         try:
             self.submit(signed)
         except InvalidTransactionError:
             return
 
     def advance(self, blocks: int = 1, *, skip: int = 0, missing: Iterable[int] = ()) -> Block:
-        """
-        Make blocks.
-
-        Parameters
-        ----------
-        blocks
-            The number of blocks.
-        skip
-            The number of heights to skip before the first block.
-        missing
-            The ids of shards that have no chunk in these blocks.
-
-        Returns
-        -------
-        block
-            The head.
-        """
+        """Produce blocks, the first after `skip` skipped heights; return the head."""
+        # The missing shards, by id, have no new chunk in these blocks.
         positions = frozenset(self.settings.shard_ids.index(shard_id) for shard_id in missing)
         with self.lock:
             for _ in range(blocks):
@@ -302,20 +233,8 @@ class World:
                 skip = 0
             return self.chain.head
 
-    def settle(self, limit: int = 1000) -> Block:
-        """
-        Make blocks until all transactions and receipts are executed and final.
-
-        Parameters
-        ----------
-        limit
-            The maximal number of blocks for the execution.
-
-        Returns
-        -------
-        block
-            The head.
-        """
+    def settle(self, limit: int = 1000) -> Block:  # in blocks, for the execution
+        """Produce blocks until all receipts are executed and final; return the head."""
         for _ in range(limit):
             if not self.is_busy:
                 break
@@ -330,29 +249,7 @@ class World:
     def deploy(
         self, account_id: str, contract: type[contract_sdk.Contract], *, balance: str = "10 NEAR"
     ) -> SignedTransaction:
-        """
-        Create an account with a contract, and make blocks until it is final.
-
-        Parameters
-        ----------
-        account_id
-            A sub-account of an account whose key is published, such as ``mine.near``.
-        contract
-            The contract.
-        balance
-            The balance of the new account.
-
-        Returns
-        -------
-        signed
-            The transaction.
-
-        Raises
-        ------
-        InvalidRequestError
-            If the key of the parent account is not published, or the transaction fails, as it
-            does if the account exists.
-        """
+        """Deploy a contract to a new sub-account of an account with a published key."""
         from ledgerkit.localnet.deployment import check_deployed, deployment
 
         signed = deployment(self, account_id, contract, balance)
@@ -368,16 +265,16 @@ class World:
 
     def drop_transactions(self, count: int) -> None:
         """Drop the next transactions that are submitted, as a network may."""
-        self._to_drop = count
+        self._remaining_drops = count
 
-    def hold_finality(self, *, held: bool = True) -> None:
-        """Stop blocks from becoming final, or with ``held=False`` resume."""
-        self.chain.finality_held = held
+    def hold_finality(self, *, hold: bool = True) -> None:
+        """Stop blocks from becoming final, or resume with ``hold=False``."""
+        self.chain.finality_held = hold
 
     # Blocks ------------------------------------------------------------------------------
 
     def _make_block(self, height: int, missing: frozenset[int]) -> None:
-        """Make a block and apply it."""
+        """Produce a block and apply it."""
         minted, epoch_changes = self._begin_epoch_if_due(height)
         context = BlockContext(
             height,
@@ -386,44 +283,44 @@ class World:
             self.chain.random_value(height),
             self.chain.head.gas_price,
         )
-        works = [
-            self._last_works[shard] if shard in missing else ShardWork(shard)
+        results = [
+            self._last_results[shard] if shard in missing else ShardResult(shard)
             for shard in range(self._shards)
         ]
         included = [
-            [] if shard in missing else self._include(context, work)
-            for shard, work in enumerate(works)
+            [] if shard in missing else self._include(context, result)
+            for shard, result in enumerate(results)
         ]
         transactions = [tuple(record.signed for record in records) for records in included]
-        previous = self._last_works
+        previous = self._last_results
         block = self.chain.make_block(
             height, transactions, previous, missing=missing, minted=minted
         )
         self._route(block)
-        new_works = [work for work in works if work.shard not in missing]
-        for work in new_works:
-            local = [record.receipt for record in included[work.shard] if record.is_local]
-            self._apply(work, local, context)
-        self._record(block, new_works, epoch_changes)
-        self._last_works = works
+        new_results = [result for result in results if result.shard not in missing]
+        for result in new_results:
+            local = [record.receipt for record in included[result.shard] if record.is_local]
+            self._apply(result, local, context)
+        self._record(block, new_results, epoch_changes)
+        self._last_results = results
 
     def _begin_epoch_if_due(self, height: int) -> tuple[int, list[Change]]:
-        """Begin an epoch if it is due; return the minted yoctoNEAR and the changes of state."""
+        """Start an epoch if it is due; return the minted yoctoNEAR and the changes of state."""
         if not self.chain.begins_epoch():
             return 0, []
         minted = self.epochs.begin_epoch(height, self.store)
         self.minted += minted
         return minted, self.store.commit(height, ("validator_accounts_update", None))
 
-    def _include(self, block: BlockContext, work: ShardWork) -> list[TransactionRecord]:
-        """Include transactions in a shard's chunk, and drop those no longer valid."""
+    def _include(self, block: BlockContext, result: ShardResult) -> list[TransactionRecord]:
+        """Include transactions in a shard's chunk; drop invalid ones."""
         included: list[TransactionRecord] = []
         postponed: list[SignedTransaction] = []
-        for signed in self.mempool.pop_rounds(work.shard):
-            if work.gas_used >= _MAX_CONVERSION_GAS or self._waits_for_nonce(signed):
+        for signed in self.mempool.pop_rounds(result.shard):
+            if result.gas_used >= _MAX_CONVERSION_GAS or self._waits_for_nonce(signed):
                 postponed.append(signed)
                 continue
-            record = self._convert(signed, block, work)
+            record = self._convert(signed, block, result)
             if record is not None:
                 included.append(record)
         for signed in postponed:
@@ -443,14 +340,14 @@ class World:
         return not is_expired and tx.nonce > access_key.nonce + 1
 
     def _convert(
-        self, signed: SignedTransaction, block: BlockContext, work: ShardWork
+        self, signed: SignedTransaction, block: BlockContext, result: ShardResult
     ) -> TransactionRecord | None:
         """Convert a transaction to a receipt; None if it is no longer valid."""
         try:
             charge = self._check(signed, block.gas_price, block.height)
         except InvalidTransactionError:
             return None
-        record = self.runtime.convert(signed, charge, block, work)
+        record = self.runtime.convert(signed, charge, block, result)
         self._transactions[signed.hash] = record
         self._receipts[record.receipt.receipt_id] = record.receipt
         return record
@@ -462,26 +359,28 @@ class World:
                 for receipt in chunk.receipts:
                     self._arrived[self.settings.shard_of(receipt.receiver_id)].append(receipt)
 
-    def _apply(self, work: ShardWork, local: list[ActionReceipt], block: BlockContext) -> None:
+    def _apply(self, result: ShardResult, local: list[ActionReceipt], block: BlockContext) -> None:
         """Apply a shard's receipts: local ones, then delayed ones, then new ones."""
-        delayed, arrived = self._delayed[work.shard], self._arrived[work.shard]
-        self._delayed[work.shard], self._arrived[work.shard] = [], []
+        delayed, arrived = self._delayed[result.shard], self._arrived[result.shard]
+        self._delayed[result.shard], self._arrived[result.shard] = [], []
         for receipt in [*local, *delayed, *arrived]:
-            if work.gas_used >= fees.CHUNK_GAS:
-                self._delayed[work.shard].append(receipt)
+            if result.gas_used >= fees.CHUNK_GAS:
+                self._delayed[result.shard].append(receipt)
             else:
-                self.runtime.receive(receipt, block, work)
-        self.runtime.resume_timed_out(block, work)
+                self.runtime.receive(receipt, block, result)
+        self.runtime.resume_timed_out(block, result)
 
-    def _record(self, block: Block, works: list[ShardWork], epoch_changes: list[Change]) -> None:
+    def _record(
+        self, block: Block, results: list[ShardResult], epoch_changes: list[Change]
+    ) -> None:
         """Record the results of a block's application."""
-        self.chain.add_results(block.height, works, epoch_changes)
-        for work in works:
-            self.epochs.add_proposals(work.proposals)
-            self.burnt += work.balance_burnt
-            self._outcomes.update((outcome.id, outcome) for outcome in work.outcomes)
-            self._receipts.update((receipt.receipt_id, receipt) for receipt in work.sent)
-            self._receipts.update((receipt.receipt_id, receipt) for receipt in work.yielded)
+        self.chain.add_results(block.height, results, epoch_changes)
+        for result in results:
+            self.epochs.add_proposals(result.proposals)
+            self.burnt += result.balance_burnt
+            self._outcomes.update((outcome.id, outcome) for outcome in result.outcomes)
+            self._receipts.update((receipt.receipt_id, receipt) for receipt in result.sent)
+            self._receipts.update((receipt.receipt_id, receipt) for receipt in result.yielded)
         if not self.settings.archival:
             self._collect_garbage()
 
@@ -503,7 +402,7 @@ class World:
 
     def value_in_receipts(self) -> int:
         """Sum the yoctoNEAR in receipts not yet executed."""
-        receipts: list[Receipt] = [each for work in self._last_works for each in work.sent]
+        receipts: list[Receipt] = [each for result in self._last_results for each in result.sent]
         for shard in range(self._shards):
             receipts += [*self._arrived[shard], *self._delayed[shard]]
         receipts += self.runtime.postponed()
@@ -512,4 +411,4 @@ class World:
     def _value(self, receipt: ActionReceipt) -> int:
         """Return the yoctoNEAR that a receipt carries as deposits and as prepaid gas."""
         gas = self.runtime.profile.prepaid_gas(receipt.actions, receipt.receiver_id)
-        return fees.deposits(receipt.actions) + gas * receipt.gas_price
+        return deposits(receipt.actions) + gas * receipt.gas_price

@@ -1,5 +1,5 @@
 """
-The fifteen actions and the delegate actions, under the specification's names.
+The fifteen actions and the delegate actions, under the names they have in nearcore.
 
 An action checks its fields when it is built, so encoding checks nothing. A text is accepted where
 a key or an account id belongs, and is parsed. A list of actions may hold everything that Borsh can
@@ -51,6 +51,8 @@ from ledgerkit.units import U64_MAX, U128_MAX
 from ledgerkit.validation import integer, plain_text, raw_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ledgerkit.protocol.keys import SecretKey
 
 _LONGEST_SHOWN = 200  # bytes
@@ -66,7 +68,7 @@ class Action(Variant):
 
     @property
     def name(self) -> str:
-        """The specification's name."""
+        """The name of the kind of action, such as ``Transfer``."""
         return type(self).__name__
 
     def __repr__(self) -> str:
@@ -277,7 +279,7 @@ class _Delegated(Record):
     nonce: int = field(metadata={"borsh": U64})
     max_block_height: int = field(metadata={"borsh": U64})
     public_key: PublicKey = field(metadata={"borsh": PUBLIC_KEY})
-    # 2**30 plus the number of the NEP, so that no transaction can have the same bytes (NEP-461).
+    # 2**30 plus the number of the NEP, so that no transaction has the same bytes (near/NEPs#461).
     prefix: ClassVar[bytes]
 
     @property
@@ -659,3 +661,25 @@ ACTIONS: tuple[type[Action], ...] = (
     DelegateV2,
 )
 number_variants(Action, ACTIONS)
+
+
+def attached_gas(actions: Iterable[Action]) -> int:
+    """Sum the gas attached to calls, delegated ones included."""
+    total = 0
+    for action in actions:
+        if isinstance(action, FunctionCall):
+            total += action.gas
+        elif isinstance(action, Delegate | DelegateV2):
+            total += attached_gas(action.delegate_action.actions)
+    return total
+
+
+def deposits(actions: Iterable[Action]) -> int:
+    """Sum the deposits in yoctoNEAR, delegated ones included: the relayer pays them too."""
+    total = 0
+    for action in actions:
+        if isinstance(action, FunctionCall | Transfer):
+            total += action.deposit
+        elif isinstance(action, Delegate | DelegateV2):
+            total += deposits(action.delegate_action.actions)
+    return total

@@ -98,7 +98,7 @@ class Transaction(Borsh):
     nonce_mode: NonceMode = "monotonic"
     packed: bytes = field(init=False, repr=False, compare=False)
 
-    def __init__(  # noqa: PLR0917  # in the order of the bytes, which the specification uses
+    def __init__(  # noqa: PLR0917  # in the order of the bytes
         self,
         signer_id: str,
         public_key: PublicKey | str,

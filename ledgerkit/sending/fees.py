@@ -21,7 +21,7 @@ from ledgerkit.protocol import (
     Stake,
     Transfer,
 )
-from ledgerkit.sending import limits
+from ledgerkit.protocol.actions import attached_gas, deposits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +43,8 @@ def cost_bound(tx: Transaction, config: Any, gas_price: int) -> int | None:
     except (msgspec.ValidationError, _UnknownFeeError):
         return None
     price = max(gas_price, int(runtime.min_gas_purchase_price))
-    return (gas + limits.attached_gas(tx.actions)) * price + limits.total_deposit(tx.actions)
+    attached = attached_gas(tx.actions)
+    return (gas + attached) * price + deposits(tx.actions)
 
 
 def _total_gas(

@@ -17,13 +17,12 @@ from ledgerkit.protocol import (
     FunctionCallPermission,
     GasKeyFunctionCall,
     Stake,
-    Transfer,
 )
-from ledgerkit.protocol.actions import action_list
+from ledgerkit.protocol.actions import action_list, attached_gas, deposits
 from ledgerkit.units import U128_MAX, gas_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from ledgerkit.protocol import AccessKey, Action, Transaction
 
@@ -99,7 +98,7 @@ def _check_access_key(access_key: AccessKey) -> None:
 
 def _check_sums(actions: Sequence[Action]) -> None:
     """Check the sums of gas and deposits."""
-    gas, deposit = attached_gas(actions), total_deposit(actions)
+    gas, deposit = attached_gas(actions), deposits(actions)
     if gas > MAX_GAS:
         rule = f"at most {gas_text(MAX_GAS)} for all calls of a transaction"
         raise InvalidRequestError.refuse("gas", gas_text(gas), rule)
@@ -117,24 +116,3 @@ def check_size(tx: Transaction) -> int:
         )
         raise InvalidRequestError.refuse("transaction", f"{size} bytes", rule)
     return size
-
-
-def _with_delegated(actions: Sequence[Action]) -> Iterator[Action]:
-    """List actions, and the actions delegated in them."""
-    for action in actions:
-        yield action
-        if isinstance(action, Delegate | DelegateV2):
-            yield from action.delegate_action.actions
-
-
-def attached_gas(actions: Sequence[Action]) -> int:
-    """Sum the gas attached to calls, delegated ones included."""
-    return sum(
-        action.gas for action in _with_delegated(actions) if isinstance(action, FunctionCall)
-    )
-
-
-def total_deposit(actions: Sequence[Action]) -> int:
-    """Sum the yoctoNEAR that actions move; a relayer advances those of delegated actions."""
-    moving = (FunctionCall, Transfer)
-    return sum(action.deposit for action in _with_delegated(actions) if isinstance(action, moving))

@@ -42,6 +42,7 @@ from ledgerkit.protocol import (
     Transaction,
     Transfer,
 )
+from ledgerkit.protocol.actions import attached_gas, deposits
 from ledgerkit.protocol.types import public_key as checked_key
 from ledgerkit.sending import broadcast, fees, limits, nonces
 from ledgerkit.sending.lifecycle import Tracker
@@ -969,8 +970,8 @@ def _dry_run(options: _SendOptions, receiver_id: str, actions: Sequence[Action])
         "nonce": nonce,
         "size": limits.check_size(tx),
         "cost_bound": fees.cost_bound(tx, _protocol_config(options.ledger), price),
-        "gas_attached": limits.attached_gas(tx.actions),
-        "deposit": limits.total_deposit(tx.actions),
+        "gas_attached": attached_gas(tx.actions),
+        "deposit": deposits(tx.actions),
         "block_hash": str(tx.block_hash),
         "expires_at_height": anchor.height + broadcast.validity_period(options.ledger),
     }

@@ -203,9 +203,7 @@ class Session:
             return cached[0]
         until = 0.0
         while True:
-            yield from self._wait_for_slot(
-                math.inf
-            )  # not counted: our own queue
+            yield from self._wait_for_slot(math.inf)  # not counted: our own queue
             until = until or time.monotonic() + rate_limit_wait_s
             value = yield from self._read_from_hosts(call)
             is_limited = isinstance(value, RateLimitedError) and call.repeatable

@@ -243,7 +243,7 @@ def test_not_dropped_before_the_evidence_is_final(world):
     lk.transfer("dave.near", 1, **ALICE)
     world.advance(5)
     assert lost.refresh().stage == "in_mempool"
-    world.hold_finality(held=False)
+    world.hold_finality(hold=False)
     world.advance(5)
     assert lost.refresh().stage == "dropped"
 

@@ -312,7 +312,7 @@ def test_a_key_that_a_world_demands(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(errors.AuthError) as caught:
             lk.accounts("near", ledger=UNTYPED.connect(world=world, retries=ONE_TRY, **options))
         assert "PLANTED" not in str(caught.value)
-        with pytest.raises(errors.AuthError, match="demands an API key"):
+        with pytest.raises(errors.AuthError, match="requires an API key"):
             lk.gas_price()
     for way in ("header", "query"):
         lk.disconnect()

@@ -301,7 +301,7 @@ def test_a_pending_transaction_is_told(made: SimpleNamespace):
     assert isinstance(panel.error, lk.errors.TransactionTimeoutError)
     assert "did not reach the requested level" in seen(panel)
 
-    world.hold_finality(held=False)
+    world.hold_finality(hold=False)
     world.settle()
 
     assert panel.press().error is None

@@ -1,4 +1,4 @@
-"""What callbacks of several contracts share: the result of the receipt before them."""
+"""Checks that callbacks of several contracts share, on the result they waited for."""
 
 from ledgerkit.localnet.vm import Vm
 

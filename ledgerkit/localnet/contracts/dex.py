@@ -23,6 +23,7 @@ from ledgerkit.localnet.contract_sdk import (
     view,
 )
 from ledgerkit.localnet.contracts.callbacks import succeeded
+from ledgerkit.localnet.fees import TGAS
 from ledgerkit.localnet.vm import Promise, Vm
 from ledgerkit.protocol import AccountId
 from ledgerkit.protocol.borsh import text, u128
@@ -31,8 +32,8 @@ from ledgerkit.units import U128_MAX
 FEE = 30  # in 1/FEE_DIVISOR of the input amount; the fee stays in the pool
 FEE_DIVISOR = 10_000
 FIRST_SHARES = 10**24  # shares of a pool's first provider, for any amounts
-FT_TRANSFER_GAS = 6 * 10**12
-ON_SENT_GAS = 4 * 10**12
+FT_TRANSFER_GAS = 6 * TGAS
+ON_SENT_GAS = 4 * TGAS
 PAUSED = "the contract is paused"
 BAD_MESSAGE = "The message is not understood"
 OVERFLOW = "An amount exceeds 128 bits"
@@ -80,25 +81,12 @@ class Pool(msgspec.Struct):
         return self.token_ids.index(token_in), self.token_ids.index(token_out)
 
     def quote(self, token_in: str, amount_in: int, token_out: str) -> int | None:
-        """
-        Compute a swap's output: the product of both amounts stays constant, after the fee.
-
-        Parameters
-        ----------
-        token_in, amount_in
-            The input, in the token's smallest unit.
-        token_out
-            The output's token.
-
-        Returns
-        -------
-        amount_out
-            Rounded down; None if the pool does not trade these tokens.
-        """
+        """Compute a swap's output, rounded down; None if the pool does not trade these tokens."""
         sides = self.sides(token_in, token_out)
         if sides is None:
             return None
         reserve_in, reserve_out = self.amounts[sides[0]], self.amounts[sides[1]]
+        # The product of both amounts stays constant, apart from the fee.
         net = amount_in * (FEE_DIVISOR - self.fee)
         return net * reserve_out // (reserve_in * FEE_DIVISOR + net) if net else 0
 
@@ -109,7 +97,7 @@ class Pool(msgspec.Struct):
 
 
 class Dex(Contract):
-    """An exchange with an owner, who opens pools and can pause it."""
+    """An exchange whose owner opens pools and can pause it."""
 
     class State(msgspec.Struct):
         """The exchange's state, except pools, shares and deposits."""
@@ -145,7 +133,7 @@ class Dex(Contract):
 
     @call
     def pause(self) -> None:
-        """Refuse tokens and liquidity until `resume`."""
+        """Stop accepting tokens and liquidity until `resume`."""
         self._assert_owner()
         self.state.paused = True
         self.vm.log("Paused")
@@ -199,9 +187,9 @@ class Dex(Contract):
         self.require(len(amounts) == len(pool.amounts), "Give an amount for each token")
         minted, used = _shares_for(pool, amounts)
         self.require(minted > 0, "The amounts are too small")
-        for place, token_id in enumerate(pool.token_ids):
-            self._debit(provider_id, token_id, used[place])
-            pool.amounts[place] = self._check_u128(pool.amounts[place] + used[place])
+        for index, token_id in enumerate(pool.token_ids):
+            self._debit(provider_id, token_id, used[index])
+            pool.amounts[index] = self._check_u128(pool.amounts[index] + used[index])
         self._change_shares(pool_id, pool, provider_id, minted)
         self.vm.log(f"Liquidity added {_format_amounts(pool, used)}, minted {minted} shares")
         return U128(minted)
@@ -213,9 +201,9 @@ class Dex(Contract):
         self.require(shares > 0, "The shares should be a positive number")
         self.require(shares <= self._shares_of(pool_id, provider_id), "Not enough shares")
         amounts = [reserve * shares // pool.shares for reserve in pool.amounts]
-        for place, token_id in enumerate(pool.token_ids):
-            pool.amounts[place] -= amounts[place]
-            self._credit(provider_id, token_id, amounts[place])
+        for index, token_id in enumerate(pool.token_ids):
+            pool.amounts[index] -= amounts[index]
+            self._credit(provider_id, token_id, amounts[index])
         self._change_shares(pool_id, pool, provider_id, -shares)
         self.vm.log(f"Liquidity removed {_format_amounts(pool, amounts)}, burnt {shares} shares")
         return [U128(amount) for amount in amounts]

@@ -5,11 +5,12 @@ from typing import Any
 
 from ledgerkit.localnet.contract_sdk import U128, Contract, call, to_json, view
 from ledgerkit.localnet.contracts.callbacks import finish_creation
+from ledgerkit.localnet.fees import TGAS
 from ledgerkit.localnet.vm import Promise
 from ledgerkit.protocol import AccountId
 
-NEW_GAS = 15 * 10**12
-ON_CREATED_GAS = 10 * 10**12
+NEW_GAS = 15 * TGAS
+ON_CREATED_GAS = 10 * TGAS
 
 
 def _contract_kinds() -> dict[str, type[Contract]]:

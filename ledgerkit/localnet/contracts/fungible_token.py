@@ -1,7 +1,7 @@
 """
 Fungible tokens: balances, transfers, registration and metadata (NEP-141, NEP-145, NEP-148).
 
-`FungibleTokenBase` implements the standards, for contracts that mint by rules of their own.
+`FungibleTokenBase` implements the standards, for contracts with their own rules of minting.
 `FungibleToken` is the plain token, which only its owner can mint.
 
 Storage: ``a`` + account id -> balance in 16 bytes, at most 125 bytes a record. Everything
@@ -84,7 +84,7 @@ def balance_records(holders: Mapping[str, int]) -> Iterator[tuple[bytes, bytes]]
 
 
 class FungibleTokenBase(Contract):
-    """A token with the standards' methods, for contracts that mint by rules of their own."""
+    """The base of tokens: the standards' methods, without minting."""
 
     class State(Struct, kw_only=True):
         """The state of every token."""

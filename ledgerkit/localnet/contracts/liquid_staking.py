@@ -4,7 +4,7 @@ Liquid staking: a fungible token whose units are shares of a stake with many val
 Deposits, stakes and unstakes of users call no pool. The `epoch_` methods, which any account
 can call, settle them once an epoch: they stake, unstake and withdraw with the validators'
 pools and add rewards, each with a callback that reverts a failed step. Methods, logs and
-panics follow LiNEAR's contract.
+panics follow contracts/linear of linear-protocol/LiNEAR.
 """
 
 from __future__ import annotations
@@ -383,7 +383,7 @@ class LiquidStaking(
         self._log_linear_event("epoch_cleanup", row)
 
     def _log_no_settlement(self, operation: str, amount: int) -> bool:
-        """Log the reason why nothing is settled."""
+        """Log the reason for not settling an amount; return False."""
         if not self.state.validators:
             self.vm.log(f"no candidate found to {operation}")
         elif not amount:

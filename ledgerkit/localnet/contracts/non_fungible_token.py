@@ -220,7 +220,7 @@ class NonFungibleToken(Contract, code_name="ledgerkit.localnet.contracts.nonfung
         token_id: str,
         approved_account_ids: dict[str, Natural] | None = None,
     ) -> bool:
-        """Return the token to its owner unless the receiver keeps it; return True if it does."""
+        """Return True if the receiver keeps the token; otherwise give it back to its owner."""
         if from_json(self.vm.promise_results[0]) is False:
             return True
         record = self.tokens.get(token_id)

@@ -11,10 +11,11 @@ from typing import Any
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet.contract_sdk import Contract, call, from_json, to_json, view
 from ledgerkit.localnet.contracts.callbacks import succeeded
+from ledgerkit.localnet.fees import TGAS
 from ledgerkit.localnet.vm import MAX_INPUT_DATA, Promise
 from ledgerkit.protocol import AccountId, CryptoHash
 
-CALLBACK_GAS = 5 * 10**12
+CALLBACK_GAS = 5 * TGAS
 
 
 class PromisePatterns(Contract, code_name="ledgerkit.localnet.contracts.asynchronous.Async"):
@@ -46,7 +47,7 @@ class PromisePatterns(Contract, code_name="ledgerkit.localnet.contracts.asynchro
     def fan_out(self, width: int, receiver_id: AccountId | None = None) -> Promise | int:
         """Call `echo` `width` times; return the results, or `width` beyond MAX_INPUT_DATA."""
         target = receiver_id or self.vm.current_account_id
-        calls = [self._call(target, "echo", to_json({"value": place})) for place in range(width)]
+        calls = [self._call(target, "echo", to_json({"value": index})) for index in range(width)]
         # A receipt can wait for MAX_INPUT_DATA results; larger joins are a host error.
         return self._join(calls) if width <= MAX_INPUT_DATA else width
 

@@ -1,9 +1,10 @@
 """
-The social database (social.near): one tree of strings, with a branch for each account.
+The social database: one tree of strings, with a branch for each account.
 
 A path such as ``alice.near/profile/name`` leads through nodes to a leaf. A node has an id
 and the height of the last write below it; a leaf has a height and a string, or null after
 a deletion. A node's own string is stored in a child leaf with an empty label.
+Methods and panics follow NearSocial/social-db, the contract of social.near.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import UNSET, Struct, UnsetType
 
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.localnet import fees
 from ledgerkit.localnet.chain_types import SYSTEM_KEY
 from ledgerkit.localnet.contract_sdk import (
     BAD_INPUT,
@@ -27,6 +27,7 @@ from ledgerkit.localnet.contract_sdk import (
     view,
 )
 from ledgerkit.localnet.contracts.fungible_token import StorageBalance, StorageBounds
+from ledgerkit.localnet.fees import PROFILES, STORAGE_BYTE
 from ledgerkit.localnet.state import StateStore
 from ledgerkit.localnet.vm import CallContext, Vm
 from ledgerkit.protocol import AccountId, CryptoHash, PublicKey
@@ -38,10 +39,9 @@ Tree = dict[str, Any]
 
 ROOT = 0
 LEAF = 0  # a leaf in `Node.children`: the root's id, which is never a child
-BYTE_COST = 10**19
-MIN_BALANCE = 2000 * BYTE_COST
+MIN_BALANCE = 2000 * STORAGE_BYTE
 MAX_LABEL = 256
-MAX_DEPTH = 126  # the recursion limit of the contracts' JSON parser, less the levels around `data`
+MAX_DEPTH = 126  # the recursion limit of serde_json, 128, less the two levels around `data`
 GENESIS_GAS = 10**18
 DENIED = "Permission Denied"
 _LABEL = re.compile(rf"[A-Za-z0-9_.-]{{0,{MAX_LABEL}}}", re.ASCII)
@@ -258,36 +258,42 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
             granted.get(caller_id, []) + granted.get(str(self.vm.signer_public_key), [])
         )
         before = self.vm.storage_usage
-        self._write(account.node_id, value, writable, may=caller_id == account_id, depth=1)
+        self._write(account.node_id, value, writable, is_permitted=caller_id == account_id, depth=1)
         self._charge_storage(account_id, account, before)
 
     def _write(
-        self, node_id: int, value: Any, writable: frozenset[int], *, may: bool, depth: int
+        self, node_id: int, value: Any, writable: frozenset[int], *, is_permitted: bool, depth: int
     ) -> None:
         """Write a string to a node, or an object to its children."""
         self.require(depth <= MAX_DEPTH, BAD_INPUT)
-        may = may or node_id in writable
+        is_permitted = is_permitted or node_id in writable
         node = self._node(node_id)
         if _is_leaf(value):
-            self.require(may, DENIED)
+            self.require(is_permitted, DENIED)
             self._put_leaf(node_id, node, "", value)
         else:
             self.require(
                 isinstance(value, dict), "The JSON value is not a string, a null or an object"
             )
             for label in sorted(value):
-                child = self._write_child(node_id, node, label, value[label], may=may)
+                child = self._write_child(
+                    node_id, node, label, value[label], is_permitted=is_permitted
+                )
                 if child != LEAF:
-                    self._write(child, value[label], writable, may=may, depth=depth + 1)
+                    self._write(
+                        child, value[label], writable, is_permitted=is_permitted, depth=depth + 1
+                    )
         self._put_node(node_id, node)
 
-    def _write_child(self, node_id: int, node: Node, label: str, value: Any, *, may: bool) -> int:
+    def _write_child(
+        self, node_id: int, node: Node, label: str, value: Any, *, is_permitted: bool
+    ) -> int:
         """Write a child that is a leaf and return LEAF; return the id of a child that is a node."""
         self._check_label(label)
         child = node.children.get(label)
         if child:
             return child
-        self.require(may, DENIED)
+        self.require(is_permitted, DENIED)
         if _is_leaf(value):
             self._put_leaf(node_id, node, label, value)
             return LEAF
@@ -481,7 +487,7 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
         account = self.accounts.get(account_id)
         if account is None:
             return None
-        available = account.storage_balance // BYTE_COST - account.used_bytes
+        available = account.storage_balance // STORAGE_BYTE - account.used_bytes
         return Storage(account.used_bytes, available)
 
     @view
@@ -544,7 +550,8 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
         """Charge an account for the storage used since `before`, and store its record."""
         account.used_bytes += self.vm.storage_usage - before
         self.require(
-            account.used_bytes * BYTE_COST <= account.storage_balance, "Not enough storage balance"
+            account.used_bytes * STORAGE_BYTE <= account.storage_balance,
+            "Not enough storage balance",
         )
         self.accounts.put(account_id, account)
 
@@ -559,7 +566,7 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
 
     def _balance_of(self, account: Account) -> StorageBalance:
         """Return the storage deposit of an account's record."""
-        required = max(account.used_bytes * BYTE_COST, MIN_BALANCE)
+        required = max(account.used_bytes * STORAGE_BYTE, MIN_BALANCE)
         total = account.storage_balance
         return StorageBalance(U128(total), U128(max(total - required, 0)))
 
@@ -572,12 +579,12 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
         """Yield the records that `new` and a `set` of each account, with a deposit, would write."""
         store = StateStore()
         context = _genesis_context("social", block_height)
-        run_method(cls, Vm(context, store.at(), fees.PROFILES["86"]), "new")
+        run_method(cls, Vm(context, store.at(), PROFILES["86"]), "new")
         for account_id, branch in data.items():
             context = _genesis_context(
                 account_id, block_height, deposit, to_json({"data": {account_id: branch}})
             )
-            run_method(cls, Vm(context, store.at(), fees.PROFILES["86"]), "set")
+            run_method(cls, Vm(context, store.at(), PROFILES["86"]), "set")
         yield from store.at().records("social")
 
 

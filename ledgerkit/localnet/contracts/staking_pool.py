@@ -25,6 +25,7 @@ from ledgerkit.localnet.contract_sdk import (
     view,
 )
 from ledgerkit.localnet.execution_errors import PanicError
+from ledgerkit.localnet.fees import TGAS
 from ledgerkit.protocol import AccountId, PublicKey
 from ledgerkit.protocol.borsh import text
 
@@ -35,9 +36,9 @@ if TYPE_CHECKING:
 
 GUARANTEE_FUND = 10**12  # yoctoNEAR that pay for rounding
 EPOCHS_TO_UNLOCK = 4
-ON_STAKE_GAS = 20 * 10**12
+ON_STAKE_GAS = 20 * TGAS
 
-# The source lines of the public pools' panics, so that the messages are the same here.
+# A Rust panic ends with its source line, which differs between revisions of the contract.
 _LINES = {
     "Withdrawal amount should be positive": "internal.rs:48:9",
     "Not enough unstaked balance to withdraw": "internal.rs:52:9",
@@ -118,7 +119,7 @@ class StakingPool(Contract, code_name="ledgerkit.localnet.contracts.pool.Staking
     def new(
         self, owner_id: AccountId, stake_public_key: str, reward_fee_fraction: Fraction
     ) -> None:
-        """Initialize the pool; its own balance is staked for good."""
+        """Initialize the pool; its own balance stays staked."""
         _check_fraction(reward_fee_fraction)
         balance = self.vm.balance
         _ensure(balance > GUARANTEE_FUND, "Account balance too low")
@@ -490,7 +491,7 @@ class StakingPool(Contract, code_name="ledgerkit.localnet.contracts.pool.Staking
         self.accounts.put(account_id, account)
 
     def _remove(self, account_id: str, index: int) -> None:
-        """Remove an account and its place in the list, which the last account takes."""
+        """Remove an account from the list; the last account moves to its index."""
         self.state.accounts -= 1
         last = str(self.state.accounts)
         moved_id = self.names.get(last)
@@ -509,39 +510,15 @@ class StakingPool(Contract, code_name="ledgerkit.localnet.contracts.pool.Staking
         cls,
         owner_id: str,
         stake_public_key: str,
-        balance: int,
-        delegators: Mapping[str, tuple[int, int]],
+        balance: int,  # of the pool itself, in yoctoNEAR
+        delegators: Mapping[str, tuple[int, int]],  # staked and unstaked yoctoNEAR
         *,
-        fee: tuple[int, int] = (10, 100),
+        fee: tuple[int, int] = (10, 100),  # numerator and denominator
         epoch_height: int = 0,
     ) -> Iterator[tuple[bytes, bytes]]:
-        """
-        Yield the records that `new` and each account's deposits would write.
-
-        The pool's account has to own `balance` and all staked and unstaked amounts. The
-        total staked balance, which excludes `GUARANTEE_FUND` and the unstaked amounts, has
-        to be locked.
-
-        Parameters
-        ----------
-        owner_id
-            The pool's owner.
-        stake_public_key
-            The validator's key.
-        balance
-            The pool's own balance, in yoctoNEAR.
-        delegators
-            Each account's staked and unstaked yoctoNEAR, in the order of the pool's list.
-        fee
-            The owner's part of the rewards, as numerator and denominator.
-        epoch_height
-            The epoch of the genesis.
-
-        Yields
-        ------
-        key, value
-            A record.
-        """
+        """Yield the records that `new` and each account's deposits would write."""
+        # The pool's account has to own `balance` and all staked and unstaked amounts. The total
+        # staked balance, without GUARANTEE_FUND and the unstaked amounts, has to be locked.
         state = cls.first_state(owner_id, stake_public_key, Fraction(*fee), balance, epoch_height)
         holders = {name: amounts for name, amounts in delegators.items() if any(amounts)}
         for index, (account_id, (staked, unstaked)) in enumerate(holders.items()):
@@ -577,11 +554,11 @@ def _canonical_key(key: str) -> str:
 
 
 def _ensure(condition: object, message: str) -> None:
-    """Panic with the message of a public pool's failed assertion, unless `condition` is true."""
+    """Panic with the message of a failed Rust assertion, unless `condition` is true."""
     if not condition:
         _panic(message, _LINES.get(message, "internal.rs:264:9"))
 
 
-def _panic(message: str, place: str) -> Never:
-    """Panic as Rust code does at a place in the source."""
-    raise PanicError(f"panicked at '{message}', src/{place}")
+def _panic(message: str, source_line: str) -> Never:
+    """Panic with the message of a Rust panic at a source line."""
+    raise PanicError(f"panicked at '{message}', src/{source_line}")

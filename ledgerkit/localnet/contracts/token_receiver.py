@@ -1,5 +1,5 @@
 """
-A receiver of tokens, which keeps, returns or refuses the tokens it is sent.
+A receiver of tokens, which keeps or returns them, or panics.
 
 The transfer's message decides: ``return TEXT`` returns that text, ``panic TEXT`` panics with
 it. With any other message, such as ``take``, the contract's configured behaviour applies.
@@ -27,7 +27,7 @@ class TokenReceiver(Contract, code_name="ledgerkit.localnet.contracts.receiver.R
     @call
     def ft_on_transfer(self, sender_id: AccountId, amount: U128, msg: str) -> str:  # noqa: ARG002 - the standard's arguments
         """Return the unused amount of a fungible token transfer."""
-        reply = self._follow(msg)
+        reply = self._reply(msg)
         return str(self.state.unused) if reply is None else reply
 
     @call
@@ -39,11 +39,11 @@ class TokenReceiver(Contract, code_name="ledgerkit.localnet.contracts.receiver.R
         msg: str,
     ) -> bool:
         """Return True to send a token back, as after the message ``return true``."""
-        reply = self._follow(msg)
+        reply = self._reply(msg)
         return self.state.unused > 0 if reply is None else reply == "true"
 
-    def _follow(self, msg: str) -> str | None:
-        """Panic if the message or state says so; return the message's reply, if it has one."""
+    def _reply(self, msg: str) -> str | None:
+        """Return the reply in a message, or None; panic if the message or the state says so."""
         verb, _, argument = msg.partition(" ")
         panics = argument if verb == "panic" else self.state.panics
         if verb == "return":

@@ -4,14 +4,15 @@ from collections.abc import Iterator
 
 from ledgerkit.localnet.contract_sdk import U128, Contract, call, to_json
 from ledgerkit.localnet.contracts.callbacks import finish_creation
+from ledgerkit.localnet.fees import TGAS
 from ledgerkit.localnet.vm import Promise
 from ledgerkit.protocol import AccountId, PublicKey
 
-ON_CREATED_GAS = 13 * 10**12
+ON_CREATED_GAS = 13 * TGAS
 
 
 class TopLevelAccount(Contract, code_name="ledgerkit.localnet.contracts.naming.Naming"):
-    """A contract that creates accounts, with the methods of the real `near` account."""
+    """A contract that creates accounts, with the methods of near/near-linkdrop."""
 
     @call(payable=True)
     def create_account(self, new_account_id: AccountId, new_public_key: PublicKey) -> Promise:

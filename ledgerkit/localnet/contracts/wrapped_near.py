@@ -23,7 +23,7 @@ METADATA = FungibleMetadata(
 
 
 class WrappedNear(FungibleTokenBase, code_name="ledgerkit.localnet.contracts.wrapped.Wrapped"):
-    """The wrapped token; the contract's account holds one yoctoNEAR for each unit."""
+    """The wrapped token; the contract's account has one yoctoNEAR for each unit."""
 
     @call(init=True)
     def new(self) -> None:

@@ -72,8 +72,8 @@ def _shard_layout(settings: Settings) -> Object:
     return {
         "boundary_accounts": list(settings.boundaries),
         "shard_ids": list(ids),
-        "id_to_index_map": {str(shard_id): place for place, shard_id in enumerate(ids)},
-        "index_to_id_map": {str(place): shard_id for place, shard_id in enumerate(ids)},
+        "id_to_index_map": {str(shard_id): index for index, shard_id in enumerate(ids)},
+        "index_to_id_map": {str(index): shard_id for index, shard_id in enumerate(ids)},
         "shards_split_map": None,
         "shards_parent_map": None,
         "version": 3,

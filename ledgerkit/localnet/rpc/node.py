@@ -59,7 +59,7 @@ def _sync_info(world: World, head: Block) -> Object:
 
 
 def _node_key(world: World) -> PublicKey:
-    """Return a public key for the node, which signs nothing."""
+    """Return a public key for the node; it has no secret key."""
     return PublicKey("ed25519", sha256(world.chain.genesis.hash).digest())
 
 

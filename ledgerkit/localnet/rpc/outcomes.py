@@ -30,7 +30,7 @@ class Execution(Struct, frozen=True):
     """A transaction and the outcomes of its receipts, as far as it is executed."""
 
     record: TransactionRecord
-    outcomes: tuple[Outcome, ...]  # of its receipts, each before those that it created
+    outcomes: tuple[Outcome, ...]  # of its receipts, each before the receipts that it created
     missing: tuple[CryptoHash, ...]  # receipts that are not executed yet
 
 
@@ -60,7 +60,7 @@ def collect(world: World, record: TransactionRecord) -> Execution:
 
 def execution_level(world: World, execution: Execution) -> str:
     """Return the execution level that a transaction has reached, as in `wait_until`."""
-    # Refund receipts count for FINAL only (nearcore, TxExecutionStatus).
+    # Only FINAL includes refund receipts (nearcore, TxExecutionStatus).
     final = world.chain.final.height
     included_final = execution.record.outcome.block_height <= final
     if not all(_is_refund(world, receipt_id) for receipt_id in execution.missing):

@@ -154,7 +154,7 @@ def account_id(value: Any) -> AccountId:
 
 
 def account_rule(name: str) -> str:
-    """Describe the rule of account ids that a string breaks."""
+    """Return the error of a string that is not an account id."""
     size = len(name.encode(errors="replace"))
     if size < _MIN_ACCOUNT_ID:
         return "the Account ID is too short"
@@ -196,7 +196,7 @@ def public_key(value: Any) -> PublicKey:
 
 
 def _base58_rule(data: str, otherwise: str) -> str:
-    """Describe the error in a base58 string, `otherwise` if its characters are valid."""
+    """Return the error in a base58 string, `otherwise` if its characters are valid."""
     for index, char in enumerate(data):
         if char not in _BASE58:
             return f"provided string contained invalid character {char!r} at byte {index}"
@@ -214,7 +214,7 @@ def base64(value: Any) -> bytes:
 
 
 def _base64_rule(data: str) -> str:
-    """Describe the error in a base64 string."""
+    """Return the error in a base64 string."""
     for index, char in enumerate(data.rstrip("=")):
         if char not in _BASE64:
             return f"Invalid symbol {ord(char)}, offset {index}."
@@ -271,7 +271,7 @@ def _unexpected(value: Any, expected: str) -> ParseError:
 
 
 def _describe(value: Any) -> str:
-    """Describe a value and its type as the node does."""
+    """Return the node's description of a value of the wrong type."""
     match value:
         case None:
             return "null"

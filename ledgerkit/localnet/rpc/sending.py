@@ -1,8 +1,8 @@
 """
 The methods that send transactions and wait until they reach an execution level.
 
-A method that waits is a generator, which yields whenever another block has to come before it
-can return. In real time it waits until a timeout. In logical time, where blocks come only
+A method that waits is a generator: it yields whenever it needs another block before it can
+return. In real time it waits until a timeout. In logical time, where blocks come only
 when they are waited for, it waits until nothing more happens to the transaction.
 """
 
@@ -125,7 +125,7 @@ def _status(world: World, params: Any, *, receipts: bool) -> Steps:
     """Wait for a transaction that was sent before, and return its result."""
     request = _parse_status(world, params)
     if request.wait_until in {NONE, INCLUDED} and _needs_block(world, request.tx_hash):
-        yield  # so that a caller who polls without waiting sees the transaction progress
+        yield  # so that polling without waiting advances the chain
     execution = yield from _wait(world, request, receipts=receipts)
     return outcomes.result(world, execution, receipts=receipts)
 
@@ -183,7 +183,8 @@ def _invalid_transaction(error: InvalidTransactionError) -> HandlerError:
     reason = error.error
     data = {"TxExecutionError": {"InvalidTxError": reason}}
     failure = HandlerError("INVALID_TRANSACTION", data, {})
-    # The OpenAPI specification puts the reason here; nearcore's clients read it from `data`.
+    # A node sends the reason only in `data`; the API's description names this member, so that
+    # clients may read either.
     failure.error["InvalidTransaction"] = {reason: None} if isinstance(reason, str) else reason
     return failure
 
@@ -219,7 +220,7 @@ def _parse_send(world: World, params: Any) -> tuple[SignedTransaction, str]:
 
 
 def _parse_status(world: World, params: Any) -> StatusRequest:
-    """Parse a request for a transaction's status; the sender only tells nodes where to look."""
+    """Parse a request for a transaction's status; the sender's id is not used."""
     hash_and_sender = read.pair(params)
     if hash_and_sender is not None:
         tx_hash = read.crypto_hash(hash_and_sender[0])

@@ -1,4 +1,4 @@
-"""What worlds are built with: a genesis with published keys, and a sender of transactions."""
+"""Parts of every world: a genesis with published keys, and a sender of transactions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.localnet.contract_sdk import to_json
+from ledgerkit.localnet.fees import TGAS
 from ledgerkit.localnet.genesis import Genesis
 from ledgerkit.localnet.world_summary import AccountSummary, TransactionSummary
 from ledgerkit.protocol import (
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from ledgerkit.localnet.contract_sdk import Contract
     from ledgerkit.localnet.world import World
     from ledgerkit.protocol import PublicKey
-
-TGAS = 10**12
 
 
 def published_key(world: str, seed: int, name: str) -> SecretKey:

@@ -65,7 +65,7 @@ def _add_people(genesis: WorldGenesis, people: Sequence[str], rng: random.Random
     """Add the people, with balances that follow a power law, with noise."""
     access_key = AccessKey(170_000_000 * 10**6 + 3)
     for account_id in people:
-        # A Pareto draw: one in a hundred has a hundred times what most have.
+        # A Pareto draw: one account in a hundred owns more than 60 times the lowest balance.
         amount = min(int(rng.paretovariate(1.1) * 10**6), 10**13) * NEAR // 10**6
         keys = [(genesis.public_key(account_id), access_key)]
         genesis.account(account_id, amount + rng.randrange(10**18), keys=keys)
@@ -102,8 +102,8 @@ def _add_collections(genesis: WorldGenesis, people: Sequence[str], rng: random.R
     for number in range(COLLECTIONS):
         owners = _draw_people(people, max(1, len(people) // (4 + 3 * number)), rng)
         tokens = [
-            (str(place), owner, TokenMetadata(title=f"Piece {place}", copies=1))
-            for place, owner in enumerate(owners)
+            (str(index), owner, TokenMetadata(title=f"Piece {index}", copies=1))
+            for index, owner in enumerate(owners)
         ]
         records = NonFungibleToken.genesis("near", tokens)
         amount = (100 + len(tokens)) * NEAR
@@ -142,7 +142,7 @@ def _draw_unstaked(rng: random.Random) -> int:
 
 
 def _summarize(genesis: WorldGenesis, people: Sequence[str]) -> WorldSummary:
-    """Describe the accounts, and list the contracts."""
+    """Build the summary of the accounts and contracts."""
     descriptions = dict.fromkeys(people, "one of the crowd")
     descriptions |= {f"token{number:02}.near": "a token" for number in range(TOKENS)}
     descriptions |= {f"art{number}.near": "an NFT collection" for number in range(COLLECTIONS)}

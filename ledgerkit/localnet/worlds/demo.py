@@ -138,10 +138,10 @@ def open_demo(seed: int = 0, changes: Mapping[str, Any] | None = None) -> World:
 
 def _add_people(genesis: WorldGenesis, settings: Settings) -> None:
     """Add the people and their keys."""
-    for place, (account_id, (milli, _)) in enumerate(PEOPLE.items()):
+    for index, (account_id, (milli, _)) in enumerate(PEOPLE.items()):
         # The nonces look as if each key was added 100,000 blocks after the previous one.
-        added = (settings.genesis_height - 9_000_000 + 100_000 * place) * 10**6
-        keys = [(genesis.public_key(account_id), AccessKey(added + 10 + place))]
+        added = (settings.genesis_height - 9_000_000 + 100_000 * index) * 10**6
+        keys = [(genesis.public_key(account_id), AccessKey(added + 10 + index))]
         for name, permission in _extra_keys(account_id):
             access_key = AccessKey(added + 10**6, permission) if permission else AccessKey(added)
             keys.append((genesis.public_key(name), access_key))
@@ -166,7 +166,7 @@ def _extra_keys(account_id: str) -> Iterable[tuple[str, FunctionCallPermission |
 def _add_tokens(genesis: WorldGenesis) -> None:
     """Add the tokens and their holders."""
     people = list(PEOPLE)
-    gold = {name: (place * place * 137 + 11) * GOLD // 4 for place, name in enumerate(people)}
+    gold = {name: (index * index * 137 + 11) * GOLD // 4 for index, name in enumerate(people)}
     gold |= {"alice.near": 1250 * GOLD, "dex.near": 400_000 * GOLD, "shop.near": 0, "erin.near": 0}
     gold |= {"picky.near": 0, "sour.near": 0}
     moon = {"bob.near": 12 * 10**24, "shop.near": 1}
@@ -230,7 +230,7 @@ def _add_contracts(genesis: WorldGenesis, settings: Settings) -> None:
 
 
 def _summarize(genesis: WorldGenesis) -> WorldSummary:
-    """Describe the accounts, and list the contracts."""
+    """Build the summary of the accounts and contracts."""
     descriptions = {name: description for name, (_, description) in PEOPLE.items()} | CONTRACTS
     descriptions |= dict.fromkeys(POOLS, "a staking pool, which validates")
     accounts = genesis.account_summaries(descriptions)

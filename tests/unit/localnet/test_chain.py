@@ -65,7 +65,7 @@ def test_finality_can_be_held():
     world.hold_finality()
     world.advance(4)
     assert heights(world.chain) == (1007, 1002, 1001)
-    world.hold_finality(held=False)
+    world.hold_finality(hold=False)
     world.advance(3)
     assert heights(world.chain) == (1010, 1009, 1008)
 
@@ -379,7 +379,7 @@ def test_an_epoch_waits_for_finality():
     ledger.world.hold_finality()
     ledger.world.advance(20)
     assert ledger.world.chain.head.epoch_height == 0
-    ledger.world.hold_finality(held=False)
+    ledger.world.hold_finality(hold=False)
     ledger.world.advance(4)
     assert ledger.world.chain.head.epoch_height == 1
 

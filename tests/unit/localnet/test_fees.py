@@ -16,6 +16,7 @@ from ledgerkit.protocol import (
     Stake,
     Transfer,
 )
+from ledgerkit.protocol.actions import attached_gas, deposits
 from tests.unit.localnet.ledger import TGAS, N, public, secret
 
 OLD, NOW, NEXT = (fees.PROFILES[version] for version in ("84", "86", "87"))
@@ -106,8 +107,8 @@ def test_a_delegate_prepays_what_is_inside():
     assert NOW.send([wanted], "alice.near", "bob.near") == 200_000_000_000 + sending
     near = 200_000_000_000 + 2_235_934 + 115_123_062_500
     assert NOW.send([wanted], "bob.near", "bob.near") == 200_000_000_000 + near
-    assert fees.attached_gas([wanted, FunctionCall("b", b"", TGAS)]) == 8 * TGAS
-    assert fees.deposits([wanted, Transfer(4)]) == 12
+    assert attached_gas([wanted, FunctionCall("b", b"", TGAS)]) == 8 * TGAS
+    assert deposits([wanted, Transfer(4)]) == 12
 
 
 def test_gas_has_a_least_purchase_price():
@@ -132,5 +133,5 @@ def test_versions_differ_in_so_much():
     """Rewards end with 87; delegates of the second kind are in 86 alone."""
     assert [p.reward_percent for p in (OLD, NOW, NEXT)] == [30, 30, 0]
     assert [p.delegate_v2 for p in (OLD, NOW, NEXT)] == [False, True, False]
-    assert [p.later for p in (OLD, NOW, NEXT)] == [False, True, True]
+    assert [p.since_85 for p in (OLD, NOW, NEXT)] == [False, True, True]
     assert [p.creation_charge for p in (OLD, NOW, NEXT)] == [0, 7 * 10**21, 7 * 10**21]

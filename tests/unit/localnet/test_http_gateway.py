@@ -284,7 +284,7 @@ def test_a_demanded_key_is_taken(
 def test_a_wrong_key_is_refused(locked: World, headers: dict[str, str], query: str) -> None:
     """Without a right key each surface refuses in its form, and repeats no key."""
     door = Gateway(locked)
-    text = "Unauthorized: this ledger demands an API key, and the request carries no valid one"
+    text = "Unauthorized: this ledger requires an API key, and the request has no valid one"
     page = ask(door, "GET", "/api/v1/account/near/ft", b"", headers, query=query)
     assert (page.status, json.loads(page.body)) == (401, text)
     answer = ask(door, "POST", "/", CALL, headers | JSON, query=query)

@@ -499,7 +499,7 @@ def test_redeployed_global_contract() -> None:
     assert balances.get("a.near", "ft.near", tape.head) == "5"
     height = tape.add()
     assert balances.get("a.near", "ft.near", tape.head) == "5"
-    balances.note_change(
+    balances.record_change(
         Change(("", None), "global_code", "author.near", b"", bytes(32)), height + 1
     )
     tape.balances["ft.near", "a.near"][height] = b'"6"'

@@ -13,7 +13,7 @@ from ledgerkit.localnet.chain_types import (
     SuccessValue,
 )
 from ledgerkit.localnet.genesis import Genesis
-from ledgerkit.localnet.runtime import ShardWork
+from ledgerkit.localnet.runtime import ShardResult
 from ledgerkit.protocol import (
     AccessKey,
     AddKey,
@@ -215,10 +215,10 @@ def test_a_callback_has_no_outcome_while_it_waits(ledger):
 def by_hand(ledger, *receipts):
     """Let receipts arrive in one block, in an order; give the outcomes."""
     block = BlockContext(START + 1, 0, 0, CryptoHash(bytes(32)), PRICE)
-    work = ShardWork(0)
+    result = ShardResult(0)
     for receipt in receipts:
-        ledger.world.runtime.receive(receipt, block, work)
-    return work.outcomes
+        ledger.world.runtime.receive(receipt, block, result)
+    return result.outcomes
 
 
 def test_data_may_come_before_what_waits_for_it(ledger):
@@ -604,10 +604,10 @@ def test_a_refund_goes_where_the_receipt_says(ledger):
         (Transfer(9),),
         refund_to="bob.near",
     )
-    work = ShardWork(0)
+    result = ShardResult(0)
     block = BlockContext(START + 1, 0, 0, CryptoHash(bytes(32)), PRICE)
-    ledger.world.runtime.receive(receipt, block, work)
-    assert [made.receiver_id for made in work.sent] == ["bob.near", "alice.near"]
+    ledger.world.runtime.receive(receipt, block, result)
+    assert [made.receiver_id for made in result.sent] == ["bob.near", "alice.near"]
 
 
 def test_a_transaction_may_do_nothing(ledger):

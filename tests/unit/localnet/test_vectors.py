@@ -34,6 +34,7 @@ from ledgerkit.protocol import (
     Stake,
     Transfer,
 )
+from ledgerkit.protocol.actions import attached_gas, deposits
 from tests.unit.localnet.ledger import PRICE, START, Ledger, N, public
 
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "vectors"
@@ -359,7 +360,7 @@ def test_examples_are_computed_at_their_cost(example, version):
     burnt = profile.new_receipt_send(sir=signer_id == receiver_id)
     burnt += profile.send(actions, signer_id, receiver_id)
     execution = profile.new_receipt_execute + profile.prepaid_execution(actions, receiver_id)
-    attached, deposit = fees.attached_gas(actions), fees.deposits(actions)
+    attached, deposit = attached_gas(actions), deposits(actions)
     cost = burnt * PRICE + (execution + attached) * profile.purchase_price(PRICE)
     assert burnt == expected["tx_gas_burnt"]
     assert execution == expected["receipt_exec_fees_gas"]
