@@ -172,27 +172,7 @@ def subset_of(value: object, field: str, allowed: tuple[str, ...]) -> list[str]:
 
 
 def block_reference(value: object, field: str = "at") -> BlockReference:
-    """
-    Parse a block reference or a time.
-
-    Parameters
-    ----------
-    value
-        A height, a block hash, a finality name, ``genesis`` or ``earliest_available``, or a
-        time (datetime, Timestamp, ISO text; UTC unless it has a zone). None is ``final``.
-    field
-        Name of the argument, for the error.
-
-    Returns
-    -------
-    reference
-        RPC params, or a time whose block is still to be found.
-
-    Raises
-    ------
-    InvalidRequestError
-        If it is none of these.
-    """
+    """Parse a height, hash, finality, checkpoint or time (UTC if it has no zone); None is final."""
     if value is None:
         return BlockReference({"finality": "final"})
     if isinstance(value, str):

@@ -30,20 +30,9 @@ def find(
     """
     Find blocks with few requests; all searches send their requests together.
 
-    Parameters
-    ----------
-    send
-        Sends calls concurrently; a failure takes the place of its response.
-    known
-        The known final blocks. Final blocks read during the search are added.
-    references
-        Heights, times, or other references to a block.
-
-    Returns
-    -------
-    points
-        One for each reference: for a time, the last final block at or before it; for a
-        final height, the block there or, if it was skipped, the last one below; or the error.
+    For a time, the result is the last final block at or before it; for a final height, the block
+    there or, if it was skipped, the last one below; or an error. `send` returns an error in place
+    of a response, and `known` receives the final blocks that are read.
     """
     batch = _Batch(send, known)
     searches = [_search_for(reference) for reference in references]

@@ -14,7 +14,7 @@ from ledgerkit.validation import raw_bytes
 if TYPE_CHECKING:
     from ledgerkit.protocol.keys import SecretKey
 
-# 2**31 plus the number of the NEP, so that no transaction can have the same bytes (NEP-461).
+# 2**31 plus the number of the NEP, so that no transaction can begin with the same bytes.
 PREFIX = u32(2**31 + 413)
 NONCE_BYTES = 32
 

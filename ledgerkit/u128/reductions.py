@@ -101,7 +101,7 @@ def product(values: Planes) -> int:
 
 
 def _check_range(value: int, name: str) -> int:
-    """Refuse a result above the range."""
+    """Return a result, after checking that it is not above the range."""
     if value < planes.LIMIT:
         return value
     raise OverflowError(
