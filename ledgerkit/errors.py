@@ -90,17 +90,7 @@ def fill(template: str, details: Mapping[str, object]) -> str:
     """
     Fill the template of an error class with values, each shortened to one line.
 
-    Parameters
-    ----------
-    template
-        A sentence with names in braces; `{at}` becomes " at block N", or nothing.
-    details
-        The values by name. Missing and None values read "(no NAME given)".
-
-    Returns
-    -------
-    sentence
-        The filled template.
+    Missing and None values read "(no NAME given)"; `{at}` becomes " at block N", or nothing.
     """
     values = {name: cut(value) for name, value in details.items() if value is not None}
     texts = _TemplateValues(values)
@@ -615,34 +605,21 @@ def from_status(
     """
     Build the error for a failing HTTP status whose body has no documented error.
 
-    Parameters
-    ----------
-    status
-        The HTTP status.
-    text
-        The body; at most 200 characters of it are quoted, on one line.
-    asked
-        What was requested, as a short phrase.
-    retry_after
-        The pause requested by the host, in seconds.
-
-    Returns
-    -------
-    error
-        Not raised. Errors with status 5xx or 408 are retryable.
+    At most 200 characters of the body `text` are quoted, on one line. `retry_after` is the pause
+    that the host requests, in seconds. Errors with status 5xx or 408 are retryable.
     """
     quoted = cut(text, _QUOTED)
     sentence = f"HTTP {status} in response to {asked}" + (f": {quoted}" if quoted else "")
-    pause: dict[str, Any] = {"status": status, "asked": asked, "retry_after": retry_after}
+    details: dict[str, Any] = {"status": status, "asked": asked, "retry_after": retry_after}
     if status == _TOO_MANY:
-        return RateLimitedError(sentence, **pause)
+        return RateLimitedError(sentence, **details)
     if status in _AUTH:
         return _auth_error(status, text, sentence, asked)
     if status in range(400, 500) and status != _TIMEOUT:
         remedy = _REMEDIES.get(status)
         return InvalidRequestError(sentence, remedy=remedy, status=status, asked=asked, text=quoted)
-    again = status == _TIMEOUT or status in range(500, 600)
-    return TransportError(sentence, retryable=again, **pause)
+    retryable = status == _TIMEOUT or status in range(500, 600)
+    return TransportError(sentence, retryable=retryable, **details)
 
 
 def _auth_error(status: int, text: str, sentence: str, asked: str) -> AuthError:
@@ -657,16 +634,18 @@ def _auth_error(status: int, text: str, sentence: str, asked: str) -> AuthError:
 class FileError(LedgerError):
     """A file could not be read or written; files written before are intact."""
 
-    template = "could not {what}: {reason}"
+    template = "Could not {operation}: {reason}"
     remedy = "Solve the problem and run the same command again: stored data is kept."
-    what: str | None = None
+    operation: str | None = None
     reason: str | None = None
 
     @classmethod
-    def failed(cls, what: str, error: OSError) -> Self:
-        """Build the error from an `OSError`; `what` completes "could not ..."."""
+    def failed(cls, operation: str, error: OSError) -> Self:
+        """Build the error from an `OSError`; `operation` completes "could not ..."."""
         remedy = _FREE_SPACE if error.errno in _DISK_FULL else None
-        return cls(remedy=remedy, what=what, reason=error.strerror or type(error).__name__)
+        return cls(
+            remedy=remedy, operation=operation, reason=error.strerror or type(error).__name__
+        )
 
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)

@@ -38,11 +38,12 @@ class Response:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call(Generic[T]):
     """
-    One request, described but not sent; calls with the same `key` are the same request.
+    A request that is not sent yet; calls with the same `key` are the same request.
 
-    `read` decodes a response or raises; `keep` returns True for responses that never change;
-    `repeatable` is True if the request may be sent twice. `kind` is the kind of such a
-    response in the disk cache; empty if it is not stored there.
+    `asked` describes the request in a few words, for errors. `read` decodes a response or
+    raises. `keep` returns True for a response that never changes, and `kind` is the kind under
+    which the disk cache stores it; empty if it does not. `repeatable` is True if the request
+    may be sent twice.
     """
 
     surface: Literal["rpc", "api"]
@@ -69,33 +70,7 @@ def rpc(
     keep: Callable[[Any], bool] | None = None,
     repeatable: bool = True,
 ) -> Call[Any]:
-    """
-    Build a JSON-RPC call.
-
-    Parameters
-    ----------
-    method
-        Name of the method.
-    params
-        Its parameters, an object or an array.
-    result
-        Type into which its `result` is decoded.
-    asked
-        What is requested, in a few words, for error messages.
-    keep
-        Returns True for responses that never change.
-    repeatable
-        Whether the request may be sent twice.
-
-    Returns
-    -------
-    call
-        The call.
-
-    Notes
-    -----
-    Source: POST / of the JSON-RPC endpoint.
-    """
+    """Build a JSON-RPC call; `keep` and `repeatable` as in `Call`."""
     request = {"jsonrpc": "2.0", "id": "ledgerkit", "method": method, "params": params}
     return Call(
         surface="rpc",
@@ -108,27 +83,7 @@ def rpc(
 
 
 def get(path: str, result: Any, *, asked: str) -> Call[Any]:
-    """
-    Build a call of the REST API.
-
-    Parameters
-    ----------
-    path
-        Path below the address of the API, percent-encoded.
-    result
-        Type into which the body is decoded.
-    asked
-        What is requested, in a few words, for error messages.
-
-    Returns
-    -------
-    call
-        The call.
-
-    Notes
-    -----
-    Source: GET of the indexed REST API.
-    """
+    """Build a call of the REST API; `path` is percent-encoded, below the address of the API."""
     return Call(
         surface="api",
         asked=asked,
@@ -201,8 +156,8 @@ def _is_envelope(body: bytes) -> bool:
 
 def decoder(decoded_type: Any) -> msgspec.json.Decoder[Any]:
     """Return the decoder for a type; any thread may use it."""
-    # msgspec 0.22 inspects a type at its first use. Two threads doing so at once can crash the
-    # process, so decoders are made under a lock, once for each type.
+    # msgspec 0.22 inspects a type when its first decoder is built. If two threads do so at once,
+    # the process can crash, so decoders are built under a lock, once for each type.
     cached = _decoders.get(decoded_type)
     if cached is None:
         with _decoders_lock:

@@ -19,14 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _FUND = "Send NEAR to the account, then sign and send the transaction again."
-_FUND_GAS_KEY = "Fund the gas key with TransferToGasKey, then sign and send again."
-_FULL_KEY = "Sign with a full-access key of the account."
-_READ_KEY = "Read the access key again and sign with its nonce plus 1."
-_SMALLER = "Split the transaction into several smaller ones."
 _WAIT = "Wait a few seconds and send the same signed transaction again."
 _STAKE = "Adjust the staked amount, or fund the account, and stake again."
 _NEXT_KEY = "List the account's keys with keys() and use one of those."
-_IMPLICIT = "Create it from its parent account, or choose another account id."
 
 
 # The transaction was refused ------------------------------------------------------------
@@ -50,7 +45,7 @@ class NonceTooLargeError(InvalidTransactionError):
     tx_nonce: int
     upper_bound: int
     template = "Nonce {tx_nonce} is not below the upper bound {upper_bound}"
-    remedy = _READ_KEY
+    remedy = "Read the access key again and sign with its nonce plus 1."
 
 
 class ExpiredError(InvalidTransactionError):
@@ -81,7 +76,6 @@ class AccessKeyNotFoundError(InvalidAccessKeyError):
     account_id: str
     public_key: str
     template = "Account {account_id} does not have access key {public_key}"
-    remedy = _NEXT_KEY
 
 
 class ReceiverMismatchError(InvalidAccessKeyError):
@@ -119,7 +113,7 @@ class RequiresFullAccessError(InvalidAccessKeyError):
     """A function-call key signed a transaction that is not a single function call."""
 
     template = "The transaction needs a full-access key: it is not a single function call"
-    remedy = _FULL_KEY
+    remedy = "Sign with a full-access key of the account."
 
 
 class DepositWithFunctionCallError(InvalidAccessKeyError):
@@ -171,7 +165,7 @@ class NotEnoughGasKeyBalanceError(InvalidTransactionError):
     template = (
         "The gas key of {signer_id} has {balance} yoctoNEAR, and the gas costs {cost} yoctoNEAR"
     )
-    remedy = _FUND_GAS_KEY
+    remedy = "Fund the gas key with TransferToGasKey, then sign and send again."
 
 
 class NotEnoughBalanceForDepositError(InvalidTransactionError):
@@ -248,7 +242,7 @@ class TransactionSizeExceededError(InvalidTransactionError):
     size: int
     limit: int
     template = "The transaction has {size} bytes; the limit is {limit} bytes"
-    remedy = _SMALLER
+    remedy = "Split the transaction into several smaller ones."
 
 
 class ShardCongestedError(InvalidTransactionError):
@@ -542,7 +536,7 @@ class CreateAccountNotAllowedError(ReceiptFailedError):
     account_id: str
     predecessor_id: str
     template = "{predecessor_id} may not create {account_id}"
-    remedy = _IMPLICIT
+    remedy = "Create it from its parent account, or choose another account id."
 
 
 class ActorNoPermissionError(ReceiptFailedError):
@@ -702,7 +696,7 @@ class InsufficientGasKeyBalanceError(ReceiptFailedError):
         "Gas key {public_key} of {account_id} has {balance} yoctoNEAR; {required} yoctoNEAR is"
         " needed"
     )
-    remedy = "Withdraw less, or fund the gas key first."
+    remedy = "Withdraw less, or fund the gas key with TransferToGasKey first."
 
 
 class GasKeyBalanceTooHighError(ReceiptFailedError):
@@ -989,21 +983,7 @@ _OWNERS: dict[str, type[LedgerError]] = {
 
 
 def variant(value: object) -> tuple[str, Any]:
-    """
-    Split the JSON of one variant into its name and its payload.
-
-    Parameters
-    ----------
-    value
-        `"Expired"`, `{"Expired": null}` or `{"InvalidNonce": {…}}`.
-
-    Returns
-    -------
-    name
-        The variant's name; "Unknown" for anything of another shape.
-    payload
-        What the variant holds, None for nothing; the value itself if it is unknown.
-    """
+    """Split the JSON of a variant, a text or an object with one key, into its name and payload."""
     if isinstance(value, str):
         return value, None
     if isinstance(value, dict) and len(value) == 1:
@@ -1087,14 +1067,14 @@ def _sentence(leaf: _Leaf[Any]) -> str:
 
 
 def _remedy(leaf: _Leaf[Any]) -> str:
-    """Return the remedy for a reason, based on the contract's message if there is one."""
+    """Return the remedy for a reason; for a failed execution, the one for its message."""
     if leaf.row is ExecutionError:
         text = str(leaf.payload)
-        return next((advice for sign, advice in _ADVICE if sign in text[:200]), leaf.row.remedy)
+        return next((remedy for part, remedy in _REMEDIES if part in text[:200]), leaf.row.remedy)
     return leaf.row.remedy
 
 
-_ADVICE = (
+_REMEDIES = (
     # Panics come first: the message is the contract's own and may contain any other text.
     ("Smart contract panicked", ExecutionError.remedy),
     ("Exceeded the prepaid gas", "Attach more gas to the call, for example 100 Tgas."),
@@ -1125,18 +1105,9 @@ _WRAPPERS = ("TxExecutionError", "InvalidTxError", "InvalidTransaction")
 
 def invalid_transaction(value: object) -> InvalidTransactionError:
     """
-    Build the error for a transaction that the chain refused.
+    Build the error for a transaction that the chain refused, from its variant as JSON.
 
-    Parameters
-    ----------
-    value
-        The variant: a string, or an object with one key.
-
-    Returns
-    -------
-    error
-        Of the variant's class, not raised. An unknown variant gives the nearest known parent
-        class, with `variant` and `payload`.
+    An unknown variant gives the nearest known parent class, with `variant` and `payload`.
     """
     name, payload = variant(value)
     while name in _WRAPPERS and payload is not None:
@@ -1149,22 +1120,7 @@ def invalid_transaction(value: object) -> InvalidTransactionError:
 def receipt_failure(
     value: object, *, receipt_id: str | None = None
 ) -> ReceiptFailedError | InvalidTransactionError:
-    """
-    Build the error for a failed receipt, or for a refused transaction.
-
-    Parameters
-    ----------
-    value
-        The `Failure` of an outcome: `{"ActionError": {…}}` or `{"InvalidTxError": …}`.
-    receipt_id
-        The receipt that failed.
-
-    Returns
-    -------
-    error
-        Of the variant's class, not raised. An unknown variant gives the nearest known parent
-        class.
-    """
+    """Build the error for the `Failure` of an outcome: of a receipt, or of a transaction."""
     if variant(value)[0] == "InvalidTxError":
         return invalid_transaction(value)
     leaf, index = _failed_leaf(value), _index(value)
@@ -1188,19 +1144,10 @@ def _index(value: object) -> object:
 
 def failure_text(value: object) -> tuple[str, str]:
     """
-    Return kind and message of a failure.
+    Return kind and message of the `Failure` of an outcome.
 
-    Parameters
-    ----------
-    value
-        The `Failure` of an outcome: `{"ActionError": {…}}` or `{"InvalidTxError": …}`.
-
-    Returns
-    -------
-    error_kind
-        The path of the chain's variants, such as "FunctionCallError.ExecutionError".
-    error_message
-        One sentence, or the contract's own text unchanged.
+    The kind is the path of the chain's variants, such as "FunctionCallError.ExecutionError". The
+    message is one sentence, or the contract's own text unchanged.
     """
     try:
         text = value["ActionError"]["kind"]["FunctionCallError"]["ExecutionError"]  # type: ignore[index]  # caught below
@@ -1285,25 +1232,7 @@ def _known_text(text: str, **where: Any) -> LedgerError | None:
 def from_query_text(
     text: str, *, asked: str, block_height: int | None = None, block_hash: str | None = None
 ) -> LedgerError:
-    """
-    Build the error for the error text in a `query` result.
-
-    Parameters
-    ----------
-    text
-        The text: the Rust debug form of a node error.
-    asked
-        What was requested, as a short phrase.
-    block_height
-        The block of the query.
-    block_hash
-        The hash of that block.
-
-    Returns
-    -------
-    error
-        Not raised. Unknown texts give `ContractError` with `vm_error`.
-    """
+    """Build the error for the text in a `query` result: the Rust debug form of an error."""
     where: dict[str, Any] = {"block_height": block_height, "block_hash": block_hash, "asked": asked}
     return _known_text(text, **where) or errors.ContractError(vm_error=text, **where)
 
@@ -1410,20 +1339,20 @@ def _cause_name(body: dict[str, Any]) -> str | None:
 def _text(body: dict[str, Any], info: dict[str, Any]) -> str:
     """Return the node's message; the most detailed one is often in `data` only."""
     candidates = (body.get("data"), info.get("error_message"), info.get("debug_info"))
-    message = next((word for word in candidates if isinstance(word, str) and word), None)
+    message = next((text for text in candidates if isinstance(text, str) and text), None)
     return message or cut(body.get("message") or body.get("data") or "no reason given")
 
 
 def _refused(body: dict[str, Any]) -> object:
     """Return the variant of a refused transaction, or None."""
     data = _members(body, "data")
-    places = (
+    variants = (
         data.get("TxExecutionError"),
         data.get("InvalidTxError"),
         data.get("InvalidTransaction"),
         body.get("InvalidTransaction"),  # as in the specification
     )
-    return next((place for place in places if place is not None), None)
+    return next((value for value in variants if value is not None), None)
 
 
 def _code(body: dict[str, Any]) -> int | None:
@@ -1435,21 +1364,7 @@ def _code(body: dict[str, Any]) -> int | None:
 
 
 def from_rpc(error: object, *, asked: str) -> LedgerError:
-    """
-    Build the typed error for the `error` member of a JSON-RPC response.
-
-    Parameters
-    ----------
-    error
-        The `error` member, decoded.
-    asked
-        What was requested, as a short phrase.
-
-    Returns
-    -------
-    error
-        Not raised. Chosen by `cause.name`, or by code and message if that is unknown.
-    """
+    """Build the error for a JSON-RPC response's decoded `error`, by its cause, code or message."""
     body = error if isinstance(error, dict) else {"data": error}
     name, info = _cause_name(body), _members(_members(body, "cause"), "info")
     refused, text = _refused(body), _text(body, info)
@@ -1518,9 +1433,9 @@ def _timeout(info: dict[str, Any]) -> errors.TransactionTimeoutError:
     cause = info.get("cause")
     member = cause.get("name") if isinstance(cause, dict) else None
     name = member if isinstance(member, str) else variant(cause)[0] if cause else None
-    pending = name == "PENDING"
     sentence = errors.TransactionTimeoutError.template + (f" ({cut(name)})" if name else "")
-    return errors.TransactionTimeoutError(sentence, cause_name=name, elsewhere=not pending)
+    elsewhere = name != "PENDING"
+    return errors.TransactionTimeoutError(sentence, cause_name=name, elsewhere=elsewhere)
 
 
 def _contract_error(info: dict[str, Any], text: str) -> LedgerError:

@@ -107,10 +107,10 @@ def plan_token(
     InvalidRequestError
         If an argument is malformed.
     """
-    usual = f"The source of {widget.path}, written in block {widget.socialdb_block_height}"
+    default = f"The source of {widget.path}, written in block {widget.socialdb_block_height}"
     metadata = {
         "title": check_text(widget.widget_name if title is None else title, "title"),
-        "description": check_text(usual if description is None else description, "description"),
+        "description": check_text(default if description is None else description, "description"),
         "copies": validation.integer(copies, "copies", least=1, most=MAX_COPIES),
         "extra": msgspec.json.encode(widget.record).decode(),
     }

@@ -146,7 +146,7 @@ def diff(
             for stored in sides:
                 for table in (view, SUBJECTS, ERRORS):
                     stored.verify(table)
-            raise FileError(what="compare the two", reason=cut(error)) from error
+            raise FileError(operation="compare the two", reason=cut(error)) from error
 
 
 def _opened(one: object) -> Collection:

@@ -19,10 +19,9 @@ _ROW_HEIGHT = 0.28  # inches
 _MAX_POOLS = 20
 _MAX_TOKENS = 6
 _MAX_NAMES = 4
-_STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
-_BALANCES = ("account_id", "contract_id", "status", "symbol", "amount", "metadata_status")
-_POSITIONS = ("account_id", "pool_id", "staked", "unstaked", "can_withdraw", "status")
-_HOLDERS = ("contract_id", "balance", "status")
+_BALANCES = ("account_id", "contract_id", "status", "symbol", "amount")
+_POSITIONS = ("account_id", "pool_id", "staked", "unstaked", "can_withdraw")
+_HOLDERS = ("contract_id", "balance")
 _CLASSES = {
     "direct_only": canvas.BLUE,
     "liquid_only": canvas.GREEN,
@@ -208,7 +207,7 @@ def staking(positions: pd.DataFrame, *, ax: Axes | None = None, title: str | Non
 
 def _stake_bar(row: tuple[Any, ...], *, with_account: bool) -> _Bar:
     """Return the label and the three parts of a position."""
-    account_id, pool_id, staked, unstaked, can_withdraw, _ = row
+    account_id, pool_id, staked, unstaked, can_withdraw = row
     label = canvas.one_line(pool_id, 30)
     if with_account:
         label = f"{canvas.one_line(account_id, 24)} · {label}"
@@ -341,7 +340,7 @@ def concentration(
     canvas.check_columns(holders, _HOLDERS, "lk.top_holders")
     columns = [canvas.column_values(holders, name) for name in _HOLDERS]
     balances_of: dict[str, list[int]] = {}
-    for contract_id, balance, _ in zip(*columns, strict=True):
+    for contract_id, balance in zip(*columns, strict=True):
         if balance:
             balances_of.setdefault(contract_id, []).append(int(balance))
     ax = canvas.axes_or_new(ax, 6.4, 5.2)
@@ -370,7 +369,7 @@ def _draw_lorenz_curve(ax: Axes, place: int, contract_id: str, amounts: list[int
         [100 * at / len(amounts) for at in range(len(sums))],
         [100 * part / total for part in sums],
         color=canvas.CYCLE[place],
-        ls=_STYLES[place],
+        ls=canvas.LINE_STYLES[place],
         lw=2,
         label=label,
     )
