@@ -937,7 +937,7 @@ _NEW_RECEIPT = {
 Row: TypeAlias = type[LedgerError] | str
 
 
-def _rows(branch: type[InvalidTransactionError | ReceiptFailedError]) -> dict[str, Row]:
+def _variants_of(branch: type[InvalidTransactionError | ReceiptFailedError]) -> dict[str, Row]:
     """Return the direct subclasses of a branch by the variant names of the chain."""
     rows: dict[str, Row] = {}
     for error in branch.__subclasses__():
@@ -948,12 +948,12 @@ def _rows(branch: type[InvalidTransactionError | ReceiptFailedError]) -> dict[st
 
 
 FAMILIES: Final[dict[str, Mapping[str, Row]]] = {
-    "InvalidTxError": _rows(InvalidTransactionError),
-    "InvalidAccessKeyError": _rows(InvalidAccessKeyError),
-    "ActionsValidation": _rows(ActionsValidationError),
+    "InvalidTxError": _variants_of(InvalidTransactionError),
+    "InvalidAccessKeyError": _variants_of(InvalidAccessKeyError),
+    "ActionsValidation": _variants_of(ActionsValidationError),
     "StorageError": _STORAGE,
-    "ActionErrorKind": _rows(ReceiptFailedError),
-    "FunctionCallError": _rows(FunctionCallError),
+    "ActionErrorKind": _variants_of(ReceiptFailedError),
+    "FunctionCallError": _variants_of(FunctionCallError),
     "MethodResolveError": _METHOD_RESOLVE,
     "CompilationError": _COMPILATION,
     "PrepareError": PREPARE_ERRORS,
@@ -1010,7 +1010,7 @@ class _Leaf(NamedTuple, Generic[_Branch]):
 _UNKNOWN = "The chain gives a reason that ledgerkit does not know: {variant}"
 
 
-def _descend(branch: type[_Branch], family: str, value: object) -> _Leaf[_Branch]:
+def _innermost_variant(branch: type[_Branch], family: str, value: object) -> _Leaf[_Branch]:
     """Follow nested variants to the innermost one that the tables list."""
     error, row, path = branch, cast("type[LedgerError]", branch), ""
     while True:
@@ -1037,21 +1037,21 @@ def _values(payload: object) -> dict[str, Any]:
 _MOST_DIGITS = 80  # far above 128 bits, far below what int() refuses
 
 
-def _typed(declared: str, value: object) -> object:
+def _convert(declared: str, value: object) -> object:
     """Return a value as its declared type, or None if it has another type."""
     if "int" in declared:
         if isinstance(value, str) and len(value) <= _MOST_DIGITS and re.fullmatch("[0-9]+", value):
             return int(value)
         return value if isinstance(value, int) and not isinstance(value, bool) else None
     if "float" in declared:
-        return value if isinstance(value, float) else _typed("int", value)
+        return value if isinstance(value, float) else _convert("int", value)
     return value if isinstance(value, str) or "object" in declared else None
 
 
 def _attributes(error: type[LedgerError], values: dict[str, Any]) -> dict[str, Any]:
     """Return the declared attributes among received values."""
     return {
-        name: _typed(declared, values[name])
+        name: _convert(declared, values[name])
         for name, declared in error.fields.items()
         if name in values
     }
@@ -1089,7 +1089,7 @@ _REMEDIES = (
 _PANIC = "Smart contract panicked: "
 
 
-def _own_attributes(leaf: _Leaf[Any]) -> dict[str, Any]:
+def _leaf_attributes(leaf: _Leaf[Any]) -> dict[str, Any]:
     """Return the attributes of the error for a reason."""
     attributes = _attributes(leaf.error, _values(leaf.payload))
     if leaf.error is ExecutionError and isinstance(leaf.payload, str):
@@ -1113,8 +1113,8 @@ def invalid_transaction(value: object) -> InvalidTransactionError:
     while name in _WRAPPERS and payload is not None:
         value = payload
         name, payload = variant(value)
-    leaf = _descend(InvalidTransactionError, "InvalidTxError", value)
-    return leaf.error(_sentence(leaf), remedy=_remedy(leaf), **_own_attributes(leaf))
+    leaf = _innermost_variant(InvalidTransactionError, "InvalidTxError", value)
+    return leaf.error(_sentence(leaf), remedy=_remedy(leaf), **_leaf_attributes(leaf))
 
 
 def receipt_failure(
@@ -1123,8 +1123,8 @@ def receipt_failure(
     """Build the error for the `Failure` of an outcome: of a receipt, or of a transaction."""
     if variant(value)[0] == "InvalidTxError":
         return invalid_transaction(value)
-    leaf, index = _failed_leaf(value), _index(value)
-    details = _own_attributes(leaf) | {"receipt_id": receipt_id, "kind": leaf.path, "index": index}
+    leaf, index = _failed_leaf(value), _action_index(value)
+    details = _leaf_attributes(leaf) | {"receipt_id": receipt_id, "kind": leaf.path, "index": index}
     return leaf.error(_sentence(leaf), remedy=_remedy(leaf), **details)
 
 
@@ -1132,14 +1132,14 @@ def _failed_leaf(value: object) -> _Leaf[ReceiptFailedError]:
     """Return the innermost variant of a receipt's failure."""
     name, payload = variant(value)
     if name == "ActionError" and isinstance(payload, dict):
-        return _descend(ReceiptFailedError, "ActionErrorKind", payload.get("kind"))
+        return _innermost_variant(ReceiptFailedError, "ActionErrorKind", payload.get("kind"))
     return _Leaf(name, name, ReceiptFailedError, ReceiptFailedError, _UNKNOWN, payload)
 
 
-def _index(value: object) -> object:
+def _action_index(value: object) -> object:
     """Return the index of the failed action; None if the whole receipt failed."""
     _, payload = variant(value)
-    return _typed("int", payload.get("index")) if isinstance(payload, dict) else None
+    return _convert("int", payload.get("index")) if isinstance(payload, dict) else None
 
 
 def failure_text(value: object) -> tuple[str, str]:
@@ -1157,7 +1157,7 @@ def failure_text(value: object) -> tuple[str, str]:
         return "FunctionCallError.ExecutionError", text
     name, payload = variant(value)
     if name == "InvalidTxError":
-        refusal = _descend(InvalidTransactionError, name, payload)
+        refusal = _innermost_variant(InvalidTransactionError, name, payload)
         return f"{name}.{refusal.path}", _message(refusal)
     failure = _failed_leaf(value)
     return failure.path, _message(failure)
@@ -1216,7 +1216,7 @@ def _character(escape: re.Match[str]) -> str:
     return chr(point) if valid else escape[0]
 
 
-def _known_text(text: str, **where: Any) -> LedgerError | None:
+def _query_error(text: str, **context: Any) -> LedgerError | None:
     """Build the error for a known text of a failed query, or return None."""
     for pattern, error in _QUERY_TEXTS:
         if match := re.match(pattern, text, re.DOTALL):
@@ -1225,7 +1225,7 @@ def _known_text(text: str, **where: Any) -> LedgerError | None:
                 values["panic_msg"] = _ESCAPE.sub(_character, values.pop("dump"))
             if issubclass(error, errors.ContractError):
                 values["vm_error"] = text
-            return error(**(where | values))
+            return error(**(context | values))
     return None
 
 
@@ -1233,8 +1233,12 @@ def from_query_text(
     text: str, *, asked: str, block_height: int | None = None, block_hash: str | None = None
 ) -> LedgerError:
     """Build the error for the text in a `query` result: the Rust debug form of an error."""
-    where: dict[str, Any] = {"block_height": block_height, "block_hash": block_hash, "asked": asked}
-    return _known_text(text, **where) or errors.ContractError(vm_error=text, **where)
+    context: dict[str, Any] = {
+        "block_height": block_height,
+        "block_hash": block_hash,
+        "asked": asked,
+    }
+    return _query_error(text, **context) or errors.ContractError(vm_error=text, **context)
 
 
 # JSON-RPC errors ------------------------------------------------------------------------
@@ -1316,7 +1320,7 @@ _ALIASES = {
     "requested_transaction_hash": "transaction_hash",
 }
 
-_SUBJECTS = (
+_MESSAGE_PATTERNS = (
     re.compile(r"BLOCK HEIGHT: (?P<block_height>[0-9]+)"),
     re.compile(r"BLOCK: (?P<block_hash>\w+)"),
     re.compile(r"access key (?P<public_key>\S+) does not exist"),
@@ -1336,14 +1340,14 @@ def _cause_name(body: dict[str, Any]) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def _text(body: dict[str, Any], info: dict[str, Any]) -> str:
+def _node_message(body: dict[str, Any], info: dict[str, Any]) -> str:
     """Return the node's message; the most detailed one is often in `data` only."""
     candidates = (body.get("data"), info.get("error_message"), info.get("debug_info"))
     message = next((text for text in candidates if isinstance(text, str) and text), None)
     return message or cut(body.get("message") or body.get("data") or "no reason given")
 
 
-def _refused(body: dict[str, Any]) -> object:
+def _refused_variant(body: dict[str, Any]) -> object:
     """Return the variant of a refused transaction, or None."""
     data = _members(body, "data")
     variants = (
@@ -1355,7 +1359,7 @@ def _refused(body: dict[str, Any]) -> object:
     return next((value for value in variants if value is not None), None)
 
 
-def _code(body: dict[str, Any]) -> int | None:
+def _error_code(body: dict[str, Any]) -> int | None:
     """Return the JSON-RPC error code; some gateways send it as text."""
     code = body.get("code")
     if isinstance(code, str) and re.fullmatch("-?[0-9]{1,9}", code):
@@ -1367,16 +1371,16 @@ def from_rpc(error: object, *, asked: str) -> LedgerError:
     """Build the error for a JSON-RPC response's decoded `error`, by its cause, code or message."""
     body = error if isinstance(error, dict) else {"data": error}
     name, info = _cause_name(body), _members(_members(body, "cause"), "info")
-    refused, text = _refused(body), _text(body, info)
+    refused, text = _refused_variant(body), _node_message(body, info)
     typed_error: LedgerError
     if refused is not None:
         typed_error = _refusal(refused)
     elif name == "CONTRACT_EXECUTION_ERROR":
         typed_error = _contract_error(info, text)
     elif name in CAUSES:
-        typed_error = _caused(name, info, text)
+        typed_error = _cause_error(name, info, text)
     else:
-        typed_error = _coded(body, text)
+        typed_error = _code_error(body, text)
     typed_error.asked, typed_error.rpc_cause = asked, name
     return typed_error
 
@@ -1388,27 +1392,27 @@ def _refusal(refused: object) -> LedgerError:
     return invalid_transaction(refused)
 
 
-def _caused(name: str, info: dict[str, Any], text: str) -> LedgerError:
+def _cause_error(name: str, info: dict[str, Any], text: str) -> LedgerError:
     """Build the error for a known cause."""
     cause = CAUSES[name]
-    values = _subject(cause.error, info, text)
+    values = _cause_values(cause.error, info, text)
     details = _attributes(cause.error, values)
     if cause.error is errors.TransactionTimeoutError:
-        return _timeout(info)
+        return _timeout_error(info)
     if cause.error is errors.UnknownBlockError:
-        details["block"] = _block(details)
+        details["block"] = _requested_block(details)
     if cause.elsewhere is not None:
         details["elsewhere"] = cause.elsewhere
     template_values = {"text": text} | values | details
     return cause.error(fill(cause.sentence or cause.error.template, template_values), **details)
 
 
-def _subject(error: type[LedgerError], info: dict[str, Any], text: str) -> dict[str, Any]:
+def _cause_values(error: type[LedgerError], info: dict[str, Any], text: str) -> dict[str, Any]:
     """Return the values of a cause, completed from aliases and from the node's message."""
     details: dict[str, Any] = {"text": text, "error_message": text}
     if text.isidentifier():  # the data of METHOD_NOT_FOUND is the method name
         details["method_name"] = text
-    for pattern in _SUBJECTS:
+    for pattern in _MESSAGE_PATTERNS:
         if match := pattern.search(text):
             details |= match.groupdict()
             break
@@ -1416,7 +1420,7 @@ def _subject(error: type[LedgerError], info: dict[str, Any], text: str) -> dict[
     return {name: value for name, value in (details | info).items() if name in error.fields}
 
 
-def _block(details: dict[str, Any]) -> object:
+def _requested_block(details: dict[str, Any]) -> object:
     """Return the requested block: a height, a hash or another reference."""
     reference = details.get("block_reference")
     block_id = reference.get("block_id") if isinstance(reference, dict) else None
@@ -1428,7 +1432,7 @@ def _block(details: dict[str, Any]) -> object:
     return height if height is not None else details.get("block_hash") or reference
 
 
-def _timeout(info: dict[str, Any]) -> errors.TransactionTimeoutError:
+def _timeout_error(info: dict[str, Any]) -> errors.TransactionTimeoutError:
     """Build the timeout error; a pending transaction is not looked up elsewhere."""
     cause = info.get("cause")
     member = cause.get("name") if isinstance(cause, dict) else None
@@ -1440,15 +1444,15 @@ def _timeout(info: dict[str, Any]) -> errors.TransactionTimeoutError:
 
 def _contract_error(info: dict[str, Any], text: str) -> LedgerError:
     """Build the error of a failed view call from its text or variant."""
-    values = _subject(errors.ContractError, info, text)
-    where = _attributes(errors.ContractError, values)
+    values = _cause_values(errors.ContractError, info, text)
+    context = _attributes(errors.ContractError, values)
     problem = info.get("vm_error")
     if isinstance(problem, str) or not problem:
         reason = problem or info.get("error")
         message = reason if isinstance(reason, str) else text
-        where["vm_error"] = message
-        return _known_text(message, **where) or errors.ContractError(**where)
-    return _contract_variant(problem, where)
+        context["vm_error"] = message
+        return _query_error(message, **context) or errors.ContractError(**context)
+    return _contract_variant(problem, context)
 
 
 _VIEW_ERRORS: dict[str, type[LedgerError]] = {
@@ -1459,16 +1463,16 @@ _VIEW_ERRORS: dict[str, type[LedgerError]] = {
 }
 
 
-def _contract_variant(problem: object, where: dict[str, Any]) -> LedgerError:
+def _contract_variant(problem: object, context: dict[str, Any]) -> LedgerError:
     """Build the error of a failed view call from its variant."""
     name, payload = variant(problem)
     inner = payload if name == "FunctionCallError" else problem
-    leaf = _descend(ReceiptFailedError, "FunctionCallError", inner)
+    leaf = _innermost_variant(ReceiptFailedError, "FunctionCallError", inner)
     if leaf.error is ExecutionError and isinstance(leaf.payload, str):
-        where["vm_error"] = leaf.payload
-        return _known_text(leaf.payload, **where) or errors.ContractError(**where)
+        context["vm_error"] = leaf.payload
+        return _query_error(leaf.payload, **context) or errors.ContractError(**context)
     error = _VIEW_ERRORS.get(leaf.name, errors.ContractError)
-    details = where | _attributes(error, _values(leaf.payload) | {"reason": leaf.name})
+    details = context | _attributes(error, _values(leaf.payload) | {"reason": leaf.name})
     sentence = "" if leaf.name in _VIEW_ERRORS else _sentence(leaf)
     return error(sentence, **(details | {"vm_error": problem}))
 
@@ -1487,16 +1491,16 @@ _NAMES: dict[str, type[LedgerError]] = {
 _SERVER_ERROR = -32000
 
 
-def _coded(body: dict[str, Any], text: str) -> LedgerError:
+def _code_error(body: dict[str, Any], text: str) -> LedgerError:
     """Build the error of a response without a known cause."""
-    code, name = _code(body), body.get("name")
+    code, name = _error_code(body), body.get("name")
     error = _CODES.get(code or 0) or (_NAMES.get(name) if isinstance(name, str) else None)
     if error is errors.RateLimitedError:
         return error(f"Too many requests: {cut(text)}")
     if error is not None:
-        details = _attributes(error, _subject(error, {}, text) | {"code": code})
+        details = _attributes(error, _cause_values(error, {}, text) | {"code": code})
         return error(**details)
-    if known := _known_text(text):
+    if known := _query_error(text):
         return known
     # A handler error is permanent; other server errors may be temporary.
     again = code == _SERVER_ERROR and name != "HANDLER_ERROR"

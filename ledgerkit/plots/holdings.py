@@ -92,7 +92,11 @@ def balances(
     unit = symbol if is_one_token else "tokens, each in its own unit"
     ax.set_xlabel(f"{unit} (log scale)", size=canvas.SMALL, parse_math=False)
     canvas.add_notes(ax, notes)
-    usual = f"holders of {_token_label(drawn[0])}" if by_account else f"tokens of {_list(accounts)}"
+    usual = (
+        f"holders of {_token_label(drawn[0])}"
+        if by_account
+        else f"tokens of {_join_names(accounts)}"
+    )
     canvas.draw_title(ax, title or usual)
     return ax
 
@@ -136,7 +140,7 @@ def _balance_notes(records: list[dict[str, Any]], n_smaller: int, *, by_account:
         ],
     }
     notes = [
-        f"{reason}: {_list([_short_name(row, by_account=by_account) for row in rows])}"
+        f"{reason}: {_join_names([_short_name(row, by_account=by_account) for row in rows])}"
         for reason, rows in reasons.items()
         if rows
     ]
@@ -149,7 +153,7 @@ def _short_name(row: dict[str, Any], *, by_account: bool) -> str:
     return str(row["account_id"] if by_account else row["symbol"] or row["contract_id"])
 
 
-def _list(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     """Join the first names, and count the others."""
     listed = ", ".join(canvas.one_line(name, 24) for name in names[:_MAX_NAMES])
     n_others = len(names) - _MAX_NAMES
@@ -231,9 +235,9 @@ def _draw_stake(ax: Axes, bars: list[_Bar]) -> None:
     for part, (label, colour, hatch) in enumerate(_STAKE_PARTS):
         lefts = [_near(sum(parts[:part])) for _, parts in bars]
         widths = [_near(parts[part]) for _, parts in bars]
-        look: dict[str, Any] = {"color": colour, "hatch": hatch, "edgecolor": "white"}
-        look |= {"hatch_linewidth": 0.6, "linewidth": 0.4}
-        ax.barh(levels, widths, left=lefts, height=0.66, label=label, **look)
+        style: dict[str, Any] = {"color": colour, "hatch": hatch, "edgecolor": "white"}
+        style |= {"hatch_linewidth": 0.6, "linewidth": 0.4}
+        ax.barh(levels, widths, left=lefts, height=0.66, label=label, **style)
     for level, (_, parts) in enumerate(bars):
         canvas.write_beside(ax, _near_text(sum(parts)), _near(sum(parts)), level)
     ax.set_xlim(0, max(_near(sum(parts)) for _, parts in bars) * 1.15)
