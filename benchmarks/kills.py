@@ -48,7 +48,7 @@ def collect(ids: Path, out: Path, url: str, rate: float | None) -> None:
 
 
 def stored(out: Path) -> int:
-    """Count the stored commits."""
+    """Count the parts that are stored."""
     return len(list((out / "commits").glob("*.json")))
 
 

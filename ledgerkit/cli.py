@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import sys
-import warnings
 from decimal import Decimal, InvalidOperation
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ledgerkit import errors
+from ledgerkit import errors, user_warnings
 from ledgerkit._version import __version__
 
 if TYPE_CHECKING:
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 EXIT_CODES = """\
 exit codes:
-  0    everything was read
-  1    the ledger refused, or a contract failed
-  2    the arguments are not right
-  3    there is none: no such account, key, block, transaction
-  4    could not ask: connection, rate limit, API key
-  5    the answer was not as documented
+  0    success
+  1    the ledger refused the request, or a contract failed
+  2    an argument is not valid
+  3    not found: no such account, key, block or transaction
+  4    the host did not answer: connection, rate limit or API key
+  5    the response was not as documented
   130  interrupted
 
 environment: LEDGERKIT_NETWORK, LEDGERKIT_API_KEY, LEDGERKIT_RPC_URL, LEDGERKIT_API_URL
@@ -41,11 +41,11 @@ _CODES: tuple[tuple[type[errors.LedgerError] | tuple[type[errors.LedgerError], .
     (errors.DecodeError, 5),
 )
 _INTERRUPTED = 130
-_SHORTEST_NS, _LONGEST_NS = 10**7, 3600 * 10**9
+_MIN_BLOCK_NS, _MAX_BLOCK_NS = 10**7, 3600 * 10**9
 
 
 class Task(NamedTuple):
-    """One command that reads no ledger: its arguments, and what it does."""
+    """A command that prints no single frame of a ledger: its help, arguments and function."""
 
     help: str
     arguments: Callable[[argparse.ArgumentParser], object]
@@ -53,7 +53,7 @@ class Task(NamedTuple):
 
 
 class Command(NamedTuple):
-    """One command: its arguments, the calls it starts with, what it reads, its frame."""
+    """A command that reads a ledger: its arguments, its first calls, its verb, its frame."""
 
     help: str
     arguments: Callable[[argparse.ArgumentParser], object]
@@ -75,28 +75,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     code
-        The exit code; the console script exits with it.
+        The exit code.
     """
     args = _parser().parse_args(argv)
     try:
-        with warnings.catch_warnings():
-            warnings.showwarning = _warn
+        with user_warnings.handle_warnings(functools.cache(_print_message)):  # each message once
             return TASKS[args.command].run(args) if args.command in TASKS else _run(args)
     except errors.LedgerError as error:
-        return _complain(error)
+        _print_message(str(error))
+        return _exit_code(type(error))
     except KeyboardInterrupt:
-        print("ledgerkit: interrupted", file=sys.stderr)
+        _print_message("interrupted")
         return _INTERRUPTED
-    except BrokenPipeError:  # the reader, such as head, has seen enough
+    except BrokenPipeError:  # the reader, such as head, has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the last flush
         return 0
 
 
 def _run(args: argparse.Namespace) -> int:
-    """Print the plan, a saved answer, or what the ledger says."""
+    """Print the planned requests, a saved response, or what the ledger answers."""
     command = COMMANDS[args.command]
     if args.from_file is not None:
-        _print(_saved(args, command), args.format)
+        _print(_read_file(args, command), args.format)
         return 0
     planned = command.plan(args)  # checks the arguments, before anything is sent
     if args.dry_run:
@@ -105,68 +105,59 @@ def _run(args: argparse.Namespace) -> int:
     from ledgerkit import client
 
     with client.connect(args.network, rpc_url=args.rpc_url, api_url=args.api_url) as ledger:
-        _say_who(args, ledger)
-        found = command.read(args, ledger)
-    if not isinstance(found, tuple):
-        _print(found, args.format)
+        _print_default_network(args, ledger)
+        answer = command.read(args, ledger)
+    if not isinstance(answer, tuple):
+        _print(answer, args.format)
         return 0
-    frame, failed = found
-    if failed.empty or not frame.empty:
+    frame, failures = answer
+    if failures.empty or not frame.empty:
         _print(frame, args.format)
-    return 0 if failed.empty else _complain_of(failed)
+    for subject, message in zip(failures["subject"], failures["message"], strict=True):
+        _print_message(f"{subject}: {message}")
+    return _first_exit_code(failures)
 
 
-def _saved(args: argparse.Namespace, command: Command) -> Any:
-    """Read a saved answer in place of the ledger's."""
+def _read_file(args: argparse.Namespace, command: Command) -> Any:
+    """Read a saved response."""
     from ledgerkit.verbs import saved_responses
 
     if args.command == "view":
-        return saved_responses.value_of(args.from_file)
+        return saved_responses.returned_value(args.from_file)
     return saved_responses.read(args.from_file, command.saved)
 
 
-def _say_who(args: argparse.Namespace, ledger: Ledger) -> None:
-    """Say that the embedded ledger answers, where nobody chose it."""
+def _print_default_network(args: argparse.Namespace, ledger: Ledger) -> None:
+    """Print that the embedded ledger answers, unless it was chosen."""
     from ledgerkit.transport import networks
 
-    if ledger.network.name == networks.LOCAL and not (
-        args.network or networks.environment("NETWORK")
-    ):
-        told = "the embedded ledger answers; --network mainnet asks the public network"
-        print(f"ledgerkit: {told}", file=sys.stderr)
+    chosen = args.network or networks.environment("NETWORK")
+    if ledger.network.name == networks.LOCAL and not chosen:
+        _print_message("the embedded ledger answers; --network mainnet asks the public network")
 
 
-def _warn(message: Warning | str, *_: object, **__: object) -> None:
-    """Say a warning in one line, without the place in the code that it came from."""
-    print(f"ledgerkit: {' '.join(str(message).split())}", file=sys.stderr)
+def _print_message(message: str) -> None:
+    """Print a warning or an error to stderr, in one line."""
+    print(f"ledgerkit: {' '.join(message.split())}", file=sys.stderr)
 
 
-def _complain(error: errors.LedgerError) -> int:
-    """Say what went wrong in one line; gives the exit code."""
-    print(f"ledgerkit: {' '.join(str(error).split())}", file=sys.stderr)
-    return next((code for kinds, code in _CODES if isinstance(error, kinds)), 1)
+def _exit_code(kind: type[errors.LedgerError]) -> int:
+    """Return the exit code of a class of errors."""
+    return next((code for kinds, code in _CODES if issubclass(kind, kinds)), 1)
 
 
-def _complain_of(failed: pd.DataFrame) -> int:
-    """Say what went wrong with each subject; gives the first one's exit code."""
-    for subject, message in zip(failed["subject"], failed["message"], strict=True):
-        print(f"ledgerkit: {subject}: {' '.join(message.split())}", file=sys.stderr)
-    return _code_of(failed)
-
-
-def _code_of(failed: pd.DataFrame) -> int:
-    """Give the exit code of the first failure, 0 where there is none."""
-    if failed.empty:
+def _first_exit_code(failures: pd.DataFrame) -> int:
+    """Return the exit code of the first failure; 0 if there is none."""
+    if failures.empty:
         return 0
-    first = getattr(errors, failed["error"].iloc[0], errors.LedgerError)
-    return next((code for kinds, code in _CODES if issubclass(first, kinds)), 1)
+    return _exit_code(getattr(errors, failures["error"].iloc[0], errors.LedgerError))
 
 
 # Printing ---------------------------------------------------------------------------------
 
 
 def _print(value: Any, form: str) -> None:
-    """Print a frame, or what a view call returned."""
+    """Print a frame, or the result of a view method."""
     import pandas as pd
 
     if not isinstance(value, pd.DataFrame):
@@ -189,7 +180,7 @@ def _json(value: Any) -> bytes:
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Turn rows into objects; exact amounts are texts, which every JSON reader keeps exact."""
+    """Convert rows to objects; exact amounts to texts, which no JSON reader rounds."""
     columns: dict[str, list[Any]] = {}
     for name, column in frame.items():
         values = column.astype(object).where(column.notna(), None).tolist()
@@ -199,7 +190,7 @@ def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _print_plan(args: argparse.Namespace, planned: Sequence[Call[Any]], name: str) -> None:
-    """Print the first requests a command would send, and the columns to come."""
+    """Print the first requests that a command would send, and the columns of its frame."""
     from ledgerkit.frames import build
     from ledgerkit.transport import networks
 
@@ -223,7 +214,7 @@ def _print_plan(args: argparse.Namespace, planned: Sequence[Call[Any]], name: st
 
 
 def _parser() -> argparse.ArgumentParser:
-    """Build the parser."""
+    """Build the parser of all commands."""
     parser = argparse.ArgumentParser(
         prog="ledgerkit",
         description="Read accounts, tokens and transactions of NEAR, with exact numbers.",
@@ -234,9 +225,9 @@ def _parser() -> argparse.ArgumentParser:
     common = argparse.ArgumentParser(add_help=False)
     _network_arguments(common)
     _format_argument(common)
-    common.add_argument("--from-file", metavar="FILE", help="read a saved answer, send nothing")
+    common.add_argument("--from-file", metavar="FILE", help="read a saved response; send nothing")
     common.add_argument(
-        "--dry-run", action="store_true", help="print the requests and columns, send nothing"
+        "--dry-run", action="store_true", help="print the requests and the columns; send nothing"
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, command in COMMANDS.items():
@@ -249,83 +240,87 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _network_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take whom to ask."""
-    parser.add_argument("--network", help="mainnet, testnet, local, or a name beside addresses")
-    parser.add_argument("--rpc-url", help="address of a JSON-RPC endpoint")
-    parser.add_argument("--api-url", help="address of an indexed REST API")
+    """Declare the options that choose the network."""
+    parser.add_argument(
+        "--network", help="mainnet, testnet, local, or any name together with addresses"
+    )
+    parser.add_argument("--rpc-url", help="address of the JSON-RPC endpoint")
+    parser.add_argument("--api-url", help="address of the REST API")
 
 
 def _format_argument(parser: argparse.ArgumentParser) -> None:
-    """Take how to print."""
+    """Declare the option that chooses the output format."""
     parser.add_argument("--format", choices=("table", "csv", "json"), default="table")
 
 
 def _ids(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    """Take account ids; none are needed beside a file."""
-    parser.add_argument("account_id", nargs="*", help="one account id or several")
+    """Declare account ids; with a file none is needed."""
+    parser.add_argument("account_id", nargs="*", help="one or more account ids")
     return parser
 
 
 def _id(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    """Take one account id; none is needed beside a file."""
-    parser.add_argument("account_id", nargs="?", help="the account")
+    """Declare one account id; with a file none is needed."""
+    parser.add_argument("account_id", nargs="?", help="the account id")
     return parser
 
 
 def _at(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    """Take a point in history."""
-    parser.add_argument("--at", help="height, block hash, final, optimistic, or an ISO time")
+    """Declare the option that chooses a block."""
+    parser.add_argument(
+        "--at", help="the block: a height, a hash, final, optimistic, or an ISO time"
+    )
     return parser
 
 
 def _height_or_text(text: str | None) -> int | str | None:
-    """Read a height from digits; anything else stays text."""
+    """Convert digits to a height; leave any other text."""
     return int(text) if text and text.isascii() and text.isdecimal() else text
 
 
 def _options(ledger: Ledger) -> dict[str, Any]:
-    """Keep the rows of subjects that could be read, beside the failures."""
+    """Return the options by which verbs return failures beside the rows."""
     return {"ledger": ledger, "on_error": "collect", "progress": sys.stderr.isatty()}
 
 
-def _subjects(args: argparse.Namespace) -> list[str]:
-    """Check the account ids."""
+def _account_ids(args: argparse.Namespace) -> list[str]:
+    """Check the account ids; at least one is needed."""
     from ledgerkit import validation
 
     return validation.account_ids(args.account_id) or validation.account_ids("")
 
 
 def _block_ref(at: str | None) -> Any:
-    """Name a block; a time is found from the first and the last one on."""
+    """Return the first block to read: a search for a time begins at the genesis block."""
     from ledgerkit import validation
 
-    point = validation.block_reference(_height_or_text(at))
-    return validation.block_reference("genesis") if point.timestamp_ns is not None else point
+    reference = validation.block_reference(_height_or_text(at))
+    return reference if reference.timestamp_ns is None else validation.block_reference("genesis")
 
 
 def _each(describe: str) -> Callable[[argparse.Namespace], list[Call[Any]]]:
-    """Plan one REST call an account."""
+    """Return a function that plans one REST call for each account."""
 
     def plan(args: argparse.Namespace) -> list[Call[Any]]:
         from ledgerkit.api import rest
 
-        return [getattr(rest, describe)(one) for one in _subjects(args)]
+        return [getattr(rest, describe)(account_id) for account_id in _account_ids(args)]
 
     return plan
 
 
 def _plan_account(args: argparse.Namespace) -> list[Call[Any]]:
-    """Plan the reading of accounts, now or at a block."""
+    """Plan the calls of `account`."""
     from ledgerkit.api import rpc
 
     if args.at is None:
         return _each("full")(args)
-    point = _block_ref(args.at)
-    return [rpc.block(point), *(rpc.view_account(one, point) for one in _subjects(args))]
+    at = _block_ref(args.at)
+    return [rpc.block(at), *(rpc.view_account(i, at) for i in _account_ids(args))]
 
 
 def _plan_keys(args: argparse.Namespace) -> list[Call[Any]]:
-    """Plan the reading of keys."""
+    """Plan the calls of `keys`."""
     from ledgerkit import validation
     from ledgerkit.api import rpc
 
@@ -334,24 +329,24 @@ def _plan_keys(args: argparse.Namespace) -> list[Call[Any]]:
 
 
 def _plan_block(args: argparse.Namespace) -> list[Call[Any]]:
-    """Plan the reading of a block."""
+    """Plan the calls of `block`."""
     from ledgerkit.api import rpc
 
     return [rpc.block(_block_ref(args.block))]
 
 
 def _plan_view(args: argparse.Namespace) -> list[Call[Any]]:
-    """Plan a view call."""
+    """Plan the calls of `view`."""
     from ledgerkit import validation
     from ledgerkit.api import rpc
 
     contract_id = validation.account_id(args.contract_id, "contract_id")
-    method, point = validation.method_name(args.method), _block_ref(args.at)
-    return [rpc.call_function(contract_id, method, _json_text(args.args), point)]
+    method, at = validation.method_name(args.method), _block_ref(args.at)
+    return [rpc.call_function(contract_id, method, _json_bytes(args.args), at)]
 
 
 def _plan_receipts(args: argparse.Namespace) -> list[Call[Any]]:
-    """Plan the reading of a transaction."""
+    """Plan the calls of `receipts`."""
     from ledgerkit import validation
     from ledgerkit.api import rpc
 
@@ -359,8 +354,8 @@ def _plan_receipts(args: argparse.Namespace) -> list[Call[Any]]:
     return [rpc.transaction(tx_hash, validation.account_id(args.sender, "sender"), args.wait_until)]
 
 
-def _json_text(text: str | None) -> bytes:
-    """Check that a view call's arguments are JSON."""
+def _json_bytes(text: str | None) -> bytes:
+    """Check that a view method's arguments are JSON, and encode them."""
     import msgspec
 
     data = (text or "{}").encode()
@@ -375,22 +370,22 @@ def _read_ft(args: argparse.Namespace, ledger: Ledger) -> Any:
     """Read fungible tokens."""
     from ledgerkit.verbs import tokens
 
-    return tokens.ft(_subjects(args), metadata=args.metadata, **_options(ledger))
+    return tokens.ft(_account_ids(args), metadata=args.metadata, **_options(ledger))
 
 
 def _read_nft(args: argparse.Namespace, ledger: Ledger) -> Any:
     """Read NFT collections."""
     from ledgerkit.verbs import tokens
 
-    return tokens.nft(_subjects(args), **_options(ledger))
+    return tokens.nft(_account_ids(args), **_options(ledger))
 
 
 def _read_staking(args: argparse.Namespace, ledger: Ledger) -> Any:
     """Read staking pools."""
     from ledgerkit.verbs import tokens
 
-    wanted = {"positions": args.positions, "pools": args.pool}
-    return tokens.staking(_subjects(args), **wanted, **_options(ledger))
+    options = {"positions": args.positions, "pools": args.pool} | _options(ledger)
+    return tokens.staking(_account_ids(args), **options)
 
 
 def _read_account(args: argparse.Namespace, ledger: Ledger) -> Any:
@@ -398,7 +393,7 @@ def _read_account(args: argparse.Namespace, ledger: Ledger) -> Any:
     from ledgerkit.verbs import accounts
 
     at = _height_or_text(args.at)
-    return accounts.accounts(_subjects(args), at=at, **_options(ledger))
+    return accounts.accounts(_account_ids(args), at=at, **_options(ledger))
 
 
 def _read_keys(args: argparse.Namespace, ledger: Ledger) -> Any:
@@ -420,12 +415,12 @@ def _read_view(args: argparse.Namespace, ledger: Ledger) -> Any:
     from ledgerkit.verbs import contracts
 
     at = _height_or_text(args.at)
-    data = _json_text(args.args)
+    data = _json_bytes(args.args)
     return contracts.view(args.contract_id, args.method, data, at=at, ledger=ledger)
 
 
 def _read_receipts(args: argparse.Namespace, ledger: Ledger) -> Any:
-    """Read a receipt tree."""
+    """Read the receipts of a transaction."""
     from ledgerkit.verbs import transactions
 
     return transactions.receipts(
@@ -436,30 +431,32 @@ def _read_receipts(args: argparse.Namespace, ledger: Ledger) -> Any:
 def _ft_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `ft`."""
     _ids(parser).add_argument(
-        "--metadata", action="store_true", help="add symbol, decimals and human units"
+        "--metadata", action="store_true", help="add the columns symbol, decimals and amount"
     )
 
 
 def _staking_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `staking`."""
     _ids(parser).add_argument(
-        "--positions", action="store_true", help="ask each pool for the present stake"
+        "--positions", action="store_true", help="read the current stake from each pool"
     )
-    parser.add_argument("--pool", action="append", default=[], help="one more pool to ask")
+    parser.add_argument(
+        "--pool", action="append", default=[], help="one more pool to read; repeatable"
+    )
 
 
 def _block_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `block`."""
     parser.add_argument(
-        "block", nargs="?", default="final", help="height, block hash, final, or an ISO time"
+        "block", nargs="?", default="final", help="a height, a hash, final, or an ISO time"
     )
 
 
 def _view_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `view`."""
-    parser.add_argument("contract_id", nargs="?", help="the contract")
+    parser.add_argument("contract_id", nargs="?", help="the contract's account id")
     parser.add_argument("method", nargs="?", help="the view method")
-    parser.add_argument("args", nargs="?", help="its arguments as JSON")
+    parser.add_argument("args", nargs="?", help="the method's arguments, as JSON")
     _at(parser)
 
 
@@ -467,8 +464,8 @@ def _receipts_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `receipts`."""
     from ledgerkit.validation import WAIT_LEVELS
 
-    parser.add_argument("tx_hash", nargs="?", help="the transaction")
-    parser.add_argument("sender", nargs="?", help="the account that signed it")
+    parser.add_argument("tx_hash", nargs="?", help="the transaction's hash")
+    parser.add_argument("sender", nargs="?", help="the account id of its signer")
     parser.add_argument("--wait-until", choices=WAIT_LEVELS, default="FINAL")
 
 
@@ -512,7 +509,7 @@ COMMANDS = {
         "one block", _block_arguments, _plan_block, _read_block, lambda _: "blocks", "blocks"
     ),
     "view": Command(
-        "what a contract's view method returns",
+        "the result of a contract's view method",
         _view_arguments,
         _plan_view,
         _read_view,
@@ -520,7 +517,7 @@ COMMANDS = {
         "",
     ),
     "receipts": Command(
-        "the receipt tree of a transaction",
+        "the receipts of a transaction",
         _receipts_arguments,
         _plan_receipts,
         _read_receipts,
@@ -534,51 +531,57 @@ COMMANDS = {
 
 
 def _world_arguments(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    """Declare what a world is opened with."""
-    parser.add_argument("--size", type=int, help="how many accounts, where a world lets choose")
-    parser.add_argument("--seed", type=int, default=0, help="which of the possible worlds")
+    """Declare the options of a world."""
+    parser.add_argument("--size", type=int, help="number of accounts, for a world such as crowd")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="random seed, for a world such as crowd"
+    )
     return parser
 
 
 def _serve_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `serve`."""
-    _world_arguments(parser).add_argument("--world", default="demo", help="its name")
-    parser.add_argument("--host", default="127.0.0.1", help="the address to listen at")
-    parser.add_argument("--port", type=int, default=3030, help="the port; 0 is any free one")
+    _world_arguments(parser).add_argument("--world", default="demo", help="the world's name")
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on")
+    parser.add_argument("--port", type=int, default=3030, help="the port; 0 chooses a free one")
     parser.add_argument(
-        "--block-time", metavar="S", help="seconds a block; without it time moves when awaited"
+        "--block-time",
+        metavar="S",
+        help="seconds a block; without it, blocks come as requests wait for them",
     )
     parser.add_argument(
-        "--require-key", action="store_true", help="demand the key that LEDGERKIT_API_KEY holds"
+        "--require-key", action="store_true", help="require the key of LEDGERKIT_API_KEY"
     )
     parser.add_argument(
-        "--allow-remote", action="store_true", help="let other machines in, if --host does"
+        "--allow-remote", action="store_true", help="allow a --host that other machines can reach"
     )
 
 
-def _tell_arguments(parser: argparse.ArgumentParser) -> None:
+def _world_command_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `world`."""
-    _world_arguments(parser).add_argument("world", nargs="?", default="demo", help="its name")
-    parser.add_argument("--json", action="store_true", help="print all as one JSON document")
+    _world_arguments(parser).add_argument(
+        "world", nargs="?", default="demo", help="the world's name"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
 
 
 def _serve(args: argparse.Namespace) -> int:
-    """Serve a world until a signal comes."""
+    """Serve a world until it is interrupted."""
     from ledgerkit.localnet.server import serve
     from ledgerkit.localnet.worlds import open_world
 
     world = open_world(args.world, size=args.size, seed=args.seed, **_chain_settings(args))
 
     def ready(url: str) -> None:
-        told = f"world {args.world} on {url} (JSON-RPC), {url}/api (REST)"
-        print(f"ledgerkit: {told}; stop with Ctrl-C", flush=True)
+        addresses = f"{url} (JSON-RPC), {url}/api (REST)"
+        print(f"ledgerkit: world {args.world} on {addresses}; stop with Ctrl-C", flush=True)
 
     serve(world, host=args.host, port=args.port, allow_remote=args.allow_remote, ready=ready)
     return 0
 
 
 def _chain_settings(args: argparse.Namespace) -> dict[str, Any]:
-    """Choose a chain's clock and its keys."""
+    """Return the settings of a world's clock and keys."""
     from ledgerkit.transport import networks
 
     options: dict[str, Any] = {}
@@ -587,25 +590,26 @@ def _chain_settings(args: argparse.Namespace) -> dict[str, Any]:
     if args.require_key:
         key = networks.environment("API_KEY")
         if key is None:
-            rule = "beside the variable LEDGERKIT_API_KEY, which holds the key"
-            raise errors.InvalidRequestError.refuse("--require-key", None, rule)
+            raise errors.InvalidRequestError(
+                "--require-key needs a key: set LEDGERKIT_API_KEY", field="--require-key"
+            )
         options["api_keys"] = (key,)
     return options
 
 
 def _nanoseconds(text: str) -> int:
-    """Read seconds as whole nanoseconds."""
+    """Parse seconds into nanoseconds."""
     try:
-        found = Decimal(text) * 10**9
-        if found.is_finite() and _SHORTEST_NS <= found <= _LONGEST_NS:
-            return int(found)
+        nanoseconds = Decimal(text) * 10**9
+        if nanoseconds.is_finite() and _MIN_BLOCK_NS <= nanoseconds <= _MAX_BLOCK_NS:
+            return int(nanoseconds)
     except InvalidOperation:
         pass
-    raise errors.InvalidRequestError.refuse("--block-time", text, "seconds from 0.01 to 3600")
+    raise errors.InvalidRequestError.refuse("--block-time", text, "0.01 to 3600 seconds")
 
 
-def _tell(args: argparse.Namespace) -> int:
-    """Print who lives in a world, and with which keys."""
+def _world(args: argparse.Namespace) -> int:
+    """Print the accounts of a world with their keys, its contracts and transactions."""
     from ledgerkit.localnet.worlds import open_world
 
     summary = open_world(args.world, size=args.size, seed=args.seed).summary
@@ -614,8 +618,8 @@ def _tell(args: argparse.Namespace) -> int:
         return 0
     for account in summary.accounts:
         print(f"{account.account_id}  {account.secret_key or '-'}  {account.description}")
-    for name, found in summary.contracts.items():
-        print(f"{name}: {found if isinstance(found, str) else ', '.join(found)}")
+    for role, contracts in summary.contracts.items():
+        print(f"{role}: {contracts if isinstance(contracts, str) else ', '.join(contracts)}")
     for tx in summary.transactions:
         print(f"{tx.tx_hash}  {tx.signer_id}  {tx.description}")
     return 0
@@ -626,8 +630,10 @@ def _tell(args: argparse.Namespace) -> int:
 
 def _collect_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `collect`."""
-    parser.add_argument("ids", metavar="IDS", help="a file of ids: lines, CSV or Parquet")
-    parser.add_argument("out", metavar="OUT", help="the folder to write to, or an address")
+    parser.add_argument("ids", metavar="IDS", help="a file of account ids: lines, CSV or Parquet")
+    parser.add_argument(
+        "out", metavar="OUT", help="the folder to write to, local or such as s3://…"
+    )
     _network_arguments(parser)
     parser.add_argument("--views", metavar="VIEW,…", help="accounts,ft,nft,staking,exposure")
     parser.add_argument("--column", default="account_id", help="the file's column of ids")
@@ -636,9 +642,13 @@ def _collect_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _collect_blocks_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `collect-blocks`."""
-    parser.add_argument("start", metavar="START", help="the first height, a hash or an ISO time")
-    parser.add_argument("stop", metavar="STOP", help="the height after the last, as START")
-    parser.add_argument("out", metavar="OUT", help="the folder to write to, or an address")
+    parser.add_argument(
+        "start", metavar="START", help="the first block: a height, a hash or an ISO time"
+    )
+    parser.add_argument("stop", metavar="STOP", help="the block after the last, as START")
+    parser.add_argument(
+        "out", metavar="OUT", help="the folder to write to, local or such as s3://…"
+    )
     _network_arguments(parser)
     parser.add_argument(
         "--views", metavar="VIEW,…", help="blocks,chunks,transactions,receipts,events"
@@ -647,27 +657,27 @@ def _collect_blocks_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare how a run goes."""
-    parser.add_argument("--rate", type=float, metavar="N", help="most requests a second")
-    parser.add_argument("--in-flight", type=int, metavar="N", help="most requests at a time")
+    """Declare the options of a collection."""
+    parser.add_argument("--rate", type=float, metavar="N", help="maximum requests a second")
+    parser.add_argument("--in-flight", type=int, metavar="N", help="maximum requests at a time")
     parser.add_argument(
-        "--retry-failed", action="store_true", help="ask those again that were asked in vain"
+        "--retry-failed", action="store_true", help="read again what could not be read before"
     )
     parser.add_argument(
-        "--dry-run", action="store_true", help="print what would be asked and written"
+        "--dry-run", action="store_true", help="print the planned requests and files; send nothing"
     )
 
 
 def _diff_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `diff`."""
-    parser.add_argument("before", metavar="BEFORE", help="the folder of a collection")
-    parser.add_argument("after", metavar="AFTER", help="that of a later one")
+    parser.add_argument("before", metavar="BEFORE", help="the folder of the earlier collection")
+    parser.add_argument("after", metavar="AFTER", help="the folder of the later collection")
     parser.add_argument("--view", default="ft", help="accounts, ft, nft, staking or exposure")
     _format_argument(parser)
 
 
 def _collect(args: argparse.Namespace) -> int:
-    """Read many accounts into a folder, and print what is there then."""
+    """Collect accounts, and print a summary."""
     from ledgerkit.collecting import accounts, collect
 
     views = accounts.VIEWS if args.views is None else args.views.split(",")
@@ -675,7 +685,7 @@ def _collect(args: argparse.Namespace) -> int:
 
 
 def _collect_blocks(args: argparse.Namespace) -> int:
-    """Read a range of blocks into a folder, and print what is there then."""
+    """Collect a range of blocks, and print a summary."""
     from ledgerkit.collecting import blocks as collecting_blocks
     from ledgerkit.collecting import collect_blocks
 
@@ -685,30 +695,30 @@ def _collect_blocks(args: argparse.Namespace) -> int:
 
 
 def _collected(args: argparse.Namespace, run: Callable[..., Any]) -> int:
-    """Collect, and print what is there then."""
+    """Run a collection, and print its summary."""
     from ledgerkit import client
 
-    named = ("out", "in_flight", "rate", "retry_failed", "dry_run")
-    options = {name: getattr(args, name) for name in named} | {"progress": sys.stderr.isatty()}
+    names = ("out", "in_flight", "rate", "retry_failed", "dry_run")
+    options = {name: getattr(args, name) for name in names} | {"progress": sys.stderr.isatty()}
     with client.connect(args.network, rpc_url=args.rpc_url, api_url=args.api_url) as ledger:
-        _say_who(args, ledger)
-        found = run(**options, ledger=ledger)
+        _print_default_network(args, ledger)
+        collection = run(**options, ledger=ledger)
     if args.dry_run:
         return 0
-    _print(found.summary(), "table")
-    errors_found = found.errors()
-    return _code_of(errors_found[errors_found["kind"] == "failed"])
+    _print(collection.summary(), "table")
+    failures = collection.errors()
+    return _first_exit_code(failures[failures["kind"] == "failed"])
 
 
 def _diff(args: argparse.Namespace) -> int:
-    """Print what changed between two collections."""
+    """Print the changes between two collections."""
     from ledgerkit.collecting import diff
 
-    found = diff.diff(args.before, args.after, args.view)
-    _print(found.changes, args.format)
-    if not found.not_compared.empty:
-        told = "had no answer in one of the two, and were not compared"
-        print(f"ledgerkit: {len(found.not_compared):,} accounts {told}", file=sys.stderr)
+    difference = diff.diff(args.before, args.after, args.view)
+    _print(difference.changes, args.format)
+    if not difference.not_compared.empty:
+        count = len(difference.not_compared)
+        _print_message(f"{count:,} accounts had no answer in one of the two, and were not compared")
     return 0
 
 
@@ -717,7 +727,9 @@ TASKS = {
     "collect-blocks": Task(
         "a range of blocks into Parquet files", _collect_blocks_arguments, _collect_blocks
     ),
-    "diff": Task("what changed between two collections", _diff_arguments, _diff),
-    "serve": Task("answer as a node and an indexer do, on this machine", _serve_arguments, _serve),
-    "world": Task("who lives in a world of the embedded ledger", _tell_arguments, _tell),
+    "diff": Task("changes between two collections", _diff_arguments, _diff),
+    "serve": Task("serve an embedded ledger as JSON-RPC and REST API", _serve_arguments, _serve),
+    "world": Task(
+        "the accounts, contracts and transactions of a world", _world_command_arguments, _world
+    ),
 }

@@ -1,4 +1,4 @@
-"""The Ledger: one key, both surfaces, a context manager; and the session's default."""
+"""`Ledger`, a connection to one network, and the default one that `connect` opens."""
 
 from __future__ import annotations
 
@@ -18,70 +18,70 @@ from ledgerkit.transport import networks
 from ledgerkit.transport.networks import ApiKey
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Sequence
+    from collections.abc import Callable, Generator, Iterable, Sequence
     from types import TracebackType
 
     from ledgerkit.api.calls import Call
     from ledgerkit.api.models import chain
     from ledgerkit.block_search.bisection import Point
-    from ledgerkit.transport.disk_cache import Store
+    from ledgerkit.transport.disk_cache import DiskCache
     from ledgerkit.transport.embedded import Faults, World
-    from ledgerkit.transport.http import AnyTransport
     from ledgerkit.transport.networks import Network
     from ledgerkit.transport.settings import Cache, RetryPolicy, Settings
+    from ledgerkit.transport.transports import AnyTransport
     from ledgerkit.validation import BlockReference
 
 T = TypeVar("T")
 OnError = Literal["raise", "collect"]
-_WORTH_A_BAR = 2
-_MOST_NAMED = 3
+_MIN_CALLS_FOR_BAR = 2
+_MAX_IDS_IN_WARNING = 3
 
 
 class Ledger:
     """
-    An open way to one network: both surfaces, one key.
+    A connection to one network: JSON-RPC, the REST API, and one key for both.
 
-    Made by `connect`. Verbs take it as ``ledger=``; the raw JSON of any call is
-    reached by `rpc` and `get`. Closing it, or leaving its ``with`` block, closes
-    its connections.
+    `connect` opens it. Verbs take it as ``ledger=``; `rpc` and `get` return the raw JSON of
+    any call. Closing it, or leaving its ``with`` block, closes its connections.
 
     Parameters
     ----------
     settings
-        Where, as whom and how patiently to ask.
+        The network, the key, and the limits.
     """
 
     def __init__(self, settings: Settings) -> None:
-        from ledgerkit.transport.http import Http
+        from ledgerkit.transport.session import Session
 
         self.network = settings.network
-        self._http = Http(settings)
+        self._session = Session(settings)
         self._points = Points()
+        self._memo: dict[str, Any] = {}
 
     @property
     def rate(self) -> float | None:
-        """Most requests a second; None is no limit."""
-        return self._http.settings.rate
+        """The most requests a second; None is no limit."""
+        return self._session.settings.rate
 
     @property
     def world(self) -> World:
-        """The world of the embedded ledger: let time pass in it, look behind its answers."""
-        found: World = self._embedded("world")
-        return found
+        """The world of the embedded ledger: it produces blocks and shows the state behind them."""
+        world: World = self._embedded("world")
+        return world
 
     @property
     def faults(self) -> Faults:
-        """What is to go wrong in the embedded ledger: ``ledger.faults.add("status=429")``."""
-        found: Faults = self._embedded("faults")
-        return found
+        """The faults injected into the embedded ledger: ``ledger.faults.add("status=429")``."""
+        faults: Faults = self._embedded("faults")
+        return faults
 
     def _embedded(self, name: str) -> Any:
-        """Give a part of the embedded ledger; its transport alone has one."""
-        found = getattr(self._http.settings.transport, name, None)
-        if found is None:
+        """Return an attribute of the embedded ledger's transport; no other has it."""
+        part = getattr(self._session.settings.transport, name, None)
+        if part is None:
             msg = f"{self.network.name} is not the embedded ledger and has no {name}"
             raise InvalidRequestError(msg, remedy='Connect with connect("local").', field=name)
-        return found
+        return part
 
     def rpc(self, method: str, params: Any = ()) -> Any:
         """
@@ -102,7 +102,7 @@ class Ledger:
         Raises
         ------
         LedgerError
-            The typed error of the answer, or of the failure to ask.
+            If the host reports an error, or could not be reached.
 
         Notes
         -----
@@ -112,7 +112,7 @@ class Ledger:
 
     def get(self, path: str) -> Any:
         """
-        Read any path of the indexed REST API.
+        Read any path of the REST API.
 
         Parameters
         ----------
@@ -131,32 +131,32 @@ class Ledger:
 
         Notes
         -----
-        Source: GET of the indexed REST API.
+        Source: GET of the REST API.
         """
         return self.send(_raw_path(path))
 
     def send(self, call: Call[T]) -> T:
         """
-        Send a described call.
+        Send a call.
 
         Parameters
         ----------
         call
-            From `ledgerkit.api.rpc` or `ledgerkit.api.rest`.
+            A call of `ledgerkit.api.rpc` or `ledgerkit.api.rest`.
 
         Returns
         -------
         value
-            Its typed answer.
+            Its decoded answer.
 
         Raises
         ------
         LedgerError
-            The typed error of the answer, or of the failure to ask.
+            If the host reports an error, or could not be reached.
         """
-        self._warn_of_strangers([call])
-        value = self._http.send(call)
-        self._warn_of_cache()
+        self._warn_of_missing_accounts([call])
+        value = self._session.send(call)
+        self._warn_of_disk_cache()
         return value
 
     def send_many(
@@ -168,24 +168,24 @@ class Ledger:
         label: str = "",
     ) -> list[T | LedgerError]:
         """
-        Send described calls concurrently.
+        Send calls concurrently.
 
         Parameters
         ----------
         calls
             The calls.
         on_error
-            ``raise`` stops at the first failure; ``collect`` leaves each failure in
-            its call's place.
+            ``raise`` stops at the first failure; ``collect`` returns each error in its
+            call's place.
         progress
-            Whether a bar shows, once it takes longer than half a second.
+            Whether to show a progress bar, after half a second.
         label
-            What the bar is about.
+            The bar's title.
 
         Returns
         -------
         values
-            One a call, in order.
+            The answers, in the order of the calls.
 
         Raises
         ------
@@ -193,35 +193,39 @@ class Ledger:
             The first failure, unless collected.
         """
         stop = validation.one_of(on_error, "on_error", ("raise", "collect")) == "raise"
-        self._warn_of_strangers(calls)
-        off = not progress or len(calls) < _WORTH_A_BAR
-        with bar(total=len(calls), desc=label, disable=off, delay=0.5, leave=False) as shown:
-            values = self._http.send_many(calls, stop=stop, done=shown.update)
-        self._warn_of_cache()
+        self._warn_of_missing_accounts(calls)
+        disable = not progress or len(calls) < _MIN_CALLS_FOR_BAR
+        with bar(total=len(calls), desc=label, disable=disable, delay=0.5, leave=False) as tracker:
+            values = self._session.send_many(calls, stop_on_error=stop, progress=tracker.update)
+        self._warn_of_disk_cache()
         return values
 
     def stream(
-        self, calls: Iterable[Call[T]], *, size: int = 256
+        self, calls: Iterable[Call[T]], *, size: int = 256, rate_limit_wait_s: float = 0.0
     ) -> Generator[list[T | LedgerError], None, None]:
         """
-        Send described calls as an iterator brings them, however many.
+        Send calls as their iterator yields them, however many there are.
 
-        Requests go on while what is given back is worked on: calls are taken from the
-        iterator some batches ahead, in the caller's thread, and never more.
+        Requests go on while the caller processes a batch: calls are taken from the
+        iterator a few batches ahead, in the caller's thread.
 
         Parameters
         ----------
         calls
-            The calls; they may never end.
+            The calls; there may be no end of them.
         size
-            How many answers are given at a time.
+            Answers a batch.
+        rate_limit_wait_s
+            Seconds for which a rate-limited call (HTTP 429) is repeated, beyond the
+            ledger's `RetryPolicy`, before its error counts as its answer.
 
         Returns
         -------
         batches
-            Lists of answers in the order of the calls, the last perhaps shorter; each
-            failure stands in its call's place. Closing it cancels what is under way.
-            What `calls` raises is raised once all that was asked before is given.
+            Lists of answers in the order of the calls; the last may be shorter. An error
+            stands in its call's place. Closing the generator cancels the requests in
+            flight. An exception of `calls` is raised after the answers to the calls
+            before it.
 
         Raises
         ------
@@ -230,33 +234,34 @@ class Ledger:
         """
         if not isinstance(size, int) or isinstance(size, bool) or size < 1:
             raise InvalidRequestError.refuse("size", size, "an integer from 1 up")
-        return self._http.stream(calls, size=size)
+        return self._session.stream(calls, size=size, rate_limit_wait_s=rate_limit_wait_s)
 
     def sibling(self, *, in_flight: int | None = None, rate: float | None = None) -> Ledger:
         """
-        Open another ledger that asks the same hosts in the same way, at a pace of its own.
+        Open another ledger to the same hosts, with limits of its own.
 
-        It does not become the session's default. A transport that was passed to `connect`,
-        and the embedded ledger, stay open when it is closed.
+        It does not become the default ledger. Closing it leaves a transport that was passed
+        to `connect`, and the embedded ledger, open.
 
         Parameters
         ----------
         in_flight
-            Most requests at a time; None is as here.
+            Most requests at a time; None is this ledger's limit.
         rate
-            Most requests a second, if this ledger allows as many; None is as here.
+            Most requests a second, at most this ledger's limit; None is the same.
 
         Returns
         -------
         ledger
-            Open. The two count their requests apart.
+            The open ledger. Its requests and this one's are counted separately.
 
         Raises
         ------
         InvalidRequestError
             If an argument is malformed, or this ledger is closed.
         """
-        return Ledger(_paced(self._http.ready().settings, in_flight, rate, borrowed=True))
+        settings = self._session.ready().settings
+        return Ledger(_limited(settings, in_flight, rate, borrowed=True))
 
     def description(self) -> Description:
         """
@@ -265,121 +270,147 @@ class Ledger:
         Returns
         -------
         description
-            Plain values, for `reopen` there.
+            Plain values, for `reopen`.
 
         Raises
         ------
         InvalidRequestError
-            If a transport answers in this process: no other one can reach it.
+            If a transport in this process answers: another process cannot reach it.
         """
-        settings = self._http.settings
+        settings = self._session.settings
         if settings.transport is not None:
-            msg = f"{_who(self)} answers in this process: another one cannot ask it"
+            msg = f"{_host_name(self)} answers in this process: another one cannot reach it"
             remedy = "Run `ledgerkit serve` and connect to its address."
             raise InvalidRequestError(msg, remedy=remedy, field="ledger")
         return Description(replace(settings, key=None), needs_key=settings.key is not None)
 
     @property
-    def store(self) -> Store | None:
-        """What is kept on disk for the next session, if anything."""
-        return self._http.ready().store
+    def disk_cache(self) -> DiskCache | None:
+        """The cache on disk; None without one."""
+        return self._session.ready().disk_cache
 
     def forget(self) -> None:
-        """Forget all that is kept, in memory and on disk."""
-        self._http.ready().forget()
+        """Drop all cached responses, in memory and on disk."""
+        self._session.ready().clear_caches()
 
-    def _warn_of_cache(self) -> None:
-        """Say once that nothing is kept on disk any more."""
-        trouble = self._http.store.trouble() if self._http.store else None
-        if trouble:
-            user_warnings.warn(trouble, stacklevel=depth())
+    def memo(self, key: str, factory: Callable[[], T]) -> T:
+        """
+        Return the object that this ledger holds under a key, built at the first use.
 
-    def _warn_of_strangers(self, calls: Sequence[Call[Any]]) -> None:
-        """Say which accounts the embedded ledger does not hold: the public one may."""
-        look = getattr(self._http.settings.transport, "strangers", None)
-        strangers: list[str] = look(calls) if look else []
-        if strangers:
-            more = len(strangers) - _MOST_NAMED
-            named = ", ".join(strangers[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+        It is for modules that need state for each ledger. Threads may share it; `forget`
+        does not drop it.
+
+        Parameters
+        ----------
+        key
+            The subject, such as ``"chain"``.
+        factory
+            Builds the object. Two threads may both run it: the first result is used.
+
+        Returns
+        -------
+        value
+            The same object at every call.
+        """
+        try:
+            value: T = self._memo[key]
+        except KeyError:
+            value = self._memo.setdefault(key, factory())
+        return value
+
+    def _warn_of_disk_cache(self) -> None:
+        """Warn, once, if the disk cache was switched off."""
+        disk_cache = self._session.disk_cache
+        if disk_cache and (warning := disk_cache.pop_warning()):
+            user_warnings.warn(warning, stacklevel=depth())
+
+    def _warn_of_missing_accounts(self, calls: Sequence[Call[Any]]) -> None:
+        """Warn of accounts that the embedded ledger does not have: a public one may be meant."""
+        find_missing = getattr(self._session.settings.transport, "missing_accounts", None)
+        missing_ids: list[str] = find_missing(calls) if find_missing else []
+        if missing_ids:
+            ids = ", ".join(missing_ids[:_MAX_IDS_IN_WARNING])
+            if len(missing_ids) > _MAX_IDS_IN_WARNING:
+                ids += f" and {len(missing_ids) - _MAX_IDS_IN_WARNING} more"
             user_warnings.warn(
-                f"{_who(self)} holds no account {named}, and knows nothing of the public "
+                f"{_host_name(self)} holds no account {ids}, and knows nothing of the public "
                 'networks: connect("mainnet") asks there',
                 stacklevel=depth(),
             )
 
     def locate(self, at: object = None) -> BlockReference:
         """
-        Read a point in the chain's history, finding the block of a time.
+        Resolve a block reference; a time is resolved to its block.
 
         Parameters
         ----------
         at
-            As everywhere: a height, a block hash, a finality name, a time.
+            A height, a block hash, a finality name, or a time.
 
         Returns
         -------
         at
-            A block reference. For a time: the last block that is not younger.
+            A block reference. For a time: the last block that is not later.
 
         Raises
         ------
         InvalidRequestError
             If it is none of these, or a time before the first block.
         """
-        found = validation.block_reference(at)
-        if found.timestamp_ns is None:
-            return found
-        [point] = self.locate_many([found])
+        reference = validation.block_reference(at)
+        if reference.timestamp_ns is None:
+            return reference
+        [point] = self.locate_many([reference])
         if isinstance(point, LedgerError):
             raise point
         return validation.block_reference(point.hash)
 
     def locate_many(self, places: Sequence[object]) -> list[Point | LedgerError]:
         """
-        Find the blocks of many points in the chain's history at once.
+        Resolve many block references and times to blocks.
 
         Final blocks that are read on the way are remembered, so that the next search
-        begins from its nearest neighbours.
+        starts from its nearest neighbours.
 
         Parameters
         ----------
         places
-            Each as `locate` takes it.
+            Each as for `locate`.
 
         Returns
         -------
         points
-            One a place, with `height`, `time_ns` and `hash`: of a time the last final
-            block that is not younger; of a height that was skipped the last block below.
-            A failure stands in its place.
+            A point for each, with `height`, `time_ns` and `hash`. For a time: the last
+            final block that is not later. For a skipped height: the last block below it.
+            An error stands in its place.
 
         Raises
         ------
         InvalidRequestError
-            If one is malformed; nothing was sent then.
+            If one is malformed; nothing is sent then.
 
         Notes
         -----
         Source: block.
         """
-        checked = [
+        references = [
             at if isinstance(at, validation.BlockReference) else validation.block_reference(at)
             for at in places
         ]
-        return time_to_height.find(self._blocks, self._points, checked)
+        return time_to_height.find(self._blocks, self._points, references)
 
-    def _blocks(self, wanted: Sequence[Call[chain.Block]]) -> list[chain.Block | LedgerError]:
-        """Read blocks, one directly and many at once; a failure stands in its call's place."""
-        if len(wanted) > 1:
-            return self.send_many(wanted, on_error="collect", progress=False)
+    def _blocks(self, calls: Sequence[Call[chain.Block]]) -> list[chain.Block | LedgerError]:
+        """Read blocks; an error stands in its call's place."""
+        if len(calls) > 1:
+            return self.send_many(calls, on_error="collect", progress=False)
         try:
-            return [self.send(call) for call in wanted]
+            return [self.send(call) for call in calls]
         except LedgerError as error:
             return [error]
 
     def close(self) -> None:
         """Close the connections; calling it again does nothing."""
-        self._http.close()
+        self._session.close()
 
     def __enter__(self) -> Self:
         return self
@@ -404,14 +435,14 @@ class Ledger:
 @dataclass(frozen=True, slots=True)
 class Description:
     """
-    What another process needs to open the same ledger; the key is not in it.
+    The settings of a ledger, without its key, for another process to open it.
 
     Parameters
     ----------
     settings
-        Where and how patiently to ask.
+        The network and the limits.
     needs_key
-        Whether the hosts are asked with a key.
+        Whether requests carry a key.
     """
 
     settings: Settings
@@ -422,51 +453,49 @@ def reopen(
     description: Description, *, in_flight: int | None = None, rate: float | None = None
 ) -> Ledger:
     """
-    Open a ledger that another process described.
-
-    It does not become the session's default.
+    Open a ledger from its description; it does not become the default one.
 
     Parameters
     ----------
     description
-        From `Ledger.description`.
+        The result of `Ledger.description`.
     in_flight
         Most requests at a time; None is as described.
     rate
-        Most requests a second, if the description allows as many; None is as described.
+        Most requests a second, at most the described limit; None is as described.
 
     Returns
     -------
     ledger
-        Open. Its key is the one of this process's environment.
+        The open ledger. Its key is read from the environment of this process.
 
     Raises
     ------
     InvalidRequestError
-        If the hosts are asked with a key and the environment holds none.
+        If requests need a key and the environment has none.
     """
     if not isinstance(description, Description):
-        rule = "what Ledger.description() returned"
+        rule = "the result of Ledger.description()"
         raise InvalidRequestError.refuse("description", description, rule)
-    settings = _paced(description.settings, in_flight, rate)
-    return Ledger(replace(settings, key=_needed_key()) if description.needs_key else settings)
+    settings = _limited(description.settings, in_flight, rate)
+    return Ledger(replace(settings, key=_required_key()) if description.needs_key else settings)
 
 
-def _needed_key() -> ApiKey:
-    """Read the environment's key where there must be one."""
-    key = _environments_key()
+def _required_key() -> ApiKey:
+    """Return the environment's key; raise if there is none."""
+    key = _environment_key()
     if key is None:
-        msg = "this ledger is asked with an API key, and the environment holds none"
+        msg = "this ledger needs an API key, and the environment has none"
         remedy = "Set LEDGERKIT_API_KEY in the environment of this process."
         raise InvalidRequestError(msg, remedy=remedy, field="api_key")
     key.check()
     return key
 
 
-def _paced(
+def _limited(
     settings: Settings, in_flight: int | None, rate: float | None, *, borrowed: bool = False
 ) -> Settings:
-    """Change the pace; a rate only lowers the one there is."""
+    """Return settings with other limits; a rate can only be lowered."""
     changed = replace(
         settings,
         in_flight=settings.in_flight if in_flight is None else in_flight,
@@ -478,16 +507,16 @@ def _paced(
     return replace(changed, rate=min(rate, settings.rate))
 
 
-def _who(ledger: Ledger) -> str:
-    """Name who answers."""
-    name = getattr(ledger._http.settings.transport, "name", None)  # noqa: SLF001 - of this module
+def _host_name(ledger: Ledger) -> str:
+    """Return the name of the network, or of the embedded ledger and its world."""
+    name = getattr(ledger._session.settings.transport, "name", None)  # noqa: SLF001 - this module's
     if ledger.network.name != networks.LOCAL or name is None:
         return ledger.network.name
     return f"the embedded ledger (world {name})" if name else "the embedded ledger"
 
 
 def depth() -> int:
-    """Count the calls from a warning up to whoever called this package."""
+    """Return the `stacklevel` of a warning that points at the caller of this package."""
     frame, depth = inspect.currentframe(), 0
     while frame is not None and frame.f_globals.get("__name__", "").startswith("ledgerkit."):
         frame, depth = frame.f_back, depth + 1
@@ -495,12 +524,12 @@ def depth() -> int:
 
 
 def bar(*, disable: bool, **options: Any) -> Any:
-    """Open a progress bar: tqdm.auto warns in a notebook that has no widgets."""
+    """Open a progress bar."""
     from importlib.util import find_spec
 
-    if disable:  # tqdm would take a lock of the system's for a bar that nobody sees, too
+    if disable:  # a disabled bar of tqdm would still take a lock of the system
         return NoBar()
-    if find_spec("ipywidgets"):
+    if find_spec("ipywidgets"):  # without it, tqdm.auto would warn in a notebook
         from tqdm import auto
 
         return auto.tqdm(**options)
@@ -510,11 +539,11 @@ def bar(*, disable: bool, **options: Any) -> Any:
 
 
 def _raw_path(path: str) -> Call[Any]:
-    """Describe any path of the REST API."""
+    """Build the call of any path of the REST API."""
     if not isinstance(path, str) or not path.startswith("/") or "?" in path or "#" in path:
         rule = "a path that begins with / and has no query"
-        shown = path.partition("?")[0] if isinstance(path, str) else path  # a query may hold a key
-        raise InvalidRequestError.refuse("path", shown, rule)
+        value = path.partition("?")[0] if isinstance(path, str) else path  # a query may hold a key
+        raise InvalidRequestError.refuse("path", value, rule)
     return calls.get(path, Any, asked=f"GET {path}")
 
 
@@ -540,90 +569,90 @@ def connect(
     cache: bool | str | PathLike[str] | Cache | None = None,
 ) -> Ledger:
     """
-    Open a ledger and make it the session's default.
+    Open a ledger and make it the default one.
 
     Parameters
     ----------
     network
         ``"mainnet"``, ``"testnet"``, ``"local"`` for the embedded ledger, or any name
-        beside addresses of its own. None reads ``LEDGERKIT_NETWORK``; where that names
-        none and there is no address, the embedded ledger answers.
+        together with addresses. None reads ``LEDGERKIT_NETWORK``; without that, and without
+        an address, it is the embedded ledger.
     api_key
-        One key for both surfaces. None reads ``LEDGERKIT_API_KEY``, unless an address
-        is passed here or the embedded ledger answers: a key meant for one service is
-        not sent to another.
+        One key for both surfaces. None reads ``LEDGERKIT_API_KEY``, unless an address is
+        passed here or the embedded ledger answers: a key for one service is not sent to
+        another.
     rpc_url, api_url, archival_rpc_url
         Addresses in place of the network's own. None reads ``LEDGERKIT_RPC_URL``
         and ``LEDGERKIT_API_URL``.
     transport
-        Any `httpx.BaseTransport` (many subjects then use threads) or
+        An `httpx.BaseTransport` (requests then run in threads) or
         `httpx.AsyncBaseTransport` that answers in the network's place.
     timeout_s
-        Seconds one request may take.
+        Seconds that one request may take.
     retries
         How often and how long a read is tried.
     rate
         Most requests a second; ``"polite"`` is 20 on the public hosts and no limit
         elsewhere, None is no limit.
     in_flight
-        Most requests at a time. Beyond 8 the extra ``ledgerkit[bulk]`` is faster.
+        Most requests at a time. Beyond 8, ``ledgerkit[bulk]`` is faster.
     key_in
-        Where the key travels: ``"header"``, or ``"query"`` as ``apiKey=``.
+        Where the key is sent: in a ``"header"``, or in the ``"query"`` as ``apiKey=``.
     world
         For the embedded ledger: ``"demo"``, ``"empty"``, ``"crowd"``, or an open world.
         None is ``"demo"``.
     size, seed
-        How large a named world is, where that varies, and which of the possible ones.
+        The number of accounts and the random seed of a world that takes them.
     cache
-        Keep on disk what can't change, for the next session: final transactions, blocks,
-        chunks and whatever is read at a block's hash, and for a day the metadata of tokens.
-        A folder, a `Cache` with its bounds, or True for the user's cache folder, which
-        ``ledgerkit[cache]`` finds. None and False keep nothing.
+        Cache on disk what cannot change, for later sessions: final transactions, blocks,
+        chunks, everything read at a block's hash, and for a day the metadata of tokens.
+        A folder, a `Cache` with its limits, or True for the user's cache folder, which
+        needs ``ledgerkit[cache]``. None and False cache nothing on disk.
 
     Returns
     -------
     ledger
-        Open, and the default of every verb.
+        The open ledger, which verbs use unless they are passed another.
 
     Raises
     ------
     InvalidRequestError
         If an argument is malformed, or a key would travel over plain http.
     """
-    global _default  # noqa: PLW0603 - the session's default
+    global _default  # noqa: PLW0603 - one default for the process
     from ledgerkit.transport.settings import RetryPolicy, Settings
 
-    own = any((rpc_url, api_url, archival_rpc_url))
+    has_address = any((rpc_url, api_url, archival_rpc_url))
     key = None if api_key is None else ApiKey(api_key)
     del api_key  # a traceback shows local variables
-    found = networks.resolve(
+    chosen = networks.resolve(
         networks.LOCAL if network is None and world is not None else network,
         rpc_url=rpc_url,
         api_url=api_url,
         archival_rpc_url=archival_rpc_url,
-        bare=transport is not None,
+        has_transport=transport is not None,
     )
-    embedded = transport is None and found is networks.PRESETS[networks.LOCAL]
-    if key is None and not own and not embedded:
-        key = _environments_key()
+    embedded = transport is None and chosen is networks.PRESETS[networks.LOCAL]
+    if key is None and not has_address and not embedded:
+        key = _environment_key()
     if key is not None:
         key.check()
-    kept = _cache(cache, found, own_transport=embedded or transport is not None)
+    cache_settings = _cache_settings(cache, chosen, in_process=embedded or transport is not None)
     if embedded:
-        found, transport = _open_local(found, world, size, seed)
+        chosen, transport = _open_local(chosen, world, size, seed)
     elif world is not None or size is not None or seed:
-        rule = 'left out, or beside "local" without an address: it is of the embedded ledger'
-        raise InvalidRequestError.refuse("world", world, rule)
+        msg = "world, size and seed are for the embedded ledger"
+        raise InvalidRequestError(msg, remedy='Connect with connect("local").', field="world")
     settings = Settings(
-        network=found,
+        network=chosen,
         key=key,
         key_in=key_in,
         transport=transport,
         timeout_s=timeout_s,
         retries=retries or RetryPolicy(),
-        rate=_rate(rate, found, transport),
+        rate=_rate(rate, chosen, transport),
         in_flight=in_flight,
-        cache=kept,
+        cache=cache_settings,
     )
     _default = Ledger(settings)
     return _default
@@ -631,7 +660,7 @@ def connect(
 
 def current(ledger: Ledger | None = None) -> Ledger:
     """
-    Give the ledger a verb asks: the one passed, or the session's default.
+    Return the ledger that a verb uses: the one passed, or the default one.
 
     Parameters
     ----------
@@ -641,37 +670,37 @@ def current(ledger: Ledger | None = None) -> Ledger:
     Returns
     -------
     ledger
-        An open ledger. Without any, `connect` is called without a name, and says so.
+        An open ledger. If none was opened, `connect` opens one, with a warning.
 
     Raises
     ------
     InvalidRequestError
-        If what is passed is no ledger, or the environment names no network there is.
+        If the argument is no ledger, or the environment names an unknown network.
     """
     if ledger is not None:
         if not isinstance(ledger, Ledger):
-            raise InvalidRequestError.refuse("ledger", ledger, "what connect() returned")
+            raise InvalidRequestError.refuse("ledger", ledger, "a Ledger, as connect() returns it")
         return ledger
     if _default is None:
-        chosen = connect()
-        told = f"no ledger was chosen: {_who(chosen)} answers"
-        if chosen.network.name == networks.LOCAL:
-            told += '; connect("mainnet") asks the public network'
-        user_warnings.warn(told, stacklevel=depth())
-        return chosen
+        opened = connect()
+        warning = f"no ledger was chosen: {_host_name(opened)} answers"
+        if opened.network.name == networks.LOCAL:
+            warning += '; connect("mainnet") asks the public network'
+        user_warnings.warn(warning, stacklevel=depth())
+        return opened
     return _default
 
 
 def disconnect() -> None:
-    """Close the session's default ledger, if there is one."""
-    global _default  # noqa: PLW0603 - the session's default
+    """Close the default ledger, if there is one."""
+    global _default  # noqa: PLW0603 - one default for the process
     if _default is not None:
         _default.close()
         _default = None
 
 
-def _environments_key() -> ApiKey | None:
-    """Wrap the environment's key as soon as it is seen."""
+def _environment_key() -> ApiKey | None:
+    """Read the environment's key; None without one."""
     text = networks.environment("API_KEY")
     return None if text is None else ApiKey(text)
 
@@ -679,54 +708,51 @@ def _environments_key() -> ApiKey | None:
 def _open_local(
     network: Network, world: str | World | None, size: int | None, seed: int
 ) -> tuple[Network, AnyTransport]:
-    """Open the embedded ledger; which of its tokens are liquid stake is for its world to say."""
-    from ledgerkit.transport import embedded as transport_embedded
+    """Open the embedded ledger; its world says which of its tokens are liquid stake."""
+    from ledgerkit.transport import embedded
 
-    way = transport_embedded.open_local("demo" if world is None else world, size=size, seed=seed)
-    return replace(network, liquid_tokens=way.liquid_tokens), way
+    transport = embedded.open_local("demo" if world is None else world, size=size, seed=seed)
+    return replace(network, liquid_tokens=transport.liquid_tokens), transport
 
 
-def _cache(
-    given: bool | str | PathLike[str] | Cache | None,  # noqa: FBT001 - connect's option, as given
+def _cache_settings(
+    cache: bool | str | PathLike[str] | Cache | None,  # noqa: FBT001 - connect's option
     network: Network,
     *,
-    own_transport: bool,
+    in_process: bool,
 ) -> Cache | None:
-    """Decide what is kept on disk; two networks must never be taken for each other there."""
+    """Check connect's option `cache` and complete its folder."""
     from ledgerkit.transport.settings import Cache
 
-    if given is None or given is False:
+    if cache is None or cache is False:
         return None
-    if own_transport:
-        rule = (
-            "left out for the embedded ledger and for a transport of one's own: "
-            "their answers have no address to be told apart by"
-        )
-        raise InvalidRequestError.refuse("cache", given, rule)
-    if not isinstance(given, Cache | str | PathLike | bool):
-        raise InvalidRequestError.refuse("cache", given, "True, a folder, or a Cache")
-    if isinstance(given, bool):
-        return _placed(Cache(), network)
-    return _placed(given if isinstance(given, Cache) else Cache(given), network)
+    if in_process:  # entries are stored by host: those of two transports would be mixed up
+        msg = "cache= needs hosts: the embedded ledger and a transport of yours have none"
+        raise InvalidRequestError(msg, remedy="Connect without cache=.", field="cache")
+    if not isinstance(cache, Cache | str | PathLike | bool):
+        raise InvalidRequestError.refuse("cache", cache, "True, a folder, or a Cache")
+    if isinstance(cache, bool):
+        return _with_folder(Cache(), network)
+    return _with_folder(cache if isinstance(cache, Cache) else Cache(cache), network)
 
 
-def _placed(chosen: Cache, network: Network) -> Cache:
-    """Name the folder in full: another process may work in another one."""
-    if chosen.path is not None:
-        return replace(chosen, path=Path(chosen.path).expanduser().absolute())
-    here = [url for s in networks.SURFACES if (url := network.address(s))]
-    if any(map(networks.is_loopback, here)):
-        rule = "a folder of its own where a ledger on this machine answers: it may begin anew"
-        raise InvalidRequestError.refuse("cache", chosen, rule)
+def _with_folder(cache: Cache, network: Network) -> Cache:
+    """Complete the folder; as an absolute path, because another process may work elsewhere."""
+    if cache.path is not None:
+        return replace(cache, path=Path(cache.path).expanduser().absolute())
+    urls = [url for s in networks.SURFACES if (url := network.address(s))]
+    if any(map(networks.is_loopback, urls)):
+        rule = "a folder, because a ledger on this machine may start again with another chain"
+        raise InvalidRequestError.refuse("cache", cache, rule)
     from ledgerkit.transport import disk_cache
 
-    return replace(chosen, path=disk_cache.default_folder())
+    return replace(cache, path=disk_cache.default_folder())
 
 
 def _rate(
     rate: float | Literal["polite"] | None, network: Network, transport: AnyTransport | None
 ) -> float | None:
-    """Decide the limit; what the caller's own transport reaches is the caller's matter."""
+    """Return the rate limit; the network's own does not apply to a transport of the caller."""
     if rate != "polite":
         return rate
     return network.rate if transport is None else None

@@ -1,4 +1,4 @@
-"""One live line about something that takes a while: in a notebook or a terminal, else nothing."""
+"""A status line for work in progress, in a notebook or a terminal; nothing elsewhere."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Self
 if TYPE_CHECKING:
     from types import TracebackType
 
-_AFTER_S = 0.5  # what is quicker shows nothing
+_DELAY_S = 0.5  # shorter work shows nothing
 
 
 class Line:
-    """A line that is rewritten in its place, and gone when its block ends."""
+    """A line that is rewritten in place, and removed at the end of its ``with`` block."""
 
     def __init__(self) -> None:
-        self._begin = time.monotonic()
+        self._start = time.monotonic()
         self._handle: Any = None
         self._width = 0
         main = threading.current_thread() is threading.main_thread()
@@ -26,8 +26,8 @@ class Line:
         self._terminal = main and not self._notebook and sys.stderr.isatty()
 
     def show(self, text: str) -> None:
-        """Show a text in place of the one before."""
-        if time.monotonic() - self._begin < _AFTER_S:
+        """Replace the line's text."""
+        if time.monotonic() - self._start < _DELAY_S:
             return
         if self._notebook:
             self._display(text)
@@ -37,7 +37,7 @@ class Line:
             self._width = len(text)
 
     def _display(self, text: str) -> None:
-        """Show it in the notebook's own way."""
+        """Replace the line's text in a notebook."""
         display = import_module("IPython.display").display
         plain = {"text/plain": text}
         if self._handle is None:
@@ -62,23 +62,23 @@ class Line:
 
 
 def _in_notebook() -> bool:
-    """Tell whether a notebook's kernel runs this; nothing is imported to find out."""
+    """Return True in a notebook's kernel, without importing IPython."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return shell is not None and getattr(shell, "kernel", None) is not None
 
 
 class NoBar:
-    """A progress bar that nobody sees."""
+    """A progress bar that shows nothing."""
 
     def update(self, count: int = 1) -> None:
-        """Count on."""
+        """Do nothing."""
 
     def refresh(self) -> None:
-        """Show how far it is."""
+        """Do nothing."""
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close it."""
+        """Do nothing."""

@@ -1,4 +1,4 @@
-"""Warnings about a verb's answer: issued as Python warnings, or collected by a panel."""
+"""Warnings about a verb's answer: issued as Python warnings, or passed to a handler."""
 
 from __future__ import annotations
 
@@ -8,28 +8,35 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-_collected: ContextVar[list[str] | None] = ContextVar("collected", default=None)
+_handler: ContextVar[Callable[[str], object] | None] = ContextVar("handler", default=None)
 
 
 def warn(message: str, stacklevel: int) -> None:
-    """Issue a warning, or add it to the list of `collect_warnings` in this context."""
-    collected = _collected.get()
-    if collected is None:
+    """Issue a warning, or pass its message to the handler of this context."""
+    handler = _handler.get()
+    if handler is None:
         warnings.warn(message, stacklevel=stacklevel + 1)
     else:
-        collected.append(message)
+        handler(message)
+
+
+@contextmanager
+def handle_warnings(handler: Callable[[str], object]) -> Iterator[None]:
+    """Pass the package's own warnings in this thread or task to a function."""
+    # warnings.catch_warnings would not do: before Python 3.14 its filters and hook are those of
+    # the whole process, and panels run in several threads at a time.
+    token = _handler.set(handler)
+    try:
+        yield
+    finally:
+        _handler.reset(token)
 
 
 @contextmanager
 def collect_warnings() -> Iterator[list[str]]:
     """Collect the package's own warnings in this thread or task instead of issuing them."""
-    # warnings.catch_warnings would not do: before Python 3.14 its filters and hook are those of
-    # the whole process, and panels run in several threads at a time.
     messages: list[str] = []
-    token = _collected.set(messages)
-    try:
+    with handle_warnings(messages.append):
         yield messages
-    finally:
-        _collected.reset(token)

@@ -321,7 +321,7 @@ def read_until(read: Callable[[], T], is_done: Callable[[T], bool], ledger: Ledg
         result = read()
         if is_done(result):
             return result
-        broadcast.pass_time(ledger, PAUSE_S)
+        broadcast.wait_for_block(ledger, PAUSE_S)
     return read()
 
 

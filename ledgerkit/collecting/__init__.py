@@ -1,1 +1,1 @@
-"""Many subjects to a Parquet dataset: resumable, in bounded memory, nothing lost or twice."""
+"""Many accounts or blocks to a Parquet dataset: resumable, in bounded memory."""

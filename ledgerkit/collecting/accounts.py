@@ -1,4 +1,4 @@
-"""A collection of accounts: which call answers its views, and what tables the answers make."""
+"""Collecting accounts: the call for a set of views, and the tables of the responses."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.api import rest
-from ledgerkit.collecting import account_requests, arrow_tables
+from ledgerkit.collecting import arrow_tables
+from ledgerkit.collecting.outcomes import read_each
 from ledgerkit.errors import DecodeError, LedgerError
-from ledgerkit.frames import accounts as account_tables
-from ledgerkit.frames import tokens as token_tables
-from ledgerkit.verbs.tokens import exposure_of
+from ledgerkit.frames import accounts as account_frames
+from ledgerkit.frames import tokens as token_frames
+from ledgerkit.verbs.tokens import exposure_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,106 +20,79 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.calls import Call
     from ledgerkit.client import Ledger
-    from ledgerkit.collecting.account_requests import Outcome
+    from ledgerkit.collecting.outcomes import Outcome
     from ledgerkit.collecting.sources import Subject
 
-    Framing = Callable[[Sequence[Any]], pd.DataFrame]
+    BuildFrame = Callable[[Sequence[Any]], pd.DataFrame]
 
 VIEWS = ("accounts", "ft", "nft", "staking", "exposure")
-# A single view has a smaller answer of its own; all others are parts of the full one.
-_NARROW: dict[tuple[str, ...], Callable[[str], Call[Any]]] = {
+# A single view has a smaller response of its own; all other sets of views need the full one.
+_SINGLE_VIEW: dict[tuple[str, ...], Callable[[str], Call[Any]]] = {
     ("ft",): rest.ft,
     ("nft",): rest.nft,
     ("staking",): rest.staking,
 }
-_PATHS = {views: f"GET /v1/account/{{account_id}}/{views[0]}" for views in _NARROW}
+_PATHS = {views: f"GET /v1/account/{{account_id}}/{views[0]}" for views in _SINGLE_VIEW}
 
 
-def source_of(views: Sequence[str]) -> str:
-    """Name the request that answers these views."""
+def request_for(views: Sequence[str]) -> str:
+    """Return the request that reads these views of an account."""
     return _PATHS.get(tuple(views), "GET /v1/account/{account_id}/full")
 
 
-class Accounts:
+class AccountReader:
     """
-    Asks about accounts.
+    A reader of accounts.
 
     Parameters
     ----------
     views
         Some of `VIEWS`.
     liquid_tokens
-        The liquid staking tokens by which exposure is classed.
+        The liquid staking tokens that count for the exposure.
     """
 
     def __init__(self, views: Sequence[str], liquid_tokens: Iterable[str]) -> None:
-        self._call = _NARROW.get(tuple(views), rest.full)
-        classed = partial(exposure_of, liquid=frozenset(liquid_tokens))
-        known: dict[str, Framing] = {**_FRAMES, "exposure": classed}
-        self._frames = {view: known[view] for view in views}
+        self._call = _SINGLE_VIEW.get(tuple(views), rest.full)
+        exposure = partial(exposure_frame, liquid=frozenset(liquid_tokens))
+        builders: dict[str, BuildFrame] = {**_FRAMES, "exposure": exposure}
+        self._frames = {view: builders[view] for view in views}
 
-    def ask(self, ledger: Ledger, subjects: Iterable[Subject]) -> Iterator[list[Outcome]]:
-        """Ask about accounts, a batch at a time, in their order; unusable answers are failures."""
-        for batch in account_requests.answers(ledger, subjects, self._call):
-            yield [outcome._replace(value=_meant(outcome)) for outcome in batch]
+    def read(self, ledger: Ledger, subjects: Iterable[Subject]) -> Iterator[list[Outcome]]:
+        """Request accounts; yield their outcomes in order, a batch at a time."""
+        for batch in read_each(ledger, subjects, self._call):
+            yield [outcome._replace(value=_checked_value(outcome)) for outcome in batch]
 
     def tables(self, outcomes: Sequence[Outcome]) -> dict[str, Any]:
-        """
-        Hold the answers among some outcomes in Arrow tables.
-
-        Parameters
-        ----------
-        outcomes
-            Accounts with what was answered.
-
-        Returns
-        -------
-        tables
-            A `pyarrow.Table` a view.
-
-        Raises
-        ------
-        DecodeError
-            If an answer fits no column.
-        """
+        """Return a `pyarrow.Table` for each view; raise `DecodeError` if a value fits no column."""
         views = [v for _, v in outcomes if v is not None and not isinstance(v, LedgerError)]
         return {
-            view: arrow_tables.table(view, frame(views)) for view, frame in self._frames.items()
+            view: arrow_tables.table(view, build(views)) for view, build in self._frames.items()
         }
 
-    def key(self, table: str) -> str:  # noqa: ARG002 - the same for all of them
-        """Name the column of a table that tells which account a row belongs to."""
+    def key_column(self, table: str) -> str:  # noqa: ARG002 - the same for all tables
+        """Return the column that holds the account of a row."""
         return "account_id"
 
 
-def _meant(outcome: Outcome) -> Any:
-    """Refuse an answer about somebody else."""
+def _checked_value(outcome: Outcome) -> Any:
+    """Return the response, or an error if it is about another account."""
     subject, value = outcome
     if value is None or isinstance(value, LedgerError) or value.account_id == subject.text:
         return value
-    sentence = f"{subject.text} was asked about, and {value.account_id} was answered"
+    sentence = f"{subject.text} was requested, and the response is about {value.account_id}"
     return DecodeError(sentence, path="$.account_id", asked=f"the view of {subject.text}")
 
 
 def _nft(views: Sequence[Any]) -> pd.DataFrame:
-    """Tabulate collections, of a full answer or of one about nothing else."""
-    listed = [(v.account_id, v.nfts if hasattr(v, "nfts") else v.tokens) for v in views]
-    return token_tables.nft(listed)
+    """Build the frame of collections, from full or from NFT responses."""
+    rows = [(v.account_id, v.nfts if hasattr(v, "nfts") else v.tokens) for v in views]
+    return token_frames.nft(rows)
 
 
-def _staking(views: Sequence[Any]) -> pd.DataFrame:
-    """Tabulate pools."""
-    rows = [
-        (view.account_id, pool.pool_id, pool.last_update_block_height, "indexed")
-        for view in views
-        for pool in view.pools or ()
-    ]
-    return token_tables.staking(rows)
-
-
-_FRAMES: dict[str, Framing] = {
-    "accounts": account_tables.accounts,
-    "ft": token_tables.ft,
+_FRAMES: dict[str, BuildFrame] = {
+    "accounts": account_frames.accounts,
+    "ft": token_frames.ft,
     "nft": _nft,
-    "staking": _staking,
+    "staking": token_frames.staking,
 }

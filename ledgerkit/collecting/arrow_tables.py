@@ -1,4 +1,4 @@
-"""Frames to Arrow tables of one fixed schema each, and back, digit for digit."""
+"""Conversion of frames to Arrow tables with a fixed schema each, and back, exactly."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ledgerkit.u128.array import U128Dtype
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Lists of texts; every other column of Python values is written as JSON.
+# Columns of lists of strings; other columns of Python objects are stored as JSON.
 _LISTS = (
     "direct_pools",
     "input_data_ids",
@@ -29,53 +29,44 @@ _LISTS = (
     "waits_for",
 )
 _JSON = {b"holds": b"json"}
-# Columns in which None is a value, JSON's null, and what is missing is NA.
+# Columns in which None is a value (null in JSON) and NA means missing.
 _NULLABLE = ("args", "data")
-_BYTES = "bytes_base64"  # how a JSON column tells bytes from a text, and NA from null
-# Amounts that anybody may invent: what no decimal128(38, 0) holds stands in a text beside.
-_INVENTED = ("ft.balance", "transactions.deposit", "collected_receipts.deposit")
-_END = 10**arrow.DIGITS
+_BYTES = "bytes_base64"  # the key that marks bytes and NA within a JSON column
+# Any token may report any amount. Those above 38 digits do not fit decimal128(38, 0) and are
+# stored as text in a second column.
+_UNBOUNDED = ("ft.balance", "transactions.deposit", "collected_receipts.deposit")
+_DECIMAL_LIMIT = 10**arrow.DIGITS
 
 
 @cache
 def schema(name: str) -> Any:
-    """
-    Give the Arrow schema of a frame's files: the same in each of them.
-
-    Parameters
-    ----------
-    name
-        A key of `SCHEMAS`.
-
-    Returns
-    -------
-    schema
-        A `pyarrow.Schema`. It tells pandas which dtype each column has.
-    """
+    """Return the `pyarrow.Schema` of a frame's files; its metadata has the pandas dtypes."""
     pa = arrow.library()
     table = parquet.to_arrow(build.empty_frame(name))
-    told = json.loads(table.schema.metadata[b"pandas"])
-    told["index_columns"] = []
-    told["columns"] = [column for column in told["columns"] if column["name"] in table.column_names]
-    return pa.schema(_fields(name), metadata={b"pandas": json.dumps(told).encode()})
+    metadata = json.loads(table.schema.metadata[b"pandas"])
+    metadata["index_columns"] = []
+    metadata["columns"] = [
+        column for column in metadata["columns"] if column["name"] in table.column_names
+    ]
+    return pa.schema(_fields(name), metadata={b"pandas": json.dumps(metadata).encode()})
 
 
 def _fields(name: str) -> Iterator[Any]:
-    """Declare the fields of a frame's files."""
+    """Yield the Arrow fields of a frame's files."""
     pa = arrow.library()
     for column in SCHEMAS[name]:
         if column.dtype == "object":
             yield _object_field(column.name)
         else:
             yield pa.field(column.name, _types()[column.dtype])
-        if f"{name}.{column.name}" in _INVENTED:
+        if f"{name}.{column.name}" in _UNBOUNDED:
             mark = {parquet.MARK: column.name.encode()}
             yield pa.field(f"{column.name}_text", pa.string(), metadata=mark)
 
 
 @cache
 def _types() -> dict[str, Any]:
-    """Give Arrow's types by the words of `SCHEMAS`."""
+    """Return the Arrow types by the dtype names of `SCHEMAS`."""
     pa = arrow.library()
     return {
         "str": pa.string(),
@@ -90,7 +81,7 @@ def _types() -> dict[str, Any]:
 
 
 def _object_field(name: str) -> Any:
-    """Declare a column of Python values."""
+    """Return the field of a column of Python objects."""
     pa = arrow.library()
     if name in _LISTS:
         return pa.field(name, pa.list_(pa.string()))
@@ -99,43 +90,28 @@ def _object_field(name: str) -> Any:
 
 def table(name: str, frame: pd.DataFrame) -> Any:
     """
-    Hold a frame in a table of its fixed schema.
+    Convert a frame to a `pyarrow.Table` with its fixed schema.
 
-    Parameters
-    ----------
-    name
-        A key of `SCHEMAS`.
-    frame
-        Typed as declared there.
-
-    Returns
-    -------
-    table
-        A `pyarrow.Table`.
-
-    Raises
-    ------
-    DecodeError
-        If an amount of NEAR is 10**38 or more, which is beyond its supply.
+    Raises `DecodeError` if an amount of NEAR is 10**38 or more, which is above its supply.
     """
-    wanted = schema(name)
-    arrays = [_array(name, frame, field) for field in wanted]
-    return arrow.library().Table.from_arrays(arrays, schema=wanted)
+    fixed_schema = schema(name)
+    arrays = [_array(name, frame, field) for field in fixed_schema]
+    return arrow.library().Table.from_arrays(arrays, schema=fixed_schema)
 
 
 def _array(name: str, frame: pd.DataFrame, field: Any) -> Any:
-    """Hold one column, or the digits of one, in an array."""
+    """Convert one column, or the text column of large amounts."""
     pa = arrow.library()
     metadata = field.metadata or {}
     if source := metadata.get(parquet.MARK):
-        return _digits(frame[source.decode()])
+        return _large_as_text(frame[source.decode()])
     values = frame[field.name]
     if isinstance(values.dtype, U128Dtype):
         return _amounts(name, values)
     if metadata == _JSON:
         missing = pd.NA if field.name in _NULLABLE else None
-        held = [None if value is missing else _json(value) for value in values]
-        return pa.array(held, type=field.type)
+        texts = [None if value is missing else _to_json(value) for value in values]
+        return pa.array(texts, type=field.type)
     return pa.array(
         values.to_numpy(dtype=object) if values.dtype == "str" else values.array,
         type=field.type,
@@ -144,56 +120,56 @@ def _array(name: str, frame: pd.DataFrame, field: Any) -> Any:
 
 
 def _large(values: pd.Series[Any]) -> np.ndarray:
-    """Find the values that no decimal128(38, 0) holds."""
-    found: np.ndarray = (values >= _END).to_numpy(dtype=bool, na_value=False)
-    return found
+    """Return a mask of the values that do not fit decimal128(38, 0)."""
+    mask: np.ndarray = (values >= _DECIMAL_LIMIT).to_numpy(dtype=bool, na_value=False)
+    return mask
 
 
 def _amounts(name: str, values: pd.Series[Any]) -> Any:
-    """Hold amounts in decimals; those that are too large are null where a text holds them."""
+    """Convert amounts to decimals; large ones are null if there is a text column for them."""
     large = _large(values)
     if large.any():
-        if f"{name}.{values.name}" not in _INVENTED:
+        if f"{name}.{values.name}" not in _UNBOUNDED:
             row = int(large.argmax())
-            msg = f"{values.name} {values.iloc[row]} in row {row} is beyond all there is of NEAR"
+            msg = f"{values.name} {values.iloc[row]} in row {row} is above the supply of NEAR"
             raise DecodeError(msg, path=f"{values.name}[{row}]")
         values = values.mask(large)
     return arrow.library().array(values.array)
 
 
-def _digits(values: pd.Series[Any]) -> Any:
-    """Write the largest values as texts; null for all others."""
+def _large_as_text(values: pd.Series[Any]) -> Any:
+    """Return large amounts as text, and null for all others."""
     pa = arrow.library()
     large = _large(values)
     if not large.any():
         return pa.nulls(len(values), pa.string())
-    held = np.full(len(values), None, dtype=object)
-    held[large] = [str(value) for value in values[large]]
-    return pa.array(held, type=pa.string())
+    texts = np.full(len(values), None, dtype=object)
+    texts[large] = [str(value) for value in values[large]]
+    return pa.array(texts, type=pa.string())
 
 
-def _json(value: Any) -> str:
-    """Write a Python value as JSON; bytes are told from texts."""
+def _to_json(value: Any) -> str:
+    """Encode a Python value as JSON; bytes and NA are marked."""
     return msgspec.json.encode(_marked(value)).decode()
 
 
 def _marked(value: Any) -> Any:
-    """Mark bytes and NA, alone or in a list; an object that looks like a mark gets a bar more."""
+    """Mark bytes and NA, also in a list; escape a dict that looks like a mark with "_"."""
     if isinstance(value, bytes):
         return {_BYTES: value}
     if value is pd.NA:
         return {_BYTES: None}
     if isinstance(value, list):
         return [_marked(item) for item in value]
-    name = _mark(value)
+    name = _mark_name(value)
     return value if name is None else {f"_{name}": value[name]}
 
 
 def _unmarked(value: Any) -> Any:
-    """Take the marks off."""
+    """Restore a value that `_marked` returned."""
     if isinstance(value, list):
         return [_unmarked(item) for item in value]
-    name = _mark(value)
+    name = _mark_name(value)
     if name is None:
         return value
     if name != _BYTES:
@@ -201,44 +177,34 @@ def _unmarked(value: Any) -> Any:
     return pd.NA if value[name] is None else base64.b64decode(value[name])
 
 
-def _mark(value: Any) -> str | None:
-    """Give the only name in an object, if it is that of a mark."""
+def _mark_name(value: Any) -> str | None:
+    """Return the only key of a dict if it is the key of a mark, escaped or not."""
     names = list(value) if isinstance(value, dict) and len(value) == 1 else [""]
     return names[0] if names[0].lstrip("_") == _BYTES else None
 
 
-def frame(name: str, found: Any) -> pd.DataFrame:
+def frame(name: str, rows: Any) -> pd.DataFrame:
     """
-    Restore a frame from a table of its fixed schema.
+    Convert a `pyarrow.Table` of a fixed schema to its frame.
 
-    Parameters
-    ----------
-    name
-        A key of `SCHEMAS`.
-    found
-        A `pyarrow.Table` with all of its columns, or some.
-
-    Returns
-    -------
-    frame
-        Typed as `schema(name)`, amounts of 10**38 and more included; of a narrower table
-        those columns it has.
+    The frame is typed as `schema(name)`, amounts of 10**38 and more included. If the table
+    has only some of the columns, so has the frame.
     """
-    whole = parquet.restore_large(found)
-    made = build.empty_frame(name)
-    names = [column for column in made.columns if column in whole.column_names]
-    plain = [column for column in names if made[column].dtype != object]
-    found = whole.select(plain).to_pandas(types_mapper=_mapped().get, ignore_metadata=True)
-    restored: pd.DataFrame = found.astype({column: made[column].dtype for column in plain})
+    whole = parquet.restore_large(rows)
+    empty = build.empty_frame(name)
+    names = [column for column in empty.columns if column in whole.column_names]
+    plain = [column for column in names if empty[column].dtype != object]
+    converted = whole.select(plain).to_pandas(types_mapper=_dtypes().get, ignore_metadata=True)
+    result: pd.DataFrame = converted.astype({column: empty[column].dtype for column in plain})
     for column in set(names) - set(plain):
         missing = pd.NA if column in _NULLABLE else None
-        restored[column] = pd.Series(_values(whole[column], missing), dtype=object)
-    return restored[names]
+        result[column] = pd.Series(_objects(whole[column], missing), dtype=object)
+    return result[names]
 
 
 @cache
-def _mapped() -> dict[Any, Any]:
-    """Give the dtypes of pandas by Arrow's types, so that nothing passes through float64."""
+def _dtypes() -> dict[Any, Any]:
+    """Return the pandas dtypes by Arrow type, so that no integer passes through float64."""
     pa = arrow.library()
     return {
         pa.decimal128(arrow.DIGITS): U128Dtype(),
@@ -250,8 +216,8 @@ def _mapped() -> dict[Any, Any]:
     }
 
 
-def _values(column: Any, missing: Any) -> list[Any]:
-    """Restore the Python values of a column."""
+def _objects(column: Any, missing: Any) -> list[Any]:
+    """Return the Python objects of a column."""
     if not arrow.library().types.is_string(column.type):
         return list(column.to_pylist())
     return [

@@ -1,4 +1,4 @@
-"""A collection of blocks: what is asked about a height, and what tables the answers make."""
+"""Collecting blocks: the requests for a height, and the tables of the responses."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ledgerkit import validation
 from ledgerkit.api import rpc
 from ledgerkit.api.models.protocol_rules import rules_of
-from ledgerkit.collecting import account_requests, arrow_tables, manifest, request_scheduling
-from ledgerkit.collecting.skipped_heights import Absent, settled
+from ledgerkit.collecting import arrow_tables, manifests, request_scheduling
+from ledgerkit.collecting.outcomes import count_unanswered
+from ledgerkit.collecting.skipped_heights import Absent, resolve_absent
 from ledgerkit.errors import (
     AuthError,
     DecodeError,
@@ -16,10 +17,10 @@ from ledgerkit.errors import (
     TransactionTimeoutError,
     UnknownBlockError,
 )
-from ledgerkit.frames import chain as tables
+from ledgerkit.frames import chain as chain_frames
 from ledgerkit.tracing.trace import events_in, receipts_in
 from ledgerkit.u128 import arrow
-from ledgerkit.verbs.trace_inputs import trace_of
+from ledgerkit.verbs.trace_inputs import build_trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,27 +30,27 @@ if TYPE_CHECKING:
     from ledgerkit.api.models import chain
     from ledgerkit.api.models.protocol_rules import Rules
     from ledgerkit.client import Ledger
-    from ledgerkit.collecting.account_requests import Outcome
-    from ledgerkit.collecting.request_scheduling import Inquiry
+    from ledgerkit.collecting.outcomes import Outcome
+    from ledgerkit.collecting.request_scheduling import Steps
     from ledgerkit.collecting.sources import Subject
 
 VIEWS = ("blocks", "chunks", "transactions", "receipts", "events")
 _TRACED = {"receipts": receipts_in, "events": events_in}
-_HEADERS = 4_096  # of blocks read lately: receipts run in blocks that are read anyway
-_OPEN = ("not_executed", "unknown")
+_MAX_HEADERS = 4_096  # most receipts run in blocks that were read recently anyway
+_UNFINISHED = ("not_executed", "unknown")
 
 
 class Contents(NamedTuple):
-    """What was read of a height: its block, the chunks that are new in it, frames of traces."""
+    """The block at a height, the chunks that are new in it, and frames of its transactions."""
 
     block: chain.Block
     chunks: list[chain.Chunk]
-    traced: dict[str, pd.DataFrame]
+    trace_frames: dict[str, pd.DataFrame]
 
 
-class Heights:
+class BlockReader:
     """
-    Asks about heights.
+    A reader of block heights.
 
     Parameters
     ----------
@@ -61,155 +62,142 @@ class Heights:
         self._views = tuple(views)
         self._headers: dict[str, chain.BlockHeader] = {}
         self._rules: dict[str, Rules | None] = {}
-        self._pinned: dict[str, str] = {}  # a block of each epoch, at which its rules are asked
+        self._epoch_blocks: dict[str, str] = {}  # the block at which the rules of an epoch are read
 
-    def ask(self, ledger: Ledger, subjects: Iterable[Subject]) -> Iterator[list[Outcome]]:
-        """Ask about heights, some at a time, in their order; one that lacks a part has failed."""
-        held: list[Outcome] = []
-        for batch in settled(ledger, request_scheduling.outcomes(ledger, subjects, self._inquire)):
-            held += batch
-            silent, kept, error = account_requests.silence(held, 0, "heights")
+    def read(self, ledger: Ledger, subjects: Iterable[Subject]) -> Iterator[list[Outcome]]:
+        """Request heights; yield their outcomes in order. A height that lacks a part has failed."""
+        batches = request_scheduling.outcomes(ledger, subjects, self._read_height)
+        pending: list[Outcome] = []
+        for batch in resolve_absent(ledger, batches):
+            pending += batch
+            unanswered, n_usable, error = count_unanswered(pending, 0, "heights")
             if error is not None:
-                yield held[:kept]
+                yield pending[:n_usable]
                 raise error
-            answered = len(held) - silent
-            yield held[:answered]
-            held = held[answered:]
-        yield held
+            # The last heights wait while they have no response: if the service is down, they are
+            # not stored as failed.
+            n_answered = len(pending) - unanswered
+            yield pending[:n_answered]
+            pending = pending[n_answered:]
+        yield pending
 
     def tables(self, outcomes: Sequence[Outcome]) -> dict[str, Any]:
-        """
-        Hold the answers among some outcomes in Arrow tables.
-
-        Parameters
-        ----------
-        outcomes
-            Heights with what was answered.
-
-        Returns
-        -------
-        tables
-            A `pyarrow.Table` a view.
-
-        Raises
-        ------
-        DecodeError
-            If an answer fits no column.
-        """
-        found = [value for _, value in outcomes if isinstance(value, Contents)]
+        """Return a `pyarrow.Table` for each view; raise `DecodeError` if a value fits no column."""
+        contents = [value for _, value in outcomes if isinstance(value, Contents)]
         return {
-            view: _BUILD[view](found) if view in _BUILD else _joined(view, found)
+            view: _TABLES[view](contents) if view in _TABLES else _concatenated(view, contents)
             for view in self._views
         }
 
-    def key(self, table: str) -> str:
-        """Name the column of a table that tells which height a row belongs to."""
+    def key_column(self, table: str) -> str:
+        """Return the column that holds the height of a row."""
         return "tx_block_height" if table in _TRACED else "block_height"
 
-    def _inquire(self, subject: Subject) -> Inquiry:
-        """Ask for a block and, where they are wanted, its chunks and its transactions."""
+    def _read_height(self, subject: Subject) -> Steps:
+        """Read a block and, if the views need them, its chunks and transactions."""
         [block] = yield [rpc.block(validation.block_reference(subject.position))]
         if isinstance(block, UnknownBlockError):
             return Absent(block)
-        _check([block])
-        _same(block.header.height, subject.position, f"block {subject.position}")
-        self._remember(block.header)
-        chunks = (yield from _chunks(block)) if self._views != ("blocks",) else []
+        _raise_first([block])
+        _check_same(block.header.height, subject.position, f"block {subject.position}")
+        self._cache_header(block.header)
+        chunks = (yield from _read_chunks(block)) if self._views != ("blocks",) else []
         views = [view for view in self._views if view in _TRACED]
-        sent = {tx.hash: tx.signer_id for chunk in chunks for tx in chunk.transactions}
-        if not views or not sent:
+        signers = {tx.hash: tx.signer_id for chunk in chunks for tx in chunk.transactions}
+        if not views or not signers:
             return Contents(block, chunks, {})
-        traces = yield from self._traces(sent)
-        views = list(dict.fromkeys(["receipts", *views]))  # they tell whether all has run
+        traces = yield from self._read_traces(signers)
+        views = list(dict.fromkeys(["receipts", *views]))  # for `_check_finished`
         frames = {view: _TRACED[view](subject.position, traces) for view in views}
-        _check_whole(frames["receipts"])
+        _check_finished(frames["receipts"])
         return Contents(block, chunks, frames)
 
-    def _remember(self, header: chain.BlockHeader) -> None:
-        """Keep a block's header for the receipts that ran in it."""
+    def _cache_header(self, header: chain.BlockHeader) -> None:
+        """Cache the header of a block for the receipts that ran in it."""
         self._headers[header.hash] = header
-        if len(self._headers) > _HEADERS:
+        if len(self._headers) > _MAX_HEADERS:
             del self._headers[next(iter(self._headers))]
 
-    def _traces(self, sent: dict[str, str]) -> Inquiry:
-        """Ask for the results of transactions, and for the blocks in which receipts ran."""
-        answers = yield [rpc.transaction(name, who, "FINAL") for name, who in sent.items()]
-        _check(answers)
-        told = dict(zip(sent, answers, strict=True))
-        for name, answer in told.items():
-            sent_then = answer.result.transaction
-            _same(sent_then and sent_then.hash, name, f"transaction {name}")
-        ran = {name: answer.result.block_hashes() for name, answer in told.items()}
-        known = yield from self._known(dict.fromkeys(one for each in ran.values() for one in each))
-        yield from self._learn(known)
+    def _read_traces(self, signers: dict[str, str]) -> Steps:
+        """Read the results of transactions, and the blocks in which their receipts ran."""
+        calls = [rpc.transaction(tx_hash, sender, "FINAL") for tx_hash, sender in signers.items()]
+        values = yield calls
+        _raise_first(values)
+        results = dict(zip(signers, values, strict=True))
+        for tx_hash, response in results.items():
+            transaction = response.result.transaction
+            _check_same(transaction and transaction.hash, tx_hash, f"transaction {tx_hash}")
+        hashes = {tx_hash: response.result.block_hashes() for tx_hash, response in results.items()}
+        unique = dict.fromkeys(block_hash for group in hashes.values() for block_hash in group)
+        headers = yield from self._read_headers(unique)
+        yield from self._read_rules(headers)
         return {
-            name: trace_of(answer, {one: known[one] for one in ran[name]}, self._rules)
-            for name, answer in told.items()
+            tx_hash: build_trace(response, {h: headers[h] for h in hashes[tx_hash]}, self._rules)
+            for tx_hash, response in results.items()
         }
 
-    def _known(self, hashes: Iterable[str]) -> Inquiry:
-        """Give headers by their hashes; those not read lately are asked for."""
-        known = {name: self._headers.get(name) for name in hashes}
-        missing = [name for name, header in known.items() if header is None]
-        blocks = (
-            (yield [rpc.block(validation.block_reference(name)) for name in missing])
-            if missing
-            else []
-        )
-        _check(blocks)
-        for name, block in zip(missing, blocks, strict=True):
-            _same(block.header.hash, name, f"block {name}")
-            self._remember(block.header)
-            known[name] = block.header
-        return known
+    def _read_headers(self, hashes: Iterable[str]) -> Steps:
+        """Return block headers by hash; request those that are not cached."""
+        headers = {block_hash: self._headers.get(block_hash) for block_hash in hashes}
+        missing = [block_hash for block_hash, header in headers.items() if header is None]
+        if not missing:
+            return headers
+        blocks = yield [rpc.block(validation.block_reference(h)) for h in missing]
+        _raise_first(blocks)
+        for block_hash, block in zip(missing, blocks, strict=True):
+            _check_same(block.header.hash, block_hash, f"block {block_hash}")
+            self._cache_header(block.header)
+            headers[block_hash] = block.header
+        return headers
 
-    def _learn(self, known: dict[str, chain.BlockHeader]) -> Inquiry:
-        """Ask once for the rules of each epoch; a host that does not tell them leaves them out."""
-        for name, header in known.items():
+    def _read_rules(self, headers: dict[str, chain.BlockHeader]) -> Steps:
+        """Read the protocol rules of each epoch once; None if the host does not provide them."""
+        for block_hash, header in headers.items():
             epoch = header.epoch_id
             if epoch not in self._rules:
-                pinned = self._pinned.setdefault(epoch, name)
+                pinned = self._epoch_blocks.setdefault(epoch, block_hash)
                 [config] = yield [rpc.protocol_config(validation.block_reference(pinned))]
                 self._rules[epoch] = _rules(config)
 
 
-def _chunks(block: chain.Block) -> Inquiry:
-    """Ask for the chunks that are new in a block."""
-    fresh = [c.chunk_hash for c in block.chunks if c.height_included == block.header.height]
-    found = yield [rpc.chunk(chunk_hash) for chunk_hash in fresh]
-    _check(found)
-    for chunk, chunk_hash in zip(found, fresh, strict=True):
-        _same(chunk.header.chunk_hash, chunk_hash, f"chunk {chunk_hash}")
-    return found
+def _read_chunks(block: chain.Block) -> Steps:
+    """Read the chunks that are new in a block."""
+    hashes = [c.chunk_hash for c in block.chunks if c.height_included == block.header.height]
+    chunks = yield [rpc.chunk(chunk_hash) for chunk_hash in hashes]
+    _raise_first(chunks)
+    for chunk, chunk_hash in zip(chunks, hashes, strict=True):
+        _check_same(chunk.header.chunk_hash, chunk_hash, f"chunk {chunk_hash}")
+    return chunks
 
 
-def _check(answers: Sequence[Any]) -> None:
-    """Raise the first error among answers."""
-    for answer in answers:
-        if isinstance(answer, LedgerError):
-            raise answer
+def _raise_first(values: Sequence[Any]) -> None:
+    """Raise the first error among values."""
+    for value in values:
+        if isinstance(value, LedgerError):
+            raise value
 
 
-def _same(found: object, wanted: object, asked: str) -> None:
-    """Refuse an answer about something else."""
-    if found != wanted:
-        raise DecodeError(f"{asked} was asked for, and {found} was answered", asked=asked)
+def _check_same(received: object, requested: object, subject: str) -> None:
+    """Raise if a response is about something else."""
+    if received != requested:
+        msg = f"{subject} was requested, and the response is about {received}"
+        raise DecodeError(msg, asked=subject)
 
 
-def _check_whole(receipts: pd.DataFrame) -> None:
-    """Refuse transactions of which a receipt has still to run."""
-    waiting = receipts[receipts["status"].isin(_OPEN)]
-    if len(waiting):
-        first = waiting["tx_hash"].iloc[0]
-        msg = f"{len(waiting)} receipts have not run yet, the first of them of transaction {first}"
-        raise TransactionTimeoutError(msg, remedy=_LATER)
+def _check_finished(receipts: pd.DataFrame) -> None:
+    """Raise if a receipt has not run yet."""
+    pending = receipts[receipts["status"].isin(_UNFINISHED)]
+    if len(pending):
+        tx_hash = pending["tx_hash"].iloc[0]
+        msg = f"{len(pending)} receipts have not run yet, the first of transaction {tx_hash}"
+        raise TransactionTimeoutError(msg, remedy=_RETRY_LATER)
 
 
-_LATER = "Run the same command with retry_failed=True in a while."
+_RETRY_LATER = "Run the same command with retry_failed=True in a while."
 
 
 def _rules(config: Any) -> Rules | None:
-    """Read the rules of an epoch; None where the host does not tell them."""
+    """Read the rules of an epoch; None if the host does not provide them."""
     if isinstance(config, LedgerError):
         if config.retryable or isinstance(config, AuthError):
             raise config
@@ -220,36 +208,37 @@ def _rules(config: Any) -> Rules | None:
         return None
 
 
-def _blocks(found: Sequence[Contents]) -> Any:
-    """Tabulate blocks."""
-    return arrow_tables.table("blocks", tables.blocks([each.block for each in found]))
+def _blocks(contents: Sequence[Contents]) -> Any:
+    """Build the table of blocks."""
+    return arrow_tables.table("blocks", chain_frames.blocks([item.block for item in contents]))
 
 
-def _chunk_rows(found: Sequence[Contents]) -> Any:
-    """Tabulate the chunks of blocks: the new ones as they were read, old ones by their headers."""
+def _chunks(contents: Sequence[Contents]) -> Any:
+    """Build the table of chunks: new ones in full, older ones from their headers."""
     rows = []
-    for block, chunks, _ in found:
-        read = {chunk.header.chunk_hash: chunk for chunk in chunks}
+    for block, chunks, _ in contents:
+        new = {chunk.header.chunk_hash: chunk for chunk in chunks}
         height = block.header.height
-        rows += [(height, head, read.get(head.chunk_hash)) for head in block.chunks]
-    return arrow_tables.table("chunks", tables.chunks_of(rows))
+        rows += [(height, header, new.get(header.chunk_hash)) for header in block.chunks]
+    return arrow_tables.table("chunks", chain_frames.chunks_of(rows))
 
 
-def _transactions(found: Sequence[Contents]) -> Any:
-    """Tabulate transactions."""
-    rows = [(each.block.header.height, chunk) for each in found for chunk in each.chunks]
-    return arrow_tables.table("transactions", tables.transactions_of(rows))
+def _transactions(contents: Sequence[Contents]) -> Any:
+    """Build the table of transactions."""
+    rows = [(item.block.header.height, chunk) for item in contents for chunk in item.chunks]
+    return arrow_tables.table("transactions", chain_frames.transactions_of(rows))
 
 
-_BUILD: dict[str, Callable[[Sequence[Contents]], Any]] = {
+_TABLES: dict[str, Callable[[Sequence[Contents]], Any]] = {
     "blocks": _blocks,
-    "chunks": _chunk_rows,
+    "chunks": _chunks,
     "transactions": _transactions,
 }
 
 
-def _joined(view: str, found: Sequence[Contents]) -> Any:
-    """Put frames of traces one below the other."""
-    name = manifest.frame_name(view)
-    parts = [arrow_tables.table(name, each.traced[view]) for each in found if view in each.traced]
-    return arrow.library().concat_tables([arrow_tables.schema(name).empty_table(), *parts])
+def _concatenated(view: str, contents: Sequence[Contents]) -> Any:
+    """Concatenate the frames of traces."""
+    name = manifests.schema_name(view)
+    frames = [item.trace_frames[view] for item in contents if view in item.trace_frames]
+    tables = [arrow_tables.table(name, frame) for frame in frames]
+    return arrow.library().concat_tables([arrow_tables.schema(name).empty_table(), *tables])

@@ -5,22 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ledgerkit import client, validation
-from ledgerkit.collecting import dask_engine, manifest, plan, sources, storage
-from ledgerkit.collecting.accounts import VIEWS, Accounts, source_of
+from ledgerkit.collecting import dask_engine, manifests, plan, sources, storage
+from ledgerkit.collecting.accounts import VIEWS, AccountReader, request_for
 from ledgerkit.collecting.collection import Collection
-from ledgerkit.collecting.manifest import Manifest
-from ledgerkit.collecting.part_files import now
+from ledgerkit.collecting.manifests import Manifest
+from ledgerkit.collecting.part_files import utc_now
 from ledgerkit.collecting.part_writer import PART_SIZE, Job
-from ledgerkit.collecting.resume import Left
-from ledgerkit.collecting.run import MOST_IN_PART, Run
-from ledgerkit.verbs.tokens import liquid_tokens_of
+from ledgerkit.collecting.resuming import RemainingSubjects
+from ledgerkit.collecting.run import MAX_PART_SIZE, Run
+from ledgerkit.verbs.tokens import resolve_liquid_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from os import PathLike
 
     from ledgerkit.client import Ledger
-    from ledgerkit.collecting.manifest import Commit
+    from ledgerkit.collecting.manifests import Commit
     from ledgerkit.collecting.plan import Plan
     from ledgerkit.collecting.sources import Source, Subject
 
@@ -79,148 +79,141 @@ def collect(
     ledger: Ledger | None = None,
 ) -> Collection | Plan:
     """
-    Read many accounts into a Parquet dataset, in bounded memory.
+    Read any number of accounts into a Parquet dataset, in bounded memory.
 
-    Killed at any moment, the same call goes on where it was: no row is lost and none is
-    there twice. An account that cannot be read, a malformed id and one that stands in the
-    source twice are rows of the table ``errors``.
+    The run can be killed at any moment: the same call continues it, without losing or
+    repeating a row. Accounts that cannot be read, malformed ids and repeated ids are rows of
+    the table ``errors``.
 
     Parameters
     ----------
     ids
         Account ids: a list, Series or iterator of any length, or the path of a file (text
-        with a line each, CSV, or Parquet).
+        with one id a line, CSV, or Parquet).
     views
         What to read: some of ``accounts``, ``ft``, ``nft``, ``staking``, ``exposure``. One
-        request an account answers all.
+        request for each account reads all of them.
     out
-        The folder to write to, new or one that a run with the same views was begun in; or
-        an address that fsspec reaches, such as ``"s3://bucket/run"``.
+        The folder to write to: a new one, or one with a run of the same views to continue; or
+        an fsspec address such as ``"s3://bucket/run"``.
     engine
-        ``"local"``, or a `dask.distributed.Client`, whose workers then ask and write, each
-        with its share of the rate.
+        ``"local"``, or a `dask.distributed.Client`, whose workers then send the requests and
+        write the files; they share the rate.
     in_flight
-        Most requests at a time; None is as the ledger was connected. Many need the extra
-        ``ledgerkit[bulk]``.
+        Maximum number of concurrent requests; None is that of the ledger. Above 8 the extra
+        ``ledgerkit[bulk]`` is faster.
     rate
-        Most requests a second, if the ledger allows as many; None is as it was connected.
-        A host that says it is asked too much is asked less, down to what it bears.
+        Maximum number of requests a second, up to that of the ledger; None is that of the
+        ledger. It is lowered automatically while the host rate limits requests.
     resume
-        Whether to go on with what `out` holds; False refuses a folder that holds anything.
+        Whether to continue a run in `out`; False raises if `out` has anything in it.
     retry_failed
-        Whether to ask those again that were asked in vain before.
+        Whether to request the accounts again that failed before.
     dry_run
-        Whether only to print what would be asked and written.
+        Whether to only print what would be requested and written.
     column
-        The column of a CSV or Parquet file that holds the ids.
+        The column of a CSV or Parquet file that has the ids.
     liquid_tokens
-        The liquid staking tokens by which exposure is classed; None is the network's own.
+        The liquid staking tokens that count for the exposure; None is the network's list.
     part_size
-        Most accounts in one set of files. A part is stored when it is full, or a minute
-        old: so much a kill costs.
+        Maximum number of accounts in one set of files. A part is stored when it is full or
+        a minute old, so a killed run loses at most a minute.
     progress
-        Whether a bar shows.
+        Whether to show a progress bar.
     ledger
-        The ledger to ask; None is the session's default.
+        The ledger to read from; None is the session's default.
 
     Returns
     -------
     collection
-        What `open_collection` gives; with ``dry_run=True`` a `Plan`.
+        The same as `open_collection` returns; with ``dry_run=True`` a `Plan`.
 
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed, `out` belongs to another run or `ids` is another source
-        than the one it was begun with.
+        If an argument is malformed, `out` is of another run, or `ids` is not the source that
+        the run was started with.
     AuthError
-        If the service refuses the key.
+        If the host refuses the API key.
     RateLimitedError
-        If the service bears nothing for ten minutes.
+        If every request is rate limited for ten minutes.
     TransportError
-        If 64 accounts in a row are not answered; what was answered before is stored.
+        If 64 accounts in a row have no response; responses before that are stored.
     FileError
         If a file cannot be written.
 
     Warns
     -----
     UserWarning
-        If accounts were asked in vain.
+        If accounts could not be read.
 
     Notes
     -----
-    Source: GET /v1/account/{account_id}/full, or of a single view /ft, /nft or /staking.
+    Source: GET /v1/account/{account_id}/full; for a single view /ft, /nft or /staking.
     """
-    validation.integer(part_size, "part_size", least=1, most=MOST_IN_PART)
-    asked = client.current(ledger)
-    spread = None if engine == "local" else dask_engine.engine(engine, asked)
-    wanted = _manifest(asked, validation.subset_of(views, "views", VIEWS), liquid_tokens)
-    folder, source = storage.given(out), sources.source(ids, column)
-    job = Job(folder, Accounts(wanted.views, wanted.liquid_tokens), part_size)
-    manifest.check_new(folder, wanted, resume=resume)
-    with asked.sibling(in_flight=in_flight, rate=rate) as paced:
+    validation.integer(part_size, "part_size", least=1, most=MAX_PART_SIZE)
+    base = client.current(ledger)
+    dask = None if engine == "local" else dask_engine.engine(engine, base)
+    manifest = _manifest(base, validation.subset_of(views, "views", VIEWS), liquid_tokens)
+    folder, source = storage.required_folder(out), sources.source(ids, column)
+    job = Job(folder, AccountReader(manifest.views, manifest.liquid_tokens), part_size)
+    manifests.check_resume(folder, manifest, resume=resume)
+    with base.sibling(in_flight=in_flight, rate=rate) as paced:
         if dry_run:
-            return _planned(job, wanted, paced, source, retry_failed=retry_failed)
-        run = Run(job, wanted, paced, _Ids(source), spread, progress=progress)
+            return _print_plan(job, manifest, paced, source, retry_failed=retry_failed)
+        run = Run(job, manifest, paced, _AccountSubjects(source), dask, progress=progress)
         with folder.lock():
-            run.go(retry_failed=retry_failed)
+            run.execute(retry_failed=retry_failed)
     return Collection(folder)
 
 
-def _planned(
-    job: Job, wanted: Manifest, ledger: Ledger, source: Source, *, retry_failed: bool
+def _print_plan(
+    job: Job, manifest: Manifest, ledger: Ledger, source: Source, *, retry_failed: bool
 ) -> Plan:
-    """Print what the run would do."""
-    told = plan.plan(
-        wanted,
+    """Print and return what the run would do."""
+    planned = plan.plan_run(
+        manifest,
         str(job.folder),
-        manifest.commits(job.folder),
+        manifests.read_commits(job.folder),
         source,
-        request=source_of(wanted.views),
+        request=request_for(manifest.views),
         rate=ledger.rate,
         retry_failed=retry_failed,
     )
-    print(told)  # noqa: T201 - what it was asked for
-    return told
+    print(planned)  # noqa: T201 - the purpose of a dry run
+    return planned
 
 
-def _manifest(asked: Ledger, views: list[str], given: Iterable[str] | None) -> Manifest:
-    """Describe the run."""
-    liquid = sorted(liquid_tokens_of(asked, given)) if "exposure" in views else []
+def _manifest(ledger: Ledger, views: list[str], liquid_tokens: Iterable[str] | None) -> Manifest:
+    """Return the manifest of the run."""
+    liquid = sorted(resolve_liquid_tokens(ledger, liquid_tokens)) if "exposure" in views else []
     return Manifest(
         kind="accounts",
-        network=asked.network.name,
+        network=ledger.network.name,
         views=views,
-        schemas=manifest.schemas(views),
+        schemas=manifests.table_schemas(views),
         liquid_tokens=liquid,
-        created_at=now(),
+        created_at=utc_now(),
     )
 
 
-class _Ids:
-    """
-    The account ids of a run.
+class _AccountSubjects:
+    """The account ids of a run."""
 
-    Parameters
-    ----------
-    source
-        Where they come from.
-    """
-
-    what = "accounts"
+    noun = "accounts"
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self.total = source.total
 
-    def left(self, commits: Sequence[Commit]) -> Iterable[Subject]:
-        """Give those that are not stored."""
-        return Left(self._source, commits)
+    def remaining(self, commits: Sequence[Commit]) -> Iterable[Subject]:
+        """Return the subjects that are not stored."""
+        return RemainingSubjects(self._source, commits)
 
-    def stored(self, commits: Sequence[Commit]) -> int:
-        """Count those that are stored."""
+    def count_stored(self, commits: Sequence[Commit]) -> int:
+        """Count the subjects that are stored."""
         return sum(commit.stop - commit.start for commit in commits)
 
-    def within(self, commits: Sequence[Commit]) -> Sequence[Commit]:
-        """Choose the stretches in which some of them are: all."""
+    def overlapping(self, commits: Sequence[Commit]) -> Sequence[Commit]:
+        """Return the commits that have some of the subjects: all of them."""
         return commits

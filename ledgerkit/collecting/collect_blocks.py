@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, Literal, overload
 
 from ledgerkit import client, validation
 from ledgerkit.api import rpc
-from ledgerkit.collecting import manifest, part_writer, plan, storage
-from ledgerkit.collecting import resume as collecting_resume
-from ledgerkit.collecting.blocks import VIEWS, Heights
+from ledgerkit.collecting import manifests, part_writer, plan, resuming, storage
+from ledgerkit.collecting.blocks import VIEWS, BlockReader
 from ledgerkit.collecting.collection import Collection
-from ledgerkit.collecting.manifest import Manifest
-from ledgerkit.collecting.part_files import now
+from ledgerkit.collecting.manifests import Manifest
+from ledgerkit.collecting.part_files import utc_now
 from ledgerkit.collecting.part_writer import PART_SIZE, Job
 from ledgerkit.collecting.plan import Plan
-from ledgerkit.collecting.run import MOST_IN_PART, Run
+from ledgerkit.collecting.run import MAX_PART_SIZE, Run
 from ledgerkit.collecting.sources import Subject
 from ledgerkit.errors import InvalidRequestError, LedgerError
 
@@ -23,7 +22,8 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from ledgerkit.client import Ledger
-    from ledgerkit.collecting.manifest import Commit
+    from ledgerkit.collecting.manifests import Commit
+    from ledgerkit.validation import BlockReference
 
 
 @overload
@@ -74,197 +74,192 @@ def collect_blocks(
     ledger: Ledger | None = None,
 ) -> Collection | Plan:
     """
-    Read the blocks of a range of heights, and what is in them, into a Parquet dataset.
+    Read the blocks of a range of heights, and their contents, into a Parquet dataset.
 
-    Killed at any moment, the same call goes on where it was: no row is lost and none is
-    there twice. A height is in all tables with everything, or in none and a row of the table
-    ``errors``: of kind ``failed`` where the block or anything in it could not be read, of
-    kind ``skipped`` where the chain has no block, as the next block's parent proves.
-    Another range, be it wider or elsewhere, fills what is missing in the same folder.
+    The run can be killed at any moment: the same call continues it, without losing or
+    repeating a row. A height is either complete in all tables, or a row of the table
+    ``errors``: of kind ``failed`` if the block or a part of it could not be read, of kind
+    ``skipped`` if the chain has no block there, as the parent of the next block shows.
+    Another range, wider or elsewhere, can be added to the same folder.
 
     Parameters
     ----------
     start
-        The first height; or a block hash, a finality name or a time, read as the height of
-        the block that it names.
+        The first height; or a block hash, a finality name or a time, for the height of that
+        block.
     stop
-        The height after the last, as in `range`, or as `start`. Only final blocks are read.
+        The height after the last one, as in `range`; or as `start`. Only final blocks are
+        read.
     views
-        What to read: some of ``blocks`` (one request a height), ``chunks`` and
-        ``transactions`` (one more a new chunk), ``receipts`` and ``events`` (one more a
-        transaction).
+        What to read: some of ``blocks`` (one request for each height), ``chunks`` and
+        ``transactions`` (one more for each new chunk), ``receipts`` and ``events`` (one more
+        for each transaction).
     out
-        The folder to write to, new or one that a run with the same views was begun in; or
-        an address that fsspec reaches.
+        The folder to write to: a new one, or one with a run of the same views to continue; or
+        an fsspec address.
     in_flight
-        Most requests at a time; None is the ledger's.
+        Maximum number of concurrent requests; None is that of the ledger.
     rate
-        Most requests a second, at most the ledger's; None is the ledger's.
+        Maximum number of requests a second, up to that of the ledger; None is that of the
+        ledger.
     resume
-        Whether to go on in a folder that holds a collection already.
+        Whether to continue a collection in `out`.
     retry_failed
-        Whether to ask again about heights that failed before, in the stretches that the
-        range touches.
+        Whether to request heights again that failed before, in the stored parts that the
+        range overlaps.
     dry_run
-        Whether only to print what would be done. The final block is asked for all the same,
-        and those that `start` and `stop` name.
+        Whether to only print what would be done. The final block and those that `start` and
+        `stop` refer to are requested all the same.
     part_size
-        Most heights in one set of files. A part is stored when it is full, or a minute
-        old: so much a kill costs.
+        Maximum number of heights in one set of files. A part is stored when it is full or a
+        minute old, so a killed run loses at most a minute.
     progress
-        Whether a bar shows.
+        Whether to show a progress bar.
     ledger
-        The ledger to ask; None is the session's default.
+        The ledger to read from; None is the session's default.
 
     Returns
     -------
     collection
-        What `open_collection` gives; with ``dry_run=True`` a `Plan`. Receipts and events are
-        those of the transactions that the range includes, wherever they ran. ``finished``
-        says that the range asked for last is whole.
+        The same as `open_collection` returns; with ``dry_run=True`` a `Plan`. Receipts and
+        events are those of the transactions that the range includes, in whichever block they
+        ran. ``finished`` is True if the range of the last call is complete.
 
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed, a height is not final yet, or `out` belongs to another
-        run.
+        If an argument is malformed, a height is not final yet, or `out` is of another run.
     AuthError
-        If the host refuses the key.
+        If the host refuses the API key.
     RateLimitedError
-        If the host bears nothing for ten minutes.
+        If every request is rate limited for ten minutes.
     TransportError
-        If 64 heights in a row are not answered; what was answered before is stored.
+        If 64 heights in a row have no response; responses before that are stored.
     FileError
         If a file cannot be written.
 
     Warns
     -----
     UserWarning
-        If heights were asked in vain.
+        If heights could not be read.
 
     Notes
     -----
     Source: block; chunk; EXPERIMENTAL_tx_status, with block for heights and times and
     EXPERIMENTAL_protocol_config for shards.
     """
-    validation.integer(part_size, "part_size", least=1, most=MOST_IN_PART)
-    asked = client.current(ledger)
-    wanted = _manifest(asked, validation.subset_of(views, "views", VIEWS))
-    folder = storage.given(out)
-    job = Job(folder, Heights(wanted.views), part_size)
+    validation.integer(part_size, "part_size", least=1, most=MAX_PART_SIZE)
+    base = client.current(ledger)
+    manifest = _manifest(base, validation.subset_of(views, "views", VIEWS))
+    folder = storage.required_folder(out)
+    job = Job(folder, BlockReader(manifest.views), part_size)
     ends = validation.block_reference(start, "start"), validation.block_reference(stop, "stop")
-    manifest.check_new(folder, wanted, resume=resume)
-    with asked.sibling(in_flight=in_flight, rate=rate) as paced:
-        span = _Span(_range(paced, *ends))
+    manifests.check_resume(folder, manifest, resume=resume)
+    with base.sibling(in_flight=in_flight, rate=rate) as paced:
+        subjects = _HeightSubjects(_resolve_range(paced, *ends))
         if dry_run:
-            return _planned(job, wanted, paced, span, retry_failed=retry_failed)
+            return _print_plan(job, manifest, paced, subjects, retry_failed=retry_failed)
+        run = Run(job, manifest, paced, subjects, None, progress=progress)
         with folder.lock():
-            Run(job, wanted, paced, span, None, progress=progress).go(retry_failed=retry_failed)
+            run.execute(retry_failed=retry_failed)
     return Collection(folder)
 
 
-def _manifest(asked: Ledger, views: list[str]) -> Manifest:
-    """Describe the run."""
+def _manifest(ledger: Ledger, views: list[str]) -> Manifest:
+    """Return the manifest of the run."""
     return Manifest(
         kind="blocks",
-        network=asked.network.name,
+        network=ledger.network.name,
         views=views,
-        schemas=manifest.schemas(views),
-        created_at=now(),
+        schemas=manifests.table_schemas(views),
+        created_at=utc_now(),
     )
 
 
-def _range(
-    asked: Ledger, start: validation.BlockReference, stop: validation.BlockReference
-) -> range:
-    """Find the heights that are meant; all of them final."""
-    first, last = _height(asked, start), _height(asked, stop)
+def _resolve_range(ledger: Ledger, start: BlockReference, stop: BlockReference) -> range:
+    """Return the range of heights; raise if one of them is not final."""
+    first, last = _resolve_height(ledger, start), _resolve_height(ledger, stop)
     if last < first:
-        raise InvalidRequestError.refuse("stop", last, f"not below start, which is {first}")
-    head = asked.send(rpc.block(validation.block_reference("final"))).header.height
+        raise InvalidRequestError.refuse("stop", last, f"a height from start on, which is {first}")
+    head = ledger.send(rpc.block(validation.block_reference("final"))).header.height
     if last > head + 1:
-        rule = f"at most {head + 1}: block {head} is the last final one just now"
-        raise InvalidRequestError.refuse("stop", last, rule)
+        expected = f"at most {head + 1}: the last final block is {head}"
+        raise InvalidRequestError.refuse("stop", last, expected)
     return range(first, last)
 
 
-def _height(asked: Ledger, at: validation.BlockReference) -> int:
-    """Find the height that is meant."""
+def _resolve_height(ledger: Ledger, at: BlockReference) -> int:
+    """Return the height of a block reference."""
     height = at.params.get("block_id")
     if isinstance(height, int):
         return height
-    [point] = asked.locate_many([at])
+    [point] = ledger.locate_many([at])
     if isinstance(point, LedgerError):
         raise point
     return point.height
 
 
-class _Span:
-    """
-    The heights of a run.
+class _HeightSubjects:
+    """The heights of a run."""
 
-    Parameters
-    ----------
-    heights
-        From the first to the last.
-    """
-
-    what = "heights"
+    noun = "heights"
 
     def __init__(self, heights: range) -> None:
         self._heights = heights
         self.total = len(heights)
 
-    def left(self, commits: Sequence[Commit]) -> Iterator[Subject]:
-        """Give those that are not stored."""
-        for missing in self._missing(commits):
-            for height in missing:
+    def remaining(self, commits: Sequence[Commit]) -> Iterator[Subject]:
+        """Yield the heights that are not stored."""
+        for gap in self._gaps(commits):
+            for height in gap:
                 yield Subject(height, str(height))
 
-    def stored(self, commits: Sequence[Commit]) -> int:
-        """Count those that are stored."""
-        return self.total - sum(len(missing) for missing in self._missing(commits))
+    def count_stored(self, commits: Sequence[Commit]) -> int:
+        """Count the heights that are stored."""
+        return self.total - sum(len(gap) for gap in self._gaps(commits))
 
-    def within(self, commits: Sequence[Commit]) -> list[Commit]:
-        """Choose the stretches in which some of them are."""
+    def overlapping(self, commits: Sequence[Commit]) -> list[Commit]:
+        """Return the commits that have some of the heights."""
         start, stop = self._heights.start, self._heights.stop
         return [commit for commit in commits if commit.stop > start and commit.start < stop]
 
-    def _missing(self, commits: Sequence[Commit]) -> Iterator[range]:
-        """Find what no stretch covers."""
-        at, stop = self._heights.start, self._heights.stop
-        for commit in self.within(commits):
-            if commit.start > at:
-                yield range(at, commit.start)
-            at = max(at, commit.stop)
-        if at < stop:
-            yield range(at, stop)
+    def _gaps(self, commits: Sequence[Commit]) -> Iterator[range]:
+        """Yield the ranges of heights that are in no commit."""
+        start, stop = self._heights.start, self._heights.stop
+        for commit in self.overlapping(commits):
+            if commit.start > start:
+                yield range(start, commit.start)
+            start = max(start, commit.stop)
+        if start < stop:
+            yield range(start, stop)
 
 
-def _planned(
-    job: Job, wanted: Manifest, ledger: Ledger, span: _Span, *, retry_failed: bool
+def _print_plan(
+    job: Job, manifest: Manifest, ledger: Ledger, subjects: _HeightSubjects, *, retry_failed: bool
 ) -> Plan:
-    """Print what the run would do."""
-    commits = span.within(manifest.commits(job.folder))
-    failed = sum(commit.counts[part_writer.FAILED] for commit in collecting_resume.failed(commits))
-    stored = span.stored(commits)
-    told = Plan(
+    """Print and return what the run would do."""
+    commits = subjects.overlapping(manifests.read_commits(job.folder))
+    failed = sum(commit.counts[part_writer.FAILED] for commit in resuming.with_failures(commits))
+    stored = subjects.count_stored(commits)
+    planned = Plan(
         str(job.folder),
-        wanted.network,
-        _request(wanted.views),
-        span.total - stored + (failed if retry_failed else 0),
+        manifest.network,
+        _requests_for(manifest.views),
+        subjects.total - stored + (failed if retry_failed else 0),
         ledger.rate,
         stored,
         failed,
-        schemas=plan.schemas(wanted),
+        schemas=plan.arrow_types(manifest),
     )
-    print(told)  # noqa: T201 - what it was asked for
-    return told
+    print(planned)  # noqa: T201 - the purpose of a dry run
+    return planned
 
 
-def _request(views: Sequence[str]) -> str:
-    """Name the requests that answer these views."""
-    more = [] if list(views) == ["blocks"] else ["one chunk for each that is new in a block"]
+def _requests_for(views: Sequence[str]) -> str:
+    """Return the requests that read these views of a height."""
+    requests = ["block"]
+    if list(views) != ["blocks"]:
+        requests.append("one chunk for each new chunk of a block")
     if not {"receipts", "events"}.isdisjoint(views):
-        more.append("one EXPERIMENTAL_tx_status a transaction")
-    return "; ".join(["block", *more])
+        requests.append("one EXPERIMENTAL_tx_status for each transaction")
+    return "; ".join(requests)

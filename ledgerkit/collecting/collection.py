@@ -1,4 +1,4 @@
-"""A collection, opened: its tables for pandas, Arrow, DuckDB, Polars and Dask, digit for digit."""
+"""An opened collection: its tables for pandas, Arrow, DuckDB, Polars and Dask, exactly."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit import cards, validation
-from ledgerkit.collecting import arrow_tables as held
-from ledgerkit.collecting import manifest, resume, storage
-from ledgerkit.collecting.committed_files import Stored, attach
+from ledgerkit.collecting import arrow_tables, manifests, resuming, storage
+from ledgerkit.collecting.committed_files import CommittedFiles, attach
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.extras import require
 from ledgerkit.frames import build
@@ -20,90 +19,90 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from ledgerkit.collecting.manifest import Commit
+    from ledgerkit.collecting.manifests import Commit
     from ledgerkit.collecting.storage import Folder
 
 
 def open_collection(out: str | PathLike[str]) -> Collection:
     """
-    Open what `collect` has written, be it finished or not.
+    Open a collection that `collect` or `collect_blocks` wrote, finished or not.
 
     Parameters
     ----------
     out
-        The folder, or the address, that `collect` was given.
+        The folder or address that was passed to `collect` as `out`.
 
     Returns
     -------
     collection
-        What is stored at this moment; what is written later is seen when opened again.
+        The parts stored at this moment; open it again to see later ones.
 
     Raises
     ------
     InvalidRequestError
-        If it is no collection, or a newer ledgerkit wrote it.
+        If the folder has no collection, or a newer ledgerkit wrote it.
     DecodeError
-        If what it says of itself cannot be read.
+        If its manifest or a commit cannot be read.
     FileError
-        If it cannot be reached.
+        If the folder cannot be read.
 
     Notes
     -----
-    Source: the folder's manifest and commits; nothing is asked.
+    Source: the manifest and commits of the folder; no request is sent.
     """
     return Collection(storage.folder(out))
 
 
 class Collection:
     """
-    A collection as it was stored at one moment.
+    A collection of accounts or blocks, as stored when it was opened.
 
-    Amounts are exact in every reader. Those of 10**38 and more are restored by `pandas` and
-    `dask`; all others see null in their place, and the digits in ``balance_text``.
+    Amounts are exact in every reader. `pandas` and `dask` also return amounts of 10**38 and
+    more; the other readers return null for these, and their digits in ``balance_text``.
 
     Parameters
     ----------
     folder
-        Where it is.
+        The folder of the collection.
     """
 
     def __init__(self, folder: Folder) -> None:
-        self.stored = Stored(folder)
+        self.files = CommittedFiles(folder)
 
     @property
     def path(self) -> str:
-        """Where it is."""
-        return str(self.stored.folder)
+        """The folder or address."""
+        return str(self.files.folder)
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """What it has: a table a view, ``subjects`` (who was answered) and ``errors``."""
-        return self.stored.tables
+        """The names of the tables: one for each view, ``subjects`` (those read) and ``errors``."""
+        return self.files.tables
 
     @property
     def views(self) -> tuple[str, ...]:
-        """What was asked about each subject."""
-        return tuple(self.stored.manifest.views)
+        """The views that were read."""
+        return tuple(self.files.manifest.views)
 
     @property
     def network(self) -> str:
-        """Whom was asked."""
-        return self.stored.manifest.network
+        """The network that was read."""
+        return self.files.manifest.network
 
     @property
     def n_subjects(self) -> int:
-        """How many entries of the source are through, whatever came of them."""
-        return self.stored.n_subjects
+        """The number of entries of the source that were processed, failed ones included."""
+        return self.files.n_subjects
 
     @property
     def finished(self) -> bool:
-        """Whether that is the whole source."""
-        return self.stored.finished
+        """True if the whole source was processed."""
+        return self.files.finished
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many entries were ok, failed, malformed or duplicate."""
-        return self.stored.counts()
+        """The number of entries that were ok, failed, malformed or duplicate."""
+        return self.files.counts()
 
     def __repr__(self) -> str:
         return f"<Collection {self._headline()}>"
@@ -112,33 +111,33 @@ class Collection:
         return cards.table_card(
             "collection",
             headline=f"Collection {self._headline()}",
-            explanation=f"In {self.path}, since {self.stored.manifest.created_at}.",
-            caption="What each table holds",
+            explanation=f"In {self.path}, created at {self.files.manifest.created_at}.",
+            caption="Contents of the tables",
             rows=self.summary(),
         )
 
     def _headline(self) -> str:
-        """Say in one line what it is."""
-        ended = "finished" if self.finished else "not finished"
-        told = ", ".join(f"{count:,} {kind}" for kind, count in self.counts.items())
-        return f"{self.path} of {self.network}: {ended}, {told or 'nobody yet'}"
+        """Return path, network and counts in one line."""
+        status = "finished" if self.finished else "not finished"
+        counts = ", ".join(f"{count:,} {kind}" for kind, count in self.counts.items())
+        return f"{self.path} of {self.network}: {status}, {counts or 'empty'}"
 
     def summary(self) -> pd.DataFrame:
         """
-        Count what is stored.
+        Count the stored files, rows and bytes of each table.
 
         Returns
         -------
         summary
-            A row a table, typed as ``schema("collection_summary")``. `attrs` says whom was
-            asked, and how it went.
+            One row for each table, typed as ``schema("collection_summary")``. `attrs` has the
+            network and the counts of entries.
         """
-        found = {table: [file for _, file in self.stored.named(table)] for table in self.tables}
-        listed = {
-            "table": list(found),
-            "n_files": [len(files) for files in found.values()],
-            "n_rows": [sum(file.rows for file in files) for files in found.values()],
-            "n_bytes": [sum(file.size for file in files) for files in found.values()],
+        files = {table: [file for _, file in self.files.of_table(table)] for table in self.tables}
+        columns = {
+            "table": list(files),
+            "n_files": [len(listed) for listed in files.values()],
+            "n_rows": [sum(file.rows for file in listed) for listed in files.values()],
+            "n_bytes": [sum(file.size for file in listed) for listed in files.values()],
         }
         attrs = {
             "network": self.network,
@@ -146,19 +145,19 @@ class Collection:
             "n_subjects": self.n_subjects,
             **self.counts,
         }
-        return build.build_frame("collection_summary", listed, attrs=attrs)
+        return build.build_frame("collection_summary", columns, attrs=attrs)
 
     def errors(self) -> pd.DataFrame:
         """
-        List the entries of the source that have no answer, and why.
+        List the entries of the source that could not be read, with the reasons.
 
         Returns
         -------
         errors
-            Those asked in vain, malformed ids, and ids that stood in the source before; typed
-            as ``schema("collection_errors")``.
+            Failed requests, malformed ids, and repeated ids; typed as
+            ``schema("collection_errors")``.
         """
-        return self.pandas(manifest.ERRORS)
+        return self.pandas(manifests.ERRORS)
 
     def pandas(
         self,
@@ -168,7 +167,7 @@ class Collection:
         account_ids: str | Iterable[str] | None = None,
     ) -> pd.DataFrame:
         """
-        Read a table, or a part of it, into a frame.
+        Read a table, or some of its columns and rows, into a frame.
 
         Parameters
         ----------
@@ -177,47 +176,49 @@ class Collection:
         columns
             Some of its columns; None is all of them.
         account_ids
-            Only rows of these accounts; only they leave the files.
+            Read only the rows of these accounts.
 
         Returns
         -------
         frame
-            Typed as ``schema(table)``, in the order of the source; but ``subjects`` as
-            ``schema("collected")``, ``errors`` as ``schema("collection_errors")`` and, of blocks,
-            ``receipts`` as ``schema("collected_receipts")``, ``events`` as
-            ``schema("collected_events")``.
+            In the order of the source, typed as ``schema(table)``. ``subjects`` is typed as
+            ``schema("collected")``, ``errors`` as ``schema("collection_errors")``; in a
+            collection of blocks ``receipts`` as ``schema("collected_receipts")`` and ``events``
+            as ``schema("collected_events")``.
 
         Raises
         ------
         DecodeError
-            If a file is missing or torn: there are never fewer rows than were stored.
+            If a file is missing or damaged.
         InvalidRequestError
-            If there is no such table or column, or the collection was written anew.
+            If the table or a column does not exist, or the collection was rewritten since it
+            was opened.
         """
         validation.one_of(table, "table", self.tables)
         names = None
         if columns is not None:
-            declared = tuple(name for name, _ in self.stored.manifest.schemas[table])
+            declared = tuple(name for name, _ in self.files.manifest.schemas[table])
             names = validation.subset_of(columns, "columns", declared)
-        where = None if account_ids is None else self._of(table, account_ids)
-        frame = held.frame(manifest.frame_name(table), self.stored.read(table, names, where))
+        where = None if account_ids is None else self._account_filter(table, account_ids)
+        rows = self.files.read(table, names, where)
+        frame = arrow_tables.frame(manifests.schema_name(table), rows)
         frame.attrs.update(network=self.network, source=self.path)
         return frame
 
-    def _of(self, table: str, account_ids: object) -> Any:
-        """Write the condition that a row is of some accounts."""
-        declared = {name for name, _ in self.stored.manifest.schemas[table]}
+    def _account_filter(self, table: str, account_ids: object) -> Any:
+        """Return the pyarrow expression for the rows of some accounts."""
+        declared = {name for name, _ in self.files.manifest.schemas[table]}
         column = next((name for name in ("account_id", "subject") if name in declared), None)
         if column is None:
-            rule = f"left out: the table {table} knows no accounts"
-            raise InvalidRequestError.refuse("account_ids", account_ids, rule)
-        wanted = validation.account_ids(account_ids, "account_ids")
+            msg = f"account_ids cannot be used with the table {table!r}: it has no account ids"
+            raise InvalidRequestError(msg, field="account_ids", value=account_ids)
+        ids = validation.account_ids(account_ids, "account_ids")
         pa = arrow.library()
-        return arrow.library("pyarrow.compute").field(column).isin(pa.array(wanted, pa.string()))
+        return arrow.library("pyarrow.compute").field(column).isin(pa.array(ids, pa.string()))
 
     def arrow(self, table: str) -> Any:
         """
-        Read a table into Arrow's memory.
+        Read a table into a `pyarrow.Table`.
 
         Parameters
         ----------
@@ -227,13 +228,13 @@ class Collection:
         Returns
         -------
         rows
-            A `pyarrow.Table`; amounts are decimal128(38, 0).
+            Amounts are decimal128(38, 0).
         """
-        return self.stored.read(table)
+        return self.files.read(table)
 
     def dataset(self, table: str) -> Any:
         """
-        Open a table that may be larger than memory, to be read in batches or filtered.
+        Open a table that may be larger than memory, to read it in batches or filtered.
 
         Parameters
         ----------
@@ -243,9 +244,9 @@ class Collection:
         Returns
         -------
         dataset
-            A `pyarrow.dataset.Dataset`; nothing of it was read yet.
+            A `pyarrow.dataset.Dataset`; no rows are read yet.
         """
-        return self.stored.dataset(table)
+        return self.files.dataset(table)
 
     def duckdb(self) -> Any:
         """
@@ -254,13 +255,13 @@ class Collection:
         Returns
         -------
         connection
-            In memory, the caller's to close. The views read the files that are stored now;
-            amounts are DECIMAL(38,0), times are in UTC. Sums are exact or an error from DuckDB
-            2.0 on; before, one beyond 2**127 may wrap.
+            An in-memory connection, which the caller closes. Amounts are DECIMAL(38,0), times
+            are in UTC. Sums are exact, or an error if they overflow (from DuckDB 2.0 on;
+            earlier versions may wrap above 2**127).
         """
         connection = require("duckdb", "bulk", "A DuckDB connection").connect()
         try:
-            attach(connection, self.stored, "main")
+            attach(connection, self.files, "main")
         except BaseException:
             connection.close()
             raise
@@ -278,15 +279,15 @@ class Collection:
         Returns
         -------
         rows
-            A `polars.LazyFrame`; amounts are Decimal(38, 0). Of an address Polars reads what
-            pyarrow hands it.
+            A `polars.LazyFrame`; amounts are Decimal(38, 0). A collection at an fsspec address
+            is read through pyarrow.
         """
         polars = require("polars", "bulk", "A Polars frame")
-        if self.stored.folder.system is not None:
+        if self.files.folder.filesystem is not None:
             return polars.scan_pyarrow_dataset(self.dataset(table))
-        paths = [self.stored.folder.within(name) for name in self.stored.files(table)]
+        paths = [self.files.folder.filesystem_path(name) for name in self.files.names(table)]
         if not paths:
-            return polars.from_arrow(self.stored.schema(table).empty_table()).lazy()
+            return polars.from_arrow(self.files.schema(table).empty_table()).lazy()
         return polars.scan_parquet(paths, glob=False)
 
     def dask(self, table: str) -> Any:
@@ -301,26 +302,26 @@ class Collection:
         Returns
         -------
         frame
-            A `dask.dataframe.DataFrame` of a partition a file, each as `pandas` would give it:
-            amounts are u128, the largest ones too. Workers need ledgerkit, and a folder of
-            this machine has to be one of theirs.
+            A `dask.dataframe.DataFrame` with a partition for each file, each as `pandas`
+            returns it: all amounts are u128. The workers need ledgerkit and access to the
+            folder.
         """
-        import ledgerkit.u128.dask_support  # noqa: F401 - tells Dask what u128 is
+        import ledgerkit.u128.dask_support  # noqa: F401 - registers u128 with Dask
 
-        name = manifest.frame_name(table)
-        commits: list[Commit | None] = [commit for commit, _ in self.stored.named(table)]
-        self.stored.files(table)  # checks them
-        declared = [name for name, _ in self.stored.manifest.schemas[table]]
-        read = partial(_partition, self.stored.folder, table)
+        name = manifests.schema_name(table)
+        commits: list[Commit | None] = [commit for commit, _ in self.files.of_table(table)]
+        self.files.names(table)  # checks that they are complete
+        declared = [name for name, _ in self.files.manifest.schemas[table]]
+        read = partial(_partition, self.files.folder, table)
         library = require("dask.dataframe", "dask", "A Dask frame")
         config = require("dask.config", "dask", "A Dask frame")
-        with config.set({"dataframe.convert-string": False}):  # lists would become texts
+        with config.set({"dataframe.convert-string": False}):  # it would turn lists into text
             return library.from_map(read, commits or [None], meta=build.empty_frame(name)[declared])
 
 
 def _partition(folder: Folder, table: str, commit: Commit | None) -> pd.DataFrame:
-    """Read the rows of one stretch."""
-    name = manifest.frame_name(table)
+    """Read the rows of one part."""
+    name = manifests.schema_name(table)
     if commit is None:
         return build.empty_frame(name)
-    return held.frame(name, resume.read_table(folder, commit, table))
+    return arrow_tables.frame(name, resuming.read_table(folder, commit, table))

@@ -1,241 +1,187 @@
-"""What a collection's folder holds at one moment: the files that commits name, and no others."""
+"""The committed files of a collection: those named in commits, and no others."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ledgerkit import validation
-from ledgerkit.collecting import arrow_tables, manifest, resume
+from ledgerkit.collecting import arrow_tables, manifests, resuming
 from ledgerkit.errors import DecodeError, InvalidRequestError
 from ledgerkit.u128 import arrow, parquet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ledgerkit.collecting.manifest import Commit, File
+    from ledgerkit.collecting.manifests import Commit, File
     from ledgerkit.collecting.storage import Folder
 
-_GLOBS = "*?["
+_WILDCARDS = "*?["
 
 
-class Stored:
-    """
-    The commits of a folder, listed once.
-
-    Parameters
-    ----------
-    folder
-        The folder.
-    """
+class CommittedFiles:
+    """The manifest, commits and files of a collection, read once."""
 
     def __init__(self, folder: Folder) -> None:
-        found = manifest.read(folder)
-        if found is None:
-            msg = f"{folder} holds no collection: there is no manifest.json"
-            remedy = "Give the folder, or the address, that collect() was given as out."
+        manifest = manifests.read_manifest(folder)
+        if manifest is None:
+            msg = f"{folder} is not a collection: it has no manifest.json"
+            remedy = "Pass the folder or address that was passed to collect() as out."
             raise InvalidRequestError(msg, remedy=remedy, field="out", value=str(folder))
         self.folder = folder
-        self.manifest = found
-        self.tables = tuple(manifest.tables(found))
-        finished = manifest.finished(folder)  # before the commits: there may be more, never fewer
-        self.commits = manifest.commits(folder)
+        self.manifest = manifest
+        self.tables = tuple(manifests.table_names(manifest))
+        # Read before the commits: a run that goes on meanwhile only adds commits.
+        finished = manifests.read_finished(folder)
+        self.commits = manifests.read_commits(folder)
         self.n_subjects = sum(commit.stop - commit.start for commit in self.commits)
         self.finished = finished is not None and finished.subjects == self.n_subjects
 
     def counts(self) -> dict[str, int]:
-        """Count subjects by how it went."""
-        told: dict[str, int] = {}
+        """Count subjects by outcome."""
+        counts: Counter[str] = Counter()
         for commit in self.commits:
-            for kind, count in commit.counts.items():
-                told[kind] = told.get(kind, 0) + count
-        return told
+            counts.update(commit.counts)
+        return dict(counts)
 
-    def named(self, table: str) -> Iterator[tuple[Commit, File]]:
-        """Give the files of a table, in the order of their subjects."""
+    def of_table(self, table: str) -> Iterator[tuple[Commit, File]]:
+        """Yield the files of a table with their commits, in the order of the subjects."""
         validation.one_of(table, "table", self.tables)
         for commit in self.commits:
             if table in commit.files:
                 yield commit, commit.files[table]
 
-    def files(self, table: str) -> list[str]:
+    def names(self, table: str) -> list[str]:
         """
-        Name the files of a table.
+        Return the file names of a table, in the order of the subjects.
 
-        Parameters
-        ----------
-        table
-            The table.
-
-        Returns
-        -------
-        names
-            In the order of their subjects.
-
-        Raises
-        ------
-        DecodeError
-            If one is missing, or has another size than its commit says.
-        InvalidRequestError
-            If the collection was written anew since this was opened.
+        Raises `DecodeError` if a file is missing or its size differs from the commit, and
+        `InvalidRequestError` if the collection was rewritten since it was opened.
         """
-        sizes = self.folder.sizes(table)
+        sizes = self.folder.file_sizes(table)
         names = []
-        for commit, file in self.named(table):
+        for commit, file in self.of_table(table):
             if sizes.get(file.name) != file.size:
-                raise self._lost(commit, file, sizes.get(file.name))
+                raise self._file_error(commit, file, sizes.get(file.name))
             names.append(file.name)
         return names
 
-    def _lost(self, commit: Commit, file: File, size: int | None) -> Exception:
-        """Say which file is not as its commit says."""
+    def _file_error(self, commit: Commit, file: File, size: int | None) -> Exception:
+        """Build the error for a file that differs from its commit."""
         if self.folder.read(commit.path) != msgspec.json.encode(commit):
-            msg = f"{self.folder} was written to since it was opened: {commit.path} is another now"
-            remedy = "Open it again: open_collection reads what is there now."
+            msg = f"{self.folder} was rewritten since it was opened: {commit.path} has changed"
+            remedy = "Open it again with open_collection()."
             return InvalidRequestError(msg, remedy=remedy, field="out", value=str(self.folder))
-        problem = "is not there" if size is None else f"has {size:,} bytes of {file.size:,}"
-        msg = f"{self.folder.uri(file.name)}, which {commit.path} names, {problem}"
-        remedy = f"Remove {commit.path}: the next collect() asks for its stretch again."
+        problem = "is missing" if size is None else f"has {size:,} of {file.size:,} bytes"
+        msg = f"{self.folder.uri(file.name)}, a file of {commit.path}, {problem}"
+        remedy = f"Remove {commit.path}: the next collect() requests its part again."
         return DecodeError(msg, remedy=remedy, path=file.name)
 
     def schema(self, table: str) -> Any:
-        """Give the Arrow schema of a table: of its columns those that the run declared."""
+        """Return the Arrow schema of a table, with the columns that the run declared."""
         validation.one_of(table, "table", self.tables)
         declared = {name for name, _ in self.manifest.schemas[table]}
-        whole = arrow_tables.schema(manifest.frame_name(table))
-        kept = [field for field in whole if _owner(field) in declared]
-        return arrow.library().schema(kept, metadata=whole.metadata)
+        full = arrow_tables.schema(manifests.schema_name(table))
+        fields = [field for field in full if _column_name(field) in declared]
+        return arrow.library().schema(fields, metadata=full.metadata)
 
     def dataset(self, table: str) -> Any:
-        """
-        Open a table as a `pyarrow.dataset.Dataset`.
-
-        Parameters
-        ----------
-        table
-            The table.
-
-        Returns
-        -------
-        dataset
-            Of the files that were committed, in the order of their subjects.
-        """
+        """Open the files of a table as a `pyarrow.dataset.Dataset`."""
         dataset, systems = arrow.library("pyarrow.dataset"), arrow.library("pyarrow.fs")
-        system = self.folder.system
+        filesystem = self.folder.filesystem
         return dataset.FileSystemDataset.from_paths(
-            [self.folder.within(name) for name in self.files(table)],
+            [self.folder.filesystem_path(name) for name in self.names(table)],
             schema=self.schema(table),
             format=dataset.ParquetFileFormat(),
             filesystem=systems.LocalFileSystem()
-            if system is None
-            else systems.PyFileSystem(systems.FSSpecHandler(system)),
+            if filesystem is None
+            else systems.PyFileSystem(systems.FSSpecHandler(filesystem)),
         )
 
     def read(self, table: str, names: Sequence[str] | None = None, where: Any = None) -> Any:
         """
-        Read a table.
+        Read a table into a `pyarrow.Table`, in the order of the subjects.
 
         Parameters
         ----------
         table
             The table.
         names
-            Some of its columns; None is all. The digits of large amounts come along.
+            Some of its columns, with the text columns of large amounts; None is all.
         where
-            A condition of pyarrow's.
+            A pyarrow expression that filters the rows.
 
         Returns
         -------
         rows
-            A `pyarrow.Table`, in the order of the subjects.
+            A `pyarrow.Table`.
 
         Raises
         ------
         DecodeError
-            If a file is missing or torn.
+            If a file is missing or damaged.
         """
-        wanted = [f.name for f in self.schema(table) if names is None or _owner(f) in names]
+        fields = self.schema(table)
+        columns = [f.name for f in fields if names is None or _column_name(f) in names]
         dataset = self.dataset(table)
         try:
-            return dataset.to_table(columns=wanted, filter=where)
+            return dataset.to_table(columns=columns, filter=where)
         except (arrow.library().ArrowInvalid, OSError):
-            self.verify(table)
+            self.check(table)
             raise
 
-    def verify(self, table: str) -> None:
-        """
-        Read each file of a table, for the sake of what is wrong with one.
-
-        Parameters
-        ----------
-        table
-            The table.
-
-        Raises
-        ------
-        DecodeError
-            If a file is missing or torn.
-        """
-        for commit, _ in self.named(table):
-            resume.read_table(self.folder, commit, table)
+    def check(self, table: str) -> None:
+        """Read each file of a table; raise `DecodeError` for the first damaged one."""
+        for commit, _ in self.of_table(table):
+            resuming.read_table(self.folder, commit, table)
 
 
-def _owner(field: Any) -> str:
-    """Name the column that a field of a file belongs to."""
+def _column_name(field: Any) -> str:
+    """Return the column of a field; the text field of large amounts belongs to the amounts."""
     name: str = (field.metadata or {}).get(parquet.MARK, field.name.encode()).decode()
     return name
 
 
-def attach(connection: Any, stored: Stored, schema: str) -> None:
-    """
-    Show DuckDB the tables of a collection as views.
-
-    Parameters
-    ----------
-    connection
-        An open connection.
-    stored
-        The collection.
-    schema
-        Where the views go; it is made if it is not there.
-    """
-    if stored.folder.system is not None:
-        connection.register_filesystem(stored.folder.system)
+def attach(connection: Any, files: CommittedFiles, schema: str) -> None:
+    """Create a DuckDB view for each table of a collection, in a schema of the connection."""
+    if files.folder.filesystem is not None:
+        connection.register_filesystem(files.folder.filesystem)
     connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
-    for table in stored.tables:
-        query = _selected(connection, stored, table)
+    for table in files.tables:
+        query = _select_query(connection, files, table)
         connection.execute(f"CREATE VIEW {schema}.{table} AS {query}")
 
 
-def _selected(connection: Any, stored: Stored, table: str) -> str:
-    """Write the query that reads a table's files; without any it has its columns all the same."""
-    fields = stored.schema(table)
-    addresses = [_address(stored.folder, name) for name in stored.files(table)]
-    if addresses:
-        told = ", ".join(_plain(field) for field in fields)
-        files = ", ".join(addresses)
-        return f"SELECT {told} FROM read_parquet([{files}])"  # noqa: S608 - names of our own schemas
+def _select_query(connection: Any, files: CommittedFiles, table: str) -> str:
+    """Return the query for a table; without files it selects its columns and no rows."""
+    fields = files.schema(table)
+    paths = [_quoted_path(files.folder, name) for name in files.names(table)]
+    if paths:
+        columns = ", ".join(_select_column(field) for field in fields)
+        return f"SELECT {columns} FROM read_parquet([{', '.join(paths)}])"  # noqa: S608 - only names of our schemas
     empty = connection.from_arrow(fields.empty_table())
-    told = ", ".join(
-        _plain(field, f"CAST(NULL AS {kind})")
-        for field, kind in zip(fields, empty.types, strict=True)
+    columns = ", ".join(
+        _select_column(field, f"CAST(NULL AS {sql_type})")
+        for field, sql_type in zip(fields, empty.types, strict=True)
     )
-    return f"SELECT {told} WHERE false"
+    return f"SELECT {columns} WHERE false"
 
 
-def _plain(field: Any, value: str | None = None) -> str:
-    """Write one column; times without their zone, for which DuckDB asks for another library."""
-    found = value or f'"{field.name}"'
+def _select_column(field: Any, value: str | None = None) -> str:
+    """Return the SQL of one column."""
+    expression = value or f'"{field.name}"'
     if arrow.library().types.is_timestamp(field.type):
-        found = f"make_timestamp_ns(epoch_ns({found}))"
-    return f'{found} AS "{field.name}"'
+        # DuckDB needs pytz to return times with a zone.
+        expression = f"make_timestamp_ns(epoch_ns({expression}))"
+    return f'{expression} AS "{field.name}"'
 
 
-def _address(folder: Folder, name: str) -> str:
-    """Write a file's address for DuckDB, which takes it for a pattern otherwise."""
-    path = folder.within(name)
-    if folder.system is not None:
-        path = folder.system.unstrip_protocol(path)
-    escaped = "".join(f"[{one}]" if one in _GLOBS else one for one in path)
+def _quoted_path(folder: Folder, name: str) -> str:
+    """Return the path of a file as an SQL string, with the wildcards of DuckDB escaped."""
+    path = folder.filesystem_path(name)
+    if folder.filesystem is not None:
+        path = folder.filesystem.unstrip_protocol(path)
+    escaped = "".join(f"[{char}]" if char in _WILDCARDS else char for char in path)
     return "'" + escaped.replace("'", "''") + "'"

@@ -1,4 +1,4 @@
-"""Stretches of subjects to the workers of a Dask cluster, each with ledgers of its own."""
+"""Collecting with a Dask cluster: tasks for parts, each with a ledger of its own."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from ledgerkit import client as ledgers
 from ledgerkit._version import __version__
-from ledgerkit.collecting import manifest as collecting_manifest
-from ledgerkit.collecting import part_writer, resume
+from ledgerkit.collecting import manifests, part_writer, resuming
 from ledgerkit.collecting.storage import LocalFolder
 from ledgerkit.errors import FileError, InvalidRequestError, LedgerError, TransportError, cut
 
@@ -22,247 +21,247 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ledgerkit.client import Description, Ledger
-    from ledgerkit.collecting.manifest import Commit
+    from ledgerkit.collecting.manifests import Commit
     from ledgerkit.collecting.part_writer import Job
     from ledgerkit.collecting.sources import Subject
     from ledgerkit.collecting.storage import Folder
 
-_MOST = 50_000  # subjects in a task: about 2 MB
-_LEAST = 1_000  # subjects in a task, however slow the rate: each has files of its own
-_TRIES = 3  # of a stretch that the cluster lost; Dask itself tries each of them four times
-_PATIENCE_S = 300.0  # with a cluster that has no workers
-_PARTING_S = 10.0  # for workers to store what they have when a run ends early
-_LOOK_S = 1.0
+_MAX_SUBJECTS = 50_000  # of a task: about 2 MB
+_MIN_SUBJECTS = 1_000  # of a task, even if the rate is low: each task writes files of its own
+_MAX_LOSSES = 3  # of the same part; Dask itself tries each task four times
+_NO_WORKERS_S = 300.0
+_STOP_S = 10.0  # for workers to store their responses when a run ends early
+_POLL_S = 1.0
 
 
-class Piece(Protocol):
-    """Work for one worker, which ends in one commit."""
+class PartTask(Protocol):
+    """The work of one task, which ends with one commit."""
 
     @property
     def start(self) -> int:
-        """The position of its first subject."""
+        """The position of the first subject."""
         ...
 
     @property
     def size(self) -> int:
-        """How many subjects are to be asked about."""
+        """The number of subjects to request."""
         ...
 
     def stored(self, folder: Folder) -> Commit | None:
-        """Find the commit, if it was done already."""
+        """Return the commit if the part is stored already."""
         ...
 
     def write(self, job: Job, ledger: Ledger, done: Callable[[int], object]) -> Commit:
-        """Do it."""
+        """Read the subjects and store them."""
         ...
 
 
 @dataclass(frozen=True)
-class Stretch:
-    """Subjects that follow each other and were never asked about."""
+class NewPart:
+    """Consecutive subjects that have not been requested."""
 
     subjects: tuple[Subject, ...]
 
     @property
     def start(self) -> int:
-        """The position of the first."""
+        """The position of the first subject."""
         return self.subjects[0].position
 
     @property
     def size(self) -> int:
-        """How many there are."""
+        """The number of subjects."""
         return len(self.subjects)
 
     def stored(self, folder: Folder) -> Commit | None:
-        """Find the commit of all of them; one that ends before is to be replaced."""
-        found = collecting_manifest.stored(folder, self.start)
-        return found if found is not None and found.stop >= self.start + self.size else None
+        """Return the commit if it covers all subjects; a shorter one will be replaced."""
+        commit = manifests.read_commit(folder, self.start)
+        return commit if commit is not None and commit.stop >= self.start + self.size else None
 
     def write(self, job: Job, ledger: Ledger, done: Callable[[int], object]) -> Commit:
-        """Store all in one part, whenever that is full: written twice, its files are the same."""
+        """Store all subjects in one part: if two workers do it, they write the same files."""
         job = replace(job, part_size=self.size, part_s=math.inf)
-        [made] = part_writer.write(job, ledger, self.subjects, done)
-        return made
+        [commit] = part_writer.write(job, ledger, self.subjects, done)
+        return commit
 
 
 @dataclass(frozen=True)
-class Again:
-    """Those of a stored stretch who were asked in vain."""
+class PartRetry:
+    """The failed subjects of a stored part."""
 
     commit: Commit
 
     @property
     def start(self) -> int:
-        """The position of the stretch."""
+        """The position of the first subject of the part."""
         return self.commit.start
 
     @property
     def size(self) -> int:
-        """How many were asked in vain."""
+        """The number of failed subjects."""
         return self.commit.counts[part_writer.FAILED]
 
     def stored(self, folder: Folder) -> Commit | None:
-        """Find the commit of a later generation."""
-        found = collecting_manifest.stored(folder, self.start)
-        return found if found and found.generation > self.commit.generation else None
+        """Return the commit of a later generation, if there is one."""
+        commit = manifests.read_commit(folder, self.start)
+        return commit if commit and commit.generation > self.commit.generation else None
 
     def write(self, job: Job, ledger: Ledger, done: Callable[[int], object]) -> Commit:  # noqa: ARG002 - all at once
-        """Store the stretch anew."""
-        return resume.retry(job, ledger, self.commit)
+        """Rewrite the part."""
+        return resuming.retry(job, ledger, self.commit)
 
 
-class _Guarded:
+class _FencedFolder:
     """
-    A folder in which nothing appears that came too late.
+    A folder that refuses the files of a task that is too late.
 
-    A worker that was believed dead may still be at work while another does the same, or
-    after the run: its files vanish.
+    A worker that the scheduler considers dead may still be writing while another worker
+    does the same task, or after the run has ended.
 
     Parameters
     ----------
     folder
-        The collection's.
+        The folder of the collection.
     run
-        The run that writes.
-    piece
-        What is being written.
+        The id of the run.
+    part
+        The work of the task.
     """
 
-    def __init__(self, folder: Folder, run: str, piece: Piece) -> None:
-        self._folder, self._run, self._piece = folder, run, piece
-        self._next = 0.0
+    def __init__(self, folder: Folder, run: str, part: PartTask) -> None:
+        self._folder, self._run, self._part = folder, run, part
+        self._next_poll = 0.0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._folder, name)
 
     @contextmanager
     def create(self, name: str) -> Iterator[IO[bytes]]:
-        """Open a file for writing that appears whole when the block ends, or not at all."""
+        """Open a file for writing; it appears complete when the block ends, or not at all."""
         with self._folder.create(name) as file:
             yield file
             self._check()
 
     def write(self, name: str, body: bytes) -> None:
-        """Write a file whole."""
+        """Write a complete file."""
         self._check()
         self._folder.write(name, body)
 
     def _check(self) -> bool:
-        """Refuse to be too late; tells whether the run goes on."""
-        goes_on = _goes_on(self._folder, self._run)
-        if self._piece.stored(self._folder) is not None:
-            raise _Late
-        return goes_on
+        """Raise if the run has ended or the part is stored; return False if the run should stop."""
+        is_active = _is_active(self._folder, self._run)
+        if self._part.stored(self._folder) is not None:
+            raise _AlreadyStored
+        return is_active
 
-    def look(self, _count: int) -> None:
-        """Stop where the run has ended, looking at most once a second."""
-        if time.monotonic() >= self._next:
+    def poll(self, _count: int) -> None:
+        """Raise if the run was stopped; checks at most once a second."""
+        if time.monotonic() >= self._next_poll:
             if not self._check():
-                raise _Stopped
-            self._next = time.monotonic() + _LOOK_S
+                raise _RunStopped
+            self._next_poll = time.monotonic() + _POLL_S
 
 
-class _Late(Exception):  # noqa: N818 - nobody ever sees it
-    """Another worker has stored the same meanwhile."""
+class _AlreadyStored(Exception):  # noqa: N818 - internal, never raised to a caller
+    """Another worker has stored the same part."""
 
 
-class _Stopped(Exception):  # noqa: N818 - as above: whoever stopped the run looks no more
-    """The run was stopped; what was answered is stored."""
+class _RunStopped(Exception):  # noqa: N818 - as above
+    """The run was stopped; responses received before are stored."""
 
 
-def _goes_on(folder: Folder, run: str) -> bool:
-    """Tell whether a run goes on or is about to stop; refuse one that is over."""
-    found = collecting_manifest.running(folder)
-    if found not in (run, run + collecting_manifest.STOP):
-        msg = f"the run that began to write to {folder} is over, or another one has begun"
+def _is_active(folder: Folder, run: str) -> bool:
+    """Return True if a run is active, False if it should stop; raise if it has ended."""
+    current = manifests.current_run(folder)
+    if current not in (run, run + manifests.STOP):
+        msg = f"the run that was writing to {folder} has ended, or another one has started"
         raise FileError(msg, remedy="Let one process at a time collect to a folder.")
-    return found == run
+    return current == run
 
 
-class Share(NamedTuple):
-    """What a task may do: so many requests at a time, and a second."""
+class TaskLimits(NamedTuple):
+    """The limits of one task: requests in flight, and requests a second."""
 
-    lanes: int
+    in_flight: int
     rate: float | None
 
 
 @dataclass(frozen=True)
-class Pace:
-    """What all tasks together may do; what one has, no other gets before it is through."""
+class ClusterLimits:
+    """The limits of all tasks together; those of a task are reserved until it ends."""
 
-    lanes: int
+    in_flight: int
     rate: float | None
 
-    def share(self, given: Iterable[Share], workers: int) -> Share | None:
+    def for_next_task(self, active: Iterable[TaskLimits], workers: int) -> TaskLimits | None:
         """
-        Work out the next task's share.
+        Return the limits of the next task.
 
         Parameters
         ----------
-        given
-            The shares of the tasks under way.
+        active
+            The limits of the active tasks.
         workers
-            How many tasks can run at a time now.
+            Number of tasks that can run at a time.
 
         Returns
         -------
-        share
-            None while there is no worker or too little left.
+        limits
+            None if there is no free worker, or too little is left.
         """
-        given = list(given)
-        most = min(max(workers, 1), self.lanes)
-        free = most - len(given)
-        lanes = self.lanes - sum(share.lanes for share in given)
-        if free < 1 or lanes < 1:
+        active = list(active)
+        n_tasks = min(max(workers, 1), self.in_flight)
+        n_free = n_tasks - len(active)
+        in_flight = self.in_flight - sum(limits.in_flight for limits in active)
+        if n_free < 1 or in_flight < 1:
             return None
         if self.rate is None:
-            return Share(max(1, lanes // free), None)
-        rate = (self.rate - sum(share.rate or 0 for share in given)) / free
-        enough = rate >= self.rate / most / 2
-        return Share(max(1, lanes // free), rate) if enough else None
+            return TaskLimits(max(1, in_flight // n_free), None)
+        rate = (self.rate - sum(limits.rate or 0 for limits in active)) / n_free
+        is_enough = rate >= self.rate / n_tasks / 2
+        return TaskLimits(max(1, in_flight // n_free), rate) if is_enough else None
 
-    def stretch(self, job: Job, workers: int) -> int:
-        """Work out how many subjects a task gets: as many as a kill may cost."""
+    def part_size(self, job: Job, workers: int) -> int:
+        """Return the number of subjects of a task: the most work that a kill may cost."""
         if self.rate is None:
-            return min(job.part_size, _MOST)
-        within = math.ceil(self.rate / min(max(workers, 1), self.lanes) * job.part_s)
-        return min(job.part_size, _MOST, max(_LEAST, within))
+            return min(job.part_size, _MAX_SUBJECTS)
+        in_time = math.ceil(self.rate / min(max(workers, 1), self.in_flight) * job.part_s)
+        return min(job.part_size, _MAX_SUBJECTS, max(_MIN_SUBJECTS, in_time))
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is sent to a worker; no key is in it."""
+    """What is sent to a worker; it does not contain the API key."""
 
     job: Job
     run: str
     description: Description
-    share: Share
-    piece: Piece
+    limits: TaskLimits
+    part: PartTask
 
     def __call__(self) -> Commit:
-        """Do a piece, unless it is done: a worker may have died after that."""
+        """Store the part, unless another worker did and died after writing the commit."""
         folder = self.job.folder
-        _goes_on(folder, self.run)
-        return self.piece.stored(folder) or self._written(folder)
+        _is_active(folder, self.run)
+        return self.part.stored(folder) or self._write(folder)
 
-    def _written(self, folder: Folder) -> Commit:
-        """Do a piece with a ledger of its own."""
-        guarded = _Guarded(folder, self.run, self.piece)
-        job = replace(self.job, folder=cast("Folder", guarded))
-        lanes, rate = self.share
+    def _write(self, folder: Folder) -> Commit:
+        """Store the part with a ledger of its own."""
+        fenced = _FencedFolder(folder, self.run, self.part)
+        job = replace(self.job, folder=cast("Folder", fenced))
+        in_flight, rate = self.limits
         try:
-            with ledgers.reopen(self.description, in_flight=lanes, rate=rate) as ledger:
-                return self.piece.write(job, ledger, guarded.look)
-        except (LedgerError, _Late):
-            found = self.piece.stored(folder)
-            if found is None:
+            with ledgers.reopen(self.description, in_flight=in_flight, rate=rate) as ledger:
+                return self.part.write(job, ledger, fenced.poll)
+        except (LedgerError, _AlreadyStored):
+            commit = self.part.stored(folder)
+            if commit is None:
                 raise
-            return found
+            return commit
 
 
-class Spread:
+class DaskEngine:
     """
-    Writes over a cluster.
+    An engine that reads and writes with a Dask cluster.
 
     Parameters
     ----------
@@ -277,258 +276,248 @@ class Spread:
         self, job: Job, ledger: Ledger, subjects: Iterable[Subject], done: Callable[[int], object]
     ) -> Iterator[Commit]:
         """
-        Ask about subjects and store what is answered, a stretch a task.
+        Read subjects and store them, a part for each task.
 
         Parameters
         ----------
         job
-            What to ask and where to store it.
+            The reader, the folder and the size of parts.
         ledger
-            Whom to ask, and how fast all workers together.
+            The ledger to read from, with the rate of all workers together.
         subjects
-            In order of position; read only as fast as they are handed out.
+            In order of position; read only as fast as tasks are submitted.
         done
-            Told how many more subjects are through.
+            Called with the number of subjects that were processed since the last call.
 
         Yields
         ------
         commit
-            Of each part, once it is stored.
+            The commit of each part, once it is stored.
 
         Raises
         ------
         LedgerError
-            If a worker raised it, or the cluster loses the same stretch again and again.
+            If a worker raised it, or the cluster lost the same part several times.
         """
-        round_ = self._round(job, ledger)
-        yield from round_.go(_stretches(subjects, job.part_s, round_.stretch), done)
+        run = self._run(job, ledger)
+        yield from run.execute(_parts(subjects, job.part_s, run.part_size), done)
 
     def retry(
         self, job: Job, ledger: Ledger, commits: Sequence[Commit], done: Callable[[int], object]
     ) -> Iterator[Commit]:
-        """Ask again about those of stored stretches who were asked in vain, as `write` does."""
+        """Request the failed subjects of stored parts again, as `write` does."""
         if commits:
-            yield from self._round(job, ledger).go(map(Again, commits), done)
+            yield from self._run(job, ledger).execute(map(PartRetry, commits), done)
 
-    def _round(self, job: Job, ledger: Ledger) -> _Round:
-        """Look whether the workers can do it, before anything is asked."""
+    def _run(self, job: Job, ledger: Ledger) -> _DaskRun:
+        """Check the workers before anything is requested."""
         if isinstance(job.folder, LocalFolder):
             job = replace(job, folder=LocalFolder(job.folder.path.absolute()))
-        round_ = _Round(self._cluster, job, ledger.description())
-        round_.check()
-        return round_
+        run = _DaskRun(self._cluster, job, ledger.description())
+        run.check_workers()
+        return run
 
 
-class _Round:
-    """Pieces on their way to workers and back."""
+class _DaskRun:
+    """The tasks of a run: submitted, active and lost ones."""
 
     def __init__(self, cluster: Any, job: Job, description: Description) -> None:
         self._cluster, self._job, self._description = cluster, job, description
-        self._pace = Pace(description.settings.in_flight, description.settings.rate)
-        self._run = collecting_manifest.running(job.folder)
-        self._under_way: dict[Any, Task] = {}
-        self._again: deque[Piece] = deque()
-        self._lost: Counter[int] = Counter()
-        self._seen_workers = time.monotonic()
+        self._limits = ClusterLimits(description.settings.in_flight, description.settings.rate)
+        self._run = manifests.current_run(job.folder)
+        self._active: dict[Any, Task] = {}
+        self._lost: deque[PartTask] = deque()
+        self._n_losses: Counter[int] = Counter()
+        self._workers_seen_at = time.monotonic()
 
-    def stretch(self) -> int:
-        """Tell how many subjects the next task gets."""
-        return self._pace.stretch(self._job, self._workers())
+    def part_size(self) -> int:
+        """Return the number of subjects of the next task."""
+        return self._limits.part_size(self._job, self._count_workers())
 
-    def check(self) -> None:
-        """Ask all workers whether they have what it takes."""
-        wanted = (self._job.folder, self._run, self._description, __version__)
-        with _told():
-            # Some clusters grow only when there is something to do.
-            waiting = None if self._workers() else self._cluster.submit(_ready, *wanted, pure=False)
-            while waiting is not None and not self._workers():
-                time.sleep(_LOOK_S / 10)
-            found = self._cluster.run(_ready, *wanted, on_error="return")
-        for error in found.values():
+    def check_workers(self) -> None:
+        """Raise if a worker cannot collect to the folder."""
+        args = (self._job.folder, self._run, self._description, __version__)
+        with _dask_errors():
+            # Adaptive clusters start workers only when there is a task.
+            task = (
+                None
+                if self._count_workers()
+                else self._cluster.submit(_check_worker, *args, pure=False)
+            )
+            while task is not None and not self._count_workers():
+                time.sleep(_POLL_S / 10)
+            results = self._cluster.run(_check_worker, *args, on_error="return")
+        for error in results.values():
             if error is not None:
                 raise error
 
-    def go(self, pieces: Iterator[Piece], done: Callable[[int], object]) -> Iterator[Commit]:
-        """Hand out pieces, as many as can run; gives their commits as they come."""
+    def execute(self, parts: Iterator[PartTask], done: Callable[[int], object]) -> Iterator[Commit]:
+        """Submit tasks as workers are free; yield their commits as they are stored."""
         try:
             while True:
-                self._hand_out(pieces)
-                if not self._under_way:
+                self._submit(parts)
+                if not self._active:
                     break
-                for task, made in self._finished():
-                    done(task.piece.size)
-                    yield made
+                for task, commit in self._completed():
+                    done(task.part.size)
+                    yield commit
         except BaseException:
             self._stop()
             raise
-        self._sweep()
+        self._remove_uncommitted()
 
-    def _hand_out(self, pieces: Iterator[Piece]) -> None:
-        """Give each worker that is free a piece; the source is read no further."""
-        while share := self._next_share():
-            piece = self._again.popleft() if self._again else next(pieces, None)
-            if piece is None:
+    def _submit(self, parts: Iterator[PartTask]) -> None:
+        """Submit a task for each free worker; parts are read only as they are submitted."""
+        while limits := self._next_limits():
+            part = self._lost.popleft() if self._lost else next(parts, None)
+            if part is None:
                 return
-            task = Task(self._job, self._run, self._description, share, piece)
-            key = f"ledgerkit-{self._run}-{piece.start}-{self._lost[piece.start]}"
-            with _told():
-                self._under_way[self._cluster.submit(task, key=key, pure=False)] = task
+            task = Task(self._job, self._run, self._description, limits, part)
+            key = f"ledgerkit-{self._run}-{part.start}-{self._n_losses[part.start]}"
+            with _dask_errors():
+                self._active[self._cluster.submit(task, key=key, pure=False)] = task
 
-    def _next_share(self) -> Share | None:
-        """Work out what the next task may do."""
-        given = (task.share for task in self._under_way.values())
-        return self._pace.share(given, self._workers())
+    def _next_limits(self) -> TaskLimits | None:
+        """Return the limits of the next task, if it can start now."""
+        active = (task.limits for task in self._active.values())
+        return self._limits.for_next_task(active, self._count_workers())
 
-    def _workers(self) -> int:
-        """Count the threads of all workers, each of which runs a task."""
-        with _told():
-            found: int = sum(self._cluster.nthreads().values())
+    def _count_workers(self) -> int:
+        """Count the threads of all workers: each runs one task."""
+        with _dask_errors():
+            n_threads: int = sum(self._cluster.nthreads().values())
         now = time.monotonic()
-        if found:
-            self._seen_workers = now
-        elif now - self._seen_workers > _PATIENCE_S:
-            sentence = f"the cluster has had no workers for {_PATIENCE_S:.0f} seconds"
-            raise TransportError(sentence, remedy=_LATER)
-        return found
+        if n_threads:
+            self._workers_seen_at = now
+        elif now - self._workers_seen_at > _NO_WORKERS_S:
+            sentence = f"the cluster has had no workers for {_NO_WORKERS_S:.0f} seconds"
+            raise TransportError(sentence, remedy=_RUN_AGAIN)
+        return n_threads
 
-    def _finished(self) -> Iterator[tuple[Task, Commit]]:
-        """Wait a moment; gives what is stored."""
-        with _told():
-            _wait(self._under_way, _LOOK_S, "FIRST_COMPLETED")
-        for future in [future for future in self._under_way if future.status != "pending"]:
-            task = self._under_way.pop(future)
-            made = self._result(future, task.piece)
-            if made is not None:
-                yield task, made
+    def _completed(self) -> Iterator[tuple[Task, Commit]]:
+        """Wait for tasks; yield those that are stored."""
+        with _dask_errors():
+            _wait(self._active, _POLL_S, "FIRST_COMPLETED")
+        for future in [future for future in self._active if future.status != "pending"]:
+            task = self._active.pop(future)
+            commit = self._result(future, task.part)
+            if commit is not None:
+                yield task, commit
 
-    def _result(self, future: Any, piece: Piece) -> Commit | None:
-        """Take a result; a piece that the cluster lost is handed out again."""
+    def _result(self, future: Any, part: PartTask) -> Commit | None:
+        """Return the result of a task; None if the cluster lost it."""
         from distributed import CancelledError, KilledWorker
 
         try:
-            made: Commit = future.result(timeout=_PARTING_S)
+            commit: Commit = future.result(timeout=_STOP_S)
         except (KilledWorker, CancelledError, TimeoutError, OSError) as error:
-            self._lose(piece, error)
+            self._requeue(part, error)
             return None
-        return made
+        return commit
 
-    def _lose(self, piece: Piece, error: BaseException) -> None:
-        """Hand out a piece once more, so and so many times."""
-        self._lost[piece.start] += 1
-        if self._lost[piece.start] >= _TRIES:
-            why = cut(str(error) or type(error).__name__)
-            sentence = f"the cluster lost the stretch at {piece.start} {_TRIES} times: {why}"
-            raise TransportError(sentence, remedy=_LATER)
-        self._again.append(piece)
+    def _requeue(self, part: PartTask, error: BaseException) -> None:
+        """Submit a lost part again; raise if it was lost several times."""
+        self._n_losses[part.start] += 1
+        if self._n_losses[part.start] >= _MAX_LOSSES:
+            reason = cut(str(error) or type(error).__name__)
+            sentence = f"the cluster lost the part at {part.start} {_MAX_LOSSES} times: {reason}"
+            raise TransportError(sentence, remedy=_RUN_AGAIN)
+        self._lost.append(part)
 
     def _stop(self) -> None:
-        """Let the workers store what they have, for a while, and forget the rest."""
-        if not self._under_way:
+        """Give the workers some time to store their responses, then cancel the tasks."""
+        if not self._active:
             return
         with suppress(LedgerError):
-            collecting_manifest.stop(self._job.folder, self._run)
-        with suppress(LedgerError, TimeoutError), _told():
-            _wait(self._under_way, _PARTING_S, "ALL_COMPLETED")
-            self._cluster.cancel(list(self._under_way), force=True)
+            manifests.request_stop(self._job.folder, self._run)
+        with suppress(LedgerError, TimeoutError), _dask_errors():
+            _wait(self._active, _STOP_S, "ALL_COMPLETED")
+            self._cluster.cancel(list(self._active), force=True)
 
-    def _sweep(self) -> None:
-        """Remove what killed workers had begun to write."""
+    def _remove_uncommitted(self) -> None:
+        """Remove the unfinished files of killed workers."""
         folder = self._job.folder
-        manifest = collecting_manifest.read(folder)
+        manifest = manifests.read_manifest(folder)
         if manifest is not None:
-            collecting_manifest.sweep(folder, manifest, collecting_manifest.commits(folder))
+            manifests.remove_uncommitted(folder, manifest, manifests.read_commits(folder))
 
 
-_LATER = "See why its workers die, and run the same command again: what is stored is kept."
+_RUN_AGAIN = "Find out why the workers die and run the same command again: stored data is kept."
 
 
-def _stretches(
-    subjects: Iterable[Subject], seconds: float, most: Callable[[], int]
-) -> Iterator[Piece]:
-    """Cut subjects where a position is left out, a stretch is full, or its first waited long."""
-    held: list[Subject] = []
-    room, until = 0, 0.0
+def _parts(
+    subjects: Iterable[Subject], seconds: float, part_size: Callable[[], int]
+) -> Iterator[PartTask]:
+    """Split subjects at gaps in the positions, at the maximum size, and after some time."""
+    pending: list[Subject] = []
+    size, deadline = 0, 0.0
     for subject in subjects:
-        if held and (
-            subject.position != held[-1].position + 1
-            or len(held) >= room
-            or time.monotonic() > until
+        if pending and (
+            subject.position != pending[-1].position + 1
+            or len(pending) >= size
+            or time.monotonic() > deadline
         ):
-            yield Stretch(tuple(held))
-            held = []
-        if not held:
-            room, until = most(), time.monotonic() + seconds
-        held.append(subject)
-    if held:
-        yield Stretch(tuple(held))
+            yield NewPart(tuple(pending))
+            pending = []
+        if not pending:
+            size, deadline = part_size(), time.monotonic() + seconds
+        pending.append(subject)
+    if pending:
+        yield NewPart(tuple(pending))
 
 
 def _wait(futures: Iterable[Any], seconds: float, until: str) -> None:
-    """Wait for tasks; what has become of them their status tells."""
+    """Wait for tasks; failures are read from their status."""
     from distributed import CancelledError, wait
 
     with suppress(TimeoutError, CancelledError):
         wait(list(futures), timeout=seconds, return_when=until)  # type: ignore[no-untyped-call]  # Dask's own
 
 
-def _ready(folder: Folder, run: str, description: Description, version: str) -> None:
-    """Look, in a worker, whether it has what it takes."""
-    here = socket.gethostname()
+def _check_worker(folder: Folder, run: str, description: Description, version: str) -> None:
+    """Raise, in a worker, if it cannot collect to the folder."""
+    host = socket.gethostname()
     if version != __version__:
-        rule = f"a cluster whose workers have ledgerkit {version}; on {here} it is {__version__}"
-        raise InvalidRequestError.refuse("engine", "Client", rule)
-    if collecting_manifest.running(folder) != run:
-        rule = (
-            "a folder that every worker sees, on a disk that they share or at an address such as "
-            f"s3://bucket/run; on {here} there is another one, or none"
+        expected = f"a cluster whose workers have ledgerkit {version}; {host} has {__version__}"
+        raise InvalidRequestError.refuse("engine", "Client", expected)
+    if manifests.current_run(folder) != run:
+        expected = (
+            "a folder that every worker can access, on a shared disk or at an address such as"
+            f" s3://bucket/run; {host} has another folder or none there"
         )
-        raise InvalidRequestError.refuse("out", str(folder), rule)
+        raise InvalidRequestError.refuse("out", str(folder), expected)
     ledgers.reopen(description).close()
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """Translate what Dask says when its scheduler is gone."""
+def _dask_errors() -> Iterator[None]:
+    """Convert the errors of Dask, such as those of a scheduler that is gone."""
     try:
         yield
     except LedgerError:
         raise
     except (ImportError, AttributeError) as error:
-        rule = f"a cluster whose workers have this ledgerkit: {cut(error)}"
-        raise InvalidRequestError.refuse("engine", "Client", rule) from error
+        expected = f"a cluster whose workers have this version of ledgerkit: {cut(error)}"
+        raise InvalidRequestError.refuse("engine", "Client", expected) from error
     except (OSError, RuntimeError) as error:
         if isinstance(error, TimeoutError):
             raise
-        sentence = f"the cluster cannot be asked: {cut(str(error) or type(error).__name__)}"
-        raise TransportError(sentence, remedy=_LATER) from error
+        sentence = f"the cluster does not respond: {cut(str(error) or type(error).__name__)}"
+        raise TransportError(sentence, remedy=_RUN_AGAIN) from error
 
 
-def engine(client: Any, ledger: Ledger) -> Spread:
+def engine(client: Any, ledger: Ledger) -> DaskEngine:
     """
-    Take a Dask client.
+    Return the engine for the `engine` argument of `collect`.
 
-    Parameters
-    ----------
-    client
-        What `collect` was given.
-    ledger
-        The ledger that is to be asked.
-
-    Returns
-    -------
-    spread
-        Nothing was sent yet.
-
-    Raises
-    ------
-    InvalidRequestError
-        If it is no open client, or no other process can ask the ledger.
+    Raises `InvalidRequestError` if it is not an open client, or if workers in other processes
+    cannot use the ledger.
     """
-    kind = getattr(sys.modules.get("distributed"), "Client", None)
-    if kind is None or not isinstance(client, kind) or client.asynchronous:
-        rule = '"local", or a dask.distributed.Client (not an asynchronous one)'
-        raise InvalidRequestError.refuse("engine", client, rule)
+    client_type = getattr(sys.modules.get("distributed"), "Client", None)
+    if client_type is None or not isinstance(client, client_type) or client.asynchronous:
+        expected = '"local", or a dask.distributed.Client (not an asynchronous one)'
+        raise InvalidRequestError.refuse("engine", client, expected)
     if client.status != "running":
         raise InvalidRequestError.refuse("engine", client, "a Client that is still open")
     ledger.description()
-    return Spread(client)
+    return DaskEngine(client)

@@ -1,4 +1,4 @@
-"""The verb `diff`: what changed from one collection to a later one, in bounded memory."""
+"""The verb `diff`: the changes from one collection to a later one, in bounded memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ledgerkit import validation
 from ledgerkit.collecting.accounts import VIEWS
 from ledgerkit.collecting.collection import Collection, open_collection
 from ledgerkit.collecting.committed_files import attach
-from ledgerkit.collecting.manifest import ERRORS, SUBJECTS
+from ledgerkit.collecting.manifests import ERRORS, SUBJECTS
 from ledgerkit.errors import FileError, InvalidRequestError, cut
 from ledgerkit.extras import require
 from ledgerkit.frames import build
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from os import PathLike
 
-    from ledgerkit.collecting.committed_files import Stored
+    from ledgerkit.collecting.committed_files import CommittedFiles
 
 _SIDES = ("before", "after")
-_KEYS = {"ft": "contract_id", "nft": "contract_id", "staking": "pool_id"}  # beside the account
+_KEYS = {"ft": "contract_id", "nft": "contract_id", "staking": "pool_id"}  # and account_id
 _AMOUNTS = ("accounts", "ft")
-_NOTHING = "no_visible_staking_position"
-# DuckDB's bounds: each thread holds some of its memory, and what does not fit goes to a folder.
-_BOUNDS = {"memory_limit": "500MB", "threads": "4"}
-_GAINS = ("entered", "left", "grew", "shrank", "became_known", "became_unknown")
+_NO_POSITION = "no_visible_staking_position"
+# Limits of DuckDB. What does not fit into memory is spilled to a temporary folder.
+_LIMITS = {"memory_limit": "500MB", "threads": "4"}
+_BALANCE_CHANGES = ("entered", "left", "grew", "shrank", "became_known", "became_unknown")
 _CHANGES = {
-    "accounts": _GAINS,
-    "ft": _GAINS,
+    "accounts": _BALANCE_CHANGES,
+    "ft": _BALANCE_CHANGES,
     "nft": ("entered", "left"),
     "staking": ("entered", "left"),
     "exposure": ("entered", "left", "changed"),
@@ -45,20 +45,20 @@ _CHANGES = {
 @dataclass(frozen=True, eq=False)
 class Diff:
     """
-    What changed between two collections.
+    The changes between two collections.
 
     Parameters
     ----------
     view
-        What was compared.
+        The compared view.
     n_compared
-        How many accounts were answered in both.
+        Number of accounts that were read in both collections.
     changes
-        A row a change, by account; typed, as `view` says, as ``schema("diff_accounts")``,
-        ``schema("diff_ft")``, ``schema("diff_nft")``, ``schema("diff_staking")`` or
-        ``schema("diff_exposure")``.
+        One row for each change, by account; depending on `view` typed as
+        ``schema("diff_accounts")``, ``schema("diff_ft")``, ``schema("diff_nft")``,
+        ``schema("diff_staking")`` or ``schema("diff_exposure")``.
     not_compared
-        Accounts without an answer in one of the two, of which nothing is said; typed as
+        Accounts that were not read in one of the collections; typed as
         ``schema("diff_not_compared")``.
     """
 
@@ -68,8 +68,8 @@ class Diff:
     not_compared: pd.DataFrame
 
     def __repr__(self) -> str:
-        told = f"{len(self.changes):,} changes of {self.n_compared:,} accounts"
-        return f"<Diff of {self.view}: {told}, {len(self.not_compared):,} not compared>"
+        changes = f"{len(self.changes):,} changes of {self.n_compared:,} accounts"
+        return f"<Diff of {self.view}: {changes}, {len(self.not_compared):,} not compared>"
 
     def summary(self) -> pd.DataFrame:
         """
@@ -78,17 +78,17 @@ class Diff:
         Returns
         -------
         summary
-            A row a kind, also where there is none; typed as ``schema("diff_summary")``.
+            One row for each kind, also those without changes; typed as ``schema("diff_summary")``.
         """
         kinds = _CHANGES[self.view]
-        found = [self.changes.loc[self.changes["change"] == kind, "account_id"] for kind in kinds]
-        listed = {
+        changed = [self.changes.loc[self.changes["change"] == kind, "account_id"] for kind in kinds]
+        columns = {
             "change": kinds,
-            "n_rows": [len(accounts) for accounts in found],
-            "n_accounts": [accounts.nunique() for accounts in found],
+            "n_rows": [len(accounts) for accounts in changed],
+            "n_accounts": [accounts.nunique() for accounts in changed],
         }
         attrs = {"n_compared": self.n_compared, "n_not_compared": len(self.not_compared)}
-        return build.build_frame("diff_summary", listed, attrs=attrs)
+        return build.build_frame("diff_summary", columns, attrs=attrs)
 
 
 def diff(
@@ -97,191 +97,193 @@ def diff(
     view: str = "ft",
 ) -> Diff:
     """
-    Compare two collections: who gained, who left, and by how much exactly.
+    Compare two collections: which holdings appeared, disappeared or changed, and by how much.
 
-    Accounts that were not answered in both are listed, not compared: that nobody could be
-    asked is no loss. Nor is a balance that is pending or broken; it became unknown.
+    Accounts that were not read in both are listed and not compared: an account that could
+    not be read has not lost anything. A balance that is pending or broken became unknown.
 
     Parameters
     ----------
     before
-        The earlier collection, opened, or its folder.
+        The earlier collection, or its folder.
     after
-        The later one.
+        The later collection, or its folder.
     view
-        What to compare: balances of ``accounts`` or ``ft``, what is listed of ``nft`` and
-        ``staking``, or the class of ``exposure``.
+        What to compare: balances of ``accounts`` or ``ft``, entries of ``nft`` or
+        ``staking``, or classes of ``exposure``.
 
     Returns
     -------
     diff
-        The changes, and who was not compared. Only these came to memory.
+        The changes, and the accounts that were not compared. Only these are kept in memory.
 
     Raises
     ------
     DecodeError
-        If a file is missing or torn.
+        If a file is missing or damaged.
     InvalidRequestError
-        If one is no collection of accounts, lacks the view, or cannot be compared with the
-        other.
+        If one is not a collection of accounts, does not have the view, or cannot be compared
+        with the other.
     FileError
-        If a file cannot be read, or there is no room for what memory does not hold.
+        If a file cannot be read, or there is no disk space for temporary files.
 
     Notes
     -----
-    Source: the files of the two folders; nothing is asked.
+    Source: the files of the two folders; no request is sent.
     """
     validation.one_of(view, "view", VIEWS)
-    sides = [_opened(one).stored for one in (before, after)]
-    _check(view, *sides)
-    duckdb = require("duckdb", "bulk", "Comparing runs")
-    with tempfile.TemporaryDirectory() as spilled:
-        bounds = {**_BOUNDS, "temp_directory": spilled}
+    sides = [_open(side).files for side in (before, after)]
+    _check_comparable(view, *sides)
+    duckdb = require("duckdb", "bulk", "Comparing collections")
+    with tempfile.TemporaryDirectory() as spill_folder:
+        config = {**_LIMITS, "temp_directory": spill_folder}
         try:
-            with duckdb.connect(config=bounds) as connection:
-                for side, stored in zip(_SIDES, sides, strict=True):
-                    attach(connection, stored, f"{side}_")
-                return _compared(connection, view, [field.name for field in sides[0].schema(view)])
+            with duckdb.connect(config=config) as connection:
+                for side, files in zip(_SIDES, sides, strict=True):
+                    attach(connection, files, f"{side}_")
+                return _compare(connection, view, [field.name for field in sides[0].schema(view)])
         except duckdb.Error as error:
-            for stored in sides:
+            for files in sides:
                 for table in (view, SUBJECTS, ERRORS):
-                    stored.verify(table)
-            raise FileError(operation="compare the two", reason=cut(error)) from error
+                    files.check(table)
+            raise FileError(operation="compare the collections", reason=cut(error)) from error
 
 
-def _opened(one: object) -> Collection:
-    """Open a collection, unless it is open."""
-    return one if isinstance(one, Collection) else open_collection(one)  # type: ignore[arg-type]  # checked there
+def _open(side: object) -> Collection:
+    """Open a collection, unless it is one already."""
+    return side if isinstance(side, Collection) else open_collection(side)  # type: ignore[arg-type]  # checked there
 
 
-def _check(view: str, before: Stored, after: Stored) -> None:
-    """Refuse what is not to be compared."""
-    for side, stored in zip(_SIDES, (before, after), strict=True):
-        if view not in stored.manifest.views:
-            rule = f"of {side}, which has {', '.join(stored.manifest.views)}"
-            raise InvalidRequestError.refuse("view", view, rule)
-    was, now = before.manifest, after.manifest
-    alike = ["kind", "network", "liquid_tokens"] if view == "exposure" else ["kind", "network"]
-    for field in alike:
-        if getattr(was, field) != getattr(now, field):
-            rule = f"of the same {field} as before: {getattr(was, field)}"
-            raise InvalidRequestError.refuse("after", getattr(now, field), rule)
+def _check_comparable(view: str, before: CommittedFiles, after: CommittedFiles) -> None:
+    """Raise if two collections cannot be compared."""
+    for side, files in zip(_SIDES, (before, after), strict=True):
+        if view not in files.manifest.views:
+            expected = f"a view of {side}, which has {', '.join(files.manifest.views)}"
+            raise InvalidRequestError.refuse("view", view, expected)
+    same = ["kind", "network", "liquid_tokens"] if view == "exposure" else ["kind", "network"]
+    for field in same:
+        old, new = getattr(before.manifest, field), getattr(after.manifest, field)
+        if old != new:
+            msg = f"before and after cannot be compared: {field} is {old} before and {new} after"
+            raise InvalidRequestError(msg, field="after", value=new)
 
 
-def _compared(connection: Any, view: str, names: Sequence[str]) -> Diff:
-    """Compare two collections that a connection has."""
+def _compare(connection: Any, view: str, names: Sequence[str]) -> Diff:
+    """Compare two collections whose tables are views of a connection."""
     keys = ["account_id", _KEYS[view]] if view in _KEYS else ["account_id"]
     values = [name for name in ("balance", "balance_text", "status") if name in names]
     values = ["exposure_class"] if view == "exposure" else values
     for side in _SIDES:
-        connection.execute(_asked(side, view, keys))
+        connection.execute(_status_query(side, view, keys))
     connection.execute(_PAIRED)
     [(count,)] = connection.sql("SELECT count(*) FROM paired WHERE compared").fetchall()
-    left_out = connection.sql(_LEFT_OUT).to_arrow_table()
-    changed = connection.sql(_joined(view, keys, values)).to_arrow_table()
-    columns = {name: left_out[name].to_pylist() for name in left_out.column_names}
+    others = connection.sql(_NOT_COMPARED).to_arrow_table()
+    changed = connection.sql(_changes_query(view, keys, values)).to_arrow_table()
+    columns = {name: others[name].to_pylist() for name in others.column_names}
     not_compared = build.build_frame("diff_not_compared", columns)
     return Diff(view, count, _changes(view, changed, keys), not_compared)
 
 
-# What DuckDB is asked ---------------------------------------------------------------------
+# Queries ----------------------------------------------------------------------------------
 
 
-def _asked(side: str, view: str, keys: Sequence[str]) -> str:
-    """Write the query that tells how it went with each account of one collection."""
+def _status_query(side: str, view: str, keys: Sequence[str]) -> str:
+    """Return the query that creates the table of statuses of one collection's accounts."""
     return f"""
-        CREATE TEMP TABLE {side}_asked AS
+        CREATE TEMP TABLE {side}_status AS
         SELECT subject AS account_id, CASE WHEN subject IN (
             SELECT account_id FROM {side}_.{view} GROUP BY {", ".join(keys)} HAVING count(*) > 1
-        ) THEN 'unclear' ELSE 'answered' END AS told
+        ) THEN 'unclear' ELSE 'answered' END AS status
         FROM {side}_.subjects
         UNION ALL SELECT subject, 'failed' FROM {side}_.errors WHERE kind = 'failed'
-    """  # noqa: S608 - all of them names of this module's and the schemas'
+    """  # noqa: S608 - only names of this module and the schemas
 
 
 _PAIRED = """
     CREATE TEMP TABLE paired AS
-    SELECT account_id, coalesce(b.told, 'absent') AS before, coalesce(a.told, 'absent') AS after,
+    SELECT account_id, coalesce(b.status, 'absent') AS before,
+        coalesce(a.status, 'absent') AS after,
         before = 'answered' AND after = 'answered' AS compared
-    FROM before_asked AS b FULL JOIN after_asked AS a USING (account_id)
+    FROM before_status AS b FULL JOIN after_status AS a USING (account_id)
 """
-_LEFT_OUT = "SELECT account_id, before, after FROM paired WHERE NOT compared ORDER BY account_id"
+_NOT_COMPARED = (
+    "SELECT account_id, before, after FROM paired WHERE NOT compared ORDER BY account_id"
+)
 
 
-def _joined(view: str, keys: Sequence[str], values: Sequence[str]) -> str:
-    """Write the query that gives each row of which anything differs, with both sides of it."""
-    told = [f"coalesce(b.{key}, a.{key}) AS {key}" for key in keys]
-    told += [f"{side[0]}.{value} AS {side}_{value}" for side in _SIDES for value in values]
-    told += [f"{side[0]}.account_id IS NOT NULL AS {side}_listed" for side in _SIDES]
+def _changes_query(view: str, keys: Sequence[str], values: Sequence[str]) -> str:
+    """Return the query for the rows that differ, with the values of both sides."""
+    columns = [f"coalesce(b.{key}, a.{key}) AS {key}" for key in keys]
+    columns += [f"{side[0]}.{value} AS {side}_{value}" for side in _SIDES for value in values]
+    columns += [f"{side[0]}.account_id IS NOT NULL AS {side}_listed" for side in _SIDES]
     same = " AND ".join(f"b.{key} = a.{key}" for key in keys)
     differs = [f"b.{value} IS DISTINCT FROM a.{value}" for value in values]
     where = " OR ".join(["b.account_id IS NULL", "a.account_id IS NULL", *differs])
-    rows = "SELECT v.* FROM {}_.{} AS v SEMI JOIN those ON v.account_id = those.account_id"
+    rows = "SELECT v.* FROM {}_.{} AS v SEMI JOIN compared ON v.account_id = compared.account_id"
     return f"""
-        WITH those AS (SELECT account_id FROM paired WHERE compared)
-        SELECT {", ".join(told)}
+        WITH compared AS (SELECT account_id FROM paired WHERE compared)
+        SELECT {", ".join(columns)}
         FROM ({rows.format("before", view)}) AS b
         FULL JOIN ({rows.format("after", view)}) AS a ON {same}
         WHERE {where}
         ORDER BY {", ".join(keys)}
-    """  # noqa: S608 - all of them names of this module's and the schemas'
+    """  # noqa: S608 - only names of this module and the schemas
 
 
-# What is made of it -----------------------------------------------------------------------
+# Changes ----------------------------------------------------------------------------------
 
 
 def _changes(view: str, changed: Any, keys: Sequence[str]) -> pd.DataFrame:
-    """Say of each row that differs what it means."""
+    """Build the frame of changes from the rows that differ."""
     columns = {key: changed[key].to_numpy() for key in keys}
     if view in _AMOUNTS:
-        told = dict(_gains(changed))
+        columns |= dict(_balance_changes(changed))
     elif view == "exposure":
-        told = _classes(changed)
+        columns |= _class_changes(changed)
     else:
-        listed = changed["after_listed"].to_numpy()
-        told = {"change": np.where(listed, "entered", "left").astype(object)}
-    columns |= told
-    kept = columns["change"] != ""
+        is_listed = changed["after_listed"].to_numpy()
+        columns["change"] = np.where(is_listed, "entered", "left").astype(object)
+    is_change = columns["change"] != ""
     name = f"diff_{view}"
-    return build.build_frame(name, {column: values[kept] for column, values in columns.items()})
+    return build.build_frame(name, {column: v[is_change] for column, v in columns.items()})
 
 
-def _classes(changed: Any) -> dict[str, Any]:
-    """Say how classes changed."""
-    was, now = (changed[f"{side}_exposure_class"].to_numpy() for side in _SIDES)
-    change = _chosen([was == _NOTHING, now == _NOTHING], ("entered", "left"), "changed")
-    return {"change": change, "before": was, "after": now}
+def _class_changes(changed: Any) -> dict[str, Any]:
+    """Return the columns of changed exposure classes."""
+    old, new = (changed[f"{side}_exposure_class"].to_numpy() for side in _SIDES)
+    change = _select([old == _NO_POSITION, new == _NO_POSITION], ("entered", "left"), "changed")
+    return {"change": change, "before": old, "after": new}
 
 
-def _chosen(conditions: Sequence[np.ndarray], words: Sequence[str], other: str) -> np.ndarray:
-    """Choose for each row the word of the first condition that it meets."""
-    return np.select(conditions, [np.array(word) for word in words], other).astype(object)
+def _select(conditions: Sequence[np.ndarray], words: Sequence[str], default: str) -> np.ndarray:
+    """Return for each row the word of the first true condition."""
+    return np.select(conditions, [np.array(word) for word in words], default).astype(object)
 
 
-def _gains(changed: Any) -> Iterator[tuple[str, Any]]:
-    """Say how balances changed; a token that is not listed was never held, which is 0."""
-    was, now = (_balances(changed, side) for side in _SIDES)
-    open_before, open_after = was.isna().to_numpy(), now.isna().to_numpy()
-    known = ~(open_before | open_after)
-    conditions = ((was == 0) & (now > 0), (was > 0) & (now == 0), was < now, was > now)
-    held = [condition.to_numpy(dtype=bool, na_value=False) & known for condition in conditions]
-    told = [open_before & ~open_after, open_after & ~open_before]
-    yield "change", _chosen([*held, *told], _GAINS, "")
-    yield "before", was.array
-    yield "after", now.array
-    yield "difference", (now - was).astype(object).where(known, None).to_numpy(dtype=object)
+def _balance_changes(changed: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the columns of changed balances; a token that is not listed has balance 0."""
+    old, new = (_balances(changed, side) for side in _SIDES)
+    old_unknown, new_unknown = old.isna().to_numpy(), new.isna().to_numpy()
+    known = ~(old_unknown | new_unknown)
+    comparisons = ((old == 0) & (new > 0), (old > 0) & (new == 0), old < new, old > new)
+    conditions = [c.to_numpy(dtype=bool, na_value=False) & known for c in comparisons]
+    conditions += [old_unknown & ~new_unknown, new_unknown & ~old_unknown]
+    yield "change", _select(conditions, _BALANCE_CHANGES, "")
+    yield "before", old.array
+    yield "after", new.array
+    yield "difference", (new - old).astype(object).where(known, None).to_numpy(dtype=object)
     for side in _SIDES:
         listed, status = (changed[f"{side}_{name}"].to_numpy() for name in ("listed", "status"))
         yield f"{side}_status", np.where(listed, status.astype(object), "not_listed")
 
 
 def _balances(changed: Any, side: str) -> pd.Series[Any]:
-    """Restore the balances of one side, the largest ones from their digits."""
+    """Return the balances of one side; the largest are restored from their text column."""
     name = f"{side}_balance"
-    found = changed.select([one for one in changed.column_names if one.startswith(name)])
-    if f"{name}_text" in found.column_names:
-        place = found.column_names.index(f"{name}_text")
-        marked = found.field(place).with_metadata({parquet.MARK: name.encode()})
-        found = parquet.restore_large(found.set_column(place, marked, found[place]))
-    balances = pd.Series(U128Dtype().__from_arrow__(found[name]))
+    columns = changed.select([c for c in changed.column_names if c.startswith(name)])
+    if f"{name}_text" in columns.column_names:
+        index = columns.column_names.index(f"{name}_text")
+        text_field = columns.field(index).with_metadata({parquet.MARK: name.encode()})
+        columns = parquet.restore_large(columns.set_column(index, text_field, columns[index]))
+    balances = pd.Series(U128Dtype().__from_arrow__(columns[name]))
     return balances.mask(~changed[f"{side}_listed"].to_numpy(), 0)

@@ -1,4 +1,4 @@
-"""One stretch of subjects on its way into Parquet files that appear together, or not at all."""
+"""Parts: consecutive subjects in Parquet files that appear together, or not at all."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
-from ledgerkit.collecting import arrow_tables, manifest
-from ledgerkit.collecting.manifest import Commit, File
+from ledgerkit.collecting import arrow_tables, manifests
+from ledgerkit.collecting.manifests import Commit, File
 from ledgerkit.collecting.sources import Digest
 from ledgerkit.u128 import arrow
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from ledgerkit.collecting.storage import Folder
 
 _ROW_GROUP = 131_072
-_HELD = 2**25  # bytes of a table that wait at most
-_REPEATED = (  # worth a dictionary
+_MAX_BUFFERED_BYTES = 2**25
+_DICTIONARY_COLUMNS = (  # columns with many repeated values
     "account_id",
     "actions",
     "block_hash",
@@ -40,69 +40,60 @@ _REPEATED = (  # worth a dictionary
 )
 
 
-class _Table:
-    """
-    One Parquet file being written.
-
-    Parameters
-    ----------
-    name
-        The table.
-    file
-        Open for writing.
-    """
+class _TableWriter:
+    """A Parquet file being written."""
 
     def __init__(self, name: str, file: Any) -> None:
-        self._schema = arrow_tables.schema(manifest.frame_name(name))
-        repeated = [column for column in _REPEATED if column in self._schema.names]
+        self._schema = arrow_tables.schema(manifests.schema_name(name))
+        repeated = [column for column in _DICTIONARY_COLUMNS if column in self._schema.names]
         self._file = file
         self._writer = arrow.library("pyarrow.parquet").ParquetWriter(
             file, self._schema, compression="zstd", use_dictionary=repeated
         )
-        self._held: list[Any] = []
-        self._waiting = self._bytes = 0
+        self._buffer: list[Any] = []
+        self._n_buffered = self._n_bytes = 0
         self.rows = 0
 
     def add(self, table: Any) -> None:
-        """Add rows; they are written a row group at a time."""
-        self._held.append(table)
-        self._waiting += len(table)
-        self._bytes += table.nbytes
+        """Add rows; they are written one row group at a time."""
+        self._buffer.append(table)
+        self._n_buffered += len(table)
+        self._n_bytes += table.nbytes
         self.rows += len(table)
-        if self._waiting >= _ROW_GROUP or self._bytes >= _HELD:
+        if self._n_buffered >= _ROW_GROUP or self._n_bytes >= _MAX_BUFFERED_BYTES:
             self._flush()
 
     def _flush(self) -> None:
-        """Write what waits."""
-        if self._held:
-            self._writer.write_table(arrow.library().concat_tables(self._held), _ROW_GROUP)
-        self._held, self._waiting, self._bytes = [], 0, 0
+        """Write the buffered rows."""
+        if self._buffer:
+            self._writer.write_table(arrow.library().concat_tables(self._buffer), _ROW_GROUP)
+        self._buffer, self._n_buffered, self._n_bytes = [], 0, 0
 
     def close(self) -> int:
-        """Write the rest and the footer; gives the file's size."""
+        """Write the remaining rows and the footer; return the size of the file."""
         self._flush()
         self._writer.close()
         return int(self._file.tell())
 
-    def drop(self) -> None:
-        """Let go of a file that vanishes; a full disk refuses even its footer."""
-        with suppress(OSError):
+    def discard(self) -> None:
+        """Close the writer of a file that will be removed."""
+        with suppress(OSError):  # on a full disk even the footer cannot be written
             self._writer.close()
-        self._writer.is_open = False  # or its end would try once more
+        self._writer.is_open = False  # otherwise its finalizer would write the footer again
 
 
 class Part:
     """
-    A stretch being written.
+    A part being written.
 
     Parameters
     ----------
     folder
-        Where to.
+        The folder of the collection.
     start
-        The position of its first subject.
+        Position of its first subject.
     generation
-        How often this stretch was written before.
+        Number of times the part was written before.
     """
 
     def __init__(self, folder: Folder, start: int, generation: int = 0) -> None:
@@ -110,41 +101,41 @@ class Part:
         self._folder = folder
         self._generation = generation
         self._digest = Digest()
-        self._began = now()
+        self._began_at = utc_now()
         self._files = ExitStack()
-        self._tables: dict[str, _Table] = {}
+        self._tables: dict[str, _TableWriter] = {}
         self.counts: dict[str, int] = {}
-        self.whole = True
+        self.is_consistent = True
 
-    def subject(self, subject: Subject, outcome: str) -> None:
-        """Take in the next subject and how it went."""
+    def add_subject(self, subject: Subject, outcome: str) -> None:
+        """Add the next subject and its outcome."""
         self.stop = subject.position + 1
         self._digest.add(subject)
         self.counts[outcome] = self.counts.get(outcome, 0) + 1
 
     @contextmanager
     def adding(self) -> Iterator[None]:
-        """Mark the part as torn while subjects and their rows are added, for good if that fails."""
-        self.whole = False
+        """Mark the part as inconsistent until the block succeeds."""
+        self.is_consistent = False
         yield
-        self.whole = True
+        self.is_consistent = True
 
     def add(self, table: str, rows: Any) -> None:
-        """Add the rows of a `pyarrow.Table`; a table without any has no file."""
+        """Add the rows of a `pyarrow.Table`; a table without rows gets no file."""
         if not len(rows):
             return
         if table not in self._tables:
             file = self._files.enter_context(self._folder.create(self._path(table)))
-            self._tables[table] = _Table(table, file)
+            self._tables[table] = _TableWriter(table, file)
         self._tables[table].add(rows)
 
     def _path(self, table: str) -> str:
-        """Name the file of a table."""
-        again = f"-{self._generation}" if self._generation else ""
-        return f"{table}/part-{self.start:012d}{again}.parquet"
+        """Return the path of the file of a table."""
+        suffix = f"-{self._generation}" if self._generation else ""
+        return f"{table}/part-{self.start:012d}{suffix}.parquet"
 
     def commit(self) -> Commit:
-        """Publish the files, then the commit that makes them count."""
+        """Close the files and write their commit."""
         return self._commit(
             Commit(
                 start=self.start,
@@ -152,27 +143,27 @@ class Part:
                 digest=self._digest.text(),
                 files={},
                 counts=self.counts,
-                began_at=self._began,
-                ended_at=now(),
+                began_at=self._began_at,
+                ended_at=utc_now(),
             )
         )
 
     def replace(self, stored: Commit, counts: dict[str, int]) -> Commit:
-        """Publish the files, then a commit in the place of one of the same stretch."""
-        again = {"counts": counts, "generation": self._generation, "ended_at": now()}
-        return self._commit(msgspec.structs.replace(stored, **again))
+        """Close the files and write a commit that replaces the stored one of the same part."""
+        changes = {"counts": counts, "generation": self._generation, "ended_at": utc_now()}
+        return self._commit(msgspec.structs.replace(stored, **changes))
 
-    def _commit(self, described: Commit) -> Commit:
-        """Publish the files, then the commit that names them."""
+    def _commit(self, commit: Commit) -> Commit:
+        """Close the files, then write the commit with their names: the order matters on a kill."""
         sizes = {name: table.close() for name, table in self._tables.items()}
         self._files.close()
         files = {
             name: File(self._path(name), table.rows, sizes[name])
             for name, table in self._tables.items()
         }
-        made = msgspec.structs.replace(described, files=files)
-        manifest.commit(self._folder, made)
-        return made
+        commit = msgspec.structs.replace(commit, files=files)
+        manifests.write_commit(self._folder, commit)
+        return commit
 
     def __enter__(self) -> Self:
         return self
@@ -183,16 +174,17 @@ class Part:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # What is still open was not committed: as an error passes, its files vanish.
+        # Files that are still open were not committed. `Folder.create` removes a file when an
+        # error passes through its block, so an error is passed also when there was none.
         for table in self._tables.values():
-            table.drop()
-        self._files.__exit__(kind or _Dropped, error or _Dropped(), trace)
+            table.discard()
+        self._files.__exit__(kind or _PartDiscarded, error or _PartDiscarded(), trace)
 
 
-class _Dropped(Exception):  # noqa: N818 - nobody ever sees it
-    """Lets the files of a part vanish that nobody wants."""
+class _PartDiscarded(Exception):  # noqa: N818 - internal, never raised to a caller
+    """The part was not committed: its files are removed."""
 
 
-def now() -> str:
-    """Tell the time as a commit notes it."""
+def utc_now() -> str:
+    """Return the current time as commits record it."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -1,4 +1,4 @@
-"""Outcomes into parts: which end where, and what is kept when something goes wrong."""
+"""Writing outcomes to parts: where a part ends, and what is stored after a failure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ledgerkit.collecting import arrow_tables, manifest
+from ledgerkit.collecting import arrow_tables, manifests
 from ledgerkit.collecting.part_files import Part
 from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError
 from ledgerkit.frames import build
@@ -18,25 +18,25 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ledgerkit.client import Ledger
-    from ledgerkit.collecting.account_requests import Asker, Outcome
-    from ledgerkit.collecting.manifest import Commit
+    from ledgerkit.collecting.manifests import Commit
+    from ledgerkit.collecting.outcomes import Outcome, SubjectReader
     from ledgerkit.collecting.sources import Subject
     from ledgerkit.collecting.storage import Folder
 
 PART_SIZE = 20_000
-_PART_S = 60.0  # what a kill may cost, where requests are slow
+_PART_S = 60.0  # the most work that a kill may cost
 OK, FAILED = "ok", "failed"
-_AT_ONCE = 1_024  # outcomes tabulated together
-_LONGEST_WAIT_S = 5.0
-_NOT_ASKED = InvalidRequestError()
+_BATCH = 1_024  # outcomes converted to tables together: small tables cost as much as large ones
+_MAX_PENDING_S = 5.0
+_NOT_REQUESTED = InvalidRequestError()
 
 
 @dataclass(frozen=True)
 class Job:
-    """What it takes to ask about subjects and store them, in this process or another."""
+    """The settings for reading and storing subjects; they can be sent to another process."""
 
     folder: Folder
-    asker: Asker
+    reader: SubjectReader
     part_size: int = PART_SIZE
     part_s: float = _PART_S
 
@@ -45,169 +45,164 @@ def write(
     job: Job, ledger: Ledger, subjects: Iterable[Subject], done: Callable[[int], object]
 ) -> Iterator[Commit]:
     """
-    Ask about subjects and store what is answered, part by part.
+    Read subjects and store them, part by part.
 
     Parameters
     ----------
     job
-        What to ask and where to store it.
+        The reader, the folder and the size of parts.
     ledger
-        Whom to ask.
+        The ledger to read from.
     subjects
-        In order of position; where one is left out, a part ends.
+        In order of position. A gap in the positions ends a part.
     done
-        Told how many more subjects are through.
+        Called with the number of subjects that were processed since the last call.
 
     Yields
     ------
     commit
-        Of each part, once it is stored.
+        The commit of each part, once it is stored.
 
     Raises
     ------
     LedgerError
-        If the service answers nobody, or a file cannot be written. What was answered
-        before is stored all the same.
+        If the service does not respond or a file cannot be written. Responses received
+        before are stored.
     """
     with closing(_Writer(job)) as writer:
         try:
-            for batch in job.asker.ask(ledger, subjects):
-                yield from writer.take(batch)
+            for batch in job.reader.read(ledger, subjects):
+                yield from writer.add(batch)
                 done(len(batch))
-        finally:  # also when interrupted: what was answered is not asked again
-            made = writer.finish()
-        yield from made
+        finally:  # an interrupted run stores the responses it has
+            commits = writer.finish()
+        yield from commits
 
 
 class _Writer:
-    """
-    Fills one part after the other.
-
-    Parameters
-    ----------
-    job
-        What is asked, and where it is stored.
-    """
+    """A writer of outcomes, one part after another."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
         self._part: Part | None = None
-        self._until = 0.0
-        self._waiting: list[Outcome] = []
-        self._since = 0.0
+        self._part_ends = 0.0
+        self._pending: list[Outcome] = []
+        self._pending_since = 0.0
 
-    def take(self, batch: Sequence[Outcome]) -> Iterator[Commit]:
-        """Store outcomes, many at once: to tabulate a few costs as much."""
+    def add(self, batch: Sequence[Outcome]) -> Iterator[Commit]:
+        """Add outcomes; they are stored many at a time."""
         now = time.monotonic()
-        self._since = self._since if self._waiting else now
-        self._waiting += batch
-        enough = min(_AT_ONCE, self._job.part_size)
-        if len(self._waiting) >= enough or now - self._since > _LONGEST_WAIT_S:
+        self._pending_since = self._pending_since if self._pending else now
+        self._pending += batch
+        enough = min(_BATCH, self._job.part_size)
+        if len(self._pending) >= enough or now - self._pending_since > _MAX_PENDING_S:
             yield from self._flush()
 
     def finish(self) -> list[Commit]:
-        """Store what waits, and the last part."""
-        made = [*self._flush(), self._commit()]
-        return [commit for commit in made if commit is not None]
+        """Store the pending outcomes and commit the last part."""
+        commits = [*self._flush(), self._commit()]
+        return [commit for commit in commits if commit is not None]
 
     def _flush(self) -> Iterator[Commit]:
-        """Store what waits; a part ends where a position is left out, or when it is full."""
-        batch, self._waiting = self._waiting, []
+        """Store the pending outcomes; a part ends at a gap in the positions, or when full."""
+        batch, self._pending = self._pending, []
         while batch:
             part = self._part
             if part and (batch[0].subject.position != part.stop or self._is_full(part)):
-                made = self._commit()
-                if made is not None:
-                    yield made
-            fitting = self._fitting(batch)
-            self._store(batch[:fitting])
-            batch = batch[fitting:]
+                commit = self._commit()
+                if commit is not None:
+                    yield commit
+            n_fitting = self._count_fitting(batch)
+            self._store(batch[:n_fitting])
+            batch = batch[n_fitting:]
 
     def _is_full(self, part: Part) -> bool:
-        """Tell whether a part has all it may have, or is old enough to be worth keeping."""
-        return part.stop - part.start >= self._job.part_size or time.monotonic() > self._until
+        """Return True if a part has its maximum size or age."""
+        return part.stop - part.start >= self._job.part_size or time.monotonic() > self._part_ends
 
-    def _fitting(self, batch: Sequence[Outcome]) -> int:
-        """Count how many outcomes follow each other and have room in the part."""
+    def _count_fitting(self, batch: Sequence[Outcome]) -> int:
+        """Count the outcomes that are consecutive and fit into the part."""
         first = batch[0].subject.position
         start = self._part.start if self._part else first
         room = start + self._job.part_size - first
-        in_line = (n for n, outcome in enumerate(batch) if outcome.subject.position != first + n)
-        return min(room, next(in_line, len(batch)))
+        gaps = (n for n, outcome in enumerate(batch) if outcome.subject.position != first + n)
+        return min(room, next(gaps, len(batch)))
 
     def _store(self, batch: Sequence[Outcome]) -> None:
-        """Put outcomes into the part; first into tables, which may fail, then into files."""
-        batch, tables = tabulated(self._job.asker, batch)
+        """Add outcomes to the part; the conversion to tables may fail, so it comes first."""
+        batch, tables = to_tables(self._job.reader, batch)
         if self._part is None:
             self._part = Part(self._job.folder, batch[0].subject.position)
-            self._until = time.monotonic() + self._job.part_s
+            self._part_ends = time.monotonic() + self._job.part_s
         with self._part.adding():
             for subject, value in batch:
-                self._part.subject(subject, kind_of(subject, value) or OK)
+                self._part.add_subject(subject, failure_kind(subject, value) or OK)
             for name, table in tables.items():
                 self._part.add(name, table)
 
     def _commit(self) -> Commit | None:
-        """Store the part, if there is one that is whole."""
+        """Commit the part, if there is one and it is consistent."""
         part, self._part = self._part, None
         if part is None:
             return None
         with part:
-            return part.commit() if part.whole else None
+            return part.commit() if part.is_consistent else None
 
     def close(self) -> None:
-        """Let go of a part that was not stored."""
+        """Discard a part that was not committed."""
         if self._part is not None:
             with self._part:
                 self._part = None
 
 
-def tabulated(asker: Asker, batch: Sequence[Outcome]) -> tuple[Sequence[Outcome], dict[str, Any]]:
-    """Hold outcomes in tables; an answer that fits no column is its own subject's failure."""
+def to_tables(
+    reader: SubjectReader, batch: Sequence[Outcome]
+) -> tuple[Sequence[Outcome], dict[str, Any]]:
+    """Convert outcomes to tables; a response that fits no column becomes a failed subject."""
     try:
-        tables = asker.tables(batch)
+        tables = reader.tables(batch)
     except DecodeError:
-        batch = [_fitted(asker, outcome) for outcome in batch]
-        tables = asker.tables(batch)
-    return batch, {**tables, **_records(batch)}
+        batch = [_checked(reader, outcome) for outcome in batch]
+        tables = reader.tables(batch)
+    return batch, {**tables, **_status_tables(batch)}
 
 
-def _fitted(asker: Asker, outcome: Outcome) -> Outcome:
-    """Replace an answer that fits no column by its error."""
+def _checked(reader: SubjectReader, outcome: Outcome) -> Outcome:
+    """Return an outcome, with the error as its value if its response fits no column."""
     try:
-        asker.tables([outcome])
+        reader.tables([outcome])
     except DecodeError as error:
         return outcome._replace(value=error)
     return outcome
 
 
-def kind_of(subject: Subject, value: object) -> str | None:
-    """Tell why a subject has no answer; None if it has one."""
+def failure_kind(subject: Subject, value: object) -> str | None:
+    """Return why a subject has no response; None if it has one."""
     return subject.problem or (FAILED if isinstance(value, LedgerError) else None)
 
 
-def _records(batch: Sequence[Outcome]) -> dict[str, Any]:
-    """Tabulate who was answered, and who was not, and why."""
+def _status_tables(batch: Sequence[Outcome]) -> dict[str, Any]:
+    """Return the tables of subjects that were read, and of those that were not."""
     at = pd.Timestamp.now("UTC").value
-    good = [s for s, value in batch if kind_of(s, value) is None]
-    bad = [(s, value) for s, value in batch if kind_of(s, value) is not None]
-    answered = {
+    good = [s for s, value in batch if failure_kind(s, value) is None]
+    bad = [(s, value) for s, value in batch if failure_kind(s, value) is not None]
+    subjects = {
         "position": [subject.position for subject in good],
         "subject": [subject.text for subject in good],
         "fetched_at": [at] * len(good),
     }
-    failed = {
+    failures = {
         "position": [subject.position for subject, _ in bad],
         "subject": [subject.text for subject, _ in bad],
-        "kind": [kind_of(subject, value) for subject, value in bad],
-        "error": [type(v or _NOT_ASKED).__name__ for _, v in bad],
+        "kind": [failure_kind(subject, value) for subject, value in bad],
+        "error": [type(v or _NOT_REQUESTED).__name__ for _, v in bad],
         "message": [subject.message if subject.problem else str(v) for subject, v in bad],
         "retryable": [not subject.problem and v.retryable for subject, v in bad],
         "fetched_at": [at] * len(bad),
     }
-    made = {manifest.SUBJECTS: answered, manifest.ERRORS: failed}
+    columns = {manifests.SUBJECTS: subjects, manifests.ERRORS: failures}
     return {
-        table: arrow_tables.table(name, build.build_frame(name, made[table]))
-        for table in made
-        for name in [manifest.frame_name(table)]
+        table: arrow_tables.table(name, build.build_frame(name, columns[table]))
+        for table in columns
+        for name in [manifests.schema_name(table)]
     }

@@ -1,45 +1,44 @@
-"""What a run would do, told before anything is asked."""
+"""The plan of a run: what it would request and write."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ledgerkit.collecting import arrow_tables
-from ledgerkit.collecting import manifest as collecting_manifest
+from ledgerkit.collecting import arrow_tables, manifests
 from ledgerkit.collecting.part_writer import FAILED
-from ledgerkit.collecting.resume import Left
+from ledgerkit.collecting.resuming import RemainingSubjects
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ledgerkit.collecting.manifest import Commit, Manifest
+    from ledgerkit.collecting.manifests import Commit, Manifest
     from ledgerkit.collecting.sources import Source
 
 
 @dataclass(frozen=True)
 class Plan:
     """
-    A run that was not begun.
+    The plan of a run.
 
     Parameters
     ----------
     out
-        Where it would write.
+        The folder it would write to.
     network
-        Whom it would ask.
+        The network it would read from.
     request
-        The request that answers one subject.
+        The request for one subject.
     requests
-        How many would be sent; None where the source can be read only once.
+        Number of requests; None if the source can be read only once.
     rate
-        Most requests a second; None is no limit.
+        Maximum number of requests a second; None is no limit.
     stored
-        Subjects that are stored already.
+        Number of subjects that are stored already.
     failed
-        Of these, those that were asked in vain.
+        Number of these that could not be read.
     skipped
-        Entries by what is wrong with them: recorded, not asked about.
+        Number of malformed and of repeated entries, which are recorded without a request.
     schemas
         The columns of each table with their Arrow types.
     """
@@ -56,7 +55,7 @@ class Plan:
 
     @property
     def seconds(self) -> float | None:
-        """The least time the requests take at the rate; None where there is no telling."""
+        """The minimum time of the requests in seconds; None if it is unknown."""
         if self.requests is None or self.rate is None:
             return None
         return self.requests / self.rate
@@ -64,39 +63,41 @@ class Plan:
     def __str__(self) -> str:
         lines = [
             f"would collect from {self.network} to {self.out}",
-            f"  requests   {_counted(self.requests)} x {self.request}",
-            f"  time       {self._time()}",
-            f"  stored     {self.stored:,} already{self._failed()}",
+            f"  requests   {self._requests_text()}",
+            f"  time       {self._time_text()}",
+            f"  stored     {self.stored:,} already{self._failed_text()}",
         ]
         lines += [
-            f"  {kind:<11}{count:,}: recorded, not asked" for kind, count in self.skipped.items()
+            f"  {kind:<11}{count:,}: recorded, not requested"
+            for kind, count in self.skipped.items()
         ]
         for table, types in self.schemas.items():
-            told = ", ".join(f"{name} {kind}" for name, kind in types.items())
-            lines.append(f"  {table + '/part-*.parquet'}\n    {told}")
+            columns = ", ".join(f"{name} {arrow_type}" for name, arrow_type in types.items())
+            lines.append(f"  {table + '/part-*.parquet'}\n    {columns}")
         return "\n".join(lines)
 
-    def _failed(self) -> str:
-        """Say how to ask again."""
+    def _requests_text(self) -> str:
+        """Return the number of requests, if it is known, and the request."""
+        if self.requests is None:
+            return f"{self.request} for each id; the ids can be read only once"
+        return f"{self.requests:,} x {self.request}"
+
+    def _failed_text(self) -> str:
+        """Return the number of failed subjects and how to request them again."""
         if not self.failed:
             return ""
-        return f", {self.failed:,} of them in vain (retry_failed=True asks them again)"
+        return f", {self.failed:,} of them failed (retry_failed=True requests them again)"
 
-    def _time(self) -> str:
-        """Say how long it takes at least."""
+    def _time_text(self) -> str:
+        """Return the rate and the minimum time."""
         if self.rate is None:
-            return "as fast as the host answers: no rate is set"
-        begun = f"at most {self.rate:g} requests a second"
-        return begun if self.seconds is None else f"{begun}: {_lasting(self.seconds)} or more"
+            return "no rate limit"
+        rate = f"at most {self.rate:g} requests a second"
+        return rate if self.seconds is None else f"{rate}: {_duration(self.seconds)} or more"
 
 
-def _counted(number: int | None) -> str:
-    """Write a number, or that nobody knows it."""
-    return "one for each id, of a source that is read once:" if number is None else f"{number:,}"
-
-
-def _lasting(seconds: float) -> str:
-    """Write a time in the units that a person uses."""
+def _duration(seconds: float) -> str:
+    """Return a duration in seconds, minutes or hours."""
     if seconds < 2 * 60:
         return f"{seconds:.0f} s"
     if seconds < 2 * 3600:
@@ -104,7 +105,7 @@ def _lasting(seconds: float) -> str:
     return f"{seconds / 3600:,.1f} h"
 
 
-def plan(
+def plan_run(
     manifest: Manifest,
     out: str,
     commits: Sequence[Commit],
@@ -115,56 +116,56 @@ def plan(
     retry_failed: bool,
 ) -> Plan:
     """
-    Work out what a run would do.
+    Compute the plan of a run.
 
     Parameters
     ----------
     manifest
-        The run.
+        The manifest of the run.
     out
-        Where it would write.
+        The folder it would write to.
     commits
-        What is stored.
+        The stored parts.
     source
-        The subjects; one that can be read only once is left alone.
+        The subjects. A source that can be read only once is not read.
     request
-        The request that answers one subject.
+        The request for one subject.
     rate
-        Most requests a second.
+        Maximum number of requests a second.
     retry_failed
-        Whether those asked in vain would be asked again.
+        Whether failed subjects would be requested again.
 
     Returns
     -------
     plan
-        Nothing was asked or written.
+        The plan.
 
     Raises
     ------
     InvalidRequestError
-        If the source is not the one that is stored in part.
+        If the source differs from the stored subjects.
     """
     failed = sum(commit.counts.get(FAILED, 0) for commit in commits)
     requests: int | None = None
     skipped: dict[str, int] = {}
-    if source.again:
+    if source.is_repeatable:
         requests = failed if retry_failed else 0
-        for subject in Left(source, commits):
+        for subject in RemainingSubjects(source, commits):
             if subject.problem is None:
                 requests += 1
             else:
                 skipped[subject.problem] = skipped.get(subject.problem, 0) + 1
     stored = sum(commit.stop - commit.start for commit in commits)
-    types = schemas(manifest)
+    types = arrow_types(manifest)
     return Plan(out, manifest.network, request, requests, rate, stored, failed, skipped, types)
 
 
-def schemas(manifest: Manifest) -> dict[str, dict[str, str]]:
-    """List the columns of each table of a run with their Arrow types."""
+def arrow_types(manifest: Manifest) -> dict[str, dict[str, str]]:
+    """Return the columns of each table of a run with their Arrow types."""
     return {
         table: {
             field.name: str(field.type)
-            for field in arrow_tables.schema(collecting_manifest.frame_name(table))
+            for field in arrow_tables.schema(manifests.schema_name(table))
         }
-        for table in collecting_manifest.tables(manifest)
+        for table in manifests.table_names(manifest)
     }

@@ -1,8 +1,7 @@
-"""Subjects that take several requests, one after the other: those of all are under way at once."""
+"""Scheduling of subjects that need several requests in a row: many subjects are read at once."""
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Generator
 from contextlib import closing
@@ -10,8 +9,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit.collecting import account_requests
-from ledgerkit.collecting.account_requests import Outcome
+from ledgerkit.collecting.outcomes import Outcome, RateLimitDeadline
 from ledgerkit.errors import LedgerError, RateLimitedError
 
 if TYPE_CHECKING:
@@ -21,186 +19,155 @@ if TYPE_CHECKING:
     from ledgerkit.client import Ledger
     from ledgerkit.collecting.sources import Subject
 
-# It yields calls, is sent their answers (errors among them), and returns what it found; the
-# errors that it raises are its subject's failure.
-Inquiry = Generator[list["Call[Any]"], list[Any], Any]
-_SIZE = 16  # so few that little is lost when a run is interrupted
+# The steps of reading one subject. It yields calls, receives their values (errors included) and
+# returns the result. An error that it raises becomes the outcome of its subject.
+Steps = Generator[list["Call[Any]"], list[Any], Any]
+_SIZE = 16  # small batches, so that an interrupted run loses little
 
 
 def outcomes(
-    ledger: Ledger, subjects: Iterable[Subject], inquire: Callable[[Subject], Inquiry]
+    ledger: Ledger, subjects: Iterable[Subject], steps: Callable[[Subject], Steps]
 ) -> Iterator[list[Outcome]]:
     """
-    Inquire about each subject.
+    Read each subject.
 
-    New inquiries begin only when no request of an earlier one waits, so that there are never
-    more of them than requests under way.
+    A subject is started only when no request of an earlier one is waiting, so there are
+    never more started subjects than requests in flight.
 
     Parameters
     ----------
     ledger
         The ledger.
     subjects
-        However many.
-    inquire
-        Begins the inquiry about one.
+        Any number.
+    steps
+        Returns the steps of reading a subject.
 
     Yields
     ------
     outcomes
-        Some, perhaps none, in the order of the subjects.
+        Any number, in the order of the subjects.
 
     Raises
     ------
     RateLimitedError
-        If the host's patience stays exhausted.
+        If every request is rate limited for ten minutes.
     """
-    desk = _Desk(_Case(subject, inquire(subject)) for subject in subjects)
-    while desk.is_busy():
-        with closing(ledger.stream(desk.calls(), size=_SIZE)) as batches:
+    scheduler = _Scheduler(_Reading(subject, steps(subject)) for subject in subjects)
+    while scheduler.has_calls():
+        with closing(ledger.stream(scheduler.calls(), size=_SIZE)) as batches:
             for values in batches:
                 for value in values:
-                    desk.take(value)
-                yield list(desk.finished())
-    yield list(desk.finished())
+                    scheduler.receive(value)
+                yield list(scheduler.finished())
+    yield list(scheduler.finished())
 
 
-def answer(ledger: Ledger, subject: Subject, inquiry: Inquiry) -> Any:
-    """
-    Inquire about one subject.
-
-    Parameters
-    ----------
-    ledger
-        The ledger.
-    subject
-        The subject.
-    inquiry
-        The inquiry about it.
-
-    Returns
-    -------
-    value
-        What it found, or the error that it raised.
-    """
-    found = [one for some in outcomes(ledger, [subject], lambda _: inquiry) for one in some]
-    return found[0].value
+def read_one(ledger: Ledger, subject: Subject, steps: Steps) -> Any:
+    """Read one subject; return its result, or the error that its steps raised."""
+    batches = outcomes(ledger, [subject], lambda _: steps)
+    return next(outcome for batch in list(batches) for outcome in batch).value
 
 
-class _Case:
-    """
-    One inquiry and what it waits for.
+class _Reading:
+    """The reading of one subject: its steps, and the values that the next step needs."""
 
-    Parameters
-    ----------
-    subject
-        The subject.
-    inquiry
-        Not begun yet.
-    """
-
-    def __init__(self, subject: Subject, inquiry: Inquiry) -> None:
+    def __init__(self, subject: Subject, steps: Steps) -> None:
         self.subject = subject
         self.outcome: Outcome | None = None
-        self._inquiry = inquiry
-        self._answers: list[Any] | None = None
-        self._missing = 0
+        self._steps = steps
+        self._values: list[Any] | None = None
+        self._n_missing = 0
 
-    def go_on(self) -> list[Call[Any]]:
-        """Hand over the answers; gives the calls that come next, none at the end."""
+    def next_calls(self) -> list[Call[Any]]:
+        """Pass the values on and return the next calls; none once the subject is finished."""
         calls: list[Call[Any]] = []
         while not calls and self.outcome is None:
             try:
-                calls = self._inquiry.send(self._answers)  # type: ignore[arg-type]  # None begins it
+                calls = self._steps.send(self._values)  # type: ignore[arg-type]  # None starts it
             except StopIteration as end:
                 self.outcome = Outcome(self.subject, end.value)
             except LedgerError as error:
                 self.outcome = Outcome(self.subject, error)
-            self._answers, self._missing = [None] * len(calls), len(calls)
+            self._values, self._n_missing = [None] * len(calls), len(calls)
         return calls
 
-    def answer(self, place: int, value: Any) -> bool:
-        """Put an answer in its place; tells whether it was the last."""
-        if self._answers is not None:
-            self._answers[place] = value
-        self._missing -= 1
-        return not self._missing
+    def receive(self, index: int, value: Any) -> bool:
+        """Store the value of a call; return True if it was the last missing one."""
+        if self._values is not None:
+            self._values[index] = value
+        self._n_missing -= 1
+        return not self._n_missing
 
 
-class _Desk:
+class _Scheduler:
     """
-    Hands out the calls of inquiries, those of the first subject first, and each question once.
+    A queue of calls, those of the first subject first; equal calls are sent once.
 
     Parameters
     ----------
-    cases
-        The inquiries, in the order of their subjects.
+    readings
+        In the order of their subjects.
     """
 
-    def __init__(self, cases: Iterator[_Case]) -> None:
-        self._cases = cases
-        self._open: deque[_Case] = deque()
+    def __init__(self, readings: Iterator[_Reading]) -> None:
+        self._readings = readings
+        self._started: deque[_Reading] = deque()
         self._ready: list[tuple[int, int, Call[Any]]] = []
-        self._asked: deque[Call[Any]] = deque()
-        self._waiting: dict[Any, list[tuple[_Case, int]]] = {}
-        self._count = count()
-        self._limited_since: float | None = None
+        self._in_flight: deque[Call[Any]] = deque()
+        self._receivers: dict[Any, list[tuple[_Reading, int]]] = {}
+        self._numbers = count()  # break ties in the heap: calls cannot be compared
+        self._deadline = RateLimitDeadline()
 
-    def is_busy(self) -> bool:
-        """Tell whether there is something to ask, beginning inquiries until there is."""
-        while not self._ready and self._begin():
+    def has_calls(self) -> bool:
+        """Start readings until a call is ready; return False if there is none."""
+        while not self._ready and self._start_next():
             pass
         return bool(self._ready)
 
     def calls(self) -> Iterator[Call[Any]]:
-        """Give calls until those under way have to be answered first."""
-        while self.is_busy():
+        """Yield calls until the next ones depend on values that are in flight."""
+        while self.has_calls():
             call = heappop(self._ready)[2]
-            self._asked.append(call)
+            self._in_flight.append(call)
             yield call
 
-    def _begin(self) -> bool:
-        """Begin the next inquiry, if there is one."""
-        case = next(self._cases, None)
-        if case is None:
+    def _start_next(self) -> bool:
+        """Start the next reading; return False if there is none."""
+        reading = next(self._readings, None)
+        if reading is None:
             return False
-        self._open.append(case)
-        self._proceed(case)
+        self._started.append(reading)
+        self._advance(reading)
         return True
 
-    def _proceed(self, case: _Case) -> None:
-        """Take an inquiry a step further; what another one asks just now is not asked again."""
-        for place, call in enumerate(case.go_on()):
-            waiting = self._waiting.setdefault(call.key, [])
-            if not waiting:
-                self._queue(case, call)
-            waiting.append((case, place))
+    def _advance(self, reading: _Reading) -> None:
+        """Queue the next calls of a reading; one that is already queued is not sent again."""
+        for index, call in enumerate(reading.next_calls()):
+            receivers = self._receivers.setdefault(call.key, [])
+            if not receivers:
+                self._enqueue(reading, call)
+            receivers.append((reading, index))
 
-    def _queue(self, case: _Case, call: Call[Any]) -> None:
-        """Let a call wait for its turn."""
-        heappush(self._ready, (case.subject.position, next(self._count), call))
+    def _enqueue(self, reading: _Reading, call: Call[Any]) -> None:
+        """Add a call to the queue."""
+        heappush(self._ready, (reading.subject.position, next(self._numbers), call))
 
-    def take(self, value: Any) -> None:
-        """Hand an answer to those who wait for it."""
-        call = self._asked.popleft()
+    def receive(self, value: Any) -> None:
+        """Pass the value of the oldest call in flight to the readings that need it."""
+        call = self._in_flight.popleft()
         if isinstance(value, RateLimitedError):
-            self._insist(call, value)
+            # It says nothing about the subject, so the call is repeated.
+            self._deadline.check(value)
+            self._enqueue(self._receivers[call.key][0][0], call)
             return
-        self._limited_since = None
-        for case, place in self._waiting.pop(call.key):
-            if case.answer(place, value):
-                self._proceed(case)
-
-    def _insist(self, call: Call[Any], error: RateLimitedError) -> None:
-        """Ask once more where the host was asked too much: that says nothing about a subject."""
-        now = time.monotonic()
-        self._limited_since = self._limited_since or now
-        if now - self._limited_since >= account_requests.PATIENCE_S:
-            raise account_requests.exhausted(error)
-        self._queue(self._waiting[call.key][0][0], call)
+        self._deadline.reset()
+        for reading, index in self._receivers.pop(call.key):
+            if reading.receive(index, value):
+                self._advance(reading)
 
     def finished(self) -> Iterator[Outcome]:
-        """Give what is known, up to the first subject that is still inquired about."""
-        while self._open and (outcome := self._open[0].outcome) is not None:
-            self._open.popleft()
+        """Yield the outcomes up to the first subject that is still being read."""
+        while self._started and (outcome := self._started[0].outcome) is not None:
+            self._started.popleft()
             yield outcome

@@ -1,146 +1,143 @@
-"""One run of a collection: what is left is asked and stored, and what failed before again."""
+"""The run of a collection: it reads the subjects that are not stored, and retries failed ones."""
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ledgerkit import client
-from ledgerkit.collecting import manifest as collecting_manifest
-from ledgerkit.collecting import part_writer, resume
-from ledgerkit.collecting.part_files import now
+from ledgerkit import client, user_warnings
+from ledgerkit.collecting import manifests, part_writer, resuming
+from ledgerkit.collecting.part_files import utc_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ledgerkit.client import Ledger
-    from ledgerkit.collecting.dask_engine import Spread
-    from ledgerkit.collecting.manifest import Commit, Manifest
+    from ledgerkit.collecting.dask_engine import DaskEngine
+    from ledgerkit.collecting.manifests import Commit, Manifest
     from ledgerkit.collecting.part_writer import Job
     from ledgerkit.collecting.sources import Subject
     from ledgerkit.collecting.storage import Folder
 
-MOST_IN_PART = 10**6
+MAX_PART_SIZE = 10**6
 
 
 class Subjects(Protocol):
-    """All that a run is to ask about."""
+    """All subjects of a run."""
 
     @property
-    def what(self) -> str:
-        """What they are called."""
+    def noun(self) -> str:
+        """The plural noun for the subjects, such as "accounts"."""
         ...
 
     @property
     def total(self) -> int | None:
-        """How many there are, where that is known."""
+        """The number of subjects, if it is known."""
         ...
 
-    def left(self, commits: Sequence[Commit]) -> Iterable[Subject]:
-        """Give those that are not stored."""
+    def remaining(self, commits: Sequence[Commit]) -> Iterable[Subject]:
+        """Return the subjects that are not stored."""
         ...
 
-    def stored(self, commits: Sequence[Commit]) -> int:
-        """Count those that are stored."""
+    def count_stored(self, commits: Sequence[Commit]) -> int:
+        """Count the subjects that are stored."""
         ...
 
-    def within(self, commits: Sequence[Commit]) -> Sequence[Commit]:
-        """Choose the stretches in which some of them are."""
+    def overlapping(self, commits: Sequence[Commit]) -> Sequence[Commit]:
+        """Return the commits that have some of the subjects."""
         ...
 
 
 @dataclass(frozen=True)
 class Run:
     """
-    One run.
+    The run of a collection.
 
     Parameters
     ----------
     job
-        What is asked, and where it is stored.
-    wanted
-        The run as its manifest tells it.
+        The reader, the folder and the size of parts.
+    manifest
+        The manifest of the run.
     ledger
-        Of whom it is asked.
+        The ledger to read from.
     subjects
-        About whom.
-    spread
-        Who asks; None is this process.
+        All subjects.
+    dask
+        The engine whose workers read and write; with None this process does.
     progress
-        Whether a bar shows.
+        Whether to show a progress bar.
     """
 
     job: Job
-    wanted: Manifest
+    manifest: Manifest
     ledger: Ledger
     subjects: Subjects
-    spread: Spread | None
+    dask: DaskEngine | None
     progress: bool
 
-    def go(self, *, retry_failed: bool) -> None:
-        """Ask about what is left and, where asked to, about what failed before."""
+    def execute(self, *, retry_failed: bool) -> None:
+        """Read the remaining subjects and, if requested, those that failed before."""
         folder = self.job.folder
-        manifest = collecting_manifest.begin(folder, self.wanted)
-        with collecting_manifest.run(folder):
-            self._go(manifest, retry_failed=retry_failed)
-        _warn(folder, self.subjects.what)
+        manifest = manifests.open_manifest(folder, self.manifest)
+        with manifests.marked_run(folder):
+            self._execute(manifest, retry_failed=retry_failed)
+        _warn_of_failures(folder, self.subjects.noun)
 
-    def _go(self, manifest: Manifest, *, retry_failed: bool) -> None:
-        """Ask, where no earlier run is at work any more."""
+    def _execute(self, manifest: Manifest, *, retry_failed: bool) -> None:
+        """Read the subjects, once no earlier run writes to the folder."""
         folder = self.job.folder
-        stored = collecting_manifest.commits(folder)
-        collecting_manifest.sweep(folder, manifest, stored)
-        before = resume.failed(self.subjects.within(stored)) if retry_failed else []
-        with self._bar(stored, before) as bar:
-            for _ in self._written(self.subjects.left(stored), bar.update):
+        stored = manifests.read_commits(folder)
+        manifests.remove_uncommitted(folder, manifest, stored)
+        overlapping = self.subjects.overlapping(stored)
+        failed = resuming.with_failures(overlapping) if retry_failed else []
+        with self._progress_bar(stored, failed) as bar:
+            for _ in self._write(self.subjects.remaining(stored), bar.update):
                 bar.refresh()
-            found = collecting_manifest.commits(folder)
-            collecting_manifest.finish(
-                folder, sum(commit.stop - commit.start for commit in found), now()
-            )
-            for _ in self._retried(before, bar.update):
+            commits = manifests.read_commits(folder)
+            n_subjects = sum(commit.stop - commit.start for commit in commits)
+            manifests.write_finished(folder, n_subjects, utc_now())
+            for _ in self._retry(failed, bar.update):
                 bar.refresh()
 
-    def _written(self, left: Iterable[Subject], done: Callable[[int], object]) -> Iterator[Commit]:
-        """Ask about what is left."""
-        if self.spread is None:
-            return part_writer.write(self.job, self.ledger, left, done)
-        return self.spread.write(self.job, self.ledger, left, done)
-
-    def _retried(
-        self, commits: Sequence[Commit], done: Callable[[int], object]
+    def _write(
+        self, subjects: Iterable[Subject], done: Callable[[int], object]
     ) -> Iterator[Commit]:
-        """Ask again about those asked in vain."""
-        if self.spread is not None:
-            yield from self.spread.retry(self.job, self.ledger, commits, done)
+        """Read subjects and store them."""
+        if self.dask is None:
+            return part_writer.write(self.job, self.ledger, subjects, done)
+        return self.dask.write(self.job, self.ledger, subjects, done)
+
+    def _retry(self, commits: Sequence[Commit], done: Callable[[int], object]) -> Iterator[Commit]:
+        """Request the failed subjects of stored parts again."""
+        if self.dask is not None:
+            yield from self.dask.retry(self.job, self.ledger, commits, done)
             return
         for commit in commits:
-            yield resume.retry(self.job, self.ledger, commit)
+            yield resuming.retry(self.job, self.ledger, commit)
             done(commit.counts[part_writer.FAILED])
 
-    def _bar(self, stored: Sequence[Commit], before: Sequence[Commit]) -> Any:
-        """Open the progress bar: how many are through, how many a second, how long still."""
-        again = sum(commit.counts[part_writer.FAILED] for commit in before)
+    def _progress_bar(self, stored: Sequence[Commit], failed: Sequence[Commit]) -> Any:
+        """Open the progress bar."""
+        n_retries = sum(commit.counts[part_writer.FAILED] for commit in failed)
         total = self.subjects.total
         return client.bar(
-            total=None if total is None else total + again,
-            initial=self.subjects.stored(stored),
-            unit=f" {self.subjects.what}",
+            total=None if total is None else total + n_retries,
+            initial=self.subjects.count_stored(stored),
+            unit=f" {self.subjects.noun}",
             desc=f"collect to {self.job.folder}",
             disable=not self.progress,
             delay=0.5,
         )
 
 
-def _warn(folder: Folder, what: str) -> None:
-    """Say that some were asked in vain, and what to do about it."""
-    counts = [
-        commit.counts.get(part_writer.FAILED, 0) for commit in collecting_manifest.commits(folder)
-    ]
-    if sum(counts):
-        warnings.warn(
-            f"{sum(counts):,} {what} could not be read: see open_collection({str(folder)!r})"
-            ".errors(); the same call with retry_failed=True asks them again",
+def _warn_of_failures(folder: Folder, noun: str) -> None:
+    """Warn if subjects could not be read."""
+    commits = manifests.read_commits(folder)
+    n_failed = sum(commit.counts.get(part_writer.FAILED, 0) for commit in commits)
+    if n_failed:
+        user_warnings.warn(
+            f"{n_failed:,} {noun} could not be read: see open_collection({str(folder)!r})"
+            ".errors(). Repeat the call with retry_failed=True to request them again.",
             stacklevel=client.depth(),
         )

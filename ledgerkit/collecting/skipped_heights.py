@@ -1,4 +1,4 @@
-"""Heights without a block: those that the chain skipped, told from those a host has dropped."""
+"""Heights without a block: skipped by the chain, or discarded by the host."""
 
 from __future__ import annotations
 
@@ -14,109 +14,110 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.models.chain import Block
     from ledgerkit.client import Ledger
-    from ledgerkit.collecting.account_requests import Outcome
-    from ledgerkit.collecting.request_scheduling import Inquiry
+    from ledgerkit.collecting.outcomes import Outcome
+    from ledgerkit.collecting.request_scheduling import Steps
 
 SKIPPED = "skipped"
-_LONGEST = 10_000  # more heights in a row are not held back until the next block is known
-_SLICES = (1, 2, 4, 8, 16, 32, 64, 128)  # how many heights above a gap are asked for at once
+_LONGEST_GAP = 10_000  # a longer gap is resolved before its upper end is known
+_SLICES = (1, 2, 4, 8, 16, 32, 64, 128)  # numbers of heights above a gap to request at once
 
 
 class Absent(NamedTuple):
-    """The host knows no block of a height."""
+    """The value of a height at which the host has no block."""
 
     error: UnknownBlockError
 
 
-def settled(ledger: Ledger, batches: Iterable[list[Outcome]]) -> Iterator[list[Outcome]]:
+def resolve_absent(ledger: Ledger, batches: Iterable[list[Outcome]]) -> Iterator[list[Outcome]]:
     """
-    Decide about heights without a block.
+    Determine which heights without a block were skipped by the chain.
 
     Parameters
     ----------
     ledger
-        The ledger that was asked about heights.
+        The ledger that heights are read from.
     batches
-        Heights in their order, with `Absent`, an error, or what has the block as ``block``.
+        Heights in order, with `Absent`, an error, or contents that have a ``block``.
 
     Yields
     ------
     outcomes
-        The same heights. One that was skipped, as the parent of the next block proves, has a
-        problem; any other one that was absent has an error.
+        The same heights. A height was skipped if the parent of the next block is below it:
+        it gets the problem ``skipped``. Any other absent height gets an error.
     """
     gap: list[Outcome] = []
     for batch in batches:
         ready = []
         for outcome in batch:
-            if gap and not _widens(gap, outcome):
-                ready += _judged(gap, _parent_of(ledger, gap, outcome))
+            if gap and not _extends(gap, outcome):
+                ready += _resolved(gap, _parent_height(ledger, gap, outcome))
                 gap = []
             (gap if isinstance(outcome.value, Absent) else ready).append(outcome)
         yield ready
     if gap:
-        yield _judged(gap, _parent_of(ledger, gap, None))
+        yield _resolved(gap, _parent_height(ledger, gap, None))
 
 
-def _widens(gap: Sequence[Outcome], outcome: Outcome) -> bool:
-    """Tell whether a height belongs to the gap below it."""
+def _extends(gap: Sequence[Outcome], outcome: Outcome) -> bool:
+    """Return True if an outcome continues the gap below it."""
     follows = outcome.subject.position == gap[-1].subject.position + 1
-    return isinstance(outcome.value, Absent) and follows and len(gap) < _LONGEST
+    return isinstance(outcome.value, Absent) and follows and len(gap) < _LONGEST_GAP
 
 
-def _parent_of(ledger: Ledger, gap: Sequence[Outcome], after: Outcome | None) -> int | LedgerError:
-    """Find the height of the last block below the next one above a gap."""
+def _parent_height(
+    ledger: Ledger, gap: Sequence[Outcome], after: Outcome | None
+) -> int | LedgerError:
+    """Return the height of the parent of the next block above a gap."""
     last = gap[-1].subject
     block = getattr(after.value, "block", None) if after else None
     if after is None or after.subject.position != last.position + 1:
         block = None
-    found: int | LedgerError = request_scheduling.answer(
-        ledger, last, _parent(last.position, block)
+    height: int | LedgerError = request_scheduling.read_one(
+        ledger, last, _read_parent(last.position, block)
     )
-    return found
+    return height
 
 
-def _parent(height: int, block: Block | None) -> Inquiry:
-    """Ask for the next block above a height, where it is not known, and for its parent."""
-    header = block.header if block else (yield from _next(height))
+def _read_parent(height: int, block: Block | None) -> Steps:
+    """Read the next block above a height, unless it is known, and the height of its parent."""
+    header = block.header if block else (yield from _read_next(height))
     if header.prev_height is not None:
         return header.prev_height
-    [parent] = yield [
-        rpc.block(validation.block_reference(header.prev_hash))
-    ]  # old nodes do not tell its height
+    # Blocks of old protocol versions have no prev_height.
+    [parent] = yield [rpc.block(validation.block_reference(header.prev_hash))]
     return parent if isinstance(parent, LedgerError) else parent.header.height
 
 
-def _next(height: int) -> Any:
-    """Ask for the next block above a height."""
-    found: list[Any] = []
-    for size in _SLICES:  # each begins at twice the distance of the one before
+def _read_next(height: int) -> Any:
+    """Read the header of the next block above a height."""
+    blocks: list[Any] = []
+    for size in _SLICES:  # each slice starts at twice the distance of the previous one
         above = range(height + size, height + 2 * size)
-        found = yield [rpc.block(validation.block_reference(one)) for one in above]
-        for one in found:
-            if not isinstance(one, LedgerError):
-                return one.header
-            if not isinstance(one, UnknownBlockError):
-                raise one
-    raise found[-1]
+        blocks = yield [rpc.block(validation.block_reference(candidate)) for candidate in above]
+        for block in blocks:
+            if not isinstance(block, LedgerError):
+                return block.header
+            if not isinstance(block, UnknownBlockError):
+                raise block
+    raise blocks[-1]
 
 
-def _judged(gap: Sequence[Outcome], parent: int | LedgerError) -> list[Outcome]:
-    """Say of each height in a gap whether it was skipped."""
-    return [_judge(outcome, parent) for outcome in gap]
+def _resolved(gap: Sequence[Outcome], parent: int | LedgerError) -> list[Outcome]:
+    """Return the outcomes of a gap with a problem or an error each."""
+    return [_resolve(outcome, parent) for outcome in gap]
 
 
-def _judge(outcome: Outcome, parent: int | LedgerError) -> Outcome:
-    """Say of one height whether it was skipped."""
+def _resolve(outcome: Outcome, parent: int | LedgerError) -> Outcome:
+    """Mark a height as skipped if the parent of the next block is below it."""
     subject, absent = outcome
     if isinstance(parent, LedgerError) and not isinstance(parent, UnknownBlockError):
         return outcome._replace(value=parent)
     if isinstance(parent, int) and parent < subject.position:
-        told = f"the chain skipped height {subject.text}: the block before it is {parent}"
-        skipped = subject._replace(problem=SKIPPED, message=told)
+        message = f"the chain skipped height {subject.text}: the previous block is {parent}"
+        skipped = subject._replace(problem=SKIPPED, message=message)
         return outcome._replace(subject=skipped, value=absent.error)
-    msg = f"block {subject.text} is not known to this host, and nothing shows it was skipped"
+    msg = f"this host does not have block {subject.text}, and no block shows that it was skipped"
     return outcome._replace(value=UnknownBlockError(msg, remedy=_ARCHIVE))
 
 
-_ARCHIVE = "Connect with archival_rpc_url=, whose host keeps every block, and retry_failed=True."
+_ARCHIVE = "Connect with archival_rpc_url= (archival hosts have all blocks) and retry_failed=True."

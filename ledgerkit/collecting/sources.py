@@ -1,4 +1,4 @@
-"""Where the account ids of a collection come from: each with its place, or what is wrong."""
+"""The sources of account ids: lists, iterators and files; entries are checked and numbered."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 MALFORMED, DUPLICATE = "malformed", "duplicate"
-_SLICE = 1_000
-_LONGEST = 2**24  # hashes that are ever sorted at a time: 270 MB
+_SLICE = 1_000  # entries that are checked at a time
+_MAX_RUN = 2**24  # hashes that are sorted at a time: 270 MB
 _SUFFIXES = (".csv", ".parquet", ".txt")
 
 
 class Subject(NamedTuple):
-    """One entry of a source: its place, its text, and why it is not asked about, if so."""
+    """One entry of a source: its position and text, and the problem that prevents a request."""
 
     position: int
     text: str
@@ -36,168 +36,168 @@ class Subject(NamedTuple):
 
 class Source:
     """
-    The entries of a source, in order, any number of times where the source allows that.
+    The entries of a source, in order.
 
     Parameters
     ----------
     entries
         The account ids.
     total
-        How many there are, where that is known.
+        Number of entries, if known.
     """
 
     def __init__(self, entries: Iterable[object], total: int | None) -> None:
         self._entries = entries
         self.total = total
-        self.again = iter(entries) is not entries
+        self.is_repeatable = iter(entries) is not entries  # an iterator can be read only once
 
     def __iter__(self) -> Iterator[Subject]:
-        seen = Seen()
-        entries, position = iter(self._entries), 0
-        while listed := list(islice(entries, _SLICE)):
-            texts = [entry if isinstance(entry, str) else cut(repr(entry)) for entry in listed]
-            for entry, text, repeated in zip(listed, texts, seen.repeated(texts), strict=True):
+        seen = SeenTexts()
+        iterator, position = iter(self._entries), 0
+        while entries := list(islice(iterator, _SLICE)):
+            texts = [entry if isinstance(entry, str) else cut(repr(entry)) for entry in entries]
+            for entry, text, repeated in zip(entries, texts, seen.add(texts), strict=True):
                 yield _subject(position, entry, text, repeated=bool(repeated))
                 position += 1
 
 
 def _subject(position: int, entry: object, text: str, *, repeated: bool) -> Subject:
-    """Check one entry."""
+    """Return the subject of one entry, with its problem if there is one."""
     try:
         validation.account_id(entry)
     except InvalidRequestError as error:
         return Subject(position, cut(text), MALFORMED, str(error))
     if repeated:
-        return Subject(position, text, DUPLICATE, f"{text} stands in the source already")
+        return Subject(position, text, DUPLICATE, f"{text} occurs earlier in the source")
     return Subject(position, text)
 
 
-class Seen:
+class SeenTexts:
     """
-    Which texts were there before, at 16 bytes each.
+    The set of texts seen so far, at 16 bytes each.
 
-    They are known by 128 bits of a cryptographic hash: among 10^9 the chance that any two
-    are taken for one is 10^-21.
+    Texts are identified by 128 bits of a cryptographic hash: for 10^9 texts, the probability
+    of any collision is 10^-21.
     """
 
     def __init__(self) -> None:
-        # Sorted each, a longer one before a shorter one: to insert into a single one would
-        # copy all of it each time.
-        self._runs: list[_Run] = []
+        # Sorted runs of decreasing length, as in merge sort: inserting into a single sorted
+        # array would copy all of it each time.
+        self._runs: list[_SortedRun] = []
 
-    def repeated(self, texts: Sequence[str]) -> np.ndarray:
-        """Tell which of some texts were there before, among them too, and remember all."""
+    def add(self, texts: Sequence[str]) -> np.ndarray:
+        """Add texts; return a mask of those seen before, earlier in `texts` included."""
         high, low = _hashes(texts)
         order = np.lexsort((np.arange(len(texts)), low, high))
         high, low = high[order], low[order]
         known = np.zeros(len(texts), dtype=bool)
         known[1:] = (high[1:] == high[:-1]) & (low[1:] == low[:-1])
         for run in self._runs:
-            known |= run.holds(high, low)
-        self._add(_Run(high[~known], low[~known]))
-        found = np.empty(len(texts), dtype=bool)
-        found[order] = known
-        return found
+            known |= run.contains(high, low)
+        self._add_run(_SortedRun(high[~known], low[~known]))
+        mask = np.empty(len(texts), dtype=bool)
+        mask[order] = known
+        return mask
 
-    def _add(self, run: _Run) -> None:
-        """Remember hashes; runs that are as long as each other become one, up to a length."""
-        while self._runs and len(self._runs[-1].high) <= min(len(run.high), _LONGEST // 2):
-            run = self._runs.pop().joined(run)
+    def _add_run(self, run: _SortedRun) -> None:
+        """Add a run; merge it with runs of similar length, up to a maximum."""
+        while self._runs and len(self._runs[-1].high) <= min(len(run.high), _MAX_RUN // 2):
+            run = self._runs.pop().merged(run)
         if len(run.high):
             self._runs.append(run)
 
 
-class _Run(NamedTuple):
-    """Hashes in the order of their first words."""
+class _SortedRun(NamedTuple):
+    """Hashes sorted by their high words."""
 
     high: np.ndarray
     low: np.ndarray
 
-    def holds(self, high: np.ndarray, low: np.ndarray) -> np.ndarray:
-        """Tell which of some hashes are here."""
-        found = np.zeros(len(high), dtype=bool)
-        place = np.searchsorted(self.high, high)
-        alike = self.high[np.minimum(place, len(self.high) - 1)] == high
-        for row in np.flatnonzero(alike):
-            until = np.searchsorted(self.high, high[row], side="right")
-            found[row] = (self.low[place[row] : until] == low[row]).any()
-        return found
+    def contains(self, high: np.ndarray, low: np.ndarray) -> np.ndarray:
+        """Return a mask of the hashes that are in the run."""
+        mask = np.zeros(len(high), dtype=bool)
+        first = np.searchsorted(self.high, high)
+        same_high = self.high[np.minimum(first, len(self.high) - 1)] == high
+        for row in np.flatnonzero(same_high):
+            stop = np.searchsorted(self.high, high[row], side="right")
+            mask[row] = (self.low[first[row] : stop] == low[row]).any()
+        return mask
 
-    def joined(self, other: _Run) -> _Run:
-        """Put two runs in one."""
+    def merged(self, other: _SortedRun) -> _SortedRun:
+        """Merge two runs."""
         high = np.concatenate([self.high, other.high])
-        order = np.argsort(high, kind="stable")  # which is quick where two parts are sorted
-        return _Run(high[order], np.concatenate([self.low, other.low])[order])
+        order = np.argsort(high, kind="stable")  # fast for two sorted halves
+        return _SortedRun(high[order], np.concatenate([self.low, other.low])[order])
 
 
 def _hashes(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Hash texts to two words each."""
-    digests = (hashlib.blake2b(_bytes(text), digest_size=16).digest() for text in texts)
+    """Return the high and low words of the hashes of texts."""
+    digests = (hashlib.blake2b(_encode(text), digest_size=16).digest() for text in texts)
     words = np.frombuffer(b"".join(digests), dtype="<u8").reshape(-1, 2)
     return words[:, 0], words[:, 1]
 
 
-def _bytes(text: str) -> bytes:
-    """Encode any text, lone surrogates too."""
+def _encode(text: str) -> bytes:
+    """Encode any text, lone surrogates included."""
     return text.encode("utf-8", "surrogatepass")
 
 
 class Digest:
-    """The running digest of a stretch of subjects: the same texts in the same order, or not."""
+    """A digest of consecutive subjects: equal for equal texts in the same order."""
 
     def __init__(self) -> None:
         self._hash = hashlib.blake2b(digest_size=16)
 
     def add(self, subject: Subject) -> None:
-        """Take in the next subject."""
-        self._hash.update(_bytes(subject.text) + b"\n")
+        """Add the next subject."""
+        self._hash.update(_encode(subject.text) + b"\n")
 
     def text(self) -> str:
-        """Give the digest so far."""
+        """Return the digest as text."""
         return self._hash.hexdigest()
 
 
 def source(ids: object, column: str = "account_id") -> Source:
     """
-    Find the entries that `ids` names.
+    Return the source of account ids for the `ids` argument.
 
     Parameters
     ----------
     ids
         An account id; a list, Series or iterator of them; or the path of a file: text with
-        a line each, CSV, or Parquet (a folder of Parquet files too).
+        one id a line, CSV, or Parquet (also a folder of Parquet files).
     column
         The column of a CSV or Parquet file.
 
     Returns
     -------
     source
-        Nothing was read yet but how many there are.
+        Only the number of entries has been read.
 
     Raises
     ------
     InvalidRequestError
-        If it is none of these, or the file has no such column.
+        If `ids` is none of these, or the file does not have the column.
     FileError
         If the file cannot be read.
     """
     if isinstance(ids, os.PathLike) or (isinstance(ids, str) and _is_path(ids)):
-        return _file(Path(ids), column)
+        return _file_source(Path(ids), column)
     if isinstance(ids, str):
         return Source([validation.account_id(ids, "ids")], 1)
     if not isinstance(ids, Iterable) or isinstance(ids, bytes | dict) or hasattr(ids, "columns"):
-        rule = "account ids: a list, Series or iterator of them, or the path of a file"
-        raise InvalidRequestError.refuse("ids", ids, rule)
+        expected = "a list, Series or iterator of account ids, or the path of a file"
+        raise InvalidRequestError.refuse("ids", ids, expected)
     return Source(ids, len(ids) if isinstance(ids, Sized) else None)
 
 
 def _is_path(text: str) -> bool:
-    """Tell the path of a file from an account id, which has neither slash nor such an ending."""
+    """Return True for the path of a file: an account id has no slash and no such suffix."""
     return os.sep in text or "/" in text or text.endswith(_SUFFIXES)
 
 
-class _Lines:
-    """The entries of a text file, read anew each time."""
+class _TextFile:
+    """The lines of a text file, read from the start for each iteration."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -207,27 +207,27 @@ class _Lines:
             yield from (text for line in file if (text := line.strip()))
 
 
-class _Csv:
-    """A column of a CSV file, read anew each time."""
+class _CsvFile:
+    """A column of a CSV file, read from the start for each iteration."""
 
     def __init__(self, path: Path, column: str) -> None:
         self._path, self._column = path, column
         with path.open(newline="", encoding="utf-8") as file:
-            _has(column, csv.DictReader(file).fieldnames or (), path)
+            _check_column(column, csv.DictReader(file).fieldnames or (), path)
 
     def __iter__(self) -> Iterator[str]:
         with self._path.open(newline="", encoding="utf-8") as file:
             yield from (row[self._column] or "" for row in csv.DictReader(file))
 
 
-class _Parquet:
-    """A column of Parquet files, read anew each time, a few rows at once."""
+class _ParquetFiles:
+    """A column of Parquet files, read from the start for each iteration, in small batches."""
 
     def __init__(self, paths: Sequence[Path], column: str) -> None:
         self._paths, self._column = paths, column
         files = [self._open(path) for path in paths]
         for path, file in zip(paths, files, strict=True):
-            _has(column, file.schema_arrow.names, path)
+            _check_column(column, file.schema_arrow.names, path)
         self._rows: int = sum(file.metadata.num_rows for file in files)
 
     @staticmethod
@@ -248,20 +248,20 @@ class _Parquet:
                     yield from batch.column(0).to_pylist()
 
 
-def _has(column: str, names: Sequence[str], path: Path) -> None:
-    """Refuse a column that a file has not."""
+def _check_column(column: str, names: Sequence[str], path: Path) -> None:
+    """Raise if a file does not have a column."""
     if column not in names:
-        rule = f"a column of {path}, which has {', '.join(names) or 'none'}"
-        raise InvalidRequestError.refuse("column", column, rule)
+        expected = f"a column of {path}, which has {', '.join(names) or 'none'}"
+        raise InvalidRequestError.refuse("column", column, expected)
 
 
-def _file(path: Path, column: str) -> Source:
-    """Open a file of account ids."""
+def _file_source(path: Path, column: str) -> Source:
+    """Return the source for a file of account ids."""
     try:
         if path.is_dir() or path.suffix == ".parquet":
-            rows = _Parquet(_parquet_files(path), column)
+            rows = _ParquetFiles(_parquet_paths(path), column)
             return Source(rows, len(rows))
-        lines = _Csv(path, column) if path.suffix == ".csv" else _Lines(path)
+        lines = _CsvFile(path, column) if path.suffix == ".csv" else _TextFile(path)
         return Source(lines, sum(1 for _ in lines))
     except OSError as error:
         raise FileError.failed(f"read {path}", error) from None
@@ -269,9 +269,9 @@ def _file(path: Path, column: str) -> Source:
         raise InvalidRequestError.refuse("ids", str(path), "a CSV file in UTF-8") from None
 
 
-def _parquet_files(path: Path) -> list[Path]:
-    """List the Parquet files of a folder, or the one."""
-    found = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
-    if not found:
-        raise InvalidRequestError.refuse("ids", str(path), "a folder that holds Parquet files")
-    return found
+def _parquet_paths(path: Path) -> list[Path]:
+    """Return the Parquet files of a folder, or the file itself."""
+    paths = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
+    if not paths:
+        raise InvalidRequestError.refuse("ids", str(path), "a folder with Parquet files")
+    return paths

@@ -1,4 +1,4 @@
-"""The folder of a collection, on this machine or wherever fsspec reaches: files appear whole."""
+"""Storage of a collection: a local folder or an fsspec address; files appear complete."""
 
 from __future__ import annotations
 
@@ -19,14 +19,7 @@ _TEMPORARY = ".tmp"
 
 
 class LocalFolder:
-    """
-    A folder of this machine.
-
-    Parameters
-    ----------
-    path
-        Where it is, or is to be.
-    """
+    """A folder of this machine, which need not exist yet."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -35,21 +28,21 @@ class LocalFolder:
         return str(self.path)
 
     def uri(self, name: str) -> str:
-        """Give the address under which libraries open a file."""
+        """Return the address of a file."""
         return str(self.path / name)
 
     def read(self, name: str) -> bytes | None:
-        """Read a file; None if there is none."""
-        with suppress(FileNotFoundError), _told(f"read {self.path / name}"):
+        """Read a file; None if it does not exist."""
+        with suppress(FileNotFoundError), _file_errors(f"read {self.path / name}"):
             return (self.path / name).read_bytes()
         return None
 
     @contextmanager
     def create(self, name: str) -> Iterator[IO[bytes]]:
-        """Open a file for writing that appears whole when the block ends, or not at all."""
+        """Open a file for writing; it appears complete when the block ends, or not at all."""
         target = self.path / name
         hidden = target.with_name(f".{target.name}.{uuid.uuid4().hex}{_TEMPORARY}")
-        with _told(f"write {target}"):
+        with _file_errors(f"write {target}"):
             target.parent.mkdir(parents=True, exist_ok=True)
             try:
                 with hidden.open("xb") as file:
@@ -63,85 +56,78 @@ class LocalFolder:
             _sync(target.parent)
 
     def write(self, name: str, body: bytes) -> None:
-        """Write a file whole."""
+        """Write a complete file."""
         with self.create(name) as file:
             file.write(body)
 
-    def names(self, folder: str) -> list[str]:
-        """List the files of a folder in it, sorted; what is still being written is none."""
-        found = self._entries(folder)
-        return sorted(f"{folder}/{name}" for name in found if not name.startswith("."))
+    def list_files(self, folder: str) -> list[str]:
+        """List the files of a subfolder, sorted, without those being written."""
+        names = self._entries(folder)
+        return sorted(f"{folder}/{name}" for name in names if not name.startswith("."))
 
-    def sizes(self, folder: str) -> dict[str, int]:
-        """Measure the files of a folder in it."""
-        with suppress(FileNotFoundError), _told(f"read {self.path / folder}"):
-            found = (self.path / folder).iterdir()
-            return {f"{folder}/{path.name}": path.stat().st_size for path in found}
+    def file_sizes(self, folder: str) -> dict[str, int]:
+        """Return the sizes in bytes of the files of a subfolder."""
+        with suppress(FileNotFoundError), _file_errors(f"read {self.path / folder}"):
+            paths = (self.path / folder).iterdir()
+            return {f"{folder}/{path.name}": path.stat().st_size for path in paths}
         return {}
 
     @property
-    def system(self) -> None:
-        """Its file system is this machine's, which every library knows."""
+    def filesystem(self) -> None:
+        """None: libraries open local files without an fsspec file system."""
 
-    def within(self, name: str) -> str:
-        """Give the path of a file in its file system."""
+    def filesystem_path(self, name: str) -> str:
+        """Return the path of a file."""
         return str(self.path.absolute() / name)
 
     def remove(self, name: str) -> None:
-        """Remove a file, if it is there."""
-        with _told(f"remove {self.path / name}"):
+        """Remove a file, if it exists."""
+        with _file_errors(f"remove {self.path / name}"):
             (self.path / name).unlink(missing_ok=True)
 
-    def sweep(self, folder: str) -> None:
-        """Remove what a killed process had begun to write."""
+    def remove_temporary(self, folder: str) -> None:
+        """Remove the unfinished files of a killed process."""
         for name in self._entries(folder):
             if name.startswith(".") and name.endswith(_TEMPORARY):
                 self.remove(f"{folder}/{name}")
 
-    def foreign(self) -> bool:
-        """Tell whether something of somebody else's is there."""
-        with _told(f"read {self.path}"):
+    def has_content(self) -> bool:
+        """Return True if the path is a file or a folder that is not empty."""
+        with _file_errors(f"read {self.path}"):
             if self.path.is_dir():
                 return any(not path.name.startswith(".") for path in self.path.iterdir())
             return self.path.exists()
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Hold the folder against a second process that would write to it."""
-        filelock = require("filelock", "bulk", "Writing a run")
-        with _told(f"write {self.path}"):
+        """Lock the folder against a second process that writes to it."""
+        filelock = require("filelock", "bulk", "Writing a collection")
+        with _file_errors(f"write {self.path}"):
             self.path.mkdir(parents=True, exist_ok=True)
-            held = filelock.FileLock(self.path / ".lock")
+            lock = filelock.FileLock(self.path / ".lock")
         try:
-            held.acquire(timeout=0)
+            lock.acquire(timeout=0)
         except filelock.Timeout:
-            rule = "a folder to which no other process is writing just now"
-            raise InvalidRequestError.refuse("out", str(self), rule) from None
+            expected = "a folder that no other process is writing to"
+            raise InvalidRequestError.refuse("out", str(self), expected) from None
         try:
             yield
         finally:
-            held.release()
+            lock.release()
 
     def _entries(self, folder: str) -> list[str]:
-        """List a folder in it."""
-        with suppress(FileNotFoundError), _told(f"read {self.path / folder}"):
+        """Return the names in a subfolder."""
+        with suppress(FileNotFoundError), _file_errors(f"read {self.path / folder}"):
             return [path.name for path in (self.path / folder).iterdir()]
         return []
 
 
 class RemoteFolder:
-    """
-    A folder that fsspec reaches, such as ``s3://bucket/run``.
-
-    Parameters
-    ----------
-    url
-        Its address.
-    """
+    """A folder at an fsspec address, such as ``s3://bucket/run``."""
 
     def __init__(self, url: str) -> None:
-        fsspec = require("fsspec", "dask", "A remote folder")
-        with _told(f"reach {url}"):
+        fsspec = require("fsspec", "dask", f"The address {url!r}")
+        with _file_errors(f"reach {url}"):
             self._fs, self._root = fsspec.core.url_to_fs(url)
         self._url = url.rstrip("/")
 
@@ -149,75 +135,75 @@ class RemoteFolder:
         return self._url
 
     def uri(self, name: str) -> str:
-        """Give the address under which libraries open a file."""
+        """Return the address of a file."""
         return f"{self._url}/{name}"
 
     def read(self, name: str) -> bytes | None:
-        """Read a file; None if there is none."""
-        with suppress(FileNotFoundError), _told(f"read {self.uri(name)}"):
-            found: bytes = self._fs.cat_file(f"{self._root}/{name}")
-            return found
+        """Read a file; None if it does not exist."""
+        with suppress(FileNotFoundError), _file_errors(f"read {self.uri(name)}"):
+            body: bytes = self._fs.cat_file(f"{self._root}/{name}")
+            return body
         return None
 
     @contextmanager
     def create(self, name: str) -> Iterator[IO[bytes]]:
-        """Open a file for writing that is sent whole when the block ends, or not at all."""
+        """Open a file for writing; it is uploaded complete when the block ends, or not at all."""
         target = f"{self._root}/{name}"
-        with _told(f"write {self.uri(name)}"), tempfile.TemporaryDirectory() as folder:
-            whole = Path(folder) / "whole"
-            with whole.open("xb") as file:
+        with _file_errors(f"write {self.uri(name)}"), tempfile.TemporaryDirectory() as folder:
+            local = Path(folder) / "complete"
+            with local.open("xb") as file:
                 yield file
             self._fs.makedirs(target.rpartition("/")[0], exist_ok=True)
-            self._fs.put_file(str(whole), target)
+            self._fs.put_file(str(local), target)
 
     def write(self, name: str, body: bytes) -> None:
-        """Write a file whole."""
+        """Write a complete file."""
         with self.create(name) as file:
             file.write(body)
 
-    def names(self, folder: str) -> list[str]:
-        """List the files of a folder in it, sorted."""
+    def list_files(self, folder: str) -> list[str]:
+        """List the files of a subfolder, sorted."""
         self._fs.invalidate_cache()
-        with suppress(FileNotFoundError), _told(f"read {self.uri(folder)}"):
-            found = self._fs.ls(f"{self._root}/{folder}", detail=False)
-            return sorted(f"{folder}/{path.rpartition('/')[2]}" for path in found)
+        with suppress(FileNotFoundError), _file_errors(f"read {self.uri(folder)}"):
+            paths = self._fs.ls(f"{self._root}/{folder}", detail=False)
+            return sorted(f"{folder}/{path.rpartition('/')[2]}" for path in paths)
         return []
 
-    def sizes(self, folder: str) -> dict[str, int]:
-        """Measure the files of a folder in it."""
+    def file_sizes(self, folder: str) -> dict[str, int]:
+        """Return the sizes in bytes of the files of a subfolder."""
         self._fs.invalidate_cache()
-        with suppress(FileNotFoundError), _told(f"read {self.uri(folder)}"):
-            found = self._fs.ls(f"{self._root}/{folder}", detail=True)
-            return {f"{folder}/{one['name'].rpartition('/')[2]}": one["size"] for one in found}
+        with suppress(FileNotFoundError), _file_errors(f"read {self.uri(folder)}"):
+            entries = self._fs.ls(f"{self._root}/{folder}", detail=True)
+            return {f"{folder}/{e['name'].rpartition('/')[2]}": e["size"] for e in entries}
         return {}
 
     @property
-    def system(self) -> Any:
-        """Its file system, as fsspec has it."""
+    def filesystem(self) -> Any:
+        """The fsspec file system."""
         return self._fs
 
-    def within(self, name: str) -> str:
-        """Give the path of a file in its file system."""
+    def filesystem_path(self, name: str) -> str:
+        """Return the path of a file in the file system."""
         return f"{self._root}/{name}"
 
     def remove(self, name: str) -> None:
-        """Remove a file, if it is there."""
-        with suppress(FileNotFoundError), _told(f"remove {self.uri(name)}"):
+        """Remove a file, if it exists."""
+        with suppress(FileNotFoundError), _file_errors(f"remove {self.uri(name)}"):
             self._fs.rm_file(f"{self._root}/{name}")
 
-    def sweep(self, folder: str) -> None:
-        """Nothing half written is ever there."""
+    def remove_temporary(self, folder: str) -> None:
+        """Do nothing: files are uploaded complete."""
 
-    def foreign(self) -> bool:
-        """Tell whether something of somebody else's is there."""
+    def has_content(self) -> bool:
+        """Return True if the path is a file or a folder that is not empty."""
         self._fs.invalidate_cache()
-        with suppress(FileNotFoundError), _told(f"read {self}"):
+        with suppress(FileNotFoundError), _file_errors(f"read {self}"):
             return bool(self._fs.ls(self._root, detail=False))
         return False
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Hold nothing: an object store knows no locks."""
+        """Do nothing: object stores have no locks."""
         yield
 
 
@@ -226,27 +212,12 @@ Folder = LocalFolder | RemoteFolder
 
 def folder(out: object) -> Folder:
     """
-    Find the folder that `out` names.
+    Return the folder for the `out` argument, a path or an fsspec address.
 
-    Parameters
-    ----------
-    out
-        A path, or an address that fsspec reaches.
-
-    Returns
-    -------
-    folder
-        It need not be there yet.
-
-    Raises
-    ------
-    InvalidRequestError
-        If it is neither.
-    FileError
-        If an address cannot be reached.
+    Raises `InvalidRequestError` if it is neither, `FileError` if an address cannot be reached.
     """
     if not isinstance(out, str | os.PathLike) or not str(out):
-        raise InvalidRequestError.refuse("out", out, "a folder's path, or an fsspec address")
+        raise InvalidRequestError.refuse("out", out, "the path of a folder, or an fsspec address")
     text = os.fspath(out)
     if isinstance(text, bytes):
         text = os.fsdecode(text)
@@ -255,16 +226,16 @@ def folder(out: object) -> Folder:
     return RemoteFolder(text) if "://" in text else LocalFolder(Path(text))
 
 
-def given(out: object) -> Folder:
-    """Find the folder that `out` names; there is none by default."""
+def required_folder(out: object) -> Folder:
+    """Return the folder for the `out` argument; raise if it is None."""
     if out is None:
-        raise InvalidRequestError.refuse("out", out, "given: the folder to write to")
+        raise InvalidRequestError.required("out", "the folder to write to")
     return folder(out)
 
 
 def _sync(path: Path) -> None:
-    """Let the new name of a file survive a loss of power."""
-    if os.name == "nt":  # a folder can't be opened there
+    """Flush a folder to disk, so that a new file name survives a power failure."""
+    if os.name == "nt":  # Windows cannot open folders
         return
     handle = os.open(path, os.O_RDONLY)
     try:
@@ -274,11 +245,11 @@ def _sync(path: Path) -> None:
 
 
 @contextmanager
-def _told(what: str) -> Iterator[None]:
-    """Translate what the disk or the store says; a missing file is the caller's matter."""
+def _file_errors(action: str) -> Iterator[None]:
+    """Convert an `OSError` to a `FileError`; callers handle `FileNotFoundError` themselves."""
     try:
         yield
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise FileError.failed(what, error) from error
+        raise FileError.failed(action, error) from error

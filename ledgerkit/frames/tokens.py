@@ -248,8 +248,49 @@ def _text(value: Any) -> str | None:
     return msgspec.json.encode(value).decode()
 
 
+class PoolRow(NamedTuple):
+    """A staking pool of an account; `source` is ``indexed`` or ``asked``."""
+
+    account_id: str
+    pool_id: str
+    last_update_block_height: int | None
+    source: str
+
+
+def pool_rows(
+    responses: Sequence[rest.Staking | rest.Full], extra_pools: Sequence[str] = ()
+) -> list[PoolRow]:
+    """List the pools of each account, then the extra pools that its response lacks."""
+    rows: list[PoolRow] = []
+    for response in responses:
+        account_id, pools = response.account_id, response.pools or ()
+        rows += [
+            PoolRow(account_id, pool.pool_id, pool.last_update_block_height, "indexed")
+            for pool in pools
+        ]
+        if extra_pools:
+            indexed = {pool.pool_id for pool in pools}
+            missing = [pool_id for pool_id in extra_pools if pool_id not in indexed]
+            rows += [PoolRow(account_id, pool_id, None, "asked") for pool_id in missing]
+    return rows
+
+
+def staking(responses: Sequence[rest.Staking | rest.Full]) -> pd.DataFrame:
+    """Tabulate the staking pools of accounts, typed as `schema("staking")`."""
+    return build.build_frame("staking", _pool_columns(pool_rows(responses)))
+
+
+def _pool_columns(rows: Sequence[PoolRow]) -> dict[str, Any]:
+    """Return the columns that both frames of pools begin with."""
+    return {
+        "account_id": [row.account_id for row in rows],
+        "pool_id": [row.pool_id for row in rows],
+        "last_update_block_height": [row.last_update_block_height for row in rows],
+    }
+
+
 class Position(NamedTuple):
-    """What a pool tells of an account; amounts are missing where it is no pool."""
+    """A pool's record of an account's stake; amounts are missing if it is no pool."""
 
     status: str
     staked: str | None = None
@@ -257,47 +298,13 @@ class Position(NamedTuple):
     can_withdraw: bool | None = None
 
 
-def staking(
-    rows: Sequence[tuple[str, str, int | None, str]],
-    positions: Sequence[Position] | None = None,
-) -> pd.DataFrame:
-    """
-    Tabulate the staking pools of accounts.
-
-    Parameters
-    ----------
-    rows
-        account_id, pool_id, last_update_block_height, and source (``indexed`` or
-        ``asked``).
-    positions
-        What each row's pool tells; adds columns.
-
-    Returns
-    -------
-    pools
-        One row a pool, typed as `schema("staking")` or `schema("staking_positions")`.
-
-    Raises
-    ------
-    DecodeError
-        If an amount is not decimal digits of at most 128 bits.
-
-    Notes
-    -----
-    Source: GET /v1/account/{account_id}/staking; positions: view call get_account.
-    """
-    columns: dict[str, Any] = {
-        "account_id": [row[0] for row in rows],
-        "pool_id": [row[1] for row in rows],
-        "last_update_block_height": [row[2] for row in rows],
-    }
-    if positions is None:
-        return build.build_frame("staking", columns)
-    columns |= {
+def staking_positions(rows: Sequence[PoolRow], positions: Sequence[Position]) -> pd.DataFrame:
+    """Tabulate positions in pools, typed as `schema("staking_positions")`."""
+    columns = _pool_columns(rows) | {
         "staked": amounts.parse([p.staked for p in positions], name="staked"),
         "unstaked": amounts.parse([p.unstaked for p in positions], name="unstaked"),
         "can_withdraw": [p.can_withdraw for p in positions],
         "status": [p.status for p in positions],
-        "source": [row[3] for row in rows],
+        "source": [row.source for row in rows],
     }
     return build.build_frame("staking_positions", columns)

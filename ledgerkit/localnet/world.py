@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 
@@ -41,7 +41,7 @@ from ledgerkit.localnet.world_summary import WorldSummary
 from ledgerkit.protocol import CryptoHash, SignedTransaction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from ledgerkit.localnet.genesis import Genesis
     from ledgerkit.localnet.settings import Settings
@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 
 _MAX_CONVERSION_GAS = fees.CHUNK_GAS // 2  # in a chunk, to leave gas for receipts
 _NO_ACTION = CryptoHash(bytes(32))
+
+T = TypeVar("T")
 
 
 class ViewResult(Struct, frozen=True):
@@ -90,10 +92,19 @@ class World:
         self._to_drop = 0
         self.burnt = 0
         self.minted = 0
+        self._memo: dict[str, Any] = {}
 
     def __repr__(self) -> str:
         head = self.chain.head.height
         return f"<World {self.settings.chain_id}: block {head}, {len(self.account_ids())} accounts>"
+
+    def memo(self, key: str, factory: Callable[[], T]) -> T:
+        """Return the object that this world holds under a key, built at the first use."""
+        try:
+            value: T = self._memo[key]
+        except KeyError:
+            value = self._memo.setdefault(key, factory())
+        return value
 
     # Reading -----------------------------------------------------------------------------
 

@@ -1,12 +1,12 @@
-"""What a transaction costs at most, by the fees that the ledger publishes."""
+"""Upper bounds of a transaction's cost, by the fees of the protocol configuration."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import Struct
 
+from ledgerkit.api.models.protocol_rules import ActionFees, Fee, RuntimeConfig, TransactionFees
 from ledgerkit.protocol import (
     AccountId,
     AddKey,
@@ -28,149 +28,85 @@ if TYPE_CHECKING:
 
     from ledgerkit.protocol import Action, Transaction
 
-
-class Fee(Struct, frozen=True):
-    """Gas to send to oneself, to send to others, and to execute."""
-
-    send_sir: int
-    send_not_sir: int
-    execution: int
-
-    def gas(self, *, sir: bool) -> int:
-        """Sum sending and executing; sir: sender is receiver."""
-        return self.execution + (self.send_sir if sir else self.send_not_sir)
+FeeCount = tuple[Fee | None, int]
 
 
-class _KeyCosts(Struct, frozen=True):
-    """Fees of adding a key."""
-
-    full_access_cost: Fee
-    function_call_cost: Fee
-    function_call_cost_per_byte: Fee
+class _UnknownFeeError(Exception):
+    """A fee that the configuration does not state."""
 
 
-class _ActionCosts(Struct, frozen=True):
-    """Fees of actions."""
-
-    create_account_cost: Fee
-    deploy_contract_cost: Fee
-    deploy_contract_cost_per_byte: Fee
-    function_call_cost: Fee
-    function_call_cost_per_byte: Fee
-    transfer_cost: Fee
-    stake_cost: Fee
-    add_key_cost: _KeyCosts
-    delete_key_cost: Fee
-    delete_account_cost: Fee
-    delegate_cost: Fee
-
-
-class _Costs(Struct, frozen=True):
-    """Fees of receipts and actions."""
-
-    action_receipt_creation_config: Fee
-    action_creation_config: _ActionCosts
-
-
-class _Runtime(Struct, frozen=True):
-    """As much of the runtime's configuration as tells what a transaction costs."""
-
-    transaction_costs: _Costs
-    # Since protocol 86 gas is bought at this price at least, and the rest given back.
-    min_gas_purchase_price: str = "1000000000"
-
-
-class _Config(Struct, frozen=True):
-    """As much of the protocol's configuration."""
-
-    runtime_config: _Runtime
-
-
-def bound(tx: Transaction, config: Any, gas_price: int) -> int | None:
-    """
-    Bound what a transaction takes from its signer.
-
-    Parameters
-    ----------
-    tx
-        The transaction.
-    config
-        The answer of ``EXPERIMENTAL_protocol_config``.
-    gas_price
-        The present price of gas.
-
-    Returns
-    -------
-    yocto
-        Fees, attached gas and deposits, before anything is given back; None where the
-        configuration does not tell the fee of an action.
-    """
+def cost_bound(tx: Transaction, config: Any, gas_price: int) -> int | None:
+    """Return the most yoctoNEAR that a transaction costs before refunds; None if unknown."""
     try:
-        runtime = msgspec.convert(config, _Config).runtime_config
-    except msgspec.ValidationError:
-        return None
-    gas = _gas(tx.actions, tx.signer_id, tx.receiver_id, runtime.transaction_costs)
-    if gas is None:
+        runtime = msgspec.convert((config or {}).get("runtime_config"), RuntimeConfig)
+        gas = _total_gas(tx.actions, tx.signer_id, tx.receiver_id, runtime.transaction_costs)
+    except (msgspec.ValidationError, _UnknownFeeError):
         return None
     price = max(gas_price, int(runtime.min_gas_purchase_price))
-    attached = limits.attached_gas(tx.actions)
-    return (gas + attached) * price + limits.deposits(tx.actions)
+    return (gas + limits.attached_gas(tx.actions)) * price + limits.total_deposit(tx.actions)
 
 
-def _gas(actions: Sequence[Action], sender_id: str, receiver_id: str, costs: _Costs) -> int | None:
-    """Sum the gas of a receipt and its actions, sent and executed."""
+def _total_gas(
+    actions: Sequence[Action], sender_id: str, receiver_id: str, fees: TransactionFees
+) -> int:
+    """Sum the gas of sending and executing a receipt and its actions."""
     sir = sender_id == receiver_id
-    total = costs.action_receipt_creation_config.gas(sir=sir)
+    total = _gas_of(fees.action_receipt_creation_config, sir=sir)
     for action in actions:
-        fees = _fees(action, receiver_id, costs.action_creation_config)
-        if fees is None:
-            return None
-        total += sum(fee.gas(sir=sir) * times for fee, times in fees)
+        counts = _fee_counts(action, receiver_id, fees.action_creation_config)
+        total += sum(_gas_of(fee, sir=sir) * count for fee, count in counts)
         if isinstance(action, Delegate | DelegateV2):
             inner = action.delegate_action
-            more = _gas(inner.actions, inner.sender_id, inner.receiver_id, costs)
-            if more is None:
-                return None
-            total += more
+            total += _total_gas(inner.actions, inner.sender_id, inner.receiver_id, fees)
     return total
 
 
-def _fees(action: Action, receiver_id: str, costs: _ActionCosts) -> list[tuple[Fee, int]] | None:
-    """List an action's fees, each with how many times it is paid; None where not told."""
+def _gas_of(fee: Fee | None, *, sir: bool) -> int:
+    """Sum the gas of sending and executing; `sir` means that the sender is the receiver."""
+    send = None if fee is None else fee.send_sir if sir else fee.send_not_sir
+    if fee is None or send is None:
+        raise _UnknownFeeError
+    return fee.execution + send
+
+
+def _fee_counts(action: Action, receiver_id: str, fees: ActionFees) -> list[FeeCount]:
+    """List an action's fees, each with how many times it is paid."""
     match action:
         case FunctionCall(method_name=name, args=args):
             size = len(name.encode()) + len(args)
-            return [(costs.function_call_cost, 1), (costs.function_call_cost_per_byte, size)]
+            return [(fees.function_call_cost, 1), (fees.function_call_cost_per_byte, size)]
         case DeployContract(code=code):
-            byte = costs.deploy_contract_cost_per_byte
-            return [(costs.deploy_contract_cost, 1), (byte, len(code))]
+            byte_fee = fees.deploy_contract_cost_per_byte
+            return [(fees.deploy_contract_cost, 1), (byte_fee, len(code))]
         case AddKey(access_key=access_key):
-            return _key_fees(access_key.permission, costs.add_key_cost)
+            return _key_fees(access_key.permission, fees)
         case Transfer():
-            return [(costs.transfer_cost, 1), *_creation(receiver_id, costs)]
-    simple = {
-        CreateAccount: costs.create_account_cost,
-        Stake: costs.stake_cost,
-        DeleteKey: costs.delete_key_cost,
-        DeleteAccount: costs.delete_account_cost,
-        Delegate: costs.delegate_cost,
-        DelegateV2: costs.delegate_cost,
+            return [(fees.transfer_cost, 1), *_creation_fees(receiver_id, fees)]
+    by_action = {
+        CreateAccount: fees.create_account_cost,
+        Stake: fees.stake_cost,
+        DeleteKey: fees.delete_key_cost,
+        DeleteAccount: fees.delete_account_cost,
+        Delegate: fees.delegate_cost,
+        DelegateV2: fees.delegate_cost,
     }
-    fee = simple.get(type(action))
-    return None if fee is None else [(fee, 1)]
+    return [(by_action.get(type(action)), 1)]
 
 
-def _key_fees(permission: object, costs: _KeyCosts) -> list[tuple[Fee, int]]:
+def _key_fees(permission: object, fees: ActionFees) -> list[FeeCount]:
     """List the fees of adding a key."""
+    costs = fees.add_key_cost
+    if costs is None:
+        raise _UnknownFeeError
     if not isinstance(permission, FunctionCallPermission):
         return [(costs.full_access_cost, 1)]
     size = sum(len(name.encode()) + 1 for name in permission.method_names)
     return [(costs.function_call_cost, 1), (costs.function_call_cost_per_byte, size)]
 
 
-def _creation(receiver_id: str, costs: _ActionCosts) -> list[tuple[Fee, int]]:
-    """List what a transfer costs more because its receiver may come to exist by it."""
+def _creation_fees(receiver_id: str, fees: ActionFees) -> list[FeeCount]:
+    """List the fees that a transfer adds if it may create its implicit receiver."""
     kind = AccountId(receiver_id).kind
     if kind == "near-implicit":
-        return [(costs.create_account_cost, 1), (costs.add_key_cost.full_access_cost, 1)]
-    return [(costs.create_account_cost, 1)] if kind == "eth-implicit" else []
+        return [(fees.create_account_cost, 1), *_key_fees(None, fees)]
+    return [(fees.create_account_cost, 1)] if kind == "eth-implicit" else []

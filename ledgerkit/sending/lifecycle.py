@@ -1,9 +1,9 @@
 """
-What becomes of a transaction, step by step: sent, asked after, sent again, given up.
+The lifecycle of a transaction: broadcast, polled, sent again, included or dropped.
 
-A `Course` knows and changes; it shows nothing. Its stages are the specification's:
-``rejected``, or ``accepted``, ``in_mempool`` and, from its receipts, what follows; and
-``dropped`` where it was accepted and can no longer be included.
+A `Tracker` keeps what is known of one transaction and moves it on; it displays nothing. Its
+stages are the specification's: ``rejected``, or ``accepted``, ``in_mempool`` and those that
+follow from its receipts; and ``dropped`` if it was accepted and can no longer be included.
 """
 
 from __future__ import annotations
@@ -33,27 +33,28 @@ if TYPE_CHECKING:
     from ledgerkit.api.rpc import TxAnswer
     from ledgerkit.client import Ledger
     from ledgerkit.protocol import SignedTransaction
-    from ledgerkit.sending.broadcast import Fate
-    from ledgerkit.sending.nonces import Lane
+    from ledgerkit.sending.broadcast import DropCheck
+    from ledgerkit.sending.nonces import NonceQueue
 
-OUTDATED = (broadcast.OVERTAKEN, broadcast.EXPIRED)  # why signing anew may help
-# How far a transaction must be told to be for a level to be reached.
-_ENOUGH = {
+_OUTDATED_REASONS = (broadcast.OVERTAKEN, broadcast.EXPIRED)  # a new signature may help
+# The reported levels that imply a level. EXECUTED_OPTIMISTIC and INCLUDED_FINAL do not imply
+# each other: receipts may run before the including block is final.
+_IMPLIED_BY = {
     "INCLUDED": validation.WAIT_LEVELS[1:],
     "EXECUTED_OPTIMISTIC": ("EXECUTED_OPTIMISTIC", "EXECUTED", "FINAL"),
     "INCLUDED_FINAL": ("INCLUDED_FINAL", "EXECUTED", "FINAL"),
     "EXECUTED": ("EXECUTED", "FINAL"),
     "FINAL": ("FINAL",),
 }
-_ON_THE_WAY = ("INCLUDED", "EXECUTED_OPTIMISTIC")
-_STALE = (InvalidNonceError, ExpiredError)
-_SHORT = (NotEnoughBalanceError, LackBalanceForStateError, NotEnoughAllowanceError)
-_UNSEEN = "handed over, not validated"
+_INTERMEDIATE_LEVELS = ("INCLUDED", "EXECUTED_OPTIMISTIC")
+_OUTDATED_ERRORS = (InvalidNonceError, ExpiredError)
+_SHORT_ERRORS = (NotEnoughBalanceError, LackBalanceForStateError, NotEnoughAllowanceError)
+_NOT_VALIDATED = "broadcast, not validated"
 _INFERRED = "inferred: accepted, and in no block yet"
 
 
 class Stage(NamedTuple):
-    """One stage that was reached: when, at which block, and what there is to say of it."""
+    """A stage that was reached: its name, time, block and details."""
 
     name: str
     time_ns: int | None = None
@@ -62,25 +63,25 @@ class Stage(NamedTuple):
     detail: str | None = None
 
 
-class Course:
+class Tracker:
     """
-    What is known of a transaction, and how to know more.
+    The known state of one transaction, and the steps that move it on.
 
     Parameters
     ----------
     ledger
-        Where it was sent.
+        The ledger it was sent to.
     tx_hash
-        Its hash, known before it was sent.
+        Its hash, known before it is sent.
     signer_id
-        Who signed.
+        The account that signed it.
     signed
-        The signed bytes, where they are at hand. With them what never arrived is sent
-        again, and it is found out whether it still can be included.
-    signed_at
-        Height of the block that they refer to.
-    lane
-        Whose nonce it uses.
+        The signed bytes, if available. With them a lost transaction is sent again, and a
+        drop can be detected.
+    anchor_height
+        Height of the block that the signed bytes reference.
+    queue
+        The nonce queue of its key.
     """
 
     def __init__(
@@ -90,208 +91,196 @@ class Course:
         signer_id: str,
         *,
         signed: SignedTransaction | None = None,
-        signed_at: int = 0,
-        lane: Lane | None = None,
+        anchor_height: int = 0,
+        queue: NonceQueue | None = None,
     ) -> None:
         self.ledger = ledger
         self.tx_hash, self.signer_id = tx_hash, signer_id
-        self.signed, self.signed_at = signed, signed_at
-        self.noted: dict[str, Stage] = {}
+        self.signed, self.anchor_height = signed, anchor_height
+        self.stages: dict[str, Stage] = {}
         self.answer: TxAnswer | None = None
         self.refusal: LedgerError | None = None
         self.drop_reason: str | None = None
-        self._lane = lane
+        self._queue = queue
         self._short_since: int | None = None
 
     @property
     def is_included(self) -> bool:
-        """Whether a block has taken it, as far as is known."""
-        told = None if self.answer is None else self.answer.result.transaction_outcome
-        return told is not None or self.reaches("INCLUDED")  # which some nodes say without more
+        """True if a block is known to include it."""
+        outcome = None if self.answer is None else self.answer.result.transaction_outcome
+        return outcome is not None or self.reaches("INCLUDED")  # some nodes send the level alone
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing can become of it any more."""
+        """True if it was rejected or dropped, or is final."""
         return self.refusal is not None or self.reaches("FINAL")
 
     def reaches(self, level: str) -> bool:
-        """Tell whether it is known to be so far."""
-        told = None if self.answer is None else self.answer.result.final_execution_status
-        return told in _ENOUGH[level]
+        """Return True if the transaction is known to have reached this level."""
+        status = None if self.answer is None else self.answer.result.final_execution_status
+        return status in _IMPLIED_BY[level]
 
-    def way_back(self) -> str:
-        """Say how to pick it up again."""
+    def resume_hint(self) -> str:
+        """Return the sentence that tells a user how to resume this transaction."""
         return (
             f"Transaction {self.tx_hash} may be on its way: do not sign another one. "
-            f'lk.resume("{self.tx_hash}", "{self.signer_id}") picks it up.'
+            f'Call lk.resume("{self.tx_hash}", "{self.signer_id}") to continue.'
         )
 
     # Steps --------------------------------------------------------------------------------
 
-    def hand_over(self, signed: SignedTransaction, via: str, wait_until: str) -> None:
-        """
-        Send the signed bytes.
-
-        Parameters
-        ----------
-        signed
-            The bytes.
-        via
-            The method.
-        wait_until
-            How far it is to be when the node answers.
-
-        Raises
-        ------
-        LedgerError
-            If nobody could be reached; says how to pick it up again. A refusal is not
-            raised: it is the stage ``rejected``.
-        """
-        begun = broadcast.now(self.ledger)
+    def send(self, signed: SignedTransaction, via: str, wait_until: str) -> None:
+        """Send the signed bytes; a refusal becomes the stage ``rejected`` and is not raised."""
+        start = broadcast.current_time(self.ledger)
         try:
-            answer = broadcast.deliver(self.ledger, signed, via, wait_until)
+            answer = broadcast.send_signed(self.ledger, signed, via, wait_until)
         except (TransactionTimeoutError, RequestRoutedError):
-            self.noted["accepted"] = Stage("accepted", *begun)
+            self.stages["accepted"] = Stage("accepted", *start)
         except InvalidTransactionError as error:
-            self._reject(error)
+            self._mark_rejected(error)
         except InvalidRequestError:
-            self._free()  # it can't be read, and never will be
+            self._release_nonce()  # the node can't parse these bytes, now or later
             raise
         except LedgerError as error:
-            error.remedy = f"{error.remedy} {self.way_back()}"
+            error.remedy = f"{error.remedy} {self.resume_hint()}"
             raise
         except KeyboardInterrupt as interrupt:
-            interrupt.add_note(self.way_back())
+            interrupt.add_note(self.resume_hint())
             raise
         else:
-            unseen = via == "broadcast_tx_async" or wait_until == "NONE"
-            self.noted["accepted"] = Stage("accepted", *begun, _UNSEEN if unseen else None)
-            if not unseen:
-                self.take(answer)
+            is_validated = via != "broadcast_tx_async" and wait_until != "NONE"
+            detail = None if is_validated else _NOT_VALIDATED
+            self.stages["accepted"] = Stage("accepted", *start, detail)
+            if is_validated:
+                self.update(answer)
 
-    def step(self, level: str) -> None:
-        """Ask for the next level on the way to one; where there is no answer, find out why."""
-        ahead = ("INCLUDED", level) if level == "INCLUDED_FINAL" else _ON_THE_WAY
-        wanted = next((step for step in ahead if not self.reaches(step)), level)
+    def advance(self, level: str) -> None:
+        """Poll for the next level on the way to `level`; without an answer, check for a drop."""
+        steps = ("INCLUDED", level) if level == "INCLUDED_FINAL" else _INTERMEDIATE_LEVELS
+        next_level = next((step for step in steps if not self.reaches(step)), level)
         try:
-            self.take(broadcast.ask(self.ledger, self.tx_hash, self.signer_id, wanted))
+            answer = broadcast.poll_status(self.ledger, self.tx_hash, self.signer_id, next_level)
+            self.update(answer)
         except (TransactionTimeoutError, RequestRoutedError, UnknownTransactionError):
             if self.is_included:
-                broadcast.pass_time(self.ledger)
+                broadcast.wait_for_block(self.ledger)
             else:
-                self._doubt(send=True)
+                self._check_drop(resend=True)
         except LedgerError as error:
             if not error.retryable:
                 raise
-            broadcast.pass_time(self.ledger, getattr(error, "retry_after", None))
+            broadcast.wait_for_block(self.ledger, getattr(error, "retry_after", None))
 
-    def look(self) -> None:
-        """Look once how far it is; sends nothing."""
-        found = broadcast.look(self.ledger, self.tx_hash, self.signer_id)
-        if found is not None:
-            self.take(found)
+    def refresh(self) -> None:
+        """Read the status once; nothing is sent to the ledger."""
+        answer = broadcast.find_status(self.ledger, self.tx_hash, self.signer_id)
+        if answer is not None:
+            self.update(answer)
         elif self.signed is not None:
-            self._doubt(send=False)
+            self._check_drop(resend=False)
 
-    def take(self, answer: TxAnswer) -> None:
-        """Take what a node tells."""
+    def update(self, answer: TxAnswer) -> None:
+        """Store a status; inclusion overrides an earlier refusal or drop."""
         self.answer = answer
         if self.is_included:
             self.refusal = self.drop_reason = None
-            self.noted.pop("rejected", None)
-            self.noted.pop("dropped", None)
-            if self._lane is not None and self.signed is not None:
-                self._lane.landed(self.signed.transaction.nonce)
+            self.stages.pop("rejected", None)
+            self.stages.pop("dropped", None)
+            if self._queue is not None and self.signed is not None:
+                self._queue.mark_used(self.signed.transaction.nonce)
 
-    def is_lost(self) -> bool:
-        """Tell whether nonce or block were out of date, and the bytes certainly can't land."""
+    def can_sign_again(self) -> bool:
+        """Return True if nonce or block were outdated and the first bytes certainly can't land."""
         if self.drop_reason is not None:
-            return self.drop_reason in OUTDATED
-        if self.signed is None or not isinstance(self.refusal, _STALE):
+            return self.drop_reason in _OUTDATED_REASONS
+        if self.signed is None or not isinstance(self.refusal, _OUTDATED_ERRORS):
             return False
-        found = broadcast.is_surely_lost(self.ledger, self.signed, self.signed_at)
-        if found is not None and found.answer is not None:
-            self.take(found.answer)
-        return found is not None and found.answer is None
+        check = broadcast.wait_for_outcome(self.ledger, self.signed, self.anchor_height)
+        if check is not None and check.answer is not None:
+            self.update(check.answer)
+        return check is not None and check.answer is None
 
-    def confirm(self) -> None:
-        """Make sure that bytes which were handed over before they were refused did not land."""
-        if self.refusal is None or self.signed is None or isinstance(self.refusal, _STALE):
+    def confirm_refusal(self) -> None:
+        """Check that refused bytes, which were broadcast before, were not included after all."""
+        if (
+            self.refusal is None
+            or self.signed is None
+            or isinstance(self.refusal, _OUTDATED_ERRORS)
+        ):
             return
-        found = broadcast.is_still_unknown(self.ledger, self.signed, self.signed_at)
-        if found is not None:
-            self.take(found)
+        answer = broadcast.wait_for_next_final(self.ledger, self.signed, self.anchor_height)
+        if answer is not None:
+            self.update(answer)
 
-    # In doubt -----------------------------------------------------------------------------
+    # Drops and resending ------------------------------------------------------------------
 
-    def _doubt(self, *, send: bool) -> None:
-        """Find out whether what was not seen can still be included; if so, send it again."""
+    def _check_drop(self, *, resend: bool) -> None:
+        """Check whether an unseen transaction can still be included; if so, send it again."""
         if self.signed is None:
-            broadcast.pass_time(self.ledger)
+            broadcast.wait_for_block(self.ledger)
             return
-        if "accepted" in self.noted:
-            self._note("in_mempool", _INFERRED)
-        found = broadcast.fate(self.ledger, self.signed, self.signed_at)
-        if found.answer is not None:
-            self.take(found.answer)
-        elif found.reason is not None:
-            self._drop(found.reason, found)
-        elif send:
-            self._send_again(self.signed, found)
+        if "accepted" in self.stages:
+            self._add_stage("in_mempool", _INFERRED)
+        check = broadcast.check_drop(self.ledger, self.signed, self.anchor_height)
+        if check.answer is not None:
+            self.update(check.answer)
+        elif check.reason is not None:
+            self._mark_dropped(check.reason, check)
+        elif resend:
+            self._resend(self.signed, check)
 
-    def _send_again(self, signed: SignedTransaction, found: Fate) -> None:
+    def _resend(self, signed: SignedTransaction, check: DropCheck) -> None:
         """Send the identical bytes once more."""
         try:
-            self.take(broadcast.deliver(self.ledger, signed, "send_tx", "INCLUDED"))
+            self.update(broadcast.send_signed(self.ledger, signed, "send_tx", "INCLUDED"))
             self._short_since = None
         except (TransactionTimeoutError, RequestRoutedError):
             self._short_since = None
         except InvalidTransactionError as error:
-            self._weigh(error, found)
+            self._handle_refusal(error, check)
         except LedgerError as error:
             if not error.retryable:
                 raise
-            broadcast.pass_time(self.ledger)
+            broadcast.wait_for_block(self.ledger)
 
-    def _weigh(self, error: InvalidTransactionError, found: Fate) -> None:
-        """Tell a refusal that may pass, or that the next final block will explain."""
-        if isinstance(error, _SHORT):
-            self._weigh_lack(error, found)
-        elif not isinstance(error, _STALE) and not error.retryable:
-            self._reject(error)
+    def _handle_refusal(self, error: InvalidTransactionError, check: DropCheck) -> None:
+        """Reject for good, unless the refusal may pass or the next final block explains it."""
+        if isinstance(error, _SHORT_ERRORS):
+            self._handle_short_balance(error, check)
+        elif not isinstance(error, _OUTDATED_ERRORS) and not error.retryable:
+            self._mark_rejected(error)
             raise error
-        broadcast.pass_time(self.ledger)
+        broadcast.wait_for_block(self.ledger)
 
-    def _weigh_lack(self, error: InvalidTransactionError, found: Fate) -> None:
-        """Call it dropped when a final block later than the first such refusal lacks it too."""
-        since = self._short_since
-        if since is None:
-            self._short_since = broadcast.head(self.ledger).header.height
-        elif found.height is not None and found.height > since:
-            self._drop(f"{broadcast.SHORT}: {error.sentence}", found)
+    def _handle_short_balance(self, error: InvalidTransactionError, check: DropCheck) -> None:
+        """Mark it dropped once a final block above the first such refusal is short as well."""
+        if self._short_since is None:
+            self._short_since = broadcast.newest_block(self.ledger).header.height
+        elif check.height is not None and check.height > self._short_since:
+            self._mark_dropped(f"{broadcast.SHORT}: {error.sentence}", check)
 
-    def _drop(self, reason: str, found: Fate) -> None:
-        """Note that it can't be included any more."""
+    def _mark_dropped(self, reason: str, check: DropCheck) -> None:
+        """Record that it can no longer be included."""
         self.drop_reason = reason.partition(":")[0]
         sentence = f"Transaction {self.tx_hash} was dropped ({reason})"
         self.refusal = DroppedError(sentence, transaction_hash=self.tx_hash)
-        seen, *_ = broadcast.now(self.ledger)
-        self.noted["dropped"] = Stage("dropped", seen, found.height, found.block_hash, reason)
-        self._free()
+        time_ns, *_ = broadcast.current_time(self.ledger)
+        self.stages["dropped"] = Stage("dropped", time_ns, check.height, check.block_hash, reason)
+        self._release_nonce()
 
-    def _reject(self, error: InvalidTransactionError) -> None:
-        """Note that the ledger refused it."""
+    def _mark_rejected(self, error: InvalidTransactionError) -> None:
+        """Record that the ledger refused it."""
         self.refusal = error.with_traceback(None)
-        self.noted.clear()
-        self._note("rejected", error.sentence)
-        self._free()
+        self.stages.clear()
+        self._add_stage("rejected", error.sentence)
+        self._release_nonce()
 
-    def _free(self) -> None:
-        """Let the nonce be used by another."""
-        if self._lane is not None and self.signed is not None:
-            self._lane.give_back(self.signed.transaction.nonce)
+    def _release_nonce(self) -> None:
+        """Return the nonce to its queue."""
+        if self._queue is not None and self.signed is not None:
+            self._queue.release(self.signed.transaction.nonce)
 
-    def _note(self, name: str, detail: str) -> None:
-        """Note a stage when it is first seen."""
-        if name not in self.noted:
-            self.noted[name] = Stage(name, *broadcast.now(self.ledger), detail)
+    def _add_stage(self, name: str, detail: str) -> None:
+        """Record a stage, with the time when it was first seen."""
+        if name not in self.stages:
+            self.stages[name] = Stage(name, *broadcast.current_time(self.ledger), detail)

@@ -1,4 +1,4 @@
-"""What a transaction may hold: checked before anything is signed, or even read."""
+"""The limits of a transaction, checked before anything is signed or read."""
 
 from __future__ import annotations
 
@@ -27,126 +27,114 @@ if TYPE_CHECKING:
 
     from ledgerkit.protocol import AccessKey, Action, Transaction
 
-MOST_ACTIONS = 100
-MOST_GAS = 10**15
-LONGEST_ARGS = LARGEST_CODE = 4 * 2**20
-LONGEST_NAMES = 2000  # of the methods of a key, each with a byte to end it
-LARGEST = 1_572_864
+# By the `limit_config` of the protocol's parameters.
+MAX_ACTIONS = 100
+MAX_GAS = 10**15
+MAX_ARGS_BYTES = MAX_CODE_BYTES = 4 * 2**20
+MAX_METHOD_NAMES_BYTES = 2000  # of an access key; each name counts one byte more
+MAX_TRANSACTION_BYTES = 1_572_864
 
 
-def actions(value: Any) -> tuple[Action, ...]:
-    """
-    Check the actions of a transaction.
-
-    Parameters
-    ----------
-    value
-        A list of actions.
-
-    Returns
-    -------
-    actions
-        The same.
-
-    Raises
-    ------
-    InvalidRequestError
-        If the ledger could only refuse them; names the field, the value and the rule.
-    """
-    found = action_list(value)
-    if not 1 <= len(found) <= MOST_ACTIONS:
-        rule = f"1 to {MOST_ACTIONS} actions"
-        raise InvalidRequestError.refuse("actions", f"{len(found)} actions", rule)
-    if any(isinstance(action, DeleteAccount) for action in found[:-1]):
-        raise _order(found, "a list whose only DeleteAccount is the last action")
-    if sum(isinstance(action, Delegate | DelegateV2) for action in found) > 1:
-        raise _order(found, "a list with one delegated action at most")
-    for action in found:
-        _check(action)
-    _check_sums(found)
-    return found
+def check_actions(value: Any) -> tuple[Action, ...]:
+    """Check the actions of a transaction by the rules of the ledger."""
+    actions = action_list(value)
+    if not 1 <= len(actions) <= MAX_ACTIONS:
+        rule = f"1 to {MAX_ACTIONS} actions"
+        raise InvalidRequestError.refuse("actions", f"{len(actions)} actions", rule)
+    if any(isinstance(action, DeleteAccount) for action in actions[:-1]):
+        raise _refuse_names(actions, "a list whose only DeleteAccount is the last action")
+    if sum(isinstance(action, Delegate | DelegateV2) for action in actions) > 1:
+        raise _refuse_names(actions, "a list with one delegated action at most")
+    for action in actions:
+        _check_action(action)
+    _check_sums(actions)
+    return actions
 
 
-def _order(found: Sequence[Action], rule: str) -> InvalidRequestError:
-    """Refuse actions by their names."""
-    return InvalidRequestError.refuse("actions", [action.name for action in found], rule)
+def _refuse_names(actions: Sequence[Action], rule: str) -> InvalidRequestError:
+    """Build the error for a list of actions, quoted by their names."""
+    return InvalidRequestError.refuse("actions", [action.name for action in actions], rule)
 
 
-def _check(action: Action) -> None:
+def _check_action(action: Action) -> None:
     """Check one action."""
     match action:
         case FunctionCall():
             _check_call(action)
         case DeployContract(code=code) | DeployGlobalContract(code=code):
-            _check_length("code", code, LARGEST_CODE)
+            _check_length("code", code, MAX_CODE_BYTES)
         case AddKey(access_key=access_key):
-            _check_key(access_key)
+            _check_access_key(access_key)
         case Stake(public_key=key) if key.curve != "ed25519":
             raise InvalidRequestError.refuse("public_key", str(key), "an ed25519 key, to stake")
-        case Delegate(delegate_action=wanted) | DelegateV2(delegate_action=wanted):
-            actions(wanted.actions)
+        case Delegate(delegate_action=inner) | DelegateV2(delegate_action=inner):
+            check_actions(inner.actions)
 
 
 def _check_call(call: FunctionCall) -> None:
-    """Check a call."""
+    """Check a function call."""
     validation.method_name(call.method_name, "method_name")
-    _check_length("args", call.args, LONGEST_ARGS)
+    _check_length("args", call.args, MAX_ARGS_BYTES)
     if not call.gas:
-        raise InvalidRequestError.refuse("gas", 0, "above 0: a call without gas can't run")
+        raise InvalidRequestError.refuse("gas", 0, "gas above 0, without which no call can run")
 
 
 def _check_length(field: str, data: bytes, most: int) -> None:
-    """Refuse bytes that are too many."""
+    """Check the length of bytes."""
     if len(data) > most:
         raise InvalidRequestError.refuse(field, f"{len(data)} bytes", f"at most {most} bytes")
 
 
-def _check_key(access_key: AccessKey) -> None:
-    """Check what a key may call."""
+def _check_access_key(access_key: AccessKey) -> None:
+    """Check the receiver and the method names of a function-call key."""
     permission = access_key.permission
     if isinstance(permission, FunctionCallPermission | GasKeyFunctionCall):
         validation.account_id(permission.receiver_id, "receiver_id")
         names = [validation.method_name(name, "method_names") for name in permission.method_names]
         length = sum(len(name.encode()) + 1 for name in names)
-        if length > LONGEST_NAMES:
-            rule = f"at most {LONGEST_NAMES} bytes, one more counted for each name"
+        if length > MAX_METHOD_NAMES_BYTES:
+            rule = f"at most {MAX_METHOD_NAMES_BYTES} bytes, with one more counted for each name"
             raise InvalidRequestError.refuse("method_names", f"{length} bytes", rule)
 
 
-def _check_sums(found: Sequence[Action]) -> None:
-    """Check what all actions attach together."""
-    gas, moved = attached_gas(found), deposits(found)
-    if gas > MOST_GAS:
-        rule = f"at most {gas_text(MOST_GAS)} for all calls of a transaction"
+def _check_sums(actions: Sequence[Action]) -> None:
+    """Check the sums of gas and deposits."""
+    gas, deposit = attached_gas(actions), total_deposit(actions)
+    if gas > MAX_GAS:
+        rule = f"at most {gas_text(MAX_GAS)} for all calls of a transaction"
         raise InvalidRequestError.refuse("gas", gas_text(gas), rule)
-    if moved > U128_MAX:
+    if deposit > U128_MAX:
         rule = f"at most {U128_MAX} yoctoNEAR for all actions of a transaction"
-        raise InvalidRequestError.refuse("deposit", moved, rule)
+        raise InvalidRequestError.refuse("deposit", deposit, rule)
 
 
-def size(tx: Transaction) -> int:
-    """Check how many bytes a transaction has, its signature included."""
-    signature = {"ed25519": 65, "secp256k1": 66}[tx.public_key.curve]
-    if tx.size + signature > LARGEST:
-        rule = f"at most {LARGEST} bytes with its signature; split it"
-        raise InvalidRequestError.refuse("transaction", f"{tx.size + signature} bytes", rule)
-    return tx.size + signature
+def check_size(tx: Transaction) -> int:
+    """Check a transaction's size and return it, in bytes with its signature."""
+    size = tx.size + {"ed25519": 65, "secp256k1": 66}[tx.public_key.curve]
+    if size > MAX_TRANSACTION_BYTES:
+        rule = (
+            f"at most {MAX_TRANSACTION_BYTES} bytes with its signature; send several transactions"
+        )
+        raise InvalidRequestError.refuse("transaction", f"{size} bytes", rule)
+    return size
 
 
-def _flat(found: Sequence[Action]) -> Iterator[Action]:
-    """List actions, and those that are delegated in them."""
-    for action in found:
+def _with_delegated(actions: Sequence[Action]) -> Iterator[Action]:
+    """List actions, and the actions delegated in them."""
+    for action in actions:
         yield action
         if isinstance(action, Delegate | DelegateV2):
             yield from action.delegate_action.actions
 
 
-def attached_gas(found: Sequence[Action]) -> int:
-    """Sum the gas attached to calls, delegated ones too."""
-    return sum(action.gas for action in _flat(found) if isinstance(action, FunctionCall))
+def attached_gas(actions: Sequence[Action]) -> int:
+    """Sum the gas attached to calls, delegated ones included."""
+    return sum(
+        action.gas for action in _with_delegated(actions) if isinstance(action, FunctionCall)
+    )
 
 
-def deposits(found: Sequence[Action]) -> int:
-    """Sum the yoctoNEAR that actions move; a relayer advances those of delegated ones."""
+def total_deposit(actions: Sequence[Action]) -> int:
+    """Sum the yoctoNEAR that actions move; a relayer advances those of delegated actions."""
     moving = (FunctionCall, Transfer)
-    return sum(action.deposit for action in _flat(found) if isinstance(action, moving))
+    return sum(action.deposit for action in _with_delegated(actions) if isinstance(action, moving))

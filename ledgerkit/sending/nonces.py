@@ -1,8 +1,8 @@
 """
-Which nonce comes next: one count a key, however many senders share it.
+Nonces: the next nonce of a key, shared by all senders of this process.
 
-A node drops a nonce that arrives after a higher one was taken, so that counting is not
-enough: whoever shares a key also sends in turn. `Lane` is both, the count and the turn.
+A node drops a nonce that arrives after a higher one was applied, so counting alone is not
+enough: senders of one key must also send in order. A `NonceQueue` does both.
 """
 
 from __future__ import annotations
@@ -10,44 +10,27 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from ledgerkit.protocol import CryptoHash, SignedTransaction
 
-_LASTS_S = 30.0  # for so long a reading serves, while others send with the key
+_MAX_AGE_S = 30.0  # how long a reading of the key is used while others send with it
 
 
 class Anchor(NamedTuple):
-    """The final block that transactions refer to, and expire after."""
+    """The final block that a transaction references, and from which its validity counts."""
 
     height: int
     block_hash: CryptoHash
 
 
 def next_nonce(ak_nonce: int, reserved: Collection[int], *, strict: bool = False) -> int:
-    """
-    Decide the nonce of the next transaction.
-
-    Parameters
-    ----------
-    ak_nonce
-        The last nonce used, as the access key tells.
-    reserved
-        Nonces that were handed out and may still be used.
-    strict
-        Whether the ledger takes the very next nonce only, so that a gap has to be
-        filled first. Otherwise gaps do no harm, and a nonce below one that is under
-        way would come too late.
-
-    Returns
-    -------
-    nonce
-        Above `ak_nonce`, and not reserved.
-    """
+    """Return the next nonce above the access key's last one that is not reserved."""
+    # A strict nonce must be the very next one, so gaps are filled first. For others gaps do no
+    # harm, and a nonce below a pending one would arrive too late.
     if not strict:
         return max((ak_nonce, *reserved)) + 1
     nonce = ak_nonce + 1
@@ -56,8 +39,8 @@ def next_nonce(ak_nonce: int, reserved: Collection[int], *, strict: bool = False
     return nonce
 
 
-class Lane:
-    """The nonces of one key on one ledger, and whose turn it is to send with it."""
+class NonceQueue:
+    """The nonces of one key on one chain, and the lock under which its senders take turns."""
 
     def __init__(self) -> None:
         self._turn = threading.Lock()
@@ -65,12 +48,12 @@ class Lane:
         self._senders = 0
         self._ak_nonce = 0
         self._reserved: dict[int, SignedTransaction | None] = {}
-        self._read_at = self._landed_at = float("-inf")
+        self._read_at = self._used_at = float("-inf")
         self._anchor: Anchor | None = None
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Wait for the turn to send."""
+        """Wait for the turn to send, and hold it inside the ``with`` block."""
         with self._lock:
             self._senders += 1
         try:
@@ -81,93 +64,88 @@ class Lane:
                 self._senders -= 1
 
     @property
-    def alone(self) -> bool:
-        """Whether nobody else waits for a turn."""
+    def has_one_sender(self) -> bool:
+        """True if no other sender waits for a turn."""
         return self._senders <= 1
 
     @property
     def anchor(self) -> Anchor | None:
-        """The block to refer to; None where the key has to be read first."""
+        """The block to reference; None if the key has to be read first."""
+        # With nothing reserved, another program may have used the key since it was read.
         with self._lock:
-            recent = time.monotonic() - self._read_at < _LASTS_S
-            return self._anchor if recent and self._reserved else None
+            is_recent = time.monotonic() - self._read_at < _MAX_AGE_S
+            return self._anchor if is_recent and self._reserved else None
 
     def update(self, ak_nonce: int, anchor: Anchor) -> None:
-        """Take what was read; a node that is a little behind tells no news of our own."""
+        """Store the key's nonce and a final block, as read from a node."""
+        # A node that lags behind does not know yet of nonces that were used just now.
         with self._lock:
             now = time.monotonic()
-            known = self._ak_nonce if now - self._landed_at < _LASTS_S else 0
-            self._ak_nonce = max(known, ak_nonce)
+            known_nonce = self._ak_nonce if now - self._used_at < _MAX_AGE_S else 0
+            self._ak_nonce = max(known_nonce, ak_nonce)
             self._anchor, self._read_at = anchor, now
-            self._forget()
+            self._drop_used()
 
     def peek(self, ak_nonce: int) -> int:
-        """Tell which nonce would come next, and hand none out."""
+        """Return the nonce that would come next, without reserving it."""
         with self._lock:
             return next_nonce(max(self._ak_nonce, ak_nonce), self._reserved)
 
     def reserve(self, *, strict: bool = False) -> int:
-        """Hand out a nonce; a strict one does not wait for what may never be relayed."""
+        """Reserve the next nonce; a strict one reuses nonces whose bytes were never signed."""
+        # A delegated action reserves a nonce too, and may never be relayed: a strict nonce
+        # above it would wait for a gap that nobody fills.
         with self._lock:
-            sent = [n for n, signed in self._reserved.items() if signed is not None]
-            held = sent if strict else self._reserved
-            nonce = next_nonce(self._ak_nonce, held, strict=strict)
+            signed = [n for n, transaction in self._reserved.items() if transaction is not None]
+            nonce = next_nonce(self._ak_nonce, signed if strict else self._reserved, strict=strict)
             self._reserved[nonce] = None
             return nonce
 
-    def keep(self, signed: SignedTransaction) -> None:
-        """Keep the bytes of a nonce, which fill its gap if they never arrived."""
+    def add_signed(self, signed: SignedTransaction) -> None:
+        """Store the signed bytes of a nonce, to be sent again if they did not arrive."""
         with self._lock:
             self._reserved[signed.transaction.nonce] = signed
 
-    def unsettled(self) -> list[SignedTransaction]:
-        """List what was signed and has not landed, as far as is known."""
+    def unconfirmed(self) -> list[SignedTransaction]:
+        """List the signed transactions that are not known to have used their nonce."""
         with self._lock:
             return [signed for _, signed in sorted(self._reserved.items()) if signed is not None]
 
-    def landed(self, nonce: int) -> None:
-        """Note that a nonce is used up."""
+    def mark_used(self, nonce: int) -> None:
+        """Record that a nonce is used up."""
         with self._lock:
             self._ak_nonce = max(self._ak_nonce, nonce)
-            self._landed_at = time.monotonic()
-            self._forget()
+            self._used_at = time.monotonic()
+            self._drop_used()
 
-    def give_back(self, nonce: int) -> None:
-        """Take back a nonce that will not be used; the next sender reads the key again."""
+    def release(self, nonce: int) -> None:
+        """Return a nonce that will not be used; the next sender reads the key again."""
         with self._lock:
             self._reserved.pop(nonce, None)
             self._read_at = float("-inf")
 
-    def _forget(self) -> None:
-        """Drop the nonces that are used up."""
+    def _drop_used(self) -> None:
+        """Drop the reservations of nonces that are used up."""
         for nonce in [n for n in self._reserved if n <= self._ak_nonce]:
             del self._reserved[nonce]
 
 
+class Memo(Protocol):
+    """An object that holds state for other modules: a `Ledger`, or an embedded world."""
+
+    def memo(self, key: str, factory: Callable[[], Any]) -> Any:
+        """Return the object under a key, built at the first use."""
+
+
 _lock = threading.Lock()
-_named: dict[str, dict[tuple[str, str], Lane]] = {}
-_held: WeakKeyDictionary[object, dict[tuple[str, str], Lane]] = WeakKeyDictionary()
+_queues: dict[str, dict[tuple[str, str], NonceQueue]] = {}
 
 
-def lane(where: object, account_id: str, public_key: str) -> Lane:
-    """
-    Find the lane of a key: everybody in this process shares it.
-
-    Parameters
-    ----------
-    where
-        Which ledger: its address, or whatever stands for it.
-    account_id, public_key
-        The key.
-
-    Returns
-    -------
-    lane
-        Always the same one.
-    """
+def nonce_queue(chain: str | Memo, account_id: str, public_key: str) -> NonceQueue:
+    """Return the nonce queue of a key on a chain, which all senders of this process share."""
     with _lock:
-        if isinstance(where, str):
-            lanes = _named.setdefault(where, {})
+        if isinstance(chain, str):
+            queues = _queues.setdefault(chain, {})
         else:
-            lanes = _held.setdefault(where, {})
-        return lanes.setdefault((account_id, public_key), Lane())
+            queues = chain.memo("nonce_queues", dict)
+        return queues.setdefault((account_id, public_key), NonceQueue())

@@ -1,9 +1,9 @@
 """
-Who signs: keys from memory, the environment, a NEAR CLI file or the system's keyring.
+Signers: keys from memory, the environment, a NEAR CLI file or the system's keyring.
 
-The text of a key is turned into a `SecretKey` before anything can go wrong with it in
-view: no frame of a traceback out of here holds it. What is wrong with a text is a value
-until that text is out of sight.
+The text of a key becomes a `SecretKey` before anything else can fail while the text is a
+local variable, so no frame of a traceback out of this module holds it. For the same reason
+the error for a malformed text is returned, and raised once the text is out of scope.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ledgerkit import client
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.extras import require
 from ledgerkit.protocol import AccountId, Credentials, PublicKey, SecretKey
-from ledgerkit.protocol.types import account_id as checked
+from ledgerkit.protocol.types import account_id as checked_id
 from ledgerkit.protocol.types import refuse_hidden
 from ledgerkit.transport import networks
 
@@ -29,22 +29,22 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-SERVICE = "ledgerkit"  # under which the system's keyring holds keys, by account id
+SERVICE = "ledgerkit"  # the service under which the keyring stores keys, by account id
 _KEY_RULE = "a SecretKey, its text such as ed25519:…, or a Signer"
-_NOBODY = "an account whose key is known: pass key=, or name it with use_signer()"
+_NO_KEY = "an account whose key is known: pass key=, or choose a signer with use_signer()"
 
 
 @dataclass(frozen=True, slots=True)
 class Signer:
     """
-    An account and a key that signs for it; made by `signer`.
+    An account with a key that signs for it; built by `signer`.
 
     Parameters
     ----------
     account_id
         The account.
     key
-        Its key. It prints as hidden, and is never pickled.
+        Its key. A repr hides it, and it is never pickled.
     """
 
     account_id: AccountId
@@ -57,15 +57,15 @@ class Signer:
 
     def __reduce__(self) -> Never:
         """Refuse to be pickled."""
-        msg = "a Signer is never pickled; make it where it is needed"
+        msg = "a Signer is never pickled; create it in the process that signs"
         raise TypeError(msg)
 
 
-# Out of sight -----------------------------------------------------------------------------
+# Hiding the text of keys ------------------------------------------------------------------
 
 
-def sealed(key: object) -> object:
-    """Put the text of a key out of sight; what is wrong with it is given back, not raised."""
+def seal(key: object) -> object:
+    """Replace the text of a key by a `SecretKey`, or by the error to raise for it."""
     if key is None or isinstance(key, SecretKey | Signer | InvalidRequestError):
         return key
     if not isinstance(key, str):
@@ -73,22 +73,22 @@ def sealed(key: object) -> object:
     try:
         return SecretKey.from_text(key)
     except InvalidRequestError as error:
-        return error.with_traceback(None)  # its frames hold the text
+        return error.with_traceback(None)  # the frames of its traceback hold the text
 
 
-def sealing(verb: Callable[P, T]) -> Callable[P, T]:
-    """Let a verb never see the text that is passed as its ``key=``."""
+def seals_key(verb: Callable[P, T]) -> Callable[P, T]:
+    """Decorate a verb so that it never receives the text passed as ``key=``."""
 
     @wraps(verb)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
-        kwargs["key"] = sealed(kwargs.pop("key", None))
+        kwargs["key"] = seal(kwargs.pop("key", None))
         return verb(*args, **kwargs)
 
     return wrapper
 
 
-def _opened(key: object) -> SecretKey | Signer | None:
-    """Take what was sealed; raise what is wrong with it."""
+def _unseal(key: object) -> SecretKey | Signer | None:
+    """Return a sealed key, or raise the error in its place."""
     if isinstance(key, InvalidRequestError):
         raise key
     if key is None or isinstance(key, SecretKey | Signer):
@@ -96,7 +96,7 @@ def _opened(key: object) -> SecretKey | Signer | None:
     raise refuse_hidden("key", _KEY_RULE)
 
 
-# Made and found ---------------------------------------------------------------------------
+# Building signers -------------------------------------------------------------------------
 
 
 def signer(
@@ -108,139 +108,143 @@ def signer(
     network: str | None = None,
 ) -> Signer:
     """
-    Bring an account and its key together.
+    Return a signer: an account with its key.
 
     Parameters
     ----------
     account_id
-        The account; None takes the one that the file or the environment names.
+        The account; None takes the one stated by the file or the environment.
     key
-        The key, or its text. None reads it from one of the places below.
+        The key, or its text. None reads it from `credentials`, `keyring` or, without
+        these, the environment.
     credentials
-        A file of NEAR CLI; True for the account's own in ``~/.near-credentials``.
+        Path of a NEAR CLI file; True reads the account's own file in
+        ``~/.near-credentials``.
     keyring
-        Whether the system's keyring holds it, under the service ``ledgerkit``; needs
+        Whether to read the key from the system's keyring, service ``ledgerkit``; needs
         the extra ``ledgerkit[keyring]``.
     network
-        Whose folder of ``~/.near-credentials``; None is the session's network.
+        The network's folder in ``~/.near-credentials``; None is the session's network.
 
     Returns
     -------
     signer
-        Ready to sign. Without any of these the environment tells, in
+        For `use_signer`, or the ``key=`` of a verb. The environment states a signer as
         ``LEDGERKIT_ACCOUNT_ID`` and ``LEDGERKIT_SECRET_KEY``.
 
     Raises
     ------
     InvalidRequestError
-        If the key can't be had or is another account's. The sentence shows nothing of it.
+        If no key is found, or it belongs to another account. The message never shows it.
     """
-    key = sealed(key)  # type: ignore[assignment]  # from here on no text of a key
-    name = None if account_id is None else checked(account_id)
-    given = [key is not None, credentials not in (None, False), keyring]
-    if sum(given) > 1:
-        what = "key=, credentials= and keyring="
-        raise InvalidRequestError.refuse("key", what, "one place to take the key from")
-    if given[1]:
-        return _of_file(name, credentials, network)
+    key = seal(key)  # type: ignore[assignment]  # from here on no text of a key
+    name = None if account_id is None else checked_id(account_id)
+    has_file = credentials not in (None, False)
+    if (key is not None) + has_file + keyring > 1:
+        msg = "the key comes from one place: pass key=, credentials= or keyring=, not several"
+        raise InvalidRequestError(msg, field="key")
+    if has_file:
+        return _from_file(name, credentials, network)
     if keyring:
-        return _together(name, _of_keyring(name))
-    return _together(name, _opened(key)) if given[0] else _of_environment(name)
+        return _build_signer(name, _keyring_key(name))
+    return _environment_signer(name) if key is None else _build_signer(name, _unseal(key))
 
 
-def _together(name: AccountId | None, key: SecretKey | Signer | None) -> Signer:
-    """Make a signer of an account and a key."""
+def _build_signer(name: AccountId | None, key: SecretKey | Signer | None) -> Signer:
+    """Build a signer from an account and a key."""
     if isinstance(key, Signer):
         if name not in (None, key.account_id):
-            raise InvalidRequestError.refuse("signer_id", name, f"the signer's, {key.account_id}")
+            rule = f"the account of the signer passed as key=, {key.account_id}"
+            raise InvalidRequestError.refuse("signer_id", name, rule)
         return key
     if name is None or key is None:
-        raise InvalidRequestError.refuse("signer_id", name, _NOBODY)
+        raise _no_key(name)
     return Signer(name, key)
 
 
-def _of_file(name: AccountId | None, credentials: Any, network: str | None) -> Signer:
-    """Read a file of NEAR CLI."""
-    path = _file(name, network) if credentials is True else Path(credentials).expanduser()
+def _no_key(name: AccountId | None) -> InvalidRequestError:
+    """Build the error for an account that is missing, or whose key is not known."""
+    if name is None:
+        return InvalidRequestError.required("signer_id", _NO_KEY)
+    return InvalidRequestError.refuse("signer_id", name, _NO_KEY)
+
+
+def _from_file(name: AccountId | None, credentials: Any, network: str | None) -> Signer:
+    """Read a NEAR CLI file."""
+    path = _cli_file(name, network) if credentials is True else Path(credentials).expanduser()
     try:
-        data: Any = _Sealed(path.read_bytes())
+        sealed: Any = _SealedCredentials(path.read_bytes())
     except OSError as error:
-        rule = f"a NEAR CLI file that can be read ({error.strerror})"
+        rule = f"a readable NEAR CLI file ({error.strerror})"
         raise InvalidRequestError.refuse("credentials", str(path), rule) from None
-    found = data.credentials()
-    if name is not None and found.account_id not in (None, name):
-        rule = f"a file of {name}; this one is of {found.account_id}"
+    content = sealed.unseal()
+    if name is not None and content.account_id not in (None, name):
+        rule = f"a file of {name}, and this file is of {content.account_id}"
         raise InvalidRequestError.refuse("credentials", str(path), rule)
-    return _together(name or found.account_id, found.secret_key)
+    return _build_signer(name or content.account_id, content.secret_key)
 
 
-class _Sealed:
-    """What a file holds, out of sight."""
+class _SealedCredentials:
+    """The content of a NEAR CLI file, or the error to raise for it."""
 
-    __slots__ = ("_found",)
+    __slots__ = ("_content",)
 
     def __init__(self, data: bytes) -> None:
         try:
-            self._found: Credentials | InvalidRequestError = Credentials.from_text(data)
+            self._content: Credentials | InvalidRequestError = Credentials.from_text(data)
         except InvalidRequestError as error:
-            self._found = error.with_traceback(None)
+            self._content = error.with_traceback(None)
 
-    def credentials(self) -> Credentials:
-        """Take what it holds; raise what is wrong with it."""
-        if isinstance(self._found, InvalidRequestError):
-            raise self._found
-        return self._found
+    def unseal(self) -> Credentials:
+        """Return the content, or raise the error in its place."""
+        if isinstance(self._content, InvalidRequestError):
+            raise self._content
+        return self._content
 
 
-def _file(name: AccountId | None, network: str | None) -> Path:
-    """Find the file that NEAR CLI keeps for an account."""
+def _cli_file(name: AccountId | None, network: str | None) -> Path:
+    """Return the path of NEAR CLI's file for an account."""
     if name is None:
-        raise InvalidRequestError.refuse("account_id", None, "the account whose file is meant")
+        raise InvalidRequestError.required("account_id", "the account whose file is read")
     folder = client.current().network.name if network is None else network
     if Path(folder).name != folder:
         raise InvalidRequestError.refuse("network", network, "the name of a network")
     return Path.home() / ".near-credentials" / folder / f"{name}.json"
 
 
-def _of_keyring(name: AccountId | None) -> SecretKey | Signer | None:
-    """Ask the system's keyring."""
+def _keyring_key(name: AccountId | None) -> SecretKey | Signer | None:
+    """Read a key from the system's keyring."""
     if name is None:
-        raise InvalidRequestError.refuse("account_id", None, "the account whose key is meant")
+        raise InvalidRequestError.required("account_id", "the account whose key is read")
     keyring = require("keyring", "keyring", "keyring=True")
-    problems = require("keyring.errors", "keyring", "keyring=True").KeyringError
+    keyring_error = require("keyring.errors", "keyring", "keyring=True").KeyringError
     key: object = None
-    failed = ""
+    failure = ""
     try:
-        key = sealed(keyring.get_password(SERVICE, str(name)))
-    except problems as error:
-        failed = type(error).__name__
-    if failed:  # raised here: the library's own words might hold the key
-        msg = f"the system's keyring did not answer ({failed})"
+        key = seal(keyring.get_password(SERVICE, str(name)))
+    except keyring_error as error:
+        failure = type(error).__name__
+    if failure:  # raised out here, since the library's own message might hold the key
+        msg = f"the system's keyring could not be read ({failure})"
         raise InvalidRequestError(msg, field="keyring")
     if key is None:
         rule = f"an account whose key the keyring holds under {SERVICE}"
         raise InvalidRequestError.refuse("account_id", str(name), rule)
-    return _opened(key)
+    return _unseal(key)
 
 
-def _of_environment(name: AccountId | None) -> Signer:
-    """Read the environment, as far as it is of the account that is meant."""
-    found = _environments(name)
-    if found is None:
-        raise InvalidRequestError.refuse("signer_id", name, _NOBODY)
-    return found
+def _environment_signer(name: AccountId | None) -> Signer:
+    """Read the signer from the environment, if it is of this account."""
+    account_id = networks.environment("ACCOUNT_ID")
+    if account_id is None or name not in (None, account_id):
+        raise _no_key(name)
+    key = seal(networks.environment("SECRET_KEY"))
+    if key is None:
+        raise _no_key(name)
+    return _build_signer(checked_id(account_id, "signer_id"), _unseal(key))
 
 
-def _environments(name: AccountId | None) -> Signer | None:
-    """Read the environment; None where it names no key, or another account."""
-    stated = networks.environment("ACCOUNT_ID")
-    if stated is None or name not in (None, stated):
-        return None
-    key = sealed(networks.environment("SECRET_KEY"))
-    return None if key is None else _together(checked(stated, "signer_id"), _opened(key))
-
-
-# The session's own ------------------------------------------------------------------------
+# The session's signer ---------------------------------------------------------------------
 
 _default: Signer | None = None
 
@@ -254,27 +258,27 @@ def use_signer(
     network: str | None = None,
 ) -> Signer | None:
     """
-    Choose who signs where a verb names nobody.
+    Set the session's signer, which signs if a verb is called without a signer.
 
     Parameters
     ----------
     account_id
-        The account, or a `Signer`; None forgets the one that was chosen.
+        The account, or a `Signer`; None unsets the session's signer.
     key, credentials, keyring, network
-        Where its key is, as for `signer`.
+        The place of its key, as for `signer`.
 
     Returns
     -------
     signer
-        The one chosen.
+        The session's signer.
 
     Raises
     ------
     InvalidRequestError
-        If the key can't be had.
+        If no key is found, or it belongs to another account.
     """
     global _default  # noqa: PLW0603 - the session's default
-    key = sealed(key)  # type: ignore[assignment]  # from here on no text of a key
+    key = seal(key)  # type: ignore[assignment]  # from here on no text of a key
     if account_id is None or isinstance(account_id, Signer):
         _default = account_id
     else:
@@ -284,41 +288,19 @@ def use_signer(
     return _default
 
 
-def find(signer_id: str | None, key: object, ledger: Ledger) -> Signer:
-    """
-    Find who signs.
-
-    Parameters
-    ----------
-    signer_id
-        The account that a verb names, if it does.
-    key
-        What it passes as its key, sealed.
-    ledger
-        Where it is to be sent: the embedded ledger's accounts have published keys.
-
-    Returns
-    -------
-    signer
-        Of what is passed; else the session's, the embedded ledger's or the environment's.
-
-    Raises
-    ------
-    InvalidRequestError
-        If none of these knows the account's key.
-    """
-    name = None if signer_id is None else checked(signer_id, "signer_id")
-    given = _opened(key)
-    if given is not None:
-        return _together(name, given)
+def find_signer(signer_id: str | None, key: object, ledger: Ledger) -> Signer:
+    """Return the signer passed, else the session's, the embedded ledger's or the environment's."""
+    name = None if signer_id is None else checked_id(signer_id, "signer_id")
+    passed = _unseal(key)
+    if passed is not None:
+        return _build_signer(name, passed)
     if _default is not None and name in (None, _default.account_id):
         return _default
-    published = _published(ledger, name)
-    return published or _of_environment(name)
+    return _published_signer(ledger, name) or _environment_signer(name)
 
 
-def _published(ledger: Ledger, name: AccountId | None) -> Signer | None:
-    """Take a published key of the embedded ledger."""
+def _published_signer(ledger: Ledger, name: AccountId | None) -> Signer | None:
+    """Return the signer of an account whose key the embedded ledger publishes."""
     try:
         keys = ledger.world.keys()
     except InvalidRequestError:  # another ledger

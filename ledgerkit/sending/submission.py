@@ -1,9 +1,9 @@
 """
-A transaction on its way: what is known of it, and how to wait for more.
+Submissions: a transaction's stages, result and receipt tree, and waiting for them.
 
-A `Submission` walks through the stages of the specification: ``rejected``, or
+A `Submission` goes through the stages of the specification: ``rejected``, or
 ``accepted``, ``in_mempool``, ``included``, ``first_receipt_succeeded`` or
-``first_receipt_failed``, ``all_receipts_complete``, ``final``; and ``dropped`` where it
+``first_receipt_failed``, ``all_receipts_complete``, ``final``; and ``dropped`` if it
 was accepted and can no longer be included. Before anything is known it is ``unknown``.
 """
 
@@ -27,7 +27,7 @@ from ledgerkit.errors import LedgerError, UnknownTransactionError
 from ledgerkit.frames import build
 from ledgerkit.progress import Line
 from ledgerkit.sending import broadcast
-from ledgerkit.sending.lifecycle import Course, Stage
+from ledgerkit.sending.lifecycle import Stage, Tracker
 from ledgerkit.tracing.trace import Trace
 from ledgerkit.verbs.fetching import provenance
 
@@ -51,124 +51,126 @@ STAGES = (
     "final",
 )
 UNTIL = {"included": "INCLUDED", "executed": "EXECUTED_OPTIMISTIC", "final": "FINAL"}
-_RAN = ("success_value", "success_receipt_id", "failure")
-_KEPT = 256  # submissions of a ledger that `resume` finds with all that is known of them
-_SHOWN = 12  # characters of a hash
+_EXECUTED = ("success_value", "success_receipt_id", "failure")
+_MAX_RECENT = 256  # submissions of one ledger that `resume` returns with their signed bytes
+_HASH_CHARACTERS = 12  # of a hash, in a repr
 
 
 class Submission:
     """
-    A transaction that was sent, or is being followed.
+    A transaction that was sent, or is being tracked.
 
-    Made by the verbs that send, and by `track` and `resume`. A rejection is raised by the
-    verb; a drop and a failed receipt are states, which `raise_for_status` raises.
+    Returned by the verbs that send, and by `track` and `resume`. The verb raises a
+    rejection; a drop and a failed receipt are states, which `raise_for_status` raises.
 
     Parameters
     ----------
-    course
-        What becomes of it.
+    tracker
+        The tracker of the transaction's lifecycle.
     """
 
-    def __init__(self, course: Course) -> None:
-        self.course = course
-        self._traced: TxAnswer | None = None  # what the trace was made of
+    def __init__(self, tracker: Tracker) -> None:
+        self.tracker = tracker
         self._trace: Trace | None = None
-        self._blocks: dict[str, tuple[int, int]] = {}
-        self._located: TxAnswer | None = None
+        self._trace_answer: TxAnswer | None = None  # the answer that the trace was built from
+        self._blocks: dict[str, tuple[int, int]] = {}  # height and time in ns, by hash
+        self._located_answer: TxAnswer | None = None  # the answer whose blocks were read
 
-    # What is known ------------------------------------------------------------------------
+    # State --------------------------------------------------------------------------------
 
     @property
     def ledger(self) -> Ledger:
-        """Where it was sent."""
-        return self.course.ledger
+        """The ledger it was sent to."""
+        return self.tracker.ledger
 
     @property
     def tx_hash(self) -> str:
-        """Its hash, known before it was sent."""
-        return self.course.tx_hash
+        """The transaction's hash, known before it is sent."""
+        return self.tracker.tx_hash
 
     @property
     def signer_id(self) -> str:
-        """Who signed it."""
-        return self.course.signer_id
+        """The account that signed it."""
+        return self.tracker.signer_id
 
     @property
     def signed(self) -> SignedTransaction | None:
-        """The signed bytes, where they are at hand."""
-        return self.course.signed
+        """The signed transaction; None if it was not signed in this process."""
+        return self.tracker.signed
 
     @property
     def nonce(self) -> int | None:
-        """Its nonce, where the signed bytes are at hand."""
+        """The transaction's nonce; None if it was not signed in this process."""
         return None if self.signed is None else self.signed.transaction.nonce
 
     @property
     def receiver_id(self) -> str | None:
-        """Who receives it; None where that is not known yet."""
+        """The account that receives it; None if not known yet."""
         if self.signed is not None:
             return str(self.signed.transaction.receiver_id)
-        told = None if self.course.answer is None else self.course.answer.result.transaction
-        return None if told is None else told.receiver_id
+        answer = self.tracker.answer
+        tx = None if answer is None else answer.result.transaction
+        return None if tx is None else tx.receiver_id
 
     @property
     def is_included(self) -> bool:
-        """Whether a block has taken it, as far as is known."""
-        return self.course.is_included
+        """True if a block is known to include it."""
+        return self.tracker.is_included
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing can become of it any more."""
-        return self.course.is_over
+        """True if it was rejected or dropped, or is final."""
+        return self.tracker.is_over
 
     @property
     def stage(self) -> str:
-        """The last stage that was reached."""
+        """The last stage reached."""
         return max((s.name for s in self._stages()), key=STAGES.index, default="unknown")
 
     @property
     def drop_reason(self) -> str | None:
-        """Of a drop: ``nonce overtaken``, ``expired`` or ``balance short``."""
-        return self.course.drop_reason
+        """The reason of a drop: ``nonce overtaken``, ``expired`` or ``balance short``."""
+        return self.tracker.drop_reason
 
     @property
     def fully_succeeded(self) -> bool | None:
-        """Whether its status and every receipt succeeded; None while that is open."""
-        if self.course.refusal is not None:
+        """True if its status and every receipt succeeded; None while that is open."""
+        if self.tracker.refusal is not None:
             return False
-        verdict = self._told().verdict if self.is_included else "pending"
-        return {"pending": None, "unknown": None}.get(verdict, verdict == "fully_succeeded")
+        verdict = self._current_trace().verdict if self.is_included else "pending"
+        return None if verdict in ("pending", "unknown") else verdict == "fully_succeeded"
 
     @property
     def failure(self) -> LedgerError | None:
-        """Why it did not fully succeed: the first failed receipt, a drop, a refusal."""
-        if self.course.refusal is not None or not self.is_included:
-            return self.course.refusal
-        receipts = self._told().receipts
-        failed = receipts.loc[receipts["status"] == "failure", "receipt_id"]
-        found = dict(self._failures())
-        first = next((ran for ran in (self.tx_hash, *failed) if ran in found), None)
-        return (
-            None if first is None else chain_errors.receipt_failure(found[first], receipt_id=first)
-        )
+        """The error of its refusal, its drop or its first failed receipt; None without one."""
+        if self.tracker.refusal is not None or not self.is_included:
+            return self.tracker.refusal
+        receipts = self._current_trace().receipts
+        failed_ids = receipts.loc[receipts["status"] == "failure", "receipt_id"]
+        failures = dict(self._failures())
+        first = next((name for name in (self.tx_hash, *failed_ids) if name in failures), None)
+        if first is None:
+            return None
+        return chain_errors.receipt_failure(failures[first], receipt_id=first)
 
     @property
     def value(self) -> Any:
-        """What it returned: decoded JSON, else bytes; None while there is nothing."""
-        status = None if self.course.answer is None else self.course.answer.result.status
+        """The returned value: decoded JSON, else bytes; None while there is none."""
+        answer = self.tracker.answer
+        status = None if answer is None else answer.result.status
         text = status.success_value if isinstance(status, Status) else None
         return rpc.json_or_bytes(base64.b64decode(text)) if isinstance(text, str) else None
 
     @property
     def logs(self) -> list[str]:
-        """What its receipts logged, in causal order."""
+        """The logs of its receipts, in causal order."""
         if not self.is_included:
             return []
-        return [line for lines in self._told().receipts["logs"] for line in lines or ()]
+        return [line for lines in self._current_trace().receipts["logs"] for line in lines or ()]
 
     @property
     def trace(self) -> Trace | None:
-        """Its receipt tree, with heights and times; None until it is included."""
+        """The receipt tree, with heights and times; None until it is included."""
         if self.is_included:
             self._locate()
         return self._trace if self.is_included else None
@@ -182,12 +184,12 @@ class Submission:
 
     def to_frame(self) -> pd.DataFrame:
         """
-        Tabulate the stages.
+        Return the stages as a frame.
 
         Returns
         -------
         stages
-            One row a stage, typed as `schema("submission")`.
+            One row per stage, typed as `schema("submission")`.
         """
         return self.stages
 
@@ -195,68 +197,70 @@ class Submission:
 
     def wait(self, until: str = "final", timeout_s: float | None = None) -> Submission:
         """
-        Follow it.
+        Wait until the transaction reaches a level, or can no longer reach it.
+
+        A transaction that was lost on the way is sent again, as the identical bytes.
 
         Parameters
         ----------
         until
-            How far: ``included``, ``executed``, ``final``, or a level such as
-            ``EXECUTED_OPTIMISTIC``. A drop ends it too.
+            The level: ``included``, ``executed``, ``final``, or a `wait_until` level such
+            as ``EXECUTED_OPTIMISTIC``.
         timeout_s
-            The longest to wait; None is as long as it takes. That time is over is no
-            failure: `stage` tells how far it is.
+            The longest wait in seconds; None waits without a limit. A timeout is not an
+            error: read `stage`, or call `wait` again.
 
         Returns
         -------
         submission
-            This one.
+            This submission.
 
         Raises
         ------
         InvalidTransactionError
-            If the ledger refuses it for good, such as for its key.
+            If the ledger refuses the transaction for good, such as for its key.
         LedgerError
-            If nobody can be asked at all.
+            If the node refuses the requests, such as for a wrong API key.
         """
         level = UNTIL.get(until, until)
         validation.one_of(level, "until", (*UNTIL, *validation.WAIT_LEVELS[1:]))
-        follow(self, level, inf if timeout_s is None else timeout_s)
+        wait_for_level(self, level, inf if timeout_s is None else timeout_s)
         if self.is_included:
             self._locate()
         return self
 
     def refresh(self) -> Submission:
         """
-        Look once how far it is.
+        Read the transaction's status once, without waiting.
 
         Returns
         -------
         submission
-            This one.
+            This submission.
 
         Raises
         ------
         LedgerError
-            If nobody can be asked.
+            If the status could not be read.
         """
         if not self.is_over:
-            self.course.look()
+            self.tracker.refresh()
         if self.is_included:
             self._locate()
         return self
 
     def raise_for_status(self) -> None:
         """
-        Raise what went wrong, if anything did.
+        Raise the error of the transaction, if it has one.
 
         Raises
         ------
         InvalidTransactionError
             If the ledger refused it.
         DroppedError
-            If it was never included, and can't be any more.
+            If it was not included and can no longer be.
         ReceiptFailedError
-            If a receipt failed; names it.
+            If a receipt failed; the error holds its id.
         """
         failure = self.failure
         if failure is not None:
@@ -264,93 +268,94 @@ class Submission:
 
     # Reading ------------------------------------------------------------------------------
 
-    def _told(self) -> Trace:
-        """Trace what is known, without asking for more."""
-        answer = self.course.answer
+    def _current_trace(self) -> Trace:
+        """Return the trace of the present answer, without sending a request."""
+        answer = self.tracker.answer
         if answer is None:
             raise UnknownTransactionError(transaction_hash=self.tx_hash)
-        if self._trace is None or self._traced is not answer:
-            told = provenance(self.ledger, "EXPERIMENTAL_tx_status")
-            self._trace = Trace(answer.result, answer.body, blocks=self._blocks, attrs=told)
-            self._traced = answer
+        if self._trace is None or self._trace_answer is not answer:
+            attrs = provenance(self.ledger, "EXPERIMENTAL_tx_status")
+            self._trace = Trace(answer.result, answer.body, blocks=self._blocks, attrs=attrs)
+            self._trace_answer = answer
         return self._trace
 
     def _locate(self) -> None:
-        """Read the receipts, and the blocks that tell the time of each stage; once a step."""
-        if self._located is self.course.answer:
+        """Read the receipts and the blocks of each stage, once for each answer."""
+        if self._located_answer is self.tracker.answer:
             return
-        found = broadcast.look(self.ledger, self.tx_hash, self.signer_id)
-        if found is None:  # a block that was abandoned
+        answer = broadcast.find_status(self.ledger, self.tx_hash, self.signer_id)
+        if answer is None:  # the block that included it was abandoned
             return
-        self.course.take(found)
-        self._read_blocks(found)
-        if self.course.reaches("FINAL") and "final" not in self.course.noted:
+        self.tracker.update(answer)
+        self._read_blocks(answer)
+        if self.tracker.reaches("FINAL") and "final" not in self.tracker.stages:
             final = self.ledger.send(rpc.block(validation.block_reference("final"))).header
             stage = Stage("final", final.time_ns, final.height, final.hash)
-            self.course.noted["final"] = stage
-        self._located, self._traced = found, None
-        self._told()
+            self.tracker.stages["final"] = stage
+        self._located_answer, self._trace_answer = answer, None
+        self._current_trace()
 
     def _read_blocks(self, answer: TxAnswer) -> None:
-        """Read the blocks that an answer names; each is read once."""
-        first = answer.result.transaction_outcome
-        hashes = {first.block_hash if first else None, *answer.result.block_hashes()}
-        unknown = [one for one in hashes if one is not None and one not in self._blocks]
-        calls = [rpc.block(validation.block_reference(one)) for one in sorted(unknown)]
+        """Read the blocks that an answer mentions, each once."""
+        outcome = answer.result.transaction_outcome
+        hashes = {outcome.block_hash if outcome else None, *answer.result.block_hashes()}
+        missing = sorted(h for h in hashes if h is not None and h not in self._blocks)
+        calls = [rpc.block(validation.block_reference(block_hash)) for block_hash in missing]
         for block in self.ledger.send_many(calls, progress=False):
             if not isinstance(block, LedgerError):
                 header = block.header
                 self._blocks[header.hash] = (header.height, header.time_ns or 0)
 
     def _failures(self) -> Iterator[tuple[str, Any]]:
-        """List what failed, by the id of the receipt or the transaction."""
-        if self.course.answer is None:
+        """List the failures by the id of the receipt or the transaction."""
+        if self.tracker.answer is None:
             return
-        result = self.course.answer.result
-        ran = [outcome for _, piece in result.outcomes.pieces() for outcome in piece]
-        for one in (result.transaction_outcome, *ran):
-            status = None if one is None else one.outcome.status
+        result = self.tracker.answer.result
+        outcomes = [outcome for _, piece in result.outcomes.pieces() for outcome in piece]
+        for outcome in (result.transaction_outcome, *outcomes):
+            status = None if outcome is None else outcome.outcome.status
             failure = status.failure if isinstance(status, Status) else msgspec.UNSET
-            if one is not None and failure is not msgspec.UNSET:
-                yield one.id, msgspec.json.decode(failure)
+            if outcome is not None and failure is not msgspec.UNSET:
+                yield outcome.id, msgspec.json.decode(failure)
 
     def _stages(self) -> list[Stage]:
         """List the stages reached, in order."""
-        found = {stage.name: stage for stage in self._executed()} | self.course.noted
-        return sorted(found.values(), key=lambda stage: STAGES.index(stage.name))
+        stages = {stage.name: stage for stage in self._executed()} | self.tracker.stages
+        return sorted(stages.values(), key=lambda stage: STAGES.index(stage.name))
 
     def _executed(self) -> Iterator[Stage]:
-        """List the stages that a result tells."""
-        if self.course.answer is None or not self.is_included:
+        """List the stages that follow from the result."""
+        if self.tracker.answer is None or not self.is_included:
             return
-        first = self.course.answer.result.transaction_outcome
-        yield self._at("included", None if first is None else first.block_hash)
-        receipts = self._told().receipts
-        ran = receipts[receipts["status"].isin(_RAN)]
-        if len(ran) and ran.index[0] == 0:
-            yield self._first(ran.iloc[0])
-        if len(ran) and len(ran) == len(receipts):
-            yield self._at("all_receipts_complete", self._last(list(ran["block_hash"])))
-        if self.course.reaches("FINAL"):
+        outcome = self.tracker.answer.result.transaction_outcome
+        yield self._stage_at("included", None if outcome is None else outcome.block_hash)
+        receipts = self._current_trace().receipts
+        executed = receipts[receipts["status"].isin(_EXECUTED)]
+        if len(executed) and executed.index[0] == 0:
+            yield self._first_receipt(executed.iloc[0])
+        if len(executed) and len(executed) == len(receipts):
+            last_hash = self._highest(list(executed["block_hash"]))
+            yield self._stage_at("all_receipts_complete", last_hash)
+        if self.tracker.reaches("FINAL"):
             yield Stage("final")
 
-    def _first(self, receipt: Any) -> Stage:
-        """Place the running of the first receipt."""
+    def _first_receipt(self, receipt: Any) -> Stage:
+        """Return the stage of the first receipt's execution."""
         if receipt["status"] != "failure":
-            return self._at("first_receipt_succeeded", receipt["block_hash"])
-        detail = str(receipt["error_message"])
-        return self._at("first_receipt_failed", receipt["block_hash"], detail)
+            return self._stage_at("first_receipt_succeeded", receipt["block_hash"])
+        message = str(receipt["error_message"])
+        return self._stage_at("first_receipt_failed", receipt["block_hash"], message)
 
-    def _last(self, hashes: list[str]) -> str:
-        """Choose the highest of some blocks; the last where no height is known."""
-        return max(reversed(hashes), key=lambda one: self._blocks.get(one, (0, 0))[0])
+    def _highest(self, hashes: list[str]) -> str:
+        """Return the highest of these blocks; the last one if no height is known."""
+        return max(reversed(hashes), key=lambda name: self._blocks.get(name, (0, 0))[0])
 
-    def _at(self, name: str, block_hash: str | None, detail: str | None = None) -> Stage:
-        """Place a stage at a block."""
+    def _stage_at(self, name: str, block_hash: str | None, detail: str | None = None) -> Stage:
+        """Build a stage with the height and time of its block."""
         height, time_ns = self._blocks.get(block_hash or "", (None, None))
         return Stage(name, time_ns, height, block_hash, detail)
 
-    # Shown --------------------------------------------------------------------------------
+    # Display ------------------------------------------------------------------------------
 
     def _frame(self) -> pd.DataFrame:
         """Tabulate the stages as far as they are known."""
@@ -365,19 +370,19 @@ class Submission:
         }
         return build.build_frame("submission", columns, attrs={"network": self.ledger.network.name})
 
-    def _sentence(self) -> str:
-        """Say in one line how far it is."""
-        ended = {True: ", fully succeeded", False: ", not fully succeeded", None: ""}
-        to = f" -> {self.receiver_id}" if self.receiver_id else ""
-        return f"{self.tx_hash[:_SHOWN]}… {self.signer_id}{to}: {self.stage}" + (
-            "" if self.stage in ("rejected", "dropped") else ended[self.fully_succeeded]
-        )
+    def _summary(self) -> str:
+        """Describe the transaction and its stage in one line."""
+        results = {True: ", fully succeeded", False: ", not fully succeeded", None: ""}
+        receiver = f" -> {self.receiver_id}" if self.receiver_id else ""
+        line = f"{self.tx_hash[:_HASH_CHARACTERS]}… {self.signer_id}{receiver}: {self.stage}"
+        is_refused = self.stage in ("rejected", "dropped")
+        return line if is_refused else line + results[self.fully_succeeded]
 
     def __repr__(self) -> str:
-        return f"<Submission {self._sentence()}>"
+        return f"<Submission {self._summary()}>"
 
     def _repr_html_(self) -> str:
-        """Show the stages as a card; every text from the chain is escaped."""
+        """Render the stages as a card; every text from the chain is escaped."""
         names = ("stage", "time", "block_height", "detail")
         head = "".join(f"<th>{name}</th>" for name in names)
         rows = "".join(
@@ -387,58 +392,55 @@ class Submission:
         failure = self.failure
         problem = "" if failure is None else f"<p>{escape(str(failure))}</p>"
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-        title = f"{escape(self._sentence())}<br><code>{escape(self.tx_hash)}</code>"
-        # These class names keep formulas out: a contract may panic with $A$.
-        kept = "ledgerkit-submission tex2jax_ignore mathjax_ignore"
-        return f'<div class="{kept}"><p>{title}</p>{problem}{table}</div>'
+        title = f"{escape(self._summary())}<br><code>{escape(self.tx_hash)}</code>"
+        # With these classes MathJax leaves the text alone: a contract may panic with $A$.
+        classes = "ledgerkit-submission tex2jax_ignore mathjax_ignore"
+        return f'<div class="{classes}"><p>{title}</p>{problem}{table}</div>'
 
 
 def _cell(value: Any) -> str:
-    """Write one value into a table; what is missing is left empty."""
+    """Write one value into a table cell; missing values are empty."""
     return "" if pd.isna(value) else escape(str(value))
 
 
-# Following --------------------------------------------------------------------------------
-
-
-def follow(sent: Submission, level: str, timeout_s: float) -> None:
-    """Wait for a level, reading no more than that takes; a line shows how far it is."""
-    until = time.monotonic() + timeout_s
-    course = sent.course
+def wait_for_level(submission: Submission, level: str, timeout_s: float) -> None:
+    """Wait for a level, and show the current stage on one line."""
+    deadline = time.monotonic() + timeout_s
+    tracker = submission.tracker
     with Line() as line:
         try:
-            while not (course.reaches(level) or course.is_over) and time.monotonic() < until:
-                line.show(repr(sent)[1:-1])
-                course.step(level)
+            while not (tracker.reaches(level) or tracker.is_over) and time.monotonic() < deadline:
+                line.show(repr(submission)[1:-1])
+                tracker.advance(level)
         except KeyboardInterrupt as interrupt:
-            interrupt.add_note(course.way_back())
+            interrupt.add_note(tracker.resume_hint())
             raise
 
 
-# To be picked up again --------------------------------------------------------------------
+# Recent submissions, for `resume` ---------------------------------------------------------
 
 _lock = threading.Lock()
 
 
-def _recent(ledger: Ledger) -> OrderedDict[str, Submission]:
-    """Find what was sent to a ledger; the ledger holds it, so that both go together."""
-    found: OrderedDict[str, Submission] = vars(ledger).setdefault("_recent", OrderedDict())
-    return found
+def recent_submissions(ledger: Ledger) -> OrderedDict[str, Submission]:
+    """Return the recent submissions of a ledger, by hash, oldest first."""
+    submissions: OrderedDict[str, Submission] = ledger.memo("submissions", OrderedDict)
+    return submissions
 
 
 def remember(submission: Submission) -> None:
-    """Keep a submission for `resume`, before it is sent."""
+    """Store a submission for `resume`, before it is sent."""
     with _lock:
-        recent = _recent(submission.ledger)
+        recent = recent_submissions(submission.ledger)
         recent[submission.tx_hash] = submission
-        while len(recent) > _KEPT:
+        while len(recent) > _MAX_RECENT:
             recent.popitem(last=False)
 
 
 def recall(ledger: Ledger, tx_hash: str, signer_id: str) -> Submission:
-    """Find a submission that was sent to this ledger, or begin to follow another's."""
+    """Return the submission sent through this ledger, or a new one for a foreign transaction."""
     with _lock:
-        known = _recent(ledger).get(tx_hash)
-    if known is not None and known.signer_id == signer_id:
-        return known
-    return Submission(Course(ledger, tx_hash, signer_id))
+        submission = recent_submissions(ledger).get(tx_hash)
+    if submission is not None and submission.signer_id == signer_id:
+        return submission
+    return Submission(Tracker(ledger, tx_hash, signer_id))

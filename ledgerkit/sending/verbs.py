@@ -1,9 +1,9 @@
 """
-Verbs that change something: each signs one transaction, sends it and answers with its course.
+Verbs that change something: each signs one transaction, sends it and tracks it.
 
-Everything that can be told without asking is checked first; then the chain is asked who
-it is, since nothing is signed for the public network unasked; then the nonce is taken,
-in turn with whoever else uses the key, and the signed bytes are sent.
+Arguments are checked first, without a request. Then the node's chain id is read, since
+nothing is signed for mainnet unless allowed. Then the transaction gets its nonce, in turn
+with other senders of the key, and the signed bytes are sent.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast, overload
-from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
@@ -45,10 +44,10 @@ from ledgerkit.protocol import (
 )
 from ledgerkit.protocol.types import public_key as checked_key
 from ledgerkit.sending import broadcast, fees, limits, nonces
-from ledgerkit.sending.lifecycle import Course
+from ledgerkit.sending.lifecycle import Tracker
 from ledgerkit.sending.nonces import Anchor
-from ledgerkit.sending.signers import Signer, find, sealing
-from ledgerkit.sending.submission import Submission, follow, recall, remember
+from ledgerkit.sending.signers import Signer, find_signer, seals_key
+from ledgerkit.sending.submission import Submission, recall, remember, wait_for_level
 from ledgerkit.transport.settings import positive
 from ledgerkit.verbs.fetching import provenance
 
@@ -58,51 +57,48 @@ if TYPE_CHECKING:
     from ledgerkit.api.calls import Call
     from ledgerkit.client import Ledger
     from ledgerkit.protocol import Action, SignedTransaction
-    from ledgerkit.sending.nonces import Lane
+    from ledgerkit.sending.nonces import NonceQueue
 
 MAINNET = "mainnet"
-_PATIENCE_S = 60.0
-_CREATION_GAS = 80 * 10**12  # the contracts of top-level accounts call themselves back
-_DELEGATION_BLOCKS = 1200  # some ten minutes to find a relayer
-_NOWHERE = CryptoHash(bytes(32))
+_TIMEOUT_S = 60.0
+_CREATION_GAS = 80 * 10**12  # the contract of a top-level account needs a callback
+_DELEGATION_BLOCKS = 1200  # about ten minutes to find a relayer
+_NO_BLOCK = CryptoHash(bytes(32))
 
 
 class _Chain(Struct, frozen=True):
-    """As much of a node's status as tells which chain it is of."""
+    """The members of a node's status that identify its chain."""
 
     chain_id: str
     genesis_hash: str | None = None
 
 
-_chains: WeakKeyDictionary[Ledger, _Chain] = WeakKeyDictionary()
-
-
 class Options(TypedDict, total=False):
     """
-    Who signs, and how it is sent: what every verb that sends takes by keyword.
+    The keyword options of every verb that sends.
 
-    ``signer_id``: the account that signs. None is the session's, chosen with `use_signer`,
-    or the environment's. The accounts of the embedded ledger have published keys, which
-    serve where no other key is given.
+    ``signer_id``: the account that signs. None is the session's signer, set by
+    `use_signer`, or the environment's. Accounts of the embedded ledger have published
+    keys, which are used if no other key is passed.
 
-    ``key``: its `SecretKey`, the text of one, or a `Signer`.
+    ``key``: the signer's `SecretKey`, the text of one, or a `Signer`.
 
-    ``wait_until``: how far it is to be when the verb returns: NONE, INCLUDED,
+    ``wait_until``: the level at which the verb returns: NONE, INCLUDED,
     EXECUTED_OPTIMISTIC (the default), INCLUDED_FINAL, EXECUTED or FINAL.
 
-    ``timeout_s``: how long to wait for that, 60 seconds by default. That it is not so far
-    by then is no failure.
+    ``timeout_s``: the longest wait for that level, 60 seconds by default. A timeout is not
+    an error.
 
-    ``via``: the method that carries it: ``send_tx`` (the default), ``broadcast_tx_async``
-    or ``broadcast_tx_commit``. While several senders share a key, their bytes are first
-    handed over in the order of their nonces by ``broadcast_tx_async``.
+    ``via``: the RPC method: ``send_tx`` (the default), ``broadcast_tx_async`` or
+    ``broadcast_tx_commit``. While several senders share a key, their transactions are
+    first sent by ``broadcast_tx_async``, in the order of their nonces.
 
-    ``strict``: whether it may only take the very next nonce of its key. Such ones are sent
-    one after the other, so that none waits for a gap.
+    ``strict``: if True, the transaction is valid with the very next nonce of its key only.
+    Such transactions are sent one after the other, so that none waits for a gap.
 
-    ``allow_mainnet``: whether it may be signed where the chain is the public mainnet.
+    ``allow_mainnet``: must be True to sign for the public mainnet.
 
-    ``ledger``: where it is sent; None is the session's default.
+    ``ledger``: the ledger to send to; None is the session's default.
     """
 
     signer_id: str | None
@@ -116,8 +112,8 @@ class Options(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class _How:
-    """The options, checked."""
+class _SendOptions:
+    """The checked options of a verb."""
 
     ledger: Ledger
     signer: Signer
@@ -128,30 +124,34 @@ class _How:
     allow_mainnet: bool
 
 
-def _how(
+def _check_options(
     *,
     signer_id: str | None = None,
     key: object = None,
     wait_until: str = "EXECUTED_OPTIMISTIC",
-    timeout_s: float = _PATIENCE_S,
+    timeout_s: float = _TIMEOUT_S,
     via: str = "send_tx",
     strict: bool = False,
     allow_mainnet: bool = False,
     ledger: Ledger | None = None,
-) -> _How:
+) -> _SendOptions:
     """Check the options of a verb."""
     validation.one_of(wait_until, "wait_until", validation.WAIT_LEVELS)
-    validation.one_of(via, "via", broadcast.VIA)
+    validation.one_of(via, "via", broadcast.METHODS)
     positive("timeout_s", timeout_s)
     for name, flag in (("strict", strict), ("allow_mainnet", allow_mainnet)):
         if not isinstance(flag, bool):
             raise InvalidRequestError.refuse(name, flag, "True or False")
     if strict and (via == "broadcast_tx_async" or wait_until == "NONE"):
-        rule = "left out where nobody hears of a refusal, which would block the nonces after it"
-        raise InvalidRequestError.refuse("strict", strict, rule)
-    asked = client.current(ledger)
-    signer = find(signer_id, key, asked)
-    return _How(asked, signer, wait_until, timeout_s, via, strict, allow_mainnet)
+        # A refusal that goes unnoticed would block every later nonce of the key.
+        msg = (
+            'strict=True needs a broadcast that reports refusals: use via="send_tx" and a '
+            'wait_until other than "NONE"'
+        )
+        raise InvalidRequestError(msg, field="strict", value=True)
+    ledger = client.current(ledger)
+    signer = find_signer(signer_id, key, ledger)
+    return _SendOptions(ledger, signer, wait_until, timeout_s, via, strict, allow_mainnet)
 
 
 # Transfers and calls ----------------------------------------------------------------------
@@ -169,38 +169,39 @@ def transfer(
     dry_run: Literal[False] = False,
     **options: Unpack[Options],
 ) -> Submission: ...
-@sealing
+@seals_key
 def transfer(
     receiver_id: str, amount: int | str, *, dry_run: bool = False, **options: Unpack[Options]
 ) -> Submission | pd.DataFrame:
     """
-    Send NEAR.
+    Send NEAR to an account.
 
     Parameters
     ----------
     receiver_id
-        To whom.
+        The account that receives it.
     amount
-        How much: ``"0.1 NEAR"``, ``"1 yocto"``, or an integer of yoctoNEAR.
+        The amount: ``"0.1 NEAR"``, ``"1 yocto"``, or an integer of yoctoNEAR.
     dry_run
-        Whether only to show what would be sent.
+        Return what would be sent, with an upper bound of its cost, and send nothing.
     **options
-        Who signs and how it is sent: ``signer_id=``, ``key=``, ``wait_until=`` and more,
-        see `ledgerkit.sending.verbs.Options`.
+        See `ledgerkit.sending.verbs.Options`: ``signer_id``, ``key``, ``wait_until``,
+        ``timeout_s``, ``via``, ``strict``, ``allow_mainnet``, ``ledger``.
 
     Returns
     -------
     submission
-        How far it is; with `dry_run` one row, typed as `schema("dry_run")`.
+        The transaction at the level of `wait_until`, or at the last level reached within
+        `timeout_s`; with `dry_run` a frame of one row, typed as `schema("dry_run")`.
 
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed; nothing was signed or read then.
+        If an argument is malformed. Nothing is read, signed or sent.
     InvalidTransactionError
-        If the ledger refuses it; of the class of the reason.
+        If the ledger refuses the transaction; the subclass states the reason.
     LedgerError
-        If nobody could be reached; says how to pick it up again.
+        If no node could be reached; the remedy tells how to resume.
     """
     return _run([Transfer(units.yocto(amount))], receiver_id, options, dry_run=dry_run)
 
@@ -227,7 +228,7 @@ def call(
     dry_run: Literal[False] = False,
     **options: Unpack[Options],
 ) -> Submission: ...
-@sealing
+@seals_key
 def call(
     contract_id: str,
     method_name: str,
@@ -239,38 +240,41 @@ def call(
     **options: Unpack[Options],
 ) -> Submission | pd.DataFrame:
     """
-    Call a method of a contract that may change something.
+    Call a change method of a contract in a transaction; `view` calls view methods.
 
     Parameters
     ----------
     contract_id
-        The contract.
+        The contract's account.
     method_name
-        Its method.
+        The method.
     args
-        Its arguments: a dict or list, sent as JSON, or bytes as they are; None is ``{}``.
+        Its arguments: a dict or list, sent as JSON, or bytes, sent unchanged; None is
+        ``{}``.
     gas
-        How much gas to attach: ``"30 Tgas"``, or an integer of gas.
+        The attached gas: ``"30 Tgas"``, or an integer of gas.
     deposit
-        How much NEAR to attach, as in `transfer`.
+        The attached NEAR: ``"0.1 NEAR"``, ``"1 yocto"``, or an integer of yoctoNEAR.
     dry_run
-        Whether only to show what would be sent.
+        Return what would be sent, with an upper bound of its cost, and send nothing.
     **options
-        Who signs and how it is sent, see `ledgerkit.sending.verbs.Options`.
+        See `ledgerkit.sending.verbs.Options`: ``signer_id``, ``key``, ``wait_until``,
+        ``timeout_s``, ``via``, ``strict``, ``allow_mainnet``, ``ledger``.
 
     Returns
     -------
     submission
-        How far it is; with `dry_run` one row, typed as `schema("dry_run")`.
+        The transaction at the level of `wait_until`, or at the last level reached within
+        `timeout_s`; with `dry_run` a frame of one row, typed as `schema("dry_run")`.
 
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed; nothing was signed or read then.
+        If an argument is malformed. Nothing is read, signed or sent.
     InvalidTransactionError
-        If the ledger refuses it; of the class of the reason.
+        If the ledger refuses the transaction; the subclass states the reason.
     LedgerError
-        If nobody could be reached; says how to pick it up again.
+        If no node could be reached; the remedy tells how to resume.
     """
     method = validation.method_name(method_name, "method_name")
     data = validation.json_args({} if args is None else args)
@@ -295,7 +299,7 @@ def send(
     dry_run: Literal[False] = False,
     **options: Unpack[Options],
 ) -> Submission: ...
-@sealing
+@seals_key
 def send(
     receiver_id: str,
     actions: Sequence[Action],
@@ -304,32 +308,34 @@ def send(
     **options: Unpack[Options],
 ) -> Submission | pd.DataFrame:
     """
-    Send any actions in one transaction: all of them happen, or none.
+    Send one transaction of any actions, which are applied all or not at all.
 
     Parameters
     ----------
     receiver_id
-        To whom.
+        The account that receives the transaction.
     actions
-        What is done, of `ledgerkit.protocol`; 1 to 100 of them.
+        1 to 100 actions of `ledgerkit.protocol`, such as ``Transfer(1)``.
     dry_run
-        Whether only to show what would be sent.
+        Return what would be sent, with an upper bound of its cost, and send nothing.
     **options
-        Who signs and how it is sent, see `ledgerkit.sending.verbs.Options`.
+        See `ledgerkit.sending.verbs.Options`: ``signer_id``, ``key``, ``wait_until``,
+        ``timeout_s``, ``via``, ``strict``, ``allow_mainnet``, ``ledger``.
 
     Returns
     -------
     submission
-        How far it is; with `dry_run` one row, typed as `schema("dry_run")`.
+        The transaction at the level of `wait_until`, or at the last level reached within
+        `timeout_s`; with `dry_run` a frame of one row, typed as `schema("dry_run")`.
 
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed; nothing was signed or read then.
+        If an argument is malformed. Nothing is read, signed or sent.
     InvalidTransactionError
-        If the ledger refuses it; of the class of the reason.
+        If the ledger refuses the transaction; the subclass states the reason.
     LedgerError
-        If nobody could be reached; says how to pick it up again.
+        If no node could be reached; the remedy tells how to resume.
     """
     return _run(actions, receiver_id, options, dry_run=dry_run)
 
@@ -357,7 +363,7 @@ def add_key(
     dry_run: Literal[False] = False,
     **options: Unpack[Options],
 ) -> Submission: ...
-@sealing
+@seals_key
 def add_key(
     public_key: PublicKey | str,
     *,
@@ -368,49 +374,52 @@ def add_key(
     **options: Unpack[Options],
 ) -> Submission | pd.DataFrame:
     """
-    Give the signer's account one more key.
+    Add an access key to the signer's account.
 
     Parameters
     ----------
     public_key
-        The key.
+        The key to add.
     receiver_id
-        The one contract it may call; None gives it full access.
+        The only contract that the key may call; None adds a full-access key.
     method_names
-        The methods it may call; none listed allows all.
+        The methods that it may call; an empty list allows all.
     allowance
-        How much NEAR it may spend on gas, as in `transfer`; None is no limit.
+        The NEAR that it may spend on gas, such as ``"0.25 NEAR"`` or an integer of
+        yoctoNEAR; None is no limit.
     dry_run
-        Whether only to show what would be sent.
+        Return what would be sent, with an upper bound of its cost, and send nothing.
     **options
-        Who signs and how it is sent, see `ledgerkit.sending.verbs.Options`.
+        See `ledgerkit.sending.verbs.Options`: ``signer_id``, ``key``, ``wait_until``,
+        ``timeout_s``, ``via``, ``strict``, ``allow_mainnet``, ``ledger``.
 
     Returns
     -------
     submission
-        How far it is; with `dry_run` one row, typed as `schema("dry_run")`.
+        The transaction at the level of `wait_until`, or at the last level reached within
+        `timeout_s`; with `dry_run` a frame of one row, typed as `schema("dry_run")`.
 
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed; nothing was signed or read then.
+        If an argument is malformed. Nothing is read, signed or sent.
     InvalidTransactionError
-        If the ledger refuses it; of the class of the reason.
+        If the ledger refuses the transaction; the subclass states the reason.
     LedgerError
-        If nobody could be reached; says how to pick it up again.
+        If no node could be reached; the remedy tells how to resume.
     """
     key = checked_key(public_key)
     if receiver_id is not None:
         names = tuple(method_names) if not isinstance(method_names, str) else method_names
         limit = None if allowance is None else units.yocto(allowance, "allowance")
-        limited = FunctionCallPermission(
+        permission = FunctionCallPermission(
             limit, validation.account_id(receiver_id, "receiver_id"), names
         )
-        return _run([AddKey(key, AccessKey(0, limited))], None, options, dry_run=dry_run)
+        return _run([AddKey(key, AccessKey(0, permission))], None, options, dry_run=dry_run)
     for name, value in (("method_names", method_names), ("allowance", allowance)):
         if value not in ((), [], None):
-            rule = "left out, or beside the receiver_id= that the key is limited to"
-            raise InvalidRequestError.refuse(name, value, rule)
+            msg = f"{name}= needs receiver_id=, the contract that the key may call"
+            raise InvalidRequestError(msg, field=name, value=value)
     return _run([AddKey(key, AccessKey(0, FullAccess()))], None, options, dry_run=dry_run)
 
 
@@ -422,35 +431,37 @@ def delete_key(
 def delete_key(
     public_key: PublicKey | str, *, dry_run: Literal[False] = False, **options: Unpack[Options]
 ) -> Submission: ...
-@sealing
+@seals_key
 def delete_key(
     public_key: PublicKey | str, *, dry_run: bool = False, **options: Unpack[Options]
 ) -> Submission | pd.DataFrame:
     """
-    Take a key from the signer's account.
+    Delete an access key from the signer's account.
 
     Parameters
     ----------
     public_key
-        The key.
+        The key to delete.
     dry_run
-        Whether only to show what would be sent.
+        Return what would be sent, with an upper bound of its cost, and send nothing.
     **options
-        Who signs and how it is sent, see `ledgerkit.sending.verbs.Options`.
+        See `ledgerkit.sending.verbs.Options`: ``signer_id``, ``key``, ``wait_until``,
+        ``timeout_s``, ``via``, ``strict``, ``allow_mainnet``, ``ledger``.
 
     Returns
     -------
     submission
-        How far it is; with `dry_run` one row, typed as `schema("dry_run")`.
+        The transaction at the level of `wait_until`, or at the last level reached within
+        `timeout_s`; with `dry_run` a frame of one row, typed as `schema("dry_run")`.
 
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed; nothing was signed or read then.
+        If an argument is malformed. Nothing is read, signed or sent.
     InvalidTransactionError
-        If the ledger refuses it; of the class of the reason.
+        If the ledger refuses the transaction; the subclass states the reason.
     LedgerError
-        If nobody could be reached; says how to pick it up again.
+        If no node could be reached; the remedy tells how to resume.
     """
     return _run([DeleteKey(checked_key(public_key))], None, options, dry_run=dry_run)
 
@@ -473,7 +484,7 @@ def create_account(
     dry_run: Literal[False] = False,
     **options: Unpack[Options],
 ) -> Submission: ...
-@sealing
+@seals_key
 def create_account(
     new_account_id: str,
     *,
@@ -488,43 +499,51 @@ def create_account(
     Parameters
     ----------
     new_account_id
-        An account right below the signer's, made in one batch; or one such as
-        ``name.near``, for which the contract of ``near`` is called.
+        A sub-account of the signer, created by the actions of one transaction; or an
+        account such as ``name.near``, created by a call of the contract at ``near``.
     public_key
-        Its key.
+        The full-access key of the new account.
     balance
-        How much NEAR it gets, as in `transfer`.
+        Its first balance: ``"0.1 NEAR"``, or an integer of yoctoNEAR.
     dry_run
-        Whether only to show what would be sent.
+        Return what would be sent, with an upper bound of its cost, and send nothing.
     **options
-        Who signs and how it is sent, see `ledgerkit.sending.verbs.Options`.
+        See `ledgerkit.sending.verbs.Options`: ``signer_id``, ``key``, ``wait_until``,
+        ``timeout_s``, ``via``, ``strict``, ``allow_mainnet``, ``ledger``.
 
     Returns
     -------
     submission
-        How far it is; with `dry_run` one row, typed as `schema("dry_run")`.
+        The transaction at the level of `wait_until`, or at the last level reached within
+        `timeout_s`; with `dry_run` a frame of one row, typed as `schema("dry_run")`.
 
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed; nothing was signed or read then.
+        If an argument is malformed. Nothing is read, signed or sent.
     InvalidTransactionError
-        If the ledger refuses it; of the class of the reason.
+        If the ledger refuses the transaction; the subclass states the reason.
     LedgerError
-        If nobody could be reached; says how to pick it up again.
+        If no node could be reached; the remedy tells how to resume.
     """
     name = AccountId(new_account_id, "new_account_id")
     key, amount = checked_key(public_key), units.yocto(balance, "balance")
-    how = _how(**options)
-    if name.parent == how.signer.account_id:
-        batch = [CreateAccount(), Transfer(amount), AddKey(key, AccessKey(0, FullAccess()))]
-        return _go(how, str(name), batch, dry_run=dry_run)
-    if name.parent is None or not name.parent.is_top_level:
-        rule = f"an account right below {how.signer.account_id}, or below one such as near"
+    checked = _check_options(**options)
+    signer_id = checked.signer.account_id
+    actions: list[Action]
+    if name.parent == signer_id:
+        receiver_id = name
+        actions = [CreateAccount(), Transfer(amount), AddKey(key, AccessKey(0, FullAccess()))]
+    elif name.parent is not None and name.parent.is_top_level:
+        receiver_id = name.parent
+        args = validation.json_args({"new_account_id": str(name), "new_public_key": str(key)})
+        actions = [FunctionCall("create_account", args, _CREATION_GAS, amount)]
+    else:
+        rule = f"a sub-account of {signer_id}, or of a top-level account such as near"
         raise InvalidRequestError.refuse("new_account_id", str(name), rule)
-    args = validation.json_args({"new_account_id": str(name), "new_public_key": str(key)})
-    creation = FunctionCall("create_account", args, _CREATION_GAS, amount)
-    return _go(how, str(name.parent), [creation], dry_run=dry_run)
+    return _send_or_dry_run(
+        checked, str(receiver_id), limits.check_actions(actions), dry_run=dry_run
+    )
 
 
 @overload
@@ -543,7 +562,7 @@ def deploy(
     dry_run: Literal[False] = False,
     **options: Unpack[Options],
 ) -> Submission: ...
-@sealing
+@seals_key
 def deploy(
     code: bytes,
     *,
@@ -552,46 +571,50 @@ def deploy(
     **options: Unpack[Options],
 ) -> Submission | pd.DataFrame:
     """
-    Put a contract on the signer's account.
+    Deploy a contract to the signer's account.
 
     Parameters
     ----------
     code
         The compiled contract.
     account_id
-        The account, which can only be the signer's own; to be sure of it.
+        The account to deploy to, as a check: any other than the signer's is an error.
     dry_run
-        Whether only to show what would be sent.
+        Return what would be sent, with an upper bound of its cost, and send nothing.
     **options
-        Who signs and how it is sent, see `ledgerkit.sending.verbs.Options`.
+        See `ledgerkit.sending.verbs.Options`: ``signer_id``, ``key``, ``wait_until``,
+        ``timeout_s``, ``via``, ``strict``, ``allow_mainnet``, ``ledger``.
 
     Returns
     -------
     submission
-        How far it is; with `dry_run` one row, typed as `schema("dry_run")`.
+        The transaction at the level of `wait_until`, or at the last level reached within
+        `timeout_s`; with `dry_run` a frame of one row, typed as `schema("dry_run")`.
 
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed; nothing was signed or read then.
+        If an argument is malformed. Nothing is read, signed or sent.
     InvalidTransactionError
-        If the ledger refuses it; of the class of the reason.
+        If the ledger refuses the transaction; the subclass states the reason.
     LedgerError
-        If nobody could be reached; says how to pick it up again.
+        If no node could be reached; the remedy tells how to resume.
     """
     if not isinstance(code, bytes) or not code:
         raise InvalidRequestError.refuse("code", code, "the bytes of a compiled contract")
-    how = _how(**options)
-    if account_id not in (None, how.signer.account_id):
-        rule = f"the signer's own account, {how.signer.account_id}"
+    checked = _check_options(**options)
+    signer_id = checked.signer.account_id
+    if account_id not in (None, signer_id):
+        rule = f"the signer's own account, {signer_id}"
         raise InvalidRequestError.refuse("account_id", account_id, rule)
-    return _go(how, str(how.signer.account_id), [DeployContract(code)], dry_run=dry_run)
+    actions = limits.check_actions([DeployContract(code)])
+    return _send_or_dry_run(checked, str(signer_id), actions, dry_run=dry_run)
 
 
 # Delegated actions ------------------------------------------------------------------------
 
 
-@sealing
+@seals_key
 def delegate(
     receiver_id: str,
     actions: Sequence[Action],
@@ -600,47 +623,49 @@ def delegate(
     **options: Unpack[Options],
 ) -> Delegate:
     """
-    Sign what somebody else is to send and pay for (NEP-366); nothing is sent.
+    Sign a delegate action, which a relayer sends and pays for (NEP-366).
 
-    It takes the next nonce of the key: what the key signs later and is sent earlier makes
-    it invalid.
+    Nothing is sent. The action uses the next nonce of the key: it becomes invalid if a
+    later transaction of the key is applied first.
 
     Parameters
     ----------
     receiver_id
-        To whom it is done.
+        The account that receives the actions.
     actions
-        What is done; none of them delegated in turn.
+        Actions of `ledgerkit.protocol`, none of them delegated.
     max_block_height
-        The last block at which it may happen; None is 1,200 blocks from now.
+        The last block at which it is valid; None is 1,200 blocks above the final one.
     **options
-        Who signs, see `ledgerkit.sending.verbs.Options`.
+        See `ledgerkit.sending.verbs.Options`: ``signer_id``, ``key``,
+        ``allow_mainnet``, ``ledger``.
 
     Returns
     -------
     delegate
-        For `relay`, or any other relayer.
+        The signed action, for `relay` or another relayer.
 
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed; nothing was signed or read then.
+        If an argument is malformed. Nothing is read or signed.
     LedgerError
-        If the key could not be read.
+        If the access key could not be read.
     """
-    how = _how(**options)
-    found = limits.actions(list(actions))
-    name, public_key = how.signer.account_id, how.signer.public_key
+    checked = _check_options(**options)
+    actions = limits.check_actions(list(actions))
+    name, public_key = checked.signer.account_id, checked.signer.public_key
     last = 0 if max_block_height is None else validation.block_height(max_block_height)
-    DelegateAction(name, receiver_id, found, 0, last, public_key)  # refused before it is signed
-    _refuse_mainnet(how)
-    lane = _lane(how)
-    with lane.turn():
-        anchor = _anchor(how, lane)
-        nonce = lane.reserve()
+    # Built once with nonce 0, so that malformed arguments fail before the key is read.
+    DelegateAction(name, receiver_id, actions, 0, last, public_key)
+    _check_mainnet(checked)
+    queue = _nonce_queue(checked)
+    with queue.turn():
+        anchor = _anchor(checked, queue)
+        nonce = queue.reserve()
     last = last or anchor.height + _DELEGATION_BLOCKS
-    wanted = DelegateAction(name, receiver_id, found, nonce, last, public_key)
-    return wanted.sign(how.signer.key)
+    action = DelegateAction(name, receiver_id, actions, nonce, last, public_key)
+    return action.sign(checked.signer.key)
 
 
 @overload
@@ -651,289 +676,311 @@ def relay(
 def relay(
     delegate: Delegate, *, dry_run: Literal[False] = False, **options: Unpack[Options]
 ) -> Submission: ...
-@sealing
+@seals_key
 def relay(
     delegate: Delegate, *, dry_run: bool = False, **options: Unpack[Options]
 ) -> Submission | pd.DataFrame:
     """
-    Send and pay for what somebody else has signed (NEP-366).
+    Send and pay for a delegate action that another account signed (NEP-366).
 
     Parameters
     ----------
     delegate
-        What `delegate` made, here or elsewhere.
+        The signed delegate action, from `delegate` or another program.
     dry_run
-        Whether only to show what would be sent.
+        Return what would be sent, with an upper bound of its cost, and send nothing.
     **options
-        Who signs and how it is sent, see `ledgerkit.sending.verbs.Options`.
+        See `ledgerkit.sending.verbs.Options`: ``signer_id``, ``key``, ``wait_until``,
+        ``timeout_s``, ``via``, ``strict``, ``allow_mainnet``, ``ledger``.
 
     Returns
     -------
     submission
-        How far it is; with `dry_run` one row, typed as `schema("dry_run")`.
+        The transaction at the level of `wait_until`, or at the last level reached within
+        `timeout_s`; with `dry_run` a frame of one row, typed as `schema("dry_run")`.
 
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed or the delegated signature is wrong; nothing was
-        signed or read then.
+        If an argument is malformed or the signature does not match. Nothing is read,
+        signed or sent.
     InvalidTransactionError
-        If the ledger refuses it; of the class of the reason.
+        If the ledger refuses the transaction; the subclass states the reason.
     LedgerError
-        If nobody could be reached; says how to pick it up again.
+        If no node could be reached; the remedy tells how to resume.
     """
     if not isinstance(delegate, Delegate):
-        raise InvalidRequestError.refuse("delegate", delegate, "what delegate() made")
+        raise InvalidRequestError.refuse("delegate", delegate, "a Delegate, as delegate() returns")
     if not delegate.verify():
-        rule = f"signed by {delegate.delegate_action.public_key}, the key that it names"
-        raise InvalidRequestError.refuse("delegate", "a signature", rule)
+        public_key = delegate.delegate_action.public_key
+        msg = f"the signature of the delegate action is not by its key {public_key}"
+        raise InvalidRequestError(msg, remedy="Sign it again.", field="delegate")
     sender_id = str(delegate.delegate_action.sender_id)
     return _run([delegate], sender_id, options, dry_run=dry_run)
 
 
-# Picking up -------------------------------------------------------------------------------
+# Tracking ---------------------------------------------------------------------------------
 
 
 def track(
     tx_hash: str, sender: str, *, timeout_s: float | None = 120.0, ledger: Ledger | None = None
 ) -> Submission:
     """
-    Follow a transaction until it is final, or dropped.
+    Wait until a transaction is final or dropped.
 
     Parameters
     ----------
     tx_hash
-        The transaction, sent here or elsewhere.
+        The transaction's hash; it may have been sent by another program.
     sender
         The account that signed it.
     timeout_s
-        The longest to follow it; None is as long as it takes.
+        The longest wait in seconds; None waits without a limit. A timeout is not an error.
     ledger
-        The ledger to ask; None is the session's default.
+        The ledger to read from; None is the session's default.
 
     Returns
     -------
     submission
-        How far it is; ``unknown`` where nobody has seen it.
+        The transaction; its `stage` is ``unknown`` if no node knows it.
 
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed; nothing was sent then.
+        If an argument is malformed. Nothing is sent.
     LedgerError
-        If nobody could be asked.
+        If the node refuses the requests, such as for a wrong API key.
     """
     if timeout_s is not None:
         positive("timeout_s", timeout_s)
-    found = _recalled(tx_hash, sender, ledger)
-    return found.wait("final", timeout_s)
+    return _recall(tx_hash, sender, ledger).wait("final", timeout_s)
 
 
 def resume(tx_hash: str, sender: str, *, ledger: Ledger | None = None) -> Submission:
     """
-    Pick up a transaction whose sending was interrupted; sends nothing.
+    Return the submission of a transaction whose sending was interrupted.
+
+    Reads its status and sends nothing. A transaction that was sent through the same
+    `Ledger` still has its signed bytes.
 
     Parameters
     ----------
     tx_hash
-        The transaction.
+        The transaction's hash.
     sender
         The account that signed it.
     ledger
-        The ledger to ask; None is the session's default.
+        The ledger to read from; None is the session's default.
 
     Returns
     -------
     submission
-        How far it is; its `wait` follows it further. One that was sent through the same
-        `Ledger` still has its signed bytes.
+        The transaction; its `wait` tracks it further.
 
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed; nothing was sent then.
+        If an argument is malformed. Nothing is sent.
     LedgerError
-        If nobody could be asked.
+        If the status could not be read.
     """
-    return _recalled(tx_hash, sender, ledger).refresh()
+    return _recall(tx_hash, sender, ledger).refresh()
 
 
-def _recalled(tx_hash: str, sender: str, ledger: Ledger | None) -> Submission:
-    """Check which transaction is meant, and find what is known of it."""
-    wanted = validation.crypto_hash(tx_hash, "tx_hash")
+def _recall(tx_hash: str, sender: str, ledger: Ledger | None) -> Submission:
+    """Check hash and sender, and return the submission."""
+    tx_hash = validation.crypto_hash(tx_hash, "tx_hash")
     signer_id = validation.account_id(sender, "sender")
-    return recall(client.current(ledger), wanted, signer_id)
+    return recall(client.current(ledger), tx_hash, signer_id)
 
 
-# From actions to bytes --------------------------------------------------------------------
+# Signing and sending ----------------------------------------------------------------------
 
 
 def _run(
     actions: Sequence[Action], receiver_id: str | None, options: Options, *, dry_run: bool
 ) -> Submission | pd.DataFrame:
-    """Send actions to somebody, or to the signer."""
-    found = limits.actions(list(actions) if isinstance(actions, Sequence) else actions)
-    to = None if receiver_id is None else validation.account_id(receiver_id, "receiver_id")
-    how = _how(**options)
-    return _go(how, to or str(how.signer.account_id), found, dry_run=dry_run)
+    """Check actions and options, and send to the receiver; None is the signer."""
+    actions = limits.check_actions(list(actions) if isinstance(actions, Sequence) else actions)
+    receiver = None if receiver_id is None else validation.account_id(receiver_id, "receiver_id")
+    checked = _check_options(**options)
+    return _send_or_dry_run(
+        checked, receiver or str(checked.signer.account_id), actions, dry_run=dry_run
+    )
 
 
-def _go(
-    how: _How, receiver_id: str, actions: Sequence[Action], *, dry_run: bool
+def _send_or_dry_run(
+    options: _SendOptions, receiver_id: str, actions: Sequence[Action], *, dry_run: bool
 ) -> Submission | pd.DataFrame:
-    """Check the whole, then show it or send it."""
-    limits.actions(list(actions))
-    limits.size(_transaction(how, receiver_id, actions, 0, _NOWHERE))
-    return (_rehearse if dry_run else _send)(how, receiver_id, actions)
+    """Check the transaction's size, and send it or describe it."""
+    limits.check_size(_transaction(options, receiver_id, actions, 0, _NO_BLOCK))
+    return (_dry_run if dry_run else _send)(options, receiver_id, actions)
 
 
 def _transaction(
-    how: _How, receiver_id: str, actions: Sequence[Action], nonce: int, block_hash: CryptoHash
+    options: _SendOptions,
+    receiver_id: str,
+    actions: Sequence[Action],
+    nonce: int,
+    block_hash: CryptoHash,
 ) -> Transaction:
-    """Write a transaction; a strict nonce needs the later version."""
-    strict: dict[str, Any] = {"version": 1, "nonce_mode": "strict"} if how.strict else {}
-    name, public_key = how.signer.account_id, how.signer.public_key
+    """Build a transaction; only version 1 has a strict nonce mode."""
+    strict: dict[str, Any] = {"version": 1, "nonce_mode": "strict"} if options.strict else {}
+    name, public_key = options.signer.account_id, options.signer.public_key
     return Transaction(name, public_key, nonce, receiver_id, block_hash, tuple(actions), **strict)
 
 
-def _send(how: _How, receiver_id: str, actions: Sequence[Action]) -> Submission:
-    """Send, and follow as far as is wanted."""
-    _refuse_mainnet(how)
-    lane = _lane(how)
-    sent = _pursue(how, _attempt(how, lane, receiver_id, actions))
-    if sent.course.is_lost():  # the only time that anything is signed anew
-        sent = _attempt(how, lane, receiver_id, actions)
-    if sent.stage == "rejected":
-        sent.raise_for_status()
-    return _pursue(how, sent)
+def _send(options: _SendOptions, receiver_id: str, actions: Sequence[Action]) -> Submission:
+    """Send a transaction, and wait for its level."""
+    _check_mainnet(options)
+    queue = _nonce_queue(options)
+    submission = _wait(options, _sign_and_send(options, queue, receiver_id, actions))
+    # Signed again at most once, and only when the first bytes can no longer land: two valid
+    # signatures of one intent could both be applied.
+    if submission.tracker.can_sign_again():
+        submission = _sign_and_send(options, queue, receiver_id, actions)
+    if submission.stage == "rejected":
+        submission.raise_for_status()
+    return _wait(options, submission)
 
 
-def _pursue(how: _How, sent: Submission) -> Submission:
-    """Follow as far as is wanted."""
-    if how.wait_until != "NONE" and not sent.is_over:
-        follow(sent, how.wait_until, how.timeout_s)
-    return sent
+def _wait(options: _SendOptions, submission: Submission) -> Submission:
+    """Wait for the level of the options."""
+    if options.wait_until != "NONE" and not submission.is_over:
+        wait_for_level(submission, options.wait_until, options.timeout_s)
+    return submission
 
 
-def _attempt(how: _How, lane: Lane, receiver_id: str, actions: Sequence[Action]) -> Submission:
-    """Sign, and send in turn with others who use the key."""
-    level = "NONE" if how.wait_until == "NONE" else "INCLUDED"
-    with lane.turn():
-        if how.strict:
-            _settle(how, lane)
-        sent, signed = _sign(how, lane, receiver_id, actions)
-        # Nobody waits behind a node that waits for a block: then only the order counts.
-        at_once = how.strict or lane.alone
-        sent.course.hand_over(signed, how.via if at_once else "broadcast_tx_async", level)
-    if not at_once and level != "NONE" and how.via != "broadcast_tx_async":
-        sent.course.hand_over(signed, how.via, level)
-        sent.course.confirm()
-    return sent
+def _sign_and_send(
+    options: _SendOptions, queue: NonceQueue, receiver_id: str, actions: Sequence[Action]
+) -> Submission:
+    """Sign with the next nonce and send, in turn with other senders of the key."""
+    level = "NONE" if options.wait_until == "NONE" else "INCLUDED"
+    with queue.turn():
+        if options.strict:
+            _resend_unconfirmed(options, queue)
+        submission, signed = _sign(options, queue, receiver_id, actions)
+        # A node that waits for a block would keep the other senders waiting as well: inside
+        # the turn only the order of nonces counts, so the bytes are sent without waiting.
+        in_one_step = options.strict or queue.has_one_sender
+        first_via = options.via if in_one_step else "broadcast_tx_async"
+        submission.tracker.send(signed, first_via, level)
+    if not in_one_step and level != "NONE" and options.via != "broadcast_tx_async":
+        submission.tracker.send(signed, options.via, level)
+        submission.tracker.confirm_refusal()
+    return submission
 
 
 def _sign(
-    how: _How, lane: Lane, receiver_id: str, actions: Sequence[Action]
+    options: _SendOptions, queue: NonceQueue, receiver_id: str, actions: Sequence[Action]
 ) -> tuple[Submission, SignedTransaction]:
-    """Sign with the next nonce; from here on `resume` finds it."""
-    anchor = _anchor(how, lane)
-    nonce = lane.reserve(strict=how.strict)
-    tx = _transaction(how, receiver_id, actions, nonce, anchor.block_hash)
-    signed = tx.sign(how.signer.key)
-    lane.keep(signed)
-    name, held = str(tx.signer_id), str(signed.hash)
-    course = Course(how.ledger, held, name, signed=signed, signed_at=anchor.height, lane=lane)
-    sent = Submission(course)
-    remember(sent)
-    return sent, signed
+    """Sign with the next nonce, and store the submission for `resume`."""
+    anchor = _anchor(options, queue)
+    nonce = queue.reserve(strict=options.strict)
+    tx = _transaction(options, receiver_id, actions, nonce, anchor.block_hash)
+    signed = tx.sign(options.signer.key)
+    queue.add_signed(signed)
+    tracker = Tracker(
+        options.ledger,
+        str(signed.hash),
+        str(tx.signer_id),
+        signed=signed,
+        anchor_height=anchor.height,
+        queue=queue,
+    )
+    submission = Submission(tracker)
+    remember(submission)
+    return submission, signed
 
 
-def _settle(how: _How, lane: Lane) -> None:
-    """Send again what may never have arrived, or free its nonce: a strict one waits for it."""
-    for signed in lane.unsettled():
+def _resend_unconfirmed(options: _SendOptions, queue: NonceQueue) -> None:
+    """Send unconfirmed bytes again, or release their nonces: a strict nonce waits for them."""
+    for signed in queue.unconfirmed():
         nonce = signed.transaction.nonce
         try:
-            broadcast.deliver(how.ledger, signed, "send_tx", "INCLUDED")
+            broadcast.send_signed(options.ledger, signed, "send_tx", "INCLUDED")
         except (TransactionTimeoutError, RequestRoutedError):
             continue
         except InvalidTransactionError:
-            lane.give_back(nonce)
+            queue.release(nonce)
         else:
-            lane.landed(nonce)
+            queue.mark_used(nonce)
 
 
 # Reading before sending -------------------------------------------------------------------
 
 
 def _chain(ledger: Ledger) -> _Chain:
-    """Ask which chain it is, once a ledger."""
-    if ledger not in _chains:
-        asked = "the node's status"
-        _chains[ledger] = ledger.send(calls.rpc("status", [], _Chain, asked=asked))
-    return _chains[ledger]
+    """Read the chain's identity, once for each ledger."""
+    call = calls.rpc("status", [], _Chain, asked="the node's status")
+    chain: _Chain = ledger.memo("chain", lambda: ledger.send(call))
+    return chain
 
 
-def _lane(how: _How) -> Lane:
-    """Find the lane of the key on this chain, whichever `Ledger` leads to it."""
-    world, chain = broadcast.world_of(how.ledger), _chain(how.ledger)
-    told = f"{chain.chain_id} {chain.genesis_hash}" if chain.genesis_hash else how.ledger
-    where = told if world is None else world  # two of these may begin alike
-    return nonces.lane(where, str(how.signer.account_id), str(how.signer.public_key))
+def _nonce_queue(options: _SendOptions) -> NonceQueue:
+    """Return the queue of the key on this chain, whichever `Ledger` is used to reach it."""
+    chain = _chain(options.ledger)
+    # Embedded worlds may share a genesis, and an old node does not send its own.
+    place: str | nonces.Memo = broadcast.embedded_world(options.ledger) or options.ledger
+    if place is options.ledger and chain.genesis_hash:
+        place = f"{chain.chain_id} {chain.genesis_hash}"
+    return nonces.nonce_queue(place, str(options.signer.account_id), str(options.signer.public_key))
 
 
-def _anchor(how: _How, lane: Lane) -> Anchor:
-    """Give the block to refer to; the key is read with it, where that is due."""
-    held = lane.anchor
-    if held is not None:
-        return held
-    ak_nonce, anchor = _read(how)
-    lane.update(ak_nonce, anchor)
+def _anchor(options: _SendOptions, queue: NonceQueue) -> Anchor:
+    """Return the block to reference; reads it with the key's nonce if the last one is old."""
+    anchor = queue.anchor
+    if anchor is None:
+        ak_nonce, anchor = _read_key_and_block(options)
+        queue.update(ak_nonce, anchor)
     return anchor
 
 
-def _read(how: _How) -> tuple[int, Anchor]:
+def _read_key_and_block(options: _SendOptions) -> tuple[int, Anchor]:
     """Read the key's last nonce, and a final block."""
-    name, public_key = str(how.signer.account_id), str(how.signer.public_key)
-    asked: list[Call[Any]] = [
+    name, public_key = str(options.signer.account_id), str(options.signer.public_key)
+    requests: list[Call[Any]] = [
         rpc.view_access_key(name, public_key, validation.block_reference("optimistic")),
         rpc.block(validation.block_reference("final")),
     ]
-    held, block = cast("list[Any]", how.ledger.send_many(asked, progress=False))
-    return held.nonce, Anchor(block.header.height, CryptoHash(block.header.hash))
+    key, block = cast("list[Any]", options.ledger.send_many(requests, progress=False))
+    return key.nonce, Anchor(block.header.height, CryptoHash(block.header.hash))
 
 
-def _refuse_mainnet(how: _How) -> None:
-    """Refuse to sign for the public network unasked, whatever its address is called."""
-    if _chain(how.ledger).chain_id == MAINNET and not how.allow_mainnet:
-        msg = "this ledger is the public mainnet, where what is signed moves real NEAR"
-        remedy = "Pass allow_mainnet=True if that is meant, or connect to another network."
+def _check_mainnet(options: _SendOptions) -> None:
+    """Raise if the chain is the public mainnet, by whatever address, and not allowed."""
+    if _chain(options.ledger).chain_id == MAINNET and not options.allow_mainnet:
+        msg = "this ledger is the public mainnet, where transactions move real NEAR"
+        remedy = "Pass allow_mainnet=True to sign for it, or connect to another network."
         raise InvalidRequestError(msg, remedy=remedy, field="allow_mainnet", value=False)
 
 
-def _rehearse(how: _How, receiver_id: str, actions: Sequence[Action]) -> pd.DataFrame:
-    """Show what would be signed; nothing is."""
-    ak_nonce, anchor = _read(how)
-    nonce = _lane(how).peek(ak_nonce)
-    tx = _transaction(how, receiver_id, actions, nonce, anchor.block_hash)
-    price = int(how.ledger.send(rpc.gas_price(None)).gas_price)
+def _dry_run(options: _SendOptions, receiver_id: str, actions: Sequence[Action]) -> pd.DataFrame:
+    """Describe the transaction that would be signed."""
+    ak_nonce, anchor = _read_key_and_block(options)
+    nonce = _nonce_queue(options).peek(ak_nonce)
+    tx = _transaction(options, receiver_id, actions, nonce, anchor.block_hash)
+    price = int(options.ledger.send(rpc.gas_price(None)).gas_price)
     row = {
         "tx_hash": str(tx.hash),
         "signer_id": str(tx.signer_id),
         "receiver_id": str(tx.receiver_id),
         "actions": "+".join(action.name for action in tx.actions),
         "nonce": nonce,
-        "size": limits.size(tx),
-        "cost_bound": fees.bound(tx, _config(how.ledger), price),
+        "size": limits.check_size(tx),
+        "cost_bound": fees.cost_bound(tx, _protocol_config(options.ledger), price),
         "gas_attached": limits.attached_gas(tx.actions),
-        "deposit": limits.deposits(tx.actions),
+        "deposit": limits.total_deposit(tx.actions),
         "block_hash": str(tx.block_hash),
-        "expires_at_height": anchor.height + broadcast.validity(how.ledger),
+        "expires_at_height": anchor.height + broadcast.validity_period(options.ledger),
     }
-    told = provenance(how.ledger, "view_access_key, gas_price, EXPERIMENTAL_protocol_config")
-    return build.build_frame("dry_run", {name: [value] for name, value in row.items()}, attrs=told)
+    source = "view_access_key, gas_price, EXPERIMENTAL_protocol_config"
+    attrs = provenance(options.ledger, source)
+    return build.build_frame("dry_run", {name: [value] for name, value in row.items()}, attrs=attrs)
 
 
-def _config(ledger: Ledger) -> Any:
-    """Read what tells the fees; None where the node has no such method."""
+def _protocol_config(ledger: Ledger) -> Any:
+    """Read the protocol configuration; None if the node has no such method."""
     try:
         return ledger.send(rpc.protocol_config(validation.block_reference("final")))
     except RpcMethodNotFoundError:

@@ -1,4 +1,4 @@
-"""Many requests in flight, asked of aiohttp itself: no object of httpx is made for any."""
+"""Requests over aiohttp, for many in flight: httpx's objects would double their cost."""
 
 from __future__ import annotations
 
@@ -11,101 +11,109 @@ if TYPE_CHECKING:
 
     import aiohttp
 
-_KEPT_S = 30  # an idle connection
+_KEEPALIVE_S = 30
 
 
-class Reply(NamedTuple):
-    """What came back: the body as it came, and what it was compressed with, in that order."""
+class RawResponse(NamedTuple):
+    """A response as received: its body still has these content encodings, the last outermost."""
 
     status: int
-    pause: str | None
+    retry_after: str | None
     encodings: Sequence[str]
     body: bytes
 
 
-class Bulk:
+class AiohttpPool:
     """
-    Asks over a pool of connections; its session opens on the loop that uses it.
+    A pool of connections; its aiohttp session opens on the loop that first uses it.
 
     Parameters
     ----------
     proxy
         The address of an http proxy, if there is one.
     tls
-        Whom to trust.
-    size
+        The trusted certificates.
+    max_connections
         Most connections at a time.
     headers
-        What each request says.
+        The headers of every request.
     """
 
     def __init__(
-        self, proxy: str | None, tls: ssl.SSLContext, size: int, headers: Mapping[str, str]
+        self,
+        proxy: str | None,
+        tls: ssl.SSLContext,
+        max_connections: int,
+        headers: Mapping[str, str],
     ) -> None:
-        # Now: on the loop they would take their time from the first request.
+        # Imported here: on the loop the import would delay the first requests past their limit.
         import aiohttp
         import yarl
 
         self._url = yarl.URL
-        self._no_http = aiohttp.ClientResponseError
+        self._response_error = aiohttp.ClientResponseError
         self._proxy = None if proxy is None else yarl.URL(proxy)
         self._tls = tls
-        self._size = size
+        self._max_connections = max_connections
         self._headers = headers
         self._session: aiohttp.ClientSession | None = None
 
-    async def ask(
-        self, url: str, headers: dict[str, str], body: bytes | None, patience: float
-    ) -> Reply:
+    async def send(
+        self, url: str, headers: dict[str, str], body: bytes | None, connect_s: float
+    ) -> RawResponse:
         """
-        Get, or post a body.
+        Send a GET, or a POST if there is a body, and read the whole response.
 
         Parameters
         ----------
         url
-            The address, quoted as it is to be sent.
+            The address, quoted as it is sent.
         headers
-            What only this request says.
+            The headers of this request alone.
         body
-            What to post.
-        patience
-            Seconds to connect in; the caller limits the whole.
+            The body to post.
+        connect_s
+            Seconds to connect in; the caller limits the whole exchange.
 
         Returns
         -------
-        reply
-            Its body is whole.
+        response
+            Its status, body, and the headers that matter.
 
         Raises
         ------
         ConnectionError
-            The answer is not HTTP; aiohttp's own error would quote the whole address.
+            If the response is not HTTP. aiohttp's own error would quote the whole address.
         """
         session = self._session or self._open()
-        asking = session.request(
+        request = session.request(
             "GET" if body is None else "POST",
             self._url(url, encoded=True),
             headers=headers,
             data=body,
             allow_redirects=False,
-            timeout=_timeout(patience),
+            timeout=_timeout(connect_s),
         )
         try:
-            async with asking as response:
-                told = response.headers
-                pause, encodings = told.get("retry-after"), told.getall("content-encoding", ())
-                return Reply(response.status, pause, encodings, await response.read())
-        except self._no_http as error:
+            async with request as response:
+                received = response.headers
+                return RawResponse(
+                    response.status,
+                    received.get("retry-after"),
+                    received.getall("content-encoding", ()),
+                    await response.read(),
+                )
+        except self._response_error as error:
             problem = error.message
         raise ConnectionError(problem)
 
     def _open(self) -> aiohttp.ClientSession:
-        """Open the session: it keeps no cookies, and takes nothing from the environment."""
+        """Open the session: without cookies, and with no proxy or login of the environment."""
         import aiohttp
 
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
-                limit=self._size, ssl=self._tls, keepalive_timeout=_KEPT_S
+                limit=self._max_connections, ssl=self._tls, keepalive_timeout=_KEEPALIVE_S
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers=self._headers,
@@ -121,8 +129,8 @@ class Bulk:
 
 
 @lru_cache(maxsize=16)
-def _timeout(patience: float) -> aiohttp.ClientTimeout:
-    """Limit the connecting alone; nearly every request has the same limit."""
+def _timeout(connect_s: float) -> aiohttp.ClientTimeout:
+    """Limit the connecting alone; nearly all requests have the same limit."""
     import aiohttp
 
-    return aiohttp.ClientTimeout(sock_connect=patience)
+    return aiohttp.ClientTimeout(sock_connect=connect_s)

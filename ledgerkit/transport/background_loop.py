@@ -21,98 +21,98 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# How long a wait lasts at a time. Polars, for one, has a handler of its own for Ctrl-C, under
-# which a wait goes on to its end.
-GLANCE_S = 0.1
-_PARTING_S = 3.0  # for connections to say goodbye when the interpreter ends
+# Waits are cut into pieces of this length. A library may install a SIGINT handler of its own,
+# as Polars does; a wait then resumes after Ctrl-C instead of raising KeyboardInterrupt.
+WAIT_SLICE_S = 0.1
+_CLOSING_S = 3.0  # for connections to close when the interpreter ends
 
 
 class Loop:
-    """Runs coroutines for threads that have, or want, no loop of their own."""
+    """An event loop that runs coroutines for any thread, whether it has a loop or not."""
 
     def __init__(self) -> None:
         runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
         self._loop = runner.get_loop()
-        self._partings: set[Future[None]] = set()
+        self._closings: set[Future[None]] = set()
         self._thread = threading.Thread(
             target=_serve, args=(runner,), name="ledgerkit", daemon=True
         )
         self._thread.start()
-        self._end = weakref.finalize(self, _end, self._loop, self._thread, self._partings)
+        self._end = weakref.finalize(self, _end, self._loop, self._thread, self._closings)
 
     @property
     def alive(self) -> bool:
-        """Tell whether there still is someone to run anything."""
+        """True while the loop's thread runs."""
         return self._thread.is_alive()
 
     @property
     def inside(self) -> bool:
-        """Tell whether this is the thread of the loop itself."""
+        """True in the thread of the loop itself."""
         return threading.current_thread() is self._thread
 
-    def run(self, work: Coroutine[Any, Any, T], seconds: float | None = None) -> T:
-        """Run to the end, or so long; an interrupt cancels the work first."""
+    def run(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
+        """Run a coroutine and return its result; a timeout or an interrupt cancels it."""
         if self.inside:
             work.close()
-            msg = "a ledger cannot be asked from inside its own transport or progress bar"
-            raise InvalidRequestError(msg, remedy="Ask from another thread.", field="ledger")
+            msg = "a ledger cannot be used from inside its own transport"
+            raise InvalidRequestError(msg, remedy="Use it from another thread.", field="ledger")
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
-            return _result(future, seconds)
+            return _result(future, timeout_s)
         finally:
             future.cancel()
             del future  # it may hold an error, whose traceback holds this frame
 
-    def soon(self, act: Callable[..., object], *args: Any) -> None:
-        """Do something on the loop's thread, without waiting for it."""
+    def call_soon(self, act: Callable[..., object], *args: Any) -> None:
+        """Call a function on the loop's thread, without waiting for it."""
         self._loop.call_soon_threadsafe(act, *args)
 
-    def later(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run without waiting: a collector calls this on any thread, holding any lock."""
+    def run_later(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run a coroutine without waiting; the garbage collector may call this on any thread."""
         if not self.alive:
             work.close()
             return
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        self._partings.add(future)
-        future.add_done_callback(self._partings.discard)
+        self._closings.add(future)
+        future.add_done_callback(self._closings.discard)
 
     def abandon(self) -> None:
-        """Leave the loop alone: after a fork it is the parent's, down to its file descriptors."""
+        """Do nothing with the loop any more: after a fork it is the parent's."""
         self._end.detach()
 
 
-def _result(future: Future[T], seconds: float | None) -> T:
-    """Wait for a result, a glance at a time."""
-    until = math.inf if seconds is None else time.monotonic() + seconds
+def _result(future: Future[T], timeout_s: float | None) -> T:
+    """Wait for a result, one slice at a time."""
+    until = math.inf if timeout_s is None else time.monotonic() + timeout_s
     try:
         while not future.done():
             with suppress(TimeoutError):
-                future.result(min(GLANCE_S, max(0.0, until - time.monotonic())))
+                future.result(min(WAIT_SLICE_S, max(0.0, until - time.monotonic())))
             if time.monotonic() >= until and not future.done():
                 raise TimeoutError
         return future.result()
     finally:
-        del future  # as above
+        del future  # as in `Loop.run`
 
 
 def _serve(runner: asyncio.Runner) -> None:
-    """Run what is handed over until stopped, then cancel what is left."""
+    """Run the loop until it is stopped, then cancel its tasks."""
     with runner:
         runner.get_loop().run_forever()
 
 
 def _end(
-    loop: asyncio.AbstractEventLoop, thread: threading.Thread, partings: set[Future[None]]
+    loop: asyncio.AbstractEventLoop, thread: threading.Thread, closings: set[Future[None]]
 ) -> None:
-    """Stop, once the connections are closed."""
+    """Stop the loop, once the connections are closed."""
     if thread.is_alive():
-        wait(list(partings), _PARTING_S)
+        wait(list(closings), _CLOSING_S)
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(_PARTING_S)
+        thread.join(_CLOSING_S)
 
 
 class _Process:
-    """What belongs to this process."""
+    """The loop of this process, and the lock for opening it."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -123,7 +123,7 @@ _process = _Process()
 
 
 def current() -> Loop:
-    """Give the loop of this process, a new one if it has none that runs."""
+    """Return the loop of this process; open a new one if none runs."""
     with _process.lock:
         if _process.loop is None or not _process.loop.alive:
             _process.loop = Loop()
@@ -132,16 +132,19 @@ def current() -> Loop:
 
 def leave_to_parent(thing: object) -> None:
     """
-    Keep a thing of the parent process forever.
+    Keep an object of the parent process alive in a forked child until the child ends.
 
-    To collect a connection or a loop in the child would take its file descriptors out of
-    the epoll instance that both processes share, and the parent would wait for ever.
+    Were a connection or a loop collected in the child, its file descriptors would leave the
+    epoll instance that both processes share, and the parent would wait forever.
     """
+    # A list that is never emptied would not do: modules are cleared when the interpreter ends,
+    # and finalizers would run then. CPython resets the current loop of a forked child
+    # (gh-66285), not a loop that was running in another thread.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
 
 
-def _forked() -> None:
-    """Begin anew in a forked child."""
+def _after_fork() -> None:
+    """Start without a loop in a forked child."""
     if _process.loop is not None:
         _process.loop.abandon()
         leave_to_parent(_process.loop)
@@ -149,4 +152,4 @@ def _forked() -> None:
 
 
 if hasattr(os, "register_at_fork"):  # there is no fork on Windows
-    os.register_at_fork(after_in_child=_forked)
+    os.register_at_fork(after_in_child=_after_fork)

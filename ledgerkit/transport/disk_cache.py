@@ -1,4 +1,4 @@
-"""Answers that can't change, kept in a folder of this machine for the next session."""
+"""Response bodies that cannot change, in an SQLite file, for later sessions."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ if TYPE_CHECKING:
 KINDS = ("block", "chunk", "transaction", "read", "metadata")
 
 _FILE = "answers-1.sqlite3"  # another form of the file gets another number
-_APPLICATION = 0x6C6B6974  # how SQLite tells one program's files from another's
-_PATIENCE_S = 1.0  # for another process that is writing; what is not kept then is asked again
-_TOUCH_S = 3600.0  # how exactly the last use is known: a reading seldom writes
-_MOST_IN_ONE = 2**28
-_SLACK = 2**16  # pages of the index, and half-filled ones
-_DROPPED_AT_ONCE = 64
+_APPLICATION_ID = 0x6C6B6974  # marks SQLite files of this package
+_BUSY_S = 1.0  # to wait for another process that writes; after that the entry is not stored
+_TOUCH_S = 3600.0  # an entry's last use is written once in this time: most reads write nothing
+_MAX_BODY_BYTES = 2**28
+_OVERHEAD_BYTES = 2**16  # pages of the index, and half-filled ones
+_DELETED_AT_ONCE = 64
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _BROKEN = (
     sqlite3.SQLITE_CORRUPT,
     sqlite3.SQLITE_NOTADB,
-    sqlite3.SQLITE_ERROR,  # the file is ours, and a table or a column has lost its name
+    sqlite3.SQLITE_ERROR,  # a table or column is missing, although the file is of this package
     sqlite3.SQLITE_CONSTRAINT,
 )
 _LOG = logging.getLogger("ledgerkit")
 _SCHEMA = (
-    f"PRAGMA application_id = {_APPLICATION}",
+    f"PRAGMA application_id = {_APPLICATION_ID}",
     """CREATE TABLE IF NOT EXISTS answers (
         key BLOB NOT NULL UNIQUE, kind TEXT NOT NULL, since REAL NOT NULL, used REAL NOT NULL,
         size INTEGER NOT NULL, seal BLOB NOT NULL, body BLOB NOT NULL)""",
@@ -53,49 +53,49 @@ _SCHEMA = (
 
 
 def default_folder() -> Path:
-    """Find the folder that this system has for a user's caches."""
+    """Return this system's folder for a user's caches."""
     platformdirs = require("platformdirs", "cache", "cache=True")
     return Path(platformdirs.user_cache_dir("ledgerkit", appauthor=False))
 
 
 def address(url: str) -> str:
-    """Tell services apart: by host, port and path, whatever the rest."""
+    """Return the host, port and path of a service: the parts that identify it."""
     parts = urlsplit(url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     return f"{(parts.hostname or '').lower()}:{port}{parts.path.rstrip('/')}"
 
 
 def _digest(*parts: bytes) -> bytes:
-    """Hash parts so that none runs into the next."""
-    found = hashlib.blake2b(digest_size=32)
+    """Hash parts; each with its length, so that no two lists of parts hash alike."""
+    digest = hashlib.blake2b(digest_size=32)
     for part in parts:
-        found.update(len(part).to_bytes(8, "little") + part)
-    return found.digest()
+        digest.update(len(part).to_bytes(8, "little") + part)
+    return digest.digest()
 
 
-def _seal(key: bytes, kind: str, since: float, body: bytes) -> bytes:
-    """Sum up an entry: a torn one, or one in another's place, does not fit."""
-    return _digest(key, kind.encode(), since.hex().encode(), body)
+def _checksum(key: bytes, kind: str, stored_at: float, body: bytes) -> bytes:
+    """Compute the checksum of an entry, which covers its key too."""
+    return _digest(key, kind.encode(), stored_at.hex().encode(), body)
 
 
-class Kept(NamedTuple):
-    """An entry that was found whole: since when it is there, and what the host sent."""
+class Entry(NamedTuple):
+    """A cached response: when it was stored, in seconds since 1970, and its body."""
 
-    since: float
+    stored_at: float
     body: bytes
 
 
-class Store:
+class DiskCache:
     """
-    Bodies of answers in one SQLite file; no failure of it costs an answer.
+    Response bodies in one SQLite file; if the file fails, calls are sent as without it.
 
     Any number of threads and processes may share the folder. Only bytes and numbers are
-    read from it, and an entry is believed only if its checksum fits.
+    read from the file, and only entries with a correct checksum are used.
 
     Parameters
     ----------
     settings
-        The folder, and how much and how long it keeps.
+        The folder, and the limits of size and age.
     roots
         The address of each surface.
     """
@@ -107,103 +107,102 @@ class Store:
         self.hits: Counter[str] = Counter()
         self.misses: Counter[str] = Counter()
         self._lock = threading.Lock()
-        self._base: sqlite3.Connection | None = None
-        self._end: weakref.finalize[..., Store] | None = None
-        self._begun_anew = self._off = False
-        self._trouble: str | None = None
+        self._connection: sqlite3.Connection | None = None
+        self._end: weakref.finalize[..., DiskCache] | None = None
+        self._was_recreated = self._is_off = False
+        self._warning: str | None = None
 
     # Entries ------------------------------------------------------------------------------
 
     def now(self) -> float:
-        """Tell the time by which metadata grows old, in seconds since 1970."""
+        """Return the time that the age of entries is measured by, in seconds since 1970."""
         return time.time()
 
     def key(self, call: Call[Any], surface: Surface) -> bytes:
-        """Digest what was asked, and of whom: an address may hold a provider's key."""
-        place = self._services[surface].encode()
-        return _digest(place, call.kind.encode(), call.path.encode(), call.body or b"")
+        """Return the key of a call; a hash, because an address may hold a provider's key."""
+        service = self._services[surface].encode()
+        return _digest(service, call.kind.encode(), call.path.encode(), call.body or b"")
 
     def keys(self, call: Call[Any]) -> list[bytes]:
-        """Give the keys of all that may have answered a call."""
+        """Return the keys of a call at each host that may have answered it."""
         surfaces: tuple[Surface, ...] = (call.surface,)
         if call.surface == "rpc":
             surfaces = ("rpc", "archival_rpc")
         return [self.key(call, surface) for surface in surfaces if surface in self._services]
 
-    def get(self, key: bytes, kind: str) -> Kept | None:
-        """Find an entry that is whole, and not too old."""
-        row = self._run(lambda base: base.execute(_FIND, (key,)).fetchone())
+    def get(self, key: bytes, kind: str) -> Entry | None:
+        """Return an entry; None if there is none, or it is damaged or has expired."""
+        row = self._run(lambda connection: connection.execute(_FIND, (key,)).fetchone())
         if row is None:
             return None
-        found, used = _whole(key, kind, row), row[2]
-        if found is None:
-            self.drop(key, "its checksum does not fit")
+        entry, used_at = _read_row(key, kind, row), row[2]
+        if entry is None:
+            self.drop(key, "its checksum is wrong")
             return None
         now = self.now()
-        if now >= self.until(kind, found.since) or (kind == "metadata" and now < found.since):
-            return None  # the new answer takes its place
-        if not 0 <= now - used < _TOUCH_S:
-            self._run(lambda base: base.execute(_TOUCH, (now, key)))
-        return found
+        is_from_future = kind == "metadata" and now < entry.stored_at
+        if now >= self.expires_at(kind, entry.stored_at) or is_from_future:
+            return None  # the next answer replaces it
+        if not 0 <= now - used_at < _TOUCH_S:
+            self._run(lambda connection: connection.execute(_TOUCH, (now, key)))
+        return entry
 
-    def until(self, kind: str, since: float) -> float:
-        """Tell when an entry is too old."""
-        return since + self.settings.metadata_s if kind == "metadata" else float("inf")
+    def expires_at(self, kind: str, stored_at: float) -> float:
+        """Return when an entry expires, in seconds since 1970; only metadata does."""
+        return stored_at + self.settings.metadata_s if kind == "metadata" else float("inf")
 
-    def put(self, key: bytes, kind: str, since: float, body: bytes) -> None:
-        """Keep an entry; those used least go where there is no room."""
-        limit = self.settings.max_bytes - _SLACK
-        if len(body) > min(limit // 4, _MOST_IN_ONE):
+    def put(self, key: bytes, kind: str, stored_at: float, body: bytes) -> None:
+        """Add an entry; the least recently used ones are deleted to make room."""
+        limit = self.settings.max_bytes - _OVERHEAD_BYTES
+        if len(body) > min(limit // 4, _MAX_BODY_BYTES):
             return
-        seal = _seal(key, kind, since, body)
-        row = (key, kind, since, self.now(), len(body), seal, body)
+        checksum = _checksum(key, kind, stored_at, body)
+        row = (key, kind, stored_at, self.now(), len(body), checksum, body)
 
-        def write(base: sqlite3.Connection) -> None:
-            with base:
-                base.execute("BEGIN IMMEDIATE")
-                _make_room(base, limit - len(body))
-                base.execute(_PUT, row)
+        def write(connection: sqlite3.Connection) -> None:
+            with connection:
+                connection.execute("BEGIN IMMEDIATE")
+                _make_room(connection, limit - len(body))
+                connection.execute(_PUT, row)
 
         self._run(write)
 
-    def drop(self, key: bytes, why: str) -> None:
-        """Forget an entry that is not to be believed."""
-        _LOG.warning("an entry of the cache in %s was dropped: %s", self.folder, why)
-        self._run(lambda base: base.execute("DELETE FROM answers WHERE key = ?", (key,)))
+    def drop(self, key: bytes, reason: str) -> None:
+        """Delete an entry that cannot be used, and log why."""
+        _LOG.warning("an entry of the cache in %s was dropped: %s", self.folder, reason)
+        self._run(lambda connection: connection.execute(_DELETE, (key,)))
 
     # The whole ----------------------------------------------------------------------------
 
-    def held(self) -> dict[str, tuple[int, int]]:
-        """Count entries and their bytes by kind."""
+    def sizes(self) -> dict[str, tuple[int, int]]:
+        """Return the number of entries and of their bytes, by kind."""
         if not self._path.exists():
             return {}
-        rows = self._run(lambda base: base.execute(_COUNT).fetchall()) or []
+        rows = self._run(lambda connection: connection.execute(_COUNT).fetchall()) or []
         return {(kind or b"").decode("ascii", "replace"): (n, size) for kind, n, size in rows}
 
     def clear(self) -> None:
-        """Forget all entries, and give their room back."""
+        """Delete all entries and shrink the file."""
         if self._path.exists():
-            self._run(_empty)
+            self._run(_delete_all)
 
     def count(self, kind: str, *, hit: bool) -> None:
-        """Note whether an answer was there."""
+        """Count a hit or a miss."""
         with self._lock:
             (self.hits if hit else self.misses)[kind] += 1
 
-    def trouble(self) -> str | None:
-        """Tell once why nothing is kept any more."""
-        told, self._trouble = self._trouble, None
-        return told
+    def pop_warning(self) -> str | None:
+        """Return, once, why the cache was switched off."""
+        warning, self._warning = self._warning, None
+        return warning
 
     def close(self) -> None:
-        """Close the file; it opens again with its next use."""
+        """Close the file; the next use opens it again."""
         with self._lock:
-            if self._end is not None:
-                self._end()
-            self._base = self._end = None
+            self._disconnect()
 
     def abandon(self) -> None:
-        """Leave the file to the parent process: SQLite's connections survive no fork."""
+        """Leave the file to the parent process: connections of SQLite must not cross a fork."""
         if self._end is not None:
             self._end.detach()
         background_loop.leave_to_parent(self)
@@ -215,50 +214,54 @@ class Store:
         return self.folder / _FILE
 
     def _run(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
-        """Do something with the file; None where that fails."""
+        """Run something on the connection; return None if the file fails."""
         with self._lock:
             for _ in range(2):
-                if self._off:
+                if self._is_off:
                     break
                 try:
-                    return work(self._opened())
+                    return work(self._connected())
                 except (sqlite3.Error, OSError, UnicodeError) as error:
-                    if not self._begins_anew(error):
+                    if not self._can_retry(error):
                         break
         return None
 
-    def _opened(self) -> sqlite3.Connection:
-        """Give the connection of this process."""
-        if self._base is None:
-            self._base = _open(self._path)
-            self._end = weakref.finalize(self, _part, self._base, os.getpid())
-        return self._base
+    def _connected(self) -> sqlite3.Connection:
+        """Return the connection, opened at its first use."""
+        if self._connection is None:
+            self._connection = _open(self._path)
+            self._end = weakref.finalize(self, _close, self._connection, os.getpid())
+        return self._connection
 
-    def _begins_anew(self, error: Exception) -> bool:
-        """Decide what a failure means; true if it is worth another try."""
+    def _disconnect(self) -> None:
+        """Close the connection."""
+        if self._end is not None:
+            self._end()
+        self._connection = self._end = None
+
+    def _can_retry(self, error: Exception) -> bool:
+        """Recreate a broken file and return True; for other errors switch off, unless busy."""
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if isinstance(error, UnicodeError):  # SQLite's complaint quotes the broken file
+        if isinstance(error, UnicodeError):  # SQLite's message quotes the broken file
             code = sqlite3.SQLITE_CORRUPT
         if code in _BUSY:
             _LOG.info("the cache in %s is busy: %s", self.folder, error)
             return False
-        if code in _BROKEN and not self._begun_anew and self._removed():
-            self._begun_anew = True
-            _LOG.warning("the cache in %s was broken and begins anew: %s", self.folder, error)
+        if code in _BROKEN and not self._was_recreated and self._remove_files():
+            self._was_recreated = True
+            _LOG.warning("the cache in %s was broken and is recreated: %s", self.folder, error)
             return True
-        self._off = True
-        self._trouble = f"nothing is kept in {self.folder} any more: {error}"
-        _LOG.warning("%s", self._trouble)
+        self._is_off = True
+        self._warning = f"the cache in {self.folder} is switched off: {error}"
+        _LOG.warning("%s", self._warning)
         return False
 
-    def _removed(self) -> bool:
-        """Remove a file that is no database any more."""
-        if self._end is not None:
-            self._end()
-        self._base = self._end = None
+    def _remove_files(self) -> bool:
+        """Remove the file and its journals; return False if that fails."""
+        self._disconnect()
         try:
-            for end in ("", "-wal", "-shm"):
-                self._path.with_name(_FILE + end).unlink(missing_ok=True)
+            for suffix in ("", "-wal", "-shm"):
+                self._path.with_name(_FILE + suffix).unlink(missing_ok=True)
         except OSError:
             return False
         return True
@@ -266,79 +269,85 @@ class Store:
 
 _FIND = "SELECT kind, since, used, seal, body FROM answers WHERE key = ?"
 _TOUCH = "UPDATE answers SET used = ? WHERE key = ?"
+_DELETE = "DELETE FROM answers WHERE key = ?"
 _PUT = "INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?, ?)"
 _COUNT = "SELECT CAST(kind AS TEXT), count(*), CAST(total(size) AS INTEGER) FROM answers GROUP BY 1"
 _OLDEST = "SELECT rowid, coalesce(length(body), 0) FROM answers ORDER BY used LIMIT ?"
 
 
 def _open(path: Path) -> sqlite3.Connection:
-    """Open the file, for this user only where it is new."""
+    """Open the file; a new one can be read by this user only."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    base = sqlite3.connect(path, timeout=_PATIENCE_S, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(
+        path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
+    )
     try:
-        _prepare(base)
+        _prepare(connection)
     except BaseException:
-        base.close()
+        connection.close()
         raise
-    return base
+    return connection
 
 
-def _prepare(base: sqlite3.Connection) -> None:
-    """Make the table, unless the file is another program's."""
-    base.text_factory = bytes  # a broken text is a broken entry, not an error
-    [application] = base.execute("PRAGMA application_id").fetchone()
-    if application != _APPLICATION:
-        if base.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            msg = f"{_FILE} is another program's"
+def _prepare(connection: sqlite3.Connection) -> None:
+    """Create the table, unless the file belongs to another program."""
+    connection.text_factory = bytes  # so that a broken text makes a broken entry, not an error
+    [application] = connection.execute("PRAGMA application_id").fetchone()
+    if application != _APPLICATION_ID:
+        if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            msg = f"{_FILE} belongs to another program"
             raise FileExistsError(msg)
-        with base:
-            base.execute("BEGIN IMMEDIATE")
+        with connection:
+            connection.execute("BEGIN IMMEDIATE")
             for statement in _SCHEMA:
-                base.execute(statement)
-    base.execute("PRAGMA journal_mode = WAL")
-    base.execute("PRAGMA synchronous = NORMAL")  # a power cut costs the last entries, no more
-    base.execute(f"PRAGMA journal_size_limit = {2**20}")
+                connection.execute(statement)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = NORMAL")  # a power cut loses the last entries only
+    connection.execute(f"PRAGMA journal_size_limit = {2**20}")
 
 
-def _whole(key: bytes, kind: str, row: tuple[Any, ...]) -> Kept | None:
-    """Give an entry if it is what was once put there."""
-    told, since, used, seal, body = row
-    typed = isinstance(body, bytes) and isinstance(since, float) and isinstance(used, float)
-    if typed and told == kind.encode() and seal == _seal(key, kind, since, body):
-        return Kept(since, body)
+def _read_row(key: bytes, kind: str, row: tuple[Any, ...]) -> Entry | None:
+    """Read a row; return None if it is not as it was written."""
+    stored_kind, stored_at, used_at, checksum, body = row
+    if not (
+        isinstance(body, bytes) and isinstance(stored_at, float) and isinstance(used_at, float)
+    ):
+        return None
+    if stored_kind == kind.encode() and checksum == _checksum(key, kind, stored_at, body):
+        return Entry(stored_at, body)
     return None
 
 
-def _make_room(base: sqlite3.Connection, limit: int) -> None:
-    """Drop the entries used least until the pages in use are within a limit."""
-    while (excess := _in_use(base) - limit) > 0:
-        oldest = base.execute(_OLDEST, (_DROPPED_AT_ONCE,)).fetchall()
+def _make_room(connection: sqlite3.Connection, limit: int) -> None:
+    """Delete the least recently used entries until the used pages are within a limit of bytes."""
+    while (excess := _used_bytes(connection) - limit) > 0:
+        oldest = connection.execute(_OLDEST, (_DELETED_AT_ONCE,)).fetchall()
         if not oldest:
             return
-        for row, size in oldest:
-            base.execute("DELETE FROM answers WHERE rowid = ?", (row,))
+        for row_id, size in oldest:
+            connection.execute("DELETE FROM answers WHERE rowid = ?", (row_id,))
             excess -= size
             if excess <= 0:
                 break
 
 
-def _in_use(base: sqlite3.Connection) -> int:
-    """Count the bytes of all pages that hold something."""
+def _used_bytes(connection: sqlite3.Connection) -> int:
+    """Return the bytes of all pages in use."""
     names = ("page_count", "freelist_count", "page_size")
-    pages, free, size = (base.execute(f"PRAGMA {name}").fetchone()[0] for name in names)
+    pages, free, size = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names)
     return int((pages - free) * size)
 
 
-def _empty(base: sqlite3.Connection) -> None:
+def _delete_all(connection: sqlite3.Connection) -> None:
     """Delete every entry and shrink the file."""
-    base.execute("DELETE FROM answers")
-    base.execute("VACUUM")
+    connection.execute("DELETE FROM answers")
+    connection.execute("VACUUM")
 
 
-def _part(base: sqlite3.Connection, process: int) -> None:
-    """Close what nobody closed, in the process that opened it."""
+def _close(connection: sqlite3.Connection, process: int) -> None:
+    """Close a connection, in the process that opened it."""
     if os.getpid() == process:
-        base.close()
+        connection.close()
     else:
-        background_loop.leave_to_parent(base)
+        background_loop.leave_to_parent(connection)

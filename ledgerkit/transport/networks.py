@@ -1,4 +1,4 @@
-"""Where the services are: presets, custom addresses, and the environment."""
+"""The addresses of networks: presets, custom ones, and those of the environment."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from ledgerkit.errors import InvalidRequestError
 Surface = Literal["rpc", "archival_rpc", "api"]
 SURFACES: tuple[Surface, ...] = ("rpc", "archival_rpc", "api")
 
-# Limits of the public hosts are not published; this many requests a second is polite.
+# Requests a second. The public hosts publish no limit; at this rate they refuse none.
 PUBLIC_RATE = 20.0
 
-LOCAL = "local"  # the embedded ledger: it needs no network
+LOCAL = "local"  # the embedded ledger
 
-_TELLING = 8  # a shorter key may well be a part of honest data
+_MIN_HIDDEN_LENGTH = 8  # a shorter key may be a part of ordinary data
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Network:
-    """The addresses of one network, and what is known of it."""
+    """The addresses of one network, its rate limit, and its tokens of liquid stake."""
 
     name: str
     rpc_url: str | None
@@ -37,7 +37,7 @@ class Network:
     liquid_tokens: tuple[str, ...] = ()
 
     def address(self, surface: Surface) -> str | None:
-        """Give the address of one surface; None where there is none."""
+        """Return the address of one surface; None if there is none."""
         by_surface = {
             "rpc": self.rpc_url,
             "archival_rpc": self.archival_rpc_url,
@@ -46,7 +46,7 @@ class Network:
         return by_surface[surface]
 
     def __repr__(self) -> str:
-        """Name the hosts only: a provider's path may hold a key."""
+        """Show the hosts only: a path may hold a provider's key."""
         hosts = {urlsplit(u).hostname for u in (self.rpc_url, self.api_url) if u}
         return f"<Network {self.name}: {', '.join(sorted(h for h in hosts if h))}>"
 
@@ -73,19 +73,20 @@ PRESETS = {
         PUBLIC_RATE,
         ("meta-v2.pool.testnet", "linear-protocol.testnet"),
     ),
-    # Nothing is sent: these are the addresses that `ledgerkit serve` has.
+    # Nothing is sent there: they are the default addresses of `ledgerkit serve`.
     LOCAL: Network(LOCAL, "http://127.0.0.1:3030", None, "http://127.0.0.1:3030/api"),
 }
 
 
 class ApiKey:
     """
-    An API key that shows itself only when a request is made.
+    An API key, hidden wherever it is printed.
 
     Parameters
     ----------
     text
-        The key. What is wrong with it is told by `check`, where no frame holds it.
+        The key. A malformed one counts as empty; `check` raises for it later, when no frame
+        on the traceback holds its text.
     """
 
     __slots__ = ("__weakref__", "_spellings", "_text")
@@ -94,23 +95,23 @@ class ApiKey:
         self._text = text.strip() if isinstance(text, str) else ""
         if not (self._text.isascii() and self._text.isprintable()):
             self._text = ""
-        told = len(self._text) >= _TELLING
+        is_long = len(self._text) >= _MIN_HIDDEN_LENGTH
         self._spellings = (
-            re.compile("".join(map(_spellings, self._text)).encode()) if told else None
+            re.compile("".join(map(_spellings, self._text)).encode()) if is_long else None
         )
 
     def check(self) -> None:
-        """Refuse what cannot be a key, without showing it."""
+        """Raise if the text cannot be a key, without showing it."""
         if not self._text:
             msg = "api_key is not a text of printable ASCII characters (value not shown)"
             raise InvalidRequestError(msg, field="api_key", value=None, rule="printable ASCII")
 
     def reveal(self) -> str:
-        """Give the key's text, for the one request it is for."""
+        """Return the key's text, for the one request that carries it."""
         return self._text
 
     def hide(self, data: bytes) -> bytes:
-        """Take the key out of what a host sends; one too short to tell from data stays."""
+        """Replace the key in a response, unless it is too short to be told from data."""
         return data if self._spellings is None else self._spellings.sub(b"[key hidden]", data)
 
     def __repr__(self) -> str:
@@ -123,17 +124,17 @@ class ApiKey:
 
 
 def _spellings(char: str) -> str:
-    """Match a character as it is, or as URLs, JSON and HTML write it."""
-    if char.isalnum() or char in "-._~":  # which all of them leave alone
+    """Return a pattern for a character as it is, and as URLs, JSON and HTML write it."""
+    if char.isalnum() or char in "-._~":  # none of them escapes these
         return re.escape(char)
     code = f"{ord(char):02x}"
-    told = {char, f"\\{char}", html.escape(char), "+" if char == " " else char}
-    ways = "|".join(re.escape(way) for way in sorted(told, key=len, reverse=True))
-    return rf"(?:(?i:%{code}|\\u00{code}|&#x0*{code};)|&#0*{ord(char)};|{ways})"
+    plain = {char, f"\\{char}", html.escape(char), "+" if char == " " else char}
+    spellings = "|".join(re.escape(text) for text in sorted(plain, key=len, reverse=True))
+    return rf"(?:(?i:%{code}|\\u00{code}|&#x0*{code};)|&#0*{ord(char)};|{spellings})"
 
 
 def environment(name: str) -> str | None:
-    """Read one of ledgerkit's variables; an empty one counts as absent."""
+    """Read one of ledgerkit's environment variables; an empty one counts as absent."""
     return os.environ.get(f"LEDGERKIT_{name}") or None
 
 
@@ -143,65 +144,65 @@ def resolve(
     rpc_url: str | None = None,
     api_url: str | None = None,
     archival_rpc_url: str | None = None,
-    bare: bool = False,
+    has_transport: bool = False,
 ) -> Network:
     """
-    Find the addresses to use.
+    Resolve a network's name and custom addresses.
 
     Parameters
     ----------
     name
-        ``mainnet``, ``testnet``, ``local``, or any name beside addresses of its own.
-        None reads ``LEDGERKIT_NETWORK``; where that names none and there is no
-        address, it is ``local``.
+        ``mainnet``, ``testnet``, ``local``, or any name together with addresses.
+        None reads ``LEDGERKIT_NETWORK``; without that, and without an address, it is
+        ``local``.
     rpc_url, api_url, archival_rpc_url
-        Addresses in place of the preset's; ``LEDGERKIT_RPC_URL`` and
-        ``LEDGERKIT_API_URL`` serve where none is given.
-    bare
-        Whether a transport of the caller's answers, so that no address is needed.
+        Addresses in place of the preset's. None reads ``LEDGERKIT_RPC_URL`` and
+        ``LEDGERKIT_API_URL``.
+    has_transport
+        Whether a transport of the caller answers, so that no address is needed.
 
     Returns
     -------
     network
-        The addresses, checked.
+        The network, with checked addresses.
 
     Raises
     ------
     InvalidRequestError
-        If the name is unknown, or an address malformed.
+        If the name is unknown, or an address is malformed.
     """
-    asked, name = name, name or environment("NETWORK")
-    given = {
+    requested, name = name, name or environment("NETWORK")
+    urls = {
         "rpc_url": rpc_url,
         "api_url": api_url,
         "archival_rpc_url": archival_rpc_url,
     }
-    if asked != LOCAL:  # who asks for it by name wants no other host
-        given["rpc_url"] = rpc_url or environment("RPC_URL")
-        given["api_url"] = api_url or environment("API_URL")
-    custom = {key: validation.url(text, key) for key, text in given.items() if text}
+    if requested != LOCAL:  # the embedded ledger, by its name, must not become another host
+        urls["rpc_url"] = rpc_url or environment("RPC_URL")
+        urls["api_url"] = api_url or environment("API_URL")
+    custom = {key: validation.url(text, key) for key, text in urls.items() if text}
     if name in PRESETS:
-        return _adjusted(PRESETS[name], custom)
-    if not custom and not bare:
+        return _with_custom_urls(PRESETS[name], custom)
+    if not custom and not has_transport:
         if name is not None:
             rule = f"one of {', '.join(PRESETS)}, or any name with rpc_url= or api_url="
             raise InvalidRequestError.refuse("network", name, rule)
         return PRESETS[LOCAL]
-    stand_in = "http://localhost" if bare else None
+    placeholder = "http://localhost" if has_transport else None
     return Network(
         name or "custom",
-        custom.get("rpc_url", stand_in),
+        custom.get("rpc_url", placeholder),
         custom.get("archival_rpc_url"),
-        custom.get("api_url", stand_in),
+        custom.get("api_url", placeholder),
     )
 
 
-def _adjusted(preset: Network, custom: dict[str, str]) -> Network:
-    """Put custom addresses in a preset's place; the polite rate is for the preset's own hosts."""
+def _with_custom_urls(preset: Network, custom: dict[str, str]) -> Network:
+    """Replace addresses of a preset; the polite rate is for the preset's own hosts."""
     if not custom:
         return preset
     rpc_url = custom.get("rpc_url", preset.rpc_url)
-    # The preset's archival host stays behind where the caller's own endpoint answers.
+    # The caller's endpoint may serve another chain than the preset's archival host.
     archival = preset.archival_rpc_url if rpc_url == preset.rpc_url else None
     return replace(
         preset,
@@ -213,27 +214,27 @@ def _adjusted(preset: Network, custom: dict[str, str]) -> Network:
 
 
 def host(url: str) -> str:
-    """Show an address without its path, which may hold a provider's key."""
+    """Return an address without its path, which may hold a provider's key."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.hostname}"
 
 
 def is_exposed(url: str) -> bool:
-    """Tell whether anyone on the way could read what is sent to an address."""
+    """Return True if others on the network could read what is sent to an address."""
     return urlsplit(url).scheme != "https" and not is_loopback(url)
 
 
 def is_loopback(url: str) -> bool:
-    """Tell whether an address stays on this machine."""
+    """Return True if an address is of this machine."""
     name = urlsplit(url).hostname or ""
     try:
         return name == "localhost" or ipaddress.ip_address(name).is_loopback
-    except ValueError:  # some other name, perhaps 127.example.com
+    except ValueError:  # a name such as 127.example.com
         return False
 
 
 def proxy_for(url: str) -> str | None:
-    """Find the proxy that the environment names for an address."""
+    """Return the proxy that the environment sets for an address."""
     parts = urlsplit(url)
     if is_loopback(url) or proxy_bypass(parts.hostname or ""):
         return None

@@ -1,22 +1,19 @@
-"""What spares the hosts: an even rate, and a memory of answers that can't change."""
+"""An even rate of requests, which adapts to what a host accepts."""
 
 from __future__ import annotations
 
 import math
 import threading
 import time
-from collections import OrderedDict
-
-_CACHE_BYTES = 64 * 2**20
 
 
-class Pacer:
+class RateLimiter:
     """
-    Spaces requests evenly, and more widely for a while after a host found them too many.
+    Start times for requests, evenly spaced, and further apart after a host refused some.
 
-    Too many means half the rate at which requests started lately, but not below one a
-    second; from there it grows evenly up to what is allowed. Where there is no limit it is
-    lifted again at twice the rate that was too much.
+    A refusal (HTTP 429) halves the rate at which requests recently started, but not below
+    one a second. From there the rate grows evenly up to the limit. Without a limit, it is
+    unlimited again from twice the refused rate.
 
     Parameters
     ----------
@@ -25,15 +22,16 @@ class Pacer:
     """
 
     def __init__(self, rate: float | None) -> None:
-        self._ceiling = self._rate = rate or math.inf
-        self._gap = 1 / self._ceiling
-        self._free_at = self._held_until = 0.0
-        self._starts = self._starts_before = 0  # in the second that ends then, and in the last
+        self._limit = self._rate = rate or math.inf
+        self._gap_s = 1 / self._limit
+        self._free_at = self._paused_until = 0.0
+        # Starts in the second that ends at `_second_ends`, and in the second before.
+        self._starts = self._starts_before = 0
         self._second_ends = -math.inf
         self._slowed_at = -math.inf
-        self._slowed_to = self._growth = self._lifted_at = math.inf
+        self._slowed_to = self._growth = self._unlimited_from = math.inf
         self._lock = threading.Lock()
-        self.turn = 0  # places taken in an earlier one are void
+        self.epoch = 0  # a pause begins a new one: slots that were reserved before are void
 
     @property
     def rate(self) -> float:
@@ -43,122 +41,83 @@ class Pacer:
             return self._rate
 
     def reserve(self, until: float) -> float | None:
-        """Take the next place and tell the seconds to it; None if it comes too late."""
+        """Reserve the next slot and return the seconds until it; None if it is after `until`."""
         with self._lock:
             now = time.monotonic()
             self._recover(now)
             start = max(now, self._free_at)
             if start > until:
                 return None
-            self._free_at = start + self._gap
+            self._free_at = start + self._gap_s
             if start >= self._second_ends:
-                self._next_second(start)
+                self._start_second(start)
             self._starts += 1
         return start - now
 
-    def give_back(self, turn: int) -> None:
-        """Return a place that was taken in a turn and not used."""
+    def release(self, epoch: int) -> None:
+        """Return a slot that was reserved in this epoch and not used."""
         with self._lock:
-            if turn == self.turn:
-                self._free_at -= self._gap
+            if epoch == self.epoch:
+                self._free_at -= self._gap_s
 
     def pause(self, seconds: float) -> None:
-        """Let nobody start for a while, those that have a place neither."""
+        """Start no request for some seconds; reserved slots are void."""
         with self._lock:
             until = time.monotonic() + seconds
-            if until > self._held_until:
-                self._held_until = until
-                self._empty(until)
+            if until > self._paused_until:
+                self._paused_until = until
+                self._void_slots(until)
 
-    def slow_down(self, began: float) -> float | None:
+    def slow_down(self, started: float) -> float | None:
         """
-        Take note that a request was one too many.
+        Lower the rate after a request was refused.
 
         Parameters
         ----------
-        began
-            When it began. One that began before the last slowing down tells nothing new.
+        started
+            `time.monotonic()` when the request started. One that started before the last
+            slowdown changes nothing: it was sent at the old rate.
 
         Returns
         -------
         rate
-            Requests a second from now on; None where nothing changes.
+            Requests a second from now on; None if unchanged.
         """
         with self._lock:
-            if began < self._slowed_at:
+            if started < self._slowed_at:
                 return None
             now = time.monotonic()
             self._recover(now)
-            lately = min(max(self._starts, self._starts_before, 1), self._rate)
+            recent = min(max(self._starts, self._starts_before, 1), self._rate)
             self._slowed_at = now
-            self._slowed_to = max(lately / 2, min(1.0, self._ceiling))
-            self._growth = max(1.0, lately / 5)  # each second
-            self._lifted_at = 2 * lately if math.isinf(self._ceiling) else self._ceiling
-            self._set(self._slowed_to)
-            self._empty(max(now, self._held_until))
+            self._slowed_to = max(recent / 2, min(1.0, self._limit))
+            self._growth = max(1.0, recent / 5)  # requests a second, each second
+            self._unlimited_from = 2 * recent if math.isinf(self._limit) else self._limit
+            self._set_rate(self._slowed_to)
+            self._void_slots(max(now, self._paused_until))
             return self._rate
 
     def _recover(self, now: float) -> None:
-        """Allow more, the longer it went well."""
-        if self._rate == self._ceiling:
+        """Raise the rate with the time since the last refusal or pause."""
+        if self._rate == self._limit:
             return
-        well = now - max(self._slowed_at, self._held_until)
-        rate = self._slowed_to + self._growth * max(0.0, well)
-        self._set(self._ceiling if rate >= self._lifted_at else rate)
+        seconds = now - max(self._slowed_at, self._paused_until)
+        rate = self._slowed_to + self._growth * max(0.0, seconds)
+        self._set_rate(self._limit if rate >= self._unlimited_from else rate)
 
-    def _set(self, rate: float) -> None:
-        """Space requests for this rate."""
+    def _set_rate(self, rate: float) -> None:
+        """Set the rate and the gap between two starts."""
         self._rate = rate
-        self._gap = 1 / rate
+        self._gap_s = 1 / rate
 
-    def _empty(self, free_at: float) -> None:
-        """Take all places back; who waits for one asks again."""
+    def _void_slots(self, free_at: float) -> None:
+        """Void all reserved slots: requests that wait for one reserve again."""
         self._free_at = free_at
-        self.turn += 1
+        self.epoch += 1
 
-    def _next_second(self, start: float) -> None:
-        """Begin to count anew."""
-        recent = start < self._second_ends + 1.0
-        self._starts_before = self._starts if recent else 0
+    def _start_second(self, start: float) -> None:
+        """Count the starts of the next second."""
+        is_next = start < self._second_ends + 1.0
+        self._starts_before = self._starts if is_next else 0
         self._starts = 0
         self._second_ends = start + 1.0
-
-
-class Cache:
-    """
-    Bodies of answers, the least used dropped first.
-
-    Parameters
-    ----------
-    limit
-        Most bytes in all.
-    """
-
-    def __init__(self, limit: int = _CACHE_BYTES) -> None:
-        self._held: OrderedDict[object, tuple[bytes, float]] = OrderedDict()
-        self._left = limit
-        self._lock = threading.Lock()
-
-    def get(self, key: object, now: float = 0.0) -> bytes | None:
-        """Find a body that is not too old."""
-        with self._lock:
-            body, until = self._held.get(key, (None, math.inf))
-            if body is None or now >= until:
-                return None
-            self._held.move_to_end(key)
-            return body
-
-    def put(self, key: object, body: bytes, until: float = math.inf) -> None:
-        """Keep a body, for ever or until some time."""
-        with self._lock:
-            self._left += len(self._held.pop(key, (b"", 0))[0])
-            self._held[key] = body, until
-            self._left -= len(body)
-            while self._left < 0:
-                self._left += len(self._held.popitem(last=False)[1][0])
-
-    def clear(self) -> None:
-        """Forget all bodies."""
-        with self._lock:
-            self._left += sum(len(body) for body, _ in self._held.values())
-            self._held.clear()

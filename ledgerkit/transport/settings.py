@@ -1,4 +1,4 @@
-"""How to ask: where, as whom, how patiently, how many requests at a time."""
+"""The settings of a ledger: network, key, timeouts, retries, limits, disk cache."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
     from ledgerkit.transport.networks import ApiKey, Network
 
-MOST_IN_FLIGHT = 1024
-_LEAST_BYTES = 2**20
+MAX_IN_FLIGHT = 1024
+_MIN_CACHE_BYTES = 2**20
 
 
 def positive(field: str, value: object) -> None:
-    """Refuse what is not a number above zero."""
+    """Raise if a value is not a finite number above zero."""
     number = value if isinstance(value, int | float) and not isinstance(value, bool) else 0
     if not 0 < number < math.inf:
         raise InvalidRequestError.refuse(field, value, "a number above 0")
@@ -29,21 +29,21 @@ def positive(field: str, value: object) -> None:
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """
-    How often and how long one read is tried.
+    Limits for the attempts of one read.
 
     Parameters
     ----------
     attempts
-        Tries in all, the first included.
+        Attempts in all, the first included.
     total_s
-        Seconds in all, waits included.
+        Seconds in all, pauses included.
     """
 
     attempts: int = 4
     total_s: float = 60.0
 
     def __post_init__(self) -> None:
-        """Refuse what would never try, or never end."""
+        """Check the limits."""
         if not (isinstance(self.attempts, int) and self.attempts >= 1):
             raise InvalidRequestError.refuse("attempts", self.attempts, "an integer from 1 up")
         positive("total_s", self.total_s)
@@ -52,17 +52,17 @@ class RetryPolicy:
 @dataclass(frozen=True, slots=True)
 class Cache:
     """
-    What is kept on disk from one session to the next: answers that can't change.
+    Settings of the disk cache, for responses that cannot change.
 
     Parameters
     ----------
     path
-        The folder; None is the one that this system has for a user's caches.
+        The folder; None is this system's folder for a user's caches.
     max_bytes
-        Most bytes its file takes; the answers used least recently go first. While it is
-        open, a journal of a few megabytes stands beside it.
+        Most bytes of its file; the least recently used responses are deleted first. While
+        the file is open, there is a journal of a few megabytes beside it.
     metadata_s
-        Seconds for which the metadata of tokens is believed: it may change.
+        Seconds after which the metadata of tokens is read again, since it may change.
     """
 
     path: str | os.PathLike[str] | None = None
@@ -70,19 +70,19 @@ class Cache:
     metadata_s: float = 86400.0
 
     def __post_init__(self) -> None:
-        """Refuse what is no folder, and bounds that would keep nothing."""
+        """Check the folder and the limits."""
         if self.path is not None and not (isinstance(self.path, str | os.PathLike) and self.path):
             raise InvalidRequestError.refuse("path", self.path, "a folder")
-        whole = isinstance(self.max_bytes, int) and not isinstance(self.max_bytes, bool)
-        if not (whole and self.max_bytes >= _LEAST_BYTES):
-            rule = f"an integer from {_LEAST_BYTES} (1 MiB) up"
+        is_integer = isinstance(self.max_bytes, int) and not isinstance(self.max_bytes, bool)
+        if not (is_integer and self.max_bytes >= _MIN_CACHE_BYTES):
+            rule = f"an integer from {_MIN_CACHE_BYTES} (1 MiB) up"
             raise InvalidRequestError.refuse("max_bytes", self.max_bytes, rule)
         positive("metadata_s", self.metadata_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Everything a `Ledger` needs to know before it asks."""
+    """The checked settings of a `Ledger`."""
 
     network: Network
     key: ApiKey | None = None
@@ -93,10 +93,10 @@ class Settings:
     rate: float | None = None
     in_flight: int = 8
     cache: Cache | None = None
-    borrowed: bool = False  # whether the transport is for someone else to close
+    borrowed: bool = False  # whether the transport stays open when the ledger closes
 
     def __post_init__(self) -> None:
-        """Refuse values that make no sense, by name."""
+        """Check each value."""
         positive("timeout_s", self.timeout_s)
         if self.rate is not None:
             positive("rate", self.rate)
@@ -106,15 +106,15 @@ class Settings:
             rule = "a RetryPolicy, such as RetryPolicy(attempts=4, total_s=60)"
             raise InvalidRequestError.refuse("retries", self.retries, rule)
         if self.key is not None:
-            self._refuse_exposure()
-        if not (isinstance(self.in_flight, int) and 1 <= self.in_flight <= MOST_IN_FLIGHT):
-            rule = f"an integer from 1 to {MOST_IN_FLIGHT}"
+            self._check_addresses()
+        if not (isinstance(self.in_flight, int) and 1 <= self.in_flight <= MAX_IN_FLIGHT):
+            rule = f"an integer from 1 to {MAX_IN_FLIGHT}"
             raise InvalidRequestError.refuse("in_flight", self.in_flight, rule)
 
-    def _refuse_exposure(self) -> None:
-        """Refuse to send a key where anyone on the way could read it."""
+    def _check_addresses(self) -> None:
+        """Raise if the key would be sent where others could read it."""
         for surface in networks.SURFACES:
             url = self.network.address(surface)
             if url and networks.is_exposed(url):
-                rule = "a key is only sent over https, or to this machine"
+                rule = "an https address, or one of this machine, because a key is sent there"
                 raise InvalidRequestError.refuse(f"{surface}_url", networks.host(url), rule)

@@ -1,4 +1,4 @@
-"""Verbs about accounts: their state, their keys, and the accounts of a key."""
+"""Verbs about accounts: state, access keys, and the accounts of a key."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from ledgerkit import client, validation
 from ledgerkit.api import rest, rpc
 from ledgerkit.api.models import chain
 from ledgerkit.errors import UnknownAccountError
-from ledgerkit.frames import accounts as account_tables
-from ledgerkit.frames import tokens as token_tables
-from ledgerkit.verbs.fetching import Ask, framed, naming, provenance
+from ledgerkit.frames import accounts as account_frames
+from ledgerkit.frames import tokens as token_frames
+from ledgerkit.verbs.fetching import Fetcher, provenance, request_in_errors, sourced_frame
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ledgerkit.api.models import rest as indexed_wire
+    from ledgerkit.api.models import rest as rest_models
     from ledgerkit.client import Ledger, OnError
-    from ledgerkit.verbs.fetching import Answer, Ids
+    from ledgerkit.verbs.fetching import FrameResult, Ids
 
 
 @overload
@@ -47,35 +47,35 @@ def accounts(
     on_error: OnError = "raise",
     progress: bool = True,
     ledger: Ledger | None = None,
-) -> Answer:
+) -> FrameResult:
     """
-    Read accounts: balances, storage, what they hold.
+    Return the state of accounts: balances, storage use, counts of tokens and pools.
 
     Parameters
     ----------
     ids
-        One account id or many; repeats are dropped.
+        One account id or several; duplicates are dropped.
     at
-        A height, a block hash, a finality name or a time: reads the chain's own
-        state there, without the counts that only the indexer knows. None reads
-        the indexer.
+        A height, block hash, finality name or time, to read the chain's state there,
+        without the counts, which only the indexer has. None reads the indexer.
     on_error
-        ``raise``, or ``collect`` to get the failures as a second frame.
+        ``raise`` raises the first failure; ``collect`` returns a second frame of all
+        failures.
     progress
-        Whether a bar shows while many are read.
+        Show a progress bar.
     ledger
-        The ledger to ask; None is the session's default.
+        The ledger to read from; None is the session's default.
 
     Returns
     -------
     accounts
-        One row an account, typed as `schema("accounts")`; amounts are exact
-        yoctoNEAR. `status` tells an account that is not known from an empty one.
+        One row per account, typed as `schema("accounts")`; amounts are exact
+        yoctoNEAR. `status` distinguishes unknown accounts from empty ones.
 
     Raises
     ------
     InvalidRequestError
-        If an id or `at` is malformed; nothing was sent then.
+        If an id or `at` is malformed. Nothing is sent.
     LedgerError
         If an account could not be read.
 
@@ -83,37 +83,40 @@ def accounts(
     -----
     Source: GET /v1/account/{account_id}/full, or query view_account.
     """
-    ask = Ask(client.current(ledger), on_error, progress)
-    many = validation.account_ids(ids)
+    fetcher = Fetcher(client.current(ledger), on_error, progress)
+    account_ids = validation.account_ids(ids)
     if at is not None:
-        return _accounts_at(ask, many, at)
-    views = ask.each(many, [rest.full(one) for one in many], "accounts")
-    frame = ask.frame(views, account_tables.accounts, "the full view")
-    return ask.answer(frame, "GET /v1/account/{account_id}/full")
+        return _accounts_at(fetcher, account_ids, at)
+    fetched = fetcher.fetch(account_ids, [rest.full(name) for name in account_ids], "accounts")
+    frame = fetcher.frame(fetched, account_frames.accounts, "the full view")
+    return fetcher.result(frame, "GET /v1/account/{account_id}/full")
 
 
-def _accounts_at(ask: Ask, ids: list[str], at: object) -> Answer:
-    """Read accounts from the chain at one block, the same for all."""
-    block = ask.ledger.send(rpc.block(ask.ledger.locate(at)))
-    pinned = validation.block_reference(block.header.hash)
-    inner = Ask(ask.ledger, "collect", ask.progress)
-    known = inner.each(ids, [rpc.view_account(one, pinned) for one in ids], "accounts")
-    states: dict[str, chain.Account | None] = {**dict(known)}
-    for account_id, error in inner.failures:
+def _accounts_at(fetcher: Fetcher, account_ids: list[str], at: object) -> FrameResult:
+    """Read the state of all accounts at one block."""
+    head = fetcher.ledger.send(rpc.block(fetcher.ledger.locate(at))).header
+    block = validation.block_reference(head.hash)
+    # Errors are collected first: an unknown account is a row, and no failure.
+    collector = Fetcher(fetcher.ledger, "collect", fetcher.progress)
+    calls = [rpc.view_account(name, block) for name in account_ids]
+    existing = collector.fetch(account_ids, calls, "accounts")
+    states: dict[str, chain.Account | None] = {**dict(existing)}
+    for account_id, error in collector.failures:
         if isinstance(error, UnknownAccountError):
             states[account_id] = None
         else:
-            ask.fails(account_id, error)
-    views = [(one, (one, states[one])) for one in ids if one in states]
-    frame = ask.frame(views, account_tables.accounts_at, "the state")
-    head = block.header
-    return ask.answer(frame, "query view_account", block_height=head.height, block_hash=head.hash)
+            fetcher.fail(account_id, error)
+    fetched = [(name, (name, states[name])) for name in account_ids if name in states]
+    frame = fetcher.frame(fetched, account_frames.accounts_at, "the state")
+    return fetcher.result(
+        frame, "query view_account", block_height=head.height, block_hash=head.hash
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """
-    Everything indexed of one account, from one call.
+    The indexed state and holdings of one account, from one request.
 
     Parameters
     ----------
@@ -143,46 +146,47 @@ class Snapshot:
         return f"<Snapshot {self.account_id}: {self._summary()}>"
 
     def _summary(self) -> str:
-        """Count what the account holds."""
+        """Count the account's tokens, collections and pools."""
         if self.state["status"].iloc[0] == "not_indexed":
             return "not indexed"
         counts = [(self.ft, "tokens"), (self.nft, "NFT collections"), (self.staking, "pools")]
         return ", ".join(f"{len(frame)} {word}" for frame, word in counts)
 
     def _repr_html_(self) -> str:
-        """Draw a card: the account, then a table a view; all text is escaped."""
+        """Render the account and its frames as a card; all text is escaped."""
         parts = [f"<h3>{escape(self.account_id)}</h3><p>{escape(self._summary())}</p>"]
         state = self.state.drop(columns="account_id").T
         parts.append(state.to_html(header=False, escape=True, border=0))
-        views = {"Tokens": self.ft, "NFTs": self.nft, "Staking": self.staking}
-        for title, frame in views.items():
-            shown = frame.drop(columns="account_id")
-            table = shown.to_html(max_rows=20, escape=True, border=0, index=False)
+        frames = {"Tokens": self.ft, "NFTs": self.nft, "Staking": self.staking}
+        for title, frame in frames.items():
+            columns = frame.drop(columns="account_id")
+            table = columns.to_html(max_rows=20, escape=True, border=0, index=False)
             parts.append(f"<details><summary>{title} ({len(frame)})</summary>{table}</details>")
-        kept = "ledgerkit-snapshot tex2jax_ignore mathjax_ignore"  # no formulas, as in cards
-        return f'<div class="{kept}">{"".join(parts)}</div>'
+        # With these classes MathJax leaves the text alone: a token's name may hold $A$.
+        classes = "ledgerkit-snapshot tex2jax_ignore mathjax_ignore"
+        return f'<div class="{classes}">{"".join(parts)}</div>'
 
 
 def snapshot(account_id: str, *, ledger: Ledger | None = None) -> Snapshot:
     """
-    Read everything indexed of one account, in one call.
+    Return the indexed state and holdings of one account, with one request.
 
     Parameters
     ----------
     account_id
         The account.
     ledger
-        The ledger to ask; None is the session's default.
+        The ledger to read from; None is the session's default.
 
     Returns
     -------
     snapshot
-        Frames `state`, `ft`, `nft` and `staking`; a card in a notebook.
+        With the frames `state`, `ft`, `nft` and `staking`; a notebook shows it as a card.
 
     Raises
     ------
     InvalidRequestError
-        If the id is malformed; nothing was sent then.
+        If the id is malformed. Nothing is sent.
     LedgerError
         If the account could not be read.
 
@@ -190,28 +194,25 @@ def snapshot(account_id: str, *, ledger: Ledger | None = None) -> Snapshot:
     -----
     Source: GET /v1/account/{account_id}/full.
     """
-    asked = client.current(ledger)
+    ledger = client.current(ledger)
     call = rest.full(validation.account_id(account_id))
-    view = asked.send(call)
-    taken = naming(lambda: snapshot_of(view), call.asked)
-    told = provenance(asked, "GET /v1/account/{account_id}/full")
-    for frame in (taken.state, taken.ft, taken.nft, taken.staking):
-        frame.attrs.update(told)
-    return taken
+    response = ledger.send(call)
+    with request_in_errors(call.asked):
+        snapshot = build_snapshot(response)
+    attrs = provenance(ledger, "GET /v1/account/{account_id}/full")
+    for frame in (snapshot.state, snapshot.ft, snapshot.nft, snapshot.staking):
+        frame.attrs.update(attrs)
+    return snapshot
 
 
-def snapshot_of(view: indexed_wire.Full) -> Snapshot:
-    """Frame a decoded ``/full`` view."""
-    pools = [
-        (view.account_id, p.pool_id, p.last_update_block_height, "indexed")
-        for p in view.pools or ()
-    ]
+def build_snapshot(response: rest_models.Full) -> Snapshot:
+    """Build a snapshot of a decoded ``/full`` response."""
     return Snapshot(
-        view.account_id,
-        account_tables.accounts([view]),
-        token_tables.ft([view]),
-        token_tables.nft([(view.account_id, view.nfts)]),
-        token_tables.staking(pools),
+        response.account_id,
+        account_frames.accounts([response]),
+        token_frames.ft([response]),
+        token_frames.nft([(response.account_id, response.nfts)]),
+        token_frames.staking([response]),
     )
 
 
@@ -219,39 +220,39 @@ def accounts_of(
     public_key: str, *, include_limited: bool = False, ledger: Ledger | None = None
 ) -> pd.DataFrame:
     """
-    Read the accounts that a key opens.
+    Return the accounts that have a public key.
 
     Parameters
     ----------
     public_key
-        Such as ``ed25519:…``; without a curve it reads as ed25519.
+        The key, such as ``ed25519:…``; without a curve it is an ed25519 key.
     include_limited
-        Whether function-call keys count too, not only full-access keys.
+        Include accounts where it is a function-call key, not a full-access key.
     ledger
-        The ledger to ask; None is the session's default.
+        The ledger to read from; None is the session's default.
 
     Returns
     -------
     accounts
-        One row an account in the wire's order, typed as `schema("accounts_of")`.
+        One row per account, in the response's order, typed as `schema("accounts_of")`.
 
     Raises
     ------
     InvalidRequestError
-        If the key is malformed; nothing was sent then.
+        If the key is malformed. Nothing is sent.
     LedgerError
-        If it could not be read.
+        If the response could not be read.
 
     Notes
     -----
     Source: GET /v1/public_key/{public_key}, or .../all. The implicit account of
     an ed25519 key is listed even if it was never created.
     """
-    asked = client.current(ledger)
+    ledger = client.current(ledger)
     key = validation.public_key(public_key)
-    view = asked.send(rest.accounts_of(key, every_kind=include_limited))
+    response = ledger.send(rest.accounts_of(key, every_kind=include_limited))
     source = "GET /v1/public_key/{public_key}" + ("/all" if include_limited else "")
-    return framed(asked, lambda: account_tables.accounts_of(view), source)
+    return sourced_frame(ledger, lambda: account_frames.accounts_of(response), source)
 
 
 def keys(
@@ -262,78 +263,81 @@ def keys(
     ledger: Ledger | None = None,
 ) -> pd.DataFrame:
     """
-    Read the access keys of an account, or one of them.
+    Return the access keys of an account, or one of them.
 
     Parameters
     ----------
     account_id
         The account.
     public_key
-        The one key to read; None reads all.
+        The only key to read; None reads all.
     at
-        A height, a block hash, a finality name or a time; None is ``final``.
+        A height, block hash, finality name or time; None is ``final``.
     ledger
-        The ledger to ask; None is the session's default.
+        The ledger to read from; None is the session's default.
 
     Returns
     -------
     keys
-        One row a key, typed as `schema("keys")`.
+        One row per key, typed as `schema("keys")`.
 
     Raises
     ------
     UnknownAccountError
-        If there is no such account; the list alone would just be empty.
+        If there is no such account.
     UnknownAccessKeyError
         If the account has no such key.
     InvalidRequestError
-        If an argument is malformed; nothing was sent then.
+        If an argument is malformed. Nothing is sent.
     LedgerError
-        If it could not be read.
+        If the response could not be read.
 
     Notes
     -----
     Source: query view_access_key_list, or view_access_key.
     """
-    asked = client.current(ledger)
+    ledger = client.current(ledger)
     account_id = validation.account_id(account_id)
     key = None if public_key is None else validation.public_key(public_key)
-    point = asked.locate(at)
-    view = (
-        _all_keys(asked, account_id, point) if key is None else _key(asked, account_id, key, point)
+    block = ledger.locate(at)
+    if key is None:
+        response, source = _all_keys(ledger, account_id, block), "query view_access_key_list"
+    else:
+        response, source = _one_key(ledger, account_id, key, block), "query view_access_key"
+    return sourced_frame(
+        ledger,
+        lambda: account_frames.keys(account_id, response),
+        source,
+        block_height=response.block_height,
+        block_hash=response.block_hash,
     )
-    return framed(
-        asked,
-        lambda: account_tables.keys(account_id, view),
-        "query view_access_key_list" if key is None else "query view_access_key",
-        block_height=view.block_height,
-        block_hash=view.block_hash,
-    )
 
 
-def _all_keys(asked: Ledger, account_id: str, at: validation.BlockReference) -> chain.KeyList:
-    """Read all keys; an account that does not exist answers with none, so it is looked up."""
-    view = asked.send(rpc.view_access_key_list(account_id, at))
-    if not view.keys:
-        point = validation.block_reference(view.block_hash) if view.block_hash else at
-        asked.send(rpc.view_account(account_id, point))
-    return view
+def _all_keys(ledger: Ledger, account_id: str, at: validation.BlockReference) -> chain.KeyList:
+    """Read all keys of an account."""
+    response = ledger.send(rpc.view_access_key_list(account_id, at))
+    if not response.keys:
+        # A node answers with an empty list for an account that does not exist.
+        block_hash = response.block_hash
+        block = validation.block_reference(block_hash) if block_hash else at
+        ledger.send(rpc.view_account(account_id, block))
+    return response
 
 
-def _key(
-    asked: Ledger, account_id: str, public_key: str, at: validation.BlockReference
+def _one_key(
+    ledger: Ledger, account_id: str, public_key: str, at: validation.BlockReference
 ) -> chain.KeyList:
-    """Read one key as a list of one."""
-    found = asked.send(rpc.view_access_key(account_id, public_key, at))
-    entry = chain.KeyEntry(public_key, found)
-    return chain.KeyList([entry], None, found.block_height, found.block_hash)
+    """Read one key, as a list."""
+    key = ledger.send(rpc.view_access_key(account_id, public_key, at))
+    entry = chain.KeyEntry(public_key, key)
+    return chain.KeyList([entry], None, key.block_height, key.block_hash)
 
 
 def gas_key_nonces(
     account_id: str, public_key: str, *, at: object = None, ledger: Ledger | None = None
 ) -> list[int]:
     """
-    Read the nonces of a gas key, one a lane.
+    Return the nonces of a gas key, one per nonce index.
 
     Parameters
     ----------
@@ -342,28 +346,28 @@ def gas_key_nonces(
     public_key
         Its gas key.
     at
-        A height, a block hash, a finality name or a time; None is ``final``.
+        A height, block hash, finality name or time; None is ``final``.
     ledger
-        The ledger to ask; None is the session's default.
+        The ledger to read from; None is the session's default.
 
     Returns
     -------
     nonces
-        The last used nonce of each lane, in order.
+        The last used nonce of each index, in order.
 
     Raises
     ------
     UnknownAccessKeyError
         If the account has no such gas key.
     InvalidRequestError
-        If an argument is malformed; nothing was sent then.
+        If an argument is malformed. Nothing is sent.
     LedgerError
-        If it could not be read.
+        If the response could not be read.
 
     Notes
     -----
     Source: query view_gas_key_nonces.
     """
-    asked = client.current(ledger)
+    ledger = client.current(ledger)
     account_id, key = validation.account_id(account_id), validation.public_key(public_key)
-    return asked.send(rpc.view_gas_key_nonces(account_id, key, asked.locate(at))).nonces
+    return ledger.send(rpc.view_gas_key_nonces(account_id, key, ledger.locate(at))).nonces

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from ledgerkit import client, validation
 from ledgerkit.api import rpc
 from ledgerkit.errors import InvalidRequestError, LedgerError, UnknownBlockError
-from ledgerkit.frames import chain as tables
-from ledgerkit.verbs.fetching import Ask, framed
+from ledgerkit.frames import chain as chain_frames
+from ledgerkit.verbs.fetching import Fetcher, sourced_frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -18,20 +18,21 @@ if TYPE_CHECKING:
     from ledgerkit.api.models import chain
     from ledgerkit.client import Ledger
 
-_MOST_BLOCKS = 100_000
-_LOOK_AHEAD = 1_000
+_MAX_BLOCKS = 100_000
+_LOOK_AHEAD = 1_000  # heights read above a range whose last heights have no block
 
 
 def block(at: object = "final", *, ledger: Ledger | None = None) -> pd.DataFrame:
     """
-    Read one block.
+    Return the header of one block.
 
     Parameters
     ----------
     at
-        A height, a block hash, a finality name or a time (the last block then).
+        A height, block hash, finality name or time; for a time it is the last block
+        that is not younger.
     ledger
-        The ledger to ask; None is the session's default.
+        The ledger to read from; None is the session's default.
 
     Returns
     -------
@@ -41,25 +42,26 @@ def block(at: object = "final", *, ledger: Ledger | None = None) -> pd.DataFrame
     Raises
     ------
     UnknownBlockError
-        If there is no such block: its height was skipped, or is not here yet.
+        If there is no such block: its height was skipped, or not reached yet.
     InvalidRequestError
-        If `at` is malformed; nothing was sent then.
+        If `at` is malformed. Nothing is sent.
     LedgerError
-        If it could not be read.
+        If the response could not be read.
 
     Notes
     -----
     Source: block.
     """
-    asked = client.current(ledger)
-    return framed(asked, lambda: tables.blocks([asked.send(rpc.block(asked.locate(at)))]), "block")
+    ledger = client.current(ledger)
+    response = ledger.send(rpc.block(ledger.locate(at)))
+    return sourced_frame(ledger, lambda: chain_frames.blocks([response]), "block")
 
 
 def blocks(
     start: int, stop: int, *, progress: bool = True, ledger: Ledger | None = None
 ) -> pd.DataFrame:
     """
-    Read the blocks of a range of heights.
+    Return the headers of the blocks in a range of heights.
 
     Parameters
     ----------
@@ -68,44 +70,47 @@ def blocks(
     stop
         The height after the last, as in `range`.
     progress
-        Whether a bar shows.
+        Show a progress bar.
     ledger
-        The ledger to ask; None is the session's default.
+        The ledger to read from; None is the session's default.
 
     Returns
     -------
     blocks
-        One row a block in order of height, typed as `schema("blocks")`. Heights
-        that the chain skipped have no row.
+        One row per block in order of height, typed as `schema("blocks")`. Skipped
+        heights have no row.
 
     Raises
     ------
     UnknownBlockError
-        If a height has no block and its neighbours do not show that it was skipped.
+        If a height has no block, and the blocks around it do not prove that it was
+        skipped.
     InvalidRequestError
-        If the range is malformed or above 100,000 heights; nothing was sent then.
+        If the range is malformed or longer than 100,000 heights. Nothing is sent.
     LedgerError
         If a block could not be read.
 
     Notes
     -----
-    Source: block, one call a height.
+    Source: block, one request per height.
     """
-    asked = client.current(ledger)
+    ledger = client.current(ledger)
     first, last = validation.block_height(start, "start"), validation.block_height(stop, "stop")
-    if not first <= last <= first + _MOST_BLOCKS:
-        rule = f"from start ({first}) up to {_MOST_BLOCKS} heights above it"
+    if not first <= last <= first + _MAX_BLOCKS:
+        rule = f"a height from start ({first}) up to {_MAX_BLOCKS} above it"
         raise InvalidRequestError.refuse("stop", stop, rule)
     heights = range(first, last)
     calls = [rpc.block(validation.block_reference(height)) for height in heights]
-    answers = Ask(asked, "collect", progress).send(calls, "blocks")
-    found = _present(asked, dict(zip(heights, answers, strict=True)))
-    return framed(asked, lambda: tables.blocks(found), "block")
+    answers = Fetcher(ledger, "collect", progress).send(calls, "blocks")
+    existing = _existing_blocks(ledger, dict(zip(heights, answers, strict=True)))
+    return sourced_frame(ledger, lambda: chain_frames.blocks(existing), "block")
 
 
-def _present(asked: Ledger, answers: dict[int, chain.Block | LedgerError]) -> list[chain.Block]:
-    """Leave out heights that were skipped, as the next block's parent proves."""
-    found: list[chain.Block] = []
+def _existing_blocks(
+    ledger: Ledger, answers: dict[int, chain.Block | LedgerError]
+) -> list[chain.Block]:
+    """Return the blocks without skipped heights, which the next block's parent proves."""
+    blocks: list[chain.Block] = []
     gap: UnknownBlockError | None = None
     for answer in answers.values():
         if isinstance(answer, UnknownBlockError):
@@ -113,36 +118,36 @@ def _present(asked: Ledger, answers: dict[int, chain.Block | LedgerError]) -> li
         elif isinstance(answer, LedgerError):
             raise answer
         else:
-            if gap is not None and not _follows(answer, found, min(answers)):
+            if gap is not None and not _is_next(answer, blocks, min(answers)):
                 raise gap
-            found.append(answer)
+            blocks.append(answer)
             gap = None
     if gap is not None:
-        _check_tail(asked, answers, found, gap)
-    return found
+        _check_last_gap(ledger, answers, blocks, gap)
+    return blocks
 
 
-def _follows(block: chain.Block, found: Sequence[chain.Block], first: int) -> bool:
-    """Tell whether nothing lies between a block and the one before it."""
-    if found:
-        return block.header.prev_hash == found[-1].header.hash
+def _is_next(block: chain.Block, blocks: Sequence[chain.Block], first: int) -> bool:
+    """Return True if no block lies between a block and the last one of `blocks`."""
+    if blocks:
+        return block.header.prev_hash == blocks[-1].header.hash
     return block.header.prev_height is not None and block.header.prev_height < first
 
 
-def _check_tail(
-    asked: Ledger,
+def _check_last_gap(
+    ledger: Ledger,
     answers: dict[int, chain.Block | LedgerError],
-    found: Sequence[chain.Block],
+    blocks: Sequence[chain.Block],
     gap: UnknownBlockError,
 ) -> None:
-    """Find the next block above a range that ends in a gap, to prove the gap."""
-    head = asked.send(rpc.block(validation.block_reference("final"))).header.height
-    for height in range(max(answers) + 1, min(head, max(answers) + _LOOK_AHEAD) + 1):
+    """Raise the gap at the end of a range, unless the next block above proves it skipped."""
+    final_height = ledger.send(rpc.block(validation.block_reference("final"))).header.height
+    for height in range(max(answers) + 1, min(final_height, max(answers) + _LOOK_AHEAD) + 1):
         try:
-            block = asked.send(rpc.block(validation.block_reference(height)))
+            block = ledger.send(rpc.block(validation.block_reference(height)))
         except UnknownBlockError:
             continue
-        if _follows(block, found, min(answers)):
+        if _is_next(block, blocks, min(answers)):
             return
         break
     raise gap
@@ -156,18 +161,19 @@ def chunk(
     ledger: Ledger | None = None,
 ) -> pd.DataFrame:
     """
-    Read one chunk, by its hash or by its block and shard.
+    Return one chunk, by its hash or by its block and shard.
 
     Parameters
     ----------
     chunk_id
         The chunk's hash.
     at
-        Its block, beside `shard_id`: a height, a block hash, a finality name or a time.
+        With `shard_id`, its block: a height, block hash, finality name or time; None is
+        ``final``.
     shard_id
-        Its shard.
+        The chunk's shard.
     ledger
-        The ledger to ask; None is the session's default.
+        The ledger to read from; None is the session's default.
 
     Returns
     -------
@@ -177,47 +183,50 @@ def chunk(
     Raises
     ------
     InvalidRequestError
-        If neither, or both, ways to name the chunk are used.
+        If neither or both of `chunk_id` and `shard_id` are passed.
     LedgerError
-        If it could not be read.
+        If the response could not be read.
 
     Notes
     -----
     Source: chunk.
     """
-    asked = client.current(ledger)
-    if (chunk_id is None) == (shard_id is None):
-        rule = "either a chunk's hash, or at= and shard_id="
+    ledger = client.current(ledger)
+    if chunk_id is None and shard_id is None:
+        rule = "a chunk's hash, or shard_id= with at= in its place"
+        raise InvalidRequestError.required("chunk_id", rule)
+    if chunk_id is not None and shard_id is not None:
+        rule = "either a chunk's hash alone, or shard_id= with at="
         raise InvalidRequestError.refuse("chunk_id", chunk_id, rule)
     if shard_id is None:
-        found = asked.send(rpc.chunk(validation.crypto_hash(chunk_id, "chunk_id")))
+        content = ledger.send(rpc.chunk(validation.crypto_hash(chunk_id, "chunk_id")))
         height = None
     else:
         shard = validation.integer(shard_id, "shard_id", most=2**64 - 1)
-        head = asked.send(rpc.block(asked.locate(at))).header
-        found, height = asked.send(rpc.chunk_of(head.hash, shard)), head.height
+        head = ledger.send(rpc.block(ledger.locate(at))).header
+        content, height = ledger.send(rpc.chunk_of(head.hash, shard)), head.height
 
     def frame() -> pd.DataFrame:
-        return tables.chunks([found.header], block_height=height, contents=[found])
+        return chain_frames.chunks([content.header], block_height=height, contents=[content])
 
-    return framed(asked, frame, "chunk")
+    return sourced_frame(ledger, frame, "chunk")
 
 
 def chunks(at: object = "final", *, ledger: Ledger | None = None) -> pd.DataFrame:
     """
-    Read the chunk headers of a block.
+    Return the chunk headers of a block.
 
     Parameters
     ----------
     at
-        A height, a block hash, a finality name or a time.
+        A height, block hash, finality name or time.
     ledger
-        The ledger to ask; None is the session's default.
+        The ledger to read from; None is the session's default.
 
     Returns
     -------
     chunks
-        One row a shard in the block's order, typed as `schema("chunks")`.
+        One row per shard, in the block's order, typed as `schema("chunks")`.
 
     Raises
     ------
@@ -228,32 +237,34 @@ def chunks(at: object = "final", *, ledger: Ledger | None = None) -> pd.DataFram
     -----
     Source: block.
     """
-    asked = client.current(ledger)
-    found = asked.send(rpc.block(asked.locate(at)))
-    return framed(
-        asked, lambda: tables.chunks(found.chunks, block_height=found.header.height), "block"
-    )
+    ledger = client.current(ledger)
+    block = ledger.send(rpc.block(ledger.locate(at)))
+
+    def frame() -> pd.DataFrame:
+        return chain_frames.chunks(block.chunks, block_height=block.header.height)
+
+    return sourced_frame(ledger, frame, "block")
 
 
 def transactions(
     at: object = "final", *, progress: bool = True, ledger: Ledger | None = None
 ) -> pd.DataFrame:
     """
-    Read all transactions that a block includes.
+    Return all transactions that a block includes.
 
     Parameters
     ----------
     at
-        A height, a block hash, a finality name or a time.
+        A height, block hash, finality name or time.
     progress
-        Whether a bar shows.
+        Show a progress bar.
     ledger
-        The ledger to ask; None is the session's default.
+        The ledger to read from; None is the session's default.
 
     Returns
     -------
     transactions
-        One row a transaction, by shard in the block's order, typed as
+        One row per transaction, in the block's order of shards, typed as
         `schema("transactions")`.
 
     Raises
@@ -263,16 +274,22 @@ def transactions(
 
     Notes
     -----
-    Source: block, then chunk for each chunk that is new in it.
+    Source: block, then chunk for each chunk that is new in the block.
     """
-    asked = client.current(ledger)
-    head = asked.send(rpc.block(asked.locate(at)))
-    height = head.header.height
-    calls = [rpc.chunk(c.chunk_hash) for c in head.chunks if c.height_included == height]
-    found = Ask(asked, "raise", progress).send(calls, "chunks")
-    contents = [chunk for chunk in found if not isinstance(chunk, LedgerError)]
-    read_at = {"block_height": height, "block_hash": head.header.hash}
-    return framed(asked, lambda: tables.transactions(height, contents), "chunk", **read_at)
+    ledger = client.current(ledger)
+    block = ledger.send(rpc.block(ledger.locate(at)))
+    head = block.header
+    # A shard that missed the block repeats its last chunk, with its old height.
+    calls = [rpc.chunk(c.chunk_hash) for c in block.chunks if c.height_included == head.height]
+    answers = Fetcher(ledger, "raise", progress).send(calls, "chunks")
+    contents = [answer for answer in answers if not isinstance(answer, LedgerError)]
+    return sourced_frame(
+        ledger,
+        lambda: chain_frames.transactions(head.height, contents),
+        "chunk",
+        block_height=head.height,
+        block_hash=head.hash,
+    )
 
 
 _ACCOUNT_CHANGES = ("account_changes", "all_access_key_changes", "contract_code_changes")
@@ -288,7 +305,7 @@ def changes(
     ledger: Ledger | None = None,
 ) -> pd.DataFrame:
     """
-    Read what one block changed of some accounts.
+    Return the state changes that one block made to accounts.
 
     Parameters
     ----------
@@ -296,27 +313,27 @@ def changes(
         ``account_changes``, ``all_access_key_changes``, ``contract_code_changes``,
         ``data_changes`` or ``single_access_key_changes``.
     ids
-        One account id or many.
+        One account id or several; duplicates are dropped.
     at
-        The block: a height, a block hash, a finality name or a time.
+        The block: a height, block hash, finality name or time.
     prefix
-        For ``data_changes``: the keys to follow begin with it.
+        For ``data_changes``: only storage keys that begin with it.
     public_key
-        For ``single_access_key_changes``: the key to follow.
+        For ``single_access_key_changes``: the access key.
     ledger
-        The ledger to ask; None is the session's default.
+        The ledger to read from; None is the session's default.
 
     Returns
     -------
     changes
-        One row a change, typed as `schema("changes")`.
+        One row per change, typed as `schema("changes")`.
 
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed; nothing was sent then.
+        If an argument is malformed. Nothing is sent.
     LedgerError
-        If it could not be read.
+        If the response could not be read.
 
     Notes
     -----
@@ -324,14 +341,18 @@ def changes(
     """
     kinds = (*_ACCOUNT_CHANGES, "data_changes", "single_access_key_changes")
     kind = validation.one_of(changes_type, "changes_type", kinds)
-    many = validation.account_ids(ids)
-    subject: dict[str, Any] = {"account_ids": many}
+    account_ids = validation.account_ids(ids)
+    params: dict[str, Any] = {"account_ids": account_ids}
     if kind == "data_changes":
-        subject["key_prefix_base64"] = rpc.base64_text(validation.raw_bytes(prefix, "prefix"))
+        params["key_prefix_base64"] = rpc.base64_text(validation.raw_bytes(prefix, "prefix"))
     elif kind == "single_access_key_changes":
         key = validation.public_key(public_key)
-        subject = {"keys": [{"account_id": one, "public_key": key} for one in many]}
-    asked = client.current(ledger)
-    found = asked.send(rpc.changes(kind, asked.locate(at), subject))
-    source = "EXPERIMENTAL_changes"
-    return framed(asked, lambda: tables.changes(found), source, block_hash=found.block_hash)
+        params = {"keys": [{"account_id": name, "public_key": key} for name in account_ids]}
+    ledger = client.current(ledger)
+    response = ledger.send(rpc.changes(kind, ledger.locate(at), params))
+    return sourced_frame(
+        ledger,
+        lambda: chain_frames.changes(response),
+        "EXPERIMENTAL_changes",
+        block_hash=response.block_hash,
+    )

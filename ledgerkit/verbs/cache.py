@@ -1,4 +1,4 @@
-"""Verbs about what is kept on disk from one session to the next."""
+"""Verbs about the disk cache of a ledger."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ledgerkit.client import Ledger
-    from ledgerkit.transport.disk_cache import Store
+    from ledgerkit.transport.disk_cache import DiskCache
 
 
 def cache_info(ledger: Ledger | None = None) -> pd.DataFrame:
     """
-    Tell what a ledger keeps on disk, and how much asking it spared.
+    Return the size and the hits of a ledger's disk cache.
 
     Parameters
     ----------
@@ -27,26 +27,26 @@ def cache_info(ledger: Ledger | None = None) -> pd.DataFrame:
     Returns
     -------
     cache
-        One row a kind of answer, typed as `schema("cache")`; hits and misses are
-        of this ledger. `attrs` holds the folder's `path` and `max_bytes`.
+        One row per kind of response, typed as `schema("cache")`; hits and misses are
+        those of this ledger. `attrs` states the folder's `path` and `max_bytes`.
 
     Raises
     ------
     InvalidRequestError
-        If the ledger keeps nothing on disk.
+        If the ledger has no disk cache.
 
     Notes
     -----
-    Source: the folder given to `connect` as ``cache=``; nothing is asked.
+    Source: the folder passed to `connect` as ``cache=``. Nothing is sent.
     """
     from ledgerkit.transport.disk_cache import KINDS
 
-    store = _store_of(client.current(ledger))
-    held = store.held()
+    store = _require_cache(client.current(ledger))
+    sizes = store.sizes()
     columns = {
         "kind": list(KINDS),
-        "entries": [held.get(kind, (0, 0))[0] for kind in KINDS],
-        "bytes": [held.get(kind, (0, 0))[1] for kind in KINDS],
+        "entries": [sizes.get(kind, (0, 0))[0] for kind in KINDS],
+        "bytes": [sizes.get(kind, (0, 0))[1] for kind in KINDS],
         "hits": [store.hits[kind] for kind in KINDS],
         "misses": [store.misses[kind] for kind in KINDS],
     }
@@ -56,7 +56,7 @@ def cache_info(ledger: Ledger | None = None) -> pd.DataFrame:
 
 def clear_cache(ledger: Ledger | None = None) -> None:
     """
-    Forget all that a ledger keeps, in memory and on disk.
+    Clear a ledger's caches, in memory and on disk.
 
     Parameters
     ----------
@@ -66,26 +66,27 @@ def clear_cache(ledger: Ledger | None = None) -> None:
     Raises
     ------
     InvalidRequestError
-        If the ledger keeps nothing on disk, or its folder could not be cleared.
+        If the ledger has no disk cache, or its folder could not be cleared.
 
     Notes
     -----
-    Source: the folder given to `connect` as ``cache=``. Entries of other networks in it
-    go too.
+    Source: the folder passed to `connect` as ``cache=``. Its entries of other networks are
+    removed as well.
     """
-    asked = client.current(ledger)
-    store = _store_of(asked)
-    asked.forget()
-    if any(entries for entries, _ in store.held().values()):
+    ledger = client.current(ledger)
+    store = _require_cache(ledger)
+    ledger.forget()
+    if any(entries for entries, _ in store.sizes().values()):
         msg = f"the cache in {store.folder} is in use and was not cleared"
-        remedy = "Try again, or remove the folder once nothing uses it."
+        remedy = "Try again, or remove the folder when no process uses it."
         raise InvalidRequestError(msg, remedy=remedy, field="cache")
 
 
-def _store_of(ledger: Ledger) -> Store:
-    """Find what a ledger keeps on disk."""
-    store = ledger.store
+def _require_cache(ledger: Ledger) -> DiskCache:
+    """Return a ledger's disk cache."""
+    store = ledger.disk_cache
     if store is None:
         msg = f"{ledger.network.name} was connected without a cache"
-        raise InvalidRequestError(msg, remedy='Connect with cache="a folder".', field="cache")
+        remedy = 'Connect with cache= and a folder, such as cache="ledgerkit-cache".'
+        raise InvalidRequestError(msg, remedy=remedy, field="cache")
     return store

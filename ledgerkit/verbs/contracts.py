@@ -1,4 +1,4 @@
-"""Verbs about contracts: view calls, stored state, code."""
+"""Verbs about contracts: view methods, stored state, code."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from ledgerkit import client, validation
 from ledgerkit.api import rpc
 from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError
-from ledgerkit.frames import chain as tables
-from ledgerkit.verbs.fetching import framed
+from ledgerkit.frames import chain as chain_frames
+from ledgerkit.verbs.fetching import sourced_frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -29,45 +29,45 @@ def view(
     ledger: Ledger | None = None,
 ) -> Any:
     """
-    Call a view method of a contract.
+    Call a view method of a contract and return its result.
 
     Parameters
     ----------
     contract_id
-        The contract.
+        The contract's account.
     method
         The method's name.
     args
-        Its arguments: anything that is JSON, or bytes as they are. None is ``{}``.
+        Its arguments: any JSON value, or bytes, sent unchanged; None is ``{}``.
     at
-        A height, a block hash, a finality name or a time; None is ``final``.
+        A height, block hash, finality name or time; None is ``final``.
     raw
-        Whether to give the returned bytes as they are.
+        Return the bytes, without decoding them.
     ledger
-        The ledger to ask; None is the session's default.
+        The ledger to read from; None is the session's default.
 
     Returns
     -------
     value
-        The decoded JSON, integers exact; bytes where the contract returned
-        something else; None where it returned ``null`` or nothing.
+        The decoded JSON, with exact integers; bytes if the contract returned anything
+        else; None if it returned ``null`` or nothing.
 
     Raises
     ------
     ContractError
-        If the contract panicked, or has no such method.
+        If the contract panicked or has no such method.
     InvalidRequestError
-        If an argument is malformed; nothing was sent then.
+        If an argument is malformed. Nothing is sent.
     LedgerError
-        If it could not be asked.
+        If the method could not be called.
 
     Notes
     -----
     Source: query call_function.
     """
-    asked = client.current(ledger)
-    call = rpc.call_function(*_target(contract_id, method), _args(args), asked.locate(at))
-    data = rpc.returned(asked.send(call), call.asked)
+    ledger = client.current(ledger)
+    call = rpc.call_function(*_check_request(contract_id, method, args), ledger.locate(at))
+    data = rpc.returned(ledger.send(call), call.asked)
     return data if raw else rpc.json_or_bytes(data)
 
 
@@ -79,29 +79,29 @@ def view_many(
     ledger: Ledger | None = None,
 ) -> list[Any]:
     """
-    Call many view methods concurrently, all at the same block.
+    Call several view methods concurrently, all at the same block.
 
     Parameters
     ----------
     requests
-        Tuples of contract_id, method and, optionally, args.
+        Tuples of contract_id, method and optional args, as for `view`.
     at
-        A height, a block hash, a finality name or a time; None is ``final``.
+        A height, block hash, finality name or time; None is ``final``.
     progress
-        Whether a bar shows.
+        Show a progress bar.
     ledger
-        The ledger to ask; None is the session's default.
+        The ledger to read from; None is the session's default.
 
     Returns
     -------
     values
-        One a request, in order: the decoded value as from `view`, or the
-        `LedgerError` that stands in its place.
+        One per request, in order: the value as from `view`, or the `LedgerError` of a
+        call that failed.
 
     Raises
     ------
     InvalidRequestError
-        If a request is malformed; nothing was sent then.
+        If a request is malformed. Nothing is sent.
     LedgerError
         If the block could not be read.
 
@@ -109,107 +109,101 @@ def view_many(
     -----
     Source: query call_function.
     """
-    asked = client.current(ledger)
-    wanted = [_request(request, place) for place, request in enumerate(requests)]
-    if not wanted:
+    ledger = client.current(ledger)
+    checked = [_check_tuple(request, number) for number, request in enumerate(requests)]
+    if not checked:
         return []
-    pinned = validation.block_reference(asked.send(rpc.block(asked.locate(at))).header.hash)
-    calls = [rpc.call_function(*target, pinned) for target in wanted]
-    answers = asked.send_many(calls, on_error="collect", progress=progress, label="view calls")
-    return [_value(answer, c.asked) for answer, c in zip(answers, calls, strict=True)]
+    block = validation.block_reference(ledger.send(rpc.block(ledger.locate(at))).header.hash)
+    calls = [rpc.call_function(*request, block) for request in checked]
+    results = ledger.send_many(calls, on_error="collect", progress=progress, label="view calls")
+    return [_value(result, call.asked) for result, call in zip(results, calls, strict=True)]
 
 
-def _value(answer: chain.CallResult | LedgerError, asked: str) -> Any:
-    """Decode one answer of many; an error takes the value's place."""
-    if isinstance(answer, LedgerError):
-        return answer
+def _value(result: chain.CallResult | LedgerError, request: str) -> Any:
+    """Decode one result of several; an error takes the value's place."""
+    if isinstance(result, LedgerError):
+        return result
     try:
-        return rpc.json_or_bytes(rpc.returned(answer, asked))
+        return rpc.json_or_bytes(rpc.returned(result, request))
     except DecodeError as error:
         return error
 
 
-def _request(request: Sequence[Any], place: int) -> tuple[str, str, bytes]:
-    """Check one request of many."""
+def _check_tuple(request: Sequence[Any], number: int) -> tuple[str, str, bytes]:
+    """Check one request of several."""
     if not isinstance(request, tuple | list) or len(request) not in (2, 3):
-        rule = "a tuple of contract_id, method and, optionally, args"
-        raise InvalidRequestError.refuse(f"requests[{place}]", request, rule)
-    contract_id, method, *args = request
-    return (*_target(contract_id, method), _args(args[0] if args else None))
+        rule = "a tuple of contract_id, method and optional args"
+        raise InvalidRequestError.refuse(f"requests[{number}]", request, rule)
+    return _check_request(*request)
 
 
-def _target(contract_id: str, method: str) -> tuple[str, str]:
-    """Check which method is called."""
-    return validation.account_id(contract_id, "contract_id"), validation.method_name(method)
-
-
-def _args(args: Any) -> bytes:
-    """Encode arguments; none are an empty object."""
-    return validation.json_args({} if args is None else args)
+def _check_request(contract_id: str, method: str, args: Any = None) -> tuple[str, str, bytes]:
+    """Check contract and method, and encode the arguments."""
+    contract_id = validation.account_id(contract_id, "contract_id")
+    method = validation.method_name(method)
+    return contract_id, method, validation.json_args({} if args is None else args)
 
 
 def contract_state(
     contract_id: str, prefix: bytes = b"", *, at: object = None, ledger: Ledger | None = None
 ) -> pd.DataFrame:
     """
-    Read a contract's stored keys and values.
+    Return the storage of a contract: its keys and values.
 
     Parameters
     ----------
     contract_id
-        The contract.
+        The contract's account.
     prefix
-        Only keys that begin with it.
+        Only keys that begin with these bytes.
     at
-        A height, a block hash, a finality name or a time; None is ``final``.
+        A height, block hash, finality name or time; None is ``final``.
     ledger
-        The ledger to ask; None is the session's default.
+        The ledger to read from; None is the session's default.
 
     Returns
     -------
     state
-        One row a key, bytes, typed as `schema("state")`.
+        One row per key, as bytes, typed as `schema("state")`.
 
     Raises
     ------
     TooLargeContractStateError
-        If the contract holds more than nodes hand out (about 50 kB).
+        If the storage is larger than nodes return, about 50 kB.
     InvalidRequestError
-        If an argument is malformed; nothing was sent then.
+        If an argument is malformed. Nothing is sent.
     LedgerError
-        If it could not be read.
+        If the response could not be read.
 
     Notes
     -----
     Source: query view_state.
     """
-    asked = client.current(ledger)
-    contract_id, prefix = (
-        validation.account_id(contract_id, "contract_id"),
-        validation.raw_bytes(prefix, "prefix"),
-    )
-    found = asked.send(rpc.view_state(contract_id, prefix, asked.locate(at)))
-    return framed(
-        asked,
-        lambda: tables.state(found),
+    ledger = client.current(ledger)
+    contract_id = validation.account_id(contract_id, "contract_id")
+    prefix = validation.raw_bytes(prefix, "prefix")
+    response = ledger.send(rpc.view_state(contract_id, prefix, ledger.locate(at)))
+    return sourced_frame(
+        ledger,
+        lambda: chain_frames.state(response),
         "query view_state",
-        block_height=found.block_height,
-        block_hash=found.block_hash,
+        block_height=response.block_height,
+        block_hash=response.block_hash,
     )
 
 
 def contract_code(contract_id: str, *, at: object = None, ledger: Ledger | None = None) -> bytes:
     """
-    Read a contract's code.
+    Return the code of a contract.
 
     Parameters
     ----------
     contract_id
-        The contract.
+        The contract's account.
     at
-        A height, a block hash, a finality name or a time; None is ``final``.
+        A height, block hash, finality name or time; None is ``final``.
     ledger
-        The ledger to ask; None is the session's default.
+        The ledger to read from; None is the session's default.
 
     Returns
     -------
@@ -221,15 +215,15 @@ def contract_code(contract_id: str, *, at: object = None, ledger: Ledger | None 
     NoContractCodeError
         If the account has no code.
     LedgerError
-        If it could not be read.
+        If the response could not be read.
 
     Notes
     -----
     Source: query view_code.
     """
-    asked = client.current(ledger)
+    ledger = client.current(ledger)
     contract_id = validation.account_id(contract_id, "contract_id")
-    code: bytes = asked.send(rpc.view_code(contract_id, asked.locate(at))).code_base64
+    code: bytes = ledger.send(rpc.view_code(contract_id, ledger.locate(at))).code_base64
     return code
 
 
@@ -241,18 +235,18 @@ def global_contract_code(
     ledger: Ledger | None = None,
 ) -> bytes:
     """
-    Read a global contract's code, by its hash or by the account that deployed it.
+    Return the code of a global contract, by its hash or by the account that deployed it.
 
     Parameters
     ----------
     code_hash
         The code's hash.
     account_id
-        The account that deployed it, where it is named so.
+        The account that deployed it under its own id.
     at
-        A height, a block hash, a finality name or a time; None is ``final``.
+        A height, block hash, finality name or time; None is ``final``.
     ledger
-        The ledger to ask; None is the session's default.
+        The ledger to read from; None is the session's default.
 
     Returns
     -------
@@ -264,23 +258,26 @@ def global_contract_code(
     NoGlobalContractCodeError
         If there is no such global contract.
     InvalidRequestError
-        If neither, or both, ways to name the contract are used.
+        If neither or both of `code_hash` and `account_id` are passed.
     LedgerError
-        If it could not be read.
+        If the response could not be read.
 
     Notes
     -----
     Source: query view_global_contract_code, or view_global_contract_code_by_account_id.
     """
-    if (code_hash is None) == (account_id is None):
-        rule = "either a code's hash, or account_id="
+    if code_hash is None and account_id is None:
+        rule = "the code's hash, or account_id= in its place"
+        raise InvalidRequestError.required("code_hash", rule)
+    if code_hash is not None and account_id is not None:
+        rule = "either the code's hash alone, or account_id="
         raise InvalidRequestError.refuse("code_hash", code_hash, rule)
-    asked = client.current(ledger)
+    ledger = client.current(ledger)
     if account_id is None:
-        named = validation.crypto_hash(code_hash, "code_hash")
-        call = rpc.view_global_contract_code(named, asked.locate(at))
+        code_hash = validation.crypto_hash(code_hash, "code_hash")
+        call = rpc.view_global_contract_code(code_hash, ledger.locate(at))
     else:
-        owner = validation.account_id(account_id)
-        call = rpc.view_global_contract_code_by_account_id(owner, asked.locate(at))
-    code: bytes = asked.send(call).code_base64
+        account_id = validation.account_id(account_id)
+        call = rpc.view_global_contract_code_by_account_id(account_id, ledger.locate(at))
+    code: bytes = ledger.send(call).code_base64
     return code

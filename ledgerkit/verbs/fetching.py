@@ -1,12 +1,11 @@
-"""What verbs share: asking about one subject or many, provenance, failures as rows."""
+"""Fetching for the verbs: one request per subject, provenance, failures as rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pandas as pd
@@ -16,19 +15,19 @@ from ledgerkit.errors import DecodeError, LedgerError
 from ledgerkit.frames import build as frame_builder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from ledgerkit.api.calls import Call
     from ledgerkit.client import Ledger, OnError
 
 T = TypeVar("T")
 Ids = str | Iterable[str]
-Answer = pd.DataFrame | tuple[pd.DataFrame, pd.DataFrame]
+FrameResult = pd.DataFrame | tuple[pd.DataFrame, pd.DataFrame]
 
 
 @dataclass(slots=True)
-class Ask:
-    """One verb's way of asking: the ledger, what a failure does, and the failures so far."""
+class Fetcher:
+    """The requests of one verb: its ledger, its error mode and the failures so far."""
 
     ledger: Ledger
     on_error: OnError = "raise"
@@ -36,84 +35,87 @@ class Ask:
     failures: list[tuple[str, LedgerError]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Refuse what would be ignored, before anything is sent."""
+        """Check the error mode, before anything is sent."""
         validation.one_of(self.on_error, "on_error", ("raise", "collect"))
 
-    def each(
+    def fetch(
         self, subjects: Sequence[str], calls: Sequence[Call[T]], label: str
     ) -> list[tuple[str, T]]:
-        """Send one call a subject; gives the subjects that answered, with their answers."""
+        """Send one call per subject; return the subjects that succeeded, with their values."""
         values = self.send(calls, label)
-        kept = []
+        fetched = []
         for subject, value in zip(subjects, values, strict=True):
             if isinstance(value, LedgerError):
                 self.failures.append((subject, value))
             else:
-                kept.append((subject, value))
-        return kept
+                fetched.append((subject, value))
+        return fetched
 
     def send(self, calls: Sequence[Call[T]], label: str) -> list[T | LedgerError]:
-        """Send calls, one directly and many at once."""
+        """Send calls: a single one directly, several concurrently."""
         if len(calls) == 1 and self.on_error == "raise":
             return [self.ledger.send(calls[0])]
         return self.ledger.send_many(
             calls, on_error=self.on_error, progress=self.progress, label=label
         )
 
-    def fails(self, subject: str, error: LedgerError) -> None:
-        """Raise a failure, or note it for its subject."""
+    def fail(self, subject: str, error: LedgerError) -> None:
+        """Raise a failure, or add it to the failures."""
         if self.on_error == "raise":
             raise error
         self.failures.append((subject, error))
 
     def frame(
         self,
-        views: Sequence[tuple[str, T]],
+        fetched: Sequence[tuple[str, T]],
         build: Callable[[Sequence[T]], pd.DataFrame],
-        what: str,
+        label: str,
     ) -> pd.DataFrame:
-        """Frame all answers; one that fits no column is its own subject's failure."""
+        """Build the frame of all values; one that fits no column is its subject's failure."""
         with suppress(DecodeError):
-            return build([view for _, view in views])
-        kept = []
-        for subject, view in views:
+            return build([value for _, value in fetched])
+        valid = []
+        for subject, value in fetched:
             try:
-                naming(partial(build, [view]), f"{what} of {subject}")
+                with request_in_errors(f"{label} of {subject}"):
+                    build([value])
             except DecodeError as error:
-                self.fails(subject, error)
+                self.fail(subject, error)
             else:
-                kept.append(view)
-        return build(kept)
+                valid.append(value)
+        return build(valid)
 
-    def answer(self, frame: pd.DataFrame, source: str, **read_at: object) -> Answer:
-        """Add where the frame comes from; beside it go the failures, if collected."""
+    def result(self, frame: pd.DataFrame, source: str, **read_at: object) -> FrameResult:
+        """Return the frame with its provenance, and the failures if they are collected."""
         frame.attrs.update(provenance(self.ledger, source, **read_at))
         return (frame, errors_frame(self.failures)) if self.on_error == "collect" else frame
 
 
-def naming(build: Callable[[], T], asked: str) -> T:
-    """Frame an answer; a value that fits no column is told with what was asked."""
+@contextmanager
+def request_in_errors(request: str) -> Iterator[None]:
+    """Add the request to a `DecodeError` that does not state one."""
     try:
-        return build()
+        yield
     except DecodeError as error:
-        error.asked = error.asked or asked
+        error.asked = error.asked or request
         raise
 
 
-def framed(
+def sourced_frame(
     ledger: Ledger, build: Callable[[], pd.DataFrame], source: str, **read_at: object
 ) -> pd.DataFrame:
-    """Frame one answer and add where it comes from."""
-    frame = naming(build, source)
+    """Build the frame of one response and add its provenance."""
+    with request_in_errors(source):
+        frame = build()
     frame.attrs.update(provenance(ledger, source, **read_at))
     return frame
 
 
 def provenance(ledger: Ledger, source: str, **read_at: object) -> dict[str, Any]:
-    """Tell where a frame comes from; small, and never needed for correctness."""
+    """Return the `attrs` of a frame: network, source, block if any, and time of the request."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    told = {name: value for name, value in read_at.items() if value is not None}
-    return {"network": ledger.network.name, "source": source, **told, "fetched_at": now}
+    block = {name: value for name, value in read_at.items() if value is not None}
+    return {"network": ledger.network.name, "source": source, **block, "fetched_at": now}
 
 
 def errors_frame(failures: Sequence[tuple[str, LedgerError]]) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""The verb of time travel: what an account held, at many blocks."""
+"""The verb `history`: the holdings of an account at many blocks."""
 
 from __future__ import annotations
 
@@ -21,20 +21,19 @@ from ledgerkit.errors import (
     UnknownAccountError,
 )
 from ledgerkit.frames import amounts
-from ledgerkit.frames import history as tables
-from ledgerkit.frames.history import Reading
+from ledgerkit.frames import history as history_frames
+from ledgerkit.frames.history import Reading, Row
 from ledgerkit.verbs import sampling
-from ledgerkit.verbs.fetching import Ask
+from ledgerkit.verbs.fetching import Fetcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from ledgerkit.api.calls import Call
-    from ledgerkit.api.calls import Response as Told
+    from ledgerkit.api.calls import Call, Response
     from ledgerkit.block_search.bisection import Point
     from ledgerkit.client import Ledger, OnError
     from ledgerkit.validation import BlockReference
-    from ledgerkit.verbs.fetching import Answer
+    from ledgerkit.verbs.fetching import FrameResult
 
 _NO_CONTRACT = (UnknownAccountError, NoContractCodeError, NoGlobalContractCodeError)
 _SOURCES = {
@@ -42,7 +41,7 @@ _SOURCES = {
     "ft": "view call ft_balance_of",
     "staking": "view call get_account",
 }
-_ARCHIVE = "Connect with archival_rpc_url=, whose host keeps the state of every block."
+_ARCHIVE_REMEDY = "Connect with archival_rpc_url=, the address of an archival node."
 
 
 @overload
@@ -85,258 +84,267 @@ def history(
     on_error: OnError = "raise",
     progress: bool = True,
     ledger: Ledger | None = None,
-) -> Answer:
+) -> FrameResult:
     """
-    Read what an account held over time, block by block.
+    Return the holdings of an account at several blocks.
 
     Parameters
     ----------
     account_id
         The account.
     start, stop
-        The first reading, and the last if the spacing meets it: each a height, a block
-        hash, a finality name or a time.
+        The first reading, and the last one if the spacing meets it: each a height, block
+        hash, finality name or time.
     every
-        The spacing. A number of heights; or a duration as pandas writes it, such as
-        ``"6h"``, ``"1D"`` or ``"MS"`` (the first of each month), stepping in UTC as
-        `pandas.date_range` does. None takes 24 readings evenly from `start` to `stop`,
-        both among them: by time where both are times, else by height.
+        The spacing: a number of heights; or a duration as pandas writes it, such as
+        ``"6h"``, ``"1D"`` or ``"MS"`` (the first day of each month), in UTC as by
+        `pandas.date_range`. None makes 24 readings from `start` to `stop` inclusive,
+        evenly spaced by time if both are times, else by height.
     views
-        What is read at each block: ``accounts`` (balance, locked, storage), ``ft`` (the
+        What to read at each block: ``accounts`` (balance, locked, storage), ``ft`` (the
         balance at each of `contracts`), ``staking`` (the stake with each of `pools`).
     contracts
-        For ``ft``: the tokens; none given are those that the indexer lists.
+        For ``ft``: the token contracts; an empty list takes those that the indexer lists.
     pools
-        For ``staking``: the pools; none given are those that the indexer lists.
+        For ``staking``: the pools; an empty list takes those that the indexer lists.
     on_error
-        ``raise``, or ``collect`` to get the failures as a second frame.
+        ``raise`` raises the first failure; ``collect`` returns a second frame of all
+        failures.
     progress
-        Whether a bar shows while many are read.
+        Show a progress bar.
     ledger
-        The ledger to ask; None is the session's default.
+        The ledger to read from; None is the session's default.
 
     Returns
     -------
     history
-        One row a block, view and contract, in order of height, typed as
-        `schema("history")`; all rows of a block are read at the same hash. A time, or a
-        height that was skipped, is read at the last block before it; a time still to come
-        at the final block. `status` tells an account that was not there yet from an empty
-        one.
+        One row per block, view and contract, in order of height, typed as
+        `schema("history")`. All rows of a block are read at the same block hash. A time or
+        a skipped height is read at the last block before it, a future time at the final
+        block. `status` distinguishes accounts that did not exist yet from empty ones.
 
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed, or there would be more than 10,000 readings; nothing
-        was sent then, unless an end or the contracts had to be looked up. Also if `start`
-        is a time before the first block.
+        If an argument is malformed, or would make more than 10,000 readings. Nothing is
+        sent, unless an end or the contracts had to be looked up. Also if `start` is a time
+        before the first block.
     UnknownBlockError
-        If a block is not here: not yet, or the host has dropped it.
+        If a block does not exist yet, or the node no longer has it.
     GarbageCollectedBlockError
-        If the host has dropped the state of a block; connect with ``archival_rpc_url``.
+        If the node no longer has the state of a block. Connect with `archival_rpc_url`.
     LedgerError
-        If something could not be read.
+        If a reading failed.
 
     Notes
     -----
-    Source: block, query view_account, view calls ft_balance_of and get_account; which
-    contracts: GET /v1/account/{account_id}/ft and /staking.
+    Source: block, query view_account, view methods ft_balance_of and get_account; the
+    contracts from GET /v1/account/{account_id}/ft and /staking.
     """
-    ask = Ask(client.current(ledger), on_error, progress)
+    fetcher = Fetcher(client.current(ledger), on_error, progress)
     account_id = validation.account_id(account_id)
-    chosen = _views(views)
-    named = {
-        "accounts": (),
-        "ft": _named(contracts, "contracts", "ft", chosen),
-        "staking": _named(pools, "pools", "staking", chosen),
+    view_names = _check_views(views)
+    contract_ids = {
+        "accounts": [],
+        "ft": _check_contracts(contracts, "contracts", "ft", view_names),
+        "staking": _check_contracts(pools, "pools", "staking", view_names),
     }
-    grid = sampling.checked(start, stop, every, width=sum(len(named[v]) or 1 for v in chosen))
-    subjects = _subjects(ask, account_id, chosen, named)
-    grid = replace(grid, width=max(1, len(subjects)))
-    places = grid.points(ask.ledger.locate_many) if subjects else []
-    points = _points(ask, account_id, places, start)
-    frame = _read(ask, subjects, points)
-    return ask.answer(frame, ", ".join(_SOURCES[view] for view in chosen))
+    width = sum(len(contract_ids[view]) or 1 for view in view_names)
+    sampling_range = sampling.check_range(start, stop, every, width=width)
+    subjects = _list_subjects(fetcher, account_id, view_names, contract_ids)
+    sampling_range = replace(sampling_range, width=max(1, len(subjects)))
+    references = sampling_range.points(fetcher.ledger.locate_many) if subjects else []
+    points = _locate_points(fetcher, account_id, references, start)
+    frame = _read_all(fetcher, subjects, points)
+    return fetcher.result(frame, ", ".join(_SOURCES[view] for view in view_names))
 
 
-def _views(views: str | Iterable[str]) -> list[str]:
-    """Check which views are read; one may be named alone."""
+def _check_views(views: str | Iterable[str]) -> list[str]:
+    """Check the views, without duplicates."""
+    names = ", ".join(_SOURCES)
     if not hasattr(views, "__iter__"):
-        raise InvalidRequestError.refuse("views", views, f"one of {', '.join(_SOURCES)}, or a list")
+        raise InvalidRequestError.refuse("views", views, f"one of {names}, or a list of them")
     listed = [views] if isinstance(views, str) else list(views)
     checked = (validation.one_of(view, "views", tuple(_SOURCES)) for view in listed)
-    chosen = list(dict.fromkeys(checked))
-    if not chosen:
-        raise InvalidRequestError.refuse("views", views, f"at least one of {', '.join(_SOURCES)}")
-    return chosen
+    view_names = list(dict.fromkeys(checked))
+    if not view_names:
+        raise InvalidRequestError.refuse("views", views, f"at least one of {names}")
+    return view_names
 
 
-def _named(
-    ids: str | Iterable[str] | None, field: str, view: str, chosen: Sequence[str]
+def _check_contracts(
+    ids: str | Iterable[str] | None, field: str, view: str, view_names: Sequence[str]
 ) -> list[str]:
-    """Check the contracts of a view; without the view they would be ignored."""
-    listed = validation.account_ids(() if ids is None else ids, field)
-    if listed and view not in chosen:
-        raise InvalidRequestError.refuse(field, listed, f'left out, or "{view}" among views')
-    return listed
+    """Check the contracts of a view, which need the view."""
+    contract_ids = validation.account_ids(() if ids is None else ids, field)
+    if contract_ids and view not in view_names:
+        msg = f'{field}= needs "{view}" among views'
+        raise InvalidRequestError(msg, field=field, value=contract_ids)
+    return contract_ids
 
 
-# What is read ---------------------------------------------------------------------------
+# Subjects and points ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """One thing that is read at each block."""
+    """One quantity that is read at each block: an account's state, token or stake."""
 
     account_id: str
     view: str
     contract_id: str | None
 
     def __str__(self) -> str:
-        where = "" if self.contract_id is None else f" in {self.contract_id}"
-        return f"{self.account_id}{where}"
+        contract = "" if self.contract_id is None else f" in {self.contract_id}"
+        return f"{self.account_id}{contract}"
 
     def call(self, at: BlockReference) -> Call[Reading]:
-        """Describe its reading at a block."""
+        """Describe the call for its reading at a block."""
         if self.contract_id is None:
-            return _as_reading(rpc.view_account(self.account_id, at), _state)
+            return _reading_call(rpc.view_account(self.account_id, at), _read_state)
         method, read = _METHODS[self.view]
         args = validation.json_args({"account_id": self.account_id})
-        return _as_reading(rpc.call_function(self.contract_id, method, args, at), read)
+        return _reading_call(rpc.call_function(self.contract_id, method, args, at), read)
 
 
-def _subjects(
-    ask: Ask, account_id: str, chosen: Sequence[str], named: dict[str, Sequence[str]]
+def _list_subjects(
+    fetcher: Fetcher,
+    account_id: str,
+    view_names: Sequence[str],
+    contract_ids: dict[str, list[str]],
 ) -> list[_Subject]:
-    """List what is read, looking up the contracts that nobody named."""
-    found: list[_Subject] = []
-    for view in chosen:
+    """List the subjects, with the indexer's contracts for a view without any."""
+    subjects: list[_Subject] = []
+    for view in view_names:
         if view == "accounts":
-            found.append(_Subject(account_id, view, None))
+            subjects.append(_Subject(account_id, view, None))
         else:
-            contracts = named[view] or _looked_up(ask, account_id, view)
-            found += [_Subject(account_id, view, one) for one in contracts]
-    return found
+            contracts = contract_ids[view] or _indexed_contracts(fetcher, account_id, view)
+            subjects += [_Subject(account_id, view, contract_id) for contract_id in contracts]
+    return subjects
 
 
-def _looked_up(ask: Ask, account_id: str, view: str) -> list[str]:
-    """Ask the indexer which contracts an account ever had to do with."""
+def _indexed_contracts(fetcher: Fetcher, account_id: str, view: str) -> list[str]:
+    """Read from the indexer which tokens or pools an account ever had."""
     if view == "ft":
-        told = ask.each([account_id], [rest.ft(account_id)], "tokens")
-        return [token.contract_id for _, found in told for token in found.tokens or ()]
-    listed = ask.each([account_id], [rest.staking(account_id)], "staking")
-    return [pool.pool_id for _, found in listed for pool in found.pools or ()]
+        tokens = fetcher.fetch([account_id], [rest.ft(account_id)], "tokens")
+        return [token.contract_id for _, listed in tokens for token in listed.tokens or ()]
+    pools = fetcher.fetch([account_id], [rest.staking(account_id)], "staking")
+    return [pool.pool_id for _, listed in pools for pool in listed.pools or ()]
 
 
-def _points(
-    ask: Ask, account_id: str, places: Sequence[BlockReference], start: object
+def _locate_points(
+    fetcher: Fetcher, account_id: str, references: Sequence[BlockReference], start: object
 ) -> list[Point]:
-    """Locate the blocks to read at, each once."""
-    found: dict[str, Point] = {}
-    for place, point in zip(places, ask.ledger.locate_many(places), strict=True):
+    """Locate the blocks to read at, without duplicates."""
+    points: dict[str, Point] = {}
+    located = fetcher.ledger.locate_many(references)
+    for reference, point in zip(references, located, strict=True):
         if isinstance(point, InvalidRequestError) and point.field == "at":
             raise InvalidRequestError.refuse("start", start, point.rule or "")
         if isinstance(point, LedgerError):
-            ask.fails(f"{account_id} at {_shown(place)}", point)
+            fetcher.fail(f"{account_id} at {_reference_text(reference)}", point)
         else:
-            found[point.hash] = point
-    return list(found.values())
+            points[point.hash] = point
+    return list(points.values())
 
 
-def _shown(place: BlockReference) -> str:
-    """Name a point in history."""
-    if place.timestamp_ns is None:
-        return f"block {next(iter(place.params.values()))}"
-    return pd.Timestamp(place.timestamp_ns, tz="UTC").isoformat()
+def _reference_text(reference: BlockReference) -> str:
+    """Format a block reference."""
+    if reference.timestamp_ns is None:
+        return f"block {next(iter(reference.params.values()))}"
+    return pd.Timestamp(reference.timestamp_ns, tz="UTC").isoformat()
 
 
-def _read(ask: Ask, subjects: Sequence[_Subject], points: Sequence[Point]) -> pd.DataFrame:
+def _read_all(
+    fetcher: Fetcher, subjects: Sequence[_Subject], points: Sequence[Point]
+) -> pd.DataFrame:
     """Read all subjects at all blocks."""
-    asked = [(point, subject) for point in points for subject in subjects]
+    pairs = [(point, subject) for point in points for subject in subjects]
     calls: list[Call[Any]] = [
-        subject.call(validation.block_reference(point.hash)) for point, subject in asked
+        subject.call(validation.block_reference(point.hash)) for point, subject in pairs
     ]
-    answers: list[Any] = ask.send(calls, "readings")
-    rows: list[tuple[str, tables.Row]] = []
-    for (point, subject), told in zip(asked, answers, strict=True):
+    readings: list[Any] = fetcher.send(calls, "readings")
+    rows: list[tuple[str, Row]] = []
+    for (point, subject), reading in zip(pairs, readings, strict=True):
         name = f"{subject} at block {point.height}"
-        if isinstance(told, LedgerError):
-            ask.fails(name, told)
+        if isinstance(reading, LedgerError):
+            fetcher.fail(name, reading)
         else:
-            whose = subject.account_id, subject.view, subject.contract_id
-            rows.append((name, tables.Row(*whose, point, told)))
-    return ask.frame(rows, tables.history, "the reading")
+            row = Row(subject.account_id, subject.view, subject.contract_id, point, reading)
+            rows.append((name, row))
+    return fetcher.frame(rows, history_frames.history, "the reading")
 
 
-# How answers are read ---------------------------------------------------------------------
+# Reading responses ------------------------------------------------------------------------
 
 
-def _as_reading(call: Call[Any], read: Callable[[Call[Any], Told], Reading]) -> Call[Reading]:
-    """Read a call's answer as a status with amounts; only what is there is remembered."""
+def _reading_call(call: Call[Any], read: Callable[[Call[Any], Response], Reading]) -> Call[Reading]:
+    """Make a call return a `Reading`; only readings with the status ``ok`` are cached."""
 
-    def reading(answer: Told) -> Reading:
+    def read_response(response: Response) -> Reading:
         try:
-            return read(call, answer)
+            return read(call, response)
         except GarbageCollectedBlockError as error:
-            error.remedy = _ARCHIVE
+            error.remedy = _ARCHIVE_REMEDY
             raise
 
-    return replace(call, read=reading, keep=_is_ok)
+    return replace(call, read=read_response, keep=_is_ok)
 
 
 def _is_ok(reading: Reading) -> bool:
-    """Tell an answer from an error that was answered."""
+    """Return True if the reading has values."""
     return reading.status == "ok"
 
 
-def _state(call: Call[chain.Account], answer: Told) -> Reading:
+def _read_state(call: Call[chain.Account], response: Response) -> Reading:
     """Read an account's state."""
     try:
-        found = call.read(answer)
+        state = call.read(response)
     except UnknownAccountError:
         return Reading("no_account")
-    known = amounts.plain([found.amount, found.locked])
-    if known is None:
-        told = f"{found.amount!r} and {found.locked!r} are no amounts"
-        raise DecodeError(told, asked=call.asked, path="$.result.amount")
-    return Reading("ok", known[0], known[1], storage_bytes=found.storage_usage)
+    values = amounts.plain([state.amount, state.locked])
+    if values is None:
+        sentence = f"{state.amount!r} and {state.locked!r} are not both amounts"
+        raise DecodeError(sentence, asked=call.asked, path="$.result.amount")
+    return Reading("ok", values[0], values[1], storage_bytes=state.storage_usage)
 
 
-def _token(call: Call[chain.CallResult], answer: Told) -> Reading:
-    """Read a token's balance: the contract's own word."""
+def _read_balance(call: Call[chain.CallResult], response: Response) -> Reading:
+    """Read a token balance."""
     try:
-        found = call.read(answer)
+        result = call.read(response)
     except _NO_CONTRACT:
         return Reading("no_contract")
     except ContractError:
         return Reading("broken")
-    known = amounts.plain([_content(found, str, call.asked)])
-    return Reading("broken") if known is None else Reading("ok", known[0])
+    values = amounts.plain([_decode_result(result, str, call.asked)])
+    return Reading("broken") if values is None else Reading("ok", values[0])
 
 
-def _stake(call: Call[chain.CallResult], answer: Told) -> Reading:
-    """Read the stake with a pool; a contract that does not answer as a pool is told so."""
+def _read_stake(call: Call[chain.CallResult], response: Response) -> Reading:
+    """Read the stake with a pool; a contract that does not answer as a pool is ``not_a_pool``."""
     try:
-        found = call.read(answer)
+        result = call.read(response)
     except _NO_CONTRACT:
         return Reading("no_contract")
     except ContractError:
         return Reading("not_a_pool")
-    position = _content(found, chain.StakingPosition, call.asked)
+    position = _decode_result(result, chain.StakingPosition, call.asked)
     if position is None:
         return Reading("not_a_pool")
-    known = amounts.plain([position.staked_balance, position.unstaked_balance])
-    if known is None:
+    values = amounts.plain([position.staked_balance, position.unstaked_balance])
+    if values is None:
         return Reading("not_a_pool")
-    return Reading("ok", staked=known[0], unstaked=known[1])
+    return Reading("ok", staked=values[0], unstaked=values[1])
 
 
-def _content(answer: chain.CallResult, kind: Any, asked: str) -> Any:
-    """Decode what a contract returned; None where it is something else."""
+def _decode_result(result: chain.CallResult, kind: Any, request: str) -> Any:
+    """Decode the value that a contract returned; None if it is of another type."""
     try:
-        return rpc.decoded(answer, kind, asked)
+        return rpc.decoded(result, kind, request)
     except (DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 
-_METHODS = {"ft": ("ft_balance_of", _token), "staking": ("get_account", _stake)}
+_METHODS = {"ft": ("ft_balance_of", _read_balance), "staking": ("get_account", _read_stake)}

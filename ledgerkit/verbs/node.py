@@ -1,4 +1,4 @@
-"""Verbs about the node and its epoch: status, gas price, validators, configuration."""
+"""Verbs about the node and the epoch: status, gas price, validators, configuration."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from ledgerkit import client, validation
 from ledgerkit.api import rest, rpc
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.frames import chain as tables
-from ledgerkit.verbs.fetching import framed
+from ledgerkit.frames import chain as chain_frames
+from ledgerkit.verbs.fetching import sourced_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,40 +18,41 @@ if TYPE_CHECKING:
 
 def status(*, ledger: Ledger | None = None) -> pd.DataFrame:
     """
-    Read the node's status.
+    Return the node's status.
 
     Parameters
     ----------
     ledger
-        The ledger to ask; None is the session's default.
+        The ledger to read from; None is the session's default.
 
     Returns
     -------
     status
-        One row, typed as `schema("status")`; `earliest_block_height` tells what
-        the host still holds.
+        One row, typed as `schema("status")`; `earliest_block_height` is the oldest
+        block that the node still has.
 
     Raises
     ------
     LedgerError
-        If it could not be read.
+        If the response could not be read.
 
     Notes
     -----
     Source: status.
     """
-    asked = client.current(ledger)
-    return framed(asked, lambda: tables.status(asked.send(rpc.status())), "status")
+    ledger = client.current(ledger)
+    response = ledger.send(rpc.status())
+    return sourced_frame(ledger, lambda: chain_frames.status(response), "status")
 
 
 def indexer_status(*, ledger: Ledger | None = None) -> pd.DataFrame:
     """
-    Read how far the indexer is.
+    Return the indexer's status: its latest block and its delay.
 
     Parameters
     ----------
     ledger
-        The ledger to ask; None is the session's default.
+        The ledger to read from; None is the session's default.
 
     Returns
     -------
@@ -61,34 +62,35 @@ def indexer_status(*, ledger: Ledger | None = None) -> pd.DataFrame:
     Raises
     ------
     LedgerError
-        If it could not be read.
+        If the response could not be read.
 
     Notes
     -----
     Source: GET /status.
     """
-    asked = client.current(ledger)
-    return framed(asked, lambda: tables.indexer_status(asked.send(rest.status())), "GET /status")
+    ledger = client.current(ledger)
+    response = ledger.send(rest.status())
+    return sourced_frame(ledger, lambda: chain_frames.indexer_status(response), "GET /status")
 
 
 def health(*, ledger: Ledger | None = None) -> str:
     """
-    Read the indexer's judgement of its own health.
+    Return the indexer's health, as it reports it.
 
     Parameters
     ----------
     ledger
-        The ledger to ask; None is the session's default.
+        The ledger to read from; None is the session's default.
 
     Returns
     -------
     health
-        ``ok``, or what is wrong.
+        ``ok``, or the problem.
 
     Raises
     ------
     LedgerError
-        If it could not be read.
+        If the response could not be read.
 
     Notes
     -----
@@ -99,14 +101,14 @@ def health(*, ledger: Ledger | None = None) -> str:
 
 def gas_price(at: object = None, *, ledger: Ledger | None = None) -> pd.DataFrame:
     """
-    Read the price of gas.
+    Return the price of gas at a block.
 
     Parameters
     ----------
     at
-        A height, a block hash or a time; None is the head.
+        A height, block hash or time; None is the newest block.
     ledger
-        The ledger to ask; None is the session's default.
+        The ledger to read from; None is the session's default.
 
     Returns
     -------
@@ -116,23 +118,23 @@ def gas_price(at: object = None, *, ledger: Ledger | None = None) -> pd.DataFram
     Raises
     ------
     LedgerError
-        If it could not be read.
+        If the response could not be read.
 
     Notes
     -----
     Source: gas_price.
     """
-    asked = client.current(ledger)
-    block_id = None if at is None else _block_id(asked, at)
-    return framed(asked, lambda: tables.gas_price(asked.send(rpc.gas_price(block_id))), "gas_price")
+    ledger = client.current(ledger)
+    response = ledger.send(rpc.gas_price(None if at is None else _block_id(ledger, at)))
+    return sourced_frame(ledger, lambda: chain_frames.gas_price(response), "gas_price")
 
 
-def _block_id(asked: Ledger, at: object) -> int | str:
-    """Name a block by height or hash, reading it where it is named otherwise."""
-    point = asked.locate(at)
-    if "block_id" in point.params:
-        return point.params["block_id"]
-    return asked.send(rpc.block(point)).header.hash
+def _block_id(ledger: Ledger, at: object) -> int | str:
+    """Return a block's height or hash; reads the block if it is referenced otherwise."""
+    reference = ledger.locate(at)
+    if "block_id" in reference.params:
+        return reference.params["block_id"]
+    return ledger.send(rpc.block(reference)).header.hash
 
 
 def validators(
@@ -143,30 +145,31 @@ def validators(
     ledger: Ledger | None = None,
 ) -> pd.DataFrame:
     """
-    Read the validators of an epoch.
+    Return the validators of an epoch, its proposals or kickouts.
 
     Parameters
     ----------
     at
-        The last block of an epoch, by height, hash or time; None is the present epoch.
+        The last block of the epoch, by height, hash or time; None is the current epoch.
     epoch_id
-        The epoch itself, in place of its last block.
+        The epoch's id, instead of its last block.
     which
-        ``current``, ``next``, ``proposals``, or ``kickouts`` of the epoch before.
+        ``current``, ``next``, ``proposals``, or the ``kickouts`` of the previous epoch.
     ledger
-        The ledger to ask; None is the session's default.
+        The ledger to read from; None is the session's default.
 
     Returns
     -------
     validators
-        One row a validator, typed as `schema("validators")`; stakes are exact yoctoNEAR.
+        One row per validator, typed as `schema("validators")`; stakes are exact
+        yoctoNEAR.
 
     Raises
     ------
     ValidatorInfoUnavailableError
         If `at` is not the last block of its epoch.
     LedgerError
-        If it could not be read.
+        If the response could not be read.
 
     Notes
     -----
@@ -178,47 +181,52 @@ def validators(
         "proposals": "current_proposals",
         "kickouts": "prev_epoch_kickout",
     }
-    wanted = lists[validation.one_of(which, "which", tuple(lists))]
-    asked = client.current(ledger)
-    found = asked.send(rpc.validators(_epoch(asked, at, epoch_id)))
-    told = {"epoch_height": found.epoch_height, "epoch_start_height": found.epoch_start_height}
-    return framed(asked, lambda: tables.validators(getattr(found, wanted)), "validators", **told)
+    field = lists[validation.one_of(which, "which", tuple(lists))]
+    ledger = client.current(ledger)
+    response = ledger.send(rpc.validators(_epoch_params(ledger, at, epoch_id)))
+    return sourced_frame(
+        ledger,
+        lambda: chain_frames.validators(getattr(response, field)),
+        "validators",
+        epoch_height=response.epoch_height,
+        epoch_start_height=response.epoch_start_height,
+    )
 
 
-def _epoch(asked: Ledger, at: object, epoch_id: str | None) -> Any:
-    """Name an epoch: by itself, by its last block, or the present one."""
+def _epoch_params(ledger: Ledger, at: object, epoch_id: str | None) -> Any:
+    """Return the parameters for an epoch: by its id, its last block, or the current one."""
     if epoch_id is not None:
         if at is not None:
-            raise InvalidRequestError.refuse("epoch_id", epoch_id, "given without at=")
+            raise InvalidRequestError.refuse("epoch_id", epoch_id, "an epoch's id without at=")
         return {"epoch_id": validation.crypto_hash(epoch_id, "epoch_id")}
-    return [None] if at is None else {"block_id": _block_id(asked, at)}
+    return [None] if at is None else {"block_id": _block_id(ledger, at)}
 
 
 def protocol_config(at: object = "final", *, ledger: Ledger | None = None) -> dict[str, Any]:
     """
-    Read the protocol's configuration in force at a block.
+    Return the protocol configuration in force at a block.
 
     Parameters
     ----------
     at
-        A height, a block hash, a finality name or a time.
+        A height, block hash, finality name or time.
     ledger
-        The ledger to ask; None is the session's default.
+        The ledger to read from; None is the session's default.
 
     Returns
     -------
     config
-        The decoded configuration, as sent.
+        The decoded configuration, as the node sends it.
 
     Raises
     ------
     LedgerError
-        If it could not be read.
+        If the response could not be read.
 
     Notes
     -----
     Source: EXPERIMENTAL_protocol_config.
     """
-    asked = client.current(ledger)
-    config: dict[str, Any] = asked.send(rpc.protocol_config(asked.locate(at)))
+    ledger = client.current(ledger)
+    config: dict[str, Any] = ledger.send(rpc.protocol_config(ledger.locate(at)))
     return config

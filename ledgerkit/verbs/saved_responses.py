@@ -1,4 +1,4 @@
-"""Frames from saved answers: the same decoding as a live call, without a network."""
+"""Frames of saved responses, decoded as from a live request."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import msgspec
 from ledgerkit import validation
 from ledgerkit.api import calls, rest, rpc
 from ledgerkit.errors import DecodeError, InvalidRequestError
-from ledgerkit.frames import accounts as account_tables
-from ledgerkit.frames import chain as chain_tables
-from ledgerkit.frames import tokens as token_tables
-from ledgerkit.verbs.accounts import snapshot_of
+from ledgerkit.frames import accounts as account_frames
+from ledgerkit.frames import chain as chain_frames
+from ledgerkit.frames import tokens as token_frames
+from ledgerkit.verbs.accounts import build_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,25 +22,26 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ledgerkit.api.models import chain
-    from ledgerkit.api.models import rest as indexed_wire
+    from ledgerkit.api.models import rest as rest_models
     from ledgerkit.tracing.trace import Trace
 
-_SOME_ID, _SOME_HASH = "saved.near", "1" * 32
+# The calls below only decode: their ids and hashes are never sent.
+_ANY_ID, _ANY_HASH = "saved.near", "1" * 32
 _FINAL = validation.block_reference("final")
 
 
 def read(source: bytes | str | PathLike[str], view: str) -> pd.DataFrame:
     """
-    Frame a saved answer.
+    Return the frame of a saved response.
 
     Parameters
     ----------
     source
-        The answer's bytes, or the path of a file that holds them: a whole JSON-RPC
-        answer, its bare result, a REST body, or for ``receipts`` and ``edges`` also
-        a Transactions API document.
+        The response's bytes, or the path of a file with them: a whole JSON-RPC response,
+        its bare result, a REST body, or for ``receipts`` and ``edges`` also a Transactions
+        API document.
     view
-        The frame wanted: ``accounts``, ``accounts_of``, ``ft``, ``nft``, ``staking``,
+        The kind of frame: ``accounts``, ``accounts_of``, ``ft``, ``nft``, ``staking``,
         ``top_holders``, ``keys``, ``blocks``, ``chunks``, ``transactions``,
         ``receipts``, ``edges``, ``state``, ``changes``, ``validators``, ``gas_price``,
         ``status`` or ``indexer_status``.
@@ -48,28 +49,28 @@ def read(source: bytes | str | PathLike[str], view: str) -> pd.DataFrame:
     Returns
     -------
     frame
-        Typed as `schema(view)`, exactly as from a live call. What the answer itself
-        does not tell, such as whose keys a key list holds, is missing.
+        Typed as `schema(view)`, exactly as from a live request. Values that the response
+        does not contain, such as the account of a list of keys, are missing.
 
     Raises
     ------
     InvalidRequestError
-        If there is no such view, or the file cannot be read.
+        If there is no such view, or the file can't be read.
     DecodeError
-        If the document is not an answer of that view; names the place.
+        If the document is not a response of that view; the error states the path in it.
     LedgerError
-        The typed error that the answer holds.
+        If the response is an error.
 
     Notes
     -----
-    Source: the saved document.
+    Source: the saved response.
     """
     frame = _VIEWS[validation.one_of(view, "view", tuple(_VIEWS))]
-    return frame(content(source))
+    return frame(read_source(source))
 
 
-def content(source: bytes | str | PathLike[str]) -> bytes:
-    """Give the bytes of a source: itself, or the file at that path."""
+def read_source(source: bytes | str | PathLike[str]) -> bytes:
+    """Return the bytes of a source: itself, or the file at that path."""
     if isinstance(source, bytes):
         return source
     if not isinstance(source, str | PathLike):
@@ -77,68 +78,62 @@ def content(source: bytes | str | PathLike[str]) -> bytes:
     try:
         return Path(source).read_bytes()
     except (OSError, ValueError) as error:
-        rule = f"a file that can be read ({getattr(error, 'strerror', error)})"
+        rule = f"the path of a readable file ({getattr(error, 'strerror', error)})"
     raise InvalidRequestError.refuse("source", str(source), rule)
 
 
-def value_of(source: bytes | str | PathLike[str]) -> Any:
-    """Give what a saved ``call_function`` returned: decoded JSON, or the bytes."""
-    call = rpc.call_function(_SOME_ID, "view", b"", _FINAL)
-    return rpc.json_or_bytes(rpc.returned(calls.read_saved(call, content(source)), call.asked))
+def returned_value(source: bytes | str | PathLike[str]) -> Any:
+    """Return the value of a saved ``call_function`` response: decoded JSON, or the bytes."""
+    call = rpc.call_function(_ANY_ID, "view", b"", _FINAL)
+    result = calls.read_saved(call, read_source(source))
+    return rpc.json_or_bytes(rpc.returned(result, call.asked))
 
 
-def _framed(
+def _reader(
     call: calls.Call[Any], frame: Callable[[Any], pd.DataFrame]
 ) -> Callable[[bytes], pd.DataFrame]:
-    """Read with a call's own reader, then frame."""
+    """Combine a call's decoder with a builder of frames."""
     return lambda body: frame(calls.read_saved(call, body))
 
 
-class _Kind(msgspec.Struct):
-    """What tells a ``/full`` answer from the narrower ones."""
+class _FullMember(msgspec.Struct):
+    """The member that only ``/full`` responses have."""
 
     nfts: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
 def _is_full(body: bytes) -> bool:
-    """Tell a ``/full`` answer."""
+    """Return True for a ``/full`` response."""
     try:
-        return msgspec.json.decode(body, type=_Kind).nfts is not msgspec.UNSET
+        return msgspec.json.decode(body, type=_FullMember).nfts is not msgspec.UNSET
     except calls.MALFORMED:
-        return False  # the view's own reader says what is wrong
+        return False  # the view's own decoder raises the error
 
 
 def _nft(body: bytes) -> pd.DataFrame:
-    """Frame the collections of a ``/nft`` or ``/full`` answer."""
+    """Tabulate the collections of an ``/nft`` or ``/full`` response."""
     if _is_full(body):
-        return snapshot_of(calls.read_saved(rest.full(_SOME_ID), body)).nft
-    tokens: indexed_wire.FungibleTokens = calls.read_saved(rest.ft(_SOME_ID), body)
+        return build_snapshot(calls.read_saved(rest.full(_ANY_ID), body)).nft
+    tokens: rest_models.FungibleTokens = calls.read_saved(rest.ft(_ANY_ID), body)
     if b'"balance"' in body and tokens.tokens:
-        msg = "the document is a view of fungible tokens, not of NFTs"
+        msg = "the document lists fungible tokens, not NFTs"
         raise DecodeError(msg, remedy='Read it with view="ft".', path="$.tokens[0].balance")
-    view: indexed_wire.Collections = calls.read_saved(rest.nft(_SOME_ID), body)
-    return token_tables.nft([(view.account_id, view.tokens)])
+    collections: rest_models.Collections = calls.read_saved(rest.nft(_ANY_ID), body)
+    return token_frames.nft([(collections.account_id, collections.tokens)])
 
 
-def _staking(body: bytes) -> pd.DataFrame:
-    """Frame the pools of a ``/staking`` or ``/full`` answer."""
-    view: indexed_wire.Staking = calls.read_saved(rest.staking(_SOME_ID), body)
-    rows = [(view.account_id, p.pool_id, p.last_update_block_height, "") for p in view.pools or ()]
-    return token_tables.staking(rows)
-
-
-def _chunk_headers(view: chain.Block) -> pd.DataFrame:
-    """Frame the chunk headers of a block."""
-    return chain_tables.chunks(view.chunks, block_height=view.header.height)
+def _chunk_headers(block: chain.Block) -> pd.DataFrame:
+    """Tabulate the chunk headers of a block."""
+    return chain_frames.chunks(block.chunks, block_height=block.header.height)
 
 
 def _chunks(body: bytes) -> pd.DataFrame:
-    """Frame a chunk, or the chunk headers of a block."""
+    """Tabulate a chunk, or the chunk headers of a block."""
     try:
-        view = calls.read_saved(rpc.chunk(_SOME_HASH), body)
+        chunk = calls.read_saved(rpc.chunk(_ANY_HASH), body)
     except DecodeError:
-        return _framed(rpc.block(_FINAL), _chunk_headers)(body)
-    return chain_tables.chunks([view.header], contents=[view])
+        return _reader(rpc.block(_FINAL), _chunk_headers)(body)
+    return chain_frames.chunks([chunk.header], contents=[chunk])
 
 
 def _trace(body: bytes) -> Trace:
@@ -149,28 +144,30 @@ def _trace(body: bytes) -> Trace:
 
 
 _VIEWS: dict[str, Callable[[bytes], pd.DataFrame]] = {
-    "accounts": _framed(rest.full(_SOME_ID), lambda view: account_tables.accounts([view])),
-    "accounts_of": _framed(rest.accounts_of(""), account_tables.accounts_of),
-    "ft": _framed(rest.ft(_SOME_ID), lambda view: token_tables.ft([view])),
+    "accounts": _reader(rest.full(_ANY_ID), lambda response: account_frames.accounts([response])),
+    "accounts_of": _reader(rest.accounts_of(""), account_frames.accounts_of),
+    "ft": _reader(rest.ft(_ANY_ID), lambda response: token_frames.ft([response])),
     "nft": _nft,
-    "staking": _staking,
-    "top_holders": _framed(rest.top_holders(_SOME_ID), token_tables.top_holders),
-    "keys": _framed(
-        rpc.view_access_key_list(_SOME_ID, _FINAL), lambda view: account_tables.keys(None, view)
+    "staking": _reader(rest.staking(_ANY_ID), lambda response: token_frames.staking([response])),
+    "top_holders": _reader(rest.top_holders(_ANY_ID), token_frames.top_holders),
+    "keys": _reader(
+        rpc.view_access_key_list(_ANY_ID, _FINAL),
+        lambda response: account_frames.keys(None, response),
     ),
-    "blocks": _framed(rpc.block(_FINAL), lambda view: chain_tables.blocks([view])),
+    "blocks": _reader(rpc.block(_FINAL), lambda block: chain_frames.blocks([block])),
     "chunks": _chunks,
-    "transactions": _framed(
-        rpc.chunk(_SOME_HASH), lambda view: chain_tables.transactions(None, [view])
+    "transactions": _reader(
+        rpc.chunk(_ANY_HASH), lambda chunk: chain_frames.transactions(None, [chunk])
     ),
     "receipts": lambda body: _trace(body).receipts,
     "edges": lambda body: _trace(body).edges,
-    "state": _framed(rpc.view_state(_SOME_ID, b"", _FINAL), chain_tables.state),
-    "changes": _framed(rpc.changes("", _FINAL, {}), chain_tables.changes),
-    "validators": _framed(
-        rpc.validators([None]), lambda view: chain_tables.validators(view.current_validators)
+    "state": _reader(rpc.view_state(_ANY_ID, b"", _FINAL), chain_frames.state),
+    "changes": _reader(rpc.changes("", _FINAL, {}), chain_frames.changes),
+    "validators": _reader(
+        rpc.validators([None]),
+        lambda response: chain_frames.validators(response.current_validators),
     ),
-    "gas_price": _framed(rpc.gas_price(None), chain_tables.gas_price),
-    "status": _framed(rpc.status(), chain_tables.status),
-    "indexer_status": _framed(rest.status(), chain_tables.indexer_status),
+    "gas_price": _reader(rpc.gas_price(None), chain_frames.gas_price),
+    "status": _reader(rpc.status(), chain_frames.status),
+    "indexer_status": _reader(rest.status(), chain_frames.indexer_status),
 }

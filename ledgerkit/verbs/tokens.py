@@ -1,12 +1,10 @@
-"""Verbs about what accounts hold: fungible tokens, NFTs, staking, exposure."""
+"""Verbs about holdings: fungible tokens, NFTs, staking positions, staking exposure."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, overload
-
-import msgspec
 
 from ledgerkit import client, validation
 from ledgerkit.api import calls, rest, rpc
@@ -20,23 +18,24 @@ from ledgerkit.errors import (
 )
 from ledgerkit.frames import amounts
 from ledgerkit.frames import exposure as frames_exposure
-from ledgerkit.frames import tokens as tables
+from ledgerkit.frames import tokens as token_frames
 from ledgerkit.frames.build import build_frame
-from ledgerkit.verbs.fetching import Ask, framed
+from ledgerkit.frames.tokens import PoolRow, Position
+from ledgerkit.verbs.fetching import Fetcher, sourced_frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     import pandas as pd
 
-    from ledgerkit.api.models import rest as indexed_wire
+    from ledgerkit.api.models import rest as rest_models
     from ledgerkit.client import Ledger, OnError
-    from ledgerkit.verbs.fetching import Answer, Ids
+    from ledgerkit.verbs.fetching import FrameResult, Ids
 
 _NO_CONTRACT = (ContractError, UnknownAccountError)
 _PAGE = 50
-_MOST_PAGE = 1000
-_MOST_TOKENS = 100_000  # of one account; a hostile contract never ends
+_MAX_PAGE = 1000
+_MAX_TOKENS = 100_000  # of one account: a hostile contract could send pages without end
 
 
 @overload
@@ -64,78 +63,80 @@ def ft(
     on_error: OnError = "raise",
     progress: bool = True,
     ledger: Ledger | None = None,
-) -> Answer:
+) -> FrameResult:
     """
-    Read the fungible tokens of accounts.
+    Return the fungible-token balances of accounts.
 
     Parameters
     ----------
     ids
-        One account id or many; repeats are dropped.
+        One account id or several; duplicates are dropped.
     metadata
-        Whether to add symbol, decimals and the balance in human units; each
-        contract is asked once a session.
+        Add symbol, decimals and the balance in human units. The metadata of each
+        contract is read once per session.
     on_error
-        ``raise``, or ``collect`` to get the failures as a second frame.
+        ``raise`` raises the first failure; ``collect`` returns a second frame of all
+        failures.
     progress
-        Whether a bar shows while many are read.
+        Show a progress bar.
     ledger
-        The ledger to ask; None is the session's default.
+        The ledger to read from; None is the session's default.
 
     Returns
     -------
     balances
-        One row a token ever held, typed as `schema("ft")` or
+        One row per account and token ever held, typed as `schema("ft")` or
         `schema("ft_metadata")`. `balance` is exact, in the token's smallest unit;
-        `status` tells 0 from not known.
+        `status` distinguishes unknown balances from zero.
 
     Raises
     ------
     InvalidRequestError
-        If an id is malformed; nothing was sent then.
+        If an id is malformed. Nothing is sent.
     LedgerError
         If an account could not be read.
 
     Notes
     -----
-    Source: GET /v1/account/{account_id}/ft; metadata: view call ft_metadata.
+    Source: GET /v1/account/{account_id}/ft; metadata from the view method ft_metadata.
     """
-    ask = Ask(client.current(ledger), on_error, progress)
-    many = validation.account_ids(ids)
-    views = ask.each(many, [rest.ft(one) for one in many], "tokens")
-    facts = _token_facts(ask, [view for _, view in views]) if metadata else None
-    frame = ask.frame(views, lambda some: tables.ft(some, facts), "the tokens")
-    return ask.answer(frame, "GET /v1/account/{account_id}/ft")
+    fetcher = Fetcher(client.current(ledger), on_error, progress)
+    account_ids = validation.account_ids(ids)
+    fetched = fetcher.fetch(account_ids, [rest.ft(name) for name in account_ids], "tokens")
+    facts = _token_facts(fetcher, [response for _, response in fetched]) if metadata else None
+    frame = fetcher.frame(fetched, partial(token_frames.ft, metadata=facts), "the tokens")
+    return fetcher.result(frame, "GET /v1/account/{account_id}/ft")
 
 
 def _token_facts(
-    ask: Ask, views: Sequence[indexed_wire.FungibleTokens]
-) -> dict[str, tables.TokenFacts]:
-    """Read the metadata of each contract once; a contract without any is told so."""
-    contracts = list(dict.fromkeys(t.contract_id for view in views for t in view.tokens or ()))
+    fetcher: Fetcher, responses: Sequence[rest_models.FungibleTokens]
+) -> dict[str, token_frames.TokenFacts]:
+    """Read the metadata of each contract once."""
+    tokens = (token for response in responses for token in response.tokens or ())
+    contract_ids = list(dict.fromkeys(token.contract_id for token in tokens))
     final = validation.block_reference("final")
-    asked = [rpc.call_function(c, "ft_metadata", b"{}", final, keep=True) for c in contracts]
-    quiet = Ask(ask.ledger, "collect", ask.progress)
-    facts = {c: _facts(answer) for c, answer in quiet.each(contracts, asked, "metadata")}
-    for contract_id, error in quiet.failures:
+    requests = [rpc.call_function(c, "ft_metadata", b"{}", final, keep=True) for c in contract_ids]
+    collector = Fetcher(fetcher.ledger, "collect", fetcher.progress)
+    fetched = collector.fetch(contract_ids, requests, "metadata")
+    facts = {contract_id: _facts(result) for contract_id, result in fetched}
+    for contract_id, error in collector.failures:
         if isinstance(error, _NO_CONTRACT):
-            facts[contract_id] = tables.TokenFacts("missing")
+            facts[contract_id] = token_frames.TokenFacts("missing")
         elif isinstance(error, DecodeError):
-            facts[contract_id] = tables.TokenFacts("broken")
-        else:  # the balances are known all the same
-            ask.fails(contract_id, error)
-            facts[contract_id] = tables.TokenFacts("unread")
+            facts[contract_id] = token_frames.TokenFacts("broken")
+        else:  # the balances are known nevertheless
+            fetcher.fail(contract_id, error)
+            facts[contract_id] = token_frames.TokenFacts("unread")
     return facts
 
 
-def _facts(answer: chain.CallResult) -> tables.TokenFacts:
-    """Decode a token's metadata; what is not an object is broken, not an error."""
+def _facts(result: chain.CallResult) -> token_frames.TokenFacts:
+    """Decode a token's metadata; metadata that is no object is broken, and no error."""
     try:
-        return tables.token_facts(
-            calls.decoder(chain.FtMetadata).decode(rpc.returned(answer, "ft_metadata"))
-        )
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, DecodeError):
-        return tables.TokenFacts("broken")
+        metadata = calls.decoder(chain.FtMetadata).decode(rpc.returned(result, "ft_metadata"))
+    except (*calls.MALFORMED, DecodeError):
+        return token_frames.TokenFacts("broken")
+    return token_frames.token_facts(metadata)
 
 
 @overload
@@ -160,31 +161,32 @@ def nft(
     on_error: OnError = "raise",
     progress: bool = True,
     ledger: Ledger | None = None,
-) -> Answer:
+) -> FrameResult:
     """
-    Read the NFT collections of accounts.
+    Return the NFT collections of accounts.
 
     Parameters
     ----------
     ids
-        One account id or many; repeats are dropped.
+        One account id or several; duplicates are dropped.
     on_error
-        ``raise``, or ``collect`` to get the failures as a second frame.
+        ``raise`` raises the first failure; ``collect`` returns a second frame of all
+        failures.
     progress
-        Whether a bar shows while many are read.
+        Show a progress bar.
     ledger
-        The ledger to ask; None is the session's default.
+        The ledger to read from; None is the session's default.
 
     Returns
     -------
     collections
-        One row a collection ever held from, typed as `schema("nft")`; for the
-        tokens themselves see `nft_tokens`.
+        One row per account and collection of which it ever held a token, typed as
+        `schema("nft")`; `nft_tokens` returns the tokens.
 
     Raises
     ------
     InvalidRequestError
-        If an id is malformed; nothing was sent then.
+        If an id is malformed. Nothing is sent.
     LedgerError
         If an account could not be read.
 
@@ -192,16 +194,16 @@ def nft(
     -----
     Source: GET /v1/account/{account_id}/nft.
     """
-    ask = Ask(client.current(ledger), on_error, progress)
-    many = validation.account_ids(ids)
-    views = ask.each(many, [rest.nft(one) for one in many], "NFTs")
-    frame = ask.frame(views, _nft_frame, "the NFTs")
-    return ask.answer(frame, "GET /v1/account/{account_id}/nft")
+    fetcher = Fetcher(client.current(ledger), on_error, progress)
+    account_ids = validation.account_ids(ids)
+    fetched = fetcher.fetch(account_ids, [rest.nft(name) for name in account_ids], "NFTs")
+    frame = fetcher.frame(fetched, _nft_frame, "the NFTs")
+    return fetcher.result(frame, "GET /v1/account/{account_id}/nft")
 
 
-def _nft_frame(views: Sequence[indexed_wire.Collections]) -> pd.DataFrame:
-    """Frame the collections of accounts."""
-    return tables.nft([(view.account_id, view.tokens) for view in views])
+def _nft_frame(responses: Sequence[rest_models.Collections]) -> pd.DataFrame:
+    """Tabulate the collections of accounts."""
+    return token_frames.nft([(response.account_id, response.tokens) for response in responses])
 
 
 @overload
@@ -235,112 +237,114 @@ def nft_tokens(
     on_error: OnError = "raise",
     progress: bool = True,
     ledger: Ledger | None = None,
-) -> Answer:
+) -> FrameResult:
     """
-    Read the tokens that accounts hold of one NFT collection.
+    Return the tokens of one NFT collection that accounts own.
 
     Parameters
     ----------
     ids
-        One account id or many; repeats are dropped.
+        One account id or several; duplicates are dropped.
     contract_id
-        The collection.
+        The collection's contract.
     at
-        A height, a block hash, a finality name or a time; None is ``final``. All
-        pages are read at the same block.
+        A height, block hash, finality name or time; None is ``final``. All pages are
+        read at the same block.
     page
-        How many tokens one call asks for; smaller where a contract runs out of gas.
+        Tokens per request, 1 to 1000; use fewer if the contract runs out of gas.
     on_error
-        ``raise``, or ``collect`` to get the failures as a second frame.
+        ``raise`` raises the first failure; ``collect`` returns a second frame of all
+        failures.
     progress
-        Whether a bar shows while many are read.
+        Show a progress bar.
     ledger
-        The ledger to ask; None is the session's default.
+        The ledger to read from; None is the session's default.
 
     Returns
     -------
     tokens
-        One row a token, typed as `schema("nft_tokens")`; metadata is text as sent.
+        One row per token, typed as `schema("nft_tokens")`; metadata is the contract's
+        text, unchanged.
 
     Raises
     ------
     ContractError
-        If the contract is no NFT contract, or its call failed.
+        If the contract has no NFT methods, or its method failed.
     InvalidRequestError
-        If an argument is malformed; nothing was sent then.
+        If an argument is malformed. Nothing is sent.
     LedgerError
         If an account could not be read.
 
     Notes
     -----
-    Source: view call nft_tokens_for_owner, paged until a page brings nothing new.
+    Source: view method nft_tokens_for_owner, paged until a page has no new token.
     """
-    ask = Ask(client.current(ledger), on_error, progress)
+    fetcher = Fetcher(client.current(ledger), on_error, progress)
     contract_id = validation.account_id(contract_id, "contract_id")
-    page = validation.integer(page, "page", least=1, most=_MOST_PAGE)
-    many = validation.account_ids(ids)
-    block = ask.ledger.send(rpc.block(ask.ledger.locate(at)))
-    pinned = validation.block_reference(block.header.hash)
-    found: dict[str, dict[str, chain.NftToken]] = {account_id: {} for account_id in many}
-    open_ids = many
+    page = validation.integer(page, "page", least=1, most=_MAX_PAGE)
+    account_ids = validation.account_ids(ids)
+    head = fetcher.ledger.send(rpc.block(fetcher.ledger.locate(at))).header
+    block = validation.block_reference(head.hash)
+    tokens: dict[str, dict[str, chain.NftToken]] = {account_id: {} for account_id in account_ids}
+    open_ids = account_ids
     while open_ids:
-        asked = [_nft_page(one, contract_id, len(found[one]), page, pinned) for one in open_ids]
-        open_ids = _take_pages(ask, found, ask.each(open_ids, asked, "NFT tokens"), contract_id)
-    failed = {subject for subject, _ in ask.failures}
-    rows = [(a, t) for a, tokens in found.items() if a not in failed for t in tokens.values()]
-    head = block.header
-    return ask.answer(
-        tables.nft_tokens(contract_id, rows),
+        requests = [_page_call(n, contract_id, len(tokens[n]), page, block) for n in open_ids]
+        pages = fetcher.fetch(open_ids, requests, "NFT tokens")
+        open_ids = _add_pages(fetcher, tokens, pages, contract_id)
+    failed = {subject for subject, _ in fetcher.failures}
+    rows = [(a, token) for a in tokens if a not in failed for token in tokens[a].values()]
+    return fetcher.result(
+        token_frames.nft_tokens(contract_id, rows),
         "view call nft_tokens_for_owner",
         block_height=head.height,
         block_hash=head.hash,
     )
 
 
-def _nft_page(
+def _page_call(
     account_id: str, contract_id: str, start: int, limit: int, at: validation.BlockReference
 ) -> calls.Call[chain.CallResult]:
-    """Describe one page of an owner's tokens."""
+    """Describe the call for one page of an owner's tokens."""
     args = {"account_id": account_id, "from_index": str(start), "limit": limit}
-    described = rpc.call_function(
-        contract_id, "nft_tokens_for_owner", validation.json_args(args), at
-    )
-    return replace(described, read=partial(_read_page, described)) if start else described
+    call = rpc.call_function(contract_id, "nft_tokens_for_owner", validation.json_args(args), at)
+    return replace(call, read=partial(_read_page, call)) if start else call
 
 
-def _read_page(described: calls.Call[chain.CallResult], answer: calls.Response) -> chain.CallResult:
-    """Read a further page; contracts of the standard's library panic where there is none."""
+def _read_page(call: calls.Call[chain.CallResult], response: calls.Response) -> chain.CallResult:
+    """Read a page after the first; a panic for an index out of bounds is an empty page."""
+    # near-contract-standards, the usual library, panics when from_index is the number of tokens.
     try:
-        return described.read(answer)
+        return call.read(response)
     except ContractPanicError as error:
         if "out of bounds" not in error.panic_msg.lower():
             raise
         return chain.CallResult(list(b"[]"))
 
 
-def _take_pages(
-    ask: Ask,
-    found: dict[str, dict[str, chain.NftToken]],
+def _add_pages(
+    fetcher: Fetcher,
+    tokens: dict[str, dict[str, chain.NftToken]],
     pages: Sequence[tuple[str, chain.CallResult]],
     contract_id: str,
 ) -> list[str]:
-    """Take pages in; gives the accounts whose page brought something new."""
-    going_on = []
-    for account_id, answer in pages:
-        asked = f"nft_tokens_for_owner of {contract_id}"
+    """Add the tokens of pages; return the accounts whose page had new ones."""
+    request = f"nft_tokens_for_owner of {contract_id}"
+    open_ids = []
+    for account_id, result in pages:
         try:
-            tokens = rpc.decoded(answer, list[chain.NftToken], asked)
+            page = rpc.decoded(result, list[chain.NftToken], request)
         except DecodeError as error:
-            ask.fails(account_id, error)
+            fetcher.fail(account_id, error)
             continue
-        held = found[account_id]
-        new = [token for token in tokens if token.token_id not in held]
-        held.update((token.token_id, token) for token in new)
-        if len(held) > _MOST_TOKENS:
-            ask.fails(account_id, ContractError(f"{asked} names more than {_MOST_TOKENS} tokens"))
-        elif new:  # a contract may cap its pages below what was asked
-            going_on.append(account_id)
-    return going_on
+        known = tokens[account_id]
+        new = [token for token in page if token.token_id not in known]
+        known.update((token.token_id, token) for token in new)
+        if len(known) > _MAX_TOKENS:
+            msg = f"{request} returned more than {_MAX_TOKENS} tokens"
+            fetcher.fail(account_id, ContractError(msg))
+        elif new:  # a short page is not the last one: contracts may cap their pages
+            open_ids.append(account_id)
+    return open_ids
 
 
 @overload
@@ -371,111 +375,94 @@ def staking(
     on_error: OnError = "raise",
     progress: bool = True,
     ledger: Ledger | None = None,
-) -> Answer:
+) -> FrameResult:
     """
-    Read the staking pools of accounts.
+    Return the staking pools of accounts, and their positions there.
 
     Parameters
     ----------
     ids
-        One account id or many; repeats are dropped.
+        One account id or several; duplicates are dropped.
     positions
-        Whether to ask each pool for the present stake; the list only tells where an
-        account ever delegated.
+        Read the current stake from each pool. Without it the frame only lists the
+        pools to which an account ever delegated.
     pools
-        More pools to ask, since the indexed list is known to miss some; implies
+        Additional pools to read, since the indexer's list may miss some; implies
         `positions`.
     on_error
-        ``raise``, or ``collect`` to get the failures as a second frame.
+        ``raise`` raises the first failure; ``collect`` returns a second frame of all
+        failures.
     progress
-        Whether a bar shows while many are read.
+        Show a progress bar.
     ledger
-        The ledger to ask; None is the session's default.
+        The ledger to read from; None is the session's default.
 
     Returns
     -------
     pools
-        One row a pool, typed as `schema("staking")` or
+        One row per account and pool, typed as `schema("staking")` or
         `schema("staking_positions")`; amounts are exact yoctoNEAR.
 
     Raises
     ------
     InvalidRequestError
-        If an id is malformed; nothing was sent then.
+        If an id is malformed. Nothing is sent.
     LedgerError
         If an account or a pool could not be read.
 
     Notes
     -----
-    Source: GET /v1/account/{account_id}/staking; positions: view call get_account.
+    Source: GET /v1/account/{account_id}/staking; positions from the view method
+    get_account.
     """
-    ask = Ask(client.current(ledger), on_error, progress)
-    many = validation.account_ids(ids)
-    more = validation.account_ids(pools, "pools")
-    views = ask.each(many, [rest.staking(one) for one in many], "staking")
+    fetcher = Fetcher(client.current(ledger), on_error, progress)
+    account_ids = validation.account_ids(ids)
+    extra_pools = validation.account_ids(pools, "pools")
+    fetched = fetcher.fetch(account_ids, [rest.staking(name) for name in account_ids], "staking")
     source = "GET /v1/account/{account_id}/staking"
-    if not (positions or more):
-        return ask.answer(ask.frame(views, _pools_frame, "the staking"), source)
-    rows = [row for _, view in views for row in _pool_rows(view, more)]
-    rows, told = _positions(ask, rows)
-    return ask.answer(tables.staking(rows, told), source + ", view call get_account")
+    if not (positions or extra_pools):
+        return fetcher.result(fetcher.frame(fetched, token_frames.staking, "the staking"), source)
+    rows = token_frames.pool_rows([response for _, response in fetched], extra_pools)
+    read_rows, read_positions = _read_positions(fetcher, rows)
+    frame = token_frames.staking_positions(read_rows, read_positions)
+    return fetcher.result(frame, source + ", view call get_account")
 
 
-PoolRow = tuple[str, str, int | None, str]
-
-
-def _pools_frame(views: Sequence[indexed_wire.Staking]) -> pd.DataFrame:
-    """Frame the pools of accounts."""
-    return tables.staking([row for view in views for row in _pool_rows(view)])
-
-
-def _pool_rows(
-    view: indexed_wire.Staking | indexed_wire.Full, more: Sequence[str] = ()
-) -> list[PoolRow]:
-    """List an account's pools, then those named besides."""
-    listed: list[PoolRow] = [
-        (view.account_id, pool.pool_id, pool.last_update_block_height, "indexed")
-        for pool in view.pools or ()
-    ]
-    known = {row[1] for row in listed}
-    return listed + [(view.account_id, p, None, "asked") for p in more if p not in known]
-
-
-def _positions(ask: Ask, rows: Sequence[PoolRow]) -> tuple[list[PoolRow], list[tables.Position]]:
-    """Ask each row's pool; a row that could not be asked is left to the failures."""
+def _read_positions(
+    fetcher: Fetcher, rows: Sequence[PoolRow]
+) -> tuple[list[PoolRow], list[Position]]:
+    """Read the position in each pool; a pool that could not be read is a failure and no row."""
     final = validation.block_reference("final")
-    asked = [
-        rpc.call_function(
-            row[1], "get_account", validation.json_args({"account_id": row[0]}), final
-        )
-        for row in rows
-    ]
-    quiet = Ask(ask.ledger, "collect", ask.progress)
-    kept: list[PoolRow] = []
-    told: list[tables.Position] = []
-    answers: list[Any] = quiet.send(asked, "positions")
-    for row, answer in zip(rows, answers, strict=True):
-        position = _position(answer, row[1])
-        if isinstance(position, tables.Position):
-            kept.append(row)
-            told.append(position)
+    requests = []
+    for row in rows:
+        args = validation.json_args({"account_id": row.account_id})
+        requests.append(rpc.call_function(row.pool_id, "get_account", args, final))
+    collector = Fetcher(fetcher.ledger, "collect", fetcher.progress)
+    results: list[Any] = collector.send(requests, "positions")
+    read_rows: list[PoolRow] = []
+    positions: list[Position] = []
+    for row, result in zip(rows, results, strict=True):
+        position = _position(result, row.pool_id)
+        if isinstance(position, Position):
+            read_rows.append(row)
+            positions.append(position)
         else:
-            ask.fails(f"{row[0]} in {row[1]}", position)
-    return kept, told
+            fetcher.fail(f"{row.account_id} in {row.pool_id}", position)
+    return read_rows, positions
 
 
-def _position(answer: Any, pool_id: str) -> Any:
-    """Read a pool's answer; a contract that does not answer as a pool is told so."""
-    if isinstance(answer, _NO_CONTRACT):
-        return tables.Position("not_a_pool")
-    if not isinstance(answer, chain.CallResult):
-        return answer
+def _position(result: Any, pool_id: str) -> Any:
+    """Read a pool's result; a contract that does not answer as a pool is ``not_a_pool``."""
+    if isinstance(result, _NO_CONTRACT):
+        return Position("not_a_pool")
+    if not isinstance(result, chain.CallResult):
+        return result
     try:
-        found = rpc.decoded(answer, chain.StakingPosition, f"get_account of {pool_id}")
-        amounts.parse([found.staked_balance, found.unstaked_balance])
+        decoded = rpc.decoded(result, chain.StakingPosition, f"get_account of {pool_id}")
+        amounts.parse([decoded.staked_balance, decoded.unstaked_balance])
     except (DecodeError, UnicodeDecodeError, RecursionError):
-        return tables.Position("not_a_pool")
-    return tables.Position("ok", found.staked_balance, found.unstaked_balance, found.can_withdraw)
+        return Position("not_a_pool")
+    return Position("ok", decoded.staked_balance, decoded.unstaked_balance, decoded.can_withdraw)
 
 
 @overload
@@ -506,30 +493,32 @@ def exposure(
     on_error: OnError = "raise",
     progress: bool = True,
     ledger: Ledger | None = None,
-) -> Answer:
+) -> FrameResult:
     """
-    Class accounts by how they are exposed to staking: directly, liquidly, both.
+    Classify accounts by their exposure to staking: direct, liquid, both or none visible.
 
     Parameters
     ----------
     ids
-        One account id or many; repeats are dropped.
+        One account id or several; duplicates are dropped.
     liquid_tokens
-        Contracts of liquid staking tokens; None is the network's well-known ones.
+        Contracts of liquid staking tokens; None is the network's known ones.
     nonzero
-        Whether entries known to be zero are dropped: pools are then asked for the
-        present stake. Entries whose amount is unknown stay.
+        Drop entries that are known to be zero, and read the current stake from each
+        pool for it. Entries of an unknown amount stay.
     on_error
-        ``raise``, or ``collect`` to get the failures as a second frame.
+        ``raise`` raises the first failure; ``collect`` returns a second frame of all
+        failures.
     progress
-        Whether a bar shows while many are read.
+        Show a progress bar.
     ledger
-        The ledger to ask; None is the session's default.
+        The ledger to read from; None is the session's default.
 
     Returns
     -------
     exposure
-        One row an account, typed as `schema("exposure")`: the class and its evidence.
+        One row per account, typed as `schema("exposure")`: the class, and the pools and
+        tokens that it rests on.
 
     Raises
     ------
@@ -540,118 +529,116 @@ def exposure(
 
     Notes
     -----
-    Source: GET /v1/account/{account_id}/full; with `nonzero` also view call get_account.
+    Source: GET /v1/account/{account_id}/full; with `nonzero` also the view method
+    get_account.
     """
-    ask = Ask(client.current(ledger), on_error, progress)
-    many = validation.account_ids(ids)
-    liquid = liquid_tokens_of(ask.ledger, liquid_tokens)
-    views = ask.each(many, [rest.full(one) for one in many], "exposure")
-    rows = [row for _, view in views for row in _pool_rows(view)]
-    staked: dict[tuple[str, str], int | None] = {}
+    fetcher = Fetcher(client.current(ledger), on_error, progress)
+    account_ids = validation.account_ids(ids)
+    liquid_ids = resolve_liquid_tokens(fetcher.ledger, liquid_tokens)
+    fetched = fetcher.fetch(account_ids, [rest.full(name) for name in account_ids], "exposure")
+    stakes: dict[tuple[str, str], int | None] | None = None
     if nonzero:
-        kept, told = _positions(ask, rows)
-        staked = {row[:2]: _stake(p) for row, p in zip(kept, told, strict=True)}
-        unread = {row[0] for row in rows if row[:2] not in staked}
-        views = [(one, view) for one, view in views if view.account_id not in unread]
+        rows = token_frames.pool_rows([response for _, response in fetched])
+        read_rows, positions = _read_positions(fetcher, rows)
+        stakes = {row[:2]: _stake(p) for row, p in zip(read_rows, positions, strict=True)}
+        unread = {row.account_id for row in rows if row[:2] not in stakes}
+        fetched = [item for item in fetched if item[1].account_id not in unread]
+    build = partial(exposure_frame, liquid=liquid_ids, stakes=stakes)
+    frame = fetcher.frame(fetched, build, "the full view")
+    return fetcher.result(frame, "GET /v1/account/{account_id}/full")
 
-    classed = partial(exposure_of, liquid=liquid, staked=staked if nonzero else None)
-    frame = ask.frame(views, classed, "the full view")
-    return ask.answer(frame, "GET /v1/account/{account_id}/full")
 
-
-def exposure_of(
-    views: Sequence[indexed_wire.Full],
+def exposure_frame(
+    responses: Sequence[rest_models.Full],
     *,
     liquid: frozenset[str],
-    staked: dict[tuple[str, str], int | None] | None = None,
+    stakes: Mapping[tuple[str, str], int | None] | None = None,
 ) -> pd.DataFrame:
-    """Class accounts by what is listed for them; by what is not zero, where pools told."""
-    held = [[t for t in view.tokens or () if t.contract_id in liquid] for view in views]
-    balances = iter(amounts.parse([t.balance or None for some in held for t in some]).tolist())
-    found = [
+    """Classify accounts by their pools and tokens; with stakes, by those that are not zero."""
+    tokens = [[t for t in r.tokens or () if t.contract_id in liquid] for r in responses]
+    # All balances are parsed at once: one call per account would be slow.
+    texts = [token.balance or None for account_tokens in tokens for token in account_tokens]
+    balances = iter(amounts.parse(texts).tolist())
+    exposures = [
         frames_exposure.classify(
-            _direct(view, staked or {}),
-            [_liquid(token, next(balances)) for token in tokens],
-            nonzero=staked is not None,
+            _pool_entries(response, stakes or {}),
+            [_token_entry(token, next(balances)) for token in account_tokens],
+            nonzero=stakes is not None,
         )
-        for view, tokens in zip(views, held, strict=True)
+        for response, account_tokens in zip(responses, tokens, strict=True)
     ]
-    return _exposure_frame([view.account_id for view in views], found)
+    columns = {
+        "account_id": [response.account_id for response in responses],
+        "exposure_class": [e.exposure_class for e in exposures],
+        "n_direct": [len(e.direct) for e in exposures],
+        "n_liquid": [len(e.liquid) for e in exposures],
+        "n_unknown": [e.n_unknown for e in exposures],
+        "direct_pools": [[entry.contract_id for entry in e.direct] for e in exposures],
+        "liquid_tokens": [[entry.contract_id for entry in e.liquid] for e in exposures],
+    }
+    return build_frame("exposure", columns)
 
 
-def liquid_tokens_of(ledger: Ledger, given: Iterable[str] | None) -> frozenset[str]:
-    """Take the tokens given, or the network's."""
-    if given is not None:
-        return frozenset(validation.account_ids(given, "liquid_tokens"))
+def resolve_liquid_tokens(ledger: Ledger, liquid_tokens: Iterable[str] | None) -> frozenset[str]:
+    """Return the liquid staking tokens passed, or the network's."""
+    if liquid_tokens is not None:
+        return frozenset(validation.account_ids(liquid_tokens, "liquid_tokens"))
     if not ledger.network.liquid_tokens:
-        rule = f"given, since none are known for network {ledger.network.name!r}"
-        raise InvalidRequestError.refuse("liquid_tokens", given, rule)
+        rule = f"their contracts, since none are known for network {ledger.network.name!r}"
+        raise InvalidRequestError.required("liquid_tokens", rule)
     return frozenset(ledger.network.liquid_tokens)
 
 
-def _stake(position: tables.Position) -> int | None:
-    """Sum what a pool holds for an account; None where it is not known."""
+def _stake(position: Position) -> int | None:
+    """Sum an account's staked and unstaked balance; None if unknown."""
     if position.staked is None or position.unstaked is None:
         return None
     return int(position.staked) + int(position.unstaked)
 
 
-def _direct(
-    view: indexed_wire.Full, staked: Mapping[tuple[str, str], int | None]
+def _pool_entries(
+    response: rest_models.Full, stakes: Mapping[tuple[str, str], int | None]
 ) -> list[frames_exposure.Entry]:
-    """List the pools of an account, with its stake where it is known."""
+    """List the pools of an account, with its stake if known."""
     return [
-        frames_exposure.Entry(pool.pool_id, staked.get((view.account_id, pool.pool_id)))
-        for pool in view.pools or ()
+        frames_exposure.Entry(pool.pool_id, stakes.get((response.account_id, pool.pool_id)))
+        for pool in response.pools or ()
     ]
 
 
-def _liquid(token: indexed_wire.Token, balance: Any) -> frames_exposure.Entry:
-    """List a liquid staking token, with its balance where it is known."""
+def _token_entry(token: rest_models.Token, balance: Any) -> frames_exposure.Entry:
+    """Return the entry of a liquid staking token, with its balance if known."""
     return frames_exposure.Entry(token.contract_id, balance if isinstance(balance, int) else None)
-
-
-def _exposure_frame(ids: Sequence[str], found: Sequence[frames_exposure.Exposure]) -> pd.DataFrame:
-    """Tabulate classes with their evidence."""
-    columns = {
-        "account_id": ids,
-        "exposure_class": [e.exposure_class for e in found],
-        "n_direct": [len(e.direct) for e in found],
-        "n_liquid": [len(e.liquid) for e in found],
-        "n_unknown": [e.n_unknown for e in found],
-        "direct_pools": [[entry.contract_id for entry in e.direct] for e in found],
-        "liquid_tokens": [[entry.contract_id for entry in e.liquid] for e in found],
-    }
-    return build_frame("exposure", columns)
 
 
 def top_holders(contract_id: str, *, ledger: Ledger | None = None) -> pd.DataFrame:
     """
-    Read the largest holders of a fungible token.
+    Return the largest holders of a fungible token.
 
     Parameters
     ----------
     contract_id
         The token's contract.
     ledger
-        The ledger to ask; None is the session's default.
+        The ledger to read from; None is the session's default.
 
     Returns
     -------
     holders
-        At most 100 rows, largest first, typed as `schema("top_holders")`.
+        At most 100 rows, the largest balance first, typed as `schema("top_holders")`.
 
     Raises
     ------
     InvalidRequestError
-        If the id is malformed; nothing was sent then.
+        If the id is malformed. Nothing is sent.
     LedgerError
-        If it could not be read.
+        If the response could not be read.
 
     Notes
     -----
     Source: GET /v1/ft/{contract_id}/top.
     """
-    asked = client.current(ledger)
-    view = asked.send(rest.top_holders(validation.account_id(contract_id, "contract_id")))
-    return framed(asked, lambda: tables.top_holders(view), "GET /v1/ft/{contract_id}/top")
+    ledger = client.current(ledger)
+    response = ledger.send(rest.top_holders(validation.account_id(contract_id, "contract_id")))
+    source = "GET /v1/ft/{contract_id}/top"
+    return sourced_frame(ledger, lambda: token_frames.top_holders(response), source)

@@ -1,16 +1,15 @@
-"""From results to traces: the blocks and rules that they lack, each read once for all."""
+"""Inputs of traces: the blocks and protocol rules that a result lacks, each read once."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from ledgerkit import validation
 from ledgerkit.api import rpc
 from ledgerkit.api.models.protocol_rules import rules_of
 from ledgerkit.errors import LedgerError
 from ledgerkit.tracing.trace import Trace
-from ledgerkit.verbs.fetching import Ask, provenance
+from ledgerkit.verbs.fetching import Fetcher, provenance
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,107 +20,65 @@ if TYPE_CHECKING:
     from ledgerkit.client import Ledger
 
 SOURCE = "EXPERIMENTAL_tx_status"
-_rules: WeakKeyDictionary[Ledger, dict[str, Rules | None]] = WeakKeyDictionary()
 
 
-def traced(
-    asked: Ledger, answers: Sequence[TxAnswer], *, blocks: bool, progress: bool = True
+def build_traces(
+    ledger: Ledger, answers: Sequence[TxAnswer], *, blocks: bool, progress: bool = True
 ) -> list[Trace]:
-    """
-    Make traces of results.
-
-    Parameters
-    ----------
-    asked
-        The ledger they come from.
-    answers
-        The results.
-    blocks
-        Whether to read the blocks that receipts ran in, and the rules in force then.
-    progress
-        Whether a bar shows.
-
-    Returns
-    -------
-    traces
-        One a result, in order.
-
-    Raises
-    ------
-    LedgerError
-        If a block could not be read.
-    """
+    """Build the traces of results; with `blocks`, read their blocks and the rules in force."""
     hashes = [answer.result.block_hashes() if blocks else [] for answer in answers]
-    known = _headers(asked, list(dict.fromkeys(one for each in hashes for one in each)), progress)
-    rules = _rules_by_epoch(asked, known)
-    told = provenance(asked, SOURCE)
+    missing = list(dict.fromkeys(name for each in hashes for name in each))
+    headers = _read_headers(Fetcher(ledger, "raise", progress), missing)
+    rules = _rules_by_epoch(ledger, headers)
+    attrs = provenance(ledger, SOURCE)
     return [
-        trace_of(answer, {one: known[one] for one in own}, rules, told)
+        build_trace(answer, {name: headers[name] for name in own}, rules, attrs)
         for answer, own in zip(answers, hashes, strict=True)
     ]
 
 
-def trace_of(
+def build_trace(
     answer: TxAnswer,
-    known: Mapping[str, BlockHeader],
+    headers: Mapping[str, BlockHeader],
     rules: Mapping[str, Rules | None],
     attrs: Mapping[str, Any] | None = None,
 ) -> Trace:
-    """
-    Make a trace of one result and what it lacks.
-
-    Parameters
-    ----------
-    answer
-        The result.
-    known
-        The blocks that its receipts ran in, by hash.
-    rules
-        Those in force, by epoch.
-    attrs
-        Provenance to hang on the frames.
-
-    Returns
-    -------
-    trace
-        The transaction's trace.
-    """
+    """Build the trace of one result, with its block headers by hash and the rules by epoch."""
     return Trace(
         answer.result,
         answer.body,
-        blocks={name: (head.height, head.time_ns or 0) for name, head in known.items()},
-        rules=_common([rules.get(head.epoch_id) for head in known.values()]),
+        blocks={name: (head.height, head.time_ns or 0) for name, head in headers.items()},
+        rules=_common_rules([rules.get(head.epoch_id) for head in headers.values()]),
         attrs=attrs,
     )
 
 
-def _headers(asked: Ledger, hashes: Sequence[str], progress: bool) -> dict[str, BlockHeader]:  # noqa: FBT001 - handed on
-    """Read blocks by their hashes."""
+def _read_headers(fetcher: Fetcher, hashes: Sequence[str]) -> dict[str, BlockHeader]:
+    """Read block headers by their hashes."""
     calls = [rpc.block(validation.block_reference(block_hash)) for block_hash in hashes]
-    found = Ask(asked, "raise", progress).send(calls, "blocks")
-    heads = [block.header for block in found if not isinstance(block, LedgerError)]
-    return dict(zip(hashes, heads, strict=True))
+    answers = fetcher.send(calls, "blocks")
+    headers = [answer.header for answer in answers if not isinstance(answer, LedgerError)]
+    return dict(zip(hashes, headers, strict=True))
 
 
-def _rules_by_epoch(asked: Ledger, known: dict[str, BlockHeader]) -> dict[str, Rules | None]:
-    """Read the rules of each epoch once; where a host does not tell them they stay unknown."""
-    kept = _rules.setdefault(asked, {})
+def _rules_by_epoch(ledger: Ledger, headers: Mapping[str, BlockHeader]) -> dict[str, Rules | None]:
+    """Read the rules of each epoch, once for each ledger; None if the node does not send them."""
+    rules: dict[str, Rules | None] = ledger.memo("protocol_rules", dict)
     missing = {
         header.epoch_id: block_hash
-        for block_hash, header in known.items()
-        if header.epoch_id not in kept
+        for block_hash, header in headers.items()
+        if header.epoch_id not in rules
     }
     for epoch_id, block_hash in missing.items():
+        call = rpc.protocol_config(validation.block_reference(block_hash))
         try:
-            kept[epoch_id] = rules_of(
-                asked.send(rpc.protocol_config(validation.block_reference(block_hash)))
-            )
-        except LedgerError as error:  # a trace without them says so in its notes
+            rules[epoch_id] = rules_of(ledger.send(call))
+        except LedgerError as error:  # the trace states in its notes that they are missing
             if not error.retryable:
-                kept[epoch_id] = None
-    return kept
+                rules[epoch_id] = None
+    return rules
 
 
-def _common(rules: Sequence[Rules | None]) -> Rules | None:
-    """Give the rules that held all the time; None if they changed on the way."""
+def _common_rules(rules: Sequence[Rules | None]) -> Rules | None:
+    """Return the rules if all blocks share them; None if they changed in between."""
     return rules[0] if rules and len(set(rules)) == 1 else None

@@ -1,4 +1,4 @@
-"""Verbs about transactions: their results, their receipt trees, a single receipt."""
+"""Verbs about transactions: results, receipt trees, single receipts."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ledgerkit.api import rpc
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.tracing.trace import receipts_of
 from ledgerkit.verbs.blocks import transactions
-from ledgerkit.verbs.fetching import Ask
-from ledgerkit.verbs.trace_inputs import SOURCE, traced
+from ledgerkit.verbs.fetching import Fetcher
+from ledgerkit.verbs.trace_inputs import SOURCE, build_traces
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from ledgerkit.api.calls import Call
     from ledgerkit.client import Ledger, OnError
     from ledgerkit.tracing.trace import Trace
-    from ledgerkit.verbs.fetching import Answer
+    from ledgerkit.verbs.fetching import FrameResult
 
 Pairs = Iterable[tuple[str, str]]
 
 
 def _call(tx_hash: str, sender: str, wait_until: str, *, receipts: bool) -> Call[rpc.TxAnswer]:
-    """Check which transaction is meant, and describe the call."""
+    """Check the arguments and describe the call."""
     return rpc.transaction(
         validation.crypto_hash(tx_hash, "tx_hash"),
         validation.account_id(sender, "sender"),
@@ -40,33 +40,33 @@ def tx(
     tx_hash: str, sender: str, *, wait_until: str = "FINAL", ledger: Ledger | None = None
 ) -> dict[str, Any]:
     """
-    Read a transaction's result as the node sends it.
+    Return the result of a transaction as the node sends it.
 
     Parameters
     ----------
     tx_hash
-        The transaction.
+        The transaction's hash.
     sender
         The account that signed it.
     wait_until
-        How far it must be: NONE, INCLUDED, EXECUTED_OPTIMISTIC, INCLUDED_FINAL,
+        The level to wait for: NONE, INCLUDED, EXECUTED_OPTIMISTIC, INCLUDED_FINAL,
         EXECUTED or FINAL.
     ledger
-        The ledger to ask; None is the session's default.
+        The ledger to read from; None is the session's default.
 
     Returns
     -------
     result
-        The decoded result; integers exact.
+        The decoded JSON, with exact integers.
 
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed; nothing was sent then.
+        If an argument is malformed. Nothing is sent.
     TransactionTimeoutError
-        If the level was not reached in time, which says nothing about failure.
+        If the level was not reached in time; the transaction may still succeed.
     LedgerError
-        If it could not be read.
+        If the response could not be read.
 
     Notes
     -----
@@ -86,46 +86,46 @@ def trace(
     ledger: Ledger | None = None,
 ) -> Trace:
     """
-    Read what a transaction set off: its receipt tree.
+    Return the trace of a transaction: its tree of receipts.
 
     Parameters
     ----------
     tx_hash
-        The transaction.
+        The transaction's hash.
     sender
         The account that signed it.
     wait_until
-        How far it must be: NONE, INCLUDED, EXECUTED_OPTIMISTIC, INCLUDED_FINAL,
+        The level to wait for: NONE, INCLUDED, EXECUTED_OPTIMISTIC, INCLUDED_FINAL,
         EXECUTED or FINAL.
     blocks
-        Whether to read the blocks that the receipts ran in, for their heights and
-        times, and the rules in force then, for shards and the rewards of contracts; each
-        is read once a session.
+        Read the blocks in which the receipts ran, for heights and times, and the protocol
+        configuration in force, for shards and contract rewards. Each is read once per
+        session.
     ledger
-        The ledger to ask; None is the session's default.
+        The ledger to read from; None is the session's default.
 
     Returns
     -------
     trace
-        The tree, with frames, a `verdict`, and a story to `explain`.
+        The tree, with its frames, its `verdict` and its explanation.
 
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed; nothing was sent then.
+        If an argument is malformed. Nothing is sent.
     TransactionTimeoutError
-        If the level was not reached in time, which says nothing about failure.
+        If the level was not reached in time; the transaction may still succeed.
     LedgerError
-        If it could not be read.
+        If the response could not be read.
 
     Notes
     -----
-    Source: EXPERIMENTAL_tx_status; heights and times: block; shards and rewards:
+    Source: EXPERIMENTAL_tx_status; heights and times from block; shards and rewards from
     EXPERIMENTAL_protocol_config.
     """
-    asked = client.current(ledger)
-    answer = asked.send(_call(tx_hash, sender, wait_until, receipts=True))
-    return traced(asked, [answer], blocks=blocks)[0]
+    ledger = client.current(ledger)
+    answer = ledger.send(_call(tx_hash, sender, wait_until, receipts=True))
+    return build_traces(ledger, [answer], blocks=blocks)[0]
 
 
 @overload
@@ -156,65 +156,63 @@ def traces(
     on_error: OnError = "raise",
     progress: bool = True,
     ledger: Ledger | None = None,
-) -> Answer:
+) -> FrameResult:
     """
-    Read the receipt trees of many transactions as one frame.
+    Return the receipts of several transactions as one frame.
 
     Parameters
     ----------
     pairs
-        Each transaction's hash, and the account that signed it.
+        Pairs of a transaction's hash and the account that signed it.
     wait_until
-        How far they must be: NONE, INCLUDED, EXECUTED_OPTIMISTIC, INCLUDED_FINAL,
+        The level to wait for: NONE, INCLUDED, EXECUTED_OPTIMISTIC, INCLUDED_FINAL,
         EXECUTED or FINAL.
     blocks
-        Whether to read the blocks that the receipts ran in, for their heights, times and
-        shards; each is read once a session.
+        Read the blocks in which the receipts ran, for heights, times and shards. Each is
+        read once per session.
     on_error
-        ``raise`` stops at the first failure; ``collect`` gives a second frame of failures,
-        by tx_hash.
+        ``raise`` raises the first failure; ``collect`` returns a second frame of all
+        failures, by transaction hash.
     progress
-        Whether a bar shows.
+        Show a progress bar.
     ledger
-        The ledger to ask; None is the session's default.
+        The ledger to read from; None is the session's default.
 
     Returns
     -------
     receipts
-        One row a receipt, transaction by transaction, each in causal order, typed as
-        `schema("traces")`; with ``on_error="collect"`` also the errors.
+        One row per receipt, in the order of `pairs` and then in causal order, typed as
+        `schema("traces")`.
 
     Raises
     ------
     InvalidRequestError
-        If a pair or another argument is malformed; nothing was sent then.
+        If an argument is malformed. Nothing is sent.
     LedgerError
-        If a transaction could not be read, unless collected, or one of the blocks.
+        If a transaction could not be read and failures are not collected, or if a block
+        could not be read.
 
     Notes
     -----
-    Source: EXPERIMENTAL_tx_status; heights and times: block; shards:
+    Source: EXPERIMENTAL_tx_status; heights and times from block; shards from
     EXPERIMENTAL_protocol_config.
     """
-    named = dict.fromkeys(_pair(pair) for pair in pairs)
-    calls = [_call(tx_hash, sender, wait_until, receipts=True) for tx_hash, sender in named]
-    ask = Ask(client.current(ledger), on_error, progress)
-    found = ask.each([tx_hash for tx_hash, _ in named], calls, "transactions")
-    answers = [answer for _, answer in found]
-    made = traced(ask.ledger, answers, blocks=blocks, progress=progress)
-    hashes = [tx_hash for tx_hash, _ in found]
-    return ask.answer(receipts_of(dict(zip(hashes, made, strict=True))), SOURCE)
+    checked = list(dict.fromkeys(_check_pair(pair) for pair in pairs))
+    calls = [_call(tx_hash, sender, wait_until, receipts=True) for tx_hash, sender in checked]
+    fetcher = Fetcher(client.current(ledger), on_error, progress)
+    fetched = dict(fetcher.fetch([tx_hash for tx_hash, _ in checked], calls, "transactions"))
+    answers = list(fetched.values())
+    built = build_traces(fetcher.ledger, answers, blocks=blocks, progress=progress)
+    return fetcher.result(receipts_of(dict(zip(fetched, built, strict=True))), SOURCE)
 
 
-def _pair(pair: object) -> tuple[str, str]:
+def _check_pair(pair: object) -> tuple[str, str]:
     """Check a transaction's hash and sender."""
-    if isinstance(pair, str) or not isinstance(pair, Iterable) or len(both := tuple(pair)) != _TWO:
+    items = () if isinstance(pair, str) or not isinstance(pair, Iterable) else tuple(pair)
+    if len(items) != 2:  # noqa: PLR2004 - a pair
         rule = "pairs of a transaction's hash and its signer's account id"
         raise InvalidRequestError.refuse("pairs", pair, rule)
-    return validation.crypto_hash(both[0], "tx_hash"), validation.account_id(both[1], "sender")
-
-
-_TWO = 2
+    return validation.crypto_hash(items[0], "tx_hash"), validation.account_id(items[1], "sender")
 
 
 @overload
@@ -245,43 +243,43 @@ def trace_block(
     on_error: OnError = "raise",
     progress: bool = True,
     ledger: Ledger | None = None,
-) -> Answer:
+) -> FrameResult:
     """
-    Read the receipt trees of all transactions that a block includes.
+    Return the receipts of all transactions that a block includes.
 
     Parameters
     ----------
     at
-        A height, a block hash, a finality name or a time.
+        A height, block hash, finality name or time.
     wait_until
-        How far they must be: NONE, INCLUDED, EXECUTED_OPTIMISTIC, INCLUDED_FINAL,
+        The level to wait for: NONE, INCLUDED, EXECUTED_OPTIMISTIC, INCLUDED_FINAL,
         EXECUTED or FINAL.
     blocks
-        Whether to read the blocks that the receipts ran in, for their heights, times and
-        shards.
+        Read the blocks in which the receipts ran, for heights, times and shards.
     on_error
-        ``raise`` stops at the first failure; ``collect`` gives a second frame of the
-        transactions that could not be read, by tx_hash.
+        ``raise`` raises the first failure; ``collect`` returns a second frame of all
+        failures, by transaction hash.
     progress
-        Whether a bar shows.
+        Show a progress bar.
     ledger
-        The ledger to ask; None is the session's default.
+        The ledger to read from; None is the session's default.
 
     Returns
     -------
     receipts
-        One row a receipt, transaction by transaction in the block's order, typed as
-        `schema("traces")`; with ``on_error="collect"`` also the errors.
+        One row per receipt, in the block's order of transactions and then in causal order,
+        typed as `schema("traces")`.
 
     Raises
     ------
     LedgerError
-        If the block, one of its chunks, or, unless collected, one of its transactions could
-        not be read.
+        If the block or one of its chunks could not be read, or if a transaction could not
+        be read and failures are not collected.
 
     Notes
     -----
-    Source: block, chunk and EXPERIMENTAL_tx_status; shards: EXPERIMENTAL_protocol_config.
+    Source: block, chunk and EXPERIMENTAL_tx_status; shards from
+    EXPERIMENTAL_protocol_config.
     """
     validation.one_of(wait_until, "wait_until", validation.WAIT_LEVELS)
     included = transactions(at, progress=progress, ledger=ledger)
@@ -299,73 +297,72 @@ def receipts(
     ledger: Ledger | None = None,
 ) -> pd.DataFrame:
     """
-    Read the receipt tree of a transaction as a frame.
+    Return the receipts of a transaction as a frame.
 
     Parameters
     ----------
     tx_hash
-        The transaction.
+        The transaction's hash.
     sender
         The account that signed it.
     wait_until
-        How far it must be: NONE, INCLUDED, EXECUTED_OPTIMISTIC, INCLUDED_FINAL,
+        The level to wait for: NONE, INCLUDED, EXECUTED_OPTIMISTIC, INCLUDED_FINAL,
         EXECUTED or FINAL.
     blocks
-        Whether to read the blocks that the receipts ran in, for their heights and times.
+        Read the blocks in which the receipts ran, for heights and times.
     ledger
-        The ledger to ask; None is the session's default.
+        The ledger to read from; None is the session's default.
 
     Returns
     -------
     receipts
-        One row a receipt in causal order, typed as `schema("receipts")`.
+        One row per receipt in causal order, typed as `schema("receipts")`.
 
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed; nothing was sent then.
+        If an argument is malformed. Nothing is sent.
     TransactionTimeoutError
-        If the level was not reached in time, which says nothing about failure.
+        If the level was not reached in time; the transaction may still succeed.
     LedgerError
-        If it could not be read.
+        If the response could not be read.
 
     Notes
     -----
-    Source: EXPERIMENTAL_tx_status; heights and times: block.
+    Source: EXPERIMENTAL_tx_status; heights and times from block.
     """
     return trace(tx_hash, sender, wait_until=wait_until, blocks=blocks, ledger=ledger).receipts
 
 
 def receipt(receipt_id: str, *, ledger: Ledger | None = None) -> dict[str, Any]:
     """
-    Read one receipt as the node sends it.
+    Return one receipt as the node sends it.
 
     Parameters
     ----------
     receipt_id
-        The receipt.
+        The receipt's id.
     ledger
-        The ledger to ask; None is the session's default.
+        The ledger to read from; None is the session's default.
 
     Returns
     -------
     receipt
-        The decoded receipt.
+        The decoded JSON, with exact integers.
 
     Raises
     ------
     UnknownReceiptError
-        If the node knows no such receipt.
+        If the node does not know the receipt.
     InvalidRequestError
-        If the id is malformed; nothing was sent then.
+        If the id is malformed. Nothing is sent.
     LedgerError
-        If it could not be read.
+        If the response could not be read.
 
     Notes
     -----
     Source: EXPERIMENTAL_receipt.
     """
-    found: dict[str, Any] = client.current(ledger).send(
-        rpc.receipt(validation.crypto_hash(receipt_id, "receipt_id"))
-    )
-    return found
+    call = rpc.receipt(validation.crypto_hash(receipt_id, "receipt_id"))
+    response: dict[str, Any] = client.current(ledger).send(call)
+    return response

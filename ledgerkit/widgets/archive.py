@@ -84,7 +84,7 @@ class ArchiveFlow(Panel):
     def _read_steps(self, values: dict[str, Any]) -> Iterator[PanelResult]:
         """Archive the widget, and show the state at each step."""
         target = refuse_public(client.current(self.ledger))
-        signer = signers.find(values["signer_id"] or None, self.key.secret, target)
+        signer = signers.find_signer(values["signer_id"] or None, self.key.secret, target)
         archives = archiving.archive_steps(
             *(values[name] for name in _WIDGET),
             source=self.source or target,

@@ -44,7 +44,7 @@ def refuse_public(ledger: Ledger) -> Ledger:
 
 def secret_key_field() -> SecretField:
     """Build a field for a secret key."""
-    return SecretField("Secret key", signers.sealed)
+    return SecretField("Secret key", signers.seal)
 
 
 class SendForm(Panel):

@@ -678,11 +678,11 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Let two blocks come in each pause, and note how long it was."""
     noted: list[float] = []
 
-    def pass_time(ledger: Ledger, seconds: float) -> None:
+    def wait_for_block(ledger: Ledger, seconds: float) -> None:
         noted.append(seconds)
         ledger.world.advance(2)
 
-    monkeypatch.setattr(tokens, "broadcast", SimpleNamespace(pass_time=pass_time))
+    monkeypatch.setattr(tokens, "broadcast", SimpleNamespace(wait_for_block=wait_for_block))
     return noted
 
 
@@ -1146,11 +1146,11 @@ def test_a_mint_that_expired(stage: Stage) -> None:
     world.drop_transactions(10**6)
     is_over = Event()
 
-    def pass_time() -> None:
+    def wait_for_block() -> None:
         while not is_over.wait(0.01):
             world.advance()
 
-    clock = Thread(target=pass_time)
+    clock = Thread(target=wait_for_block)
     clock.start()
     try:
         found = stage.archive()

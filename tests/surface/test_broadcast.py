@@ -113,7 +113,7 @@ def test_the_stages_of_a_transfer(world):
 def test_a_verb_waits_as_far_as_it_is_told(world, level):
     """The level asked for is reached when the verb returns."""
     sent = lk.transfer("dave.near", 5, **ALICE, wait_until=level)
-    assert sent.course.reaches(level)
+    assert sent.tracker.reaches(level)
     assert world.transaction(CryptoHash(sent.tx_hash)) is not None
 
 
@@ -127,7 +127,7 @@ def test_not_waiting_and_waiting_later(world):
         None,
         None,
     )
-    assert sent.stages["detail"].tolist() == ["handed over, not validated"]
+    assert sent.stages["detail"].tolist() == ["broadcast, not validated"]
     assert world.is_pending(CryptoHash(sent.tx_hash))
     sent.wait("executed")
     assert sent.fully_succeeded is True
@@ -184,14 +184,14 @@ def test_what_it_returns_and_logs():
 
 def test_a_node_that_says_no_more_than_the_level(world, monkeypatch):
     """Below EXECUTED_OPTIMISTIC a node may leave out everything but the level."""
-    deliver, head = broadcast.deliver, b'{"jsonrpc":"2.0","id":1,"result":'
+    send_signed, head = broadcast.send_signed, b'{"jsonrpc":"2.0","id":1,"result":'
 
     def terse(ledger, signed, *asked):
-        deliver(ledger, signed, *asked)
+        send_signed(ledger, signed, *asked)
         body = head + b'{"final_execution_status":"INCLUDED"}}'
         return rpc.transaction(str(signed.hash), "alice.near", "NONE").read(Response(body))
 
-    monkeypatch.setattr(broadcast, "deliver", terse)
+    monkeypatch.setattr(broadcast, "send_signed", terse)
     sent = lk.transfer("dave.near", 5, **ALICE, wait_until="INCLUDED")
     assert (sent.stage, sent.is_included, sent.fully_succeeded) == ("included", True, None)
     assert (sent.failure, sent.value, sent.logs) == (None, None, [])
@@ -253,7 +253,7 @@ def test_dropped_because_it_expired():
     world = short_lived()
     world.drop_transactions(1)
     lost = lk.transfer("validator.near", 3, signer_id="near", wait_until="NONE")
-    signed_at = lost.course.signed_at
+    signed_at = lost.tracker.anchor_height
     world.advance(20)
     assert world.chain.final.height == signed_at + 20
     assert lost.refresh().stage == "in_mempool"  # the last block that may take it
@@ -318,21 +318,21 @@ def test_refused_for_good_after_it_was_lost(world):
 
 def test_faults_on_the_way_do_not_end_the_wait(world, monkeypatch):
     """A host that fails now and then is asked again, whatever is being asked."""
-    monkeypatch.setattr(broadcast, "_PAUSES_S", (0.0,))
+    monkeypatch.setattr(broadcast, "_ATTEMPTS", 2)
     ledger = lk.connect(world=world, retries=lk.RetryPolicy(attempts=1, total_s=5))
     sent = lk.transfer("dave.near", 7, **ALICE, wait_until="NONE")
     ledger.faults.add("status=503; times=3")
     assert sent.wait().fully_succeeded is True
     world.drop_transactions(1)
     lost = lk.transfer("dave.near", 7, **ALICE, wait_until="NONE")
-    deliver, failing = broadcast.deliver, iter([True, True, False])
+    send_signed, failing = broadcast.send_signed, iter([True, True, False])
 
     def busy(*asked):
         if next(failing):
             raise errors.TransportError
-        return deliver(*asked)
+        return send_signed(*asked)
 
-    monkeypatch.setattr(broadcast, "deliver", busy)
+    monkeypatch.setattr(broadcast, "send_signed", busy)
     assert lost.wait().fully_succeeded is True
 
 
@@ -348,7 +348,7 @@ def test_a_host_that_refuses_us_ends_the_wait(world, monkeypatch):
     def undecodable(*_):
         raise errors.RequestParseError(error_message="no such version")
 
-    monkeypatch.setattr(broadcast, "deliver", undecodable)
+    monkeypatch.setattr(broadcast, "send_signed", undecodable)
     with pytest.raises(errors.RequestParseError):
         lk.transfer("dave.near", 7, **ALICE)
     monkeypatch.undo()
@@ -377,14 +377,14 @@ def test_an_expired_block_is_replaced_once():
     one = lk.transfer("validator.near", 1, signer_id="near", wait_until="NONE")
     world.advance(30)
     sent = lk.transfer("validator.near", 100, signer_id="near")
-    assert sent.course.signed_at > one.course.signed_at + 20
+    assert sent.tracker.anchor_height > one.tracker.anchor_height + 20
     assert sent.fully_succeeded is True
     assert balance(world, "validator.near") == before + 101
 
 
 def test_nothing_is_signed_anew_without_certainty(world, monkeypatch):
     """While the first bytes could still land, the refusal is raised and nothing more is sent."""
-    monkeypatch.setattr(broadcast, "CERTAIN_S", 0.2)
+    monkeypatch.setattr(broadcast, "CONFIRM_TIMEOUT_S", 0.2)
     before = balance(world, "dave.near")
     one = lk.transfer("dave.near", 1, **ALICE, wait_until="NONE")
     world.hold_finality()
@@ -399,16 +399,16 @@ def test_nothing_is_signed_anew_without_certainty(world, monkeypatch):
 def test_bytes_that_landed_are_not_signed_anew(world, monkeypatch):
     """A refusal of bytes that have landed all the same is no refusal."""
     before = balance(world, "dave.near")
-    deliver, refused = broadcast.deliver, []
+    send_signed, refused = broadcast.send_signed, []
 
     def twice(ledger, signed, via, wait_until):
-        deliver(ledger, signed, via, wait_until)
+        send_signed(ledger, signed, via, wait_until)
         world.settle()
         refused.append(signed.hash)
         nonce = signed.transaction.nonce
         raise chain_errors.InvalidNonceError(tx_nonce=nonce, ak_nonce=nonce)
 
-    monkeypatch.setattr(broadcast, "deliver", twice)
+    monkeypatch.setattr(broadcast, "send_signed", twice)
     sent = lk.transfer("dave.near", 100, **ALICE)
     assert refused == [CryptoHash(sent.tx_hash)]
     assert sent.fully_succeeded is True
@@ -421,15 +421,15 @@ def test_bytes_that_landed_are_not_signed_anew(world, monkeypatch):
 def test_an_interrupted_wait_says_how_to_go_on(world, monkeypatch):
     """Ctrl-C leaves the transaction on its way; `resume` finds it with its signed bytes."""
     before = balance(world, "dave.near")
-    ask = broadcast.ask
+    poll_status = broadcast.poll_status
 
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(broadcast, "ask", interrupted)
+    monkeypatch.setattr(broadcast, "poll_status", interrupted)
     with pytest.raises(KeyboardInterrupt) as caught:
         lk.transfer("dave.near", 5, **ALICE)
-    monkeypatch.setattr(broadcast, "ask", ask)
+    monkeypatch.setattr(broadcast, "poll_status", poll_status)
     [note] = caught.value.__notes__
     tx_hash = note.split('lk.resume("')[1].split('"')[0]
     assert f'lk.resume("{tx_hash}", "alice.near")' in note
@@ -450,7 +450,7 @@ def test_a_host_that_nobody_reaches(world, monkeypatch):
             raise errors.TransportError(asked=call.asked)
         return send(call)
 
-    monkeypatch.setattr(broadcast, "_PAUSES_S", (0.0,))
+    monkeypatch.setattr(broadcast, "_ATTEMPTS", 2)
     monkeypatch.setattr(ledger, "send", lost)
     with pytest.raises(errors.TransportError, match=r"lk\.resume") as caught:
         lk.transfer("dave.near", 5, **ALICE)
@@ -505,22 +505,22 @@ def test_a_hash_that_nobody_has_seen():
 @pytest.mark.usefixtures("world")
 def test_a_timeout_is_no_failure(monkeypatch, kind):
     """A node that gives up waiting, or passes it on, says nothing about the transaction."""
-    ask, deliver = broadcast.ask, broadcast.deliver
+    poll_status, send_signed = broadcast.poll_status, broadcast.send_signed
 
     def patient(ledger, signed, *_):
-        deliver(ledger, signed, "send_tx", "NONE")
+        send_signed(ledger, signed, "send_tx", "NONE")
         raise kind
 
     def busy(*_):
         raise kind
 
-    monkeypatch.setattr(broadcast, "deliver", patient)
-    monkeypatch.setattr(broadcast, "ask", busy)
-    monkeypatch.setattr(broadcast, "look", lambda *_: None)
+    monkeypatch.setattr(broadcast, "send_signed", patient)
+    monkeypatch.setattr(broadcast, "poll_status", busy)
+    monkeypatch.setattr(broadcast, "find_status", lambda *_: None)
     sent = lk.transfer("dave.near", 5, **ALICE, timeout_s=0.05)
     assert (sent.stage, sent.failure, sent.fully_succeeded) == ("in_mempool", None, None)
     monkeypatch.undo()
-    assert (broadcast.ask, broadcast.deliver) == (ask, deliver)
+    assert (broadcast.poll_status, broadcast.send_signed) == (poll_status, send_signed)
     assert sent.wait().fully_succeeded is True
 
 
@@ -549,13 +549,13 @@ def test_a_card_shows_the_stages_escaped():
         repr(sent) == f"<Submission {short} alice.near -> counter.near: final, not fully succeeded>"
     )
     fresh = lk.transfer("dave.near", 5, **ALICE, wait_until="NONE")
-    assert "handed over" in fresh._repr_html_()
+    assert "not validated" in fresh._repr_html_()
     assert repr(fresh) == f"<Submission {fresh.tx_hash[:12]}… alice.near -> dave.near: accepted>"
 
 
 def test_a_line_on_a_terminal_and_nothing_elsewhere(monkeypatch):
     """Progress is one line that is rewritten and wiped, on a terminal only."""
-    monkeypatch.setattr("ledgerkit.progress._AFTER_S", -1.0)
+    monkeypatch.setattr("ledgerkit.progress._DELAY_S", -1.0)
     for tty, shown in ((True, "\rlonger\rab    \r  \r"), (False, "")):
         stream = io.StringIO()
         monkeypatch.setattr(stream, "isatty", lambda tty=tty: tty)
@@ -588,7 +588,7 @@ def test_a_line_in_a_notebook(monkeypatch):
             seen.append(data["text/plain"])
             return Handle()
 
-    monkeypatch.setattr("ledgerkit.progress._AFTER_S", -1.0)
+    monkeypatch.setattr("ledgerkit.progress._DELAY_S", -1.0)
     monkeypatch.setitem(sys.modules, "IPython", Module)
     monkeypatch.setitem(sys.modules, "IPython.display", Display)
     with Line() as line:
@@ -599,10 +599,10 @@ def test_a_line_in_a_notebook(monkeypatch):
 
 def test_a_ledger_keeps_a_bounded_number(monkeypatch):
     """Old submissions are forgotten, and all of them with their ledger."""
-    monkeypatch.setattr(submission, "_KEPT", 2)
+    monkeypatch.setattr(submission, "_MAX_RECENT", 2)
     ledger = lk.connect("local")
     sent = [lk.transfer("dave.near", n, **ALICE).tx_hash for n in (1, 2, 3)]
-    assert list(submission._recent(ledger)) == sent[-2:]
+    assert list(submission.recent_submissions(ledger)) == sent[-2:]
     assert lk.resume(sent[0], "alice.near").signed is None
     assert lk.resume(sent[1], "alice.near").signed is not None
     world = weakref.ref(ledger.world)
@@ -615,13 +615,13 @@ def test_a_ledger_keeps_a_bounded_number(monkeypatch):
 def test_an_interrupted_sending_says_how_to_go_on(world, monkeypatch):
     """Ctrl-C while the bytes travel leaves the hash, and the way to pick it up."""
     del world
-    deliver = broadcast.deliver
+    send_signed = broadcast.send_signed
 
     def interrupted(*asked):
-        deliver(*asked)
+        send_signed(*asked)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(broadcast, "deliver", interrupted)
+    monkeypatch.setattr(broadcast, "send_signed", interrupted)
     with pytest.raises(KeyboardInterrupt) as caught:
         lk.transfer("dave.near", 5, **ALICE)
     [note] = caught.value.__notes__

@@ -87,13 +87,13 @@ def names(count: int) -> list[str]:
 
 def rows(out: Path) -> dict[str, pd.DataFrame]:
     """Read all tables in the order of their files, without the times of reading."""
-    held = {}
+    tables = {}
     for table in TABLES:
         files = sorted((out / table).glob("*.parquet"))
         parts = [lk.read_parquet(file) for file in files]
         frame = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
-        held[table] = frame.drop(columns="fetched_at", errors="ignore")
-    return held
+        tables[table] = frame.drop(columns="fetched_at", errors="ignore")
+    return tables
 
 
 def assert_same(left: Path, right: Path) -> None:
@@ -109,7 +109,7 @@ def test_the_dataset_holds_what_the_verbs_answer(tmp_path: Path) -> None:
     with lab() as (server, ledger):
         collect(ids, tmp_path / "out", ledger)
         assert len(server.requests) == 120
-        held = rows(tmp_path / "out")
+        tables = rows(tmp_path / "out")
         verbs = {
             "accounts": lk.accounts(ids, progress=False, ledger=ledger),
             "ft": lk.ft(ids, progress=False, ledger=ledger),
@@ -117,9 +117,9 @@ def test_the_dataset_holds_what_the_verbs_answer(tmp_path: Path) -> None:
             "staking": lk.staking(ids, progress=False, ledger=ledger),
         }
     for table, frame in verbs.items():
-        assert_frame_equal(held[table], frame)
-    assert held["subjects"]["subject"].tolist() == ids
-    assert held["errors"].empty
+        assert_frame_equal(tables[table], frame)
+    assert tables["subjects"]["subject"].tolist() == ids
+    assert tables["errors"].empty
     assert sorted(file.name for file in (tmp_path / "out/ft").iterdir()) == [
         "part-000000000000.parquet",
         "part-000000000050.parquet",
@@ -131,10 +131,10 @@ def test_exposure_is_classed_by_the_tokens_given(tmp_path: Path) -> None:
     """Two lists, of pools and liquid tokens, decide the class."""
     with lab() as (_, ledger):
         collect(names(40), tmp_path / "out", ledger)
-        held = lk.read_parquet(tmp_path / "out/exposure")
+        exposure = lk.read_parquet(tmp_path / "out/exposure")
         wanted = lk.exposure(names(40), liquid_tokens=LIQUID, ledger=ledger)
-    assert held["exposure_class"].tolist() == wanted["exposure_class"].tolist()
-    assert [list(pools) for pools in held["direct_pools"]] == wanted["direct_pools"].tolist()
+    assert exposure["exposure_class"].tolist() == wanted["exposure_class"].tolist()
+    assert [list(pools) for pools in exposure["direct_pools"]] == wanted["direct_pools"].tolist()
 
 
 def test_malformed_and_repeated_ids_are_recorded_and_not_asked(tmp_path: Path) -> None:
@@ -143,12 +143,12 @@ def test_malformed_and_repeated_ids_are_recorded_and_not_asked(tmp_path: Path) -
     with lab() as (server, ledger):
         collect(ids, tmp_path / "out", ledger)
         assert len(server.requests) == 2
-    held = rows(tmp_path / "out")["errors"]
-    assert held["position"].tolist() == [1, 3, 4, 5]
-    assert held["kind"].tolist() == ["malformed", "duplicate", "malformed", "duplicate"]
-    assert held["subject"].tolist() == ["NO", "a.near", "None", "b.near"]
-    assert "account_id 'NO' is not valid: 2 to 64 characters" in held["message"][0]
-    assert not held["retryable"].any()
+    errors = rows(tmp_path / "out")["errors"]
+    assert errors["position"].tolist() == [1, 3, 4, 5]
+    assert errors["kind"].tolist() == ["malformed", "duplicate", "malformed", "duplicate"]
+    assert errors["subject"].tolist() == ["NO", "a.near", "None", "b.near"]
+    assert "account_id 'NO' is not valid: expected 2 to 64 characters" in errors["message"][0]
+    assert not errors["retryable"].any()
 
 
 def test_a_second_call_asks_nothing_more(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_an_interrupt_keeps_what_was_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ctrl-C in the middle of a part stores the part's beginning; the rest comes later."""
-    monkeypatch.setattr("ledgerkit.collecting.account_requests.BATCH", 16)
+    monkeypatch.setattr("ledgerkit.collecting.outcomes.BATCH", 16)
 
     def interrupted() -> Iterator[str]:
         yield from names(1_500)
@@ -223,9 +223,9 @@ def test_a_dead_service_ends_it(tmp_path: Path) -> None:
     """64 in a row without an answer are not 64 rows of errors: nobody could be asked."""
     dead = set(names(1_000)[100:])
     with lab(disturbed(lambda who: Reply(502) if who in dead else None)) as (_, ledger):
-        with pytest.raises(TransportError, match="64 accounts in a row were not answered") as told:
+        with pytest.raises(TransportError, match="64 accounts in a row had no response") as told:
             collect(names(1_000), tmp_path / "out", ledger)
-        assert "what is stored is kept" in told.value.remedy
+        assert "stored data is kept" in told.value.remedy
         assert rows(tmp_path / "out")["subjects"]["subject"].tolist() == names(100)
         dead.clear()
         collect(names(1_000), tmp_path / "out", ledger)
@@ -249,7 +249,7 @@ def test_too_many_requests_are_nobodys_failure(tmp_path: Path) -> None:
 
 def test_patience_with_a_busy_host_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that bears nothing at all ends the run with its own error, and stores no failure."""
-    monkeypatch.setattr("ledgerkit.collecting.account_requests.PATIENCE_S", 0.0)
+    monkeypatch.setattr("ledgerkit.collecting.outcomes.MAX_RATE_LIMITED_S", 0.0)
     with (
         lab(disturbed(lambda _: Reply(429, headers={"retry-after": "0"}))) as (_, ledger),
         pytest.raises(RateLimitedError, match="Run the same command again later"),
@@ -263,9 +263,11 @@ def test_an_answer_about_somebody_else_is_a_failure(tmp_path: Path) -> None:
     mixed = disturbed(lambda who: as_json(full("b.near")) if who == "a1.near" else None)
     with lab(mixed) as (_, ledger), pytest.warns(UserWarning, match="1 accounts"):
         collect(names(3), tmp_path / "out", ledger)
-    held = rows(tmp_path / "out")
-    assert held["accounts"]["account_id"].tolist() == ["a0.near", "a2.near"]
-    assert "a1.near was asked about, and b.near was answered" in held["errors"]["message"][0]
+    tables = rows(tmp_path / "out")
+    assert tables["accounts"]["account_id"].tolist() == ["a0.near", "a2.near"]
+    assert (
+        "a1.near was requested, and the response is about b.near" in tables["errors"]["message"][0]
+    )
 
 
 def test_an_answer_that_fits_no_column_fails_alone(tmp_path: Path) -> None:
@@ -274,9 +276,9 @@ def test_an_answer_that_fits_no_column_fails_alone(tmp_path: Path) -> None:
     broken = disturbed(lambda who: as_json(odd) if who == "a1.near" else None)
     with lab(broken) as (_, ledger), pytest.warns(UserWarning, match="1 accounts"):
         collect(names(3), tmp_path / "out", ledger)
-    held = rows(tmp_path / "out")
-    assert held["subjects"]["subject"].tolist() == ["a0.near", "a2.near"]
-    assert held["errors"]["error"].tolist() == ["DecodeError"]
+    tables = rows(tmp_path / "out")
+    assert tables["subjects"]["subject"].tolist() == ["a0.near", "a2.near"]
+    assert tables["errors"]["error"].tolist() == ["DecodeError"]
 
 
 def test_amounts_are_stored_to_the_last_digit(tmp_path: Path) -> None:
@@ -289,9 +291,9 @@ def test_amounts_are_stored_to_the_last_digit(tmp_path: Path) -> None:
     huge = disturbed(lambda who: as_json({**full(who), "tokens": tokens}))
     with lab(huge) as (_, ledger):
         collect("a.near", tmp_path / "out", ledger)
-    held = rows(tmp_path / "out")["ft"]
-    assert held["balance"].tolist() == [*amounts[:5], pd.NA, pd.NA]
-    assert held["status"].tolist() == ["ok"] * 5 + ["pending", "broken"]
+    ft = rows(tmp_path / "out")["ft"]
+    assert ft["balance"].tolist() == [*amounts[:5], pd.NA, pd.NA]
+    assert ft["status"].tolist() == ["ok"] * 5 + ["pending", "broken"]
 
 
 @pytest.mark.parametrize("view", ["ft", "nft", "staking"])
@@ -361,7 +363,10 @@ def test_what_is_no_source_is_refused(tmp_path: Path, ids: object) -> None:
 
 def test_out_is_asked_for() -> None:
     """There is no folder by default."""
-    with lab() as (_, ledger), pytest.raises(InvalidRequestError, match="out None is not valid"):
+    with (
+        lab() as (_, ledger),
+        pytest.raises(InvalidRequestError, match="out is required: the folder to write to"),
+    ):
         lk.collect(names(3), "ft", ledger=ledger)
 
 
@@ -370,21 +375,25 @@ def test_a_folder_of_another_run_is_refused(tmp_path: Path) -> None:
     out = tmp_path / "out"
     with lab() as (server, ledger):
         collect(names(3), out, ledger, views="ft")
-        with pytest.raises(InvalidRequestError, match=r"views was \['ft'\] there"):
+        with pytest.raises(InvalidRequestError, match=r"its views is \['ft'\]"):
             collect(names(3), out, ledger)
-        with pytest.raises(InvalidRequestError, match="resume=True goes on with it"):
+        with pytest.raises(InvalidRequestError, match="pass resume=True to continue it"):
             collect(names(3), out, ledger, views="ft", resume=False)
         other = lk.connect("other", api_url=server.url)
-        with pytest.raises(InvalidRequestError, match="network was lab there and is other now"):
+        with pytest.raises(
+            InvalidRequestError, match="its network is lab, and this run's is other"
+        ):
             collect(names(3), out, other, views="ft")
         told = json.loads((out / "manifest.json").read_text())
         told["schemas"]["ft"].pop()
         (out / "manifest.json").write_text(json.dumps(told))
-        with pytest.raises(InvalidRequestError, match="ft has older columns"):
+        with pytest.raises(
+            InvalidRequestError, match="the columns of ft are those of an older ledgerkit"
+        ):
             collect(names(3), out, ledger, views="ft")
         (tmp_path / "photos").mkdir()
         (tmp_path / "photos/cat.jpg").write_bytes(b"cat")
-        with pytest.raises(InvalidRequestError, match="an empty or new folder"):
+        with pytest.raises(InvalidRequestError, match="a new or empty folder"):
             collect(names(3), tmp_path / "photos", ledger)
         assert len(server.requests) == 3
 
@@ -393,9 +402,9 @@ def test_another_source_is_refused(tmp_path: Path) -> None:
     """Other ids where some are stored, or fewer, would make a dataset of nothing in particular."""
     with lab() as (server, ledger):
         collect(names(60), tmp_path / "out", ledger)
-        with pytest.raises(InvalidRequestError, match="others were stored of positions 0 to 49"):
+        with pytest.raises(InvalidRequestError, match="the stored entries 0 to 49 differ"):
             collect(["z.near", *names(60)[1:]], tmp_path / "out", ledger)
-        with pytest.raises(InvalidRequestError, match="it ends at 30, and 60 were stored"):
+        with pytest.raises(InvalidRequestError, match="it has 30 entries, and 60 are stored"):
             collect(names(30), tmp_path / "out", ledger)
         assert len(server.requests) == 60
 
@@ -413,7 +422,7 @@ def test_two_runs_never_write_to_one_folder(tmp_path: Path) -> None:
 
     with lab() as (_, ledger):
         collect(busy(), tmp_path / "out", ledger)
-    assert "no other process is writing just now" in str(inner[0])
+    assert "no other process is writing to" in str(inner[0])
     assert rows(tmp_path / "out")["subjects"]["subject"].tolist() == names(2)
 
 

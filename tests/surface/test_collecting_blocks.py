@@ -64,7 +64,7 @@ def quiet(_: dict[str, Any]) -> None:
     """Disturb nothing."""
 
 
-def told(way: Local, body: bytes) -> Reply:
+def respond(way: Local, body: bytes) -> Reply:
     """Answer as the world does."""
     headers = {"content-type": "application/json"}
     request = httpx.Request("POST", "http://x.test/", content=body, headers=headers)
@@ -78,7 +78,7 @@ def lab(world: World, script: Script = quiet, **options: Any) -> Iterator[tuple[
     way = Local(world)
 
     def handler(_method: str, _path: str, _headers: object, body: bytes) -> Reply:
-        return script(json.loads(body)) or told(way, body)
+        return script(json.loads(body)) or respond(way, body)
 
     options = {"retries": lk.RetryPolicy(attempts=1, total_s=20.0), "in_flight": 4, **options}
     with serve(handler) as server, lk.connect("lab", rpc_url=server.url, **options) as ledger:
@@ -102,7 +102,7 @@ def heights_of(world: World) -> list[int]:
     return [b.height for b in world.chain.blocks() if b.height <= world.chain.final.height]
 
 
-def held(found: lk.Collection, table: str) -> pd.DataFrame:
+def read_rows(found: lk.Collection, table: str) -> pd.DataFrame:
     """Read a table without the times of reading and without provenance."""
     frame = found.pandas(table).drop(columns="fetched_at", errors="ignore")
     frame.attrs.clear()
@@ -112,7 +112,7 @@ def held(found: lk.Collection, table: str) -> pd.DataFrame:
 def assert_same(one: lk.Collection, other: lk.Collection) -> None:
     """Compare two collections row by row."""
     for table in one.tables:
-        assert_frame_equal(held(one, table), held(other, table))
+        assert_frame_equal(read_rows(one, table), read_rows(other, table))
 
 
 def stacked(frames: list[pd.DataFrame]) -> pd.DataFrame:
@@ -138,23 +138,23 @@ def test_the_dataset_holds_what_the_verbs_answer(busy: World, tmp_path: Path) ->
         frame.attrs.clear()
     assert len(sent) > 100
     assert {"failure", "success_value"} <= set(receipts["status"])
-    assert_frame_equal(held(found, "blocks"), blocks)
-    chunks = held(found, "chunks")
+    assert_frame_equal(read_rows(found, "blocks"), blocks)
+    chunks = read_rows(found, "chunks")
     assert_frame_equal(chunks.drop(columns=COUNTED), headers.drop(columns=COUNTED))
     assert_frame_equal(
         chunks.loc[chunks["is_new"], COUNTED].reset_index(drop=True), stacked(new)[COUNTED]
     )
     assert chunks.loc[~chunks["is_new"], COUNTED].isna().all(axis=None)
     assert len(chunks) > chunks["is_new"].sum()
-    assert_frame_equal(held(found, "transactions"), sent)
+    assert_frame_equal(read_rows(found, "transactions"), sent)
     included = dict(zip(sent["tx_hash"], sent["block_height"], strict=True))
     for table, wanted in (("receipts", receipts), ("events", stacked(events))):
-        rows = held(found, table)
+        rows = read_rows(found, table)
         assert rows.pop("tx_block_height").tolist() == [included[one] for one in rows["tx_hash"]]
         if table == "events":
             rows = rows.drop(columns="tx_hash")
         assert_frame_equal(rows, wanted)
-    assert len(held(found, "events"))
+    assert len(read_rows(found, "events"))
 
 
 def test_every_height_is_a_row_of_subjects_or_was_skipped(busy: World, tmp_path: Path) -> None:
@@ -174,11 +174,11 @@ def test_every_height_is_a_row_of_subjects_or_was_skipped(busy: World, tmp_path:
     assert found.finished
     before = max(height for height in there if height < gone[0])
     assert errors["message"][0] == (
-        f"the chain skipped height {gone[0]}: the block before it is {before}"
+        f"the chain skipped height {gone[0]}: the previous block is {before}"
     )
 
 
-def asked(server: Server) -> Counter[str]:
+def count_methods(server: Server) -> Counter[str]:
     """Count requests by their method."""
     return Counter(call["method"] for call in server.calls)
 
@@ -188,20 +188,20 @@ def test_only_what_the_views_need_is_asked(busy: World, tmp_path: Path) -> None:
     first, stop = ends(busy)
     with lab(busy) as (server, ledger):
         collect(first, stop, tmp_path / "blocks", ledger, views="blocks")
-        assert asked(server) == {"block": stop - first + 1}  # and the final one
+        assert count_methods(server) == {"block": stop - first + 1}  # and the final one
         server.requests.clear()
         found = collect(first, stop, tmp_path / "all", ledger)
         epochs = found.pandas("blocks")["epoch_id"].nunique()
-        assert asked(server) == {
+        assert count_methods(server) == {
             "block": stop - first + 1,
             "chunk": found.pandas("chunks")["is_new"].sum(),
             "EXPERIMENTAL_tx_status": len(found.pandas("transactions")),
-            "EXPERIMENTAL_protocol_config": asked(server)["EXPERIMENTAL_protocol_config"],
+            "EXPERIMENTAL_protocol_config": count_methods(server)["EXPERIMENTAL_protocol_config"],
         }
-        assert asked(server)["EXPERIMENTAL_protocol_config"] <= epochs
+        assert count_methods(server)["EXPERIMENTAL_protocol_config"] <= epochs
         server.requests.clear()
         collect(first, stop, tmp_path / "all", ledger)
-        assert asked(server) == {"block": 1}
+        assert count_methods(server) == {"block": 1}
     assert not (tmp_path / "blocks/chunks").exists()
 
 
@@ -225,9 +225,9 @@ def without_heights(world: World) -> Script:
     """Answer as old nodes do, which do not tell the height of a block's parent."""
     way = Local(world)
 
-    def script(asked: dict[str, Any]) -> Reply | None:
-        answer = json.loads(told(way, json.dumps(asked).encode()).body)
-        if asked["method"] != "block" or "result" not in answer:
+    def script(request: dict[str, Any]) -> Reply | None:
+        answer = json.loads(respond(way, json.dumps(request).encode()).body)
+        if request["method"] != "block" or "result" not in answer:
             return None
         del answer["result"]["header"]["prev_height"]
         return as_json(answer)
@@ -247,8 +247,8 @@ def test_old_nodes_prove_a_gap_too(empty: World, tmp_path: Path) -> None:
 def unknown(*heights: int) -> Script:
     """Know nothing of some heights."""
 
-    def script(asked: dict[str, Any]) -> Reply | None:
-        is_one = asked["method"] == "block" and asked["params"].get("block_id") in heights
+    def script(request: dict[str, Any]) -> Reply | None:
+        is_one = request["method"] == "block" and request["params"].get("block_id") in heights
         return failure("UNKNOWN_BLOCK", status=422) if is_one else None
 
     return script
@@ -379,14 +379,14 @@ def test_too_many_requests_are_no_heights_failure(
     busy: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A host that answers 429 now and then is asked again until it answers."""
-    monkeypatch.setattr("ledgerkit.transport.rate_limit.Pacer.slow_down", lambda *_: None)
+    monkeypatch.setattr("ledgerkit.transport.rate_limit.RateLimiter.slow_down", lambda *_: None)
     first, _stop = ends(busy)
     limited = {"chunk", "EXPERIMENTAL_tx_status"}
 
-    def pressed(asked: dict[str, Any]) -> Reply | None:
-        if asked["method"] not in limited:
+    def pressed(request: dict[str, Any]) -> Reply | None:
+        if request["method"] not in limited:
             return None
-        limited.remove(asked["method"])
+        limited.remove(request["method"])
         return Reply(429, headers={"retry-after": "0"})
 
     with lab(busy, pressed) as (_, ledger):
@@ -402,11 +402,11 @@ def test_patience_with_a_busy_host_ends(
     busy: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that bears no more ends the run with its own error; no failure is stored."""
-    monkeypatch.setattr("ledgerkit.collecting.account_requests.PATIENCE_S", 0.0)
+    monkeypatch.setattr("ledgerkit.collecting.outcomes.MAX_RATE_LIMITED_S", 0.0)
     first, stop = ends(busy)
 
-    def pressed(asked: dict[str, Any]) -> Reply | None:
-        is_late = asked["method"] == "EXPERIMENTAL_tx_status"
+    def pressed(request: dict[str, Any]) -> Reply | None:
+        is_late = request["method"] == "EXPERIMENTAL_tx_status"
         return Reply(429, headers={"retry-after": "0"}) if is_late else None
 
     with (
@@ -424,8 +424,8 @@ def test_a_height_that_lacks_a_part_is_in_no_table(busy: World, tmp_path: Path) 
     first, stop = ends(busy)
     with lab(busy) as (_, ledger):
         whole = collect(first, stop, tmp_path / "peace", ledger)
-    sent = held(whole, "transactions").drop_duplicates("block_height").iloc[3:6]
-    chunks = held(whole, "chunks")
+    sent = read_rows(whole, "transactions").drop_duplicates("block_height").iloc[3:6]
+    chunks = read_rows(whole, "chunks")
     apart = ~chunks["block_height"].isin(sent["block_height"])
     fresh = chunks[chunks["is_new"] & apart]
     gone = whole.errors()["position"].iloc[0]
@@ -433,8 +433,8 @@ def test_a_height_that_lacks_a_part_is_in_no_table(busy: World, tmp_path: Path) 
     ill |= {fresh["chunk_hash"].iloc[20]: "UNKNOWN_CHUNK", str(gone): "INTERNAL_ERROR"}
     lost = {*sent["block_height"], fresh["block_height"].iloc[20], gone}
 
-    def script(asked: dict[str, Any]) -> Reply | None:
-        named = (str(asked["params"].get(name)) for name in ("tx_hash", "chunk_id", "block_id"))
+    def script(request: dict[str, Any]) -> Reply | None:
+        named = (str(request["params"].get(name)) for name in ("tx_hash", "chunk_id", "block_id"))
         cause = next((ill[name] for name in named if name in ill), None)
         return failure(cause) if cause else None
 
@@ -449,7 +449,7 @@ def test_a_height_that_lacks_a_part_is_in_no_table(busy: World, tmp_path: Path) 
             assert errors["error"][height] == "UnknownTransactionError"
         for table in VIEWS:
             column = "tx_block_height" if table in ("receipts", "events") else "block_height"
-            rows, every = held(found, table), held(whole, table)
+            rows, every = read_rows(found, table), read_rows(whole, table)
             assert_frame_equal(rows, every[~every[column].isin(lost)].reset_index(drop=True))
         ill.clear()
         again = collect(first, stop, tmp_path / "out", ledger, retry_failed=True)
@@ -480,14 +480,14 @@ def test_a_transaction_that_is_not_over_fails_its_height(tmp_path: Path) -> None
 
 
 def not_over(world: World) -> Script:
-    """Tell of a transaction what has happened up to now, whatever is waited for."""
+    """Answer about a transaction at once, whatever it is to wait for."""
     way = Local(world)
 
-    def script(asked: dict[str, Any]) -> Reply | None:
-        if asked["method"] != "EXPERIMENTAL_tx_status":
+    def script(request: dict[str, Any]) -> Reply | None:
+        if request["method"] != "EXPERIMENTAL_tx_status":
             return None
-        asked["params"]["wait_until"] = "NONE"
-        return told(way, json.dumps(asked).encode())
+        request["params"]["wait_until"] = "NONE"
+        return respond(way, json.dumps(request).encode())
 
     return script
 
@@ -502,23 +502,23 @@ def test_an_answer_about_something_else_is_a_failure(
     swapped: list[bytes] = []
     numbers = count()
 
-    def script(asked: dict[str, Any]) -> Reply | None:
-        params = asked["params"]
-        if asked["method"] != method or params == {"finality": "final"}:
+    def script(request: dict[str, Any]) -> Reply | None:
+        params = request["params"]
+        if request["method"] != method or params == {"finality": "final"}:
             return None
         number = next(numbers)  # of one thread alone, where a list's length may jump
         if number == 0:
-            swapped.append(json.dumps(asked).encode())
+            swapped.append(json.dumps(request).encode())
         if number != 20:
             return None
-        return told(way, swapped[0])
+        return respond(way, swapped[0])
 
     with lab(busy, script) as (_, ledger), pytest.warns(UserWarning, match="1 heights"):
         found = collect(first, stop, tmp_path / "out", ledger)
     errors = found.errors()
     errors = errors[errors["kind"] == "failed"]
     assert errors["error"].tolist() == ["DecodeError"]
-    assert "was asked for, and" in errors["message"].iloc[0]
+    assert "was requested, and" in errors["message"].iloc[0]
 
 
 def test_a_dry_run_writes_nothing(
@@ -530,12 +530,13 @@ def test_a_dry_run_writes_nothing(
         collect(first, first + 12, tmp_path / "out", ledger)
         server.requests.clear()
         plan = collect(first + 2, stop, tmp_path / "out", ledger, dry_run=True, rate=2.0)
-        assert asked(server) == {"block": 1}
+        assert count_methods(server) == {"block": 1}
         fresh = collect(first, stop, tmp_path / "new", ledger, dry_run=True, views="blocks")
     assert (plan.requests, plan.stored, plan.failed) == (stop - first - 12, 10, 0)
     assert plan.seconds == (stop - first - 12) / 2
     assert plan.request == (
-        "block; one chunk for each that is new in a block; one EXPERIMENTAL_tx_status a transaction"
+        "block; one chunk for each new chunk of a block;"
+        " one EXPERIMENTAL_tx_status for each transaction"
     )
     assert (fresh.requests, fresh.request) == (stop - first, "block")
     assert plan.schemas["receipts"]["tx_block_height"] == "int64"
@@ -573,7 +574,7 @@ def test_blocks_that_are_not_final_are_refused(empty: World, tmp_path: Path) -> 
     """They may still be replaced; the last final one is named."""
     final = empty.chain.final.height
     with lab(empty) as (_, ledger):
-        with pytest.raises(InvalidRequestError, match=f"block {final} is the last final one"):
+        with pytest.raises(InvalidRequestError, match=f"the last final block is {final}"):
             collect(final - 3, final + 2, tmp_path / "out", ledger)
         assert not (tmp_path / "out").exists()
         found = collect(final - 3, final + 1, tmp_path / "out", ledger)
@@ -586,13 +587,15 @@ def test_a_folder_of_another_run_is_refused(empty: World, tmp_path: Path) -> Non
     final = empty.chain.final.height
     with lab(empty) as (_, ledger):
         collect(final - 2, final, tmp_path / "out", ledger, views="blocks")
-        with pytest.raises(InvalidRequestError, match=r"views was \['blocks'\] there"):
+        with pytest.raises(InvalidRequestError, match=r"its views is \['blocks'\]"):
             collect(final - 2, final, tmp_path / "out", ledger)
-        with pytest.raises(InvalidRequestError, match="kind was blocks there and is accounts now"):
+        with pytest.raises(
+            InvalidRequestError, match="its kind is blocks, and this run's is accounts"
+        ):
             lk.collect(["a.near"], "ft", tmp_path / "out", ledger=ledger)
-        with pytest.raises(InvalidRequestError, match="resume=True goes on with it"):
+        with pytest.raises(InvalidRequestError, match="pass resume=True to continue it"):
             collect(final - 2, final, tmp_path / "out", ledger, views="blocks", resume=False)
-        with pytest.raises(InvalidRequestError, match="out None is not valid"):
+        with pytest.raises(InvalidRequestError, match="out is required: the folder to write to"):
             lk.collect_blocks(1, 2, ledger=ledger)
 
 
@@ -615,11 +618,11 @@ def test_sql_and_python_agree(busy: World, tmp_path: Path) -> None:
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`collect-blocks` takes heights or times, and prints what is there then."""
     out = str(tmp_path / "out")
-    asked = ["collect-blocks", "180000000", "180000009", out, "--network", "local"]
-    assert main([*asked, "--views", "blocks,transactions", "--dry-run"]) == 0
+    command = ["collect-blocks", "180000000", "180000009", out, "--network", "local"]
+    assert main([*command, "--views", "blocks,transactions", "--dry-run"]) == 0
     assert "9 x block; one chunk" in capsys.readouterr().out
-    assert main([*asked, "--views", "blocks,transactions"]) == 0
+    assert main([*command, "--views", "blocks,transactions"]) == 0
     printed = capsys.readouterr().out.splitlines()
     assert [line.split()[:3] for line in printed if "blocks" in line] == [["blocks", "1", "9"]]
-    assert main([*asked[:2], "400000000", f"{out}2", *asked[4:]]) == 2
-    assert "is the last final one" in capsys.readouterr().err
+    assert main([*command[:2], "400000000", f"{out}2", *command[4:]]) == 2
+    assert "the last final block is" in capsys.readouterr().err

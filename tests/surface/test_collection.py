@@ -16,11 +16,11 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import ledgerkit as lk
-from ledgerkit.collecting import manifest, storage
+from ledgerkit.collecting import manifests, storage
 from ledgerkit.errors import DecodeError, InvalidRequestError
 from ledgerkit.frames import build
 from tests.loopback import as_json, serve
-from tests.unit.collecting.written import Held, stretch, write
+from tests.unit.collecting.builders import Holdings, write_collection, write_part
 
 EDGE = 10**38 - 1
 LARGE = 10**38 + 7
@@ -30,10 +30,10 @@ TABLES = ("accounts", "ft", "nft", "staking", "exposure", "subjects", "errors")
 PLAIN = {"subjects": "collected", "errors": "collection_errors"}
 
 
-def accounts() -> dict[str, Held | None]:
-    """Hold all the balances, one of them unknown, by accounts of several stretches."""
-    held: dict[str, Held | None] = {
-        f"a{place}.near": Held(
+def accounts() -> dict[str, Holdings | None]:
+    """Hold all the balances, one of them unknown, in accounts of several parts."""
+    held: dict[str, Holdings | None] = {
+        f"a{place}.near": Holdings(
             (place, "ok"),
             {"t.near": (balance, "ok")},
             ["n.near"] * (place % 2),
@@ -44,7 +44,7 @@ def accounts() -> dict[str, Held | None]:
     }
     return held | {
         "ill.near": None,
-        "late.near": Held(ft={"t.near": (None, "pending"), "u.near": (None, "broken")}),
+        "late.near": Holdings(ft={"t.near": (None, "pending"), "u.near": (None, "broken")}),
     }
 
 
@@ -52,7 +52,9 @@ def accounts() -> dict[str, Held | None]:
 def collection(request: pytest.FixtureRequest, tmp_path: Path) -> lk.Collection:
     """Give a collection of several files, on this machine and in fsspec's memory."""
     remote = f"memory://{uuid.uuid4().hex}/run"
-    return write(tmp_path / "a run" if request.param == "local" else remote, accounts(), size=4)
+    return write_collection(
+        tmp_path / "a run" if request.param == "local" else remote, accounts(), part_size=4
+    )
 
 
 def test_every_value_comes_back(collection: lk.Collection) -> None:
@@ -132,7 +134,9 @@ def test_a_slice_by_account_and_column(collection: lk.Collection) -> None:
         with pytest.raises(InvalidRequestError) as caught:
             collection.pandas("ft", **options)
         assert caught.value.field == field
-    with pytest.raises(InvalidRequestError, match="table 'tokens' is not valid: one of accounts"):
+    with pytest.raises(
+        InvalidRequestError, match="table 'tokens' is not valid: expected one of accounts"
+    ):
         collection.pandas("tokens")
 
 
@@ -162,9 +166,11 @@ def test_what_a_collection_says_of_itself(collection: lk.Collection) -> None:
 
 
 def test_a_table_without_rows_has_its_columns_in_every_reader(collection: lk.Collection) -> None:
-    """Where no stretch has a row there is no file; types are the same as with rows."""
-    empty = write(f"memory://{uuid.uuid4().hex}", {}) if "://" in collection.path else None
-    bare = empty or write(Path(collection.path).parent / "bare", {})
+    """Where no part has a row there is no file; types are the same as with rows."""
+    empty = (
+        write_collection(f"memory://{uuid.uuid4().hex}", {}) if "://" in collection.path else None
+    )
+    bare = empty or write_collection(Path(collection.path).parent / "bare", {})
     with bare.duckdb() as none, collection.duckdb() as some:
         for table in TABLES:
             assert bare.arrow(table).schema == collection.arrow(table).schema
@@ -175,7 +181,7 @@ def test_a_table_without_rows_has_its_columns_in_every_reader(collection: lk.Col
             told = [db.sql(f"SELECT * FROM {table}") for db in (none, some)]  # noqa: S608 - ours
             assert (told[0].columns, told[0].types) == (told[1].columns, told[1].types)
             assert told[0].fetchall() == []
-    assert repr(bare).endswith(" of lab: finished, nobody yet>")
+    assert repr(bare).endswith(" of lab: finished, empty>")
 
 
 # What counts ------------------------------------------------------------------------------
@@ -183,7 +189,7 @@ def test_a_table_without_rows_has_its_columns_in_every_reader(collection: lk.Col
 
 def test_only_what_a_commit_names_is_read(tmp_path: Path) -> None:
     """A file that was not committed, such as one being written, is in no reader's rows."""
-    collection = write(tmp_path / "run", accounts(), size=4)
+    collection = write_collection(tmp_path / "run", accounts(), part_size=4)
     body = (tmp_path / "run/ft/part-000000000000.parquet").read_bytes()
     (tmp_path / "run/ft/part-000000000099.parquet").write_bytes(body)
     (tmp_path / "run/ft/.part-000000000100.parquet.tmp").write_bytes(b"half")
@@ -197,8 +203,10 @@ def test_only_what_a_commit_names_is_read(tmp_path: Path) -> None:
 
 def test_a_folder_named_like_a_pattern_reads_its_own_files(tmp_path: Path) -> None:
     """Stars and brackets in a folder's name match no other folder."""
-    write(tmp_path / "run1", accounts())
-    odd = write(tmp_path / "ru*[1] it's?", {"a.near": Held(ft={"t.near": (5, "ok")})})
+    write_collection(tmp_path / "run1", accounts())
+    odd = write_collection(
+        tmp_path / "ru*[1] it's?", {"a.near": Holdings(ft={"t.near": (5, "ok")})}
+    )
     with odd.duckdb() as db:
         assert db.sql("SELECT balance FROM ft").fetchall() == [(Decimal(5),)]
     assert odd.polars("ft").collect()["balance"].to_list() == [Decimal(5)]
@@ -206,12 +214,12 @@ def test_a_folder_named_like_a_pattern_reads_its_own_files(tmp_path: Path) -> No
 
 
 def test_what_comes_later_is_seen_when_opened_again(tmp_path: Path) -> None:
-    """A collection is a snapshot: a stretch stored since is not half in it."""
+    """A collection is a snapshot: a part stored since is not half in it."""
     held = accounts()
-    first = write(tmp_path / "run", dict(list(held.items())[:4]), finished=False)
+    first = write_collection(tmp_path / "run", dict(list(held.items())[:4]), finished=False)
     assert not first.finished
-    stretch(storage.folder(tmp_path / "run"), 4, dict(list(held.items())[4:]), first.views)
-    manifest.finish(storage.folder(tmp_path / "run"), len(held), "")
+    write_part(storage.folder(tmp_path / "run"), 4, dict(list(held.items())[4:]), first.views)
+    manifests.write_finished(storage.folder(tmp_path / "run"), len(held), "")
     second = lk.open_collection(tmp_path / "run")
     assert (first.n_subjects, len(first.pandas("ft")), first.finished) == (4, 4, False)
     assert (second.n_subjects, len(second.pandas("ft")), second.finished) == (13, 13, True)
@@ -230,9 +238,9 @@ READERS: dict[str, Any] = {
 
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("harm", ["missing", "cut"])
-def test_a_torn_file_stops_every_reader_by_name(reader: str, harm: str, tmp_path: Path) -> None:
+def test_a_damaged_file_stops_every_reader_by_name(reader: str, harm: str, tmp_path: Path) -> None:
     """A committed file that is gone or too short is named, with what to do; no row is lost."""
-    collection = write(tmp_path / "run", accounts(), size=4)
+    collection = write_collection(tmp_path / "run", accounts(), part_size=4)
     file = tmp_path / "run/ft/part-000000000004.parquet"
     body = file.read_bytes()
     file.unlink()
@@ -240,9 +248,9 @@ def test_a_torn_file_stops_every_reader_by_name(reader: str, harm: str, tmp_path
         file.write_bytes(body[:-1])
     with pytest.raises(DecodeError) as caught:
         READERS[reader](collection)
-    told = "is not there" if harm == "missing" else f"has {len(body) - 1:,} bytes of {len(body):,}"
-    assert f"{file}, which commits/000000000004.json names, {told}" in str(caught.value)
-    assert "Remove commits/000000000004.json: the next collect() asks" in str(caught.value)
+    problem = "is missing" if harm == "missing" else f"has {len(body) - 1:,} of {len(body):,} bytes"
+    assert f"{file}, a file of commits/000000000004.json, {problem}" in str(caught.value)
+    assert "Remove commits/000000000004.json: the next collect() requests" in str(caught.value)
 
 
 @pytest.mark.parametrize("reader", ["pandas", "arrow"])
@@ -251,17 +259,19 @@ def test_a_file_of_the_right_size_and_wrong_bytes_is_named(
     reader: str, place: str, tmp_path: Path
 ) -> None:
     """Bytes that a disk turned over are found where the reader reads all of them."""
-    collection = write(tmp_path / "run", accounts(), size=4)
+    collection = write_collection(tmp_path / "run", accounts(), part_size=4)
     file = tmp_path / "run/ft/part-000000000004.parquet"
     body = bytearray(file.read_bytes())
     spot = slice(-60, -8) if place == "footer" else slice(4, 400)
     body[spot] = bytes(255 for _ in body[spot])
     file.write_bytes(body)
-    with pytest.raises(DecodeError, match=r"part-000000000004\.parquet, which .* cannot be read"):
+    with pytest.raises(
+        DecodeError, match=r"part-000000000004\.parquet, a file of .* cannot be read"
+    ):
         READERS[reader](collection)
 
 
-def test_a_stretch_written_anew_meanwhile_is_told_from_a_torn_one(tmp_path: Path) -> None:
+def test_a_rewritten_part_is_told_from_a_damaged_one(tmp_path: Path) -> None:
     """A retry takes the old files away: whoever opened before is told to open again."""
     ill = {"a1.near"}
 
@@ -283,7 +293,7 @@ def test_a_stretch_written_anew_meanwhile_is_told_from_a_torn_one(tmp_path: Path
         ill.clear()
         after = lk.collect(["a0.near", "a1.near"], retry_failed=True, **again)
     lk.disconnect()
-    with pytest.raises(InvalidRequestError, match="was written to since it was opened"):
+    with pytest.raises(InvalidRequestError, match="was rewritten since it was opened"):
         before.pandas("ft")
     assert after.pandas("ft")["balance"].tolist() == [5, 5]
 
@@ -295,8 +305,8 @@ def test_what_is_no_collection_is_refused(tmp_path: Path) -> None:
     for out in (tmp_path / "other", tmp_path / "none", f"memory://{uuid.uuid4().hex}/none"):
         with pytest.raises(InvalidRequestError) as caught:
             lk.open_collection(out)
-        assert f"{out} holds no collection: there is no manifest.json" in str(caught.value)
-        assert caught.value.remedy.startswith("Give the folder, or the address")
+        assert f"{out} is not a collection: it has no manifest.json" in str(caught.value)
+        assert caught.value.remedy.startswith("Pass the folder or address")
     with pytest.raises(InvalidRequestError) as caught:
         lk.open_collection(None)  # type: ignore[arg-type]  # as whoever forgets it
     assert caught.value.field == "out"
@@ -311,8 +321,8 @@ def test_a_manifest_of_something_else_is_refused(tmp_path: Path) -> None:
 
 def test_an_older_schema_is_read_as_it_was(tmp_path: Path) -> None:
     """Columns that a run did not have yet are not made up."""
-    held: dict[str, Held | None] = {"a.near": Held(ft={"t.near": (LARGE, "ok")})}
-    write(tmp_path / "run", held)
+    held: dict[str, Holdings | None] = {"a.near": Holdings(ft={"t.near": (LARGE, "ok")})}
+    write_collection(tmp_path / "run", held)
     path = tmp_path / "run/manifest.json"
     told = json.loads(path.read_bytes())
     told["schemas"]["ft"] = [one for one in told["schemas"]["ft"] if one[0] != "status"]
@@ -324,7 +334,7 @@ def test_an_older_schema_is_read_as_it_was(tmp_path: Path) -> None:
 
 def test_the_card_escapes_what_it_shows(tmp_path: Path) -> None:
     """A folder's name is text: no markup of it reaches a notebook."""
-    card = write(tmp_path / "<b>run", accounts())._repr_html_()
+    card = write_collection(tmp_path / "<b>run", accounts())._repr_html_()
     assert "<b>" not in card
     assert "&lt;b&gt;run of lab: finished, 12 ok, 1 failed</h3>" in card
     assert '<th scope="row">ft</th><td>1</td><td>13</td>' in card
@@ -332,7 +342,7 @@ def test_the_card_escapes_what_it_shows(tmp_path: Path) -> None:
 
 def test_arrow_holds_amounts_in_decimals(tmp_path: Path) -> None:
     """The types are those that the files declare, in all of them."""
-    schema = write(tmp_path / "run", accounts(), size=4).arrow("ft").schema
+    schema = write_collection(tmp_path / "run", accounts(), part_size=4).arrow("ft").schema
     assert schema.field("balance").type == pa.decimal128(38)
     assert schema.field("balance_text").type == pa.string()
     assert schema.field("last_update_block_height").type == pa.int64()

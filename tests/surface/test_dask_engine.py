@@ -24,10 +24,10 @@ import pytest
 from distributed import Client, KilledWorker, LocalCluster
 
 import ledgerkit as lk
-from ledgerkit.collecting import dask_engine, manifest, storage
-from ledgerkit.collecting.accounts import Accounts
+from ledgerkit.collecting import dask_engine, manifests, storage
+from ledgerkit.collecting.accounts import AccountReader
 from ledgerkit.collecting.collect import collect
-from ledgerkit.collecting.dask_engine import Pace, Share, Stretch, Task
+from ledgerkit.collecting.dask_engine import ClusterLimits, NewPart, Task, TaskLimits
 from ledgerkit.collecting.part_writer import Job
 from ledgerkit.collecting.sources import Subject
 from ledgerkit.errors import AuthError, FileError, InvalidRequestError, TransportError
@@ -36,7 +36,7 @@ from tests.loopback import Reply, as_json, serve
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ledgerkit.collecting.manifest import Commit
+    from ledgerkit.collecting.manifests import Commit
 
 ROOT = Path(__file__).resolve().parents[2]
 KEY = "PLANTED-mossw0rt-Qx42"
@@ -76,7 +76,7 @@ def served() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def ids() -> list[object]:
-    """List the accounts of `crowd`, and entries that cannot be asked about."""
+    """List the accounts of `crowd`, and entries that cannot be requested."""
     with lk.connect("local", world="crowd", size=400) as ledger:
         people: list[object] = list(ledger.world.account_ids())
     lk.disconnect()
@@ -100,9 +100,9 @@ def expected(served: str, ids: list[object], tmp_path_factory: Any) -> dict[str,
 
 
 def rows(out: Path) -> dict[str, pa.Table]:
-    """Read all rows as the commits name them, in order, but when they were asked for."""
+    """Read all committed rows in order, without the times of reading."""
     folder = storage.folder(out)
-    commits = manifest.commits(folder)
+    commits = manifests.read_commits(folder)
     assert [c.stop for c in commits[:-1]] == [c.start for c in commits[1:]]
     found = {}
     for table in [*VIEWS, "subjects", "errors"]:
@@ -118,18 +118,18 @@ def assert_same(out: Path, expected: dict[str, pa.Table]) -> None:
     """Compare row for row, as they stand; and nothing else is left in the folder."""
     found = rows(out)
     assert found.keys() == expected.keys()
-    for table, wanted in expected.items():
-        assert found[table].equals(wanted), table
-    named = {f.name for c in manifest.commits(storage.folder(out)) for f in c.files.values()}
+    for table, expected_table in expected.items():
+        assert found[table].equals(expected_table), table
+    named = {f.name for c in manifests.read_commits(storage.folder(out)) for f in c.files.values()}
     there = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
     assert {name for name in there if name.endswith(".parquet")} == named
     assert not [name for name in there if ".tmp" in name or name.endswith(".run")]
-    assert manifest.finished(storage.folder(out)) is not None
+    assert manifests.read_finished(storage.folder(out)) is not None
 
 
 @contextmanager
 def meanwhile(out: Path, commits: int, act: Callable[[], object]) -> Iterator[list[int]]:
-    """Do something once so many stretches are stored; gives how many there were then."""
+    """Act once so many parts are stored; yield a list that then gets their number."""
     seen: list[int] = []
 
     def watch() -> None:
@@ -155,7 +155,7 @@ def test_the_rows_are_those_of_the_local_engine(client, served, ids, expected, t
     with connect(served) as ledger:
         collect(ids, VIEWS, out, engine=client, part_size=60, ledger=ledger, **QUIET)
 
-    assert len(manifest.commits(storage.folder(out))) == -(-len(ids) // 60)
+    assert len(manifests.read_commits(storage.folder(out))) == -(-len(ids) // 60)
     assert_same(out, expected)
 
 
@@ -233,8 +233,8 @@ PEOPLE = [f"person-{n}.near" for n in range(40)]
 
 
 @contextmanager
-def asked(handler: Callable[[str], Reply] = view, **options: Any) -> Iterator[Any]:
-    """Serve, and connect to it; `.paths` tells what was asked."""
+def serving(handler: Callable[[str], Reply] = view, **options: Any) -> Iterator[Any]:
+    """Serve, and connect to the server; its `.paths` are those of the requests."""
     with serve(lambda _method, path, _headers, _body: handler(path)) as server:
         once = lk.RetryPolicy(attempts=1, total_s=20)
         with lk.connect("lab", api_url=server.url, retries=once, **options) as ledger:
@@ -252,7 +252,7 @@ def workers_key(client: Client) -> Iterator[Callable[[str], object]]:
 
 def test_workers_without_a_key_are_found_before_anything_is_asked(client, tmp_path):
     """The key is not sent to workers: one that has none in its environment is told so."""
-    with asked(api_key=KEY) as lab, pytest.raises(InvalidRequestError) as caught:
+    with serving(api_key=KEY) as lab, pytest.raises(InvalidRequestError) as caught:
         collect(PEOPLE, "ft", tmp_path / "out", engine=client, ledger=lab.ledger, **QUIET)
 
     assert "LEDGERKIT_API_KEY" in str(caught.value)
@@ -263,30 +263,31 @@ def test_a_refused_key_is_the_same_error_as_here(client, workers_key, tmp_path):
     """An AuthError of a worker arrives as one; nothing is stored as an account's failure."""
     workers_key("a-wrong-key")
     out = tmp_path / "out"
-    with asked(lambda _path: Reply(401, b"{}"), api_key=KEY) as lab, pytest.raises(AuthError):
+    with serving(lambda _path: Reply(401, b"{}"), api_key=KEY) as lab, pytest.raises(AuthError):
         collect(PEOPLE, "ft", out, engine=client, part_size=10, ledger=lab.ledger, **QUIET)
 
-    assert manifest.commits(storage.folder(out)) == []
+    assert manifests.read_commits(storage.folder(out)) == []
     assert not list(out.rglob("*.parquet"))
 
 
 def test_the_key_never_travels(client, cluster, workers_key, tmp_path):
     """A key of this process is in no task, nowhere on the scheduler, and in no file."""
     workers_key("the-workers-own")
-    held: list[bytes] = []
+    sent_tasks: list[bytes] = []
 
     def answer(path: str) -> Reply:
         tasks = list(cluster.scheduler.tasks.values())
-        held.extend(pickle.dumps(task.run_spec) for task in tasks)
+        sent_tasks.extend(pickle.dumps(task.run_spec) for task in tasks)
         return view(path)
 
     out = tmp_path / "out"
-    with asked(answer, api_key=KEY) as lab:
+    with serving(answer, api_key=KEY) as lab:
         collect(PEOPLE, "ft", out, engine=client, part_size=10, ledger=lab.ledger, **QUIET)
-        task = Task(Job(storage.folder(out), Accounts(["ft"], [])), "", lab.ledger.description(),
-                    Share(1, None), Stretch((Subject(0, PEOPLE[0]),)))  # fmt: skip
+        job = Job(storage.folder(out), AccountReader(["ft"], []))
+        part = NewPart((Subject(0, PEOPLE[0]),))
+        task = Task(job, "", lab.ledger.description(), TaskLimits(1, None), part)
 
-    sent = b"".join(held)
+    sent = b"".join(sent_tasks)
     assert b"person-0.near" in sent
     found = [sent, pickle.dumps(task), *(p.read_bytes() for p in out.rglob("*") if p.is_file())]
     assert not [body for body in found if b"PLANTED" in body or b"mossw0rt" in body]
@@ -309,19 +310,19 @@ def test_an_engine_is_local_or_an_open_client(client, tmp_path):
     with Client(client.scheduler.address) as closed:
         pass
     for engine in ("dask", closed, client.scheduler.address):
-        with asked() as lab, pytest.raises(InvalidRequestError, match="engine"):
+        with serving() as lab, pytest.raises(InvalidRequestError, match="engine"):
             collect(PEOPLE, "ft", tmp_path, engine=engine, ledger=lab.ledger)
 
 
 def test_workers_that_see_another_folder_are_found_before_anything_is_asked(client):
     """A folder that only this process sees is refused."""
-    with asked() as lab, pytest.raises(InvalidRequestError, match="every worker sees"):
+    with serving() as lab, pytest.raises(InvalidRequestError, match="every worker can access"):
         collect(PEOPLE, "ft", "memory://run", engine=client, ledger=lab.ledger, **QUIET)
 
     assert lab.server.paths == []
 
 
-def test_those_asked_in_vain_are_asked_again(client, tmp_path):
+def test_failed_subjects_are_requested_again(client, tmp_path):
     """`retry_failed` over the cluster asks those alone, and ends as a run without failures."""
     broken = True
 
@@ -330,7 +331,7 @@ def test_those_asked_in_vain_are_asked_again(client, tmp_path):
 
     run = partial(collect, PEOPLE, "ft", engine=client, part_size=10, **QUIET)
     out = tmp_path / "out"
-    with asked(answer) as lab:
+    with serving(answer) as lab:
         with pytest.warns(UserWarning, match="4 accounts could not be read"):
             run(out, ledger=lab.ledger)
         broken, before = False, len(lab.server.paths)
@@ -353,7 +354,7 @@ def test_those_asked_in_vain_are_asked_again(client, tmp_path):
 
 
 def test_an_interrupt_lets_workers_store_what_they_have(client, tmp_path):
-    """Ctrl-C ends the run; answers of unfinished stretches are stored, and not asked again."""
+    """Ctrl-C ends the run; responses of unfinished parts are stored, and not requested again."""
     people = [f"person-{n}.near" for n in range(4 * 400)]
     out, counted, slow = tmp_path / "out", iter(range(10**6)), 0.0
 
@@ -364,11 +365,11 @@ def test_an_interrupt_lets_workers_store_what_they_have(client, tmp_path):
             os.kill(os.getpid(), signal.SIGINT)
         return replace(view(path), delay=slow)
 
-    with asked(answer, in_flight=16) as lab:
+    with serving(answer, in_flight=16) as lab:
         run = partial(collect, people, "ft", out, engine=client, ledger=lab.ledger, **QUIET)
         with pytest.raises(KeyboardInterrupt):
             run(part_size=400)
-        stored = sum(c.stop - c.start for c in manifest.commits(storage.folder(out)))
+        stored = sum(c.stop - c.start for c in manifests.read_commits(storage.folder(out)))
         before, slow = len(lab.server.paths), 0.0
         run(part_size=400)
 
@@ -382,9 +383,9 @@ def test_an_interrupt_lets_workers_store_what_they_have(client, tmp_path):
 
 def task_of(lab: Any, out: Path, run: str, size: int = 20) -> Task:
     """Make the task of the first subjects, as a worker gets it."""
-    stretch = Stretch(tuple(Subject(n, text) for n, text in enumerate(PEOPLE[:size])))
-    job = Job(storage.LocalFolder(out), Accounts(["ft"], []))
-    made = Task(job, run, lab.ledger.description(), Share(2, None), stretch)
+    part = NewPart(tuple(Subject(n, text) for n, text in enumerate(PEOPLE[:size])))
+    job = Job(storage.LocalFolder(out), AccountReader(["ft"], []))
+    made = Task(job, run, lab.ledger.description(), TaskLimits(2, None), part)
     again: Task = pickle.loads(pickle.dumps(made))  # noqa: S301 - made here
     return again
 
@@ -408,8 +409,8 @@ def test_a_task_that_comes_too_late_changes_nothing(ending, tmp_path):
             return Reply(401, b"{}") if ending == 401 else view(path)
         return view(path)
 
-    with asked(answer) as lab, manifest.run(storage.folder(tmp_path)):
-        run = manifest.running(storage.folder(tmp_path))
+    with serving(answer) as lab, manifests.marked_run(storage.folder(tmp_path)):
+        run = manifests.current_run(storage.folder(tmp_path))
         made: Commit = task_of(lab, tmp_path, run)()
 
     assert made == later["made"]
@@ -419,35 +420,35 @@ def test_a_task_that_comes_too_late_changes_nothing(ending, tmp_path):
 
 def test_a_task_that_is_done_already_asks_nobody(tmp_path):
     """A worker that dies after its commit leaves nothing to be asked again."""
-    with asked() as lab, manifest.run(storage.folder(tmp_path)):
-        run = manifest.running(storage.folder(tmp_path))
+    with serving() as lab, manifests.marked_run(storage.folder(tmp_path)):
+        run = manifests.current_run(storage.folder(tmp_path))
         made = task_of(lab, tmp_path, run)()
-        asked_once = len(lab.server.paths)
+        n_requests = len(lab.server.paths)
         before = files(tmp_path)
         again = task_of(lab, tmp_path, run)()
 
-    assert asked_once == len(lab.server.paths) == 20
+    assert n_requests == len(lab.server.paths) == 20
     assert made == again
     assert files(tmp_path) == before
 
 
-def test_a_shorter_part_gives_way_to_the_whole_stretch(tmp_path):
+def test_a_shorter_part_is_replaced_by_the_full_one(tmp_path):
     """What a worker stored before it failed is replaced by who does all of it: no file is left."""
     refused = True
 
     def answer(path: str) -> Reply:
         return Reply(401, b"{}") if refused and PEOPLE[9] in path else view(path)
 
-    with asked(answer) as lab, manifest.run(storage.folder(tmp_path)):
-        run = manifest.running(storage.folder(tmp_path))
+    with serving(answer) as lab, manifests.marked_run(storage.folder(tmp_path)):
+        run = manifests.current_run(storage.folder(tmp_path))
         with pytest.raises(AuthError):
             task_of(lab, tmp_path, run)()
-        [first] = manifest.commits(storage.folder(tmp_path))
+        [first] = manifests.read_commits(storage.folder(tmp_path))
         refused = False
         made = task_of(lab, tmp_path, run)()
 
     assert (first.start, first.stop, made.stop) == (0, 9, 20)
-    assert manifest.commits(storage.folder(tmp_path)) == [made]
+    assert manifests.read_commits(storage.folder(tmp_path)) == [made]
     assert pq.read_table(tmp_path / "ft")["account_id"].to_pylist() == PEOPLE[:20]
 
 
@@ -460,9 +461,9 @@ def test_a_task_of_a_run_that_is_over_stores_nothing(next_run, tmp_path):
         folder.write(".run", next_run) if next_run else folder.remove(".run")
         return view(path)
 
-    with asked(answer) as lab, manifest.run(folder):
-        run = manifest.running(folder)
-        with pytest.raises(FileError, match="is over, or another one has begun"):
+    with serving(answer) as lab, manifests.marked_run(folder):
+        run = manifests.current_run(folder)
+        with pytest.raises(FileError, match="has ended, or another one has started"):
             task_of(lab, tmp_path, run)()
 
     assert files(tmp_path) == {}
@@ -482,7 +483,7 @@ class Lost:
 
 
 class Losing:
-    """A cluster that loses everything it is given."""
+    """A cluster that loses every task."""
 
     def __init__(self, workers: int = 2) -> None:
         self.workers, self.keys = workers, list[str]()
@@ -495,80 +496,80 @@ class Losing:
         return Lost()
 
 
-def round_of(lab: Any, out: Path, cluster: object) -> Any:
-    """Make a round over some cluster."""
-    job = Job(storage.LocalFolder(out), Accounts(["ft"], []), part_size=20)
-    return dask_engine._Round(cluster, job, lab.ledger.description())
+def run_of(lab: Any, out: Path, cluster: object) -> Any:
+    """Build a run on a cluster."""
+    job = Job(storage.LocalFolder(out), AccountReader(["ft"], []), part_size=20)
+    return dask_engine._DaskRun(cluster, job, lab.ledger.description())
 
 
-def test_a_stretch_that_is_lost_again_and_again_ends_the_run(tmp_path, monkeypatch):
-    """It is handed out three times, each under a key of its own, then an error says so."""
+def test_a_part_that_is_lost_three_times_ends_the_run(tmp_path, monkeypatch):
+    """It is submitted three times, each under a key of its own, then an error is raised."""
     monkeypatch.setattr(dask_engine, "_wait", lambda *_: None)
     cluster = Losing()
-    with asked() as lab:
-        round_ = round_of(lab, tmp_path, cluster)
-        stretches = dask_engine._stretches([Subject(0, PEOPLE[0])], 60, round_.stretch)
+    with serving() as lab:
+        run = run_of(lab, tmp_path, cluster)
+        parts = dask_engine._parts([Subject(0, PEOPLE[0])], 60, run.part_size)
         with pytest.raises(TransportError) as caught:
-            list(round_.go(stretches, lambda _: None))
+            list(run.execute(parts, lambda _: None))
 
     assert [key.rpartition("-")[2] for key in cluster.keys] == ["0", "1", "2"]
-    assert "lost the stretch at 0 3 times" in str(caught.value)
+    assert "lost the part at 0 3 times" in str(caught.value)
     assert "run the same command again" in str(caught.value)
 
 
 def test_a_cluster_without_workers_is_not_waited_for_for_ever(tmp_path, monkeypatch):
     """Nobody comes: an error says so."""
-    monkeypatch.setattr(dask_engine, "_PATIENCE_S", 0.05)
-    with asked() as lab, pytest.raises(TransportError, match="no workers"):
-        round_of(lab, tmp_path, Losing(workers=0)).check()
+    monkeypatch.setattr(dask_engine, "_NO_WORKERS_S", 0.05)
+    with serving() as lab, pytest.raises(TransportError, match="no workers"):
+        run_of(lab, tmp_path, Losing(workers=0)).check_workers()
 
 
 def test_a_worker_with_another_ledgerkit_is_refused(tmp_path):
     """What one version sends another may take for something else."""
-    with asked() as lab, pytest.raises(InvalidRequestError, match=r"have ledgerkit 0\.0"):
-        dask_engine._ready(storage.folder(tmp_path), "", lab.ledger.description(), "0.0")
+    with serving() as lab, pytest.raises(InvalidRequestError, match=r"have ledgerkit 0\.0"):
+        dask_engine._check_worker(storage.folder(tmp_path), "", lab.ledger.description(), "0.0")
 
 
-def test_subjects_are_cut_at_gaps_and_where_a_stretch_is_full():
-    """Each stretch is of subjects that follow each other, and no longer than it may be."""
+def test_subjects_are_split_at_gaps_and_at_the_maximum_size():
+    """Each part has consecutive subjects, and no more than its maximum."""
     subjects = [Subject(n, str(n)) for n in (0, 1, 2, 3, 4, 7, 8, 20)]
-    pieces = list(dask_engine._stretches(subjects, 60, lambda: 3))
+    parts = list(dask_engine._parts(subjects, 60, lambda: 3))
 
-    assert [(p.start, p.size) for p in pieces] == [(0, 3), (3, 2), (7, 2), (20, 1)]
+    assert [(p.start, p.size) for p in parts] == [(0, 3), (3, 2), (7, 2), (20, 1)]
 
 
-def test_all_tasks_together_never_ask_more_than_the_ledger_may():
-    """However workers come and go, the shares under way stay below rate and requests at a time."""
+def test_all_tasks_together_stay_within_the_limits_of_the_ledger():
+    """However workers come and go, the active tasks stay within both limits of the ledger."""
     draw = random.Random(9)  # noqa: S311 - no secret
-    pace, given = Pace(lanes=10, rate=100.0), list[Share]()
+    limits, active = ClusterLimits(in_flight=10, rate=100.0), list[TaskLimits]()
     for _ in range(3000):
-        share = pace.share(given, draw.choice([0, 1, 3, 4, 9, 40]))
-        if share is not None and draw.random() < 0.7:
-            given.append(share)
-        elif given:
-            given.pop(draw.randrange(len(given)))
-        assert sum(s.lanes for s in given) <= 10
-        assert sum(s.rate or 0 for s in given) <= 100 + 1e-9
+        task_limits = limits.for_next_task(active, draw.choice([0, 1, 3, 4, 9, 40]))
+        if task_limits is not None and draw.random() < 0.7:
+            active.append(task_limits)
+        elif active:
+            active.pop(draw.randrange(len(active)))
+        assert sum(t.in_flight for t in active) <= 10
+        assert sum(t.rate or 0 for t in active) <= 100 + 1e-9
 
 
-def test_the_whole_rate_is_given_out():
-    """Four workers get a quarter each, lanes as evenly as they go; more than lanes do nothing."""
-    pace, given = Pace(lanes=10, rate=100.0), list[Share]()
-    while share := pace.share(given, 4):
-        given.append(share)
-    assert [s.lanes for s in given] == [2, 2, 3, 3]
-    assert [s.rate for s in given] == [25.0] * 4
+def test_the_whole_rate_is_used():
+    """Four workers get a quarter of the rate each; with fewer requests than workers some idle."""
+    limits, active = ClusterLimits(in_flight=10, rate=100.0), list[TaskLimits]()
+    while task_limits := limits.for_next_task(active, 4):
+        active.append(task_limits)
+    assert [t.in_flight for t in active] == [2, 2, 3, 3]
+    assert [t.rate for t in active] == [25.0] * 4
 
-    few, given = Pace(lanes=2, rate=None), []
-    while share := few.share(given, 4):
-        given.append(share)
-    assert given == [Share(1, None)] * 2
+    few, active = ClusterLimits(in_flight=2, rate=None), []
+    while task_limits := few.for_next_task(active, 4):
+        active.append(task_limits)
+    assert active == [TaskLimits(1, None)] * 2
 
 
-def test_a_slow_rate_makes_short_stretches(tmp_path):
+def test_a_slow_rate_makes_short_parts(tmp_path):
     """A kill costs a minute of a worker's requests, or 1,000 where that is less."""
-    job = Job(storage.LocalFolder(tmp_path), Accounts(["ft"], []), part_size=20_000)
+    job = Job(storage.LocalFolder(tmp_path), AccountReader(["ft"], []), part_size=20_000)
 
-    assert Pace(64, 400.0).stretch(job, 4) == 6_000
-    assert Pace(64, 20.0).stretch(job, 4) == 1_000
-    assert Pace(64, None).stretch(job, 4) == 20_000
+    assert ClusterLimits(64, 400.0).part_size(job, 4) == 6_000
+    assert ClusterLimits(64, 20.0).part_size(job, 4) == 1_000
+    assert ClusterLimits(64, None).part_size(job, 4) == 20_000

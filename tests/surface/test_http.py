@@ -33,7 +33,7 @@ from ledgerkit.errors import (
     UnknownAccountError,
     UnknownBlockError,
 )
-from ledgerkit.transport import http
+from ledgerkit.transport import retry, transports
 from tests.loopback import Reply, as_json, failure, result, serve
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ QUICK = lk.RetryPolicy(attempts=3, total_s=10)
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten the random waits between attempts."""
-    monkeypatch.setattr(http, "_BACKOFF", lambda _state: 0.01)
+    monkeypatch.setattr(retry, "_jitter", lambda _longest: 0.01)
 
 
 # Where the way to the host makes little difference: one loop, one set of threads.
@@ -64,7 +64,7 @@ two_ways = pytest.mark.parametrize("way", ["bulk", "sync"], indirect=True)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Give the options of `connect` that choose each way to a host."""
     if request.param == "lanes":
-        monkeypatch.setattr(http, "find_spec", lambda _name: None)
+        monkeypatch.setattr(transports, "find_spec", lambda _name: None)
     if request.param == "sync":
         return {"in_flight": 8, "transport": httpx.HTTPTransport(verify=TLS)}
     if request.param == "async":
@@ -294,7 +294,7 @@ def test_attempts_are_bounded(way, attempts):
 @two_ways
 def test_total_time_is_bounded(way, monkeypatch):
     """However many attempts are allowed, the total time ends them."""
-    monkeypatch.setattr(http, "_BACKOFF", lambda _state: 0.1)
+    monkeypatch.setattr(retry, "_jitter", lambda _longest: 0.1)
     policy = lk.RetryPolicy(attempts=1000, total_s=0.4)
     with asking(lambda *_: Reply(503, b"busy"), **way, retries=policy) as (ledger, server):
         begin = time.monotonic()
@@ -637,7 +637,7 @@ def test_an_archive_that_cannot_be_asked_is_no_unknown_block():
 
 def test_hosts_share_the_total_time(monkeypatch):
     """The archive has the time that the regular host left, and no more."""
-    monkeypatch.setattr(http, "_BACKOFF", lambda _state: 0.05)
+    monkeypatch.setattr(retry, "_jitter", lambda _longest: 0.05)
     slow = Reply(GONE.status, GONE.body, delay=0.4)
     policy = lk.RetryPolicy(attempts=100, total_s=0.7)
     with (
@@ -832,7 +832,7 @@ def test_ctrl_c(way, many):
 @two_ways
 def test_ctrl_c_while_waiting_to_ask_again(way, monkeypatch):
     """Ctrl-C ends the wait between attempts too, in threads as on the loop."""
-    monkeypatch.setattr(http, "_BACKOFF", lambda _state: 5.0)
+    monkeypatch.setattr(retry, "_jitter", lambda _longest: 5.0)
     policy = lk.RetryPolicy(attempts=3, total_s=60)
     handler = CtrlC(lambda *_: Reply(503))
     with asking(handler, **way, retries=policy) as (ledger, _):
@@ -868,11 +868,12 @@ def test_a_closed_ledger(way):
 SCRIPT = """
 import os, sys, warnings
 import ledgerkit as lk
-from ledgerkit import _http, indexed
+from ledgerkit.api import rest as indexed
+from ledgerkit.transport import transports
 
 url, kind = sys.argv[1:]
 if kind == "lanes":
-    _http.find_spec = lambda name: None
+    transports.find_spec = lambda name: None
 calls = [indexed.ft(f"a{i}.near") for i in range(30)]
 ledger = lk.connect("lab", api_url=url, in_flight=8 if kind == "pool" else 16)
 asked = [view.account_id for view in ledger.send_many(calls, progress=False)]
@@ -970,7 +971,7 @@ def test_the_proxy_of_the_environment(kind, monkeypatch):
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.delenv("NO_PROXY", raising=False)
     if kind == "lanes":
-        monkeypatch.setattr(http, "find_spec", lambda _name: None)
+        monkeypatch.setattr(transports, "find_spec", lambda _name: None)
     with serve(lambda _m, path, *_: tokens(path[len("http://api.example") :])) as proxy:
         monkeypatch.setenv("http_proxy", proxy.url)
         options: dict[str, Any] = {"in_flight": 8 if kind == "pool" else 16, "retries": ONCE}
@@ -989,7 +990,7 @@ def test_a_proxy_with_a_password(kind, monkeypatch):
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.delenv("NO_PROXY", raising=False)
     if kind == "lanes":
-        monkeypatch.setattr(http, "find_spec", lambda _name: None)
+        monkeypatch.setattr(transports, "find_spec", lambda _name: None)
     with serve(lambda *_: OK) as proxy:
         monkeypatch.setenv("http_proxy", proxy.url.replace("//", "//me:p%40ss@"))
         options: dict[str, Any] = {"in_flight": 8 if kind == "pool" else 16, "retries": ONCE}
@@ -1066,7 +1067,7 @@ def tls_host(certificate: Path) -> Callable[[socket.socket], None]:
 def test_certificates_are_verified(kind, certificate, monkeypatch):
     """A host that nobody vouches for is not asked; one that the environment trusts is."""
     if kind == "lanes":
-        monkeypatch.setattr(http, "find_spec", lambda _name: None)
+        monkeypatch.setattr(transports, "find_spec", lambda _name: None)
     in_flight = 8 if kind == "pool" else 16
     with raw_host(tls_host(certificate)) as plain, serve(lambda *_: GAS) as server:
         url = plain.replace("http:", "https:")

@@ -29,7 +29,7 @@ from ledgerkit.errors import (
     RateLimitedError,
     TransportError,
 )
-from ledgerkit.transport import http as transport_http
+from ledgerkit.transport import http_client, retry, transports
 from tests.loopback import Reply, as_json, result, serve
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def found(text: object) -> list[str]:
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Give the options of `connect` that choose each way to a host."""
     if request.param == "lanes":
-        monkeypatch.setattr(transport_http, "find_spec", lambda _name: None)
+        monkeypatch.setattr(transports, "find_spec", lambda _name: None)
     if request.param == "sync":
         return {"in_flight": 8, "transport": httpx.HTTPTransport(verify=TLS)}
     if request.param == "async":
@@ -65,7 +65,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> dict
 @pytest.fixture(autouse=True)
 def log(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
     """Listen to every logger at its most talkative; afterwards the key is in no line."""
-    monkeypatch.setattr(transport_http, "_BACKOFF", lambda _state: 0.01)
+    monkeypatch.setattr(retry, "_jitter", lambda _longest: 0.01)
     lines = io.StringIO()
     handler = logging.StreamHandler(lines)
     handler.setFormatter(Everything())
@@ -73,7 +73,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
     before = root.level
     root.addHandler(handler)
     root.setLevel(logging.DEBUG)
-    for name in ("httpx", "httpcore", "aiohttp", "asyncio", "tenacity", "ledgerkit"):
+    for name in ("httpx", "httpcore", "aiohttp", "asyncio", "ledgerkit"):
         monkeypatch.setattr(logging.getLogger(name), "disabled", False)
     try:
         yield lines
@@ -228,7 +228,7 @@ def test_the_key_is_not_sent_where_others_can_read(field):
         "api_url": "https://b.example",
         field: "http://c.example",
     }
-    with pytest.raises(InvalidRequestError, match="only sent over https") as caught:
+    with pytest.raises(InvalidRequestError, match="expected an https address") as caught:
         lk.connect("lab", **urls, api_key=KEY)
     assert caught.value.field == field
     assert_clean(caught.value)
@@ -237,7 +237,7 @@ def test_the_key_is_not_sent_where_others_can_read(field):
 def test_a_key_of_the_environment(monkeypatch):
     """The key of the environment goes to a preset's hosts, never to an address given here."""
     monkeypatch.setenv("LEDGERKIT_API_KEY", KEY)
-    assert lk.connect("mainnet")._http.settings.key is not None
+    assert lk.connect("mainnet")._session.settings.key is not None
     with serve(fine) as server:
         with lk.connect("lab", rpc_url=server.url, api_url=server.url) as ledger:
             both(ledger)
@@ -438,12 +438,13 @@ def test_what_is_shown_of_what_holds_the_key(way, key_in):
     """No repr or attribute of a ledger and its parts shows the key, before or after a read."""
     with asking(fine, **way, key_in=key_in) as (ledger, _):
         for _ in range(2):
-            http = ledger._http
+            http = ledger._session
             settings = http.settings
             parts = [ledger, ledger.network, http, settings, settings.key, settings.retries]
+            parts.append(http._client)
             assert found([repr(part) + str(part) for part in parts]) == []
             assert found(vars(ledger)) == []
-            assert found(vars(http)) == []
+            assert found(vars(http)) == found(vars(http._client)) == []
             assert found(f"{settings.key}{settings.key!r}{settings.key!s}") == []
             assert not hasattr(settings.key, "__dict__")
             both(ledger)
@@ -452,7 +453,7 @@ def test_what_is_shown_of_what_holds_the_key(way, key_in):
 def test_what_refuses_to_be_pickled():
     """A ledger and a key cannot be pickled or copied, nor what holds them."""
     with asking(fine) as (ledger, _):
-        for thing in (ledger, ledger._http.settings.key, ledger._http.settings):
+        for thing in (ledger, ledger._session.settings.key, ledger._session.settings):
             for attempt in (pickle.dumps, copy.deepcopy):
                 with pytest.raises(TypeError) as caught:
                     attempt(thing)
@@ -481,17 +482,17 @@ def test_nothing_is_remembered_with_the_key():
     block = {"jsonrpc": "2.0", "id": 1, "result": {"gas_price": "1", "key": KEY}}
     with asking(lambda *_: as_json(block)) as (ledger, _):
         lk.gas_price(at="1" * 32, ledger=ledger)
-        assert found(ledger._http._cache._held) == []
+        assert found(ledger._session._memory_cache._entries) == []
 
 
 def test_a_key_is_forgotten_with_its_ledger():
     """A dropped ledger's key is dropped as well; what guards the log does not keep it."""
     ledger = lk.connect("lab", api_url="https://a.example", api_key="another-" + KEY)
-    assert "another-" + KEY in [key.reveal() for key in transport_http._keys]
+    assert "another-" + KEY in [key.reveal() for key in http_client._keys_in_use]
     ledger.close()
     lk.disconnect()
     del ledger
     deadline = time.monotonic() + 5  # the loop may still hold what it just closed
-    while "another-" + KEY in [key.reveal() for key in transport_http._keys]:
+    while "another-" + KEY in [key.reveal() for key in http_client._keys_in_use]:
         assert time.monotonic() < deadline
         gc.collect()

@@ -320,7 +320,9 @@ def test_a_cost_that_is_not_told(world, monkeypatch):
     del world
     stranger = [DeployGlobalContract(b"code", "CodeHash")]
     assert lk.send("alice.near", stranger, **ALICE, dry_run=True)["cost_bound"].isna().all()
-    monkeypatch.setattr("ledgerkit.sending.verbs._config", lambda _: {"runtime_config": {}})
+    monkeypatch.setattr(
+        "ledgerkit.sending.verbs._protocol_config", lambda _: {"runtime_config": {}}
+    )
     assert lk.transfer("dave.near", 1, **ALICE, dry_run=True)["cost_bound"].isna().all()
 
 
@@ -364,7 +366,7 @@ BAD: list[tuple[str, Any, str]] = [
     ("method_name", lambda: lk.call("dave.near", "m" * 257), "1 to 256 bytes"),
     ("method_name", lambda: lk.call("dave.near", ""), "1 to 256 bytes"),
     ("args", lambda: lk.call("dave.near", "m", bytes(4 * 2**20 + 1)), "at most 4194304 bytes"),
-    ("args", lambda: lk.call("dave.near", "m", {"a": {1, 2j}}), "JSON or bytes"),
+    ("args", lambda: lk.call("dave.near", "m", {"a": {1, 2j}}), "JSON can encode"),
     ("transaction", lambda: lk.call("dave.near", "m", bytes(2**21), **ALICE), "1572864 bytes"),
     ("gas", lambda: lk.call("dave.near", "m", gas="1001 Tgas"), "at most 1000 Tgas"),
     ("gas", lambda: lk.call("dave.near", "m", gas=0), "above 0"),
@@ -562,8 +564,8 @@ VARIANTS = [
 @pytest.mark.parametrize(("family", "name"), VARIANTS, ids=[name for _, name in VARIANTS])
 def test_every_refusal_is_raised_as_its_class(family, name, monkeypatch):
     """Each variant of the specification is raised by the verb: class, payload, remedy."""
-    monkeypatch.setattr(broadcast, "_PAUSES_S", (0.0,))
-    monkeypatch.setattr(broadcast, "CERTAIN_S", 0.0)
+    monkeypatch.setattr(broadcast, "_ATTEMPTS", 2)
+    monkeypatch.setattr(broadcast, "CONFIRM_TIMEOUT_S", 0.0)
     payload: Any = {"signer_id": "alice.near", "balance": "7", "limit": 9, "ak_nonce": 8}
     payload = "StorageInternalError" if name == "StorageError" else payload
     node = Node("testnet", FAMILIES[family](name, payload))
@@ -585,7 +587,7 @@ def test_refusals_of_the_embedded_ledger(world):
         lk.transfer("bob.near", had, signer_id="dave.near")
     cost = had + 223_182_562_500 * 10**8 + 223_182_562_500 * 10**9
     assert (poor.value.signer_id, poor.value.balance, poor.value.cost) == ("dave.near", had, cost)
-    assert "Send the account some more" in poor.value.remedy
+    assert "Send NEAR to the account" in poor.value.remedy
     tx_hash = str(poor.value.asked).split()[1]
     found = lk.resume(tx_hash, "dave.near")
     assert (found.stage, found.fully_succeeded) == ("rejected", False)
@@ -627,7 +629,7 @@ def test_what_was_silently_refused_blocks_no_strict_one(world):
 @pytest.fixture
 def _crowded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let it seem that others wait for their turn with every key."""
-    monkeypatch.setattr(nonces.Lane, "alone", False)
+    monkeypatch.setattr(nonces.NonceQueue, "has_one_sender", False)
 
 
 @pytest.mark.usefixtures("_crowded")
@@ -643,14 +645,14 @@ def test_a_refusal_in_a_crowd_is_certain(world):
 @pytest.mark.usefixtures("_crowded")
 def test_bytes_that_land_in_a_crowd_are_not_refused(world, monkeypatch):
     """What a node refuses after another has taken it has happened, and is told so."""
-    before, deliver = balance(world, "bob.near"), broadcast.deliver
+    before, send_signed = balance(world, "bob.near"), broadcast.send_signed
 
     def late(ledger, signed, via, wait_until):
         if via == "broadcast_tx_async":
-            return deliver(ledger, signed, via, wait_until)
+            return send_signed(ledger, signed, via, wait_until)
         raise chain_errors.NotEnoughBalanceError(signer_id="dave.near", balance=1, cost=2)
 
-    monkeypatch.setattr(broadcast, "deliver", late)
+    monkeypatch.setattr(broadcast, "send_signed", late)
     sent = lk.transfer("bob.near", 5, signer_id="dave.near")
     assert (sent.fully_succeeded, sent.failure) == (True, None)
     assert balance(world, "bob.near") == before + 5

@@ -211,12 +211,12 @@ def dtypes(frame: pd.DataFrame) -> list[str]:
 def test_every_verb_is_asked_here() -> None:
     """No public verb is without a test here, with what sends or collects, or with the panels."""
     sending = ("test_verbs", "test_sending", "test_broadcast", "test_archiving", "test_cache")
-    collecting = ("test_collecting", "test_collecting_blocks", "test_opening")
+    collecting = ("test_collecting", "test_collecting_blocks", "test_collection")
     unit = Path(__file__).parents[1] / "unit"
     paths = [
         *(Path(__file__).with_name(f"{name}.py") for name in (*sending, *collecting)),
         unit / "test_widgets.py",
-        unit / "collecting" / "test_differing.py",
+        unit / "collecting" / "test_diff.py",
     ]
     text = "".join(path.read_text(encoding="utf-8") for path in paths)
     asked = set(re.findall(r"\blk\.([a-z_]+)\(", text))
@@ -1727,7 +1727,7 @@ REFUSED: list[tuple[Callable[[], Any], str, str, str]] = [
     (lambda: lk.history("a.near", 0, 9, every="soon"), "every", "'soon'", "a duration"),
     (lambda: lk.history("a.near", 0, 9, views="nft"), "views", "'nft'", "accounts, ft, staking"),
     (lambda: lk.chunk("xyz"), "chunk_id", "'xyz'", "32 bytes"),
-    (lk.chunk, "chunk_id", "None", "shard_id"),
+    (lk.chunk, "chunk_id", "is required", "shard_id"),
     (lambda: lk.chunk(fake_hash(1), shard_id=1), "chunk_id", fake_hash(1), "either"),
     (lambda: lk.view("c.near", ""), "method", "''", "1 to 256"),
     (lambda: lk.view("c.near", "m", {1, 2} and object()), "args", "object", "JSON"),

@@ -22,8 +22,17 @@ from hypothesis import strategies as st
 
 import ledgerkit as lk
 from ledgerkit.api import rest, rpc
-from ledgerkit.errors import InvalidRequestError, TransportError
-from ledgerkit.transport import background_loop, http, networks, rate_limit
+from ledgerkit.errors import InvalidRequestError, RateLimitedError, TransportError
+from ledgerkit.transport import (
+    background_loop,
+    http_client,
+    memory_cache,
+    networks,
+    rate_limit,
+    retry,
+    transports,
+    worker_pools,
+)
 from ledgerkit.transport.networks import ApiKey
 
 if TYPE_CHECKING:
@@ -49,7 +58,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
 
 def test_places_are_spaced_evenly(clock):
     """With four requests a second each place is a quarter second after the one before."""
-    pacer = rate_limit.Pacer(4)
+    pacer = rate_limit.RateLimiter(4)
     assert [pacer.reserve(math.inf) for _ in range(4)] == [0.0, 0.25, 0.5, 0.75]
     clock(10)
     assert [pacer.reserve(math.inf) for _ in range(2)] == [0.0, 0.25]
@@ -57,7 +66,7 @@ def test_places_are_spaced_evenly(clock):
 
 def test_without_a_rate_nobody_waits(clock):
     """No rate is no limit, but a pause that a host asked for holds even then."""
-    pacer = rate_limit.Pacer(None)
+    pacer = rate_limit.RateLimiter(None)
     assert [pacer.reserve(math.inf) for _ in range(3)] == [0.0, 0.0, 0.0]
     pacer.pause(5)
     pacer.pause(2)
@@ -69,28 +78,30 @@ def test_without_a_rate_nobody_waits(clock):
 @pytest.mark.usefixtures("clock")
 def test_a_place_that_comes_too_late_is_not_taken():
     """Who cannot wait for a place leaves it to others, and a place given back is free again."""
-    pacer = rate_limit.Pacer(1)
+    pacer = rate_limit.RateLimiter(1)
     assert pacer.reserve(1000.0) == 0.0
     assert pacer.reserve(1000.5) is None
     assert pacer.reserve(1001.0) == 1.0
-    pacer.give_back(pacer.turn)
+    pacer.release(pacer.epoch)
     assert pacer.reserve(1001.0) == 1.0
 
 
 def test_a_cancelled_wait_gives_its_place_back():
     """An interrupted queue leaves no hole: the next read does not wait for those who left."""
     ledger = lk.connect("lab", transport=httpx.MockTransport(_fine), rate=2)
-    pacer = ledger._http._pacer
-    steps = [ledger._http._steps(rest.ft(f"a{i}.near")) for i in range(5)]
+    pacer = ledger._session._rate_limiter
+    steps = [ledger._session._steps(rest.ft(f"a{i}.near")) for i in range(5)]
     waits = [next(one) for one in steps]
-    assert isinstance(waits[0], http.Ask)
+    assert isinstance(waits[0], http_client.Exchange)
     assert waits[1:] == pytest.approx([0.5, 1.0, 1.5, 2.0], abs=0.1)
     for one in steps:
         one.close()
     assert pacer.reserve(math.inf) == pytest.approx(0.5, abs=0.1)
 
 
-def starts(pacer: rate_limit.Pacer, clock: Callable[[float], None], count: int) -> list[float]:
+def starts(
+    pacer: rate_limit.RateLimiter, clock: Callable[[float], None], count: int
+) -> list[float]:
     """Take places, waiting for each; gives the waits."""
     waits = []
     for _ in range(count):
@@ -101,7 +112,7 @@ def starts(pacer: rate_limit.Pacer, clock: Callable[[float], None], count: int) 
 
 def test_too_many_requests_halve_the_rate(clock):
     """A host that found 40 a second too many gets 20 from then on, even without a limit."""
-    pacer = rate_limit.Pacer(None)
+    pacer = rate_limit.RateLimiter(None)
     assert sum(starts(pacer, clock, 40)) == 0
     assert pacer.slow_down(1000.0) == 20.0
     assert starts(pacer, clock, 3) == pytest.approx([0.0, 0.05, 0.05], rel=0.01)
@@ -109,7 +120,7 @@ def test_too_many_requests_halve_the_rate(clock):
 
 def test_the_rate_is_what_really_started(clock):
     """Where the limit allows 100 but 10 a second started, half of 10 is what goes on."""
-    pacer = rate_limit.Pacer(100)
+    pacer = rate_limit.RateLimiter(100)
     for _ in range(30):
         assert pacer.reserve(math.inf) == 0.0
         clock(0.1)
@@ -118,7 +129,7 @@ def test_the_rate_is_what_really_started(clock):
 
 def test_a_burst_of_refusals_counts_once(clock):
     """Of many requests that began before the rate was lowered, only the first lowers it."""
-    pacer = rate_limit.Pacer(64)
+    pacer = rate_limit.RateLimiter(64)
     begun = [1000.0 + wait for wait in starts(pacer, clock, 64)]
     clock(0.1)
     assert [pacer.slow_down(one) for one in begun[:3]] == [32.0, None, None]
@@ -129,18 +140,18 @@ def test_a_burst_of_refusals_counts_once(clock):
 
 def test_the_rate_never_falls_below_one_a_second(clock):
     """However often a host refuses, a request a second goes on; a lower limit stays."""
-    pacer = rate_limit.Pacer(None)
+    pacer = rate_limit.RateLimiter(None)
     starts(pacer, clock, 3)
     for _ in range(5):
         rate = pacer.slow_down(math.inf)
     assert rate == 1.0
-    slow = rate_limit.Pacer(0.5)
+    slow = rate_limit.RateLimiter(0.5)
     assert slow.slow_down(math.inf) == 0.5
 
 
 def test_the_rate_grows_back_evenly(clock):
     """Without another refusal the rate grows by the same each second, up to the limit."""
-    pacer = rate_limit.Pacer(20)
+    pacer = rate_limit.RateLimiter(20)
     starts(pacer, clock, 21)
     assert pacer.slow_down(1001.0) == 10.0
     rates = []
@@ -152,7 +163,7 @@ def test_the_rate_grows_back_evenly(clock):
 
 def test_without_a_limit_it_is_lifted_again(clock):
     """Without a limit the rate is free again at twice what was too much."""
-    pacer = rate_limit.Pacer(None)
+    pacer = rate_limit.RateLimiter(None)
     starts(pacer, clock, 100)
     assert pacer.slow_down(1000.0) == 50.0
     clock(7)
@@ -164,7 +175,7 @@ def test_without_a_limit_it_is_lifted_again(clock):
 
 def test_the_rate_does_not_grow_in_a_pause(clock):
     """While a host has asked for a pause, nothing is learned about what it bears."""
-    pacer = rate_limit.Pacer(20)
+    pacer = rate_limit.RateLimiter(20)
     starts(pacer, clock, 21)
     pacer.slow_down(1001.0)
     pacer.pause(60)
@@ -176,12 +187,12 @@ def test_the_rate_does_not_grow_in_a_pause(clock):
 
 def test_a_pause_holds_those_that_have_a_place(clock):
     """A place taken before a pause is void: who waited for it takes another one after it."""
-    pacer = rate_limit.Pacer(2)
+    pacer = rate_limit.RateLimiter(2)
     assert [pacer.reserve(math.inf) for _ in range(3)] == [0.0, 0.5, 1.0]
-    turn = pacer.turn
+    turn = pacer.epoch
     pacer.pause(5)
-    assert pacer.turn != turn
-    pacer.give_back(turn)  # of no use to anyone any more
+    assert pacer.epoch != turn
+    pacer.release(turn)  # of no use to anyone any more
     clock(0.5)
     assert pacer.reserve(math.inf) == 4.5
     pacer.pause(1)  # within the other one
@@ -191,10 +202,10 @@ def test_a_pause_holds_those_that_have_a_place(clock):
 def test_a_read_that_waits_is_held_by_a_pause():
     """A queued read whose turn comes in a pause waits on instead of asking."""
     ledger = lk.connect("lab", transport=httpx.MockTransport(_fine), rate=2)
-    first, second = (ledger._http._steps(rest.ft(f"a{i}.near")) for i in range(2))
-    assert isinstance(next(first), http.Ask)
+    first, second = (ledger._session._steps(rest.ft(f"a{i}.near")) for i in range(2))
+    assert isinstance(next(first), http_client.Exchange)
     assert next(second) == pytest.approx(0.5, abs=0.1)
-    ledger._http._pacer.pause(60)
+    ledger._session._rate_limiter.pause(60)
     assert next(second) == pytest.approx(60, abs=0.2)
     for one in (first, second):
         one.close()
@@ -205,7 +216,7 @@ def test_a_read_that_waits_is_held_by_a_pause():
 
 def test_the_cache_drops_what_was_used_least():
     """Above its size the cache drops the body that was not asked for the longest."""
-    cache = rate_limit.Cache(limit=10)
+    cache = memory_cache.MemoryCache(10)
     for name in "abc":
         cache.put(name, name.encode() * 3)
     assert cache.get("a") == b"aaa"
@@ -218,7 +229,7 @@ def test_the_cache_drops_what_was_used_least():
 
 def test_a_body_larger_than_the_cache_is_not_kept():
     """A body above the size of the cache is dropped itself, whatever else it costs."""
-    cache = rate_limit.Cache(limit=10)
+    cache = memory_cache.MemoryCache(10)
     cache.put("big", b"x" * 11)
     assert cache.get("big") is None
     cache.put("small", b"x" * 10)
@@ -227,8 +238,8 @@ def test_a_body_larger_than_the_cache_is_not_kept():
 
 def test_a_body_may_have_a_lifetime():
     """A body that is too old is not given; one without a lifetime always is."""
-    cache = rate_limit.Cache(limit=10)
-    cache.put("old", b"1", until=50.0)
+    cache = memory_cache.MemoryCache(10)
+    cache.put("old", b"1", expires_at=50.0)
     cache.put("ever", b"2")
     assert [cache.get("old", now) for now in (0.0, 49.9, 50.0)] == [b"1", b"1", None]
     assert cache.get("ever", 1e18) == b"2"
@@ -236,7 +247,7 @@ def test_a_body_may_have_a_lifetime():
 
 def test_a_cleared_cache_has_all_its_room():
     """Clearing forgets every body, and their bytes count no more."""
-    cache = rate_limit.Cache(limit=10)
+    cache = memory_cache.MemoryCache(10)
     cache.put("a", b"x" * 10)
     cache.clear()
     assert cache.get("a") is None
@@ -269,12 +280,14 @@ def test_a_cleared_cache_has_all_its_room():
 )
 def test_retry_after(text, seconds):
     """A pause is seconds or a date; what is neither, negative or endless is no pause."""
-    assert http._retry_after(text) == seconds
+    assert retry.parse_retry_after(text) == seconds
 
 
 def test_retry_after_a_date_to_come():
     """A date to come is a pause until then."""
-    assert http._retry_after(formatdate(time.time() + 30, usegmt=True)) == pytest.approx(30, abs=2)
+    assert retry.parse_retry_after(formatdate(time.time() + 30, usegmt=True)) == pytest.approx(
+        30, abs=2
+    )
 
 
 # The key --------------------------------------------------------------------------------
@@ -345,7 +358,7 @@ def test_what_is_exposed(address, exposed):
     """Plain http is readable by others unless the host is this machine, in any spelling."""
     assert networks.is_exposed(address) is exposed
     if exposed:
-        with pytest.raises(InvalidRequestError, match="only sent over https") as caught:
+        with pytest.raises(InvalidRequestError, match="expected an https address") as caught:
             lk.connect("lab", api_url=address, api_key="PLANTED-0123456789")
         assert caught.value.field == "api_url"
 
@@ -431,7 +444,7 @@ def test_a_broken_transport_is_blamed(kind, act, words):
         in str(error)
     )
     assert ".py, line " in str(error)
-    assert str(error).endswith("Correct the transport given to connect().")
+    assert str(error).endswith("Correct the transport passed to connect().")
     assert (error.retryable, transport.asked) == (False, 1)
 
 
@@ -489,7 +502,7 @@ def test_an_interrupt_in_this_thread_passes(stop):
             lk.ft("a.near", ledger=ledger)
         assert caught.value is stop
         assert stop.__context__ is None
-        assert [entry.name for entry in caught.traceback][-1] == "_exchange"
+        assert [entry.name for entry in caught.traceback][-1] == "exchange"
         transport.act = _fine
         assert lk.ft("a.near", ledger=ledger).empty
 
@@ -531,22 +544,22 @@ def test_no_address_for_a_surface():
 )
 def test_an_address_is_what_httpx_parses(root, path):
     """The short way to an address gives what httpx makes of the whole text, to the byte."""
-    short, parsed = http.Address(root).below(path), httpx.URL(root + path)
+    short, parsed = http_client.Address(root).url(path), httpx.URL(root + path)
     assert short == parsed
     assert (str(short), short.raw_path, short.netloc) == (
         str(parsed),
         parsed.raw_path,
         parsed.netloc,
     )
-    assert http.Address(root).text(path) == str(parsed)
+    assert http_client.Address(root).text(path) == str(parsed)
+    assert http_client.Address(root).target(path) == parsed.raw_path
 
 
 def test_a_plain_path_is_not_parsed_again(monkeypatch):
     """The usual paths take the short way, which is what it is for."""
-    address = http.Address("https://a.example/api")
+    address = http_client.Address("https://a.example/api")
     monkeypatch.setattr("httpx._urls.urlparse", pytest.fail)
     whole = "https://a.example/api/v1/account/a1.near/ft"
-    assert str(address.below("/v1/account/a1.near/ft")) == whole
     assert address.text("/v1/account/a1.near/ft") == whole
 
 
@@ -587,7 +600,9 @@ def test_lanes_carry_one_request_each():
 
     ids = [f"a{i}.near" for i in range(40)]
     retries = lk.RetryPolicy(attempts=1)
-    with lk.connect("lab", transport=http.Lanes(make), in_flight=4, retries=retries) as ledger:
+    with lk.connect(
+        "lab", transport=transports.SingleConnections(make), in_flight=4, retries=retries
+    ) as ledger:
         _, errors = lk.ft(ids, ledger=ledger, on_error="collect", progress=False)
     assert errors["subject"].tolist() == ["a3.near"]
     assert len(lines) == 4
@@ -598,34 +613,75 @@ def test_lanes_carry_one_request_each():
 # Workers --------------------------------------------------------------------------------
 
 
-def test_a_share_hands_out_each_call_once():
-    """Threads that share calls answer each once, in its place."""
+def test_a_pool_answers_each_call_once():
+    """Threads that share calls answer each once, in its place, and report each answer."""
     calls = [rest.ft(f"a{i}.near") for i in range(500)]
-    done = []
-    share: http.Share[Any] = http.Share(calls, stop=True, done=lambda: done.append(1))
-
-    def work() -> None:
-        for place, call in share:
-            share.answer(place, call.path)
-
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert share.values == [call.path for call in calls]
-    assert len(done) == 500
+    batch, reports = worker_pools.Batch(), list[int]()
+    pool = worker_pools.ThreadPool(lambda call, _sleep: call.path, 8, stop_on_error=True)
+    pool.add(batch, calls)
+    batch.close()
+    pool.wait_for(batch, reports.append)
+    assert batch.values == [call.path for call in calls]
+    assert sum(reports) == 500
 
 
-def test_a_share_that_ended_hands_out_nothing():
-    """After the end no call is taken, no answer counted, and nobody sleeps."""
-    share: http.Share[Any] = http.Share([rest.ft("a.near")], stop=True, done=pytest.fail)
-    share.end()
-    assert list(share) == []
-    share.answer(0, "late")
-    assert share.values == [None]
+def test_a_stopped_pool_begins_nothing():
+    """After the end no call is begun, nobody sleeps, and who waits is told."""
+    batch = worker_pools.Batch()
+    never: Any = pytest.fail
+    pool = worker_pools.ThreadPool(never, 2, stop_on_error=False)
+    pool.stop()
+    pool.add(batch, [rest.ft("a.near")])
+    batch.close()
+    assert batch.values == [None]
     with pytest.raises(CancelledError):
-        share.sleep(60)
+        pool.wait_for(batch, never)
+    with pytest.raises(CancelledError):
+        pool._sleep(60)
+
+
+@pytest.mark.parametrize("kind", [httpx.BaseTransport, httpx.AsyncBaseTransport])
+def test_the_first_failure_ends_a_batch(kind):
+    """Of many calls the first failure is raised; those not begun by then never are."""
+    act: Any = Wrong if kind is httpx.BaseTransport else AsyncWrong
+    transport = act(raising(httpx.ReadError("broken")))
+    retries = lk.RetryPolicy(attempts=1)
+    with lk.connect("lab", transport=transport, in_flight=4, retries=retries) as ledger:
+        with pytest.raises(TransportError, match="broken"):
+            ledger.send_many([rest.ft(f"a{i}.near") for i in range(500)], progress=False)
+        assert transport.asked < 500
+        transport.act = _fine
+        assert len(ledger.send_many([rest.ft("a.near")] * 9, progress=False)) == 9
+
+
+# Retries --------------------------------------------------------------------------------
+
+
+def test_pauses_grow_and_end(monkeypatch):
+    """Pauses grow twofold up to 5 s, on top of what the host asks for, and end as told."""
+    monkeypatch.setattr(retry, "_jitter", lambda longest_s: longest_s)
+    error = TransportError("busy")
+    backoff = retry.Backoff(8)
+    assert [backoff.next_pause(error) for _ in range(8)] == [0.25, 0.5, 1, 2, 4, 5, 5, None]
+    assert retry.Backoff(2).next_pause(TransportError("busy", retry_after=3.0)) == 3.25
+    assert retry.Backoff(2, time.monotonic() + 0.2).next_pause(error) is None
+    assert retry.Backoff(1).next_pause(error) is None
+
+
+def test_a_rate_limited_call_is_repeated_in_a_stream():
+    """A stream that is to wait for a rate limit repeats the call until it is answered."""
+    answers = [httpx.Response(429), httpx.Response(429), httpx.Response(429)]
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        return answers.pop() if answers else _fine(request)
+
+    policy = lk.RetryPolicy(attempts=1)
+    with lk.connect("lab", transport=httpx.MockTransport(handle), retries=policy) as ledger:
+        [[value]] = ledger.stream([rest.ft("a.near")])
+        assert isinstance(value, RateLimitedError)
+        [[value]] = ledger.stream([rest.ft("a.near")], rate_limit_wait_s=10)
+        assert getattr(value, "account_id", None) == "a.near"
+    assert answers == []
 
 
 # The loop -------------------------------------------------------------------------------
@@ -671,11 +727,11 @@ def test_what_is_left_is_cancelled_at_the_end():
         seen.append("parted")
 
     asyncio.run_coroutine_threadsafe(forever(), loop._loop)
-    loop.later(parting())
+    loop.run_later(parting())
     loop._end()
     assert seen == ["parted", "cancelled"]
     assert not loop.alive
-    loop.later(parting())
+    loop.run_later(parting())
     assert seen == ["parted", "cancelled"]
 
 

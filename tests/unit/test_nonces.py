@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import threading
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 
 from ledgerkit.protocol import CryptoHash, SecretKey, Transaction, Transfer
 from ledgerkit.sending import nonces
-from ledgerkit.sending.nonces import Anchor, Lane, next_nonce
+from ledgerkit.sending.nonces import Anchor, NonceQueue, next_nonce
 
 ANCHOR = Anchor(100, CryptoHash.of(b"a block"))
 
@@ -58,83 +60,83 @@ def test_the_next_nonce_is_always_free(ak_nonce, reserved):
 
 def test_a_key_is_read_when_nobody_uses_it():
     """A reading serves while transactions are under way, and no longer than it is fresh."""
-    lane = Lane()
-    assert lane.anchor is None
-    lane.update(7, ANCHOR)
-    assert lane.anchor is None  # nobody is under way: somebody else may use the key
-    assert lane.reserve() == 8
-    assert lane.anchor == ANCHOR
-    lane._read_at = time.monotonic() - 31
-    assert lane.anchor is None
-    lane.update(7, ANCHOR)
-    assert (lane.peek(7), lane.peek(20), lane.reserve()) == (9, 21, 9)
+    queue = NonceQueue()
+    assert queue.anchor is None
+    queue.update(7, ANCHOR)
+    assert queue.anchor is None  # nobody is under way: somebody else may use the key
+    assert queue.reserve() == 8
+    assert queue.anchor == ANCHOR
+    queue._read_at = time.monotonic() - 31
+    assert queue.anchor is None
+    queue.update(7, ANCHOR)
+    assert (queue.peek(7), queue.peek(20), queue.reserve()) == (9, 21, 9)
 
 
 def test_what_has_landed_is_not_forgotten():
     """A node that is behind does not make a used nonce come again."""
-    lane = Lane()
-    lane.update(7, ANCHOR)
-    assert [lane.reserve(), lane.reserve()] == [8, 9]
-    lane.landed(9)
-    lane.update(7, ANCHOR)
-    assert lane.reserve() == 10
-    lane.give_back(10)
-    lane._landed_at = time.monotonic() - 31  # so far behind is no node: it is another chain
-    lane.update(7, ANCHOR)
-    assert lane.reserve() == 8
+    queue = NonceQueue()
+    queue.update(7, ANCHOR)
+    assert [queue.reserve(), queue.reserve()] == [8, 9]
+    queue.mark_used(9)
+    queue.update(7, ANCHOR)
+    assert queue.reserve() == 10
+    queue.release(10)
+    queue._used_at = time.monotonic() - 31  # so far behind is no node: it is another chain
+    queue.update(7, ANCHOR)
+    assert queue.reserve() == 8
 
 
 def test_what_is_given_back_comes_again():
     """The last one given back is the next; one in the middle is a gap for strict ones only."""
-    lane = Lane()
-    lane.update(0, ANCHOR)
-    assert [lane.reserve() for _ in range(3)] == [1, 2, 3]
-    lane.give_back(3)
-    assert lane.anchor is None  # the key is read again
-    assert lane.reserve() == 3
+    queue = NonceQueue()
+    queue.update(0, ANCHOR)
+    assert [queue.reserve() for _ in range(3)] == [1, 2, 3]
+    queue.release(3)
+    assert queue.anchor is None  # the key is read again
+    assert queue.reserve() == 3
     for nonce in (2, 3):
-        lane.keep(signed(nonce))
-    lane.give_back(1)
-    assert lane.reserve() == 4
-    assert lane.reserve(strict=True) == 1
-    lane.give_back(77)
+        queue.add_signed(signed(nonce))
+    queue.release(1)
+    assert queue.reserve() == 4
+    assert queue.reserve(strict=True) == 1
+    queue.release(77)
 
 
 def test_a_strict_nonce_waits_for_nothing_unsent():
     """What was signed for somebody else to send does not block a strict key."""
-    lane = Lane()
-    lane.update(0, ANCHOR)
-    assert lane.reserve() == 1  # of a delegated action
-    lane.keep(signed(lane.reserve()))
-    assert lane.reserve(strict=True) == 1
+    queue = NonceQueue()
+    queue.update(0, ANCHOR)
+    assert queue.reserve() == 1  # of a delegated action
+    queue.add_signed(signed(queue.reserve()))
+    assert queue.reserve(strict=True) == 1
 
 
 def test_what_has_not_landed():
     """What was signed and did not land is there to be sent again."""
-    lane = Lane()
-    lane.update(0, ANCHOR)
-    kept = [signed(lane.reserve()) for _ in range(3)]
-    lane.reserve()  # not signed yet
+    queue = NonceQueue()
+    queue.update(0, ANCHOR)
+    kept = [signed(queue.reserve()) for _ in range(3)]
+    queue.reserve()  # not signed yet
     for one in kept[:2]:
-        lane.keep(one)
-    assert lane.unsettled() == kept[:2]
-    lane.landed(1)
-    assert lane.unsettled() == kept[1:2]
-    lane.give_back(2)
-    assert lane.unsettled() == []
+        queue.add_signed(one)
+    assert queue.unconfirmed() == kept[:2]
+    queue.mark_used(1)
+    assert queue.unconfirmed() == kept[1:2]
+    queue.release(2)
+    assert queue.unconfirmed() == []
 
 
 def test_turns_are_taken_one_at_a_time():
     """One sends at a time, each knows whether others wait, and a failure ends its turn."""
-    lane, inside, crowded = Lane(), [], []
-    lane.update(0, ANCHOR)
+    queue, inside, crowded = NonceQueue(), [], []
+    queue.update(0, ANCHOR)
 
     def send(_):
-        with lane.turn():
+        with queue.turn():
             inside.append(1)
             assert len(inside) == 1
-            nonce = lane.reserve()
-            crowded.append(not lane.alone)
+            nonce = queue.reserve()
+            crowded.append(not queue.has_one_sender)
             time.sleep(0.001)
             inside.pop()
             return nonce
@@ -143,22 +145,29 @@ def test_turns_are_taken_one_at_a_time():
         handed = list(pool.map(send, range(200)))
     assert sorted(handed) == list(range(1, 201))
     assert any(crowded)
-    with pytest.raises(KeyError), lane.turn():
+    with pytest.raises(KeyError), queue.turn():
         raise KeyError
-    with lane.turn():
-        assert lane.alone
+    with queue.turn():
+        assert queue.has_one_sender
 
 
 def test_a_lane_is_shared_by_the_process():
-    """One key on one ledger has one lane, whichever thread asks; others have their own."""
+    """One key on one ledger has one queue, whichever thread asks; others have their own."""
 
     class Chain:
-        """Stands for a world."""
+        """Stands for a world, or a ledger."""
+
+        def __init__(self) -> None:
+            self.objects: dict[str, Any] = {}
+
+        def memo(self, key, factory):
+            """Return the object under a key."""
+            return self.objects.setdefault(key, factory())
 
     chain, found = Chain(), []
 
     def look(where=chain):
-        found.append(nonces.lane(where, "a.near", "k"))
+        found.append(nonces.nonce_queue(where, "a.near", "k"))
 
     threads = [threading.Thread(target=look) for _ in range(8)]
     for thread in threads:
@@ -167,14 +176,15 @@ def test_a_lane_is_shared_by_the_process():
         thread.join()
     assert len(set(map(id, found))) == 1
     others = [
-        nonces.lane(chain, "b.near", "k"),
-        nonces.lane(chain, "a.near", "l"),
-        nonces.lane(Chain(), "a.near", "k"),
-        nonces.lane("https://a", "a.near", "k"),
+        nonces.nonce_queue(chain, "b.near", "k"),
+        nonces.nonce_queue(chain, "a.near", "l"),
+        nonces.nonce_queue(Chain(), "a.near", "k"),
+        nonces.nonce_queue("https://a", "a.near", "k"),
     ]
     assert len({*map(id, [*others, found[0]])}) == 5
-    assert nonces.lane("https://a", "a.near", "k") is others[3]
-    before = len(nonces._held)
+    assert nonces.nonce_queue("https://a", "a.near", "k") is others[3]
+    shared = weakref.ref(found[0])
     del chain, look, threads, thread
+    found.clear()
     gc.collect()
-    assert len(nonces._held) < before
+    assert shared() is None

@@ -20,7 +20,7 @@ HEIGHTS = st.integers(0, 10**9)
 
 def points(start: object, stop: object, every: object = None, *, width: int = 1) -> list[Any]:
     """List the heights or times of a range whose ends need not be located."""
-    found = sampling.checked(start, stop, every, width=width).points(lambda _: [])
+    found = sampling.check_range(start, stop, every, width=width).points(lambda _: [])
     return [one.params.get("block_id", one.timestamp_ns) for one in found]
 
 
@@ -108,10 +108,10 @@ def test_ends_that_must_be_located() -> None:
         asked.extend(places)
         return [Point(120, 10**18, "h", "g")]
 
-    grid = sampling.checked(100, "final", 10, width=1)
+    grid = sampling.check_range(100, "final", 10, width=1)
     assert [at.params["block_id"] for at in grid.points(locate)] == [100, 110, 120]
     assert asked == [validation.block_reference("final")]
-    by_time = sampling.checked("2001-09-09T01:46:30", 120, "5s", width=1)
+    by_time = sampling.check_range("2001-09-09T01:46:30", 120, "5s", width=1)
     assert [at.timestamp_ns for at in by_time.points(locate)] == [
         999_999_990 * 10**9,
         999_999_995 * 10**9,

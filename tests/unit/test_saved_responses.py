@@ -188,8 +188,10 @@ def test_chunk_headers_of_a_block() -> None:
 
 def test_what_a_view_call_returned() -> None:
     """A saved view call gives the decoded JSON, or bytes."""
-    assert saved_responses.value_of(dump({"result": list(b'{"a":1}'), "logs": []})) == {"a": 1}
-    assert saved_responses.value_of(dump({"result": [0, 255], "logs": []})) == b"\x00\xff"
+    assert saved_responses.returned_value(dump({"result": list(b'{"a":1}'), "logs": []})) == {
+        "a": 1
+    }
+    assert saved_responses.returned_value(dump({"result": [0, 255], "logs": []})) == b"\x00\xff"
 
 
 def test_files_and_bytes(tmp_path: Path) -> None:

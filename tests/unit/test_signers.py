@@ -162,24 +162,28 @@ def test_the_order_of_places(monkeypatch):
     published = ledger.world.keys()
     monkeypatch.setenv("LEDGERKIT_ACCOUNT_ID", "alice.near")
     monkeypatch.setenv("LEDGERKIT_SECRET_KEY", TEXT)
-    assert signers.find("alice.near", None, ledger).key.reveal() == published["alice.near"]
-    assert signers.find(None, None, ledger).key == KEY
+    assert signers.find_signer("alice.near", None, ledger).key.reveal() == published["alice.near"]
+    assert signers.find_signer(None, None, ledger).key == KEY
     assert lk.use_signer("bob.near", OTHER) == lk.signer("bob.near", OTHER)
-    assert signers.find(None, None, ledger).account_id == "bob.near"
-    assert signers.find("bob.near", None, ledger).key == OTHER
-    assert signers.find("alice.near", None, ledger).key.reveal() == published["alice.near"]
-    assert signers.find("alice.near", KEY, ledger).key == KEY
+    assert signers.find_signer(None, None, ledger).account_id == "bob.near"
+    assert signers.find_signer("bob.near", None, ledger).key == OTHER
+    assert signers.find_signer("alice.near", None, ledger).key.reveal() == published["alice.near"]
+    assert signers.find_signer("alice.near", KEY, ledger).key == KEY
     mine = lk.signer("carol.near", KEY)
-    assert signers.find(None, mine, ledger) is signers.find("carol.near", mine, ledger) is mine
+    assert (
+        signers.find_signer(None, mine, ledger)
+        is signers.find_signer("carol.near", mine, ledger)
+        is mine
+    )
     with pytest.raises(InvalidRequestError, match="carol"):
-        signers.find("dave.near", mine, ledger)
+        signers.find_signer("dave.near", mine, ledger)
     assert lk.use_signer(mine) is mine
-    assert signers.find(None, None, ledger) is mine
+    assert signers.find_signer(None, None, ledger) is mine
     assert lk.use_signer(None) is None
     other = lk.connect("testnet")
-    assert signers.find(None, None, other).key == KEY
+    assert signers.find_signer(None, None, other).key == KEY
     with pytest.raises(InvalidRequestError, match="use_signer"):
-        signers.find("bob.near", None, other)
+        signers.find_signer("bob.near", None, other)
 
 
 # Never shown -----------------------------------------------------------------------------

@@ -54,31 +54,52 @@ class Rules(Struct, frozen=True):
         return self.shard_ids[place] if place < len(self.shard_ids) else None
 
 
-class _Fee(Struct):
-    """What an action costs to execute."""
+class Fee(Struct, frozen=True):
+    """The gas of an action: to execute it, and to send it to oneself (sir) or to others."""
 
     execution: Gas
+    send_sir: Gas | None = None
+    send_not_sir: Gas | None = None
 
 
-class _Actions(Struct):
-    """What calls cost."""
+class KeyFees(Struct, frozen=True):
+    """The fees of adding a key."""
 
-    function_call_cost: _Fee
-    function_call_cost_per_byte: _Fee
+    full_access_cost: Fee
+    function_call_cost: Fee
+    function_call_cost_per_byte: Fee
 
 
-class _Costs(Struct):
-    """What transactions cost."""
+class ActionFees(Struct, frozen=True):
+    """The fees of actions; versions of the protocol may lack some."""
+
+    function_call_cost: Fee
+    function_call_cost_per_byte: Fee
+    create_account_cost: Fee | None = None
+    deploy_contract_cost: Fee | None = None
+    deploy_contract_cost_per_byte: Fee | None = None
+    transfer_cost: Fee | None = None
+    stake_cost: Fee | None = None
+    add_key_cost: KeyFees | None = None
+    delete_key_cost: Fee | None = None
+    delete_account_cost: Fee | None = None
+    delegate_cost: Fee | None = None
+
+
+class TransactionFees(Struct, frozen=True):
+    """The fees of receipts and actions, and the contracts' share of burnt gas."""
 
     burnt_gas_reward: tuple[Gas, Divisor]
-    action_receipt_creation_config: _Fee
-    action_creation_config: _Actions
+    action_receipt_creation_config: Fee
+    action_creation_config: ActionFees
 
 
-class _Runtime(Struct):
+class RuntimeConfig(Struct, frozen=True):
     """The rules of execution."""
 
-    transaction_costs: _Costs
+    transaction_costs: TransactionFees
+    # Since protocol 86 gas is bought at no less than this price; the difference is refunded.
+    min_gas_purchase_price: str = "1000000000"
 
 
 class _Layout(Struct):
@@ -92,7 +113,7 @@ class _Config(Struct):
     """A protocol configuration."""
 
     protocol_version: int
-    runtime_config: _Runtime
+    runtime_config: RuntimeConfig
     shard_layout: dict[str, _Layout]
 
 

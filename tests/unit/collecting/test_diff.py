@@ -17,8 +17,13 @@ from ledgerkit.collecting.part_files import Part
 from ledgerkit.collecting.sources import Subject
 from ledgerkit.errors import DecodeError, FileError, InvalidRequestError
 from ledgerkit.frames import build
-from tests.unit.collecting import written
-from tests.unit.collecting.written import Held, Told, write
+from tests.unit.collecting.builders import (
+    Balance,
+    Holdings,
+    status_columns,
+    view_columns,
+    write_collection,
+)
 
 BIG = 10**38 + 7
 TOP = 2**128 - 1
@@ -31,10 +36,10 @@ def records(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in plain.where(plain.notna(), None).itertuples(index=False)]
 
 
-def of_ft(tmp_path: Path, before: dict[str, Told], after: dict[str, Told]) -> pd.DataFrame:
+def of_ft(tmp_path: Path, before: dict[str, Balance], after: dict[str, Balance]) -> pd.DataFrame:
     """Compare the tokens of one account."""
-    was = write(tmp_path / "before", {"a.near": Held(ft=before)})
-    now = write(tmp_path / "after", {"a.near": Held(ft=after)})
+    was = write_collection(tmp_path / "before", {"a.near": Holdings(ft=before)})
+    now = write_collection(tmp_path / "after", {"a.near": Holdings(ft=after)})
     return lk.diff(was, now).changes
 
 
@@ -80,9 +85,9 @@ def test_differences_are_python_integers(tmp_path):
 
 def test_the_frames_are_as_declared_with_and_without_rows(tmp_path):
     """Columns and dtypes are those that `schema` tells, for no change as for some."""
-    some = {"a.near": Held((1, "ok"), {"t.near": (BIG, "ok")}, ["n.near"], ["p.near"], "mixed")}
-    write(tmp_path / "one", some)
-    write(tmp_path / "other", {"a.near": Held()})
+    some = {"a.near": Holdings((1, "ok"), {"t.near": (BIG, "ok")}, ["n.near"], ["p.near"], "mixed")}
+    write_collection(tmp_path / "one", some)
+    write_collection(tmp_path / "other", {"a.near": Holdings()})
     for view in ("accounts", "ft", "nft", "staking", "exposure"):
         full = lk.diff(tmp_path / "one", tmp_path / "other", view).changes
         empty = lk.diff(tmp_path / "one", tmp_path / "one", view).changes
@@ -94,22 +99,24 @@ def test_the_frames_are_as_declared_with_and_without_rows(tmp_path):
 
 def test_collections_pools_and_classes(tmp_path):
     """Where there are no amounts it is told what entered, left, and changed its class."""
-    was = write(
+    was = write_collection(
         tmp_path / "before",
         {
-            "a.near": Held(nft=["n.near", "m.near"], staking=["p.near"], exposure="direct_only"),
-            "b.near": Held(),
-            "c.near": Held(exposure="mixed"),
-            "d.near": Held(exposure="mixed"),
+            "a.near": Holdings(
+                nft=["n.near", "m.near"], staking=["p.near"], exposure="direct_only"
+            ),
+            "b.near": Holdings(),
+            "c.near": Holdings(exposure="mixed"),
+            "d.near": Holdings(exposure="mixed"),
         },
     )
-    now = write(
+    now = write_collection(
         tmp_path / "after",
         {
-            "d.near": Held(exposure="mixed"),
-            "c.near": Held(),
-            "b.near": Held(staking=["q.near"], exposure="direct_only"),
-            "a.near": Held(nft=["m.near", "o.near"], staking=["p.near"], exposure="mixed"),
+            "d.near": Holdings(exposure="mixed"),
+            "c.near": Holdings(),
+            "b.near": Holdings(staking=["q.near"], exposure="direct_only"),
+            "a.near": Holdings(nft=["m.near", "o.near"], staking=["p.near"], exposure="mixed"),
         },
     )
     assert records(lk.diff(was, now, "nft").changes) == [
@@ -126,9 +133,12 @@ def test_collections_pools_and_classes(tmp_path):
 
 def test_an_account_that_is_not_indexed_any_more_lost_nothing_known(tmp_path):
     """The indexer's silence about an account is no loss of its balance."""
-    was = write(tmp_path / "before", {"a.near": Held((9, "ok")), "b.near": Held((9, "ok"))})
-    now = write(
-        tmp_path / "after", {"a.near": Held((None, "not_indexed")), "b.near": Held((4, "ok"))}
+    was = write_collection(
+        tmp_path / "before", {"a.near": Holdings((9, "ok")), "b.near": Holdings((9, "ok"))}
+    )
+    now = write_collection(
+        tmp_path / "after",
+        {"a.near": Holdings((None, "not_indexed")), "b.near": Holdings((4, "ok"))},
     )
     assert records(lk.diff(was, now, "accounts").changes) == [
         ("a.near", "became_unknown", 9, None, None, "ok", "not_indexed"),
@@ -138,14 +148,14 @@ def test_an_account_that_is_not_indexed_any_more_lost_nothing_known(tmp_path):
 
 def test_who_was_not_asked_lost_nothing(tmp_path):
     """Accounts without an answer in both are listed with the reason, and not compared."""
-    rich = Held(ft={"t.near": (5, "ok")})
-    was = write(
+    rich = Holdings(ft={"t.near": (5, "ok")})
+    was = write_collection(
         tmp_path / "before",
         {"both.near": rich, "lost.near": rich, "gone.near": rich, "ill.near": None},
     )
-    now = write(
+    now = write_collection(
         tmp_path / "after",
-        {"both.near": Held(), "lost.near": None, "ill.near": None, "new.near": rich},
+        {"both.near": Holdings(), "lost.near": None, "ill.near": None, "new.near": rich},
     )
     found = lk.diff(was, now)
     assert records(found.changes) == [("both.near", "t.near", "left", 5, 0, -5, "ok", "not_listed")]
@@ -171,15 +181,15 @@ def test_who_was_not_asked_lost_nothing(tmp_path):
 
 def test_a_token_told_twice_is_not_compared(tmp_path):
     """Of two balances of one token nobody knows which is right, so nothing is said."""
-    was = write(tmp_path / "before", {"a.near": Held(ft={"t.near": (1, "ok")})})
+    was = write_collection(tmp_path / "before", {"a.near": Holdings(ft={"t.near": (1, "ok")})})
     folder = storage.folder(tmp_path / "after")
-    write(tmp_path / "after", {})
-    told = written.rows({"a.near": Held(ft={"t.near": (5, "ok")})})["ft"]
+    write_collection(tmp_path / "after", {})
+    told = view_columns({"a.near": Holdings(ft={"t.near": (5, "ok")})})["ft"]
     twice = {name: values * 2 for name, values in told.items()} | {"balance": [5, 7]}
     with Part(folder, 0) as part:
-        part.subject(Subject(0, "a.near"), "ok")
+        part.add_subject(Subject(0, "a.near"), "ok")
         part.add("ft", arrow_tables.table("ft", build.build_frame("ft", twice)))
-        made = written.records({0: "a.near"}, {})["subjects"]
+        made = status_columns({0: "a.near"}, {})["subjects"]
         part.add("subjects", arrow_tables.table("collected", build.build_frame("collected", made)))
         part.commit()
     found = lk.diff(was, tmp_path / "after")
@@ -189,15 +199,15 @@ def test_a_token_told_twice_is_not_compared(tmp_path):
 
 def test_what_cannot_be_compared_is_refused(tmp_path):
     """Another network, other liquid tokens, a view that is not there, and no collection."""
-    one = write(tmp_path / "one", {"a.near": Held()})
-    other = write(tmp_path / "other", {"a.near": Held()}, network="elsewhere")
-    liquid = write(tmp_path / "liquid", {"a.near": Held()}, liquid_tokens=["l.near"])
-    narrow = write(tmp_path / "narrow", {"a.near": Held()}, views=("ft",))
+    one = write_collection(tmp_path / "one", {"a.near": Holdings()})
+    other = write_collection(tmp_path / "other", {"a.near": Holdings()}, network="elsewhere")
+    liquid = write_collection(tmp_path / "liquid", {"a.near": Holdings()}, liquid_tokens=["l.near"])
+    narrow = write_collection(tmp_path / "narrow", {"a.near": Holdings()}, views=("ft",))
     refused: list[tuple[Any, str, str]] = [
-        ((one, other), "ft", "of the same network as before: lab"),
-        ((one, liquid), "exposure", "of the same liquid_tokens as before: []"),
-        ((one, narrow), "nft", "of after, which has ft"),
-        ((one, tmp_path / "nothing"), "ft", "holds no collection"),
+        ((one, other), "ft", "network is lab before and elsewhere after"),
+        ((one, liquid), "exposure", "liquid_tokens is [] before and ['l.near'] after"),
+        ((one, narrow), "nft", "a view of after, which has ft"),
+        ((one, tmp_path / "nothing"), "ft", "is not a collection"),
         ((one, one), "errors", "one of accounts, ft"),
     ]
     for (before, after), view, words in refused:
@@ -210,33 +220,41 @@ def test_what_cannot_be_compared_is_refused(tmp_path):
 
 def test_a_missing_file_is_no_loss(tmp_path):
     """A file that is gone stops the comparison by name: it is not read as nothing."""
-    held = {"a.near": Held(ft={"t.near": (5, "ok")})}
-    was, now = write(tmp_path / "before", held), write(tmp_path / "after", held)
+    held = {"a.near": Holdings(ft={"t.near": (5, "ok")})}
+    was, now = (
+        write_collection(tmp_path / "before", held),
+        write_collection(tmp_path / "after", held),
+    )
     (tmp_path / "after/ft/part-000000000000.parquet").unlink()
-    with pytest.raises(DecodeError, match=r"after/ft/part-0{12}\.parquet, which"):
+    with pytest.raises(DecodeError, match=r"after/ft/part-0{12}\.parquet, a file of"):
         lk.diff(was, now)
 
 
-def test_a_torn_page_is_no_loss(tmp_path):
+def test_a_damaged_page_is_no_loss(tmp_path):
     """A file of the right size whose bytes are wrong is named too."""
-    held = {"a.near": Held(ft={"t.near": (5, "ok")})}
-    was, now = write(tmp_path / "before", held), write(tmp_path / "after", held)
+    held = {"a.near": Holdings(ft={"t.near": (5, "ok")})}
+    was, now = (
+        write_collection(tmp_path / "before", held),
+        write_collection(tmp_path / "after", held),
+    )
     file = tmp_path / "after/ft/part-000000000000.parquet"
     body = bytearray(file.read_bytes())
     body[4:400] = bytes(255 for _ in body[4:400])
     file.write_bytes(body)
-    with pytest.raises(DecodeError, match=r"after/ft/part-0{12}\.parquet, which .* cannot be read"):
+    with pytest.raises(
+        DecodeError, match=r"after/ft/part-0{12}\.parquet, a file of .* cannot be read"
+    ):
         lk.diff(was, now)
 
 
 def test_what_duckdb_cannot_do_is_an_error_of_ours(tmp_path, monkeypatch):
     """Where memory and disk do not suffice, a FileError says so; nothing is left behind."""
-    held = {f"a{n}.near": Held(ft={"t.near": (n, "ok")}) for n in range(50)}
-    was = write(tmp_path / "before", held)
+    held = {f"a{n}.near": Holdings(ft={"t.near": (n, "ok")}) for n in range(50)}
+    was = write_collection(tmp_path / "before", held)
     (tmp_path / "spilled").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "spilled"))
-    monkeypatch.setattr(diff, "_BOUNDS", {"memory_limit": "1KB", "threads": "1"})
-    with pytest.raises(FileError, match="Could not compare the two: "):
+    monkeypatch.setattr(diff, "_LIMITS", {"memory_limit": "1KB", "threads": "1"})
+    with pytest.raises(FileError, match="Could not compare the collections: "):
         lk.diff(was, was)
     assert list((tmp_path / "spilled").iterdir()) == []
 
@@ -291,11 +309,11 @@ def test_any_two_collections_are_compared_as_in_plain_python(before, after, size
     """Whatever two collections hold, in however many files, the changes are the reference's."""
     with tempfile.TemporaryDirectory() as name:
         held = [
-            {who: None if ft is None else Held(ft=ft) for who, ft in side.items()}
+            {who: None if ft is None else Holdings(ft=ft) for who, ft in side.items()}
             for side in (before, after)
         ]
-        was = write(Path(name) / "before", held[0], size=size)
-        now = write(Path(name) / "after", held[1], size=2)
+        was = write_collection(Path(name) / "before", held[0], part_size=size)
+        now = write_collection(Path(name) / "after", held[1], part_size=2)
         found = lk.diff(was, now)
     assert records(found.changes) == reference(before, after)
     asked = set(before) | set(after)

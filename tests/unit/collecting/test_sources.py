@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgerkit.collecting.sources import Digest, Seen, Subject, source
+from ledgerkit.collecting.sources import Digest, SeenTexts, Subject, source
 from ledgerkit.errors import FileError, InvalidRequestError
 
 if TYPE_CHECKING:
@@ -26,13 +26,13 @@ def texts(ids: object, **options: str) -> list[str]:
 @given(st.lists(st.lists(st.text(max_size=3), max_size=30), max_size=6))
 def test_what_was_seen_is_known(batches: list[list[str]]) -> None:
     """Batch by batch, as a plain set tells it."""
-    seen, known = Seen(), set[str]()
+    seen, known = SeenTexts(), set[str]()
     for batch in batches:
         wanted = []
         for text in batch:
             wanted.append(text in known)
             known.add(text)
-        assert seen.repeated(batch).tolist() == wanted
+        assert seen.add(batch).tolist() == wanted
 
 
 def test_repeats_are_found_over_many_batches() -> None:
@@ -54,7 +54,7 @@ def test_files_give_their_entries_in_order(tmp_path: Path) -> None:
         found = source(file)
         assert [*map(str, (s.text for s in found))] == IDS
         assert [s.text for s in found] == IDS
-        assert (found.total, found.again) == (3, True)
+        assert (found.total, found.is_repeatable) == (3, True)
     assert texts(parquet, column="owner") == IDS[::-1]
     (tmp_path / "many").mkdir()
     for name in ("1", "2"):
@@ -67,7 +67,7 @@ def test_lists_and_iterators_are_sources() -> None:
     assert texts("a.near") == ["a.near"]
     assert texts(pd.Series(IDS)) == IDS
     assert (source(pd.Index(IDS)).total, source(iter(IDS)).total) == (3, None)
-    assert (source(IDS).again, source(iter(IDS)).again) == (True, False)
+    assert (source(IDS).is_repeatable, source(iter(IDS)).is_repeatable) == (True, False)
 
 
 def test_a_missing_value_is_a_malformed_id() -> None:
@@ -99,7 +99,7 @@ def test_a_missing_file_is_no_empty_source(tmp_path: Path) -> None:
     """It could not be read, and the error names it."""
     with pytest.raises(FileError, match=r"none\.txt: No such file"):
         source(tmp_path / "none.txt")
-    with pytest.raises(InvalidRequestError, match="a folder that holds Parquet files"):
+    with pytest.raises(InvalidRequestError, match="a folder with Parquet files"):
         source(tmp_path)
 
 

@@ -1,0 +1,176 @@
+"""Subjects and the responses to them, in order; and when a run must stop requesting."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from ledgerkit.errors import (
+    AuthError,
+    LedgerError,
+    RateLimitedError,
+    TransactionTimeoutError,
+    TransportError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from ledgerkit.api.calls import Call
+    from ledgerkit.client import Ledger
+    from ledgerkit.collecting.sources import Subject
+
+BATCH = 256
+MAX_RATE_LIMITED_S = 600.0
+_MAX_UNANSWERED = 64  # so many subjects in a row without a response: the service is down
+_RUN_AGAIN = "Run the same command again later: stored data is kept and not requested again."
+
+
+class Outcome(NamedTuple):
+    """A subject with its response or error; None if it was not requested."""
+
+    subject: Subject
+    value: Any
+
+
+class SubjectReader(Protocol):
+    """The requests for one kind of subject, and the tables made of the responses."""
+
+    def read(self, ledger: Ledger, subjects: Iterable[Subject]) -> Iterator[list[Outcome]]:
+        """Request subjects; yield their outcomes in order, a batch at a time."""
+        ...
+
+    def tables(self, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+        """Return a `pyarrow.Table` of the responses for each view."""
+        ...
+
+    def key_column(self, table: str) -> str:
+        """Return the column that holds the subject of a row."""
+        ...
+
+
+class RateLimitDeadline:
+    """The time for which requests are repeated while the host rate limits all of them."""
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+
+    def reset(self) -> None:
+        """Restart the time, after a request that was not rate limited."""
+        self._since = None
+
+    def check(self, error: RateLimitedError) -> None:
+        """Raise if all requests have been rate limited for `MAX_RATE_LIMITED_S`."""
+        now = time.monotonic()
+        self._since = now if self._since is None else self._since
+        if now - self._since >= MAX_RATE_LIMITED_S:
+            raise RateLimitedError(error.sentence, remedy=_RUN_AGAIN)
+
+
+def read_each(
+    ledger: Ledger, subjects: Iterable[Subject], call: Callable[[str], Call[Any]]
+) -> Iterator[list[Outcome]]:
+    """
+    Read each subject with one call.
+
+    Parameters
+    ----------
+    ledger
+        The ledger.
+    subjects
+        Any number; those with a problem are passed on without a request.
+    call
+        Builds the call for the text of a subject.
+
+    Yields
+    ------
+    outcomes
+        A batch, in the order of the subjects.
+
+    Raises
+    ------
+    AuthError
+        If the host refuses the API key.
+    RateLimitedError
+        If every request is rate limited for ten minutes.
+    TransportError
+        If many subjects in a row have no response.
+    """
+    pending: deque[Subject] = deque()
+
+    def calls() -> Iterator[Call[Any]]:
+        for subject in subjects:
+            pending.append(subject)
+            if subject.problem is None:
+                yield call(subject.text)
+
+    unanswered = 0
+    for values in ledger.stream(calls(), size=BATCH):
+        batch = _pair(pending, iter(values), len(values))
+        _repeat_rate_limited(ledger, batch, call)
+        unanswered, n_usable, error = count_unanswered(batch, unanswered, "accounts")
+        yield batch[:n_usable]
+        if error is not None:
+            raise error
+    while pending:
+        yield [Outcome(pending.popleft(), None) for _ in range(min(BATCH, len(pending)))]
+
+
+def _pair(pending: deque[Subject], values: Iterator[Any], n_values: int) -> list[Outcome]:
+    """Pair responses with their subjects; subjects with a problem are in between."""
+    batch = []
+    while n_values:
+        subject = pending.popleft()
+        is_requested = subject.problem is None
+        batch.append(Outcome(subject, next(values) if is_requested else None))
+        n_values -= is_requested
+    return batch
+
+
+def _repeat_rate_limited(
+    ledger: Ledger, batch: list[Outcome], call: Callable[[str], Call[Any]]
+) -> None:
+    """Repeat rate-limited requests: a rate limit is not a failure of the account."""
+    deadline = RateLimitDeadline()
+    while limited := [n for n, (_, v) in enumerate(batch) if isinstance(v, RateLimitedError)]:
+        deadline.check(batch[limited[0]].value)
+        calls = [call(batch[n].subject.text) for n in limited]
+        values = ledger.send_many(calls, on_error="collect", progress=False)
+        for n, value in zip(limited, values, strict=True):
+            batch[n] = batch[n]._replace(value=value)
+
+
+def count_unanswered(
+    batch: Sequence[Outcome], unanswered: int, noun: str
+) -> tuple[int, int, LedgerError | None]:
+    """
+    Count how many subjects in a row have no response.
+
+    Parameters
+    ----------
+    batch
+        Subjects with their responses.
+    unanswered
+        The count before this batch.
+    noun
+        The plural noun for the subjects, such as "accounts".
+
+    Returns
+    -------
+    unanswered, n_usable, error
+        The count after this batch; the number of outcomes to store; the error to raise after
+        storing them, if any.
+    """
+    for n, (_, value) in enumerate(batch):
+        if isinstance(value, AuthError):
+            return 0, n, value
+        if not isinstance(value, TransportError) or isinstance(value, TransactionTimeoutError):
+            unanswered = 0 if value is not None else unanswered
+            continue
+        unanswered += 1
+        if unanswered >= _MAX_UNANSWERED:
+            sentence = f"{unanswered} {noun} in a row had no response; the last: {value.sentence}"
+            error = TransportError(sentence, remedy=_RUN_AGAIN, asked=value.asked)
+            return unanswered, max(0, n + 1 - unanswered), error
+    return unanswered, len(batch), None

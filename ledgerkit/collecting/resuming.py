@@ -1,0 +1,159 @@
+"""Resuming a run: the subjects that are not stored yet, and the retry of failed ones."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ledgerkit.collecting import arrow_tables, manifests, part_writer
+from ledgerkit.collecting.part_files import Part
+from ledgerkit.collecting.part_writer import FAILED, OK
+from ledgerkit.collecting.sources import Digest, Subject
+from ledgerkit.errors import DecodeError, InvalidRequestError
+from ledgerkit.u128 import arrow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from ledgerkit.client import Ledger
+    from ledgerkit.collecting.manifests import Commit
+    from ledgerkit.collecting.part_writer import Job
+    from ledgerkit.collecting.storage import Folder
+
+
+class RemainingSubjects:
+    """
+    The subjects of a source that are in no commit; the others are compared with the commits.
+
+    Parameters
+    ----------
+    subjects
+        The source.
+    commits
+        The stored parts, by position.
+    """
+
+    def __init__(self, subjects: Iterable[Subject], commits: Sequence[Commit]) -> None:
+        self._subjects = subjects
+        self._commits = deque(commits)
+
+    def __iter__(self) -> Iterator[Subject]:
+        digest = Digest()
+        stop = 0
+        for subject in self._subjects:
+            stop = subject.position + 1
+            if not self._commits or subject.position < self._commits[0].start:
+                yield subject
+                continue
+            digest.add(subject)
+            if stop == self._commits[0].stop:
+                _check_digest(digest, self._commits.popleft())
+                digest = Digest()
+        if self._commits:
+            raise _other_source(f"it has {stop} entries, and {self._commits[-1].stop} are stored")
+
+
+def _check_digest(digest: Digest, commit: Commit) -> None:
+    """Raise if the subjects of the source differ from those of a stored part."""
+    if digest.text() != commit.digest:
+        last = commit.stop - 1
+        raise _other_source(f"the stored entries {commit.start} to {last} differ")
+
+
+def _other_source(reason: str) -> InvalidRequestError:
+    """Build the error for a source that differs from the one of the run."""
+    msg = f"ids is not the source that this collection was started with: {reason}"
+    remedy = "Pass the same ids in the same order (more may follow), or a new folder as out."
+    return InvalidRequestError(msg, remedy=remedy, field="ids")
+
+
+def with_failures(commits: Sequence[Commit]) -> list[Commit]:
+    """Return the commits of parts with failed subjects."""
+    return [commit for commit in commits if commit.counts.get(FAILED)]
+
+
+def retry(job: Job, ledger: Ledger, commit: Commit) -> Commit:
+    """
+    Request the failed subjects of a part again and rewrite the part.
+
+    Parameters
+    ----------
+    job
+        The reader and the folder.
+    ledger
+        The ledger to read from.
+    commit
+        The commit of the part.
+
+    Returns
+    -------
+    commit
+        The new commit; the rows are in the order of an undisturbed run.
+
+    Raises
+    ------
+    LedgerError
+        If the service does not respond, or a file cannot be read or written. The stored part
+        is then unchanged.
+    """
+    errors = read_table(job.folder, commit, manifests.ERRORS)
+    kinds = errors["kind"].to_pylist()
+    entries = zip(errors["position"].to_pylist(), errors["subject"].to_pylist(), strict=True)
+    failed = [Subject(*entry) for entry, kind in zip(entries, kinds, strict=True) if kind == FAILED]
+    batch = [outcome for batch in job.reader.read(ledger, failed) for outcome in batch]
+    outcomes, new = part_writer.to_tables(job.reader, batch)
+    other_errors = errors.filter(arrow.library("pyarrow.compute").field("kind") != FAILED)
+    with Part(job.folder, commit.start, commit.generation + 1) as part:
+        for name, table in _merged(job, commit, other_errors, new).items():
+            part.add(name, table)
+        outcomes_by_kind = Counter(part_writer.failure_kind(*outcome) or OK for outcome in outcomes)
+        counts = dict(Counter({**commit.counts, FAILED: 0}) + outcomes_by_kind)
+        new_commit = part.replace(commit, counts)
+    for file in commit.files.values():
+        job.folder.remove(file.name)
+    return new_commit
+
+
+def _merged(job: Job, commit: Commit, errors: Any, new: dict[str, Any]) -> dict[str, Any]:
+    """Merge the stored rows of a part with new ones, in the order of its subjects."""
+    pa = arrow.library()
+    stored = {
+        name: errors if name == manifests.ERRORS else read_table(job.folder, commit, name)
+        for name in new
+    }
+    merged = {name: pa.concat_tables([stored[name], new[name]]) for name in new}
+    for name in (manifests.SUBJECTS, manifests.ERRORS):
+        merged[name] = merged[name].sort_by("position")
+    order = merged[manifests.SUBJECTS]["subject"]
+    for name in set(merged) - {manifests.SUBJECTS, manifests.ERRORS}:
+        merged[name] = _sorted_by_subject(merged[name], job.reader.key_column(name), order)
+    return merged
+
+
+def _sorted_by_subject(table: Any, key_column: str, order: Any) -> Any:
+    """Sort rows by the order of subjects, stable within a subject."""
+    pa, compute = arrow.library(), arrow.library("pyarrow.compute")
+    indices = compute.index_in(table[key_column].cast(pa.string()), value_set=order).to_numpy()
+    return table.take(np.argsort(indices, kind="stable"))
+
+
+def read_table(folder: Folder, commit: Commit, name: str) -> Any:
+    """
+    Read a table of one part into a `pyarrow.Table`.
+
+    Raises `DecodeError` if the file is missing or damaged, `FileError` if it cannot be read.
+    """
+    schema = arrow_tables.schema(manifests.schema_name(name))
+    if name not in commit.files:
+        return schema.empty_table()
+    pa, path = arrow.library(), commit.files[name].name
+    body = folder.read(path)
+    try:
+        return arrow.library("pyarrow.parquet").read_table(pa.BufferReader(body or b""))
+    except (pa.ArrowInvalid, OSError) as error:  # damaged compressed pages raise OSError
+        problem = "is missing" if body is None else f"cannot be read ({error})"
+    msg = f"{folder.uri(path)}, a file of {commit.path}, {problem}"
+    remedy = f"Remove {commit.path}: the next collect() requests its part again."
+    raise DecodeError(msg, remedy=remedy, path=path)

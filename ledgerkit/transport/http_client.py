@@ -1,0 +1,334 @@
+"""
+Single HTTP exchanges: a call in, its response or an error out.
+
+An exception of an HTTP library holds the request, and with it the key. So failures are
+returned as values, without cause, context or traceback, and only the frames of this module
+see the key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import time
+import traceback
+import weakref
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from urllib.parse import urlsplit
+
+import httpx
+
+from ledgerkit._version import __version__
+from ledgerkit.api.calls import Call, Response
+from ledgerkit.errors import InvalidRequestError, LedgerError, TransportError, cut
+from ledgerkit.transport import networks
+from ledgerkit.transport.aiohttp_pool import AiohttpPool
+from ledgerkit.transport.retry import parse_retry_after
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from ledgerkit.transport.aiohttp_pool import RawResponse
+    from ledgerkit.transport.networks import ApiKey, Surface
+    from ledgerkit.transport.settings import Settings
+
+E = TypeVar("E", bound=BaseException)
+
+HEADERS = {
+    "accept": "application/json",
+    "accept-encoding": "gzip, deflate",
+    "user-agent": f"ledgerkit/{__version__}",
+}
+OK = 200
+_REDIRECT = range(300, 400)
+# The share of an exchange's time that connecting may take. Were it cancelled in a TLS handshake,
+# httpcore would leave its socket open, so connecting has to time out first.
+_CONNECT_SHARE = 0.9
+# Paths in which httpx quotes, normalises and splits nothing.
+_PLAIN_PATH = re.compile(r"(?:/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+")
+
+
+def _encode_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    """Encode headers as httpx keeps them."""
+    return [(name.encode(), text.encode()) for name, text in headers.items()]
+
+
+_HEADER_BYTES = _encode_headers(HEADERS)
+
+_keys_in_use: weakref.WeakSet[ApiKey] = weakref.WeakSet()
+
+
+def _redact_record(record: logging.LogRecord) -> bool:
+    """Hide the keys in use in a log record."""
+    text = record.getMessage().encode()
+    for key in list(_keys_in_use):
+        text = key.hide(text)
+    record.msg, record.args = text.decode(), ()
+    return True
+
+
+# httpcore logs response headers at debug level, and a redirect's repeat the query with the key.
+logging.getLogger("httpcore.http11").addFilter(_redact_record)
+
+
+class Address:
+    """
+    The address of one surface.
+
+    Parameters
+    ----------
+    root
+        The address that the path of each call is added to.
+    """
+
+    def __init__(self, root: str) -> None:
+        self.root_url = httpx.URL(root)
+        self.host = self.root_url.host
+        self._root = root
+        self._path = urlsplit(root).path
+        self._origin = f"{self.root_url.scheme}://{self.root_url.netloc.decode()}"
+
+    def target(self, path: str) -> bytes:
+        """Return the path of a request's first line, quoted as httpx does."""
+        whole = self._path + path
+        return whole.encode() if _PLAIN_PATH.fullmatch(whole) else self.url(path).raw_path
+
+    def text(self, path: str) -> str:
+        """Return the address of a path, quoted as httpx does; plain paths are not parsed."""
+        whole = self._path + path
+        if path and _PLAIN_PATH.fullmatch(whole):
+            return self._origin + whole
+        return str(self.url(path))
+
+    def url(self, path: str) -> httpx.URL:
+        """Return the URL of a path."""
+        return httpx.URL(self._root + path) if path else self.root_url
+
+
+class Exchange(NamedTuple):
+    """One HTTP exchange to make: its call, the surface to send it to, and the seconds it has."""
+
+    call: Call[Any]
+    surface: Surface
+    timeout_s: float
+
+
+class HttpClient:
+    """
+    A sender of single requests over the transports of a ledger.
+
+    Parameters
+    ----------
+    settings
+        The network, the key and the transport.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        roots = {s: settings.network.address(s) for s in networks.SURFACES}
+        self.roots = {surface: url for surface, url in roots.items() if url}
+        self.transports: dict[Surface, Any] = {}
+        own = settings.transport is None
+        self.is_async = own or isinstance(settings.transport, httpx.AsyncBaseTransport)
+        self._key = settings.key
+        self._has_query_key = settings.key is not None and settings.key_in == "query"
+        self._has_own_transport = own
+        self._addresses = {surface: Address(url) for surface, url in self.roots.items()}
+        if settings.key is not None:
+            _keys_in_use.add(settings.key)
+
+    def exchange(self, exchange: Exchange) -> Response | LedgerError:
+        """Make an exchange over a synchronous transport."""
+        until = time.monotonic() + exchange.timeout_s
+        error: BaseException
+        try:
+            transport = self._transport(exchange)
+            with closing(transport.handle_request(self._request(exchange))) as response:
+                body = b"".join(_read_until(response.iter_bytes(), until))
+            pause = _header(response, b"retry-after")
+            return self._response(exchange, response.status_code, pause, body)
+        except Exception as caught:  # noqa: BLE001 - a user's transport may raise anything
+            return self._failure(exchange, caught)
+        except BaseException as caught:  # noqa: BLE001 - raised again below
+            error = strip_error(caught)
+        raise error
+
+    async def exchange_async(self, exchange: Exchange) -> Response | LedgerError:
+        """Make an exchange over an asynchronous transport."""
+        try:
+            async with asyncio.timeout(exchange.timeout_s):
+                transport = self._transport(exchange)
+                if isinstance(transport, AiohttpPool):
+                    raw = await transport.send(*self._aiohttp_request(exchange))
+                    return self._response(exchange, raw.status, raw.retry_after, _decode(raw))
+                response = await transport.handle_async_request(self._request(exchange))
+                try:
+                    body = await _read_body(response)
+                finally:
+                    await response.aclose()
+            pause = _header(response, b"retry-after")
+            return self._response(exchange, response.status_code, pause, body)
+        # The last two would end the background loop, which no transport may do.
+        except (Exception, KeyboardInterrupt, SystemExit) as caught:  # noqa: BLE001 - as above
+            return self._failure(exchange, caught)
+
+    def has_key(self, body: bytes) -> bool:
+        """Return True if a body repeats the key, hidden or too short to be hidden."""
+        key = self._key
+        return key is not None and (b"[key hidden]" in body or key.reveal().encode() in body)
+
+    def timeout_error(self, call: Call[Any], surface: Surface) -> LedgerError:
+        """Build the error of a call for which no time is left."""
+        return self._failure(Exchange(call, surface, 0.0), TimeoutError())
+
+    def _transport(self, exchange: Exchange) -> Any:
+        """Return the transport of an exchange's surface."""
+        if exchange.surface not in self.transports:
+            field = f"{exchange.surface}_url"
+            msg = f"this ledger has no address for {exchange.call.asked} ({field})"
+            raise InvalidRequestError(msg, remedy=f"Connect with {field}=.", field=field)
+        return self.transports[exchange.surface]
+
+    def _headers(self, exchange: Exchange) -> dict[str, str]:
+        """Build the headers that differ between requests, with the key if it is sent there."""
+        headers = {} if exchange.call.body is None else {"content-type": "application/json"}
+        if self._key is not None and not self._has_query_key:
+            headers["authorization"] = f"Bearer {self._key.reveal()}"
+        return headers
+
+    def _url(self, exchange: Exchange) -> httpx.URL:
+        """Build the URL, with the key if it is sent there."""
+        url = self._addresses[exchange.surface].url(exchange.call.path)
+        if self._key is None or not self._has_query_key:
+            return url
+        return url.copy_merge_params({"apiKey": self._key.reveal()})
+
+    def _aiohttp_request(
+        self, exchange: Exchange
+    ) -> tuple[str, dict[str, str], bytes | None, float]:
+        """Build the arguments of `AiohttpPool.send`."""
+        if self._has_query_key:
+            url = str(self._url(exchange))
+        else:
+            url = self._addresses[exchange.surface].text(exchange.call.path)
+        connect_s = _CONNECT_SHARE * exchange.timeout_s
+        return url, self._headers(exchange), exchange.call.body, connect_s
+
+    def _request(self, exchange: Exchange) -> httpx.Request:
+        """Build the request for a transport of httpx."""
+        body, extensions = exchange.call.body, {"timeout": self._timeouts(exchange.timeout_s)}
+        reads_target = getattr(self._transport(exchange), "reads_target", False)
+        if reads_target and not self._has_query_key:
+            address = self._addresses[exchange.surface]
+            url, extensions["target"] = address.root_url, address.target(exchange.call.path)
+        else:
+            url = self._url(exchange)
+        headers = [
+            *_HEADER_BYTES,
+            (b"host", url.netloc),
+            *_encode_headers(self._headers(exchange)),
+        ]
+        if body is not None:
+            headers.append((b"content-length", str(len(body)).encode()))
+        # Given a stream, httpx takes the headers as they are: in a fifth of the time.
+        request = httpx.Request(
+            "GET" if body is None else "POST",
+            url,
+            headers=headers,
+            stream=httpx.ByteStream(body or b""),
+            extensions=extensions,
+        )
+        request.read()
+        return request
+
+    def _timeouts(self, seconds: float) -> dict[str, float | None]:
+        """Limit each phase of a request; asynchronous ones are limited as a whole."""
+        if not self.is_async:
+            return dict.fromkeys(("connect", "read", "write", "pool"), seconds)
+        return {"connect": _CONNECT_SHARE * seconds, "read": None, "write": None, "pool": None}
+
+    def _response(
+        self, exchange: Exchange, status: int, retry_after: str | None, body: bytes
+    ) -> Response | LedgerError:
+        """Build the response, with the key hidden; a redirect is an error."""
+        if status in _REDIRECT:
+            host = self._addresses[exchange.surface].host
+            return TransportError(
+                f"{host} answered {exchange.call.asked} with a redirect (HTTP {status})",
+                remedy="Redirects are not followed: pass connect() the address it leads to.",
+                retryable=False,
+                status=status,
+                asked=exchange.call.asked,
+            )
+        key = self._key
+        return Response(
+            body if key is None else key.hide(body), status, parse_retry_after(retry_after)
+        )
+
+    def _failure(self, exchange: Exchange, error: BaseException) -> LedgerError:
+        """Build the error of a failed exchange, without the key and the address's path."""
+        if isinstance(error, LedgerError):
+            return strip_error(error)
+        asked = exchange.call.asked
+        begin = f"could not ask {self._addresses[exchange.surface].host} for {asked}"
+        if isinstance(error, TimeoutError | httpx.TimeoutException):
+            seconds = exchange.timeout_s
+            reason = f"no answer within {seconds:.3g} s" if seconds else "no time was left"
+            return TransportError(f"{begin}: {reason}", asked=asked)
+        text = str(error) or type(error).__name__
+        if self._key is not None:
+            text = self._key.hide(text.encode("utf-8", "replace")).decode()
+        if self._has_own_transport or isinstance(error, httpx.HTTPError | OSError):
+            return TransportError(f"{begin}: {cut(text)}", asked=asked)
+        sentence = f"{begin}: the transport failed, {type(error).__name__}: {cut(text)}"
+        return TransportError(
+            f"{sentence} ({_location(error)})",
+            remedy="Correct the transport passed to connect().",
+            retryable=False,
+            asked=asked,
+        )
+
+
+def strip_error(error: E) -> E:
+    """Remove an error's cause, context and traceback, which may hold the key."""
+    error.__cause__ = error.__context__ = None
+    return error.with_traceback(None)
+
+
+def _location(error: BaseException) -> str:
+    """Return the file, line and function that raised an error."""
+    frame, line = list(traceback.walk_tb(error.__traceback__))[-1]
+    code = frame.f_code
+    return f"{Path(code.co_filename).name}, line {line}, in {code.co_name}"
+
+
+def _header(response: httpx.Response, name: bytes) -> str | None:
+    """Return a header; `response.headers` would guess an encoding at each use."""
+    values = (text for key, text in response.headers.raw if key.lower() == name)
+    return next(values, b"").decode("latin-1") or None
+
+
+def _decode(raw: RawResponse) -> bytes:
+    """Decompress a body the way httpx does."""
+    if not raw.encodings:
+        return raw.body
+    headers = {"content-encoding": ", ".join(raw.encodings)}
+    return httpx.Response(OK, headers=headers, content=raw.body).content
+
+
+async def _read_body(response: httpx.Response) -> bytes:
+    """Read the whole body; without httpx's costly layers where nothing needs decoding."""
+    if response.is_stream_consumed or _header(response, b"content-encoding"):
+        return await response.aread()
+    stream = cast("httpx.AsyncByteStream", response.stream)
+    return b"".join([chunk async for chunk in stream])
+
+
+def _read_until(chunks: Iterable[bytes], until: float) -> Iterator[bytes]:
+    """Yield the chunks of a body; raise if they take too long in all."""
+    for chunk in chunks:
+        yield chunk
+        if time.monotonic() > until:
+            raise TimeoutError

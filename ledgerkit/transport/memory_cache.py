@@ -1,0 +1,49 @@
+"""Response bodies that cannot change, in memory, within a limit of bytes."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import OrderedDict
+
+_MAX_BYTES = 64 * 2**20
+
+
+class MemoryCache:
+    """
+    Response bodies by key; the least recently used are dropped first.
+
+    Parameters
+    ----------
+    max_bytes
+        Most bytes of all bodies together.
+    """
+
+    def __init__(self, max_bytes: int = _MAX_BYTES) -> None:
+        self._entries: OrderedDict[object, tuple[bytes, float]] = OrderedDict()
+        self._free_bytes = max_bytes
+        self._lock = threading.Lock()
+
+    def get(self, key: object, now: float = 0.0) -> bytes | None:
+        """Return a body that has not expired; None if there is none."""
+        with self._lock:
+            body, expires_at = self._entries.get(key, (None, math.inf))
+            if body is None or now >= expires_at:
+                return None
+            self._entries.move_to_end(key)
+            return body
+
+    def put(self, key: object, body: bytes, expires_at: float = math.inf) -> None:
+        """Add a body, replacing the one under its key."""
+        with self._lock:
+            self._free_bytes += len(self._entries.pop(key, (b"", 0))[0])
+            self._entries[key] = body, expires_at
+            self._free_bytes -= len(body)
+            while self._free_bytes < 0:
+                self._free_bytes += len(self._entries.popitem(last=False)[1][0])
+
+    def clear(self) -> None:
+        """Drop all bodies."""
+        with self._lock:
+            self._free_bytes += sum(len(body) for body, _ in self._entries.values())
+            self._entries.clear()

@@ -1,0 +1,66 @@
+"""How often and after which pauses a failed request is sent again."""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ledgerkit.errors import LedgerError
+
+_FIRST_S = 0.25
+_LONGEST_S = 5.0
+
+
+class Backoff:
+    """
+    The pauses between the attempts of one request.
+
+    Parameters
+    ----------
+    attempts
+        Attempts in all, the first included.
+    deadline
+        No attempt starts at or after this `time.monotonic()`.
+    """
+
+    def __init__(self, attempts: int, deadline: float = math.inf) -> None:
+        self._retries = attempts - 1
+        self._deadline = deadline
+        self._longest_s = _FIRST_S
+
+    def next_pause(self, error: LedgerError) -> float | None:
+        """Return the seconds until the next attempt; None if this one was the last."""
+        pause = (getattr(error, "retry_after", None) or 0.0) + _jitter(self._longest_s)
+        if self._retries <= 0 or time.monotonic() + pause >= self._deadline:
+            return None
+        self._retries -= 1
+        self._longest_s = min(2 * self._longest_s, _LONGEST_S)
+        return pause
+
+
+def _jitter(longest_s: float) -> float:
+    """Return a random pause, so that clients that failed together do not return together."""
+    return random.uniform(0.0, longest_s)  # noqa: S311 - no secret depends on it
+
+
+def parse_retry_after(text: str | None) -> float | None:
+    """Parse a Retry-After header, seconds or a date, into seconds; None if it is neither."""
+    if text is None:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = _seconds_until(text)
+    return seconds if 0 <= seconds < math.inf else None
+
+
+def _seconds_until(date: str) -> float:
+    """Return the seconds until an HTTP date, at least 0; NaN if the text is no date."""
+    try:
+        return max(0.0, parsedate_to_datetime(date).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return math.nan

@@ -1,0 +1,387 @@
+"""The session of a ledger: its calls go through caches, rate limit and retries."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import os
+import threading
+import time
+import weakref
+from contextlib import closing
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from ledgerkit.api.calls import Call, Response
+from ledgerkit.errors import InvalidRequestError, LedgerError, RateLimitedError
+from ledgerkit.transport import background_loop, transports
+from ledgerkit.transport.http_client import HEADERS, OK, Exchange, HttpClient, strip_error
+from ledgerkit.transport.memory_cache import MemoryCache
+from ledgerkit.transport.rate_limit import RateLimiter
+from ledgerkit.transport.retry import Backoff
+from ledgerkit.transport.streaming import Stream, batches_ahead
+from ledgerkit.transport.worker_pools import TaskPool, ThreadPool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+
+    from ledgerkit.transport.disk_cache import DiskCache
+    from ledgerkit.transport.networks import Surface
+    from ledgerkit.transport.settings import Cache, Settings
+    from ledgerkit.transport.worker_pools import WorkerPool
+
+    T_ = TypeVar("T_")
+    # Yields a wait in seconds, or an exchange; it is sent None, or the exchange's result.
+    Steps = Generator[float | Exchange, Response | LedgerError | None, T_]
+
+T = TypeVar("T")
+
+_LOG = logging.getLogger("ledgerkit")
+
+
+class Session:
+    """
+    A sender of calls; all errors that it raises are `LedgerError`.
+
+    Parameters
+    ----------
+    settings
+        The network, the key, and the limits.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._client = HttpClient(settings)
+        self._is_closed = False
+        self._open()
+
+    # Opening and closing ------------------------------------------------------------------
+
+    def _open(self) -> None:
+        """Start in this process, with empty caches and no connection."""
+        settings = self.settings
+        self._pid = os.getpid()
+        self._rate_limiter = RateLimiter(settings.rate)
+        self._pools: weakref.WeakSet[WorkerPool] = weakref.WeakSet()
+        self._memory_cache = MemoryCache()
+        self._disk_cache = _disk_cache(settings.cache, self._client.roots)
+        # Several streams of one ledger share its limit of requests in flight.
+        self._thread_slots = threading.BoundedSemaphore(settings.in_flight)
+        self._task_slots = asyncio.BoundedSemaphore(settings.in_flight)
+        self._finalizer: weakref.finalize[..., Session] | None = None
+        if settings.transport is not None:
+            transport = transports.check_transport(settings.transport)
+            self._client.transports = dict.fromkeys(self._client.roots, transport)
+        else:
+            own = transports.open_transports(settings.network, settings.in_flight, HEADERS)
+            self._client.transports = dict(own)
+            loop = background_loop.current()
+            self._finalizer = weakref.finalize(
+                self, transports.close_unclosed, loop, list(own.values())
+            )
+
+    def ready(self) -> Self:
+        """Return this session; raise if it is closed, and open anew in a forked process."""
+        if self._is_closed:
+            msg = "this ledger is closed"
+            raise InvalidRequestError(msg, remedy="Connect again.", field="ledger")
+        if self._pid != os.getpid():
+            self._abandon()
+            self._open()
+        return self
+
+    def _abandon(self) -> None:
+        """Leave the connections to the parent process."""
+        if self._finalizer is not None:
+            self._finalizer.detach()
+        if self._disk_cache is not None:
+            self._disk_cache.abandon()
+        background_loop.leave_to_parent(self._client.transports)
+
+    def close(self) -> None:
+        """Close the connections; calling it again does nothing."""
+        was_closed, self._is_closed = self._is_closed, True
+        if was_closed:
+            return
+        if self._pid != os.getpid():
+            self._abandon()
+            return
+        for pool in list(self._pools):  # or they would open connections again
+            pool.stop()
+        if self._disk_cache is not None:
+            self._disk_cache.close()
+        if self.settings.transport is None or not self.settings.borrowed:
+            self._close_transports()
+
+    def _close_transports(self) -> None:
+        """Close the transports."""
+        opened = self._client.transports.values()
+        if self._client.is_async:
+            background_loop.current().run(transports.close_all(opened))
+        else:
+            for transport in set(opened):
+                transport.close()
+        if self._finalizer is not None:
+            self._finalizer.detach()
+
+    # One call or many ---------------------------------------------------------------------
+
+    def send(self, call: Call[T]) -> T:
+        """Send one call and return its answer."""
+        self.ready()
+        if self._client.is_async:
+            value: T | LedgerError = background_loop.current().run(self._send_async(call))
+        else:
+            value = self._send(call, time.sleep)
+        if isinstance(value, LedgerError):
+            raise value
+        return value
+
+    def send_many(
+        self, calls: Sequence[Call[T]], *, stop_on_error: bool, progress: Callable[[int], object]
+    ) -> list[T | LedgerError]:
+        """
+        Send calls concurrently: a stream of one batch.
+
+        Parameters
+        ----------
+        calls
+            The calls.
+        stop_on_error
+            Whether the first failure cancels the other calls and is raised; otherwise an
+            error stands in its call's place.
+        progress
+            Called with the number of new answers, in this thread.
+
+        Returns
+        -------
+        values
+            The answers, in the order of the calls.
+        """
+        pool = self._worker_pool(stop_on_error=stop_on_error)
+        stream = Stream(calls, pool, size=max(1, len(calls)), ahead=0, progress=progress)
+        return [value for batch in stream.batches(self.ready) for value in batch]
+
+    def stream(
+        self, calls: Iterable[Call[T]], *, size: int, rate_limit_wait_s: float = 0.0
+    ) -> Generator[list[T | LedgerError], None, None]:
+        """
+        Send calls as their iterator yields them.
+
+        Parameters
+        ----------
+        calls
+            The calls; there may be no end of them.
+        size
+            Calls a batch.
+        rate_limit_wait_s
+            Seconds for which a rate-limited call is repeated, beyond the usual retries.
+
+        Returns
+        -------
+        batches
+            Lists of answers in the order of the calls; an error stands in its call's place.
+        """
+        pool = self._worker_pool(stop_on_error=False, rate_limit_wait_s=rate_limit_wait_s)
+        ahead = batches_ahead(size, self.settings.in_flight)
+        stream = Stream(calls, pool, size=size, ahead=ahead, progress=_no_progress)
+        return stream.batches(self.ready)
+
+    def _worker_pool(self, *, stop_on_error: bool, rate_limit_wait_s: float = 0.0) -> WorkerPool:
+        """Make the workers of one stream."""
+        self.ready()
+        count = self.settings.in_flight
+        pool: WorkerPool
+        if self._client.is_async:
+            send = partial(self._send_async, rate_limit_wait_s=rate_limit_wait_s)
+            pool = TaskPool(send, count, stop_on_error=stop_on_error)
+        else:
+            blocking_send = partial(self._send, rate_limit_wait_s=rate_limit_wait_s)
+            pool = ThreadPool(blocking_send, count, stop_on_error=stop_on_error)
+        self._pools.add(pool)
+        return pool
+
+    def _send(
+        self, call: Call[Any], sleep: Callable[[float], None], rate_limit_wait_s: float = 0.0
+    ) -> Any:
+        """Run the steps of a call over a synchronous transport, in this thread."""
+        with self._thread_slots, closing(self._steps(call, rate_limit_wait_s)) as steps:
+            try:
+                step = next(steps)
+                while True:
+                    if isinstance(step, Exchange):
+                        step = steps.send(self._client.exchange(step))
+                    else:
+                        sleep(step)
+                        step = next(steps)
+            except StopIteration as end:
+                return end.value
+
+    async def _send_async(self, call: Call[Any], rate_limit_wait_s: float = 0.0) -> Any:
+        """Run the steps of a call over an asynchronous transport, on its loop."""
+        async with self._task_slots:
+            steps = self._steps(call, rate_limit_wait_s)
+            try:
+                step = next(steps)
+                while True:
+                    if isinstance(step, Exchange):
+                        step = steps.send(await self._client.exchange_async(step))
+                    else:
+                        await asyncio.sleep(step)
+                        step = next(steps)
+            except StopIteration as end:
+                return end.value
+            finally:
+                steps.close()
+
+    # The steps of a call: waits and exchanges, the same for threads and the loop -----------
+
+    def _steps(self, call: Call[Any], rate_limit_wait_s: float = 0.0) -> Steps[Any]:
+        """Read a call from the caches, else from its host, else from the archival host."""
+        if call.keep and (cached := self._cached(call)):
+            return cached[0]
+        until = 0.0
+        while True:
+            yield from self._wait_for_slot(math.inf)  # not counted: this queue is no host's fault
+            until = until or time.monotonic() + rate_limit_wait_s
+            value = yield from self._read_from_hosts(call)
+            is_limited = isinstance(value, RateLimitedError) and call.repeatable
+            if not is_limited or time.monotonic() >= until:
+                return value
+
+    def _read_from_hosts(self, call: Call[Any]) -> Steps[Any]:
+        """Read a call from its host, and from the archival one if that has no answer."""
+        deadline = time.monotonic() + self.settings.retries.total_s
+        value = yield from self._read_with_retries(call, call.surface, deadline)
+        if self._may_be_archived(call, value):
+            if not (yield from self._wait_for_slot(deadline)):
+                return self._client.timeout_error(call, "archival_rpc")
+            value = yield from self._read_with_retries(call, "archival_rpc", deadline)
+        return value
+
+    def _read_with_retries(self, call: Call[Any], surface: Surface, deadline: float) -> Steps[Any]:
+        """Read a call from one host, again as long as that may help."""
+        backoff = Backoff(self.settings.retries.attempts, deadline)
+        while True:
+            value = yield from self._read_once(call, surface, deadline)
+            if not self._may_succeed_later(call, surface, value):
+                return value
+            pause = backoff.next_pause(value)
+            if pause is None:
+                return value
+            if isinstance(value, RateLimitedError):  # all requests wait, not this one alone
+                self._rate_limiter.pause(pause)
+            _LOG.info("asking again in %.2f s: %s", pause, value)
+            yield pause
+            if not (yield from self._wait_for_slot(deadline)):
+                return value
+
+    def _read_once(self, call: Call[Any], surface: Surface, deadline: float) -> Steps[Any]:
+        """Read a call from one host, and add its answer to the caches."""
+        started = time.monotonic()
+        timeout_s = min(self.settings.timeout_s, max(0.0, deadline - started))
+        response = yield Exchange(call, surface, timeout_s)
+        if not isinstance(response, Response):
+            return response
+        value = self._decode(call, response)
+        if isinstance(value, RateLimitedError) and (rate := self._rate_limiter.slow_down(started)):
+            _LOG.info("too many requests: at most %.3g a second for now", rate)
+        if call.keep and not isinstance(value, LedgerError) and call.keep(value):
+            self._add_to_caches(call, surface, response)
+        return value
+
+    def _wait_for_slot(self, until: float) -> Steps[bool]:
+        """Wait for a slot of the rate limit; return False if none is free in time."""
+        while True:
+            epoch = self._rate_limiter.epoch
+            seconds = self._rate_limiter.reserve(until)
+            if not seconds:
+                return seconds is not None
+            try:
+                yield seconds
+            except GeneratorExit:  # the wait was cancelled
+                self._rate_limiter.release(epoch)
+                raise
+            if epoch == self._rate_limiter.epoch:  # the slot was not voided by a pause
+                return True
+
+    def _may_succeed_later(self, call: Call[Any], surface: Surface, value: object) -> bool:
+        """Return True if the same request to the same host may soon succeed."""
+        if not isinstance(value, LedgerError) or not (value.retryable and call.repeatable):
+            return False
+        return surface == "archival_rpc" or not self._may_be_archived(call, value)
+
+    def _may_be_archived(self, call: Call[Any], value: object) -> bool:
+        """Return True if the archival host may have an answer."""
+        is_missing = isinstance(value, LedgerError) and value.elsewhere and call.repeatable
+        return is_missing and call.surface == "rpc" and "archival_rpc" in self._client.roots
+
+    def _decode(self, call: Call[Any], response: Response) -> Any:
+        """Decode a response; an error is returned."""
+        try:
+            return call.read(response)
+        except LedgerError as error:
+            return strip_error(error)
+
+    # Responses that cannot change: in memory, and on request on disk -----------------------
+
+    @property
+    def disk_cache(self) -> DiskCache | None:
+        """The disk cache, if there is one."""
+        return self._disk_cache
+
+    def clear_caches(self) -> None:
+        """Drop all cached responses, in memory and on disk."""
+        self._memory_cache.clear()
+        if self._disk_cache is not None:
+            self._disk_cache.clear()
+
+    def _cached(self, call: Call[Any]) -> tuple[Any] | None:
+        """Return the cached answer to a call as a tuple of one; None if there is none."""
+        disk_cache = self._disk_cache if call.kind else None
+        body = self._memory_cache.get(call.key, disk_cache.now() if disk_cache else 0.0)
+        answer = None if body is None else (self._decode(call, Response(body)),)
+        if disk_cache is not None:
+            answer = answer or self._cached_on_disk(call, disk_cache)
+            disk_cache.count(call.kind, hit=answer is not None)
+        return answer
+
+    def _cached_on_disk(self, call: Call[Any], disk_cache: DiskCache) -> tuple[Any] | None:
+        """Return the answer on disk; an entry that cannot be decoded is dropped."""
+        for key in disk_cache.keys(call):
+            entry = disk_cache.get(key, call.kind)
+            if entry is None:
+                continue
+            value = self._decode(call, Response(entry.body))
+            if not isinstance(value, LedgerError) and call.keep and call.keep(value):
+                expires_at = disk_cache.expires_at(call.kind, entry.stored_at)
+                self._memory_cache.put(call.key, entry.body, expires_at)
+                return (value,)
+            disk_cache.drop(key, "it does not answer its call")
+        return None
+
+    def _add_to_caches(self, call: Call[Any], surface: Surface, response: Response) -> None:
+        """Add a response that cannot change, on disk under the address that sent it."""
+        disk_cache = self._disk_cache
+        if disk_cache is None or not call.kind:
+            self._memory_cache.put(call.key, response.body)
+            return
+        now = disk_cache.now()
+        expires_at = disk_cache.expires_at(call.kind, now)
+        self._memory_cache.put(call.key, response.body, expires_at)
+        if response.status == OK and not self._client.has_key(response.body):
+            disk_cache.put(disk_cache.key(call, surface), call.kind, now, response.body)
+
+
+def _disk_cache(settings: Cache | None, roots: Mapping[Surface, str]) -> DiskCache | None:
+    """Make the disk cache; SQLite is imported with the first one."""
+    if settings is None:
+        return None
+    from ledgerkit.transport.disk_cache import DiskCache
+
+    return DiskCache(settings, roots)
+
+
+def _no_progress(_count: int) -> None:
+    """Report nothing."""

@@ -1,0 +1,125 @@
+"""The HTTP transports of a ledger: httpx, single connections, or aiohttp, by proxy and load."""
+
+from __future__ import annotations
+
+import ssl
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import httpx
+
+from ledgerkit.errors import InvalidRequestError
+from ledgerkit.transport import background_loop, networks
+from ledgerkit.transport.aiohttp_pool import AiohttpPool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from ledgerkit.transport.networks import Network, Surface
+
+AnyTransport = httpx.BaseTransport | httpx.AsyncBaseTransport
+OwnTransport = httpx.AsyncBaseTransport | AiohttpPool
+
+_HTTPX_POOL = 8  # with more requests in flight httpcore's shared pool gets slow
+
+
+class SingleConnections(httpx.AsyncBaseTransport):
+    """
+    One connection for each request in flight: faster than a large shared pool of httpcore.
+
+    Parameters
+    ----------
+    connect
+        Opens a transport of one connection.
+    """
+
+    def __init__(self, connect: Callable[[], httpx.AsyncBaseTransport]) -> None:
+        self._connect = connect
+        self._free: list[httpx.AsyncBaseTransport] = []
+        self._all: list[httpx.AsyncBaseTransport] = []
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request over a free connection, or a new one, and read the whole body."""
+        connection = self._free.pop() if self._free else self._open()
+        try:
+            response = await connection.handle_async_request(request)
+            try:
+                await response.aread()
+            finally:
+                await response.aclose()  # or the connection would take no other request
+        finally:
+            self._free.append(connection)
+        return response
+
+    def _open(self) -> httpx.AsyncBaseTransport:
+        """Open one more connection."""
+        self._all.append(self._connect())
+        return self._all[-1]
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        for connection in self._all:
+            await connection.aclose()
+
+
+def check_transport(transport: AnyTransport) -> AnyTransport:
+    """Return the transport; raise if it is none of httpx."""
+    if not isinstance(transport, httpx.BaseTransport | httpx.AsyncBaseTransport):
+        rule = "an httpx.BaseTransport or httpx.AsyncBaseTransport"
+        raise InvalidRequestError.refuse("transport", transport, rule)
+    return transport
+
+
+def open_transports(
+    network: Network, in_flight: int, headers: Mapping[str, str]
+) -> dict[Surface, OwnTransport]:
+    """Open the transport of each surface: one for all, unless their proxies differ."""
+    urls = {s: url for s in networks.SURFACES if (url := network.address(s))}
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts no certificate
+    if any(urlsplit(url).scheme == "https" for url in urls.values()):
+        tls = httpx.create_ssl_context()  # takes some 20 ms
+    proxies = {surface: networks.proxy_for(url) for surface, url in urls.items()}
+    opened = {proxy: _open(proxy, tls, in_flight, headers) for proxy in set(proxies.values())}
+    return {surface: opened[proxy] for surface, proxy in proxies.items()}
+
+
+def _open(
+    proxy: str | None, tls: ssl.SSLContext, in_flight: int, headers: Mapping[str, str]
+) -> OwnTransport:
+    """Open the transport that is fastest with this many requests in flight."""
+    scheme = urlsplit(proxy).scheme if proxy else "http"
+    try:
+        if in_flight <= _HTTPX_POOL:
+            return _httpx_pool(proxy, tls, in_flight)
+        if scheme == "http" and find_spec("aiohttp"):
+            return AiohttpPool(proxy, tls, in_flight, headers)
+        return SingleConnections(lambda: _httpx_pool(proxy, tls, 1))
+    except (ImportError, ValueError):  # its text would quote the proxy's password
+        msg = f"the {scheme} proxy of the environment cannot be used"
+    remedy = "Use an http proxy, or for a SOCKS one: pip install 'httpx[socks]'."
+    raise InvalidRequestError(msg, remedy=remedy, field="proxy")
+
+
+def _httpx_pool(
+    proxy: str | None, tls: ssl.SSLContext, max_connections: int
+) -> httpx.AsyncBaseTransport:
+    """Open httpx's own connection pool."""
+    limits = httpx.Limits(
+        max_connections=max_connections, max_keepalive_connections=max_connections
+    )
+    return httpx.AsyncHTTPTransport(verify=tls, limits=limits, proxy=proxy)
+
+
+async def close_all(transports: Iterable[OwnTransport]) -> None:
+    """Close each transport once."""
+    for transport in set(transports):
+        await transport.aclose()
+
+
+def close_unclosed(loop: background_loop.Loop, transports: Sequence[OwnTransport]) -> None:
+    """Close the transports of a ledger that was collected without being closed."""
+    if loop.alive:
+        loop.run_later(close_all(transports))
+    else:
+        background_loop.leave_to_parent(transports)

@@ -1,0 +1,154 @@
+"""Builders of collections: their rows are written without a ledger, to test what reads them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ledgerkit.collecting import arrow_tables, manifests, storage
+from ledgerkit.collecting.accounts import VIEWS
+from ledgerkit.collecting.collection import Collection
+from ledgerkit.collecting.part_files import Part
+from ledgerkit.collecting.sources import Subject
+from ledgerkit.frames import build
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+FETCHED_AT = 1_767_225_600_000_000_000  # 2026-01-01
+Balance = tuple[int | None, str]  # a balance and its status
+
+
+@dataclass
+class Holdings:
+    """The holdings of one account."""
+
+    balance: Balance = (0, "ok")
+    ft: Mapping[str, Balance] = field(default_factory=dict)
+    nft: Sequence[str] = ()
+    staking: Sequence[str] = ()
+    exposure: str = "no_visible_staking_position"
+
+
+def view_columns(accounts: Mapping[str, Holdings]) -> dict[str, dict[str, list[Any]]]:
+    """Return the columns of all views."""
+    holdings = list(accounts.values())
+    ft = [
+        (account_id, contract_id, *balance)
+        for account_id, item in accounts.items()
+        for contract_id, balance in item.ft.items()
+    ]
+    nft = [
+        (account_id, contract_id)
+        for account_id, item in accounts.items()
+        for contract_id in item.nft
+    ]
+    staking = [
+        (account_id, pool_id) for account_id, item in accounts.items() for pool_id in item.staking
+    ]
+    return {
+        "accounts": {
+            "account_id": list(accounts),
+            "status": [item.balance[1] for item in holdings],
+            "balance": [item.balance[0] for item in holdings],
+            **{
+                name: [None] * len(holdings)
+                for name in (
+                    "locked storage_bytes storage_cost spendable n_tokens n_nfts n_pools "
+                    "last_update_block_height"
+                ).split()
+            },
+        },
+        "ft": {
+            "account_id": [row[0] for row in ft],
+            "contract_id": [row[1] for row in ft],
+            "balance": [row[2] for row in ft],
+            "last_update_block_height": [7] * len(ft),
+            "status": [row[3] for row in ft],
+        },
+        "nft": {
+            "account_id": [row[0] for row in nft],
+            "contract_id": [row[1] for row in nft],
+            "last_update_block_height": [None] * len(nft),
+        },
+        "staking": {
+            "account_id": [row[0] for row in staking],
+            "pool_id": [row[1] for row in staking],
+            "last_update_block_height": [None] * len(staking),
+        },
+        "exposure": {
+            "account_id": list(accounts),
+            "exposure_class": [item.exposure for item in holdings],
+            "n_direct": [len(item.staking) for item in holdings],
+            "n_liquid": [0] * len(holdings),
+            "n_unknown": [0] * len(holdings),
+            "direct_pools": [list(item.staking) for item in holdings],
+            "liquid_tokens": [[] for _ in holdings],
+        },
+    }
+
+
+def status_columns(read: Mapping[int, str], failed: Mapping[int, str]) -> dict[str, Any]:
+    """Return the columns of `subjects` and `errors`, from account ids by position."""
+    return {
+        "subjects": {
+            "position": list(read),
+            "subject": list(read.values()),
+            "fetched_at": [FETCHED_AT] * len(read),
+        },
+        "errors": {
+            "position": list(failed),
+            "subject": list(failed.values()),
+            "kind": ["failed"] * len(failed),
+            "error": ["TransportError"] * len(failed),
+            "message": ["no response"] * len(failed),
+            "retryable": [True] * len(failed),
+            "fetched_at": [FETCHED_AT] * len(failed),
+        },
+    }
+
+
+def write_part(
+    folder: storage.Folder,
+    start: int,
+    accounts: Mapping[str, Holdings | None],
+    views: Sequence[str],
+) -> None:
+    """Write one part; accounts whose holdings are None failed."""
+    holdings = {account_id: item for account_id, item in accounts.items() if item is not None}
+    positions = dict(enumerate(accounts, start))
+    read = {position: text for position, text in positions.items() if text in holdings}
+    failed = {position: text for position, text in positions.items() if text not in holdings}
+    columns = {**view_columns(holdings), **status_columns(read, failed)}
+    with Part(folder, start) as part:
+        for position, text in positions.items():
+            part.add_subject(Subject(position, text), "ok" if position in read else "failed")
+        for table in (*views, "subjects", "errors"):
+            name = manifests.schema_name(table)
+            part.add(table, arrow_tables.table(name, build.build_frame(name, columns[table])))
+        part.commit()
+
+
+def write_collection(
+    out: object,
+    accounts: Mapping[str, Holdings | None],
+    *,
+    part_size: int = 100,
+    views: Sequence[str] = VIEWS,
+    finished: bool = True,
+    **options: Any,
+) -> Collection:
+    """Write a collection of accounts and open it; `options` are fields of its manifest."""
+    folder = storage.folder(out)
+    manifest = manifests.Manifest(
+        views=list(views),
+        schemas=manifests.table_schemas(views),
+        **{"kind": "accounts", "network": "lab", **options},
+    )
+    manifests.open_manifest(folder, manifest)
+    items = list(accounts.items())
+    for start in range(0, len(items), part_size):
+        write_part(folder, start, dict(items[start : start + part_size]), views)
+    if finished:
+        manifests.write_finished(folder, len(items), "")
+    return Collection(folder)
