@@ -168,7 +168,7 @@ def subset_of(value: object, field: str, allowed: tuple[str, ...]) -> list[str]:
     words = [value] if isinstance(value, str) else value
     if isinstance(words, Iterable) and (chosen := list(words)) and set(chosen) <= set(allowed):
         return [word for word in allowed if word in chosen]
-    raise InvalidRequestError.refuse(field, value, f"some of {', '.join(allowed)}")
+    raise InvalidRequestError.refuse(field, value, f"one or more of {', '.join(allowed)}")
 
 
 def block_reference(value: object, field: str = "at") -> BlockReference:

@@ -221,11 +221,11 @@ def find_token(
     contract_id = validation.account_id(collection, "collection")
     args = validation.json_args({"token_id": check_text(token_id, "token_id")})
     call = rpc.call_function(contract_id, "nft_token", args, ledger.locate(at))
-    answer = ledger.send(call)
+    call_result = ledger.send(call)
     token: chain.NftToken | None = None
-    if rpc.returned(answer, call.asked):  # some contracts return nothing in place of null
-        token = rpc.decoded(answer, chain.NftToken | None, call.asked)
-    return TokenReading(token, answer.block_height)
+    if rpc.returned(call_result, call.asked):  # some contracts return nothing in place of null
+        token = rpc.decoded(call_result, chain.NftToken | None, call.asked)
+    return TokenReading(token, call_result.block_height)
 
 
 def confirm_token(token_id: str, collection: str, *, target: Ledger) -> TokenReading:

@@ -240,7 +240,7 @@ def _search_for(reference: BlockReference) -> _Search:
 
 def _before_genesis(time_ns: int, first: Point) -> InvalidRequestError:
     """Build the error for a time before the genesis block."""
-    expected = f"a time from the first block on, {first.time_ns} ns since 1970"
+    expected = f"a time not before the first block, {first.time_ns} ns since 1970"
     return InvalidRequestError.refuse("at", time_ns, expected)
 
 

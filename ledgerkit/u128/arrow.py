@@ -35,7 +35,7 @@ def to_arrow(hi: np.ndarray, lo: np.ndarray, mask: np.ndarray, type: Any = None)
         return _to_integers(hi, lo, mask, target)
     if _is_text(target):
         return pa.array(decimal_text.write(hi, lo), type=target, mask=mask)
-    msg = f"u128 does not become {target}: choose a decimal, integer or text type"
+    msg = f"u128 cannot be converted to {target}: choose a decimal, integer or text type"
     raise TypeError(msg)
 
 
@@ -92,7 +92,7 @@ def from_arrow(array: Any, *, name: str = "amount") -> Columns:
     if _is_text(array.type):
         (hi, lo), mask = decimal_text.parse(array.to_numpy(zero_copy_only=False), name=name)
         return hi, lo, mask
-    msg = f"u128 is not read from {array.type}: pass decimals, integers or texts of digits"
+    msg = f"u128 cannot be read from {array.type}: pass decimals, integers or texts of digits"
     raise TypeError(msg)
 
 

@@ -175,7 +175,9 @@ def _limit_exponents(exponents: Objects, mask: Flags) -> Objects:
     is_negative = np.asarray(exponents < 0, dtype=np.bool_) & ~mask
     if is_negative.any():
         row = int(is_negative.argmax())
-        raise ValueError(f"exponent {exponents[row]} in row {row}: the power is no integer")
+        raise ValueError(
+            f"exponent {exponents[row]} in row {row} is negative: the power is not an integer"
+        )
     # An odd exponent stays odd, for the powers of -1.
     most = _LARGEST_EXPONENT
     return np.array([max(e, 0) if e < most else most + e % 2 for e in exponents], dtype=object)

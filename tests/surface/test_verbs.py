@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 KEY = "ed25519:" + base58.b58encode(bytes(range(32))).decode()
-OTHER_KEY = "ed25519:" + base58.b58encode(bytes(range(1, 33))).decode()
 FIRST, HEAD = 100, 140
 GENESIS_NS = 1_600_000_000_123_456_789
 STEP_NS = 1_000_000_007

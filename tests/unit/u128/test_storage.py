@@ -182,8 +182,8 @@ def test_texts_are_read_as_digits(text):
 @pytest.mark.parametrize(
     ("array", "rule"),
     [
-        (pa.array([1.0]), "u128 is not read from double: pass decimals, integers or texts"),
-        (pa.array([True]), "u128 is not read from bool"),
+        (pa.array([1.0]), "u128 cannot be read from double: pass decimals, integers or texts"),
+        (pa.array([True]), "u128 cannot be read from bool"),
         (pa.array([Decimal("1.0")]), "has a scale of 1: cast to scale 0 first"),
     ],
     ids=["float", "bool", "scale"],
