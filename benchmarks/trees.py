@@ -28,9 +28,9 @@ from _verdict import finish, say
 from ledgerkit.api.models.transactions import collector_paused
 from ledgerkit.tracing.trace import Trace
 from ledgerkit.tracing.tree import graph
-from ledgerkit.tracing.tree.columns import edge_columns
-from ledgerkit.tracing.tree.names import Names
-from ledgerkit.tracing.tree.rows import DataEdges
+from ledgerkit.tracing.tree.frame_columns import edge_columns
+from ledgerkit.tracing.tree.id_index import IdIndex
+from ledgerkit.tracing.tree.linking import DataEdges
 
 RECEIPTS = 200_000
 LINEAR = 6.0
@@ -104,7 +104,7 @@ def by_ledgerkit(links: Links) -> tuple[int, int, int]:
 def arranged(links: Links) -> tuple[int, int, int]:
     """Do what `ledgerkit.tracing.tree` does after decoding."""
     n_rows = len(links.ids)
-    names = Names(links.ids)
+    names = IdIndex(links.ids)
     counts = np.fromiter(map(len, links.created), dtype=np.int64, count=n_rows)
     child_ids = chain.from_iterable(links.created)
     children = names.rows(np.fromiter(child_ids, dtype=object, count=int(counts.sum())))
@@ -117,10 +117,10 @@ def arranged(links: Links) -> tuple[int, int, int]:
     parents = np.where(above < 0, -1, position[above])
     depth = graph.depths(parents)
     gas = graph.subtree_sums(parents, np.full(n_rows, GAS), depth)
-    ids = names.texts()[tree.order]
-    waiting = position[consumers[tree.kept]]
+    ids = names.id_array()[tree.order]
+    waiting = position[consumers[tree.is_kept]]
     by_consumer = np.argsort(waiting, kind="stable")
-    feeding = position[producers[tree.kept]][by_consumer]
+    feeding = position[producers[tree.is_kept]][by_consumer]
     names_of_data = np.full(len(feeding), "data", dtype=object)
     edges = edge_columns(ids, parents, DataEdges(feeding, waiting[by_consumer], names_of_data))
     return int(depth.max()), int(gas[0]), len(edges["kind"])

@@ -1,13 +1,12 @@
 """
-Exact conversions: yocto and NEAR, gas and Tgas, tokens by their decimals.
+Exact conversions between the smallest units of NEAR, gas and tokens, and decimal numbers.
 
-The ledger counts in whole smallest units, people in decimal ones. Everything here is
-integer arithmetic: nothing is rounded, what does not come out even is refused.
+All conversions are integer arithmetic: nothing is rounded, and a number with a part of the
+smallest unit is an error.
 
-A bare float is accepted only where nothing can be lost: it is at most 2**53, and the
-digits it prints are its exact value. So 0.5 and 2.0 pass; 0.1 (which is
-0.1000000000000000055…) and 1e23 (which is 99999999999999991611392) are refused, and the
-sentence says to write the number as text.
+A float is accepted only if no digit can be lost: it is at most 2**53, and the digits that it
+prints are its exact value. 0.5 and 2.0 are accepted; 0.1 (which is 0.1000000000000000055…) and
+1e23 (which is 99999999999999991611392) are errors, and the message says to pass text instead.
 """
 
 from __future__ import annotations
@@ -26,83 +25,82 @@ U128_MAX = 2**128 - 1
 
 Number = int | str | Decimal | float
 
-_LONGEST = 120  # more digits than any amount has, on either side of the point
-_MOST_DECIMALS = 255
-_EXACT_FLOAT = 2.0**53
-_MARK = 10**6  # nobody reads 0.000000000000000000000001 NEAR
+_MAX_DIGITS = 120  # more than any amount has, on either side of the decimal point
+_MAX_DECIMALS = 255
+_EXACT_FLOAT = 2.0**53  # all integers up to here are floats
+_TINY = 10**6  # yoctoNEAR; 0.000000000000000000000001 NEAR would be hard to read
 _NUMBER = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?) ?([A-Za-z]+)", re.ASCII)
 _NEAR_UNITS = {"near": NEAR_DECIMALS, "yocto": 0, "yoctonear": 0}
 _GAS_UNITS = {"tgas": TGAS_DECIMALS, "ggas": 9, "gas": 0}
-_NUMBER_RULE = (
-    "a number such as 5, '0.1' or Decimal('0.1'): digits and one point, no sign, exponent or _"
-)
-_FLOAT_RULE = "a float that is not exactly what it prints; write the number as text, such as '0.1'"
+_NUMBER_RULE = "a number such as 5, '0.1' or Decimal('0.1'), with digits and one point only"
+_FLOAT_RULE = "a float whose printed digits are its exact value, or text such as '0.1'"
 
 
 def yocto(value: int | str, field: str = "amount") -> int:
     """
-    Read an amount of NEAR as the ledger counts it.
+    Parse an amount of NEAR into yoctoNEAR.
 
     Parameters
     ----------
     value
-        Text that names its unit, such as ``"0.1 NEAR"`` or ``"1 yocto"``; an integer is
-        yoctoNEAR already. A bare ``"1"`` would be a guess, so it is refused.
+        Text with a unit, such as ``"0.1 NEAR"`` or ``"1 yocto"``, or an integer of yoctoNEAR.
+        Text without a unit, such as ``"1"``, is ambiguous and an error.
     field
         The argument's name, for the error.
 
     Returns
     -------
     yocto
-        Whole yoctoNEAR, from 0 to 2**128 - 1.
+        yoctoNEAR, from 0 to 2**128 - 1.
 
     Raises
     ------
     InvalidRequestError
-        If it is none of these, has more than 24 decimals, or is out of range.
+        If `value` is none of these, has more than 24 decimals, or is out of range.
     """
-    return _quantity(value, field, _NEAR_UNITS, U128_MAX, "'0.1 NEAR', '1 yocto'")
+    return _parse_quantity(value, field, _NEAR_UNITS, U128_MAX, "'0.1 NEAR' or '1 yocto'")
 
 
 def gas(value: int | str, field: str = "gas") -> int:
     """
-    Read an amount of gas as the ledger counts it.
+    Parse an amount of gas.
 
     Parameters
     ----------
     value
-        Text that names its unit, such as ``"30 Tgas"`` or ``"500 Ggas"``; an integer is
-        gas already.
+        Text with a unit, such as ``"30 Tgas"`` or ``"500 Ggas"``, or an integer of gas.
     field
         The argument's name, for the error.
 
     Returns
     -------
     gas
-        Whole units of gas, from 0 to 2**64 - 1.
+        Units of gas, from 0 to 2**64 - 1.
 
     Raises
     ------
     InvalidRequestError
-        If it is none of these, does not come out even, or is out of range.
+        If `value` is none of these, has a part of one gas, or is out of range.
     """
-    return _quantity(value, field, _GAS_UNITS, U64_MAX, "'30 Tgas', '500 Ggas'")
+    return _parse_quantity(value, field, _GAS_UNITS, U64_MAX, "'30 Tgas' or '500 Ggas'")
 
 
-def _quantity(value: object, field: str, units: dict[str, int], most: int, such_as: str) -> int:
-    """Read text with a unit, or an integer in the smallest one."""
-    rule = f"text with its unit, such as {such_as}, or an integer of the smallest unit"
+def _parse_quantity(
+    value: object, field: str, units: dict[str, int], maximum: int, examples: str
+) -> int:
+    """Parse text with a unit, or an integer of the smallest unit."""
+    expected = f"text with its unit, such as {examples}, or an integer of the smallest unit"
     if isinstance(value, str):
-        found = _QUANTITY.fullmatch(value.strip()) if len(value) <= _LONGEST else None
-        decimals = units.get(found[2].lower()) if found else None
-        if found is None or decimals is None:
-            raise InvalidRequestError.refuse(field, value, rule)
-        return _bounded(_shifted(found[1], decimals, value, field), value, field, most)
-    whole = _integer(value)
-    if whole is None:
-        raise InvalidRequestError.refuse(field, value, rule)
-    return _bounded(whole, value, field, most)
+        match = _QUANTITY.fullmatch(value.strip()) if len(value) <= _MAX_DIGITS else None
+        decimals = units.get(match[2].lower()) if match else None
+        if match is None or decimals is None:
+            raise InvalidRequestError.refuse(field, value, expected)
+        return _check_range(_to_smallest(match[1], decimals, value, field), value, field, maximum)
+    integer = _as_integer(value)
+    if integer is None:
+        raise InvalidRequestError.refuse(field, value, expected)
+    return _check_range(integer, value, field, maximum)
 
 
 def from_units(
@@ -114,96 +112,97 @@ def from_units(
     Parameters
     ----------
     number
-        Whole or decimal tokens: int, text of digits and one point, or Decimal. A float
-        only where it is exactly what it prints, such as 0.5.
+        Tokens as an integer, text of digits and one point, or Decimal. A float only if its
+        printed digits are its exact value, such as 0.5.
     decimals
-        How many decimals the token has: 24 for NEAR, 6 for most dollars.
+        Decimals of the token: 24 for NEAR, 6 for most dollar tokens.
     field
         The argument's name, for the error.
     most
-        The largest result allowed.
+        The largest valid result.
 
     Returns
     -------
     units
-        Whole smallest units.
+        Smallest units.
 
     Raises
     ------
     InvalidRequestError
-        If it is no such number, has more decimals than the token, or is out of range.
+        If `number` is none of these, has more decimals than the token, or is out of range.
     """
     _check_decimals(decimals)
-    return _bounded(_shifted(_digits(number, field), decimals, number, field), number, field, most)
+    digits = _plain_digits(number, field)
+    return _check_range(_to_smallest(digits, decimals, number, field), number, field, most)
 
 
 def to_text(units: int, decimals: int, unit: str = "", *, thousands: str = "") -> str:
     """
-    Write a number of smallest units as people read it, every digit kept.
+    Format smallest units as a decimal number with all digits.
 
     Parameters
     ----------
     units
-        Whole smallest units; below zero for a change.
+        Smallest units; negative for a decrease.
     decimals
-        How many decimals the token has.
+        Decimals of the token.
     unit
-        A name to put after the number.
+        Text after the number, such as ``"NEAR"``.
     thousands
-        What to put between thousands, such as ``","``.
+        The thousands separator, such as ``","``.
 
     Returns
     -------
     text
-        Such as ``"0.1 NEAR"``; no exponent, no trailing zeros, no rounding.
+        Text such as ``"0.1 NEAR"``, without exponent, trailing zeros or rounding.
 
     Raises
     ------
     InvalidRequestError
-        If `units` is no integer, or `decimals` is not from 0 to 255.
+        If `units` is not an integer, or `decimals` is not from 0 to 255.
     """
-    whole = _smallest(units, decimals)
-    before, after = divmod(abs(whole), 10**decimals)
+    integer = _check_units(units, decimals)
+    before, after = divmod(abs(integer), 10**decimals)
     grouped = f"{before:,}".replace(",", thousands) if thousands else str(before)
     fraction = f".{after:0{decimals}d}".rstrip("0") if after else ""
-    number = f"{'-' if whole < 0 else ''}{grouped}{fraction}"
+    number = f"{'-' if integer < 0 else ''}{grouped}{fraction}"
     return f"{number} {unit}" if unit else number
 
 
 def to_decimal(units: int, decimals: int) -> Decimal:
     """
-    Convert smallest units to a Decimal of tokens, every digit kept.
+    Convert smallest units to a Decimal of tokens with all digits.
 
     Parameters
     ----------
     units
-        Whole smallest units; below zero for a change.
+        Smallest units; negative for a decrease.
     decimals
-        How many decimals the token has.
+        Decimals of the token.
 
     Returns
     -------
     number
-        Exact, whatever the precision of the current decimal context.
+        The exact number, for any precision of the decimal context.
 
     Raises
     ------
     InvalidRequestError
-        If `units` is no integer, or `decimals` is not from 0 to 255.
+        If `units` is not an integer, or `decimals` is not from 0 to 255.
     """
-    return Decimal(to_text(units, decimals))  # a constructor rounds nothing, arithmetic would
+    return Decimal(to_text(units, decimals))  # unlike arithmetic, the constructor does not round
 
 
 def to_float(units: int, decimals: int) -> float:
     """
-    Round smallest units to a float of tokens, for plots.
+    Convert smallest units to a float of tokens, for plots.
 
     Parameters
     ----------
     units
-        Whole smallest units; below zero for a change.
+        Smallest units; negative for a decrease.
     decimals
-        How many decimals the token has.
+        Decimals of the token.
 
     Returns
     -------
@@ -213,9 +212,9 @@ def to_float(units: int, decimals: int) -> float:
     Raises
     ------
     InvalidRequestError
-        If `units` is no integer, or `decimals` is not from 0 to 255.
+        If `units` is not an integer, or `decimals` is not from 0 to 255.
     """
-    number: float = _smallest(units, decimals) / 10**decimals
+    number: float = _check_units(units, decimals) / 10**decimals
     return number
 
 
@@ -226,12 +225,12 @@ def near_to_yocto(number: Number) -> int:
     Parameters
     ----------
     number
-        As for `from_units`.
+        As in `from_units`.
 
     Returns
     -------
     yocto
-        Whole yoctoNEAR.
+        yoctoNEAR.
     """
     return from_units(number, NEAR_DECIMALS)
 
@@ -243,12 +242,12 @@ def yocto_to_near(yocto: int) -> Decimal:
     Parameters
     ----------
     yocto
-        Whole yoctoNEAR.
+        yoctoNEAR.
 
     Returns
     -------
     number
-        Exact.
+        The exact number.
     """
     return to_decimal(yocto, NEAR_DECIMALS)
 
@@ -260,12 +259,12 @@ def tgas_to_gas(number: Number) -> int:
     Parameters
     ----------
     number
-        As for `from_units`.
+        As in `from_units`.
 
     Returns
     -------
     gas
-        Whole units of gas.
+        Units of gas.
     """
     return from_units(number, TGAS_DECIMALS, field="gas", most=U64_MAX)
 
@@ -277,119 +276,119 @@ def gas_to_tgas(gas: int) -> Decimal:
     Parameters
     ----------
     gas
-        Whole units of gas.
+        Units of gas.
 
     Returns
     -------
     number
-        Exact.
+        The exact number.
     """
     return to_decimal(gas, TGAS_DECIMALS)
 
 
 def near_text(yocto: int) -> str:
     """
-    Write an amount of NEAR as people read it.
+    Format an amount of NEAR.
 
     Parameters
     ----------
     yocto
-        Whole yoctoNEAR.
+        yoctoNEAR.
 
     Returns
     -------
     text
-        Such as ``"0.1 NEAR"``, or ``"1 yocto"`` for amounts that only mark something;
-        `yocto` reads it back.
+        Text such as ``"0.1 NEAR"``, or ``"1 yocto"`` for tiny amounts; `yocto` parses it.
     """
-    if 0 < yocto < _MARK:
+    if 0 < yocto < _TINY:
         return to_text(yocto, 0, "yocto")
     return to_text(yocto, NEAR_DECIMALS, "NEAR")
 
 
 def gas_text(gas: int) -> str:
     """
-    Write an amount of gas as people read it.
+    Format an amount of gas.
 
     Parameters
     ----------
     gas
-        Whole units of gas.
+        Units of gas.
 
     Returns
     -------
     text
-        Such as ``"30 Tgas"``; `gas` reads it back.
+        Text such as ``"30 Tgas"``; `gas` parses it.
     """
     return to_text(gas, TGAS_DECIMALS, "Tgas")
 
 
-def _integer(value: object) -> int | None:
-    """Take an integer, numpy's too; None for anything else."""
-    if type(value) is int:  # asking a protocol takes ten times as long as all the rest
+def _as_integer(value: object) -> int | None:
+    """Return an integer, also from numpy; None for any other value."""
+    if type(value) is int:  # the protocol check below takes ten times as long as all the rest
         return value
     if isinstance(value, bool) or not isinstance(value, SupportsIndex):
         return None
     try:
         return int(operator.index(value))
-    except TypeError:  # numpy's bool and arrays only look like integers
+    except TypeError:  # numpy's bool and arrays have __index__ and raise when it is called
         return None
 
 
-def _digits(number: object, field: str) -> str:
-    """Write a number as plain digits with at most one point."""
-    text = number if isinstance(number, str) else _plain(number, field)
-    if len(text) > _LONGEST or not _NUMBER.fullmatch(text):
+def _plain_digits(number: object, field: str) -> str:
+    """Format a number as digits with at most one decimal point."""
+    text = number if isinstance(number, str) else _number_text(number, field)
+    if len(text) > _MAX_DIGITS or not _NUMBER.fullmatch(text):
         raise InvalidRequestError.refuse(field, number, _NUMBER_RULE)
     return text
 
 
-def _plain(number: object, field: str) -> str:
-    """Write an int, Decimal or harmless float as text."""
-    whole = _integer(number)
-    if whole is not None and whole.bit_length() <= 3 * _LONGEST:
-        return str(whole)
+def _number_text(number: object, field: str) -> str:
+    """Format an integer, a Decimal or an exact float as text."""
+    integer = _as_integer(number)
+    if integer is not None and integer.bit_length() <= 3 * _MAX_DIGITS:
+        return str(integer)
     if isinstance(number, float):
         if abs(number) <= _EXACT_FLOAT and Decimal(number) == Decimal(repr(float(number))):
             return f"{Decimal(number):f}"
         raise InvalidRequestError.refuse(field, number, _FLOAT_RULE)
     if isinstance(number, Decimal) and number.is_finite():
         exponent = int(number.as_tuple().exponent)
-        if abs(number.adjusted()) <= _LONGEST and abs(exponent) <= _LONGEST:
+        # Formatting 1e999999 would write a million digits.
+        if abs(number.adjusted()) <= _MAX_DIGITS and abs(exponent) <= _MAX_DIGITS:
             return f"{number:f}"
     raise InvalidRequestError.refuse(field, number, _NUMBER_RULE)
 
 
-def _shifted(digits: str, decimals: int, value: object, field: str) -> int:
-    """Move the point to the right; refuse what would be left behind it."""
+def _to_smallest(digits: str, decimals: int, value: object, field: str) -> int:
+    """Convert a decimal number to smallest units; raise for a part of the smallest unit."""
     before, _, after = digits.partition(".")
     after = after.rstrip("0")
     if len(after) > decimals:
-        rule = f"at most {decimals} decimals, or a part of the smallest unit is left"
-        raise InvalidRequestError.refuse(field, value, rule)
+        raise InvalidRequestError.refuse(field, value, f"at most {decimals} decimals")
     return int(before + after + "0" * (decimals - len(after)))
 
 
-def _bounded(units: int, value: object, field: str, most: int) -> int:
-    """Refuse what the ledger cannot hold."""
-    if 0 <= units <= most:
+def _check_range(units: int, value: object, field: str, maximum: int) -> int:
+    """Return the units if they are from 0 to `maximum`."""
+    if 0 <= units <= maximum:
         return units
-    rule = f"from 0 to {most} of the smallest unit"
-    raise InvalidRequestError.refuse(field, value, rule)
+    raise InvalidRequestError.refuse(
+        field, value, f"an amount from 0 to {maximum} of the smallest unit"
+    )
 
 
-def _smallest(units: object, decimals: object) -> int:
-    """Take a number of smallest units, having checked the decimals it goes with."""
+def _check_units(units: object, decimals: object) -> int:
+    """Return the units if they are an integer, after checking the decimals."""
     _check_decimals(decimals)
-    whole = _integer(units)
-    if whole is None:
+    integer = _as_integer(units)
+    if integer is None:
         raise InvalidRequestError.refuse("units", units, "an integer of smallest units")
-    return whole
+    return integer
 
 
 def _check_decimals(decimals: object) -> None:
-    """Refuse a hostile number of decimals before it is a power of ten."""
-    whole = _integer(decimals)
-    if whole is None or not 0 <= whole <= _MOST_DECIMALS:
-        rule = f"an integer from 0 to {_MOST_DECIMALS}"
-        raise InvalidRequestError.refuse("decimals", decimals, rule)
+    """Raise unless the decimals are from 0 to 255, before computing a power of ten."""
+    integer = _as_integer(decimals)
+    if integer is None or not 0 <= integer <= _MAX_DECIMALS:
+        expected = f"an integer from 0 to {_MAX_DECIMALS}"
+        raise InvalidRequestError.refuse("decimals", decimals, expected)

@@ -1,1 +1,1 @@
-"""Decoded views to frames: pure functions, one module a subject."""
+"""DataFrames from decoded responses, one module a subject."""

@@ -1,4 +1,4 @@
-"""Frames of accounts, their keys and what the accounts of a key are."""
+"""Frames of accounts, of their keys, and of the accounts of a key."""
 
 from __future__ import annotations
 
@@ -14,198 +14,118 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.models import chain, rest
 
-STORAGE_PRICE = 10**19  # yocto locked a byte
-FREE_BYTES = 770  # accounts up to this size lock nothing
-NONCE_STEP = 10**6  # a new key's nonce is (creation height - 1) times this
+STORAGE_PRICE = 10**19  # yoctoNEAR a byte
+# Accounts up to this many bytes need no balance for storage (NEP-448).
+FREE_BYTES = 770
+# A new key starts at nonce (block height - 1) * 10^6, so that no nonce is used twice (nearcore,
+# AccessKey::ACCESS_KEY_NONCE_RANGE_MULTIPLIER). Older keys started at 0.
+NONCE_STEP = 10**6
+_PERMISSION_QUOTED = 80  # characters of an unknown permission in an error
 
 
-def accounts(views: Sequence[rest.Full]) -> pd.DataFrame:
-    """
-    Tabulate indexed accounts.
-
-    Parameters
-    ----------
-    views
-        Decoded ``/full`` views; one with `state` null was never indexed.
-
-    Returns
-    -------
-    accounts
-        One row a view, typed as `schema("accounts")`.
-
-    Raises
-    ------
-    DecodeError
-        If a balance is not decimal digits of at most 128 bits.
-
-    Notes
-    -----
-    Source: GET /v1/account/{account_id}/full.
-    """
-    states = [view.state for view in views]
-    return build.build_frame(
-        "accounts",
-        {
-            "account_id": [view.account_id for view in views],
-            "status": ["not_indexed" if state is None else "ok" for state in states],
-            **_holdings(
-                [None if state is None else state.balance for state in states],
-                [None if state is None else state.locked for state in states],
-                [None if state is None else state.storage_bytes for state in states],
-            ),
-            "n_tokens": [len(view.tokens or ()) for view in views],
-            "n_nfts": [len(view.nfts or ()) for view in views],
-            "n_pools": [len(view.pools or ()) for view in views],
-            "last_update_block_height": [_latest(view) for view in views],
-        },
+def accounts(responses: Sequence[rest.Full]) -> pd.DataFrame:
+    """Build the accounts frame from ``/full`` responses; `state` is null if not indexed."""
+    states = [response.state for response in responses]
+    return _accounts_frame(
+        [response.account_id for response in responses],
+        ["not_indexed" if state is None else "ok" for state in states],
+        [None if state is None else state.balance for state in states],
+        [None if state is None else state.locked for state in states],
+        [None if state is None else state.storage_bytes for state in states],
+        n_tokens=[len(response.tokens or ()) for response in responses],
+        n_nfts=[len(response.nfts or ()) for response in responses],
+        n_pools=[len(response.pools or ()) for response in responses],
+        last_update_block_height=[_last_update(response) for response in responses],
     )
 
 
-def accounts_at(views: Sequence[tuple[str, chain.Account | None]]) -> pd.DataFrame:
-    """
-    Tabulate accounts as the chain held them at one block.
-
-    Parameters
-    ----------
-    views
-        Account ids with their decoded state; None where there was no such account.
-
-    Returns
-    -------
-    accounts
-        One row an account, typed as `schema("accounts")`; what only the indexer
-        knows is missing.
-
-    Raises
-    ------
-    DecodeError
-        If a balance is not decimal digits of at most 128 bits.
-
-    Notes
-    -----
-    Source: query view_account.
-    """
-    states = [state for _, state in views]
-    unknown = [None] * len(views)
-    return build.build_frame(
-        "accounts",
-        {
-            "account_id": [account_id for account_id, _ in views],
-            "status": ["no_account" if state is None else "ok" for state in states],
-            **_holdings(
-                [None if state is None else state.amount for state in states],
-                [None if state is None else state.locked for state in states],
-                [None if state is None else state.storage_usage for state in states],
-            ),
-            "n_tokens": unknown,
-            "n_nfts": unknown,
-            "n_pools": unknown,
-            "last_update_block_height": unknown,
-        },
+def accounts_at(responses: Sequence[tuple[str, chain.Account | None]]) -> pd.DataFrame:
+    """Build the accounts frame from ``view_account`` responses; None if there was no account."""
+    states = [state for _, state in responses]
+    missing = [None] * len(responses)
+    return _accounts_frame(
+        [account_id for account_id, _ in responses],
+        ["no_account" if state is None else "ok" for state in states],
+        [None if state is None else state.amount for state in states],
+        [None if state is None else state.locked for state in states],
+        [None if state is None else state.storage_usage for state in states],
+        n_tokens=missing,
+        n_nfts=missing,
+        n_pools=missing,
+        last_update_block_height=missing,
     )
 
 
-def _holdings(
-    balances: list[str | None], locked: list[str | None], sizes: list[int | None]
-) -> dict[str, Any]:
-    """Give the columns about money and storage."""
+def _accounts_frame(
+    account_ids: list[str],
+    statuses: list[str],
+    balances: list[str | None],
+    locked: list[str | None],
+    sizes: list[int | None],
+    **indexed: Any,
+) -> pd.DataFrame:
+    """Build the accounts frame; `indexed` are the columns that only the indexer has."""
     balance = amounts.parse(balances, name="balance")
     lock = amounts.parse(locked, name="locked")
-    return {
+    columns = {
+        "account_id": account_ids,
+        "status": statuses,
         "balance": balance,
         "locked": lock,
         "storage_bytes": sizes,
         "storage_cost": [None if size is None else size * STORAGE_PRICE for size in sizes],
         "spendable": [
-            None if size is None else spendable(free, held, size)
-            for free, held, size in zip(balance, lock, sizes, strict=True)
+            None if size is None else spendable(free, staked, size)
+            for free, staked, size in zip(balance, lock, sizes, strict=True)
         ],
     }
+    return build.build_frame("accounts", columns | indexed)
 
 
 def spendable(balance: int, locked: int, storage_bytes: int) -> int:
-    """Give what can leave the account: locked tokens cover storage first."""
-    needed = 0 if storage_bytes <= FREE_BYTES else storage_bytes * STORAGE_PRICE
-    return max(0, balance - max(0, needed - locked))
+    """Return the yoctoNEAR that can leave an account: locked tokens pay for storage first."""
+    # nearcore compares the storage cost with balance and locked tokens together.
+    storage_cost = 0 if storage_bytes <= FREE_BYTES else storage_bytes * STORAGE_PRICE
+    return max(0, balance - max(0, storage_cost - locked))
 
 
-def _latest(view: rest.Full) -> int | None:
-    """Find the latest change among all entries of an account."""
-    entries = (*(view.pools or ()), *(view.tokens or ()), *(view.nfts or ()))
-    heights = [e.last_update_block_height for e in entries]
-    return max((h for h in heights if h is not None), default=None)
+def _last_update(response: rest.Full) -> int | None:
+    """Return the height of the latest change among all entries of an account."""
+    entries = (*(response.pools or ()), *(response.tokens or ()), *(response.nfts or ()))
+    heights = [entry.last_update_block_height for entry in entries]
+    return max((height for height in heights if height is not None), default=None)
 
 
-def accounts_of(view: rest.KeyAccounts) -> pd.DataFrame:
-    """
-    Tabulate the accounts of a key.
-
-    Parameters
-    ----------
-    view
-        The decoded view.
-
-    Returns
-    -------
-    accounts
-        One row an account in the wire's order, typed as `schema("accounts_of")`.
-
-    Notes
-    -----
-    Source: GET /v1/public_key/{public_key}.
-    """
-    ids = view.account_ids or []
+def accounts_of(response: rest.KeyAccounts) -> pd.DataFrame:
+    """Build the accounts_of frame: one row an account, in the response's order."""
+    ids = response.account_ids or []
     columns = {
-        "public_key": [view.public_key] * len(ids),
+        "public_key": [response.public_key] * len(ids),
         "account_id": ids,
-        "is_primary": [place == 0 for place in range(len(ids))],
+        "is_primary": [index == 0 for index in range(len(ids))],
     }
     return build.build_frame("accounts_of", columns)
 
 
-def keys(account_id: str | None, view: chain.KeyList) -> pd.DataFrame:
-    """
-    Tabulate the access keys of an account.
-
-    Parameters
-    ----------
-    account_id
-        The account; None where it is not known.
-    view
-        The decoded list.
-
-    Returns
-    -------
-    keys
-        One row a key, typed as `schema("keys")`. `added_at_block` and `use_count`
-        are read from the nonce, which starts at (block - 1) * 10^6; keys older
-        than that rule started at 0 and have no `added_at_block`.
-
-    Raises
-    ------
-    DecodeError
-        If a permission is not one of the four known shapes.
-
-    Notes
-    -----
-    Source: query view_access_key_list.
-    """
-    found = [_permission(entry.access_key.permission) for entry in view.keys]
-    nonces = [entry.access_key.nonce for entry in view.keys]
-    call = [p.get("receiver_id") is not None for _, p in found]
+def keys(account_id: str | None, response: chain.KeyList) -> pd.DataFrame:
+    """Build the keys frame of an account, which may be unknown; one row a key."""
+    permissions = [_permission(entry.access_key.permission) for entry in response.keys]
+    fields = [own_fields for _, own_fields in permissions]
+    nonces = [entry.access_key.nonce for entry in response.keys]
+    receivers = [own.get("receiver_id") for own in fields]
     return build.build_frame(
         "keys",
         {
             "account_id": [account_id] * len(nonces),
-            "public_key": [entry.public_key for entry in view.keys],
+            "public_key": [entry.public_key for entry in response.keys],
             "nonce": nonces,
-            "permission": [kind for kind, _ in found],
-            "receiver_id": [p.get("receiver_id") for _, p in found],
-            "method_names": [p.get("method_names") for _, p in found],
-            "allowance": amounts.parse([p.get("allowance") for _, p in found], name="allowance"),
+            "permission": [kind for kind, _ in permissions],
+            "receiver_id": receivers,
+            "method_names": [own.get("method_names") for own in fields],
+            "allowance": amounts.parse([own.get("allowance") for own in fields], name="allowance"),
             "is_unlimited": [
-                p.get("allowance") is None if is_call else None
-                for (_, p), is_call in zip(found, call, strict=True)
+                None if receiver is None else own.get("allowance") is None
+                for receiver, own in zip(receivers, fields, strict=True)
             ],
             "added_at_block": [n // NONCE_STEP + 1 if n >= NONCE_STEP else None for n in nonces],
             "use_count": [nonce % NONCE_STEP for nonce in nonces],
@@ -214,7 +134,7 @@ def keys(account_id: str | None, view: chain.KeyList) -> pd.DataFrame:
 
 
 def _permission(value: Any) -> tuple[str, dict[str, Any]]:
-    """Read a permission: a word, or an object of one member."""
+    """Parse a permission, a string or an object of one member, into its kind and fields."""
     if isinstance(value, str):
         return value, {}
     if len(value) == 1:
@@ -222,11 +142,9 @@ def _permission(value: Any) -> tuple[str, dict[str, Any]]:
         if isinstance(fields, dict):
             return kind, fields
         if isinstance(fields, list):  # the raw form of gas keys: two objects in an array
-            return kind, {
-                k: v for part in fields if isinstance(part, dict) for k, v in part.items()
-            }
+            objects = [part for part in fields if isinstance(part, dict)]
+            return kind, {name: item for part in objects for name, item in part.items()}
         if fields is None:
             return kind, {}
-    raise DecodeError(
-        f"a key's permission {str(value)[:80]!r} is of no known shape", path="permission"
-    )
+    quoted = repr(str(value)[:_PERMISSION_QUOTED])
+    raise DecodeError(f"a key's permission {quoted} has no known shape", path="permission")

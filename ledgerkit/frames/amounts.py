@@ -1,4 +1,4 @@
-"""The seam through which every exact amount enters a frame: texts and ints to u128 columns."""
+"""Exact amounts: decimal texts and Python integers to u128 columns."""
 
 from __future__ import annotations
 
@@ -35,31 +35,29 @@ def parse(values: Sequence[str | None], *, name: str = "balance") -> U128Array:
     Raises
     ------
     DecodeError
-        If a text is not ASCII digits, or above 2^128 - 1. Signs, spaces,
-        underscores and empty texts are refused; the row is named.
+        If a text is not ASCII digits only, or above 2^128 - 1; the message has the row.
     """
     return U128Array.of(*decimal_text.parse(values, name=name))
 
 
 def plain(values: Sequence[Any]) -> list[int] | None:
-    """Parse texts of digits into ints, all at once; None if one needs a closer look."""
+    """Parse texts of digits into integers, all at once; None if `values` is empty or one is bad."""
     try:
         joined = "".join(values)
-        clean = joined.isascii() and joined.encode().isdigit()
-        found = list(map(int, values)) if clean else []
-    except (TypeError, ValueError):  # one is no text, or empty, or has thousands of digits
+        is_digits = joined.isascii() and joined.encode().isdigit()
+        integers = list(map(int, values)) if is_digits else []
+    except (TypeError, ValueError):  # not a text, an empty text, or thousands of digits
         return None
-    return found if found and max(found) <= U128_MAX else None
+    return integers if integers and max(integers) <= U128_MAX else None
 
 
 def exact(values: Iterable[Any], *, name: str = "amount") -> U128Array:
-    """Check Python ints (None or NA is missing) and hold them in a column."""
+    """Convert Python integers (None or NA is missing) to a column; raise if one does not fit."""
     listed = list(values)
     mask = np.asarray(pd.isna(listed), dtype=np.bool_)
-    known = [0 if gap else value for value, gap in zip(listed, mask, strict=True)]
-    if known and not (min(known) >= 0 and max(known) <= U128_MAX):
-        row = next(i for i, v in enumerate(known) if not 0 <= v <= U128_MAX)
-        shown = cut(repr(known[row]))
-        sentence = f"{name} {shown} in row {row} does not fit 128 bits unsigned"
+    filled = [0 if missing else value for value, missing in zip(listed, mask, strict=True)]
+    if filled and not (min(filled) >= 0 and max(filled) <= U128_MAX):
+        row = next(i for i, v in enumerate(filled) if not 0 <= v <= U128_MAX)
+        sentence = f"{name} {cut(repr(filled[row]))} in row {row} does not fit 128 bits unsigned"
         raise DecodeError(sentence, path=f"{name}[{row}]")
-    return U128Array.of(planes.from_ints(known), mask)
+    return U128Array.of(planes.from_ints(filled), mask)

@@ -1,4 +1,4 @@
-"""Base58 for whole columns of hashes, keys and signatures: rows of bytes to texts and back."""
+"""Base58 for columns of hashes, keys and signatures: rows of bytes to texts and back."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 
 ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
-# A number changes its base by one matrix product in float64. That is exact while every sum
-# stays below 2^53, in any order of adding: 2^16 * 58^4 per term when encoding, 58^2 * 2^32
-# when decoding, so for at most 600 terms. Only numbers too large for their size go beyond.
+# One matrix product in float64 converts numbers to another base. It is exact while every sum
+# stays below 2^53, in any order of addition: a term is below 2^16 * 58^4 when encoding and
+# 58^2 * 2^32 when decoding, so 600 terms fit. Only texts that are too large exceed that.
 _SIZES = range(1, 257)
-_BLOCK = 2048  # rows at a time: their arrays stay in the processor's cache
+_BLOCK = 2048  # rows at a time, so that their arrays stay in the processor's cache
 _PAIR = 58**2
 _FOUR = 58**4
 _WORD = 2**32
 _ONE = ord("1")
 _GAP = "\n"
-_SHOWN = 60
+_QUOTED = 60  # characters of a bad text in an error
 
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """What is the same for all values of one size."""
+    """The tables for values of one size."""
 
     size: int
     width: int  # characters of the longest text, rounded up to fours
@@ -45,9 +45,9 @@ class _Plan:
 
 @lru_cache(maxsize=8)
 def _plan(size: int) -> _Plan:
-    """Prepare the tables for values of `size` bytes."""
+    """Compute the tables for values of `size` bytes."""
     if size not in _SIZES:
-        raise InvalidRequestError.refuse("size", size, "1 to 256 bytes")
+        raise InvalidRequestError.refuse("size", size, "a size of 1 to 256 bytes")
     fours = 1
     while _FOUR**fours < 256**size:
         fours += 1
@@ -58,7 +58,7 @@ def _plan(size: int) -> _Plan:
 
 
 def _digits(number: int, base: int, count: int) -> list[float]:
-    """Write a number in a base, the first digit taking all that is left."""
+    """Convert a number to `count` digits of a base; the first digit has no upper limit."""
     digits = []
     for _ in range(count - 1):
         number, digit = divmod(number, base)
@@ -68,23 +68,23 @@ def _digits(number: int, base: int, count: int) -> list[float]:
 
 @lru_cache(maxsize=1)
 def _pairs() -> NDArray[np.uint16]:
-    """List all pairs of characters in order, each as the two bytes of its text."""
+    """Return all pairs of characters in order, each as the two bytes of its text."""
     text = "".join(a + b for a in ALPHABET for b in ALPHABET)
     return np.frombuffer(text.encode(), dtype="<u2").astype(np.uint16)
 
 
 @lru_cache(maxsize=1)
 def _values() -> Floats:
-    """List the value of every two bytes, NaN where they are no base58; a gap counts as 0."""
-    one = np.full(256, np.nan)
-    one[list(ALPHABET.encode())] = np.arange(58)
-    one[ord(_GAP)] = 0
-    two: Floats = one[:, np.newaxis] * 58 + one
-    return two.T.reshape(-1)  # the first character is the low byte of the two
+    """Return the value of every two bytes, NaN if they are not base58; a gap counts as 0."""
+    digits = np.full(256, np.nan)
+    digits[list(ALPHABET.encode())] = np.arange(58)
+    digits[ord(_GAP)] = 0
+    pairs: Floats = digits[:, np.newaxis] * 58 + digits
+    return pairs.T.reshape(-1)  # the first character is the low byte of the two
 
 
-def _leading(mask: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Count how many of each row's first entries are true."""
+def _count_leading(mask: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Count the true entries at the start of each row."""
     counts: NDArray[np.intp] = np.logical_and.accumulate(mask, axis=1).sum(axis=1)
     return counts
 
@@ -96,7 +96,7 @@ def encode(
     values: Bytes | Sequence[bytes | bytearray], *, size: int = 32, name: str = "id"
 ) -> list[str]:
     """
-    Write a column of equally long values in base58.
+    Encode a column of values of one size as base58.
 
     Parameters
     ----------
@@ -115,68 +115,71 @@ def encode(
     Raises
     ------
     DecodeError
-        If one of the bytes objects has another length; its row is named.
+        If a bytes object has another length; the message has its row.
     InvalidRequestError
         If an array has another shape or dtype.
     """
     plan = _plan(size)
-    rows = _rows(values, size, name)
+    rows = _to_rows(values, size, name)
     texts: list[str] = []
     for begin in range(0, len(rows), _BLOCK):
-        texts += _encoded(rows[begin : begin + _BLOCK], plan)
+        texts += _encode_block(rows[begin : begin + _BLOCK], plan)
     return texts
 
 
-def _rows(values: Bytes | Sequence[bytes | bytearray], size: int, name: str) -> Bytes:
-    """Hold the values in one array, a row each."""
+def _to_rows(values: Bytes | Sequence[bytes | bytearray], size: int, name: str) -> Bytes:
+    """Convert the values to one array, a row each."""
     if not isinstance(values, np.ndarray):
-        return _joined(values, size, name)
+        return _join(values, size, name)
     if values.dtype == object and values.ndim == 1:
-        return _joined(values.tolist(), size, name)
+        return _join(values.tolist(), size, name)
     if values.dtype != np.uint8 or values.ndim != 2 or values.shape[1] != size:  # noqa: PLR2004 - rows and columns
-        shown = f"array of shape {values.shape} and dtype {values.dtype}"
-        raise InvalidRequestError.refuse(name, shown, f"shape (n, {size}), dtype uint8")
+        raise InvalidRequestError(
+            f"{name} has shape {values.shape} and dtype {values.dtype}: expected shape "
+            f"(n, {size}) and dtype uint8",
+            field=name,
+        )
     return np.ascontiguousarray(values)
 
 
-def _joined(values: Iterable[bytes | bytearray], size: int, name: str) -> Bytes:
-    """Join bytes objects, naming the first of another length."""
+def _join(values: Iterable[bytes | bytearray], size: int, name: str) -> Bytes:
+    """Join bytes objects; raise for the first of another length."""
     listed = list(values)
     try:
         data = b"".join(listed)
-        plain = set(map(len, listed)) <= {size} and len(data) == size * len(listed)
-    except TypeError:  # one is no bytes
-        data, plain = b"", False
-    if not plain:
-        raise _first_odd(listed, size, name)
+        is_valid = set(map(len, listed)) <= {size} and len(data) == size * len(listed)
+    except TypeError:  # one is not bytes
+        data, is_valid = b"", False
+    if not is_valid:
+        raise _size_error(listed, size, name)
     return np.frombuffer(data, dtype=np.uint8).reshape(len(listed), size)
 
 
-def _first_odd(values: list[bytes | bytearray], size: int, name: str) -> DecodeError:
-    """Find the first value that is not `size` bytes."""
+def _size_error(values: list[bytes | bytearray], size: int, name: str) -> DecodeError:
+    """Build the error for the first value that is not `size` bytes."""
     for row, value in enumerate(values):
-        held = len(value) if isinstance(value, bytes | bytearray) else -1
-        if held != size:
-            shown = f"{held} bytes" if held >= 0 else f"a {type(value).__name__}"
-            return _refusal(name, row, f"({shown})", f"is not a value of {size} bytes")
-    raise AssertionError("values without a fault were refused")  # pragma: no cover
+        n_bytes = len(value) if isinstance(value, bytes | bytearray) else -1
+        if n_bytes != size:
+            given = f"({n_bytes} bytes)" if n_bytes >= 0 else f"(a {type(value).__name__})"
+            return _row_error(name, row, given, f"is not a value of {size} bytes")
+    raise AssertionError("all values have the right size")  # pragma: no cover
 
 
-def _encoded(rows: Bytes, plan: _Plan) -> list[str]:
-    """Encode one block."""
+def _encode_block(rows: Bytes, plan: _Plan) -> list[str]:
+    """Encode one block of rows."""
     pairs = _pairs()
     fours = _base_58_4(rows, plan)
     high = fours // _PAIR
-    # A space before each row, and later over its leading zeros, is what `split` cuts at.
+    # `split` separates the rows at a space, which also replaces their padding.
     wide = np.full((len(rows), 1 + plan.width // 2), 0x2020, dtype="<u2")
     wide[:, 1::2] = pairs[high].T
     wide[:, 2::2] = pairs[fours - high * _PAIR].T
-    _blank(wide.view(np.uint8)[:, 2:], rows)
+    _clear_padding(wide.view(np.uint8)[:, 2:], rows)
     return wide.tobytes().decode("ascii").split()
 
 
 def _base_58_4(rows: Bytes, plan: _Plan) -> NDArray[np.uint32]:
-    """Write each row's number in base 58^4, a column of the result each."""
+    """Convert each row to a number in base 58^4, a column of the result each."""
     if plan.size % 2:
         rows = np.pad(rows, ((0, 0), (1, 0)))
     sums = (plan.to_fours @ rows.view(">u2").astype(np.float64).T).astype(np.uint64)
@@ -187,18 +190,18 @@ def _base_58_4(rows: Bytes, plan: _Plan) -> NDArray[np.uint32]:
     return sums.astype(np.uint32)
 
 
-def _blank(texts: Bytes, rows: Bytes) -> None:
-    """Turn the digits "1" in front into spaces, but for one per leading zero byte."""
-    front = np.ones(len(texts), dtype=np.bool_)
+def _clear_padding(texts: Bytes, rows: Bytes) -> None:
+    """Replace leading digits "1" by spaces, except one for each leading zero byte."""
+    is_padding = np.ones(len(texts), dtype=np.bool_)
     for column in texts.T:
-        front &= column == _ONE
-        if not front.any():
+        is_padding &= column == _ONE
+        if not is_padding.any():
             break
-        column[front] = ord(" ")
+        column[is_padding] = ord(" ")
     (zero,) = np.nonzero(rows[:, 0] == 0)
     if zero.size:
-        ends = _leading(texts[zero] == ord(" "))[:, np.newaxis]
-        begins = ends - _leading(rows[zero] == 0)[:, np.newaxis]
+        ends = _count_leading(texts[zero] == ord(" "))[:, np.newaxis]
+        begins = ends - _count_leading(rows[zero] == 0)[:, np.newaxis]
         at = np.arange(texts.shape[1])
         texts[zero] = np.where((begins <= at) & (at < ends), _ONE, texts[zero])
 
@@ -208,7 +211,7 @@ def _blank(texts: Bytes, rows: Bytes) -> None:
 
 def decode(texts: Iterable[str], *, size: int = 32, name: str = "id") -> Bytes:
     """
-    Read a column of base58 texts, each of which holds equally many bytes.
+    Decode a column of base58 texts to values of one size.
 
     Parameters
     ----------
@@ -227,44 +230,45 @@ def decode(texts: Iterable[str], *, size: int = 32, name: str = "id") -> Bytes:
     Raises
     ------
     DecodeError
-        If a text is missing, has other characters than base58, or holds more or fewer than
-        `size` bytes. The first such row is named.
+        If a text is missing, has characters other than base58, or does not decode to `size`
+        bytes; the message has the first such row.
     """
     plan = _plan(size)
     listed: list[str] = texts.tolist() if hasattr(texts, "tolist") else list(texts)
     values = np.empty((len(listed), size), dtype=np.uint8)
     for begin in range(0, len(listed), _BLOCK):
         block = listed[begin : begin + _BLOCK]
-        rows = _decoded(block, plan)
+        rows = _decode_block(block, plan)
         if rows is None:
-            raise _first_fault(block, begin, plan, name)
+            raise _text_error(block, begin, plan, name)
         values[begin : begin + _BLOCK] = rows
     return values
 
 
-def _decoded(texts: list[str], plan: _Plan) -> Bytes | None:
-    """Decode one block; None if a text needs a closer look."""
+def _decode_block(texts: list[str], plan: _Plan) -> Bytes | None:
+    """Decode one block of texts; None if one is not valid."""
     try:
         lengths = np.fromiter(map(len, texts), dtype=np.intp, count=len(texts))
         windows = _right_aligned(texts, lengths, plan)
-    except (TypeError, UnicodeEncodeError):  # one is no text, or not ASCII
+    except (TypeError, UnicodeEncodeError):  # one is not a text, or not ASCII
         return None
     rows = None if windows is None else _base_256(windows, plan)
     if windows is None or rows is None:
         return None
     first = np.take_along_axis(windows, plan.width - lengths[:, np.newaxis], axis=1)[:, 0]
-    (front,) = np.nonzero((rows[:, 0] == 0) | (first == _ONE))
-    ones = _leading((windows[front] == _ONE) | (windows[front] == ord(_GAP)))
-    zeros = _leading(rows[front] == 0)
-    return rows if np.array_equal(ones - (plan.width - lengths[front]), zeros) else None
+    # Each leading "1" must be a leading zero byte, and vice versa.
+    (at,) = np.nonzero((rows[:, 0] == 0) | (first == _ONE))
+    ones = _count_leading((windows[at] == _ONE) | (windows[at] == ord(_GAP)))
+    zeros = _count_leading(rows[at] == 0)
+    return rows if np.array_equal(ones - (plan.width - lengths[at]), zeros) else None
 
 
 def _right_aligned(texts: list[str], lengths: NDArray[np.intp], plan: _Plan) -> Bytes | None:
-    """Hold the texts in rows as wide as the longest possible, gaps in front."""
+    """Right-align the texts in rows as wide as the longest possible, with gaps in front."""
     if lengths.min() < plan.size or lengths.max() > plan.width:
         return None
-    # A gap is as long as the shortest text lacks: so the `width` characters before a text's
-    # end are the text itself and its own gap.
+    # A gap makes up for the shortest text: the `width` characters that end with a text are the
+    # text itself and a part of its own gap.
     gap = _GAP * (plan.width - plan.size)
     data = (gap + gap.join(texts)).encode("ascii")
     if np.count_nonzero(np.frombuffer(data, np.uint8) == ord(_GAP)) != len(gap) * len(texts):
@@ -276,7 +280,7 @@ def _right_aligned(texts: list[str], lengths: NDArray[np.intp], plan: _Plan) -> 
 
 
 def _base_256(windows: Bytes, plan: _Plan) -> Bytes | None:
-    """Read each row as a number; None if one has wrong characters or more than `size` bytes."""
+    """Convert each row to bytes; None if one has wrong characters or more than `size` bytes."""
     values = _values()[windows.view("<u2")]
     sums = plan.to_words @ values.T
     if np.isnan(sums[0]).any():
@@ -291,40 +295,40 @@ def _base_256(windows: Bytes, plan: _Plan) -> Bytes | None:
     return rows[:, spare:]
 
 
-# Refusals -------------------------------------------------------------------------------
+# Errors ---------------------------------------------------------------------------------
 
 
-def _first_fault(texts: list[str], begin: int, plan: _Plan, name: str) -> DecodeError:
-    """Find the first text of a block that is not as it must be."""
+def _text_error(texts: list[str], begin: int, plan: _Plan, name: str) -> DecodeError:
+    """Build the error for the first text of a block that is not valid."""
     for row, text in enumerate(texts, begin):
-        if fault := _fault(text, plan):
-            return _refusal(name, row, cut(repr(text), _SHOWN), fault)
-    raise AssertionError("a block without a fault was refused")  # pragma: no cover
+        if problem := _problem(text, plan):
+            return _row_error(name, row, cut(repr(text), _QUOTED), problem)
+    raise AssertionError("all texts of the block are valid")  # pragma: no cover
 
 
-def _fault(text: object, plan: _Plan) -> str | None:
-    """Say what is wrong with one text."""
+def _problem(text: object, plan: _Plan) -> str | None:
+    """Describe what is wrong with one text; None if it is valid."""
     if not isinstance(text, str):
-        return "is no text"
+        return "is not a text"
     if set(text) - set(ALPHABET):
         return "is not base58"
     if not plan.size <= len(text) <= plan.width:
-        return f"has {len(text)} characters, where {plan.size} bytes take {_expected(plan)}"
+        return f"has {len(text)} characters; {plan.size} bytes are {_lengths(plan)} characters"
     number = 0
     for character in text:
         number = number * 58 + ALPHABET.index(character)
-    held = len(text) - len(text.lstrip("1")) + -(-number.bit_length() // 8)
-    return None if held == plan.size else f"holds {held} bytes, not {plan.size}"
+    n_bytes = len(text) - len(text.lstrip("1")) + -(-number.bit_length() // 8)
+    return None if n_bytes == plan.size else f"is {n_bytes} bytes, not {plan.size}"
 
 
-def _expected(plan: _Plan) -> str:
-    """Tell how many characters a value takes."""
+def _lengths(plan: _Plan) -> str:
+    """Return the range of characters that a value may have."""
     most = 0
     while 58**most < 256**plan.size:
         most += 1
     return f"{plan.size} to {most}"
 
 
-def _refusal(name: str, row: int, shown: str, rule: str) -> DecodeError:
-    """Say which row of which field was refused, and why."""
-    return DecodeError(f"{name} {shown} in row {row} {rule}", path=f"{name}[{row}]")
+def _row_error(name: str, row: int, value: str, problem: str) -> DecodeError:
+    """Build the error for one row."""
+    return DecodeError(f"{name} {value} in row {row} {problem}", path=f"{name}[{row}]")

@@ -1,4 +1,4 @@
-"""Decoded views to DataFrames: one builder, and one function a view."""
+"""Build DataFrames with exactly the declared columns and dtypes of a schema."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ledgerkit.u128.array import U128Array
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-# One storage whether or not pyarrow is installed: dtypes must not depend on an extra.
+# The storage is fixed, so that dtypes are the same with and without pyarrow.
 TEXT = pd.StringDtype("python", na_value=np.nan)
 
 
@@ -36,12 +36,12 @@ def build_frame(
     columns
         Values by column name, all of one length.
     attrs
-        Provenance to hang on the frame.
+        Provenance for the frame's `attrs`.
 
     Returns
     -------
     frame
-        Columns, order and dtypes as declared, however many rows.
+        Columns, order and dtypes as declared, for any number of rows.
 
     Raises
     ------
@@ -50,22 +50,22 @@ def build_frame(
     """
     declared = SCHEMAS[name]
     if len(columns) != len(declared):
-        msg = f"{name}: columns given and declared differ: {sorted(columns)}"
+        msg = f"{name}: these are not the declared columns: {sorted(columns)}"
         raise AssertionError(msg)
-    arrays = {c.name: _ARRAYS[c.dtype](columns[c.name], f"{name}.{c.name}") for c in declared}
+    arrays = {c.name: _BUILDERS[c.dtype](columns[c.name], f"{name}.{c.name}") for c in declared}
     frame = pd.DataFrame(arrays, copy=False)
     frame.attrs.update(attrs or {})
     return frame
 
 
 def empty_frame(name: str) -> pd.DataFrame:
-    """Build the frame `name` without rows."""
+    """Build the frame `name` with no rows."""
     return build_frame(name, {column.name: [] for column in SCHEMAS[name]})
 
 
 def schema(name: str) -> pd.DataFrame:
     """
-    Show what a frame promises: its columns, dtypes, units and meanings.
+    Return the schema of a frame: its columns, dtypes, units and meanings.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def schema(name: str) -> pd.DataFrame:
     Raises
     ------
     InvalidRequestError
-        If there is no such frame; the sentence lists those there are.
+        If there is no such frame; the message lists the frames.
     """
     validation.one_of(name, "name", tuple(SCHEMAS))
     fields = ("name", "dtype", "unit", "meaning")
@@ -88,7 +88,7 @@ def schema(name: str) -> pd.DataFrame:
 
 
 def _objects(values: Sequence[Any] | np.ndarray) -> np.ndarray:
-    """Hold Python values one by one; lists stay lists."""
+    """Convert Python values to an array of objects; lists stay lists."""
     if isinstance(values, np.ndarray):
         return values
     return np.fromiter(values, dtype=object, count=len(values))
@@ -99,26 +99,26 @@ def _text(values: Sequence[Any] | np.ndarray, _: str) -> Any:
 
 
 def _amount(values: Sequence[Any] | np.ndarray | U128Array, name: str) -> Any:
-    if isinstance(values, U128Array):  # already through the seam
+    if isinstance(values, U128Array):
         return values
     return amounts.exact(values, name=name)
 
 
 def _integers(kind: Any, array: Any) -> Callable[[Any, str], Any]:
-    """Make a builder of nullable integers that never passes through float64."""
+    """Return a builder of nullable integers that never passes through float64."""
 
     def integers(values: Sequence[Any] | np.ndarray, name: str) -> Any:
         if isinstance(values, np.ndarray) and values.dtype == kind:  # a masked one too
             return array(np.ma.getdata(values), np.ma.getmaskarray(values))
-        held = _objects(values)
-        missing = pd.isna(held)
-        known = np.where(missing, 0, held)
+        objects = _objects(values)
+        missing = pd.isna(objects)
+        filled = np.where(missing, 0, objects)
         try:
-            return array(known.astype(kind), missing)
+            return array(filled.astype(kind), missing)
         except OverflowError:
-            top = np.iinfo(kind)
-            row = next(i for i, v in enumerate(known) if not top.min <= v <= top.max)
-            msg = f"{name} {known[row]} in row {row} does not fit {np.dtype(kind).name}"
+            limits = np.iinfo(kind)
+            row = next(i for i, v in enumerate(filled) if not limits.min <= v <= limits.max)
+            msg = f"{name} {filled[row]} in row {row} does not fit {np.dtype(kind).name}"
             raise DecodeError(msg, path=f"{name}[{row}]") from None
 
     return integers
@@ -140,18 +140,18 @@ _NAT = np.iinfo(np.int64).min
 
 
 def _times(values: Sequence[Any] | np.ndarray, name: str) -> Any:
-    """Hold nanoseconds since 1970 as UTC times."""
-    whole = _INT64(values, name)
-    stamps = whole.to_numpy(dtype=np.int64, na_value=_NAT).view("M8[ns]")
+    """Convert nanoseconds since 1970 to UTC times."""
+    integers = _INT64(values, name)
+    stamps = integers.to_numpy(dtype=np.int64, na_value=_NAT).view("M8[ns]")
     return pd.DatetimeIndex(stamps).tz_localize("UTC")
 
 
-def _as_given(values: Sequence[Any] | np.ndarray, _: str) -> Any:
+def _object_column(values: Sequence[Any] | np.ndarray, _: str) -> Any:
     return _objects(values)
 
 
 _INT64 = _integers(np.int64, pd.arrays.IntegerArray)
-_ARRAYS: dict[str, Callable[[Any, str], Any]] = {
+_BUILDERS: dict[str, Callable[[Any, str], Any]] = {
     "str": _text,
     "u128": _amount,
     "Int64": _INT64,
@@ -160,5 +160,5 @@ _ARRAYS: dict[str, Callable[[Any, str], Any]] = {
     "bool": _flags,
     "float64": _floats,
     "time": _times,
-    "object": _as_given,
+    "object": _object_column,
 }

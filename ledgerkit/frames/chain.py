@@ -1,4 +1,4 @@
-"""Frames of blocks, chunks, transactions, state, validators and the node."""
+"""Frames of blocks, chunks, transactions, contract state, validators and node status."""
 
 from __future__ import annotations
 
@@ -17,54 +17,37 @@ if TYPE_CHECKING:
     from ledgerkit.api.models import chain, rest
 
 
-def blocks(views: Sequence[chain.Block]) -> pd.DataFrame:
-    """
-    Tabulate blocks.
-
-    Parameters
-    ----------
-    views
-        Decoded blocks.
-
-    Returns
-    -------
-    blocks
-        One row a block, typed as `schema("blocks")`. Gas is summed over the chunks
-        that are new in the block.
-
-    Raises
-    ------
-    DecodeError
-        If a price, supply or time is not decimal digits.
-
-    Notes
-    -----
-    Source: block.
-    """
-    heads = [view.header for view in views]
-    stamps = amounts.parse([head.timestamp_nanosec for head in heads], name="timestamp_nanosec")
-    fresh = [[c for c in v.chunks if c.height_included == v.header.height] for v in views]
+def blocks(responses: Sequence[chain.Block]) -> pd.DataFrame:
+    """Build the blocks frame; gas is summed over the chunks that are new in each block."""
+    headers = [response.header for response in responses]
+    stamps = amounts.parse([head.timestamp_nanosec for head in headers], name="timestamp_nanosec")
+    new_chunks = [
+        [chunk for chunk in response.chunks if chunk.height_included == response.header.height]
+        for response in responses
+    ]
     return build.build_frame(
         "blocks",
         {
-            "block_height": [head.height for head in heads],
-            "block_hash": [head.hash for head in heads],
+            "block_height": [head.height for head in headers],
+            "block_hash": [head.hash for head in headers],
             "time": [  # old nodes send only the integer
                 head.timestamp if stamp is pd.NA else stamp
-                for head, stamp in zip(heads, stamps, strict=True)
+                for head, stamp in zip(headers, stamps, strict=True)
             ],
-            "author": [view.author for view in views],
-            "prev_height": [head.prev_height for head in heads],
-            "prev_hash": [head.prev_hash for head in heads],
-            "epoch_id": [head.epoch_id for head in heads],
-            "last_final_block": [head.last_final_block for head in heads],
-            "n_chunks": [len(view.chunks) for view in views],
-            "chunks_included": [head.chunks_included for head in heads],
-            "gas_used": [sum(c.gas_used for c in some) for some in fresh],
-            "gas_limit": [sum(c.gas_limit for c in some) for some in fresh],
-            "gas_price": amounts.parse([head.gas_price for head in heads], name="gas_price"),
-            "total_supply": amounts.parse([h.total_supply for h in heads], name="total_supply"),
-            "protocol_version": [head.latest_protocol_version for head in heads],
+            "author": [response.author for response in responses],
+            "prev_height": [head.prev_height for head in headers],
+            "prev_hash": [head.prev_hash for head in headers],
+            "epoch_id": [head.epoch_id for head in headers],
+            "last_final_block": [head.last_final_block for head in headers],
+            "n_chunks": [len(response.chunks) for response in responses],
+            "chunks_included": [head.chunks_included for head in headers],
+            "gas_used": [sum(chunk.gas_used for chunk in chunks) for chunks in new_chunks],
+            "gas_limit": [sum(chunk.gas_limit for chunk in chunks) for chunks in new_chunks],
+            "gas_price": amounts.parse([head.gas_price for head in headers], name="gas_price"),
+            "total_supply": amounts.parse(
+                [head.total_supply for head in headers], name="total_supply"
+            ),
+            "protocol_version": [head.latest_protocol_version for head in headers],
         },
     )
 
@@ -75,51 +58,16 @@ def chunks(
     block_height: int | None = None,
     contents: Sequence[chain.Chunk] | None = None,
 ) -> pd.DataFrame:
-    """
-    Tabulate chunks.
-
-    Parameters
-    ----------
-    headers
-        Their decoded headers.
-    block_height
-        The block they were read from.
-    contents
-        The chunks themselves, where they were read.
-
-    Returns
-    -------
-    chunks
-        One row a chunk, typed as `schema("chunks")`.
-
-    Notes
-    -----
-    Source: chunk, or the chunk headers of block.
-    """
-    read: Sequence[chain.Chunk | None] = contents or [None] * len(headers)
-    return chunks_of([(block_height, *both) for both in zip(headers, read, strict=True)])
+    """Build the chunks frame of one block, from headers and, where they were read, contents."""
+    chunks_read: Sequence[chain.Chunk | None] = contents or [None] * len(headers)
+    pairs = zip(headers, chunks_read, strict=True)
+    return chunks_of([(block_height, header, content) for header, content in pairs])
 
 
 def chunks_of(
     rows: Sequence[tuple[int | None, chain.ChunkHeader, chain.Chunk | None]],
 ) -> pd.DataFrame:
-    """
-    Tabulate chunks of any blocks.
-
-    Parameters
-    ----------
-    rows
-        The block each was read from, its header, and the chunk itself where it was read.
-
-    Returns
-    -------
-    chunks
-        One row a chunk, typed as `schema("chunks")`.
-
-    Notes
-    -----
-    Source: the chunk headers of block, and chunk.
-    """
+    """Build the chunks frame from block heights, headers and, where they were read, chunks."""
     heights, headers = [height for height, _, _ in rows], [head for _, head, _ in rows]
     contents = [content for _, _, content in rows]
     return build.build_frame(
@@ -147,147 +95,91 @@ def chunks_of(
 
 
 def transactions(block_height: int | None, contents: Sequence[chain.Chunk]) -> pd.DataFrame:
-    """
-    Tabulate the transactions of chunks.
-
-    Parameters
-    ----------
-    block_height
-        The block that includes the chunks; None where it is not known.
-    contents
-        The decoded chunks.
-
-    Returns
-    -------
-    transactions
-        One row a transaction, typed as `schema("transactions")`. A Delegate shows as
-        such, with the methods that it relays.
-
-    Raises
-    ------
-    DecodeError
-        If an action's amount or gas is not as documented.
-
-    Notes
-    -----
-    Source: chunk.
-    """
+    """Build the transactions frame of one block, whose height may be unknown."""
     return transactions_of([(block_height, chunk) for chunk in contents])
 
 
 def transactions_of(contents: Sequence[tuple[int | None, chain.Chunk]]) -> pd.DataFrame:
-    """
-    Tabulate the transactions of chunks of any blocks.
-
-    Parameters
-    ----------
-    contents
-        The decoded chunks, each with the height of the block that includes it.
-
-    Returns
-    -------
-    transactions
-        As `transactions` has them.
-
-    Raises
-    ------
-    DecodeError
-        If an action's amount or gas is not as documented.
-
-    Notes
-    -----
-    Source: chunk.
-    """
+    """Build the transactions frame from chunks, each with the height of its block if known."""
     rows = [
         (height, chunk.header.shard_id, tx)
         for height, chunk in contents
         for tx in chunk.transactions
     ]
-    sent = [tx for _, _, tx in rows]
-    actions = [[_named(action) for action in tx.actions] for tx in sent]
-    calls = [list(_calls(some)) for some in actions]
+    txs = [tx for _, _, tx in rows]
+    actions = [[_name_and_fields(action) for action in tx.actions] for tx in txs]
+    calls = [list(_function_calls(own)) for own in actions]
     return build.build_frame(
         "transactions",
         {
             "block_height": [height for height, _, _ in rows],
             "shard_id": [shard_id for _, shard_id, _ in rows],
-            "tx_hash": [tx.hash for tx in sent],
-            "signer_id": [tx.signer_id for tx in sent],
-            "receiver_id": [tx.receiver_id for tx in sent],
-            "nonce": [tx.nonce for tx in sent],
-            "public_key": [tx.public_key for tx in sent],
-            "actions": ["+".join(name for name, _ in some) for some in actions],
-            "method_name": ["+".join(c.method_name or "" for c in some) or None for some in calls],
-            "deposit": [_deposit(some) for some in actions],
-            "gas_attached": [sum(call.gas or 0 for call in some) for some in calls],
+            "tx_hash": [tx.hash for tx in txs],
+            "signer_id": [tx.signer_id for tx in txs],
+            "receiver_id": [tx.receiver_id for tx in txs],
+            "nonce": [tx.nonce for tx in txs],
+            "public_key": [tx.public_key for tx in txs],
+            "actions": ["+".join(name for name, _ in own) for own in actions],
+            "method_name": [
+                "+".join(call.method_name or "" for call in own) or None for own in calls
+            ],
+            "deposit": [_total_deposit(own) for own in actions],
+            "gas_attached": [sum(call.gas or 0 for call in own) for own in calls],
         },
     )
 
 
-def _named(action: Any) -> tuple[str, Any]:
-    """Read an action: a word, or an object of one member; unknown names are kept."""
+def _name_and_fields(action: Any) -> tuple[str, Any]:
+    """Return the name and fields of an action, a string or an object of one member."""
     if isinstance(action, dict) and len(action) == 1:
         return next(iter(action.items()))
     return (action, {}) if isinstance(action, str) else ("Unknown", {})
 
 
-def _calls(actions: Sequence[tuple[str, Any]]) -> Iterator[FunctionCall]:
-    """Find the function calls, those that a Delegate relays too."""
-    for name, payload in actions:
+def _function_calls(actions: Sequence[tuple[str, Any]]) -> Iterator[FunctionCall]:
+    """List the function calls, including those in a Delegate."""
+    for name, fields in actions:
         if name == "FunctionCall":
-            yield _read(payload, FunctionCall)
+            yield _convert(fields, FunctionCall)
         elif name in ("Delegate", "DelegateV2"):
-            yield from _calls([_named(action) for action in _relayed(payload)])
+            inner = [_name_and_fields(action) for action in _delegated_actions(fields)]
+            yield from _function_calls(inner)
 
 
-def _relayed(payload: Any) -> list[Any]:
-    """List the actions inside a Delegate; the second version has them one member deeper."""
-    inner = payload.get("delegate_action") if isinstance(payload, dict) else None
+def _delegated_actions(fields: Any) -> list[Any]:
+    """List the actions in a Delegate; the second version has them one member deeper."""
+    inner = fields.get("delegate_action") if isinstance(fields, dict) else None
     inner = inner.get("V2", inner) if isinstance(inner, dict) else None
     actions = inner.get("actions") if isinstance(inner, dict) else None
     return actions if isinstance(actions, list) else []
 
 
-_MOVING = ("FunctionCall", "Transfer", "DeterministicStateInit", "TransferToGasKey")
+_WITH_DEPOSIT = ("FunctionCall", "Transfer", "DeterministicStateInit", "TransferToGasKey")
 
 
-def _deposit(actions: Sequence[tuple[str, Any]]) -> int:
-    """Add up the tokens that a transaction moves."""
-    sent = [_read(payload, Deposit).deposit for name, payload in actions if name in _MOVING]
-    texts = [text for text in sent if text is not None]
+def _total_deposit(actions: Sequence[tuple[str, Any]]) -> int:
+    """Sum the deposits of actions, without those in a Delegate."""
+    deposits = [
+        _convert(fields, Deposit).deposit for name, fields in actions if name in _WITH_DEPOSIT
+    ]
+    texts = [text for text in deposits if text is not None]
     return sum(amounts.plain(texts) or amounts.parse(texts, name="deposit"))
 
 
-def _read(payload: Any, kind: Any) -> Any:
-    """Read an action's members."""
+def _convert(fields: Any, kind: Any) -> Any:
+    """Convert an action's fields to a struct."""
     try:
-        return msgspec.convert(payload, kind)
+        return msgspec.convert(fields, kind)
     except msgspec.ValidationError as error:
         problem = error
     raise DecodeError(f"an action is not as documented: {problem}", path="actions")
 
 
-def status(view: chain.Status) -> pd.DataFrame:
-    """
-    Tabulate a node's status.
-
-    Parameters
-    ----------
-    view
-        The decoded status.
-
-    Returns
-    -------
-    status
-        One row, typed as `schema("status")`.
-
-    Notes
-    -----
-    Source: status.
-    """
-    sync = view.sync_info
+def status(response: chain.Status) -> pd.DataFrame:
+    """Build the status frame of a node: one row."""
+    sync = response.sync_info
     row = {
-        "chain_id": view.chain_id,
+        "chain_id": response.chain_id,
         "latest_block_height": sync.latest_block_height,
         "latest_block_hash": sync.latest_block_hash,
         "latest_block_time": _rfc3339_ns(sync.latest_block_time),
@@ -295,72 +187,47 @@ def status(view: chain.Status) -> pd.DataFrame:
         "earliest_block_height": sync.earliest_block_height,
         "epoch_id": sync.epoch_id,
         "epoch_start_height": sync.epoch_start_height,
-        "protocol_version": view.protocol_version,
-        "latest_protocol_version": view.latest_protocol_version,
-        "version": view.version.version,
-        "n_validators": len(view.validators),
+        "protocol_version": response.protocol_version,
+        "latest_protocol_version": response.latest_protocol_version,
+        "version": response.version.version,
+        "n_validators": len(response.validators),
     }
-    return build.build_frame("status", {name: [value] for name, value in row.items()})
+    return _one_row("status", row)
 
 
 def _rfc3339_ns(text: str) -> int:
-    """Read a time with nanoseconds, exactly."""
+    """Parse a time to nanoseconds since 1970, exactly."""
     try:
         time = pd.Timestamp(text)
         return (time if time.tzinfo else time.tz_localize("UTC")).as_unit("ns").value
     except ValueError:
-        problem = f"latest_block_time {text[:60]!r} is not a time"
+        problem = f"latest_block_time {text[:60]!r} is not an RFC 3339 time"
     raise DecodeError(problem, path="$.sync_info.latest_block_time")
 
 
-def indexer_status(view: rest.IndexerStatus) -> pd.DataFrame:
-    """
-    Tabulate the indexer's status.
-
-    Parameters
-    ----------
-    view
-        The decoded status.
-
-    Returns
-    -------
-    status
-        One row, typed as `schema("indexer_status")`.
-
-    Notes
-    -----
-    Source: GET /status.
-    """
-    stamp = amounts.parse([view.sync_block_timestamp_nanosec], name="sync_block_timestamp_nanosec")
+def indexer_status(response: rest.IndexerStatus) -> pd.DataFrame:
+    """Build the indexer_status frame: one row."""
+    stamp = amounts.parse(
+        [response.sync_block_timestamp_nanosec], name="sync_block_timestamp_nanosec"
+    )
     row = {
-        "version": view.version,
-        "sync_block_height": view.sync_block_height,
+        "version": response.version,
+        "sync_block_height": response.sync_block_height,
         "sync_block_time": stamp[0],
-        "sync_latency_s": view.sync_latency_sec,
-        "sync_balance_block_height": view.sync_balance_block_height,
+        "sync_latency_s": response.sync_latency_sec,
+        "sync_balance_block_height": response.sync_balance_block_height,
     }
-    return build.build_frame("indexer_status", {name: [value] for name, value in row.items()})
+    return _one_row("indexer_status", row)
 
 
-def gas_price(view: chain.GasPrice) -> pd.DataFrame:
-    """
-    Tabulate a gas price.
+def _one_row(name: str, row: dict[str, Any]) -> pd.DataFrame:
+    """Build a frame of one row."""
+    return build.build_frame(name, {column: [value] for column, value in row.items()})
 
-    Parameters
-    ----------
-    view
-        The decoded price.
 
-    Returns
-    -------
-    price
-        One row, typed as `schema("gas_price")`.
-
-    Notes
-    -----
-    Source: gas_price.
-    """
-    return build.build_frame("gas_price", {"gas_price": amounts.parse([view.gas_price])})
+def gas_price(response: chain.GasPrice) -> pd.DataFrame:
+    """Build the gas_price frame: one row."""
+    return build.build_frame("gas_price", {"gas_price": amounts.parse([response.gas_price])})
 
 
 _COUNTERS = (
@@ -374,23 +241,7 @@ _COUNTERS = (
 
 
 def validators(rows: Sequence[chain.Validator | chain.Kickout]) -> pd.DataFrame:
-    """
-    Tabulate validators.
-
-    Parameters
-    ----------
-    rows
-        Validators of an epoch or proposals, or kickouts.
-
-    Returns
-    -------
-    validators
-        One row a validator, typed as `schema("validators")`.
-
-    Notes
-    -----
-    Source: validators.
-    """
+    """Build the validators frame of an epoch's validators, proposals or kickouts."""
     columns: dict[str, Any] = {
         name: [getattr(row, name, None) for row in rows]
         for name in ("account_id", "public_key", "shards", *_COUNTERS)
@@ -401,62 +252,33 @@ def validators(rows: Sequence[chain.Validator | chain.Kickout]) -> pd.DataFrame:
 
 
 def _reason(value: str | dict[str, Any] | None) -> str | None:
-    """Write a kickout's reason on one line."""
+    """Format a kickout's reason on one line."""
     if not isinstance(value, dict):
         return value
     parts = []
-    for word, details in value.items():
-        told = details.items() if isinstance(details, dict) else ()
-        parts.append(word + "".join(f" {name}={number}" for name, number in told))
+    for name, details in value.items():
+        fields = details.items() if isinstance(details, dict) else ()
+        parts.append(name + "".join(f" {field}={number}" for field, number in fields))
     return ", ".join(parts)
 
 
-def changes(view: chain.Changes) -> pd.DataFrame:
-    """
-    Tabulate changes of state.
-
-    Parameters
-    ----------
-    view
-        The decoded changes.
-
-    Returns
-    -------
-    changes
-        One row a change, typed as `schema("changes")`.
-
-    Notes
-    -----
-    Source: EXPERIMENTAL_changes.
-    """
-    causes = [change.cause for change in view.changes]
+def changes(response: chain.Changes) -> pd.DataFrame:
+    """Build the changes frame: one row a change of state."""
+    causes = [change.cause for change in response.changes]
     columns = {
-        "type": [change.type for change in view.changes],
-        "account_id": [change.change.get("account_id") for change in view.changes],
+        "type": [change.type for change in response.changes],
+        "account_id": [change.change.get("account_id") for change in response.changes],
         "cause": [cause.get("type") for cause in causes],
         "cause_hash": [cause.get("tx_hash") or cause.get("receipt_hash") for cause in causes],
-        "change": [change.change for change in view.changes],
+        "change": [change.change for change in response.changes],
     }
     return build.build_frame("changes", columns)
 
 
-def state(view: chain.State) -> pd.DataFrame:
-    """
-    Tabulate a contract's state.
-
-    Parameters
-    ----------
-    view
-        The decoded state.
-
-    Returns
-    -------
-    state
-        One row a key, bytes, typed as `schema("state")`.
-
-    Notes
-    -----
-    Source: query view_state.
-    """
-    columns = {"key": [i.key for i in view.values], "value": [i.value for i in view.values]}
+def state(response: chain.State) -> pd.DataFrame:
+    """Build the state frame of a contract: one row a key."""
+    columns = {
+        "key": [item.key for item in response.values],
+        "value": [item.value for item in response.values],
+    }
     return build.build_frame("state", columns)

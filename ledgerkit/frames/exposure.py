@@ -1,4 +1,4 @@
-"""The rule that classes an account's exposure to staking; pure, over what is visible."""
+"""The class of an account's exposure to staking, from the pools and tokens listed for it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_CLASSES = {
+    (True, True): "mixed",
+    (True, False): "direct_only",
+    (False, True): "liquid_only",
+    (False, False): "no_visible_staking_position",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A pool or a liquid staking token listed for an account; its amount, if known."""
+    """A pool or liquid staking token that is listed for an account, and its amount if known."""
 
     contract_id: str
     amount: int | None = None
@@ -19,7 +26,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """An account's class and the entries that it rests on."""
+    """An account's class, and the pools and tokens that count."""
 
     exposure_class: str
     direct: tuple[Entry, ...]
@@ -27,7 +34,7 @@ class Exposure:
 
     @property
     def n_unknown(self) -> int:
-        """Count entries whose amount is not known."""
+        """The number of entries of unknown amount."""
         return sum(entry.amount is None for entry in (*self.direct, *self.liquid))
 
 
@@ -35,7 +42,7 @@ def classify(
     direct: Sequence[Entry], liquid: Sequence[Entry], *, nonzero: bool = False
 ) -> Exposure:
     """
-    Class one account by what is listed for it.
+    Classify one account's exposure.
 
     Parameters
     ----------
@@ -44,20 +51,13 @@ def classify(
     liquid
         Liquid staking tokens.
     nonzero
-        Whether entries known to be zero are dropped first; unknown ones stay.
+        True to ignore entries whose amount is known to be zero; those of unknown amount count.
 
     Returns
     -------
     exposure
-        ``mixed``, ``direct_only``, ``liquid_only`` or
-        ``no_visible_staking_position``, with the entries that counted.
+        The class, with the entries that count.
     """
-    pools = tuple(e for e in direct if not (nonzero and e.amount == 0))
-    tokens = tuple(e for e in liquid if not (nonzero and e.amount == 0))
-    names = {
-        (True, True): "mixed",
-        (True, False): "direct_only",
-        (False, True): "liquid_only",
-        (False, False): "no_visible_staking_position",
-    }
-    return Exposure(names[bool(pools), bool(tokens)], pools, tokens)
+    pools = tuple(entry for entry in direct if not (nonzero and entry.amount == 0))
+    tokens = tuple(entry for entry in liquid if not (nonzero and entry.amount == 0))
+    return Exposure(_CLASSES[bool(pools), bool(tokens)], pools, tokens)

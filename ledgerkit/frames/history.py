@@ -1,4 +1,4 @@
-"""The frame of what an account held, block by block."""
+"""The frame of an account's balances at many blocks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Reading(NamedTuple):
-    """What one view told at one block; amounts are missing where it is not of that view."""
+    """The status and amounts of one view at one block; amounts of other views are None."""
 
     status: str
     balance: int | None = None
@@ -26,7 +26,7 @@ class Reading(NamedTuple):
 
 
 class Row(NamedTuple):
-    """Whose reading it is, of what, and when."""
+    """A reading with its account, view, contract and block."""
 
     account_id: str
     view: str
@@ -36,24 +36,7 @@ class Row(NamedTuple):
 
 
 def history(rows: Sequence[Row]) -> pd.DataFrame:
-    """
-    Tabulate readings.
-
-    Parameters
-    ----------
-    rows
-        The readings, in order.
-
-    Returns
-    -------
-    history
-        One row a reading, typed as `schema("history")`.
-
-    Raises
-    ------
-    DecodeError
-        If a value does not fit its column's dtype.
-    """
+    """Build the history frame: one row a reading."""
     readings = {name: [getattr(row.reading, name) for row in rows] for name in Reading._fields}
     return build.build_frame(
         "history",

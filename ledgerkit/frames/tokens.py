@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.models import chain, rest
 
-_LONGEST_SYMBOL = 64
-_MOST_DECIMALS = 255
+_MAX_SYMBOL = 64
+_MAX_DECIMALS = 255
 _OK = np.array(["ok"], dtype=object)
 
 
 class TokenFacts(NamedTuple):
-    """What frames use of a token's metadata, made harmless."""
+    """The checked symbol and decimals of a token, and the status of its metadata."""
 
     status: str
     symbol: str | None = None
@@ -31,7 +31,7 @@ class TokenFacts(NamedTuple):
 
 def token_facts(metadata: chain.FtMetadata) -> TokenFacts:
     """
-    Make a token's metadata harmless: it is the contract's own word.
+    Check a token's metadata, in which a contract may send anything.
 
     Parameters
     ----------
@@ -41,54 +41,32 @@ def token_facts(metadata: chain.FtMetadata) -> TokenFacts:
     Returns
     -------
     facts
-        The symbol as one printable line of at most 64 characters, the decimals if
-        from 0 to 255; ``broken`` where either is not usable.
+        The symbol as one printable line of at most 64 characters, and the decimals if they are
+        from 0 to 255; the status is ``broken`` if either is not usable.
     """
     symbol, decimals = metadata.symbol, metadata.decimals
     if isinstance(symbol, str):
-        symbol = "".join(c if c.isprintable() else " " for c in symbol[: 4 * _LONGEST_SYMBOL])
-        symbol = " ".join(symbol.split())[:_LONGEST_SYMBOL] or None
+        symbol = "".join(c if c.isprintable() else " " for c in symbol[: 4 * _MAX_SYMBOL])
+        symbol = " ".join(symbol.split())[:_MAX_SYMBOL] or None
     else:
         symbol = None
-    if type(decimals) is not int or not 0 <= decimals <= _MOST_DECIMALS:
+    if type(decimals) is not int or not 0 <= decimals <= _MAX_DECIMALS:
         decimals = None
     status = "broken" if symbol is None or decimals is None else "ok"
     return TokenFacts(status, symbol, decimals)
 
 
 def ft(
-    views: Sequence[rest.FungibleTokens | rest.Full],
+    responses: Sequence[rest.FungibleTokens | rest.Full],
     metadata: Mapping[str, TokenFacts] | None = None,
 ) -> pd.DataFrame:
-    """
-    Tabulate the fungible tokens of accounts.
-
-    Parameters
-    ----------
-    views
-        Decoded views; an absent `tokens` list counts as empty.
-    metadata
-        What is known of each contract; adds columns.
-
-    Returns
-    -------
-    balances
-        One row a token, in the views' order, typed as `schema("ft")` or
-        `schema("ft_metadata")`. `balance` is exact, in the token's smallest unit.
-
-    Raises
-    ------
-    DecodeError
-        If a balance is neither digits of at most 128 bits, null nor empty.
-
-    Notes
-    -----
-    Source: GET /v1/account/{account_id}/ft.
-    """
-    tokens = list(chained.from_iterable(view.tokens or () for view in views))
+    """Build the ft frame, or ft_metadata with the metadata of each contract; one row a token."""
+    tokens = list(chained.from_iterable(response.tokens or () for response in responses))
     contracts = [token.contract_id for token in tokens]
     columns: dict[str, Any] = {
-        "account_id": _owners(views, [len(view.tokens or ()) for view in views]),
+        "account_id": _account_ids(
+            responses, [len(response.tokens or ()) for response in responses]
+        ),
         "contract_id": contracts,
         **_balances([token.balance for token in tokens]),
         "last_update_block_height": [token.last_update_block_height for token in tokens],
@@ -100,7 +78,7 @@ def ft(
         "symbol": [fact.symbol for fact in facts],
         "decimals": [fact.decimals for fact in facts],
         "amount": [
-            None if value is None or fact.decimals is None else human(value, fact.decimals)
+            None if fact.decimals is None else _in_tokens(value, fact.decimals)
             for value, fact in zip(columns["balance"].tolist(), facts, strict=True)
         ],
         "metadata_status": [fact.status for fact in facts],
@@ -108,53 +86,34 @@ def ft(
     return build.build_frame("ft_metadata", columns)
 
 
-def human(balance: Any, decimals: int) -> float | None:
-    """Give a balance in human units, rounded once; None where it is missing."""
+def _in_tokens(balance: Any, decimals: int) -> float | None:
+    """Convert a balance to whole tokens, rounded once; None if it is missing."""
     return balance / 10**decimals if isinstance(balance, int) else None
 
 
-def _owners(views: Sequence[Any], counts: Sequence[int]) -> np.ndarray:
-    """Repeat each view's account for each of its rows."""
-    return np.repeat(np.array([view.account_id for view in views], dtype=object), counts)
+def _account_ids(responses: Sequence[Any], counts: Sequence[int]) -> np.ndarray:
+    """Repeat the account of each response for each of its rows."""
+    return np.repeat(
+        np.array([response.account_id for response in responses], dtype=object), counts
+    )
 
 
 def _balances(texts: Sequence[str | None]) -> dict[str, Any]:
-    """Keep null, empty and "0" apart: not fetched yet, the call failed, none."""
+    """Return balance and status; null is not indexed yet, "" a failed contract call, "0" zero."""
     if all(texts):
         return {"balance": amounts.parse(texts), "status": np.repeat(_OK, len(texts))}
-    words = {None: "pending", "": "broken"}
+    statuses = {None: "pending", "": "broken"}
     return {
         "balance": amounts.parse([text or None for text in texts]),
-        "status": [words.get(text, "ok") for text in texts],
+        "status": [statuses.get(text, "ok") for text in texts],
     }
 
 
-def top_holders(view: rest.TopHolders) -> pd.DataFrame:
-    """
-    Tabulate the largest holders of a token.
-
-    Parameters
-    ----------
-    view
-        The decoded view.
-
-    Returns
-    -------
-    holders
-        One row a holder, largest first, at most 100, typed as `schema("top_holders")`.
-
-    Raises
-    ------
-    DecodeError
-        If a balance is neither digits of at most 128 bits, null nor empty.
-
-    Notes
-    -----
-    Source: GET /v1/ft/{contract_id}/top.
-    """
-    holders = view.accounts or []
+def top_holders(response: rest.TopHolders) -> pd.DataFrame:
+    """Build the top_holders frame: one row a holder, largest first, at most 100."""
+    holders = response.accounts or []
     columns = {
-        "contract_id": [view.token_id] * len(holders),
+        "contract_id": [response.token_id] * len(holders),
         "rank": range(1, len(holders) + 1),
         "account_id": [holder.account_id for holder in holders],
         **_balances([holder.balance for holder in holders]),
@@ -162,25 +121,9 @@ def top_holders(view: rest.TopHolders) -> pd.DataFrame:
     return build.build_frame("top_holders", columns)
 
 
-def nft(views: Sequence[tuple[str, Sequence[rest.Collection] | None]]) -> pd.DataFrame:
-    """
-    Tabulate the NFT collections of accounts.
-
-    Parameters
-    ----------
-    views
-        Account ids with their collections; an absent list counts as empty.
-
-    Returns
-    -------
-    collections
-        One row a collection, typed as `schema("nft")`; the wire names no token.
-
-    Notes
-    -----
-    Source: GET /v1/account/{account_id}/nft.
-    """
-    rows = [(account_id, row) for account_id, listed in views for row in listed or ()]
+def nft(responses: Sequence[tuple[str, Sequence[rest.Collection] | None]]) -> pd.DataFrame:
+    """Build the nft frame from account ids with their collections; None counts as empty."""
+    rows = [(account_id, row) for account_id, collections in responses for row in collections or ()]
     columns = {
         "account_id": [account_id for account_id, _ in rows],
         "contract_id": [row.contract_id for _, row in rows],
@@ -206,41 +149,24 @@ _NFT_TEXTS = (
 
 
 def nft_tokens(contract_id: str, rows: Sequence[tuple[str, chain.NftToken]]) -> pd.DataFrame:
-    """
-    Tabulate individual tokens of a collection.
-
-    Parameters
-    ----------
-    contract_id
-        The collection.
-    rows
-        The account asked about, and a token of it.
-
-    Returns
-    -------
-    tokens
-        One row a token, typed as `schema("nft_tokens")`; metadata is text as sent.
-
-    Notes
-    -----
-    Source: view call nft_tokens_for_owner.
-    """
+    """Build the nft_tokens frame of a collection, from account ids each with one of its tokens."""
     details = [token.metadata for _, token in rows]
     owners = [token.owner_id for _, token in rows]
     columns: dict[str, Any] = {
         "account_id": [account_id for account_id, _ in rows],
         "contract_id": [contract_id] * len(rows),
         "token_id": [token.token_id for _, token in rows],
-        # some contracts wrap the owner, as in {"Account": "a.near"}
-        "owner_id": [o if isinstance(o, str) else _text(o) for o in owners],
+        "owner_id": [_text(owner) for owner in owners],  # some send {"Account": "a.near"}
         "approved_account_ids": [token.approved_account_ids for _, token in rows],
     }
-    columns |= {name: [_text(getattr(d, name, None)) for d in details] for name in _NFT_TEXTS}
+    columns |= {
+        name: [_text(getattr(detail, name, None)) for detail in details] for name in _NFT_TEXTS
+    }
     return build.build_frame("nft_tokens", columns)
 
 
 def _text(value: Any) -> str | None:
-    """Keep a text; write other JSON as text, since contracts send either."""
+    """Return a text unchanged and any other value as JSON: contracts send either."""
     if value is None or isinstance(value, str):
         return value
     import msgspec
@@ -276,7 +202,7 @@ def pool_rows(
 
 
 def staking(responses: Sequence[rest.Staking | rest.Full]) -> pd.DataFrame:
-    """Tabulate the staking pools of accounts, typed as `schema("staking")`."""
+    """Build the frame of staking pools, typed as `schema("staking")`."""
     return build.build_frame("staking", _pool_columns(pool_rows(responses)))
 
 
@@ -290,7 +216,7 @@ def _pool_columns(rows: Sequence[PoolRow]) -> dict[str, Any]:
 
 
 class Position(NamedTuple):
-    """A pool's record of an account's stake; amounts are missing if it is no pool."""
+    """The position of an account in a pool; amounts are None if the contract is not a pool."""
 
     status: str
     staked: str | None = None
@@ -299,7 +225,7 @@ class Position(NamedTuple):
 
 
 def staking_positions(rows: Sequence[PoolRow], positions: Sequence[Position]) -> pd.DataFrame:
-    """Tabulate positions in pools, typed as `schema("staking_positions")`."""
+    """Build the frame of positions in staking pools, typed as `schema("staking_positions")`."""
     columns = _pool_columns(rows) | {
         "staked": amounts.parse([p.staked for p in positions], name="staked"),
         "unstaked": amounts.parse([p.unstaked for p in positions], name="unstaked"),

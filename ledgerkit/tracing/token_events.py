@@ -1,4 +1,4 @@
-"""What the events of the token standards say was moved, and how two old log lines say it."""
+"""Token transfers from the events of the token standards, and from wrapped NEAR's log lines."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit.frames import amounts
 from ledgerkit.tracing import actions
+from ledgerkit.tracing.tree.linking import first_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,24 +15,25 @@ if TYPE_CHECKING:
     from ledgerkit.tracing.actions import Event
     from ledgerkit.tracing.tree import Tree
 
-_SHOWN = 3
 _KINDS = {"nep141": "token", "nep171": "nft", "nep245": "multi_token"}
-# Who gave and who got it, by the last word of the event's name.
-_SIDES = {
+# The members with sender and receiver, by the last word of the event's name (NEP-141, NEP-171
+# and NEP-245 agree on them).
+_PARTIES = {
     "mint": (None, "owner_id"),
     "burn": ("owner_id", None),
     "transfer": ("old_owner_id", "new_owner_id"),
 }
 _PREFIXES = {"nep141": "ft_", "nep171": "nft_", "nep245": "mt_"}
-# Wrapped NEAR is older than the standard's events: these lines stand for mint and burn.
-_WRAPPED = {
+# The contract of wrapped NEAR is older than the standard's events: these lines are its mints and
+# burns, by method.
+_WRAP_LINES = {
     "near_deposit": re.compile(r"Deposit (\d+) NEAR to (\S+)", re.ASCII),
     "near_withdraw": re.compile(r"Withdraw (\d+) yoctoNEAR from (\S+)", re.ASCII),
 }
 
 
-class Moved(NamedTuple):
-    """One movement, and the receipt that made it (-1: the transaction itself)."""
+class Transfer(NamedTuple):
+    """One transfer, and the position of the receipt that made it (-1: the transaction itself)."""
 
     at: int
     kind: str
@@ -42,58 +44,46 @@ class Moved(NamedTuple):
     memo: str | None = None
 
 
-def moved(tree: Tree) -> tuple[list[Moved], tuple[str, ...]]:
-    """
-    Read what moved of the tokens of all contracts, in receipts that succeeded.
-
-    Parameters
-    ----------
-    tree
-        The receipt tree.
-
-    Returns
-    -------
-    rows
-        One a token and element of an event's data, in the order of receipts.
-    notes
-        Which events could not be understood.
-    """
+def token_transfers(tree: Tree) -> tuple[list[Transfer], tuple[str, ...]]:
+    """Return the token transfers of receipts that succeeded, and notes on invalid events."""
     status, contracts = tree.columns["status"], tree.columns["receiver_id"]
-    rows: list[Moved] = []
-    odd: list[str] = []
-    counted: set[int] = set()
-    for event in actions.events(tree):
+    transfers: list[Transfer] = []
+    bad_events: list[str] = []
+    with_events: set[int] = set()
+    for event in actions.parse_events(tree):
         if status[event.at] not in actions.SUCCEEDED:
             continue
         try:
-            found = list(_moves(event, contracts[event.at]))
+            event_transfers = list(_event_transfers(event, contracts[event.at]))
         except (ValueError, TypeError, AttributeError, KeyError):
-            odd.append(f"{event.event} of {contracts[event.at]} in {tree.ids[event.at]}")
+            bad_events.append(f"{event.event} of {contracts[event.at]} in {tree.ids[event.at]}")
             continue
-        rows += found
-        counted |= {event.at for one in found if one.kind == "token"}
-    rows += (one for one in _wrapped(tree) if one.at not in counted)
-    return sorted(rows, key=lambda one: one.at), _told(odd)
+        transfers += event_transfers
+        with_events |= {event.at for transfer in event_transfers if transfer.kind == "token"}
+    transfers += (line for line in _wrap_transfers(tree) if line.at not in with_events)
+    return sorted(transfers, key=lambda transfer: transfer.at), _notes(bad_events)
 
 
-def _moves(event: Event, contract_id: str) -> Iterator[Moved]:
-    """Read one event; one of another standard moves nothing that is known here."""
+def _event_transfers(event: Event, contract_id: str) -> Iterator[Transfer]:
+    """Read the transfers of one event; events of other standards have none."""
     standard = event.standard or ""
     prefix, _, word = (event.event or "").partition("_")
-    if _PREFIXES.get(standard) != f"{prefix}_" or word not in _SIDES:
+    if _PREFIXES.get(standard) != f"{prefix}_" or word not in _PARTIES:
         return
-    giver, taker = _SIDES[word]
+    sender, receiver = _PARTIES[word]
     for element in event.data:
-        sides = [None if side is None else _text(element[side]) for side in (giver, taker)]
+        sender_id = None if sender is None else _text(element[sender])
+        receiver_id = None if receiver is None else _text(element[receiver])
         memo = element.get("memo")
-        for suffix, amount in _parts(standard, element):
+        for suffix, amount in _assets(standard, element):
             asset = f"{standard}:{contract_id}{suffix}"
-            told = memo if isinstance(memo, str) else None
-            yield Moved(event.at, _KINDS[standard], asset, sides[0], sides[1], amount, told)
+            memo_text = memo if isinstance(memo, str) else None
+            kind = _KINDS[standard]
+            yield Transfer(event.at, kind, asset, sender_id, receiver_id, amount, memo_text)
 
 
-def _parts(standard: str, element: dict[str, Any]) -> list[tuple[str, int]]:
-    """List what one element of an event's data is about: the end of the asset's name, how much."""
+def _assets(standard: str, element: dict[str, Any]) -> list[tuple[str, int]]:
+    """List the end of the asset's name, and the amount, of each token in an event's element."""
     if standard == "nep141":
         return [("", _amount(element["amount"]))]
     ids = [f":{_text(token_id)}" for token_id in element["token_ids"]]
@@ -103,41 +93,36 @@ def _parts(standard: str, element: dict[str, Any]) -> list[tuple[str, int]]:
 
 
 def _text(value: object) -> str:
-    """Take a text, and nothing else."""
+    """Return a text; raise TypeError for any other value."""
     if not isinstance(value, str):
         raise TypeError(value)
     return value
 
 
 def _amount(value: object) -> int:
-    """Take an amount as the standards write it: decimal digits of at most 128 bits."""
-    read = amounts.plain([_text(value)])
-    if read is None:
+    """Parse an amount as the standards write it: decimal digits of at most 128 bits."""
+    values = amounts.plain([_text(value)])
+    if values is None:
         raise ValueError(value)
-    return read[0]
+    return values[0]
 
 
-def _wrapped(tree: Tree) -> Iterator[Moved]:
-    """Read the lines in which wrapped NEAR tells what was wrapped and unwrapped."""
+def _wrap_transfers(tree: Tree) -> Iterator[Transfer]:
+    """Read the log lines in which wrapped NEAR reports mints and burns."""
     columns = tree.columns
     for at, methods in enumerate(columns["method_name"]):
         for method in (methods or "").split("+"):
-            if method not in _WRAPPED or columns["status"][at] not in actions.SUCCEEDED:
+            if method not in _WRAP_LINES or columns["status"][at] not in actions.SUCCEEDED:
                 continue
             asset = f"nep141:{columns['receiver_id'][at]}"
-            for found in filter(None, map(_WRAPPED[method].fullmatch, columns["logs"][at])):
-                giver, taker = (found[2], None) if _is_burn(method) else (None, found[2])
-                yield Moved(at, "token", asset, giver, taker, _amount(found[1]))
+            for match in filter(None, map(_WRAP_LINES[method].fullmatch, columns["logs"][at])):
+                is_burn = method == "near_withdraw"
+                sender_id, receiver_id = (match[2], None) if is_burn else (None, match[2])
+                yield Transfer(at, "token", asset, sender_id, receiver_id, _amount(match[1]))
 
 
-def _is_burn(method: str) -> bool:
-    """Tell unwrapping from wrapping."""
-    return method == "near_withdraw"
-
-
-def _told(odd: list[str]) -> tuple[str, ...]:
-    """Say which events were not understood."""
-    if not odd:
+def _notes(bad_events: list[str]) -> tuple[str, ...]:
+    """Describe the events that do not follow their standard."""
+    if not bad_events:
         return ()
-    more = f" and {len(odd) - _SHOWN} more" if len(odd) > _SHOWN else ""
-    return (f"not as its standard says, and not counted: {', '.join(odd[:_SHOWN])}{more}",)
+    return (f"events that do not follow their standard are not counted: {first_names(bad_events)}",)

@@ -1,4 +1,4 @@
-"""A transaction's receipt tree, from whatever document tells it: frames and verdict."""
+"""The `Trace` of a transaction: its receipt tree as frames, its verdict and explanation."""
 
 from __future__ import annotations
 
@@ -14,55 +14,58 @@ import numpy as np
 from ledgerkit import validation
 from ledgerkit.api.models.protocol_rules import Rules, rules_of
 from ledgerkit.api.models.transactions import (
-    Kept,
+    TraceContext,
     collector_paused,
-    decode_kept,
+    decode_context,
     decode_transaction,
-    with_kept,
+    embed_context,
 )
 from ledgerkit.extras import require
 from ledgerkit.frames import build
-from ledgerkit.tracing import actions as tracing_actions
-from ledgerkit.tracing import explain as tracing_explain
-from ledgerkit.tracing import transfers as tracing_transfers
-from ledgerkit.tracing.tree import tree, verdict
+from ledgerkit.tracing import actions as action_rows
+from ledgerkit.tracing import balance_changes
+from ledgerkit.tracing import explain as explanations
+from ledgerkit.tracing import gas as receipt_gas
+from ledgerkit.tracing import transfers as transfer_rows
+from ledgerkit.tracing.action_fields import delegate_action
+from ledgerkit.tracing.tree import build_tree, verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from ledgerkit.api.models.transactions import Action, TxResult
-    from ledgerkit.tracing.transfers import Movements
-
-    Actions = Sequence[Action | str]
+    from ledgerkit.api.models.transactions import TxResult
+    from ledgerkit.tracing.action_fields import Actions
+    from ledgerkit.tracing.gas import ReceiptValues
+    from ledgerkit.tracing.token_events import Transfer
 
 _PLOTS = ("tree", "timeline", "gas", "flow")
 
 
 class Trace:
     """
-    What a transaction set off.
+    A transaction and all receipts that it led to, as frames.
 
     Parameters
     ----------
     result
         The decoded result of the transaction.
     source
-        The bytes that it was decoded from, kept for `save`.
+        The bytes of the document that the result was decoded from, written by `save`.
     blocks
         Height and time (nanoseconds since 1970) by block hash, for results without them.
     rules
-        Those in force when it ran, which no result tells: where accounts live, and the share
-        of the gas that contracts get.
+        The protocol's rules when the transaction ran, which results do not contain: the shard
+        of each account, and the contracts' share of burnt gas.
     attrs
-        Provenance to hang on the frames.
+        Provenance for the frames' `attrs`.
 
     Notes
     -----
     Source: EXPERIMENTAL_tx_status, tx, send_tx, or POST /v0/transactions of the Transactions
-    API; a live answer and a saved one give the same frames.
+    API. A live response and a saved one give the same frames.
     """
 
     def __init__(
@@ -74,11 +77,14 @@ class Trace:
         rules: Rules | None = None,
         attrs: Mapping[str, Any] | None = None,
     ) -> None:
-        """Keep what the frames are made from."""
-        self._tree = tree(result, blocks=blocks, shard_of=None if rules is None else rules.shard_of)
-        self._verdict = verdict(self._tree)  # the frame shares its values, and may be written to
+        """Build the tree; the frames are built when they are first used."""
+        shard_of = None if rules is None else rules.shard_of
+        self._tree = build_tree(result, blocks=blocks, shard_of=shard_of)
+        self._verdict = verdict(
+            self._tree
+        )  # now: a user may write to the frame, which shares its values
         self._result, self._source = result, source
-        self._kept = Kept(dict(blocks or {}), rules)
+        self._context = TraceContext(dict(blocks or {}), rules)
         self._attrs = dict(attrs or {})
 
     @classmethod
@@ -91,20 +97,20 @@ class Trace:
         rules: Mapping[str, Any] | None = None,
     ) -> Self:
         """
-        Read a document that holds the result of a transaction.
+        Read a trace from the JSON of a transaction's result.
 
         Parameters
         ----------
         data
-            A JSON-RPC answer or its bare result, or a Transactions API document, whole or
+            A JSON-RPC response or its bare result, or a Transactions API document, whole or
             one element; as text or decoded.
         tx_hash
-            Which transaction to take, where a Transactions API document holds several.
+            The transaction to read from a Transactions API document that has several.
         blocks
             Height and time (nanoseconds since 1970) by block hash, for results without them.
         rules
-            What `protocol_config` returned for the time at which it ran: without it the
-            shards and the rewards of contracts are not known.
+            The result of `protocol_config` at the time of the transaction: without it shards
+            and contract rewards are unknown.
 
         Returns
         -------
@@ -114,22 +120,22 @@ class Trace:
         Raises
         ------
         DecodeError
-            If the document is not as documented; `path` names the place.
+            If the document is not as documented; `path` is the place.
         LedgerError
-            The typed error of a JSON-RPC answer that carries one.
+            The typed error, if the document is a JSON-RPC error response.
         """
         source = _as_bytes(data)
-        kept = decode_kept(source)
-        known = {**kept.blocks, **(blocks or {})}
-        told = kept.rules if rules is None else rules_of(rules)
+        saved = decode_context(source)
+        blocks = {**saved.blocks, **(blocks or {})}
+        decoded_rules = saved.rules if rules is None else rules_of(rules)
         with collector_paused():
             result = decode_transaction(source, asked="a saved transaction", tx_hash=tx_hash)
-            return cls(result, source, blocks=known, rules=told)
+            return cls(result, source, blocks=blocks, rules=decoded_rules)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """
-        Read a trace from a file, saved here or elsewhere.
+        Read a trace from a file: one written by `save`, or any document `from_json` reads.
 
         Parameters
         ----------
@@ -139,7 +145,7 @@ class Trace:
         Returns
         -------
         trace
-            With frames equal to those of the trace that was saved.
+            The transaction's trace; its frames equal those of the saved trace.
 
         Raises
         ------
@@ -152,8 +158,9 @@ class Trace:
         """
         Write the document that this trace was read from, byte for byte.
 
-        Heights, times and rules that came from elsewhere are written into the document as one
-        more member, which other readers skip. The file appears under its name when it is whole.
+        Heights, times and rules from other requests are added as one more member of the document,
+        which other readers ignore. The file is written under a temporary name and then renamed,
+        so it is never incomplete.
 
         Parameters
         ----------
@@ -163,11 +170,11 @@ class Trace:
         Returns
         -------
         path
-            Where it is.
+            The path of the file.
         """
         path = Path(path)
-        kept = decode_kept(self._source)
-        data = self._source if kept == self._kept else with_kept(self._source, self._kept)
+        is_saved = decode_context(self._source) == self._context
+        data = self._source if is_saved else embed_context(self._source, self._context)
         part = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
             part.write_bytes(data)
@@ -178,61 +185,70 @@ class Trace:
 
     @cached_property
     def receipts(self) -> pd.DataFrame:
-        """One row a receipt in causal order, typed as ``schema("receipts")``; made once."""
+        """One row a receipt in causal order, typed as ``schema("receipts")``; built once."""
         return self._frame("receipts", lambda: self._tree.columns)
 
     @cached_property
     def edges(self) -> pd.DataFrame:
-        """One row an edge between receipts, by receipt, typed as ``schema("edges")``; made once."""
+        """One row an edge between receipts, by child, typed as ``schema("edges")``; built once."""
         return self._frame("edges", self._tree.edges)
 
     @cached_property
     def actions(self) -> pd.DataFrame:
-        """One row an action, those inside a Delegate too, typed as ``schema("actions")``."""
+        """One row an action, including those in a Delegate, typed as ``schema("actions")``."""
         return self._frame(
-            "actions", lambda: tracing_actions.action_columns(self._tree, self._asked)
+            "actions", lambda: action_rows.action_columns(self._tree, self._receipt_actions)
         )
 
     @cached_property
     def logs(self) -> pd.DataFrame:
-        """One row a log line, those of failed receipts too, typed as ``schema("logs")``."""
-        return self._frame("logs", lambda: tracing_actions.log_columns(self._tree))
+        """One row a log line, including failed receipts, typed as ``schema("logs")``."""
+        return self._frame("logs", lambda: action_rows.log_columns(self._tree))
 
     @cached_property
     def events(self) -> pd.DataFrame:
-        """One row an event (NEP-297), broken ones with a note, typed as ``schema("events")``."""
-        return self._frame("events", lambda: tracing_actions.event_columns(self._tree))
+        """One row an event (NEP-297), invalid ones with a note, typed as ``schema("events")``."""
+        return self._frame("events", lambda: action_rows.event_columns(self._tree))
 
     @cached_property
     def transfers(self) -> pd.DataFrame:
-        """One row a movement of NEAR or tokens that happened, typed as ``schema("transfers")``."""
+        """One row a transfer of NEAR or tokens that happened, typed as ``schema("transfers")``."""
         return self._frame(
-            "transfers", lambda: tracing_transfers.transfer_columns(self._tree, self._moved)
+            "transfers", lambda: transfer_rows.transfer_columns(self._tree, self._transfers[0])
         )
 
     @cached_property
     def balance_changes(self) -> pd.DataFrame:
-        """One row an account and asset, with the exact ``change``; `notes` say what is missing."""
-        return self._frame("balance_changes", lambda: tracing_transfers.change_columns(self._moved))
+        """One row an account and asset, with the exact ``change``; `notes` list what is missing."""
+        return self._frame(
+            "balance_changes",
+            lambda: balance_changes.balance_change_columns(self._values, self._transfers[0]),
+        )
 
     @cached_property
     def gas(self) -> pd.DataFrame:
-        """What the transaction and each receipt burnt, and who got what of it."""
-        return self._frame("gas", lambda: tracing_transfers.gas_columns(self._tree, self._moved))
+        """The gas of the transaction and of each receipt: burnt, refunded, and paid as rewards."""
+        return self._frame("gas", lambda: receipt_gas.gas_columns(self._values))
 
     @cached_property
-    def _asked(self) -> list[Actions | None]:
-        """What each receipt asks for."""
+    def _receipt_actions(self) -> list[Actions | None]:
+        """The actions of each receipt."""
         with collector_paused():
-            return tracing_actions.asked(self._tree, self._result)
+            return action_rows.actions_by_receipt(self._tree, self._result)
 
     @cached_property
-    def _moved(self) -> Movements:
-        """What moved."""
+    def _values(self) -> ReceiptValues:
+        """The deposits, gas and rewards of each receipt."""
         with collector_paused():
-            return tracing_transfers.movements(
-                self._tree, self._result, self._asked, self._kept.rules
+            return receipt_gas.ReceiptValues(
+                self._tree, self._result, self._receipt_actions, self._context.rules
             )
+
+    @cached_property
+    def _transfers(self) -> tuple[list[Transfer], tuple[str, ...]]:
+        """The transfers, and notes about what is not counted."""
+        with collector_paused():
+            return transfer_rows.list_transfers(self._values)
 
     def _frame(self, name: str, columns: Callable[[], Mapping[str, Any]]) -> pd.DataFrame:
         """Build a frame of this transaction."""
@@ -241,66 +257,68 @@ class Trace:
 
     @property
     def verdict(self) -> str:
-        """How the transaction ended; `ledgerkit.tracing.tree.verdict` lists the values."""
+        """The way the transaction ended; `ledgerkit.tracing.tree.verdict` lists the values."""
         return self._verdict
 
     @property
     def tx_hash(self) -> str | None:
-        """The transaction's hash; None where the document does not say."""
+        """The transaction's hash; None if the document does not contain it."""
         return self._tree.conversion.tx_hash
 
     @property
     def signer_id(self) -> str | None:
-        """Who signed the transaction; None where the document does not say."""
+        """The account that signed the transaction; None if the document does not contain it."""
         return self._tree.conversion.signer_id
 
     @property
     def sender_id(self) -> str | None:
-        """Whose wish it was: who signed what a relayer sent, else the signer."""
+        """The account whose actions these are: the signer, or of a Delegate its signer."""
         transaction = self._result.transaction
         for action in (transaction.actions if transaction else None) or ():
-            inner = tracing_actions.delegated(action)
+            inner = delegate_action(action)
             if inner is not None and inner.sender_id is not None:
                 return inner.sender_id
         return self.signer_id
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the document lacks, and what was left aside because it contradicts itself."""
-        return (*self._tree.notes, *self._moved.notes)
+        """Notes on what the document lacks, and on contradictions that were ignored."""
+        return (*self._tree.notes, *self._transfers[1])
 
     @property
     def block_hashes(self) -> list[str]:
-        """The blocks in which receipts ran and whose height is not known, each once."""
+        """The blocks in which receipts ran and whose heights are unknown, each once."""
         hashes, heights = self._tree.columns["block_hash"], self._tree.columns["block_height"]
-        unknown = hashes[np.ma.getmaskarray(heights)]
-        return [block_hash for block_hash in dict.fromkeys(unknown) if block_hash is not None]
+        without_height = hashes[np.ma.getmaskarray(heights)]
+        return [
+            block_hash for block_hash in dict.fromkeys(without_height) if block_hash is not None
+        ]
 
     def explain(self) -> str:
         """
-        Tell in plain words what happened, from the document alone.
+        Describe in plain words what happened, from the document alone.
 
         Returns
         -------
         text
-            A few paragraphs: what was asked and by whom, how it ended, what ran where, what
-            failed and what to do, what moved, how long it took. Always the same for the same
-            trace.
+            A few paragraphs: the actions and their sender, how the transaction ended, which
+            receipts ran and where, what failed and what to do, the transfers, the cost, and the
+            duration. Always the same for the same trace.
         """
         with collector_paused():
-            return tracing_explain.explain(
-                self._tree, self._result, self._asked, self._moved, self.notes
+            return explanations.explain(
+                self._tree, self._result, self._receipt_actions, self._transfers[0], self.notes
             )
 
     def to_networkx(self) -> Any:
         """
-        Make a graph of the receipts and their edges for networkx.
+        Build a networkx graph of the receipts and their edges.
 
         Returns
         -------
         graph
-            A `networkx.MultiDiGraph`: a node a receipt, with the columns of `receipts` as its
-            attributes, and an edge for each row of `edges`, with `kind` and `data_id`.
+            A `networkx.MultiDiGraph`: one node a receipt, with the columns of `receipts` as
+            attributes, and one edge a row of `edges`, with `kind` and `data_id`.
 
         Raises
         ------
@@ -309,11 +327,10 @@ class Trace:
         """
         graph = require("networkx", "graph", "to_networkx()").MultiDiGraph()
         receipts, edges = self.receipts, self.edges
-        named = zip(receipts["receipt_id"], receipts.to_dict("records"), strict=True)
-        graph.add_nodes_from(named)
-        ends = zip(edges["parent_id"], edges["child_id"], strict=True)
-        told = edges[["kind", "data_id"]].to_dict("records")
-        graph.add_edges_from((*end, each) for end, each in zip(ends, told, strict=True))
+        nodes = zip(receipts["receipt_id"], receipts.to_dict("records"), strict=True)
+        graph.add_nodes_from(nodes)
+        attributes = edges[["kind", "data_id"]].to_dict("records")
+        graph.add_edges_from(zip(edges["parent_id"], edges["child_id"], attributes, strict=True))
         return graph
 
     def plot(self, kind: str = "tree", ax: Axes | None = None, **options: Any) -> Axes:
@@ -323,22 +340,22 @@ class Trace:
         Parameters
         ----------
         kind
-            ``tree``, ``timeline`` (by shard and block), ``gas`` (who burnt what) or ``flow``
-            (what moved between accounts).
+            ``tree``, ``timeline`` (by shard and block), ``gas`` (burnt by each receipt) or
+            ``flow`` (transfers between accounts).
         ax
-            Where to draw; None makes a figure.
+            The axes to draw on; None creates a figure.
         **options
-            Passed on to the function of `ledgerkit.plots`.
+            Options of the function of `ledgerkit.plots`.
 
         Returns
         -------
         ax
-            Where it is drawn.
+            The axes with the plot.
 
         Raises
         ------
         InvalidRequestError
-            If there is no such kind.
+            If `kind` is none of these.
         """
         validation.one_of(kind, "kind", _PLOTS)
         from ledgerkit import plots
@@ -347,17 +364,17 @@ class Trace:
             return plots.gas_icicle(self.receipts, ax=ax, **options)
         if kind == "flow":
             return plots.token_flow(self.transfers, ax=ax, **options)
-        drawn = plots.receipt_tree if kind == "tree" else plots.timeline
-        return drawn(self.receipts, self.edges, ax=ax, **options)
+        draw = plots.receipt_tree if kind == "tree" else plots.timeline
+        return draw(self.receipts, self.edges, ax=ax, **options)
 
     def __repr__(self) -> str:
-        """Say which transaction, how large, and how it ended."""
-        relayed = "" if self.sender_id == self.signer_id else f", relayed by {self.signer_id}"
-        what = f"{self.tx_hash} of {self.sender_id}{relayed}"
-        return f"<Trace {what}: {len(self._tree)} receipts, {self.verdict}>"
+        """Return the hash, the sender, the number of receipts and the verdict."""
+        relayer = "" if self.sender_id == self.signer_id else f", relayed by {self.signer_id}"
+        transaction = f"{self.tx_hash} of {self.sender_id}{relayer}"
+        return f"<Trace {transaction}: {len(self._tree)} receipts, {self.verdict}>"
 
     def _repr_html_(self) -> str:
-        """Show a card: headline, story, tree; every text from the chain is escaped."""
+        """Return a card as HTML: headline, explanation, tree; texts from the chain are escaped."""
         from ledgerkit import cards
 
         return cards.trace_card(
@@ -371,7 +388,7 @@ class Trace:
 
 def receipts_of(traces: Mapping[str, Trace]) -> pd.DataFrame:
     """
-    Put the receipts of many transactions into one frame.
+    Combine the receipts of many transactions in one frame.
 
     Parameters
     ----------
@@ -389,68 +406,39 @@ def receipts_of(traces: Mapping[str, Trace]) -> pd.DataFrame:
 
 
 def receipts_in(block_height: int, traces: Mapping[str, Trace]) -> pd.DataFrame:
-    """
-    Put the receipts of a block's transactions into one frame.
-
-    Parameters
-    ----------
-    block_height
-        The block that includes the transactions.
-    traces
-        Their traces by hash; at least one.
-
-    Returns
-    -------
-    receipts
-        One row a receipt, transaction by transaction, typed as
-        ``schema("collected_receipts")``.
-    """
+    """Combine the receipts of a block's transactions; typed as ``schema("collected_receipts")``."""
     columns = _receipt_columns(traces)
     heights = [block_height] * len(columns["tx_hash"])
     return build.build_frame("collected_receipts", {"tx_block_height": heights, **columns})
 
 
 def events_in(block_height: int, traces: Mapping[str, Trace]) -> pd.DataFrame:
-    """
-    Put the events of a block's transactions into one frame.
-
-    Parameters
-    ----------
-    block_height
-        The block that includes the transactions.
-    traces
-        Their traces by hash; at least one.
-
-    Returns
-    -------
-    events
-        One row an event, transaction by transaction, typed as ``schema("collected_events")``.
-    """
-    found = [tracing_actions.event_columns(trace._tree) for trace in traces.values()]  # noqa: SLF001 - of this module
-    hashes = _repeated(traces, [len(each["event"]) for each in found])
-    told = {"tx_block_height": [block_height] * len(hashes), "tx_hash": hashes}
-    return build.build_frame("collected_events", told | _stacked(found))
+    """Combine the events of a block's transactions; typed as ``schema("collected_events")``."""
+    parts = [action_rows.event_columns(trace._tree) for trace in traces.values()]  # noqa: SLF001 - of this module
+    hashes = np.repeat(_hashes(traces), [len(part["event"]) for part in parts])
+    columns = {"tx_block_height": [block_height] * len(hashes), "tx_hash": hashes}
+    return build.build_frame("collected_events", columns | _concat_columns(parts))
 
 
 def _receipt_columns(traces: Mapping[str, Trace]) -> dict[str, Any]:
-    """Put the receipts of transactions one below the other."""
+    """Combine the receipt columns of transactions."""
     trees = [trace._tree for trace in traces.values()]  # noqa: SLF001 - of this module
-    hashes = _repeated(traces, [len(tree) for tree in trees])
-    return {"tx_hash": hashes, **_stacked([tree.columns for tree in trees])}
+    hashes = np.repeat(_hashes(traces), [len(tree) for tree in trees])
+    return {"tx_hash": hashes, **_concat_columns([tree.columns for tree in trees])}
 
 
-def _repeated(hashes: Iterable[str], counts: Sequence[int]) -> np.ndarray:
-    """Name the transaction of each row."""
-    return np.repeat(np.array(list(hashes), dtype=object), counts)
+def _hashes(traces: Mapping[str, Trace]) -> np.ndarray:
+    """Return the transactions' hashes as an array of objects."""
+    return np.array(list(traces), dtype=object)
 
 
-def _stacked(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Put frames' columns one below the other."""
-    return {name: _joined([part[name] for part in parts]) for name in parts[0]}
+def _concat_columns(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Concatenate each column of several frames."""
+    return {name: _concat([part[name] for part in parts]) for name in parts[0]}
 
 
-def _joined(parts: list[Any]) -> Any:
-    """Put columns one below the other."""
+def _concat(parts: list[Any]) -> Any:
+    """Concatenate arrays, masked arrays or lists."""
     if isinstance(parts[0], np.ma.MaskedArray):
         missing = np.concatenate([np.ma.getmaskarray(part) for part in parts])
         return np.ma.MaskedArray(np.concatenate([np.ma.getdata(part) for part in parts]), missing)
@@ -460,7 +448,7 @@ def _joined(parts: list[Any]) -> Any:
 
 
 def _as_bytes(data: bytes | str | dict[str, Any]) -> bytes:
-    """Take a document as text or decoded."""
+    """Return a document as bytes."""
     if isinstance(data, str):
         return data.encode()
     if isinstance(data, dict):

@@ -190,7 +190,7 @@ def test_a_join_of_three() -> None:
         "data": 3,
     }
     assert (
-        "do of s.near waited for do of s.near and do of t.near and do of u.near." in found.explain()
+        "do on s.near waited for do on s.near and do on t.near and do on u.near." in found.explain()
     )
 
 
@@ -201,7 +201,7 @@ def test_a_yield_that_nobody_resumed() -> None:
     receipts = found.receipts[found.receipts["kind"] == "action"]
     # Time is up after 8 blocks, and the news of it arrives in the block after that.
     assert receipts["block_height"].diff().tolist()[1:] == [9]
-    assert "do of s.near waited for data from outside this transaction." in found.explain()
+    assert "do on s.near waited for data from outside this transaction." in found.explain()
     assert found.verdict == "fully_succeeded"
 
 
@@ -217,7 +217,7 @@ def test_a_chain_of_sixty() -> None:
     assert own["block_height"].diff().tolist()[1:] == [1] * 60
     assert own["on_critical_path"].all()
     assert own["subtree_gas"].iloc[0] == found.receipts["gas_burnt"].sum()
-    assert "… and 49 more: do of " in found.explain()
+    assert "… and 49 more: do on " in found.explain()
 
 
 def run_long(ledger: Ledger, steps: Any) -> lk.Trace:
@@ -240,7 +240,7 @@ def test_a_fan_out_of_a_thousand() -> None:
     assert len(receipts) == 1 + 1000 + 1000 + 1
     changes = found.balance_changes.set_index("account_id")["change"]
     assert changes["t.near"] == 5000
-    assert "Transfer of t.near 1000 times" in found.explain()
+    assert "Transfer to t.near 1000 times" in found.explain()
 
 
 # What happened, in words ----------------------------------------------------------------
@@ -250,15 +250,15 @@ def test_a_swallowed_failure_is_told_outright(story: Any) -> None:
     """A success over a failure says both, with the contract's text and what to do."""
     text = story("a failed call whose callback succeeds").explain()
     assert text.splitlines()[2] == (
-        "Its status says success, but 1 receipt of 3 failed, and what it was to do was not done. "
-        "It returned false."
+        "Its status is success, but 1 of 3 receipts failed, so the actions of that receipt had no "
+        "effect. It returned false."
     )
     assert (
-        "fail of counter.near failed: Smart contract panicked: The counter was told to fail. "
+        "fail on counter.near failed: Smart contract panicked: The counter was told to fail. "
         "(FunctionCallError.ExecutionError)"
     ) in text
-    assert "Its callback, swallowed of async.near, ran and succeeded." in text
-    assert "What to do: Read the contract's message" in text
+    assert "Its callback, swallowed on async.near, ran and succeeded." in text
+    assert "What to do: Change the method or its arguments" in text
 
 
 def test_who_signed_is_told_from_who_relayed(story: Any) -> None:
@@ -267,16 +267,17 @@ def test_who_signed_is_told_from_who_relayed(story: Any) -> None:
     assert (found.sender_id, found.signer_id) == ("kate.near", "relay.near")
     first = found.explain().splitlines()[0]
     assert first.startswith(
-        "kate.near asked gold.near for ft_transfer with 1 yocto and 15 Tgas; relay.near relayed it"
+        "kate.near signed a delegate action for gold.near: call ft_transfer with 1 yocto and "
+        "15 Tgas. relay.near relayed it in transaction "
     )
 
 
 def test_the_action_that_failed_is_counted_from_one(story: Any) -> None:
     """A batch that rolled back names the action, and gives its deposit back."""
     text = story("a batch that rolls back at its third action").explain()
-    assert "failed at action 3 of 4: shop.judy.near holds key" in text
-    assert "It failed, and nothing of it was done." in text
-    assert "Deposits given back: 3 NEAR to judy.near." in text
+    assert "failed at action 3 of 4: shop.judy.near already has key" in text
+    assert "It failed, and none of its receipts succeeded." in text
+    assert "Deposits refunded: 3 NEAR to judy.near." in text
 
 
 def test_a_story_is_the_same_each_time(story: Any) -> None:
@@ -285,7 +286,7 @@ def test_a_story_is_the_same_each_time(story: Any) -> None:
     found = story(words)
     assert found.explain() == story(words).explain() == story(words).explain()
     assert (
-        "ft_on_transfer of dex.near failed: Smart contract panicked: the contract is paused."
+        "ft_on_transfer on dex.near failed: Smart contract panicked: the contract is paused."
         in (found.explain())
     )
 

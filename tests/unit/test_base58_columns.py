@@ -168,19 +168,19 @@ FAULTS: dict[str, tuple[object, str]] = {
     "full width": ("\uff11" * 32, "is not base58"),
     "half a character": ("\ud800" * 32, "is not base58"),
     "null": ("\0" * 44, "is not base58"),
-    "empty": ("", "has 0 characters, where 32 bytes take 32 to 44"),
-    "short": ("1" * 31, "has 31 characters, where 32 bytes take 32 to 44"),
-    "long": ("1" * 45, "has 45 characters, where 32 bytes take 32 to 44"),
-    "far too long": ("2" * 100_000, "has 100000 characters, where 32 bytes take 32 to 44"),
-    "over": (OVER, "holds 33 bytes, not 32"),
-    "far over": ("z" * 44, "holds 33 bytes, not 32"),
-    "a zero too many": ("1" + TOP[1][:43], "holds 33 bytes, not 32"),
-    "a zero too few": ("1" * 30 + "22", "holds 31 bytes, not 32"),
-    "33 zeros": ("1" * 33, "holds 33 bytes, not 32"),
-    "missing": (None, "is no text"),
-    "not a number": (float("nan"), "is no text"),
-    "bytes": (ZERO[1].encode(), "is no text"),
-    "a list": ([ZERO[1]] * 32, "is no text"),
+    "empty": ("", "has 0 characters; 32 bytes are 32 to 44 characters"),
+    "short": ("1" * 31, "has 31 characters; 32 bytes are 32 to 44 characters"),
+    "long": ("1" * 45, "has 45 characters; 32 bytes are 32 to 44 characters"),
+    "far too long": ("2" * 100_000, "has 100000 characters; 32 bytes are 32 to 44 characters"),
+    "over": (OVER, "is 33 bytes, not 32"),
+    "far over": ("z" * 44, "is 33 bytes, not 32"),
+    "a zero too many": ("1" + TOP[1][:43], "is 33 bytes, not 32"),
+    "a zero too few": ("1" * 30 + "22", "is 31 bytes, not 32"),
+    "33 zeros": ("1" * 33, "is 33 bytes, not 32"),
+    "missing": (None, "is not a text"),
+    "not a number": (float("nan"), "is not a text"),
+    "bytes": (ZERO[1].encode(), "is not a text"),
+    "a list": ([ZERO[1]] * 32, "is not a text"),
 }
 
 
@@ -234,7 +234,7 @@ def test_lengths_that_even_out_are_refused() -> None:
 )
 def test_arrays_of_another_shape_are_refused(array: np.ndarray) -> None:
     """An array that is not (n, 32) of uint8 is refused whole; numpy bytes lose their zeros."""
-    with pytest.raises(InvalidRequestError, match=r"shape \(n, 32\), dtype uint8"):
+    with pytest.raises(InvalidRequestError, match=r"expected shape \(n, 32\) and dtype uint8"):
         base58_columns.encode(array)
 
 

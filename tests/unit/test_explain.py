@@ -52,41 +52,35 @@ def test_the_whole_text():
     """Everything is told in its place, from who asked to how long it took."""
     found = Trace.from_json(handed_on(), blocks=BLOCKS, rules=builders.RULES)
     assert found.explain().split("\n\n") == [
-        "alice.near asked bob.near for buy with 1 NEAR and 30 Tgas (transaction T).",
+        "alice.near sent transaction T to bob.near: call buy with 1 NEAR and 30 Tgas.",
+        "It failed, but 2 of 3 receipts succeeded and were not rolled back.",
         (
-            "It failed, but not all of it: 2 receipts of 3 succeeded, and what they did was not "
-            "undone."
-        ),
-        (
-            "What ran, in 3 receipts:\n"
-            "1. buy of bob.near in block 100, shard 3: succeeded, and left its result to another "
+            "It led to 3 receipts:\n"
+            "1. buy on bob.near in block 100, shard 3: succeeded, its result comes from another "
             "receipt\n"
-            "2. pay of carl.near in block 101, shard 3: succeeded\n"
-            "3. paid of bob.near in block 102, shard 3: failed"
+            "2. pay on carl.near in block 101, shard 3: succeeded\n"
+            "3. paid on bob.near in block 102, shard 3: failed"
         ),
-        "paid of bob.near waited for pay of carl.near.",
+        "paid on bob.near waited for pay on carl.near.",
         (
-            "paid of bob.near failed: Smart contract panicked: too late. "
-            "(FunctionCallError.ExecutionError) What that receipt had done was rolled back; what "
-            "ran before it was not. It was the callback of pay of carl.near. What to do: Read the "
-            "contract's message; the method or its arguments must change."
-        ),
-        (
-            "What moved: 1 NEAR from alice.near to bob.near; 0.1 NEAR from bob.near to carl.near. "
-            "Deposits given back: 7 yocto to bob.near."
+            "paid on bob.near failed: Smart contract panicked: too late. "
+            "(FunctionCallError.ExecutionError) The changes of that receipt were rolled back; "
+            "those of earlier receipts were not. It was the callback of pay on carl.near. What to "
+            "do: Change the method or its arguments according to the contract's message."
         ),
         (
-            "It burnt 0.000000000028 Tgas of gas, for which alice.near paid "
-            "0.0000000000000018 NEAR. Gas not used came back: 60 yocto to alice.near."
+            "Transferred: 1 NEAR from alice.near to bob.near; 0.1 NEAR from bob.near to carl.near. "
+            "Deposits refunded: 7 yocto to bob.near."
         ),
         (
-            "Its receipts ran in blocks 100 to 104, 4 blocks and 2.4 seconds apart, from "
+            "It burnt 0.000000000028 Tgas of gas, which cost alice.near 0.0000000000000018 NEAR. "
+            "Refunded for unused gas: 60 yocto to alice.near."
+        ),
+        (
+            "Its receipts ran in blocks 100 to 104, 4 blocks and 2.4 seconds apart, starting at "
             "2023-11-14 22:13:20 UTC."
         ),
-        (
-            "Not known: the contract's share of the gas, which follows from the rules in force, is "
-            "not known and not counted for R0, R1, R2."
-        ),
+        "Notes: contract rewards that could not be computed are not counted: R0, R1, R2.",
     ]
 
 
@@ -97,26 +91,26 @@ def test_a_plain_success_is_short():
     )
     document["transaction"]["actions"] = [builders.transfer(5)]
     assert Trace.from_json(document, rules=builders.RULES).explain().split("\n\n") == [
-        "alice.near asked bob.near for Transfer of 5 yocto (transaction T).",
-        "It succeeded, and so did everything it led to.",
-        "What ran, in 1 receipt:\n1. Transfer of bob.near, shard 3: succeeded",
-        "What moved: 5 yocto from alice.near to bob.near.",
-        "It burnt 0.000000000008 Tgas of gas, for which alice.near paid 0.0000000000000008 NEAR.",
+        "alice.near sent transaction T to bob.near: Transfer of 5 yocto.",
+        "It succeeded, and so did all its receipts.",
+        "It led to 1 receipt:\n1. Transfer to bob.near, shard 3: succeeded",
+        "Transferred: 5 yocto from alice.near to bob.near.",
+        "It burnt 0.000000000008 Tgas of gas, which cost alice.near 0.0000000000000008 NEAR.",
     ]
 
 
 @pytest.mark.parametrize(
     ("document", "sentence"),
     [
-        ({"final_execution_status": "NONE"}, "It has not ended yet."),
-        ({"final_execution_status": "NONE"}, "Who asked for what is not told."),
+        ({"final_execution_status": "NONE"}, "It has not finished yet."),
+        ({"final_execution_status": "NONE"}, "The document does not contain the transaction."),
         (
             {
                 "transaction_outcome": builders.outcome(
                     "T", status={"Failure": {"InvalidTxError": "Expired"}}
                 )
             },
-            "It failed at once, without a receipt: ",
+            "It failed before any receipt was created: ",
         ),
     ],
     ids=["no end", "nobody", "refused"],
@@ -147,8 +141,8 @@ def test_failures_of_one_kind_are_told_once():
     bodies = [builders.body("R0", builders.call())]
     bodies += [builders.body(id_, builders.call("x"), sender="bob.near") for id_ in made]
     text = Trace.from_json(builders.result(outcomes, bodies)).explain()
-    assert "Its status says success, but 100 receipts of 101 failed" in text
-    assert "x of bob.near failed (100 times): " in text
+    assert "Its status is success, but 100 of 101 receipts failed" in text
+    assert "x on bob.near failed (100 times): " in text
     assert text.count("What to do:") == 1
 
 
@@ -193,7 +187,7 @@ def test_doubled_outcomes_count_once():
     document["receipts"] += copy.deepcopy(document["receipts"])
     found = everything(document)
     assert found.balance_changes.equals(everything(handed_on()).balance_changes)
-    assert "a second outcome was left aside for R0, R1, R2 and 2 more" in found.notes
+    assert "repeated outcomes were ignored for R0, R1, R2 and 2 more" in found.notes
 
 
 @given(st.data())

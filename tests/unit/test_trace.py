@@ -104,7 +104,7 @@ def test_summary():
     assert (found.tx_hash, found.signer_id) == ("T", "alice.near")
     assert found.verdict == "succeeded_with_failed_receipts"
     assert len(found.notes) == 1  # a lone document tells no rules, and so no rewards
-    assert found.notes[0].endswith("not counted for R0, R1")
+    assert found.notes[0].endswith("not counted: R0, R1")
     assert repr(found) == "<Trace T of alice.near: 2 receipts, succeeded_with_failed_receipts>"
     assert repr(Trace.from_json(EMPTY)) == "<Trace None of None: 0 receipts, pending>"
 

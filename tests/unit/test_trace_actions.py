@@ -116,11 +116,11 @@ def test_events_of_any_standard():
 @pytest.mark.parametrize(
     ("line", "note"),
     [
-        ('EVENT_JSON:{"standard":', "broken JSON"),
-        ("EVENT_JSON:", "broken JSON"),
-        ("EVENT_JSON:[1]", "no object: [1]"),
+        ('EVENT_JSON:{"standard":', "not valid JSON"),
+        ("EVENT_JSON:", "not valid JSON"),
+        ("EVENT_JSON:[1]", "not a JSON object: [1]"),
         ('EVENT_JSON:{"standard":1,"event":"x"}', "no standard or no event"),
-        ("EVENT_JSON:" + "[" * 200_000, "broken JSON"),
+        ("EVENT_JSON:" + "[" * 200_000, "not valid JSON"),
     ],
     ids=["cut off", "nothing", "a list", "a number as standard", "deeply nested"],
 )

@@ -305,9 +305,9 @@ def test_the_collector_is_paused_and_restored():
 def test_blocks_are_added_to_a_document_and_read_back():
     """Added heights are one more member; the rest of the document keeps its bytes."""
     data = b' \n{"result": {"final_execution_status": "FINAL"}}'
-    longer = wire.with_kept(data, wire.Kept({"B": (7, 9)}))
+    longer = wire.embed_context(data, wire.TraceContext({"B": (7, 9)}))
     assert longer == b'{"ledgerkit":{"blocks":{"B":[7,9]}},' + data.lstrip()[1:]
-    assert wire.decode_kept(longer) == wire.Kept({"B": (7, 9)})
-    assert wire.decode_kept(data) == wire.Kept()
-    assert wire.decode_kept(b'{"ledgerkit":3}') == wire.Kept()
+    assert wire.decode_context(longer) == wire.TraceContext({"B": (7, 9)})
+    assert wire.decode_context(data) == wire.TraceContext()
+    assert wire.decode_context(b'{"ledgerkit":3}') == wire.TraceContext()
     assert decode(longer).final_execution_status == "FINAL"

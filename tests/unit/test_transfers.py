@@ -143,7 +143,7 @@ def test_without_rules_the_share_is_left_out_and_said_so():
     assert [row[0] for row in moved(found)] == ["fee"]
     assert found.gas["contract_reward"].tolist() == [0, pd.NA]
     assert len(found.notes) == 1
-    assert found.notes[0].endswith("is not known and not counted for R0")
+    assert found.notes[0] == "contract rewards that could not be computed are not counted: R0"
 
 
 def test_the_price_of_a_receipt_that_created_an_account():
@@ -201,7 +201,7 @@ def test_a_deleted_accounts_tokens_go_to_its_beneficiary():
     assert ("beneficiary", "near", "alice.near", "heir.near", 5000) in moved(found)
     paid = CONVERSION + 5 * builders.PRICE + 60
     assert changes(found) == {"alice.near": -paid - 5000, "heir.near": 5000}
-    assert "a refund that reached nobody" in found.explain()
+    assert "a refund failed because its receiver no longer exists" in found.explain()
 
 
 def test_tokens_of_three_standards():
@@ -272,7 +272,9 @@ def test_an_event_against_its_standard_moves_nothing_and_is_named(data: Any):
         [builders.outcome("R0", logs=lines)], [builders.body("R0", builders.transfer(1))]
     )
     assert changes(found, "nep141:bob.near") == {"b": 2}
-    assert found.notes == ("not as its standard says, and not counted: ft_mint of bob.near in R0",)
+    assert found.notes == (
+        "events that do not follow their standard are not counted: ft_mint of bob.near in R0",
+    )
 
 
 def test_failed_receipts_move_no_tokens():
@@ -296,7 +298,7 @@ def test_an_unfinished_transaction_counts_what_has_left():
         final_execution_status="INCLUDED",
     )
     assert changes(found) == {"alice.near": -CONVERSION - 5 * builders.PRICE - 90, "bob.near": 20}
-    assert found.notes == ("not run yet, so that what was paid for their gas is not counted: R1",)
+    assert found.notes == ("gas bought for receipts that have not run is not counted: R1",)
 
 
 def test_plain_tx_says_what_it_does_not_tell():
@@ -313,7 +315,7 @@ def test_plain_tx_says_what_it_does_not_tell():
 def test_a_body_that_is_missing_is_named():
     """What a receipt without a body moves is not counted, and said so."""
     found = traced([builders.outcome("R0", ["R1"]), builders.outcome("R1")], [builders.body("R0")])
-    assert "what they move is not told, and not counted, for R1" in found.notes
+    assert "deposits that the document does not contain are not counted: R1" in found.notes
 
 
 def test_shards_follow_from_the_rules():

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from ledgerkit.api.models.transactions import decode_transaction
 from ledgerkit.errors import DecodeError
-from ledgerkit.tracing.tree import Tree, tree, verdict
-from ledgerkit.tracing.tree.tables import NOTHING
+from ledgerkit.tracing.tree import Tree, build_tree, verdict
+from ledgerkit.tracing.tree.column_builders import EMPTY_LIST
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 SIGNER, PRICE = "alice.near", 100_000_000
@@ -68,7 +68,7 @@ def document(
 
 def grown(written: dict[str, Any], **options: Any) -> Tree:
     """Compute the tree of a document."""
-    return tree(decode_transaction(json.dumps(written).encode(), asked="a test"), **options)
+    return build_tree(decode_transaction(json.dumps(written).encode(), asked="a test"), **options)
 
 
 def column(found: Tree, name: str) -> list[Any]:
@@ -417,17 +417,17 @@ class TestOutcomes:
     def test_the_empty_list_is_shared_and_cannot_grow(self):
         """Rows share one empty list, which no row can fill; copies are ordinary."""
         with pytest.raises(TypeError, match="put a new list in its place"):
-            NOTHING.append("x")
+            EMPTY_LIST.append("x")
         with pytest.raises(TypeError):
-            NOTHING[:] = ["x"]
+            EMPTY_LIST[:] = ["x"]
         for own in (
-            copy.copy(NOTHING),
-            copy.deepcopy(NOTHING),
-            pickle.loads(pickle.dumps(NOTHING)),  # noqa: S301 - its own bytes
+            copy.copy(EMPTY_LIST),
+            copy.deepcopy(EMPTY_LIST),
+            pickle.loads(pickle.dumps(EMPTY_LIST)),  # noqa: S301 - its own bytes
         ):
             assert type(own) is list
-        assert NOTHING == []
-        assert json.dumps(NOTHING) == "[]"
+        assert EMPTY_LIST == []
+        assert json.dumps(EMPTY_LIST) == "[]"
 
 
 class TestPlaces:
@@ -487,8 +487,8 @@ class TestContradictions:
         assert column(found, "method_name")[0] == "first"
         assert column(found, "gas_burnt") == [1, 5]
         assert found.notes == (
-            "a second outcome was left aside for R0",
-            "a second body was left aside for R0",
+            "repeated outcomes were ignored for R0",
+            "repeated bodies were ignored for R0",
         )
 
     def test_two_creators(self):
@@ -496,13 +496,13 @@ class TestContradictions:
         written = [outcome("R0", ["R1", "R2"]), outcome("R1", ["R2", "R0"]), outcome("R2", ["R2"])]
         found = grown(document(written, []))
         assert by_id(found, "parent_id") == {"R0": None, "R1": "R0", "R2": "R0"}
-        assert "a further creator was left aside for R2, R0, R2" in found.notes
+        assert "all creators but the first were ignored for R2, R0, R2" in found.notes
 
     def test_a_receipt_that_creates_itself(self):
         """A self-made receipt keeps its row and loses its parent."""
         found = grown(document([outcome("R0"), outcome("R1", ["R1"])], []))
         assert by_id(found, "parent_id") == {"R0": None, "R1": None}
-        assert "a ring of creators was cut at R1" in found.notes
+        assert "a cycle of creators was cut at R1" in found.notes
 
     def test_a_ring_apart_from_the_tree(self):
         """A ring is cut at one receipt; the others follow it."""
@@ -524,7 +524,7 @@ class TestContradictions:
         bodies = [body("R0"), body("R1", **first), body("R2", **second)]
         found = grown(document([outcome("R0", ["R1", "R2"]), outcome("R1"), outcome("R2")], bodies))
         assert column(found, "receipt_id") == ["R0", "R1", "R2"]
-        assert "data edges in a ring were left aside between R1, R2" in found.notes
+        assert "data edges in a cycle were ignored between R1, R2" in found.notes
         assert [kind for _, _, kind, _ in edges(found)] == ["creation", "creation"]
 
     def test_a_receipt_that_waits_for_its_own_data(self):
@@ -692,7 +692,7 @@ def test_a_chain_of_200_000_receipts():
     outcomes = [outcome(f"R{n}", [f"R{n + 1}"] if n + 1 < size else []) for n in range(size)]
     result = decode_transaction(json.dumps(document(outcomes, [])).encode(), asked="a test")
     start = time.perf_counter()
-    found = tree(result)
+    found = build_tree(result)
     assert time.perf_counter() - start < 30
     assert found.columns["depth"][-1] == size - 1
     assert found.columns["subtree_gas"][0] == 5 * size
@@ -705,7 +705,7 @@ needs_recordings = pytest.mark.skipif(not SHARED.is_dir(), reason="the recording
 def recorded(name: str) -> Tree:
     """Compute the tree of a recording."""
     data = (SHARED / "wire" / "samples" / name).read_bytes()
-    return tree(decode_transaction(data, asked=name))
+    return build_tree(decode_transaction(data, asked=name))
 
 
 def short(found: Tree, name: str) -> list[str | None]:

@@ -1,1 +1,1 @@
-"""The JSON of both surfaces as msgspec Structs, one module a surface."""
+"""JSON responses as msgspec structs, one module a surface."""

@@ -1,4 +1,4 @@
-"""JSON-RPC answers about blocks, accounts, keys, state and the node."""
+"""JSON-RPC responses about blocks, accounts, keys, state and the node."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ T = TypeVar("T")
 
 
 class Envelope(Struct, Generic[T], gc=False):
-    """A JSON-RPC 2.0 answer: a result or an error."""
+    """A JSON-RPC 2.0 response: a result or an error."""
 
     result: T | UnsetType = UNSET
     error: Raw | UnsetType = UNSET
 
 
 class QueryFailure(Struct, gc=False):
-    """The failure that `query` sends as a result."""
+    """An error that `query` sends as a result."""
 
     error: str
     block_height: int | None = None
@@ -36,7 +36,7 @@ class Account(Struct, gc=False):
 
 
 class AccessKey(Struct, gc=False):
-    """``view_access_key``; the permission is a word or an object of one member."""
+    """``view_access_key``; the permission is a string or an object of one member."""
 
     nonce: int
     permission: str | dict[str, Any]
@@ -70,7 +70,7 @@ class CallResult(Struct, gc=False):
 
 
 class StateItem(Struct, gc=False):
-    """One key and its value; base64 on the wire."""
+    """One key of a contract's state and its value; base64 on the wire."""
 
     key: bytes
     value: bytes
@@ -95,7 +95,7 @@ class Code(Struct, gc=False):
 
 
 class ChunkHeader(Struct, gc=False):
-    """A chunk's header; ``gas_used`` tells of the previous application."""
+    """A chunk's header; ``gas_used`` is that of the shard's previous chunk."""
 
     chunk_hash: str
     shard_id: int
@@ -139,7 +139,7 @@ class Block(Struct, gc=False):
 
 
 class ChunkTransaction(Struct, gc=False):
-    """A transaction as a chunk holds it."""
+    """A transaction in a chunk."""
 
     hash: str
     signer_id: str
@@ -165,7 +165,7 @@ class GasPrice(Struct, gc=False):
 
 
 class Validator(Struct, gc=False):
-    """A validator of this epoch, the next, or a proposal."""
+    """A validator of this or the next epoch, or a proposal."""
 
     account_id: str
     public_key: str
@@ -180,7 +180,7 @@ class Validator(Struct, gc=False):
 
 
 class Kickout(Struct, gc=False):
-    """A validator that lost its seat, and why."""
+    """A validator that lost its seat, and the reason."""
 
     account_id: str
     reason: str | dict[str, Any] | None = None
@@ -205,7 +205,7 @@ class NodeVersion(Struct, gc=False):
 
 
 class SyncInfo(Struct, gc=False):
-    """How far a node is."""
+    """The progress of a node's synchronization."""
 
     latest_block_hash: str
     latest_block_height: int
@@ -243,7 +243,7 @@ class Changes(Struct, gc=False):
 
 
 class FtMetadata(Struct, gc=False):
-    """The parts of a token's metadata that frames use; types are the contract's choice."""
+    """The members of a token's metadata that frames use; contracts send any JSON type."""
 
     symbol: Any = None
     decimals: Any = None
@@ -258,7 +258,7 @@ class StakingPosition(Struct, gc=False):
 
 
 class NftMetadata(Struct, gc=False):
-    """A token's metadata; deployed contracts send numbers where texts belong and back."""
+    """A token's metadata; some contracts send numbers instead of texts and vice versa."""
 
     title: Any = None
     description: Any = None
@@ -275,7 +275,7 @@ class NftMetadata(Struct, gc=False):
 
 
 class NftToken(Struct, gc=False):
-    """A token as its contract tells it."""
+    """An NFT from a contract's view method."""
 
     token_id: str
     owner_id: Any = None
@@ -284,7 +284,7 @@ class NftToken(Struct, gc=False):
 
 
 class GasKeyNonces(Struct, gc=False):
-    """``view_gas_key_nonces``: one nonce a lane."""
+    """``view_gas_key_nonces``: one nonce an index."""
 
     nonces: list[int]
     block_height: int | None = None

@@ -1,4 +1,4 @@
-"""The protocol's rules, as far as the reading of a transaction's result depends on them."""
+"""The protocol's rules that reading a transaction's result depends on."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Rules(Struct, frozen=True):
     The rules of one epoch.
 
     `reward` is the contract's share of the gas that its calls burn, as numerator and
-    denominator; `boundaries` are the accounts at which a new shard begins. Three costs of
-    execution follow: of a receipt, of a call, and of each byte of its method and arguments.
+    denominator; `boundaries` are the accounts at which a new shard begins. The last three are
+    execution costs in gas: of a receipt, of a call, and of each byte of its method and arguments.
     """
 
     protocol_version: int
@@ -35,23 +35,11 @@ class Rules(Struct, frozen=True):
     call_byte_gas: Gas
 
     def shard_of(self, account_id: str) -> int | None:
-        """
-        Tell where an account lives.
-
-        Parameters
-        ----------
-        account_id
-            The account.
-
-        Returns
-        -------
-        shard_id
-            Its shard; None where the layout is none of boundaries.
-        """
+        """Return the shard of an account; None if the layout has no boundary accounts."""
         if self.boundaries is None:
             return None
-        place = bisect_right(self.boundaries, account_id)
-        return self.shard_ids[place] if place < len(self.shard_ids) else None
+        index = bisect_right(self.boundaries, account_id)
+        return self.shard_ids[index] if index < len(self.shard_ids) else None
 
 
 class Fee(Struct, frozen=True):
@@ -102,51 +90,37 @@ class RuntimeConfig(Struct, frozen=True):
     min_gas_purchase_price: str = "1000000000"
 
 
-class _Layout(Struct):
-    """Which accounts are where, in the versions that tell it by boundaries."""
+class _ShardLayout(Struct):
+    """The accounts of each shard, in the versions that have boundary accounts."""
 
     boundary_accounts: tuple[str, ...] | None = None
     shard_ids: tuple[int, ...] | None = None
 
 
-class _Config(Struct):
+class _ProtocolConfig(Struct):
     """A protocol configuration."""
 
     protocol_version: int
     runtime_config: RuntimeConfig
-    shard_layout: dict[str, _Layout]
+    shard_layout: dict[str, _ShardLayout]
 
 
 def rules_of(config: Mapping[str, Any]) -> Rules:
-    """
-    Read the rules out of a protocol configuration.
-
-    Parameters
-    ----------
-    config
-        The decoded result of EXPERIMENTAL_protocol_config.
-
-    Returns
-    -------
-    rules
-        Those that matter here.
-
-    Raises
-    ------
-    DecodeError
-        If it is not as documented; `path` names the place.
-    """
+    """Read the rules from the decoded result of EXPERIMENTAL_protocol_config."""
     try:
-        told = msgspec.convert(config, _Config)
+        decoded = msgspec.convert(config, _ProtocolConfig)
     except msgspec.ValidationError as problem:
-        what, _, path = str(problem).partition(" - at `")
-        sentence = f"the protocol configuration is not as documented: {what} at {path.rstrip('`')}"
-        raise errors.DecodeError(sentence, path=path.rstrip("`")) from None
-    costs, layout = told.runtime_config.transaction_costs, next(iter(told.shard_layout.values()))
+        reason, _, path = str(problem).partition(" - at `")
+        path = path.rstrip("`")
+        sentence = f"the protocol configuration is not as documented: {reason} at {path}"
+        raise errors.DecodeError(sentence, path=path) from None
+    costs = decoded.runtime_config.transaction_costs
+    # The layout is an object of one member, whose name is the layout's version.
+    layout = next(iter(decoded.shard_layout.values()))
     boundaries = layout.boundary_accounts
     ids = tuple(range(0 if boundaries is None else len(boundaries) + 1))
     return Rules(
-        told.protocol_version,
+        decoded.protocol_version,
         costs.burnt_gas_reward,
         boundaries,
         layout.shard_ids or ids,

@@ -1,4 +1,4 @@
-"""The indexed REST API's answers; unknown members are skipped, lists may be absent."""
+"""Responses of the REST API; unknown members are ignored, lists may be absent."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from msgspec import Struct
 
 
 class KeyAccounts(Struct, gc=False):
-    """Accounts that hold a key."""
+    """``/v1/public_key/{public_key}``: the accounts of a key."""
 
     public_key: str
     account_ids: list[str] | None = None
 
 
 class Pool(Struct, gc=False):
-    """A staking pool an account ever delegated to."""
+    """A staking pool that an account delegated to at any time."""
 
     pool_id: str
     last_update_block_height: int | None = None
 
 
 class Token(Struct, gc=False):
-    """A fungible token an account ever held."""
+    """A fungible token that an account held at any time."""
 
     contract_id: str
     balance: str | None = None
@@ -28,14 +28,14 @@ class Token(Struct, gc=False):
 
 
 class Collection(Struct, gc=False):
-    """An NFT collection an account ever held from."""
+    """A collection of which an account held an NFT at any time."""
 
     contract_id: str
     last_update_block_height: int | None = None
 
 
 class State(Struct, gc=False):
-    """What the account itself holds."""
+    """An account's own balance (yoctoNEAR) and storage."""
 
     balance: str
     locked: str

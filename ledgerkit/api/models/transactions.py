@@ -1,5 +1,5 @@
 """
-The result of a transaction as three services write it.
+The result of a transaction, as nodes and the Transactions API send it.
 
 Its long lists are split first and decoded a piece at a time: tens of thousands of receipts
 as structs, all at once, would take more memory than the document.
@@ -25,27 +25,27 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# What a frame holds in a nullable Int64: gas, heights, shards, nanoseconds.
-Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+# Gas, heights, shards and nanoseconds: frames hold them in a nullable Int64.
+UInt63 = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
 class FunctionCall(Struct, gc=False):
-    """A call of a contract's method; `args` were base64."""
+    """A call of a contract's method; `args` are base64 on the wire."""
 
     method_name: str | None = None
     args: bytes | None = None
-    gas: Count | None = None
+    gas: UInt63 | None = None
     deposit: str | None = None
 
 
 class Deposit(Struct, gc=False):
-    """An action of which only the tokens it moves are read."""
+    """An action of which only the deposit is read."""
 
     deposit: str | None = None
 
 
 class DelegateAction(Struct, gc=False):
-    """What somebody else signed; the second version sits one member deeper."""
+    """The signed content of a Delegate; the second version is one member deeper."""
 
     sender_id: str | None = None
     receiver_id: str | None = None
@@ -54,17 +54,17 @@ class DelegateAction(Struct, gc=False):
 
 
 class Delegate(Struct, gc=False):
-    """A relayed action."""
+    """A Delegate action, which a relayer sends (NEP-366)."""
 
     delegate_action: DelegateAction | None = None
 
 
 class Action(Struct, gc=False, rename="pascal", forbid_unknown_fields=True):
     """
-    One action: an object of one member, which names it.
+    One action: an object of one member, which is its name.
 
-    Payloads that nothing reads stay undecoded, so their spelling (which differs inside
-    a Delegate) does not matter. Names that are not here end up as bare strings.
+    Fields that nothing reads are not decoded, because their spelling differs inside a Delegate.
+    Actions of an unknown name are decoded as that name, a string.
     """
 
     function_call: FunctionCall | None = None
@@ -96,7 +96,7 @@ class ActionReceipt(Struct, gc=False):
 
 
 class ReceiptBody(Struct, gc=False, rename="pascal"):
-    """What a receipt carries: one of these; none for a kind not known here."""
+    """The content of a receipt: one of these, or none if its kind is unknown."""
 
     action: ActionReceipt | None = None
     data: Raw | UnsetType = UNSET
@@ -104,7 +104,7 @@ class ReceiptBody(Struct, gc=False, rename="pascal"):
 
 
 class Receipt(Struct, gc=False):
-    """A receipt: from whom, to whom, and what."""
+    """A receipt: its sender, receiver and content."""
 
     receipt_id: str
     predecessor_id: str | None = None
@@ -113,7 +113,7 @@ class Receipt(Struct, gc=False):
 
 
 class Status(Struct, gc=False, rename="pascal"):
-    """How an execution ended, where the wire sends more than a word."""
+    """The status of an execution, where the wire sends an object."""
 
     success_value: str | UnsetType | None = UNSET
     success_receipt_id: str | None = None
@@ -121,54 +121,54 @@ class Status(Struct, gc=False, rename="pascal"):
 
 
 class Outcome(Struct, gc=False):
-    """What an execution burnt, said and made."""
+    """The outcome of an execution: what it burnt, logged and created."""
 
     logs: list[str] | None = None
     receipt_ids: list[str] | None = None
-    gas_burnt: Count | None = None
+    gas_burnt: UInt63 | None = None
     tokens_burnt: str | None = None
     status: Status | str | None = None
 
 
 class Cost(Struct, gc=False):
-    """What a call burnt on one thing."""
+    """One entry of a gas profile."""
 
-    gas_used: Count | str | None = None
+    gas_used: UInt63 | str | None = None
 
 
 class Metadata(Struct, gc=False):
-    """What a call burnt on what; null where nothing was called, and in old outcomes."""
+    """The gas profile of calls; null without a call, and in old outcomes."""
 
     gas_profile: list[Cost] | None = None
 
 
 class Executor(Struct, gc=False):
-    """Who executed (the receipt tells it too) and what its calls burnt: seldom read."""
+    """The executing account and the gas profile, which are seldom read."""
 
     executor_id: str | None = None
     metadata: Metadata | None = None
 
 
 class Execution(Struct, gc=False):
-    """An outcome of which only the executor's part is read."""
+    """An outcome of which only executor and gas profile are read."""
 
     outcome: Executor
     id: str | None = None
 
 
 class ExecutionOutcome(Struct, gc=False):
-    """An outcome and where it happened; height, time and shard come from some services only."""
+    """An outcome and its block; only some services send height, time and shard."""
 
     id: str
     outcome: Outcome
     block_hash: str | None = None
-    block_height: Count | None = None
-    block_timestamp: Count | None = None
-    shard_id: Count | None = None
+    block_height: UInt63 | None = None
+    block_timestamp: UInt63 | None = None
+    shard_id: UInt63 | None = None
 
 
 class Transaction(Struct, gc=False):
-    """A signed transaction, as far as it is read."""
+    """The fields of a signed transaction that are read."""
 
     hash: str | None = None
     signer_id: str | None = None
@@ -177,7 +177,7 @@ class Transaction(Struct, gc=False):
 
 
 class Result(Struct, gc=False):
-    """The result of a transaction as a node sends it; `receipts` comes from some methods only."""
+    """The result of a transaction from a node; only some methods send `receipts`."""
 
     final_execution_status: str | None = None
     status: Status | str | None = None
@@ -188,20 +188,20 @@ class Result(Struct, gc=False):
 
 
 class IndexedReceipt(Struct, gc=False):
-    """A receipt beside its outcome, as the Transactions API pairs them."""
+    """A receipt with its outcome, as the Transactions API sends them."""
 
     receipt: Receipt | None = None
     execution_outcome: ExecutionOutcome | None = None
 
 
 class IndexedExecution(Struct, gc=False):
-    """Such a pair, of which only the executor is read."""
+    """A pair of receipt and outcome of which only executor and gas profile are read."""
 
     execution_outcome: Execution | None = None
 
 
 class IndexedTransaction(Struct, gc=False):
-    """One element of a Transactions API answer."""
+    """One transaction of a Transactions API response."""
 
     transaction: Transaction
     execution_outcome: ExecutionOutcome | None = None
@@ -209,7 +209,7 @@ class IndexedTransaction(Struct, gc=False):
 
 
 class Document(Struct, gc=False):
-    """The members by which the three kinds of document are told apart."""
+    """The members that distinguish the three kinds of document."""
 
     result: Result | UnsetType | None = UNSET
     error: Raw | UnsetType = UNSET
@@ -217,20 +217,20 @@ class Document(Struct, gc=False):
     execution_outcome: Raw | UnsetType = UNSET
 
 
-class Kept(Struct, gc=False, omit_defaults=True):
-    """What ledgerkit adds to a document that it saves."""
+class TraceContext(Struct, gc=False, omit_defaults=True):
+    """Block heights and times, and protocol rules, that a saved document has in addition."""
 
-    blocks: dict[str, tuple[Count, Count]] = {}
+    blocks: dict[str, tuple[UInt63, UInt63]] = {}
     rules: Rules | None = None
 
 
-class Saved(Struct, gc=False):
-    """A saved document, as far as it was added to."""
+class SavedDocument(Struct, gc=False):
+    """The member that ledgerkit adds to a saved document."""
 
-    ledgerkit: Kept
+    ledgerkit: TraceContext
 
 
-PIECE = 512
+PIECE = 512  # elements
 _DOCUMENT = msgspec.json.Decoder(Document)
 _BARE = msgspec.json.Decoder(Result)
 _INDEXED = msgspec.json.Decoder(IndexedTransaction)
@@ -239,20 +239,20 @@ _EXECUTION = msgspec.json.Decoder(Execution)
 _EXECUTED = msgspec.json.Decoder(IndexedExecution)
 _RECEIPT = msgspec.json.Decoder(Receipt)
 _PAIR = msgspec.json.Decoder(IndexedReceipt)
-_SAVED = msgspec.json.Decoder(Saved)
-_ADDED = b'{"ledgerkit":'
-_NAMES = frozenset(Action.__struct_encode_fields__)
-_NO_SUCH_FIELD = "Object contains unknown field"
-_BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_SAVED = msgspec.json.Decoder(SavedDocument)
+_CONTEXT_PREFIX = b'{"ledgerkit":'
+_ACTION_NAMES = frozenset(Action.__struct_encode_fields__)
+_UNKNOWN_FIELD = "Object contains unknown field"
+_DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Parts(Generic[T]):
+class LazyList(Generic[T]):
     """
     A long list in a document, decoded a piece at a time.
 
-    `path` is where it stands. In a Transactions API document outcomes and bodies are members
-    of pairs; `member` then says which.
+    `path` is its place in the document. In a Transactions API document outcomes and bodies are
+    members of pairs, and `member` is the one to read.
     """
 
     raws: Sequence[Raw]
@@ -266,26 +266,12 @@ class Parts(Generic[T]):
         return len(self.raws)
 
     def pieces(self) -> Iterator[tuple[int, list[T]]]:
-        """
-        Decode the list.
-
-        Yields
-        ------
-        start
-            The position of a piece in the list.
-        piece
-            Its elements; those that are null left out.
-
-        Raises
-        ------
-        DecodeError
-            If an element is not as documented; `path` names the place.
-        """
+        """Yield the first position and the decoded elements of each piece, without nulls."""
         for start in range(0, len(self.raws), PIECE):
             raws = self.raws[start : start + PIECE]
             try:
                 piece = list(map(self.decoder.decode, raws))
-            except _BROKEN:
+            except _DECODE_ERRORS:
                 piece = [self._decode(start + offset, raw) for offset, raw in enumerate(raws)]
             if self.member is not None:
                 members = [getattr(pair, self.member) for pair in piece]
@@ -293,40 +279,40 @@ class Parts(Generic[T]):
             yield start, piece
 
     def _decode(self, position: int, raw: Raw) -> Any:
-        """Decode one element; if it can't be done, say which it is."""
+        """Decode one element; an error has its path."""
         try:
             return _decode(self.decoder, raw)
-        except _BROKEN as problem:
-            place = f"{self.path}[{position}]"
-            raise _refusal(problem, bytes(raw), self.asked, place) from None
+        except _DECODE_ERRORS as problem:
+            path = f"{self.path}[{position}]"
+            raise _decode_error(problem, bytes(raw), self.asked, path) from None
 
 
 @dataclass(frozen=True, slots=True)
 class TxResult:
     """
-    The result of a transaction, whoever sent it; what was not sent is None.
+    The result of a transaction, the same for every service; None stands for what was not sent.
 
-    `bodies` is None where the service does not send any (plain ``tx``), and `status` where it
-    sends no overall one (Transactions API).
+    `bodies` is None if the service sends none (plain ``tx``), and `status` if it sends no
+    overall status (Transactions API).
     """
 
     final_execution_status: str | None
     status: Status | str | None
     transaction: Transaction | None
     transaction_outcome: ExecutionOutcome | None
-    outcomes: Parts[ExecutionOutcome]
-    executions: Parts[Execution]
-    bodies: Parts[Receipt] | None
+    outcomes: LazyList[ExecutionOutcome]
+    executions: LazyList[Execution]
+    bodies: LazyList[Receipt] | None
 
     def block_hashes(self) -> list[str]:
         """List the blocks in which receipts ran, each once."""
-        found = (outcome.block_hash for _, piece in self.outcomes.pieces() for outcome in piece)
-        return [block_hash for block_hash in dict.fromkeys(found) if block_hash is not None]
+        hashes = (outcome.block_hash for _, piece in self.outcomes.pieces() for outcome in piece)
+        return [block_hash for block_hash in dict.fromkeys(hashes) if block_hash is not None]
 
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Keep the garbage collector from walking a large document while it is being read."""
+    """Pause the garbage collector, which would walk a large document again and again."""
     was_running = gc.isenabled()
     gc.disable()
     try:
@@ -343,28 +329,28 @@ def decode_transaction(data: bytes, *, asked: str, tx_hash: str | None = None) -
     Parameters
     ----------
     data
-        A JSON-RPC answer (of ``EXPERIMENTAL_tx_status``, ``tx``, ``send_tx`` and their
-        likes), its bare result, or a Transactions API document, whole or one element.
+        A JSON-RPC response (of ``EXPERIMENTAL_tx_status``, ``tx``, ``send_tx`` and similar
+        methods), its bare result, or a Transactions API document, whole or one element.
     asked
-        What was asked, in a few words, for errors.
+        The request in a few words, for errors.
     tx_hash
-        Which transaction to take from a Transactions API document that holds several.
+        The transaction to read from a Transactions API document that has several.
 
     Returns
     -------
     result
-        The same shape for every kind of document; what was not sent is None.
+        The same shape for every kind of document; None stands for what was not sent.
 
     Raises
     ------
     DecodeError
-        If the text is not such a document; `path` names the place.
+        If the text is not such a document; `path` is the place.
     UnknownTransactionError
-        If a Transactions API document does not hold the transaction.
+        If a Transactions API document does not contain the transaction.
     InvalidRequestError
-        If it holds several and none was chosen.
+        If it contains several and `tx_hash` is None.
     LedgerError
-        The typed error of a JSON-RPC answer that carries one.
+        The typed error, if the document is a JSON-RPC error response.
 
     Notes
     -----
@@ -372,68 +358,43 @@ def decode_transaction(data: bytes, *, asked: str, tx_hash: str | None = None) -
     """
     with collector_paused():
         try:
-            return _read(data, asked, tx_hash)
-        except _BROKEN as problem:
-            raise _refusal(problem, data, asked) from None
+            return _decode_document(data, asked, tx_hash)
+        except _DECODE_ERRORS as problem:
+            raise _decode_error(problem, data, asked) from None
 
 
-def with_kept(data: bytes, kept: Kept) -> bytes:
-    """
-    Add what is known besides to a document, as its first member; the rest stays byte for byte.
-
-    Parameters
-    ----------
-    data
-        The document.
-    kept
-        Heights and times of blocks, and the rules in force.
-
-    Returns
-    -------
-    data
-        The longer document.
-    """
-    return _ADDED + msgspec.json.encode(kept) + b"," + data.lstrip()[1:]
+def embed_context(data: bytes, context: TraceContext) -> bytes:
+    """Add a context to a document, as its first member; all other bytes stay as they are."""
+    return _CONTEXT_PREFIX + msgspec.json.encode(context) + b"," + data.lstrip()[1:]
 
 
-def decode_kept(data: bytes) -> Kept:
-    """
-    Decode what `with_kept` added.
-
-    Parameters
-    ----------
-    data
-        A document, added to or not.
-
-    Returns
-    -------
-    kept
-        What was added; empty where nothing was.
-    """
+def decode_context(data: bytes) -> TraceContext:
+    """Decode the context that `embed_context` added to a document; empty if there is none."""
     try:
-        return _SAVED.decode(data).ledgerkit if data.startswith(_ADDED) else Kept()
+        is_saved = data.startswith(_CONTEXT_PREFIX)
+        return _SAVED.decode(data).ledgerkit if is_saved else TraceContext()
     except msgspec.DecodeError:
-        return Kept()
+        return TraceContext()
 
 
-def _read(data: bytes, asked: str, tx_hash: str | None) -> TxResult:
-    """Tell the kinds of document apart and decode."""
+def _decode_document(data: bytes, asked: str, tx_hash: str | None) -> TxResult:
+    """Decode a document of any of the three kinds."""
     document = _decode(_DOCUMENT, data)
     if document.error is not UNSET and bytes(document.error) != b"null":
         raise chain_errors.from_rpc(msgspec.json.decode(document.error), asked=asked)
     if document.result is not UNSET:
-        return _told(document.result, "$.result", asked)
+        return _from_node(document.result, "$.result", asked)
     if document.transactions is not UNSET:
-        return _chosen(document.transactions or [], tx_hash, asked)
+        return _select_transaction(document.transactions or [], tx_hash, asked)
     if document.execution_outcome is not UNSET:
-        return _paired(_decode(_INDEXED, data), "$", asked)
-    return _told(_decode(_BARE, data), "$", asked)
+        return _from_transactions_api(_decode(_INDEXED, data), "$", asked)
+    return _from_node(_decode(_BARE, data), "$", asked)
 
 
-def _told(result: Result | None, path: str, asked: str) -> TxResult:
-    """Take a node's result; refuse an object that says nothing about a transaction."""
+def _from_node(result: Result | None, path: str, asked: str) -> TxResult:
+    """Convert a node's result; an object without any of its members is an error."""
     if result is None or result == Result():
-        sentence = f"the answer to {asked} holds no transaction at {path}"
+        sentence = f"the response to {asked} contains no transaction at {path}"
         raise errors.DecodeError(sentence, asked=asked, path=path)
     bodies, outcomes = result.receipts, result.receipts_outcome or []
     return TxResult(
@@ -441,84 +402,92 @@ def _told(result: Result | None, path: str, asked: str) -> TxResult:
         result.status,
         result.transaction,
         result.transaction_outcome,
-        Parts(outcomes, _OUTCOME, f"{path}.receipts_outcome", asked),
-        Parts(outcomes, _EXECUTION, f"{path}.receipts_outcome", asked),
-        None if bodies is None else Parts(bodies, _RECEIPT, f"{path}.receipts", asked),
+        LazyList(outcomes, _OUTCOME, f"{path}.receipts_outcome", asked),
+        LazyList(outcomes, _EXECUTION, f"{path}.receipts_outcome", asked),
+        None if bodies is None else LazyList(bodies, _RECEIPT, f"{path}.receipts", asked),
     )
 
 
-def _chosen(transactions: list[IndexedTransaction], tx_hash: str | None, asked: str) -> TxResult:
-    """Take the wanted transaction out of a list."""
-    wanted = [
+def _select_transaction(
+    transactions: list[IndexedTransaction], tx_hash: str | None, asked: str
+) -> TxResult:
+    """Convert the requested transaction of a list."""
+    matches = [
         (position, transaction)
         for position, transaction in enumerate(transactions)
         if tx_hash in (None, transaction.transaction.hash)
     ]
-    if not wanted:
-        sentence = f"the answer to {asked} does not hold transaction {tx_hash or 'any'}"
+    if not matches:
+        missing = "any transaction" if tx_hash is None else f"transaction {tx_hash}"
+        sentence = f"the response to {asked} does not contain {missing}"
         raise errors.UnknownTransactionError(sentence, transaction_hash=tx_hash, asked=asked)
-    if len(wanted) > 1 and tx_hash is None:
-        rule = f"the document holds {len(wanted)} transactions; name one by its hash"
-        raise errors.InvalidRequestError.refuse("tx_hash", tx_hash, rule)
-    position, transaction = wanted[0]
-    return _paired(transaction, f"$.transactions[{position}]", asked)
+    if len(matches) > 1 and tx_hash is None:
+        expected = f"the hash of one of the document's {len(matches)} transactions"
+        raise errors.InvalidRequestError.required("tx_hash", expected)
+    position, transaction = matches[0]
+    return _from_transactions_api(transaction, f"$.transactions[{position}]", asked)
 
 
-def _paired(indexed: IndexedTransaction, path: str, asked: str) -> TxResult:
-    """Take a Transactions API element."""
+def _from_transactions_api(indexed: IndexedTransaction, path: str, asked: str) -> TxResult:
+    """Convert one transaction of the Transactions API."""
     pairs, path = indexed.receipts or [], f"{path}.receipts"
     return TxResult(
         None,
         None,
         indexed.transaction,
         indexed.execution_outcome,
-        Parts(pairs, _PAIR, path, asked, "execution_outcome"),
-        Parts(pairs, _EXECUTED, path, asked, "execution_outcome"),
-        Parts(pairs, _PAIR, path, asked, "receipt"),
+        LazyList(pairs, _PAIR, path, asked, "execution_outcome"),
+        LazyList(pairs, _EXECUTED, path, asked, "execution_outcome"),
+        LazyList(pairs, _PAIR, path, asked, "receipt"),
     )
 
 
 def _decode(decoder: msgspec.json.Decoder[T], data: bytes | Raw) -> T:
-    """Decode; if there are actions that are not known here, put their names in their place."""
+    """Decode; replace actions that are unknown here by their names."""
     try:
         return decoder.decode(data)
     except msgspec.ValidationError as problem:
-        if not str(problem).startswith(_NO_SUCH_FIELD):
+        if not str(problem).startswith(_UNKNOWN_FIELD):
             raise
     try:
-        value = json.loads(bytes(data), object_hook=_bare_names, parse_constant=_refuse_constant)
+        value = json.loads(
+            bytes(data), object_hook=_name_unknown_actions, parse_constant=_refuse_constant
+        )
     except ValueError as problem:
         raise msgspec.DecodeError(str(problem)) from None
     return decoder.decode(json.dumps(value).encode())
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    """Refuse what Python takes for JSON and nobody else does."""
-    raise ValueError(f"{name} is no JSON")
+    """Raise for NaN and Infinity, which Python accepts although they are not JSON."""
+    raise ValueError(f"{name} is not JSON")
 
 
-def _bare_names(value: dict[str, Any]) -> dict[str, Any]:
-    """Replace unknown actions in one object's `actions`."""
+def _name_unknown_actions(value: dict[str, Any]) -> dict[str, Any]:
+    """Replace unknown actions in one object's `actions` by their names."""
     actions = value.get("actions")
     if isinstance(actions, list):
-        value["actions"] = [_bare_name(action) for action in actions]
+        value["actions"] = [_name_if_unknown(action) for action in actions]
     return value
 
 
-def _bare_name(action: object) -> object:
-    """Name an unknown action; of a known one keep what is known."""
-    if not isinstance(action, dict) or _NAMES.issuperset(action):
+def _name_if_unknown(action: object) -> object:
+    """Return an unknown action's name; of a known action drop unknown members."""
+    if not isinstance(action, dict) or _ACTION_NAMES.issuperset(action):
         return action
-    return {name: action[name] for name in _NAMES.intersection(action)} or next(iter(action))
+    fields = {name: action[name] for name in _ACTION_NAMES.intersection(action)}
+    return fields or next(iter(action))
 
 
-def _refusal(problem: Exception, data: bytes, asked: str, place: str = "$") -> errors.DecodeError:
-    """Say what is wrong with a document, or with the part of it that stands at `place`."""
-    what, _, path = str(problem).partition(" - at `$")
+def _decode_error(
+    problem: Exception, data: bytes, asked: str, place: str = "$"
+) -> errors.DecodeError:
+    """Build the error for a document, or for the part of it at `place`."""
+    reason, _, path = str(problem).partition(" - at `$")
     path = place + path.rstrip("`")
     if isinstance(problem, msgspec.ValidationError):
-        sentence = f"the answer to {asked} is not as documented: {what} at {path}"
+        sentence = f"the response to {asked} is not as documented: {reason} at {path}"
     else:
-        begin = data[:60].decode("utf-8", "replace")
-        sentence = f"the answer to {asked} is no JSON document ({what}); it begins {begin!r}"
+        start = data[:60].decode("utf-8", "replace")
+        sentence = f"the response to {asked} is not JSON ({reason}); it starts with {start!r}"
     return errors.DecodeError(sentence, asked=asked, path=path)

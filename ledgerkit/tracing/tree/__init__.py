@@ -1,8 +1,8 @@
 """
 The receipt tree of one transaction: rows, edges and verdict, computed from its result.
 
-`tables` takes the result apart, `rows` finds the receipts and puts them into causal order with
-`graph`, and `columns` describes them.
+`outcomes` and `bodies` decode the result into columns, `linking` finds the receipts and puts
+them into causal order with `graph`, and `frame_columns` computes the frames' columns.
 """
 
 from __future__ import annotations
@@ -13,9 +13,15 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET
 
 from ledgerkit.api.models.transactions import Outcome, Status, Transaction, collector_paused
-from ledgerkit.tracing.tree.columns import edge_columns, receipt_columns
-from ledgerkit.tracing.tree.rows import collect
-from ledgerkit.tracing.tree.tables import NOT_EXECUTED, WORDS, amount, failure_texts, status_code
+from ledgerkit.tracing.action_fields import parse_amount
+from ledgerkit.tracing.tree.frame_columns import edge_columns, receipt_columns
+from ledgerkit.tracing.tree.linking import link_receipts
+from ledgerkit.tracing.tree.outcomes import (
+    NOT_EXECUTED,
+    STATUS_NAMES,
+    failure_texts,
+    status_code,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,14 +29,14 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ledgerkit.api.models.transactions import TxResult
-    from ledgerkit.tracing.tree.rows import DataEdges
+    from ledgerkit.tracing.tree.linking import DataEdges
 
-__all__ = ["Conversion", "Tree", "tree", "verdict"]
+__all__ = ["Conversion", "Tree", "build_tree", "verdict"]
 
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """What became of the transaction itself, which is no receipt: its first receipt, or not."""
+    """The conversion of the transaction into its first receipt: cost, status and error."""
 
     tx_hash: str | None
     signer_id: str | None
@@ -48,10 +54,9 @@ class Tree:
     """
     A receipt tree, rows in causal order.
 
-    `columns` are those of the receipts frame; `parents` holds the position of each row's creator
-    (-1: none) and `data` positions of producers and consumers, with the data_id.
-    `overall` and `level` are what the document says of the whole; `leaf` is the status at
-    which the chain of SuccessReceiptId ends. Each is None where the document says nothing.
+    `columns` are those of the receipts frame; `parents` is the position of each row's creator
+    (-1: none). `overall` is the transaction's status, `level` its `final_execution_status`, and
+    `leaf` the status at which the chain of SuccessReceiptId ends; each is None where unknown.
     """
 
     columns: Mapping[str, Any]
@@ -69,18 +74,11 @@ class Tree:
         return len(self.parents)
 
     def edges(self) -> Mapping[str, Any]:
-        """
-        Compute the columns of the edges frame.
-
-        Returns
-        -------
-        columns
-            For each receipt the edge from its creator, then those from its data's producers.
-        """
+        """Compute the columns of the edges frame."""
         return edge_columns(self.ids, self.parents, self.data)
 
 
-def tree(
+def build_tree(
     result: TxResult,
     *,
     blocks: Mapping[str, tuple[int, int]] | None = None,
@@ -94,10 +92,10 @@ def tree(
     result
         The decoded result; see `ledgerkit.api.models.transactions`.
     blocks
-        Height and time (nanoseconds since 1970) by block hash, for documents that do not
-        bring their own. Some of the blocks are enough.
+        Height and time (nanoseconds since 1970) by block hash, for documents without them;
+        blocks may be missing.
     shard_of
-        Tells where an account lives, for documents that do not tell it of receipts.
+        Returns the shard of an account, for documents without shards.
 
     Returns
     -------
@@ -113,40 +111,40 @@ def tree(
     Notes
     -----
     Creation edges come from `receipt_ids`. A data edge leads from the receipt that lists a
-    data_id among its receivers to the one that lists it among its inputs; a receipt that
-    handed its result on (SuccessReceiptId) gives way to the one that delivers it.
+    data_id in `output_data_receivers` to the one that lists it in `input_data_ids`. If two list
+    the same receiver, the one that did not end in SuccessReceiptId is the producer.
 
     The critical path ends in the receipt that ran last, by `order`, and goes back from each
-    receipt to whichever of its creator and its data's producers comes last.
+    receipt to the latest of its creator and its data's producers.
 
-    A document that contradicts itself (an id twice, two creators, a ring) is read all the
-    same: what comes first counts, and `notes` says what was left aside.
+    A document that contradicts itself (an id twice, two creators, a cycle) is read all the
+    same: the first mention is used, and `notes` list what was ignored.
     """
     with collector_paused():
-        rows = collect(result, blocks or {})
+        receipts = link_receipts(result, blocks or {})
         return Tree(
-            columns=receipt_columns(rows, result, shard_of),
+            columns=receipt_columns(receipts, result, shard_of),
             conversion=_conversion(result),
-            overall=_overall(result.status),
+            overall=_overall_status(result.status),
             level=result.final_execution_status,
-            leaf=None if rows.leaf is None else WORDS[rows.leaf],
-            notes=tuple(rows.notes),
-            ids=rows.ids,
-            parents=rows.parents,
-            data=rows.data,
+            leaf=None if receipts.leaf is None else STATUS_NAMES[receipts.leaf],
+            notes=tuple(receipts.notes),
+            ids=receipts.ids,
+            parents=receipts.parents,
+            data=receipts.data,
         )
 
 
 def verdict(tree: Tree, *, expired: bool = False) -> str:
     """
-    Judge the whole transaction.
+    Return how the whole transaction ended.
 
     Parameters
     ----------
     tree
         Its receipt tree.
     expired
-        Whether it can no longer be included, which no document tells.
+        True if it can no longer be included, which no document contains.
 
     Returns
     -------
@@ -156,21 +154,21 @@ def verdict(tree: Tree, *, expired: bool = False) -> str:
         - ``failed``: its result is a failure. The result is the overall status or, where the
           document has none, the end of the chain of SuccessReceiptId from the transaction
         - ``succeeded_with_failed_receipts``: its result is a value, but some receipt failed
-        - ``pending``: there is no result yet, or a receipt that is no refund has still to run
+        - ``pending``: there is no result yet, or a receipt other than a refund has not run
           (after EXECUTED_OPTIMISTIC only refunds can be missing)
         - ``fully_succeeded``: its result is a value, no receipt failed and none is missing
-        - ``dropped``: nothing of it is on the chain and it is `expired`
-        - ``unknown``: the document does not say
+        - ``dropped``: it is not on the chain and has `expired`
+        - ``unknown``: the document does not contain enough
     """
-    ending = tree.overall if tree.overall in _FINAL else tree.leaf
-    if ending == "failure":
+    status = tree.overall if tree.overall in _FINAL else tree.leaf
+    if status == "failure":
         return "failed"
-    if ending == "success_value":
-        return _beside_success(tree)
+    if status == "success_value":
+        return _verdict_on_success(tree)
     if expired and tree.leaf is None and not len(tree):
         return "dropped"
-    is_told = ending or tree.level or tree.overall in _STARTING
-    return "pending" if is_told else "unknown"
+    is_known = status or tree.level or tree.overall in _STARTING
+    return "pending" if is_known else "unknown"
 
 
 _FINAL = ("failure", "success_value")
@@ -179,8 +177,8 @@ _ALL_BUT_REFUNDS = ("EXECUTED_OPTIMISTIC", "EXECUTED", "FINAL")
 _OPEN = ("not_executed", "unknown")
 
 
-def _beside_success(tree: Tree) -> str:
-    """Judge what ran beside a result that is a value."""
+def _verdict_on_success(tree: Tree) -> str:
+    """Return the verdict on a transaction whose result is a value."""
     statuses = list(tree.columns["status"])
     if "failure" in statuses:
         return "succeeded_with_failed_receipts"
@@ -191,13 +189,15 @@ def _beside_success(tree: Tree) -> str:
     return "pending" if waiting else "fully_succeeded"
 
 
-def _overall(status: Status | str | None) -> str | None:
-    """Name the overall status; NotStarted and Started keep their words."""
-    return status if status is None or isinstance(status, str) else WORDS[status_code(status)]
+def _overall_status(status: Status | str | None) -> str | None:
+    """Return the name of the overall status; NotStarted and Started stay as they are."""
+    if status is None or isinstance(status, str):
+        return status
+    return STATUS_NAMES[status_code(status)]
 
 
 def _conversion(result: TxResult) -> Conversion:
-    """Read what became of the transaction itself."""
+    """Read the outcome of the transaction itself."""
     transaction = result.transaction or Transaction()
     first = result.transaction_outcome
     outcome = first.outcome if first else Outcome()
@@ -210,8 +210,8 @@ def _conversion(result: TxResult) -> Conversion:
         receiver_id=transaction.receiver_id,
         block_hash=first.block_hash if first else None,
         gas_burnt=outcome.gas_burnt,
-        tokens_burnt=None if tokens is None else amount(tokens, "$..transaction_outcome"),
-        status=WORDS[status_code(outcome.status) if first else NOT_EXECUTED],
+        tokens_burnt=None if tokens is None else parse_amount(tokens, "$..transaction_outcome"),
+        status=STATUS_NAMES[status_code(outcome.status) if first else NOT_EXECUTED],
         error_kind=kind,
         error_message=message,
     )

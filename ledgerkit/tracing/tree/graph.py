@@ -1,4 +1,4 @@
-"""Rows and the edges between them, as integers: one creator each, causal order, no rings."""
+"""Rows and the edges between them, as integers: one creator a row, causal order, no cycles."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ class Graph:
     """
     Rows in causal order, and the edges that were kept.
 
-    `parents` is the creator of each row (-1: none) and `kept` says which of the pairs of
-    producer and consumer hold; the other three are rows whose further edges contradicted what
-    came before.
+    `parents` is the creator of each row (-1: none), and `is_kept` marks the pairs of producer and
+    consumer that were kept. The other three list rows of which an edge was dropped, because it
+    contradicted an earlier one.
     """
 
     order: np.ndarray
     parents: np.ndarray
-    kept: np.ndarray
+    is_kept: np.ndarray
     listed_twice: list[int]
-    cut_from_ring: list[int]
+    cut_from_cycle: list[int]
     cut_from_data: list[int]
 
 
@@ -44,7 +44,7 @@ def arrange(
     heights: np.ndarray | None = None,
 ) -> Graph:
     """
-    Put rows into an order in which nothing precedes what it depends on.
+    Sort rows so that none precedes what it depends on.
 
     Parameters
     ----------
@@ -53,83 +53,55 @@ def arrange(
     roots
         Rows that no row created; they come first.
     n_rows
-        How many rows there are.
+        The number of rows.
     data
         Pairs of producer and consumer, as two arrays.
     heights
-        A block height for each row, 0 where it is not known: lower ones come first, as far
-        as the edges allow.
+        A block height for each row, 0 where unknown: lower ones come first, as far as the edges
+        allow.
 
     Returns
     -------
     graph
         The order and the edges it respects.
     """
-    created, twice = _one_creator_each(created, roots, n_rows)
-    kept = data[0] != data[1]
-    order = _order(created, roots, n_rows, _chosen(data, kept))
+    created, listed_twice = _one_creator_each(created, roots, n_rows)
+    is_kept = data[0] != data[1]
+    order = _order(created, roots, n_rows, _select(data, is_kept))
     cut: list[int] = []
-    late: list[int] = []
+    cyclic: list[int] = []
     if len(order) < n_rows:
-        created, cut = _without_rings(created, n_rows)
-        late = sorted(_left_out(_order(created, roots, n_rows, _chosen(data, kept)), n_rows))
-        kept &= ~(np.isin(data[0], late) & np.isin(data[1], late))
-        order = _order(created, roots, n_rows, _chosen(data, kept))
+        created, cut = _cut_cycles(created, n_rows)
+        cyclic = sorted(_unreached(_order(created, roots, n_rows, _select(data, is_kept)), n_rows))
+        is_kept &= ~(np.isin(data[0], cyclic) & np.isin(data[1], cyclic))
+        order = _order(created, roots, n_rows, _select(data, is_kept))
     parents = _parents(created, n_rows)
     if heights is not None:
-        order = _by_height(order, parents, _chosen(data, kept), heights)
-    return Graph(order, parents, kept, twice, cut, late)
+        order = _by_height(order, parents, _select(data, is_kept), heights)
+    return Graph(order, parents, is_kept, listed_twice, cut, cyclic)
 
 
-def _chosen(pairs: Pairs, kept: np.ndarray) -> Pairs:
-    """Leave out some pairs."""
-    return pairs if kept.all() else (pairs[0][kept], pairs[1][kept])
+def _select(pairs: Pairs, is_kept: np.ndarray) -> Pairs:
+    """Return the pairs that are marked."""
+    return pairs if is_kept.all() else (pairs[0][is_kept], pairs[1][is_kept])
 
 
 def depths(parents: np.ndarray) -> np.ndarray:
-    """
-    Count the creators above each row.
-
-    Parameters
-    ----------
-    parents
-        Positions of the creators, each before its row; -1 for none.
-
-    Returns
-    -------
-    depths
-        0 for a row without a creator.
-    """
+    """Count the creators above each row; each parent stands before its row (-1: none)."""
     n_rows = len(parents)
     above = np.append(np.where(parents < 0, n_rows, parents), n_rows)
-    found = (above < n_rows).astype(np.int64)
+    depths = (above < n_rows).astype(np.int64)
     while (above < n_rows).any():  # each round looks twice as far up
-        found += found[above]
+        depths += depths[above]
         above = above[above]
-    return found[:-1]
+    return depths[:-1]
 
 
 def subtree_sums(parents: np.ndarray, values: np.ndarray, levels: np.ndarray) -> np.ndarray:
-    """
-    Add to each row's value those of everything below it.
-
-    Parameters
-    ----------
-    parents
-        Positions of the creators, each before its row; -1 for none.
-    values
-        One 64-bit integer a row, not below zero.
-    levels
-        The depth of each row.
-
-    Returns
-    -------
-    sums
-        One sum a row, however large: where they may exceed 64 bits, Python integers.
-    """
+    """Sum each row's value and those below it; Python integers if a sum may exceed 64 bits."""
     n_levels = int(levels.max(initial=0)) + 1
     if n_levels > _MANY_LEVELS or values.sum(dtype=np.float64) > _SAFE:
-        return _sums_one_by_one(parents.tolist(), values.tolist())
+        return _python_sums(parents.tolist(), values.tolist())
     sums = values.copy()
     by_level = np.argsort(levels.astype(np.int16), kind="stable")  # the fastest to sort
     starts = np.cumsum(np.bincount(levels, minlength=n_levels))
@@ -139,8 +111,8 @@ def subtree_sums(parents: np.ndarray, values: np.ndarray, levels: np.ndarray) ->
     return sums
 
 
-def _sums_one_by_one(parents: list[int], values: list[int]) -> np.ndarray:
-    """Add with integers of any size, row by row: a deep tree has narrow levels."""
+def _python_sums(parents: list[int], values: list[int]) -> np.ndarray:
+    """Sum Python integers row by row: for large sums, and for deep trees with narrow levels."""
     for row in range(len(values) - 1, -1, -1):
         parent = parents[row]
         if parent >= 0:
@@ -151,32 +123,16 @@ def _sums_one_by_one(parents: list[int], values: list[int]) -> np.ndarray:
 def latest_chain(
     end: int, parents: Sequence[int], producers: Mapping[int, Iterable[int]]
 ) -> list[int]:
-    """
-    Go back from a row, always to the latest of its creator and its data's producers.
-
-    Parameters
-    ----------
-    end
-        The position to start from; -1 for none.
-    parents
-        Positions of the creators, each before its row; -1 for none.
-    producers
-        Positions of the producers of each consumer's data.
-
-    Returns
-    -------
-    chain
-        Positions, latest first.
-    """
-    found = []
+    """Return the positions on the critical path that ends at `end` (-1: none), latest first."""
+    path = []
     while end >= 0:
-        found.append(end)
+        path.append(end)
         end = max(parents[end], *producers.get(end, (-1,)))
-    return found
+    return path
 
 
 def _one_creator_each(created: Pairs, roots: Sequence[int], n_rows: int) -> tuple[Pairs, list[int]]:
-    """Let the first creator of each row keep it; the transaction comes before all."""
+    """Drop all creators of a row but the first; the transaction comes before all receipts."""
     creators, rows = created
     times = np.bincount(rows, minlength=n_rows)
     times[list(roots)] += 1
@@ -189,7 +145,7 @@ def _one_creator_each(created: Pairs, roots: Sequence[int], n_rows: int) -> tupl
 
 
 def _parents(created: Pairs, n_rows: int) -> np.ndarray:
-    """Find the creator of each row."""
+    """Return the creator of each row; -1 for none."""
     creators, rows = created
     parents = np.full(n_rows, -1, dtype=np.int64)
     parents[rows] = creators
@@ -197,7 +153,7 @@ def _parents(created: Pairs, n_rows: int) -> np.ndarray:
 
 
 def _order(created: Pairs, roots: Sequence[int], n_rows: int, data: Pairs) -> np.ndarray:
-    """Visit rows level by level, each after everything it depends on."""
+    """Sort rows topologically, level by level; rows in or behind a cycle are not reached."""
     starts, following = _adjacent(created, n_rows, data)
     waits = np.bincount(following, minlength=n_rows)
     free = waits == 0
@@ -208,12 +164,14 @@ def _order(created: Pairs, roots: Sequence[int], n_rows: int, data: Pairs) -> np
     while level.size and len(levels) < _MANY_LEVELS:
         level = _next_level(level, starts, following, waits)
         levels.append(level)
-    deeper = _walk(level.tolist(), starts.tolist(), following.tolist(), waits) if level.size else []
+    if not level.size:
+        return np.concatenate(levels)
+    deeper = _walk(level.tolist(), starts.tolist(), following.tolist(), waits)
     return np.concatenate([*levels, np.array(deeper, dtype=np.int64)])
 
 
 def _adjacent(created: Pairs, n_rows: int, data: Pairs) -> tuple[np.ndarray, np.ndarray]:
-    """List what follows each row in one array, and where each row's part begins."""
+    """Return the successors of all rows in one array, and where each row's part begins."""
     creators, rows = created
     if len(data[0]):
         creators, rows = np.append(creators, data[0]), np.append(rows, data[1])
@@ -227,7 +185,7 @@ def _adjacent(created: Pairs, n_rows: int, data: Pairs) -> tuple[np.ndarray, np.
 def _next_level(
     level: np.ndarray, starts: np.ndarray, following: np.ndarray, waits: np.ndarray
 ) -> np.ndarray:
-    """Find the rows that waited for this level last, and count down what the others wait for."""
+    """Return the rows that wait for no other row after this level; update `waits`."""
     counts = starts[level + 1] - starts[level]
     ends = np.cumsum(counts)
     within = np.arange(ends[-1]) - np.repeat(ends - counts, counts)
@@ -244,9 +202,9 @@ def _next_level(
 def _walk(
     level: list[int], starts: list[int], following: list[int], waits: np.ndarray
 ) -> list[int]:
-    """Go on row by row: a deep tree has narrow levels, for which arrays are slow."""
+    """Continue row by row: a deep tree has narrow levels, for which arrays are slow."""
     waiting = waits.tolist()
-    found = []
+    order = []
     while level:
         level, before = [], level
         for row in before:
@@ -254,27 +212,27 @@ def _walk(
                 waiting[reached] -= 1
                 if not waiting[reached]:
                     level.append(reached)
-        found += level
-    return found
+        order += level
+    return order
 
 
-def _left_out(order: np.ndarray, n_rows: int) -> set[int]:
-    """Find the rows that an order does not reach."""
+def _unreached(order: np.ndarray, n_rows: int) -> set[int]:
+    """Return the rows that are missing in an order."""
     return set(range(n_rows)).difference(order.tolist())
 
 
-def _without_rings(created: Pairs, n_rows: int) -> tuple[Pairs, list[int]]:
-    """Cut each ring of creators at one row."""
+def _cut_cycles(created: Pairs, n_rows: int) -> tuple[Pairs, list[int]]:
+    """Cut each cycle of creators at one row."""
     creators, rows = created
-    ringed = _left_out(_order(created, (), n_rows, (created[0][:0], created[1][:0])), n_rows)
-    cut = sorted(_ring_members(_parents(created, n_rows).tolist(), ringed))
+    unreached = _unreached(_order(created, (), n_rows, (creators[:0], rows[:0])), n_rows)
+    cut = sorted(_cycle_rows(_parents(created, n_rows).tolist(), unreached))
     keep = ~np.isin(rows, cut)
     return (creators[keep], rows[keep]), cut
 
 
-def _ring_members(parents: list[int], rows: set[int]) -> set[int]:
-    """Find one row of each ring: the first one met again on the way up."""
-    found = set()
+def _cycle_rows(parents: list[int], rows: set[int]) -> set[int]:
+    """Return one row of each cycle: the first that is met again on the way up."""
+    cycle_rows = set()
     walk_of: dict[int, int] = {}
     for start in sorted(rows):
         row = start
@@ -282,28 +240,30 @@ def _ring_members(parents: list[int], rows: set[int]) -> set[int]:
             walk_of[row] = start
             row = parents[row]
         if walk_of[row] == start:
-            found.add(row)
-    return found
+            cycle_rows.add(row)
+    return cycle_rows
 
 
 def _by_height(
     order: np.ndarray, parents: np.ndarray, data: Pairs, heights: np.ndarray
 ) -> np.ndarray:
     """Sort by height, raised where a row would otherwise precede what it depends on."""
-    made = np.flatnonzero(parents >= 0)
-    rises = (heights[parents[made]] <= heights[made]).all()
+    created = np.flatnonzero(parents >= 0)
+    rises = (heights[parents[created]] <= heights[created]).all()
     if not (rises and (heights[data[0]] <= heights[data[1]]).all()):
-        heights = _raised(order, parents, data, heights)
+        heights = _raise_heights(order, parents, data, heights)
     return order[np.argsort(heights[order], kind="stable")]
 
 
-def _raised(order: np.ndarray, parents: np.ndarray, data: Pairs, heights: np.ndarray) -> np.ndarray:
-    """Raise heights to those of what each row depends on."""
-    before: defaultdict[int, list[int]] = defaultdict(list)
+def _raise_heights(
+    order: np.ndarray, parents: np.ndarray, data: Pairs, heights: np.ndarray
+) -> np.ndarray:
+    """Raise the height of each row to the largest of the rows it depends on."""
+    producers: defaultdict[int, list[int]] = defaultdict(list)
     for producer, consumer in zip(data[0].tolist(), data[1].tolist(), strict=True):
-        before[consumer].append(producer)
+        producers[consumer].append(producer)
     raised = heights.tolist()
     for row, parent in zip(order.tolist(), parents[order].tolist(), strict=True):
-        known = [raised[other] for other in (parent, *before.get(row, ())) if other >= 0]
-        raised[row] = max([raised[row], *known])
+        earlier = [raised[other] for other in (parent, *producers.get(row, ())) if other >= 0]
+        raised[row] = max([raised[row], *earlier])
     return np.array(raised, dtype=np.int64)

@@ -177,10 +177,10 @@ def test_amounts_with_decimals_by_row():
     ("wrong", "rule"),
     [
         ("1.0000001", "at most 6 decimals"),
-        ("-1", "no sign"),
+        ("-1", "digits and one point"),
         ("1,000", "digits and one point"),
         ("340282366920938463463374607431768.211456", "from 0 to 340282366920938463463374607431768"),
-        (0.1, "write the number as text"),
+        (0.1, "or text such as"),
     ],
 )
 def test_a_refused_number_is_named_by_its_row(wrong, rule):

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgerkit.tracing.tree import names
-from ledgerkit.tracing.tree.names import Names
+from ledgerkit.tracing.tree import id_index
+from ledgerkit.tracing.tree.id_index import IdIndex
 
 MANY = [f"id {number}" for number in range(5000)]
 
@@ -15,20 +15,24 @@ MANY = [f"id {number}" for number in range(5000)]
 @pytest.mark.parametrize("count", [3, 5000])
 def test_rows_are_places_of_first_mention(count: int):
     """Known ids have their place; new ones get the next, and keep it."""
-    found = Names(MANY[:count])
+    found = IdIndex(MANY[:count])
     assert found.rows(["id 2", "id 0", "id 2"]).tolist() == [2, 0, 2]
     assert found.rows(["new", "id 1", "newer", "new"]).tolist() == [count, 1, count + 1, count]
     assert found.rows(["newer"]).tolist() == [count + 1]
     assert len(found) == count + 2
-    assert found.texts().tolist() == [*MANY[:count], "new", "newer"]
-    assert (found.find("new"), found.find("id 1"), found.find("never")) == (count, 1, None)
+    assert found.id_array().tolist() == [*MANY[:count], "new", "newer"]
+    assert (found.find_row("new"), found.find_row("id 1"), found.find_row("never")) == (
+        count,
+        1,
+        None,
+    )
     assert found.rows([]).tolist() == []
 
 
 @pytest.mark.parametrize("ids", [["a", "b", "a"], [*MANY, "id 7"]], ids=["few", "many"])
 def test_a_repeated_id_has_one_row(ids: list[str]):
     """The first of equal ids counts."""
-    found = Names(ids)
+    found = IdIndex(ids)
     assert len(found) == len(ids) - 1
     assert found.rows([ids[-1]]).tolist() == [ids.index(ids[-1])]
 
@@ -36,7 +40,7 @@ def test_a_repeated_id_has_one_row(ids: list[str]):
 def test_the_callers_list_is_not_grown():
     """New ids are this object's own."""
     ids = list(MANY)
-    Names(ids).rows(["new"])
+    IdIndex(ids).rows(["new"])
     assert ids == MANY
 
 
@@ -52,7 +56,7 @@ class Alike(str):
 
 def test_an_unknown_id_with_a_known_hash_is_not_mistaken():
     """A hit is compared: an equal hash alone makes no row."""
-    found = Names(MANY)
+    found = IdIndex(MANY)
     assert found.rows([Alike("other")]).tolist() == [len(MANY)]
     assert found.rows([MANY[0]]).tolist() == [0]
 
@@ -60,11 +64,11 @@ def test_an_unknown_id_with_a_known_hash_is_not_mistaken():
 @given(st.lists(st.text(max_size=2)), st.lists(st.lists(st.text(max_size=2)), max_size=4))
 def test_both_ways_agree(ids: list[str], wanted: list[list[str]]):
     """With hashes and without, every sequence of questions has the same answers."""
-    plain = Names(ids)
+    plain = IdIndex(ids)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(names, "_MANY", 1)
-        hashed = Names(ids)
+        patched.setattr(id_index, "_MANY", 1)
+        hashed = IdIndex(ids)
     for some in wanted:
         assert plain.rows(some).tolist() == hashed.rows(some).tolist()
-    assert plain.texts().tolist() == hashed.texts().tolist()
-    assert [plain.find(one) for one in ids] == [hashed.find(one) for one in ids]
+    assert plain.id_array().tolist() == hashed.id_array().tolist()
+    assert [plain.find_row(one) for one in ids] == [hashed.find_row(one) for one in ids]

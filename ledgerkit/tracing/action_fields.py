@@ -1,0 +1,87 @@
+"""Fields of decoded actions: name, deposit, call arguments, and the inside of a Delegate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import UNSET
+from pandas import NA
+
+from ledgerkit.api.models.transactions import Action
+from ledgerkit.errors import DecodeError
+from ledgerkit.frames import amounts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ledgerkit.api.models.transactions import DelegateAction, FunctionCall
+
+    Actions = Sequence[Action | str]
+
+_FIELDS = tuple(zip(Action.__struct_fields__, Action.__struct_encode_fields__, strict=True))
+_FIELDS_WITH_DEPOSIT = (
+    "function_call",
+    "transfer",
+    "deterministic_state_init",
+    "transfer_to_gas_key",
+)
+_DECODER = msgspec.json.Decoder()
+
+
+def action_name(action: Action | str) -> str:
+    """Return the action's name on the wire; "Unknown" for an empty object."""
+    if isinstance(action, str):
+        return action
+    names = (wire for own, wire in _FIELDS if getattr(action, own) not in (None, UNSET))
+    return next(names, "Unknown")
+
+
+def delegate_action(action: Action | str) -> DelegateAction | None:
+    """Return the signed content of a Delegate; None for any other action."""
+    if isinstance(action, str):
+        return None
+    delegate = action.delegate or action.delegate_v2
+    inner = delegate.delegate_action if delegate else None
+    return inner.v2 or inner if inner else None
+
+
+def function_calls(actions: Actions) -> Iterator[FunctionCall]:
+    """List the function calls of actions, including those inside a Delegate."""
+    for action in actions:
+        if isinstance(action, Action):
+            if action.function_call is not None:
+                yield action.function_call
+            inner = delegate_action(action)
+            yield from function_calls((inner.actions if inner else None) or ())
+
+
+def deposit(action: Action | str, path: str | None = None) -> int | None:
+    """Return the yoctoNEAR that an action itself moves (a Delegate moves none); None if unknown."""
+    if isinstance(action, str):
+        return 0 if action == "CreateAccount" else None
+    for name in _FIELDS_WITH_DEPOSIT:
+        content = getattr(action, name)
+        if content is not None:
+            text = content.deposit
+            return None if text is None else parse_amount(text, path or f"$..{name}")
+    return 0
+
+
+def parse_amount(text: str, path: str) -> int:
+    """Parse decimal digits of at most 128 bits; `path` is the amount's place, for the error."""
+    values = amounts.plain([text])
+    if values is not None:
+        return values[0]
+    sentence = f"the amount {text[:60]!r} at {path} is not a whole number of 128 bits"
+    raise DecodeError(sentence, path=path)
+
+
+def decode_args(call: FunctionCall) -> Any:
+    """Decode a call's arguments if they are JSON; return other arguments as bytes."""
+    if call.args is None:
+        return NA
+    try:
+        return _DECODER.decode(call.args)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return call.args

@@ -1,0 +1,214 @@
+"""
+Gas and value of each receipt: gas burnt in calls, its price, refunds and contract rewards.
+
+A result does not contain what the signer paid for gas; it follows from the gas, all of which is
+either burnt or refunded. Nor does it contain the share that contracts get of the gas that their
+calls burn; that follows from the gas of each call, its price and the protocol's rules.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pandas import NA
+
+from ledgerkit.tracing.action_fields import action_name, delegate_action, deposit, parse_amount
+from ledgerkit.tracing.actions import SUCCEEDED, receipt_key_columns
+
+if TYPE_CHECKING:
+    from ledgerkit.api.models.protocol_rules import Rules
+    from ledgerkit.api.models.transactions import TxResult
+    from ledgerkit.tracing.action_fields import Actions
+    from ledgerkit.tracing.tree import Tree
+
+    Columns = dict[str, Any]
+
+SYSTEM = "system"
+FAILURE = "failure"
+# Since protocol version 86 creating an account burns this many yoctoNEAR in all, and the gas
+# for it counts towards that.
+_CREATION_TOKENS, _CREATION_GAS = 7 * 10**21, 7_200_000_000_000
+
+
+class ReceiptValues:
+    """
+    The deposits, gas, refunds and contract rewards of each receipt, by position.
+
+    None stands for what the document does not contain. Amounts are in yoctoNEAR.
+
+    Parameters
+    ----------
+    tree
+        The receipt tree.
+    result
+        The result it was made from.
+    actions
+        The actions of each receipt.
+    rules
+        The rules in force when the transaction ran; without them rewards are unknown.
+    """
+
+    def __init__(
+        self, tree: Tree, result: TxResult, actions: list[Actions | None], rules: Rules | None
+    ) -> None:
+        columns = tree.columns
+        self.tree, self.rules, self.actions = tree, rules, actions
+        self.has_bodies = result.bodies is not None
+        self.parents: list[int] = tree.parents.tolist()
+        self.status: list[str] = columns["status"].tolist()
+        self.is_refund: list[bool] = [kind == "refund" for kind in columns["kind"]]
+        self.receivers: list[str | None] = columns["receiver_id"].tolist()
+        self.senders: list[str | None] = columns["predecessor_id"].tolist()
+        self.signers: list[str | None] = columns["signer_id"].tolist()
+        self.deposits = [total_deposit(receipt_actions) for receipt_actions in actions]
+        self.tokens_burnt = [None if burnt is NA else burnt for burnt in columns["tokens_burnt"]]
+        self.gas_burnt: list[int | None] = columns["gas_burnt"].tolist()
+        profiles = _profile_gas(result)
+        self.gas_in_calls = [self._gas_in_calls(at, profiles) for at in range(len(tree))]
+        burnt = zip(self.tokens_burnt, self.gas_burnt, strict=True)
+        self.prices = [_gas_price(tokens, gas) for tokens, gas in burnt]
+        self.refund_kinds = [self._refund_kind(at) for at in range(len(tree))]
+        self.gas_refunds = [0] * len(tree)
+        for at, kind in enumerate(self.refund_kinds):
+            if kind == "refund_gas" and self.parents[at] >= 0:
+                self.gas_refunds[self.parents[at]] += self.deposits[at] or 0
+        self.rewards = [self._reward(at) for at in range(len(tree))]
+
+    def action_names(self, at: int) -> set[str]:
+        """Return the names of a receipt's actions."""
+        return set(map(action_name, self.actions[at] or ()))
+
+    def was_executed(self, at: int) -> bool:
+        """Return True if a receipt has run."""
+        return self.status[at] == FAILURE or self.status[at] in SUCCEEDED
+
+    def transaction_fee(self) -> int:
+        """Return what the signer paid besides deposits: all that was burnt or refunded as gas."""
+        receipts = sum(
+            (self.tokens_burnt[at] or 0) + self.gas_refunds[at]
+            for at in range(len(self.tree))
+            if not self.is_refund[at]
+        )
+        return (self.tree.conversion.tokens_burnt or 0) + receipts
+
+    def _gas_in_calls(self, at: int, profiles: dict[str, int | None]) -> int | None:
+        """Return the gas burnt inside calls: what the receipt burnt, less the fees of its parts."""
+        burnt, actions = self.gas_burnt[at], self.actions[at]
+        if not self.was_executed(at) or burnt is None:
+            return None
+        has_calls = actions is None or "FunctionCall" in self.action_names(at)
+        if self.is_refund[at] or not has_calls:
+            return 0
+        fees = self._fees(at)
+        if fees is None or burnt < fees:
+            return profiles.get(self.tree.ids[at])
+        return burnt - fees
+
+    def _fees(self, at: int) -> int | None:
+        """Sum the fees of a receipt that has only calls; None where not all fees are known."""
+        rules, actions = self.rules, self.actions[at]
+        if rules is None or actions is None or self.action_names(at) != {"FunctionCall"}:
+            return None
+        if self.status[at] == FAILURE and len(actions) > 1:
+            return None  # the result does not say which actions ran
+        total = rules.receipt_gas
+        for action in actions:
+            call = None if isinstance(action, str) else action.function_call
+            if call is None or call.args is None:
+                return None
+            size = len((call.method_name or "").encode()) + len(call.args)
+            total += rules.call_gas + size * rules.call_byte_gas
+        return total
+
+    def _refund_kind(self, at: int) -> str | None:
+        """Return what a refund returns: gas, a deposit, or the balance of a deleted account."""
+        if not self.is_refund[at]:
+            return None
+        if self.signers[at] not in (None, SYSTEM):
+            return "refund_gas"
+        parent = self.parents[at]
+        succeeded = parent >= 0 and self.status[parent] != FAILURE
+        is_deletion = succeeded and "DeleteAccount" in self.action_names(parent)
+        return "beneficiary" if is_deletion else "refund_deposit"
+
+    def _reward(self, at: int) -> int | None:
+        """Return the contract's share of the gas that its calls burnt, including failed calls."""
+        burnt, rules = self.gas_in_calls[at], self.rules
+        if not self.was_executed(at) or burnt == 0:
+            return 0
+        if burnt is None or rules is None:
+            return None
+        share = burnt * rules.reward[0] // rules.reward[1]
+        # An account that was deleted, or whose creation was rolled back, gets nothing.
+        removal = "CreateAccount" if self.status[at] == FAILURE else "DeleteAccount"
+        if not share or removal in self.action_names(at):
+            return 0
+        price = self.prices[at]
+        return None if price is None else share * price
+
+
+def total_deposit(actions: Actions | None) -> int | None:
+    """Sum the deposits of actions, including those inside a Delegate; None if one is unknown."""
+    if actions is None:
+        return None
+    total = 0
+    for action in actions:
+        yocto = action_deposit(action)
+        if yocto is None:
+            return None
+        total += yocto
+    return total
+
+
+def action_deposit(action: Any) -> int | None:
+    """Return the deposit of an action, of a Delegate that of its content; None if unknown."""
+    inner = delegate_action(action)
+    return deposit(action) if inner is None else total_deposit(inner.actions or ())
+
+
+def _profile_gas(result: TxResult) -> dict[str, int | None]:
+    """Sum the gas profile of each outcome, by receipt; None for an outcome without a profile."""
+    sums: dict[str, int | None] = {}
+    for _, piece in result.executions.pieces():
+        for execution in piece:
+            metadata = execution.outcome.metadata
+            costs = None if metadata is None else metadata.gas_profile
+            gas = None if costs is None else sum(_profile_entry(cost.gas_used) for cost in costs)
+            sums.setdefault(execution.id or "", gas)
+    return sums
+
+
+def _profile_entry(value: int | str | None) -> int:
+    """Parse the gas of a profile's entry, which nodes send as text."""
+    return parse_amount(value, "$..gas_profile") if isinstance(value, str) else value or 0
+
+
+def _gas_price(tokens: int | None, gas: int | None) -> int | None:
+    """Return the price at which gas was burnt; None if the tokens are not a multiple of the gas."""
+    if tokens is None or not gas:
+        return None
+    price, remainder = divmod(tokens, gas)
+    if not remainder:
+        return price
+    # The tokens may include the fixed amount that creating an account burns.
+    if gas <= _CREATION_GAS or tokens < _CREATION_TOKENS:
+        return None
+    price, remainder = divmod(tokens - _CREATION_TOKENS, gas - _CREATION_GAS)
+    return None if remainder else price
+
+
+def gas_columns(values: ReceiptValues) -> Columns:
+    """Compute the columns of the gas frame: the transaction's conversion, then each receipt."""
+    tree, first = values.tree, values.tree.conversion
+    tokens = NA if first.tokens_burnt is None else first.tokens_burnt
+    price = _gas_price(first.tokens_burnt, first.gas_burnt)
+    return receipt_key_columns(tree, range(-1, len(tree))) | {
+        "kind": ["conversion", *tree.columns["kind"]],
+        "account_id": [first.signer_id, *tree.columns["receiver_id"]],
+        "gas_burnt": [first.gas_burnt, *values.gas_burnt],
+        "gas_in_calls": [0, *values.gas_in_calls],
+        "tokens_burnt": [tokens, *tree.columns["tokens_burnt"]],
+        "gas_price": [NA if value is None else value for value in (price, *values.prices)],
+        "gas_refund": [0, *values.gas_refunds],
+        "contract_reward": [NA if value is None else value for value in (0, *values.rewards)],
+    }

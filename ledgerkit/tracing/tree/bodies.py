@@ -1,0 +1,149 @@
+"""The bodies of receipts as columns: sender, receiver, actions, and the data that links them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET
+from pandas import NA
+
+from ledgerkit.api.models.transactions import Action, ActionReceipt, ReceiptBody
+from ledgerkit.errors import DecodeError
+from ledgerkit.tracing.action_fields import action_name, decode_args, deposit, function_calls
+from ledgerkit.tracing.tree.column_builders import (
+    EMPTY_LIST,
+    AmountColumn,
+    IntegerColumn,
+    ObjectColumn,
+    unzip_structs,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ledgerkit.api.models.transactions import FunctionCall, Receipt
+    from ledgerkit.tracing.action_fields import Actions
+    from ledgerkit.tracing.tree.column_builders import PiecePath, SharedTexts
+
+INT64_MAX = 2**63 - 1
+
+_NO_BODY = ReceiptBody()
+_NO_ACTIONS = ActionReceipt()
+_EMPTY_ACTION = Action()
+_DISTRIBUTION = "GlobalContractDistribution"
+
+
+class Bodies:
+    """
+    The bodies of receipts, in the order in which they are added.
+
+    Parameters
+    ----------
+    texts
+        Texts to share memory with.
+    expected_ids
+        Ids to share memory with, where the bodies come in the same order.
+    """
+
+    def __init__(self, texts: SharedTexts, expected_ids: Sequence[str]) -> None:
+        self._texts, self._expected_ids = texts, expected_ids
+        self.ids: list[str] = []
+        self.inputs: list[tuple[int, list[str]]] = []  # position and data_ids
+        self.outputs: list[tuple[int, list[dict[str, Any]]]] = []  # position and receivers
+        self.predecessor_id, self.receiver_id = ObjectColumn(), ObjectColumn()
+        self.signer_id = ObjectColumn()
+        self.actions, self.method_name, self.args = ObjectColumn(), ObjectColumn(), ObjectColumn(NA)
+        self.deposit, self.gas_attached = AmountColumn(), IntegerColumn()
+        self.input_data_ids, self.output_data_receivers = ObjectColumn(), ObjectColumn()
+
+    def add(self, piece: Sequence[Receipt], place: PiecePath) -> None:
+        """Append the bodies of a piece, which stands at `place`; data receipts are skipped."""
+        if not piece:
+            return
+        ids, predecessors, receivers, optional_bodies = unzip_structs(piece)
+        bodies: list[ReceiptBody] = [body or _NO_BODY for body in optional_bodies]
+        if any(body.data is not UNSET for body in bodies):
+            self.add([r for r in piece if r.receipt is None or r.receipt.data is UNSET], place)
+            return
+        action_receipts = [body.action or _NO_ACTIONS for body in bodies]
+        signers, actions, inputs, outputs = unzip_structs(action_receipts)
+        start = len(self.ids)
+        expected = self._expected_ids[start : start + len(ids)]
+        self.ids += expected if expected == list(ids) else ids
+        self.inputs += [(at, data_ids) for at, data_ids in enumerate(inputs, start) if data_ids]
+        self.outputs += [(at, to) for at, to in enumerate(outputs, start) if to]
+        self.predecessor_id.add(self._texts.share(predecessors))
+        self.receiver_id.add(self._texts.share(receivers))
+        self.signer_id.add(self._texts.share(signers))
+        self.input_data_ids.add([data_ids or EMPTY_LIST for data_ids in inputs])
+        self.output_data_receivers.add([to or EMPTY_LIST for to in outputs])
+        self._add_actions(actions, bodies, place)
+
+    def _add_actions(
+        self, actions: Sequence[Any], bodies: Sequence[ReceiptBody], place: PiecePath
+    ) -> None:
+        """Append the actions: single calls and transfers all at once, others one by one."""
+        single = [
+            a[0] if a and len(a) == 1 and type(a[0]) is Action else _EMPTY_ACTION for a in actions
+        ]
+        calls = [action.function_call for action in single]
+        simple = [action.function_call or action.transfer for action in single]
+        pairs = zip(calls, simple, strict=True)
+        columns: list[list[Any]] = [
+            ["FunctionCall" if call else "Transfer" if action else None for call, action in pairs],
+            list(self._texts.share([call.method_name if call else None for call in calls])),
+            [decode_args(call) if call else NA for call in calls],
+            [action.deposit if action else "0" for action in simple],
+            [call.gas if call else 0 for call in calls],
+        ]
+        for at in [at for at, action in enumerate(simple) if action is None]:
+            fields = _action_fields(actions[at], bodies[at], place.member("receipt.Action", at))
+            for column, value in zip(columns, fields, strict=True):
+                column[at] = value
+        names, methods, args, deposits, gas = columns
+        self.actions.add(names)
+        self.method_name.add(methods)
+        self.args.add(args)
+        self.deposit.add(deposits, "receipt.Action", place)
+        self.gas_attached.add(gas)
+
+
+def _action_fields(actions: Actions | None, body: ReceiptBody, path: str) -> tuple[Any, ...]:
+    """Return names, methods, arguments, deposit (as text) and gas of a receipt's actions."""
+    if actions is None:
+        is_distribution = body.global_contract_distribution is not UNSET
+        name, text, gas = (_DISTRIBUTION, "0", 0) if is_distribution else (None, None, None)
+        return name, None, NA, text, gas
+    calls = list(function_calls(actions))
+    args = [decode_args(call) for call in calls]
+    return (
+        "+".join(map(action_name, actions)),
+        "+".join(call.method_name or "" for call in calls) if calls else None,
+        NA if not args else args[0] if len(args) == 1 else args,
+        _total_deposit(actions, path),
+        _total_gas(calls, path),
+    )
+
+
+def _total_deposit(actions: Actions, path: str) -> str | None:
+    """Sum the deposits of actions; None if one is unknown."""
+    total = 0
+    for action in actions:
+        yocto = deposit(action, path)
+        if yocto is None:
+            return None
+        total += yocto
+    return str(total)
+
+
+def _total_gas(calls: list[FunctionCall], path: str) -> int | None:
+    """Sum the gas attached to calls; None if one is unknown."""
+    total = 0
+    for call in calls:
+        if call.gas is None:
+            return None
+        total += call.gas
+    if total > INT64_MAX:
+        sentence = f"the gas attached at {path} is {total}, which does not fit 64 bits"
+        raise DecodeError(sentence, path=path)
+    return total

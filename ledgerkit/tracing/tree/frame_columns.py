@@ -1,0 +1,164 @@
+"""The columns of the receipts and edges frames, from linked receipts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ledgerkit.frames.amounts import exact
+from ledgerkit.tracing.tree import graph
+from ledgerkit.tracing.tree.column_builders import EMPTY_LIST
+from ledgerkit.tracing.tree.linking import is_free
+from ledgerkit.tracing.tree.outcomes import NOT_EXECUTED, STATUS_NAMES
+from ledgerkit.u128.array import U128Array
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ledgerkit.api.models.transactions import TxResult
+    from ledgerkit.tracing.tree.linking import DataEdges, LinkedReceipts
+
+    Columns = dict[str, Any]
+    ShardOf = Callable[[str], int | None]
+
+SYSTEM = "system"
+_STATUSES = np.array(STATUS_NAMES, dtype=object)
+_RECEIPT_KINDS = np.array(["action", "refund", None], dtype=object)
+_EDGE_KINDS = np.array(["creation", "data"], dtype=object)
+
+
+def receipt_columns(
+    receipts: LinkedReceipts, result: TxResult, shard_of: ShardOf | None = None
+) -> Columns:
+    """Compute the columns of the receipts frame; `shard_of` is for results without shards."""
+    outcomes, bodies = receipts.outcomes, receipts.bodies
+    outcome_at, body_at = receipts.outcome_at, receipts.body_at
+    depths = graph.depths(receipts.parents)
+    gas_burnt = outcomes.gas_burnt.take(outcome_at)
+    tokens_burnt = outcomes.tokens_burnt.take(outcome_at)
+    predecessors = bodies.predecessor_id.take(body_at)
+    receivers = bodies.receiver_id.take(body_at)
+    waits_for, on_critical_path = _waiting(receipts)
+    shards = outcomes.shard_id.take(outcome_at)
+    return {
+        "receipt_id": receipts.ids.copy(),
+        "parent_id": _parent_ids(receipts),
+        "depth": depths,
+        "order": np.arange(len(depths)),
+        "kind": _kinds(receipts, result, predecessors, tokens_burnt),
+        "is_local": np.arange(len(depths)) == receipts.local,
+        "predecessor_id": predecessors,
+        "receiver_id": receivers,
+        "signer_id": bodies.signer_id.take(body_at),
+        "shard_id": _fill_shards(shards, outcome_at, receivers, shard_of),
+        "block_hash": outcomes.block_hash.take(outcome_at),
+        "block_height": outcomes.height.take(outcome_at),
+        "time": outcomes.time.take(outcome_at),
+        "actions": bodies.actions.take(body_at),
+        "method_name": bodies.method_name.take(body_at),
+        "args": bodies.args.take(body_at),
+        "deposit": bodies.deposit.take(body_at),
+        "gas_attached": bodies.gas_attached.take(body_at),
+        "gas_burnt": gas_burnt,
+        "tokens_burnt": tokens_burnt,
+        **_status_columns(receipts),
+        "logs": outcomes.logs.take(outcome_at),
+        "input_data_ids": bodies.input_data_ids.take(body_at),
+        "output_data_receivers": bodies.output_data_receivers.take(body_at),
+        "waits_for": waits_for,
+        "subtree_gas": _sums(graph.subtree_sums(receipts.parents, gas_burnt.filled(0), depths)),
+        "on_critical_path": on_critical_path,
+    }
+
+
+def edge_columns(ids: np.ndarray, parents: np.ndarray, data: DataEdges) -> Columns:
+    """Compute the columns of the edges frame: by child, its creation before its data edges."""
+    created = np.flatnonzero(parents >= 0)
+    children = np.append(created, data.consumers)
+    by_child = np.argsort(children, kind="stable")
+    is_data = by_child >= len(created)
+    data_ids = np.full(len(children), None, dtype=object)
+    data_ids[is_data] = data.data_ids  # the edges are by consumer, and the sort is stable
+    creators = np.append(parents[created], data.producers)
+    return {
+        "parent_id": ids[creators[by_child]],
+        "child_id": ids[children[by_child]],
+        "kind": _EDGE_KINDS[is_data.astype(np.int8)],
+        "data_id": data_ids,
+    }
+
+
+def _fill_shards(
+    shards: np.ma.MaskedArray[Any, Any],
+    outcome_at: np.ndarray,
+    receivers: np.ndarray,
+    shard_of: ShardOf | None,
+) -> np.ma.MaskedArray[Any, Any]:
+    """Fill in missing shards: a receipt runs on the shard of its receiver."""
+    missing = np.ma.getmaskarray(shards) & (outcome_at >= 0)
+    if shard_of is None or not missing.any():
+        return shards
+    shard_by_account = {name: shard_of(name) for name in set(receivers[missing]) - {None}}
+    for at in np.flatnonzero(missing).tolist():
+        shard_id = shard_by_account.get(receivers[at])
+        if shard_id is not None:
+            shards[at] = shard_id
+    return shards
+
+
+def _parent_ids(receipts: LinkedReceipts) -> np.ndarray:
+    """Return the id of each receipt's creator; None at position -1."""
+    ids = np.full(len(receipts.ids) + 1, None, dtype=object)
+    ids[:-1] = receipts.ids
+    parent_ids: np.ndarray = ids[receipts.parents]
+    return parent_ids
+
+
+def _kinds(
+    receipts: LinkedReceipts, result: TxResult, predecessors: np.ndarray, tokens_burnt: U128Array
+) -> np.ndarray:
+    """Return the kind of each receipt; None for one with neither body nor outcome."""
+    codes = (predecessors == SYSTEM).astype(np.int8)
+    for at in np.flatnonzero(predecessors == None).tolist():  # noqa: E711 - an array compares each value
+        refunded = is_free(result, tokens_burnt[at])
+        codes[at] = 2 if receipts.outcome_at[at] < 0 else refunded
+    kinds: np.ndarray = _RECEIPT_KINDS[codes]
+    return kinds
+
+
+def _status_columns(receipts: LinkedReceipts) -> Columns:
+    """Return the status of each receipt, and the error of those that failed."""
+    codes = np.array([*receipts.outcomes.codes, NOT_EXECUTED], dtype=np.int8)
+    kinds = np.full(len(codes), None, dtype=object)
+    messages = kinds.copy()
+    for at, (kind, message) in receipts.outcomes.failures.items():
+        kinds[at], messages[at] = kind, message
+    at_receipts = receipts.outcome_at
+    return {
+        "status": _STATUSES[codes[at_receipts]],
+        "error_kind": kinds[at_receipts],
+        "error_message": messages[at_receipts],
+    }
+
+
+def _waiting(receipts: LinkedReceipts) -> tuple[list[list[str]], np.ndarray]:
+    """Return the producers each receipt waits for, and which are on the critical path."""
+    producers: dict[int, dict[int, None]] = {}  # the inner dicts are ordered sets
+    for producer, consumer, _ in receipts.data:
+        producers.setdefault(consumer, {})[producer] = None
+    waits_for: list[list[str]] = [EMPTY_LIST] * len(receipts.parents)
+    for consumer, positions in producers.items():
+        waits_for[consumer] = [receipts.ids[position] for position in positions]
+    critical = np.zeros(len(receipts.parents), dtype=bool)
+    executed = [-1, *np.flatnonzero(receipts.outcome_at >= 0)[-1:].tolist()]
+    critical[graph.latest_chain(executed[-1], receipts.parents.tolist(), producers)] = True
+    return waits_for, critical
+
+
+def _sums(values: np.ndarray) -> U128Array:
+    """Convert sums to u128; they are Python integers only where some may exceed 64 bits."""
+    if values.dtype == object:
+        return exact(values.tolist(), name="subtree_gas")
+    words = values.astype(np.uint64)
+    return U128Array.of((np.zeros_like(words), words), np.zeros(len(words), dtype=np.bool_))

@@ -1,0 +1,346 @@
+"""The receipts of a result, linked by creation and data edges, in causal order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import numpy as np
+from pandas import NA
+
+from ledgerkit.api.models.transactions import ActionReceipt, Receipt, ReceiptBody, Status
+from ledgerkit.tracing.tree import graph
+from ledgerkit.tracing.tree.bodies import Bodies
+from ledgerkit.tracing.tree.column_builders import PiecePath, SharedTexts
+from ledgerkit.tracing.tree.id_index import IdIndex
+from ledgerkit.tracing.tree.outcomes import NOT_EXECUTED, Outcomes, status_code
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from ledgerkit.api.models.transactions import Transaction, TxResult
+
+    Blocks = Mapping[str, tuple[int, int]]
+
+_NOT_YET = 2**62  # above every height: receipts that have not run come last
+_MOST_NAMED = 3
+_NO_BODIES = (
+    "the document has no receipt bodies (plain tx does not send them), so actions, deposits, "
+    "arguments and data edges are known for the first receipt only: use EXPERIMENTAL_tx_status"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DataEdges:
+    """Edges from the producer of data to its consumer, as positions, with the data_ids."""
+
+    producers: np.ndarray
+    consumers: np.ndarray
+    data_ids: np.ndarray
+
+    def __iter__(self) -> Iterator[tuple[int, int, str]]:
+        """Iterate over (producer, consumer, data_id)."""
+        ends = self.producers.tolist(), self.consumers.tolist()
+        return zip(*ends, self.data_ids.tolist(), strict=True)
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedReceipts:
+    """
+    The receipts of one transaction in causal order; a position is a receipt.
+
+    `outcome_at` and `body_at` are the rows of each receipt in `outcomes` and `bodies` (-1: none).
+    `parents` and `data` refer to positions, and `local` is the position of the receipt that ran
+    with the transaction itself (-1: none). `leaf` is the status code at which the chain of
+    SuccessReceiptId ends, None where there is no chain.
+    """
+
+    ids: np.ndarray
+    outcomes: Outcomes
+    bodies: Bodies
+    outcome_at: np.ndarray
+    body_at: np.ndarray
+    parents: np.ndarray
+    data: DataEdges
+    local: int
+    leaf: int | None
+    notes: list[str]
+
+
+def link_receipts(result: TxResult, blocks: Blocks) -> LinkedReceipts:
+    """Find the receipts of a transaction, link them and put them into causal order."""
+    draft = _Draft(result, blocks)
+    _read_outcomes(draft)
+    _read_bodies(draft)
+    data = _data_edges(draft)
+    draft.notes += _missing_parts(draft)
+    _add_missing_bodies(draft)
+    ordered = graph.arrange(
+        draft.created,
+        draft.roots,
+        len(draft.index),
+        data=(data.producers, data.consumers),
+        heights=_heights(draft),
+    )
+    return _in_order(draft, ordered, data)
+
+
+def is_free(result: TxResult, tokens_burnt: object) -> bool:
+    """Return True if a receipt burnt no tokens although gas has a price: only refunds do."""
+    first = result.transaction_outcome
+    has_price = first is not None and first.outcome.tokens_burnt not in (None, "0")
+    return has_price and tokens_burnt is not NA and tokens_burnt == 0
+
+
+class _Draft:
+    """A result that is being read; a row is a receipt, in order of first mention."""
+
+    def __init__(self, result: TxResult, blocks: Blocks) -> None:
+        """Start without receipts."""
+        texts, no_rows = SharedTexts(), np.empty(0, dtype=np.int64)
+        self.result = result
+        self.index = IdIndex()
+        self.outcomes = Outcomes(texts, blocks)
+        self.bodies = Bodies(texts, self.outcomes.ids)
+        self.outcome_at = self.body_at = no_rows
+        self.roots: list[int] = []
+        self.created: graph.Pairs = (no_rows, no_rows)
+        self.notes: list[str] = []
+
+    def ids(self) -> np.ndarray:
+        """Return the receipt ids by row."""
+        return self.index.id_array()
+
+
+def _read_outcomes(draft: _Draft) -> None:
+    """Read the outcomes, and the receipts that each created."""
+    outcomes = draft.result.outcomes
+    for start, piece in outcomes.pieces():
+        draft.outcomes.add(piece, PiecePath(outcomes.path, start))
+    draft.index = IdIndex(draft.outcomes.ids)
+    draft.outcome_at = _first_at(draft, draft.outcomes.ids, "outcomes")
+    draft.roots = draft.index.rows(_root_ids(draft.result)).tolist()
+    draft.created = _created_pairs(draft)
+    draft.outcome_at = _pad(draft.outcome_at, len(draft.index))
+
+
+def _read_bodies(draft: _Draft) -> None:
+    """Read the bodies."""
+    bodies = draft.result.bodies
+    if bodies is not None:
+        for start, piece in bodies.pieces():
+            draft.bodies.add(piece, PiecePath(bodies.path, start))
+    draft.body_at = _first_at(draft, draft.bodies.ids, "bodies")
+    draft.outcome_at = _pad(draft.outcome_at, len(draft.index))
+
+
+def _root_ids(result: TxResult) -> list[str]:
+    """List the receipts that the transaction itself created."""
+    first = result.transaction_outcome
+    return list(dict.fromkeys(first.outcome.receipt_ids or ())) if first else []
+
+
+def _first_at(draft: _Draft, receipt_ids: list[str], kind: str) -> np.ndarray:
+    """Return the first place of each row in a table of receipt ids (-1: none)."""
+    numbers = np.arange(len(receipt_ids))
+    if receipt_ids == draft.index.ids:
+        return numbers
+    rows = draft.index.rows(receipt_ids)
+    at = np.full(len(draft.index), -1, dtype=np.int64)
+    at[rows[::-1]] = numbers[::-1]  # backwards: the first of equal ids is written last
+    repeated = np.flatnonzero(at[rows] != numbers).tolist()
+    if repeated:
+        ids = dict.fromkeys(receipt_ids[place] for place in repeated)
+        draft.notes.append(f"repeated {kind} were ignored for {first_names(list(ids))}")
+    return at
+
+
+def _pad(at: np.ndarray, n_rows: int) -> np.ndarray:
+    """Append -1 for rows that were added later."""
+    return np.append(at, np.full(n_rows - len(at), -1))
+
+
+def _created_pairs(draft: _Draft) -> graph.Pairs:
+    """Pair creators with what they created; the lists of ids are not needed after that."""
+    creators, created = np.flatnonzero(draft.outcome_at >= 0), draft.outcomes.created_ids
+    if len(creators) < len(created):  # repeated outcomes are ignored
+        created = [created[at] for at in draft.outcome_at[creators].tolist()]
+    counts = np.fromiter(map(len, created), dtype=np.int64, count=len(created))
+    ids = chain.from_iterable(created)
+    rows = draft.index.rows(np.fromiter(ids, dtype=object, count=int(counts.sum())))
+    draft.outcomes.created_ids = []
+    return np.repeat(creators, counts), rows
+
+
+def _data_edges(draft: _Draft) -> DataEdges:
+    """Pair the producer of each data_id with the receipts that wait for it."""
+    rows = np.full(len(draft.bodies.ids) + 1, -1, dtype=np.int64)
+    rows[draft.body_at] = np.arange(len(draft.body_at))
+    rows[-1] = -1
+    row_of = rows.tolist()  # a repeated body has no row
+    producers: dict[str, int] = {}
+    for at, receivers in draft.bodies.outputs:
+        row = row_of[at]
+        for receiver in receivers if row >= 0 else ():
+            earlier = producers.setdefault(receiver.get("data_id", ""), row)
+            # A receipt that passes its output on still lists the receivers of its data.
+            if earlier != row and _passes_on(draft, earlier, row):
+                producers[receiver["data_id"]] = row
+    waiting = [
+        (row_of[at], data_id)
+        for at, data_ids in draft.bodies.inputs
+        for data_id in data_ids
+        if data_id in producers and row_of[at] >= 0
+    ]
+    data_ids = [data_id for _, data_id in waiting]
+    return DataEdges(
+        np.array([producers[data_id] for data_id in data_ids], dtype=np.int64),
+        np.array([row for row, _ in waiting], dtype=np.int64),
+        np.fromiter(data_ids, dtype=object, count=len(data_ids)),
+    )
+
+
+def _passes_on(draft: _Draft, earlier: int, later: int) -> bool:
+    """Return True if only the earlier of two producers passed its output on (SuccessReceiptId)."""
+    result_ids = draft.outcomes.result_ids
+    return draft.outcome_at[earlier] in result_ids and draft.outcome_at[later] not in result_ids
+
+
+def _missing_parts(draft: _Draft) -> list[str]:
+    """Describe which parts of which receipts the document lacks."""
+    ids = draft.ids()
+    if draft.result.bodies is None:
+        return [_NO_BODIES] if len(ids) else []
+    no_body, no_outcome = draft.body_at < 0, draft.outcome_at < 0
+    orphan = np.full(len(ids), bool(draft.roots))
+    orphan[draft.created[1]] = False
+    # The body of a local receipt is not sent: the transaction has its content.
+    orphan[draft.roots] = no_body[draft.roots] = False
+    gaps = (
+        ("no outcome and no body", no_body & no_outcome),
+        ("no body", no_body & ~no_outcome),
+        ("no creator", orphan),
+    )
+    return [
+        f"the document has {part} for {first_names(ids[rows].tolist())}"
+        for part, rows in gaps
+        if rows.any()
+    ]
+
+
+def first_names(names: Sequence[str]) -> str:
+    """List the first names, and count the others."""
+    others = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + others
+
+
+def _add_missing_bodies(draft: _Draft) -> None:
+    """Add the bodies that were not sent, from the transaction or from what is certain."""
+    rows = np.flatnonzero(draft.body_at < 0)
+    if not rows.size:
+        return
+    at = draft.outcome_at
+    creator = np.full(len(at), -1, dtype=np.int64)
+    creator[draft.created[1][::-1]] = draft.created[0][::-1]
+    executors = _executors(draft.result)
+    costs = draft.outcomes.tokens_burnt.take(at)
+    senders = executors[np.where(creator < 0, -1, at[creator])]
+    # The sender of a refund is not its creator.
+    senders[(at < 0) | [is_free(draft.result, cost) for cost in costs]] = None
+    parties = zip(draft.ids()[rows], senders[rows], executors[at[rows]], strict=True)
+    receipts = [_inferred_body(draft.result, *ids) for ids in parties]
+    draft.body_at[rows] = np.arange(len(rows)) + len(draft.bodies.ids)
+    draft.bodies.add(receipts, PiecePath("$..transaction", 0))
+
+
+def _executors(result: TxResult) -> np.ndarray:
+    """Return the account that executed each outcome; only documents without bodies need it."""
+    pieces = (piece for _, piece in result.executions.pieces())
+    executors = [outcome.outcome.executor_id for piece in pieces for outcome in piece]
+    return np.array([*executors, None], dtype=object)
+
+
+def _inferred_body(
+    result: TxResult, receipt_id: str, sender: str | None, receiver: str | None
+) -> Receipt:
+    """Build a body that was not sent; the first receipt has the transaction's actions."""
+    transaction = result.transaction
+    if transaction is not None and receipt_id in _root_ids(result)[:1]:
+        body = ReceiptBody(ActionReceipt(transaction.signer_id, transaction.actions, [], []))
+        return Receipt(receipt_id, transaction.signer_id, transaction.receiver_id, body)
+    signer = transaction.signer_id if transaction and sender else None
+    return Receipt(receipt_id, sender, receiver, ReceiptBody(ActionReceipt(signer)))
+
+
+def _heights(draft: _Draft) -> np.ndarray | None:
+    """Return the heights to sort by: 0 where unknown, above all others where not executed."""
+    if not draft.outcomes.has_heights:
+        return None
+    heights = draft.outcomes.height.take(draft.outcome_at).filled(0)
+    return np.where(draft.outcome_at < 0, _NOT_YET, heights)
+
+
+def _in_order(draft: _Draft, ordered: graph.Graph, data: DataEdges) -> LinkedReceipts:
+    """Replace rows by positions in causal order."""
+    ids, order = draft.ids(), ordered.order
+    position = np.empty(len(order), dtype=np.int64)
+    position[order] = np.arange(len(order))
+    creators = ordered.parents[order]
+    return LinkedReceipts(
+        ids=ids[order],
+        outcomes=draft.outcomes,
+        bodies=draft.bodies,
+        outcome_at=draft.outcome_at[order],
+        body_at=draft.body_at[order],
+        parents=np.where(creators < 0, -1, position[creators]),
+        data=_data_positions(data, ordered.is_kept, position),
+        local=int(position[draft.roots[0]]) if draft.roots and _is_local(draft.result) else -1,
+        leaf=_leaf(draft),
+        notes=draft.notes + _contradictions(ordered, ids),
+    )
+
+
+def _data_positions(data: DataEdges, is_kept: np.ndarray, position: np.ndarray) -> DataEdges:
+    """Replace the rows of the kept data edges by positions, sorted by consumer."""
+    consumers = position[data.consumers[is_kept]]
+    order = np.argsort(consumers, kind="stable")
+    producers, data_ids = position[data.producers[is_kept]], data.data_ids[is_kept]
+    return DataEdges(producers[order], consumers[order], data_ids[order])
+
+
+def _contradictions(ordered: graph.Graph, ids: np.ndarray) -> list[str]:
+    """Describe which edges were dropped."""
+    dropped = (
+        ("all creators but the first were ignored for", ordered.listed_twice),
+        ("a cycle of creators was cut at", ordered.cut_from_cycle),
+        ("data edges in a cycle were ignored between", ordered.cut_from_data),
+    )
+    return [f"{problem} {first_names(ids[rows].tolist())}" for problem, rows in dropped if rows]
+
+
+def _is_local(result: TxResult) -> bool:
+    """Return True if the first receipt runs in the transaction's own chunk: signer is receiver."""
+    transaction: Transaction | None = result.transaction
+    if transaction is None or transaction.signer_id is None:
+        return False
+    return transaction.signer_id == transaction.receiver_id
+
+
+def _leaf(draft: _Draft) -> int | None:
+    """Follow SuccessReceiptId from the transaction to the first receipt with another status."""
+    first = draft.result.transaction_outcome
+    if first is None:
+        return None
+    status = first.outcome.status
+    if not isinstance(status, Status) or status.success_receipt_id is None:
+        return status_code(status)
+    target, seen = status.success_receipt_id, set()
+    while target not in seen:
+        seen.add(target)
+        row = draft.index.find_row(target)
+        at = -1 if row is None else int(draft.outcome_at[row])
+        if at not in draft.outcomes.result_ids:
+            return NOT_EXECUTED if at < 0 else draft.outcomes.codes[at]
+        target = draft.outcomes.result_ids[at]
+    return None
