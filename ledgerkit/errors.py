@@ -116,7 +116,7 @@ class LedgerError(Exception):
     remedy: str = ""
     retryable: bool = False
     elsewhere: bool = False
-    asked: str | None = None
+    request: str | None = None
     rpc_cause: str | None = None
     fields: ClassVar[Mapping[str, str]] = {}
 
@@ -141,7 +141,9 @@ class LedgerError(Exception):
 
     def _context(self) -> str:
         """Return what was requested, unless the sentence contains it."""
-        return f"request: {self.asked}" if self.asked and self.asked not in self.sentence else ""
+        return (
+            f"request: {self.request}" if self.request and self.request not in self.sentence else ""
+        )
 
     def __str__(self) -> str:
         """Return what happened, then what to do."""
@@ -600,7 +602,7 @@ _ORIGIN = "Use an API key that is not restricted to web origins, or none."
 
 
 def from_status(
-    status: int, text: str, *, asked: str, retry_after: float | None = None
+    status: int, text: str, *, request: str, retry_after: float | None = None
 ) -> LedgerError:
     """
     Build the error for a failing HTTP status whose body has no documented error.
@@ -609,26 +611,28 @@ def from_status(
     that the host requests, in seconds. Errors with status 5xx or 408 are retryable.
     """
     quoted = cut(text, _QUOTED)
-    sentence = f"HTTP {status} in response to {asked}" + (f": {quoted}" if quoted else "")
-    details: dict[str, Any] = {"status": status, "asked": asked, "retry_after": retry_after}
+    sentence = f"HTTP {status} in response to {request}" + (f": {quoted}" if quoted else "")
+    details: dict[str, Any] = {"status": status, "request": request, "retry_after": retry_after}
     if status == _TOO_MANY:
         return RateLimitedError(sentence, **details)
     if status in _AUTH:
-        return _auth_error(status, text, sentence, asked)
+        return _auth_error(status, text, sentence, request)
     if status in range(400, 500) and status != _TIMEOUT:
         remedy = _REMEDIES.get(status)
-        return InvalidRequestError(sentence, remedy=remedy, status=status, asked=asked, text=quoted)
+        return InvalidRequestError(
+            sentence, remedy=remedy, status=status, request=request, text=quoted
+        )
     retryable = status == _TIMEOUT or status in range(500, 600)
     return TransportError(sentence, retryable=retryable, **details)
 
 
-def _auth_error(status: int, text: str, sentence: str, asked: str) -> AuthError:
+def _auth_error(status: int, text: str, sentence: str, request: str) -> AuthError:
     """Build the error for a refused API key; keys restricted to web origins are recognised."""
     remedy = _REMEDIES.get(status)
     if "origin_not_allowed" in text:
         sentence = f"The API key is restricted to web origins. {sentence}"
         remedy = _ORIGIN
-    return AuthError(sentence, remedy=remedy, status=status, asked=asked)
+    return AuthError(sentence, remedy=remedy, status=status, request=request)
 
 
 class FileError(LedgerError):

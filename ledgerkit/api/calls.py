@@ -40,14 +40,14 @@ class Call(Generic[T]):
     """
     A request that is not sent yet; calls with the same `key` are the same request.
 
-    `asked` describes the request in a few words, for errors. `read` decodes a response or
+    `request` describes the request in a few words, for errors. `read` decodes a response or
     raises. `keep` returns True for a response that never changes, and `kind` is the kind under
     which the disk cache stores it; empty if it does not. `repeatable` is True if the request
     may be sent twice.
     """
 
     surface: Literal["rpc", "api"]
-    asked: str
+    request: str
     read: Callable[[Response], T] = field(repr=False)
     path: str = ""
     body: bytes | None = field(default=None, repr=False)
@@ -66,33 +66,33 @@ def rpc(
     params: Any,
     result: Any,
     *,
-    asked: str,
+    request: str,
     keep: Callable[[Any], bool] | None = None,
     repeatable: bool = True,
 ) -> Call[Any]:
     """Build a JSON-RPC call; `keep` and `repeatable` as in `Call`."""
-    request = {"jsonrpc": "2.0", "id": "ledgerkit", "method": method, "params": params}
+    document = {"jsonrpc": "2.0", "id": "ledgerkit", "method": method, "params": params}
     return Call(
         surface="rpc",
-        asked=asked,
-        read=lambda response: read_rpc(response, result, asked),
-        body=msgspec.json.encode(request),
+        request=request,
+        read=lambda response: read_rpc(response, result, request),
+        body=msgspec.json.encode(document),
         keep=keep,
         repeatable=repeatable,
     )
 
 
-def get(path: str, result: Any, *, asked: str) -> Call[Any]:
+def get(path: str, result: Any, *, request: str) -> Call[Any]:
     """Build a call of the REST API; `path` is percent-encoded, below the address of the API."""
     return Call(
         surface="api",
-        asked=asked,
-        read=lambda response: read_api(response, result, asked),
+        request=request,
+        read=lambda response: read_api(response, result, request),
         path=path,
     )
 
 
-def read_rpc(response: Response, result: Any, asked: str) -> Any:
+def read_rpc(response: Response, result: Any, request: str) -> Any:
     """Decode the result of a JSON-RPC response, or raise its typed error."""
     # The body comes before the status: nodes send errors with HTTP 200, and results with 4xx.
     try:
@@ -101,22 +101,22 @@ def read_rpc(response: Response, result: Any, asked: str) -> Any:
         decode_error = error
     else:
         if envelope.error is not msgspec.UNSET and bytes(envelope.error) != b"null":
-            raise _rpc_error(envelope.error, response, asked)
+            raise _rpc_error(envelope.error, response, request)
         if envelope.result is not msgspec.UNSET and not _is_query_failure(envelope.result):
             return envelope.result
         decode_error = msgspec.DecodeError("neither result nor error")
-    raise _undecodable(response, asked, decode_error)
+    raise _undecodable(response, request, decode_error)
 
 
-def read_api(response: Response, result: Any, asked: str) -> Any:
+def read_api(response: Response, result: Any, request: str) -> Any:
     """Decode the body of a REST response, or raise the typed error of its status."""
     if response.status >= _HTTP_ERROR:
-        raise _status_error(response, asked)
+        raise _status_error(response, request)
     try:
         return decoder(result).decode(response.body)
     except MALFORMED as error:
         decode_error = error
-    raise not_as_documented(asked, decode_error)
+    raise not_as_documented(request, decode_error)
 
 
 def read_saved(call: Call[T], body: bytes) -> T:
@@ -126,12 +126,12 @@ def read_saved(call: Call[T], body: bytes) -> T:
     return call.read(Response(body))
 
 
-def not_as_documented(asked: str, decode_error: Exception) -> errors.DecodeError:
+def not_as_documented(request: str, decode_error: Exception) -> errors.DecodeError:
     """Build the error for a response that could not be decoded, with the path in the document."""
     reason, _, path = str(decode_error).partition(" - at `")
     path = path.rstrip("`") or "$"
-    sentence = f"the response to {asked} is not as documented: {reason} at {path}"
-    return errors.DecodeError(sentence, asked=asked, path=path)
+    sentence = f"the response to {request} is not as documented: {reason} at {path}"
+    return errors.DecodeError(sentence, request=request, path=path)
 
 
 class _EnvelopeMembers(msgspec.Struct):
@@ -167,34 +167,34 @@ def decoder(decoded_type: Any) -> msgspec.json.Decoder[Any]:
     return cached
 
 
-def _undecodable(response: Response, asked: str, decode_error: Exception) -> Exception:
+def _undecodable(response: Response, request: str, decode_error: Exception) -> Exception:
     """Build the error for a body that is not the documented result."""
     failure = _query_failure(response.body)
     if failure is not None:
         return chain_errors.from_query_text(
             failure.error,
-            asked=asked,
+            request=request,
             block_height=failure.block_height,
             block_hash=failure.block_hash,
         )
-    return status_first(response, asked, not_as_documented(asked, decode_error))
+    return status_first(response, request, not_as_documented(request, decode_error))
 
 
-def _rpc_error(error: msgspec.Raw, response: Response, asked: str) -> LedgerError:
+def _rpc_error(error: msgspec.Raw, response: Response, request: str) -> LedgerError:
     """Build the typed error for the `error` member of a JSON-RPC response."""
     member = msgspec.json.decode(error)
     if response.status >= _HTTP_ERROR and not isinstance(member, dict):
         # A gateway in front of the node wrote {"error": "text"}: only the status is reliable.
-        return _status_error(response, asked)
-    typed_error = chain_errors.from_rpc(member, asked=asked)
+        return _status_error(response, request)
+    typed_error = chain_errors.from_rpc(member, request=request)
     if isinstance(typed_error, errors.RateLimitedError | errors.TransportError):
         typed_error.retry_after = response.retry_after
     return typed_error
 
 
-def status_first(response: Response, asked: str, decode_error: LedgerError) -> LedgerError:
+def status_first(response: Response, request: str, decode_error: LedgerError) -> LedgerError:
     """Return the error of a failing status; otherwise the decode error."""
-    return _status_error(response, asked) if response.status >= _HTTP_ERROR else decode_error
+    return _status_error(response, request) if response.status >= _HTTP_ERROR else decode_error
 
 
 def _is_query_failure(result: Any) -> bool:
@@ -211,11 +211,11 @@ def _query_failure(body: bytes) -> QueryFailure | None:
     return result if isinstance(result, QueryFailure) else None
 
 
-def _status_error(response: Response, asked: str) -> LedgerError:
+def _status_error(response: Response, request: str) -> LedgerError:
     """Build the error for a failing HTTP status."""
     return errors.from_status(
         response.status,
         response.body.decode("utf-8", "replace"),
-        asked=asked,
+        request=request,
         retry_after=response.retry_after,
     )

@@ -1230,13 +1230,13 @@ def _query_error(text: str, **context: Any) -> LedgerError | None:
 
 
 def from_query_text(
-    text: str, *, asked: str, block_height: int | None = None, block_hash: str | None = None
+    text: str, *, request: str, block_height: int | None = None, block_hash: str | None = None
 ) -> LedgerError:
     """Build the error for the text in a `query` result: the Rust debug form of an error."""
     context: dict[str, Any] = {
         "block_height": block_height,
         "block_hash": block_hash,
-        "asked": asked,
+        "request": request,
     }
     return _query_error(text, **context) or errors.ContractError(vm_error=text, **context)
 
@@ -1367,7 +1367,7 @@ def _error_code(body: dict[str, Any]) -> int | None:
     return code if isinstance(code, int) else None
 
 
-def from_rpc(error: object, *, asked: str) -> LedgerError:
+def from_rpc(error: object, *, request: str) -> LedgerError:
     """Build the error for a JSON-RPC response's decoded `error`, by its cause, code or message."""
     body = error if isinstance(error, dict) else {"data": error}
     name, info = _cause_name(body), _members(_members(body, "cause"), "info")
@@ -1381,7 +1381,7 @@ def from_rpc(error: object, *, asked: str) -> LedgerError:
         typed_error = _cause_error(name, info, text)
     else:
         typed_error = _code_error(body, text)
-    typed_error.asked, typed_error.rpc_cause = asked, name
+    typed_error.request, typed_error.rpc_cause = request, name
     return typed_error
 
 

@@ -171,7 +171,7 @@ def read_widget(
     args = validation.json_args({"keys": [path], "options": {"with_block_height": True}})
     call = rpc.call_function(contract_id, "get", args, ledger.locate(at))
     call_result = ledger.send(call)
-    leaf = _leaf(rpc.decoded(call_result, Any, call.asked), path, call.asked)
+    leaf = _leaf(rpc.decoded(call_result, Any, call.request), path, call.request)
     if leaf is None:
         return None
     return Widget(author, name, *leaf, contract_id, network, call_result.block_height)
@@ -210,4 +210,4 @@ def _leaf(node: Any, path: str, request: str) -> tuple[str, int] | None:
 def _decode_error(request: str, path: str, problem: str) -> DecodeError:
     """Build the error for an unexpected response of the database."""
     sentence = f"the response to {request} has {problem} at {path}"
-    return DecodeError(sentence, asked=request, path=path)
+    return DecodeError(sentence, request=request, path=path)

@@ -92,21 +92,21 @@ class _Batch:
 
 def _contradiction(reference: Reference, point: Point) -> DecodeError:
     """Build the error for a block that does not fit the known blocks."""
-    asked = f"block {reference}"
+    request = f"block {reference}"
     sentence = (
-        f"the response to {asked} contradicts other blocks: it is block {point.height} with"
+        f"the response to {request} contradicts other blocks: it is block {point.height} with"
         f" timestamp {point.time_ns} ns"
     )
-    return DecodeError(sentence, asked=asked, path="$.result.header")
+    return DecodeError(sentence, request=request, path="$.result.header")
 
 
 def point_of(block: chain.Block) -> Point:
     """Return height, time and hashes of a block; raise `DecodeError` if it has no timestamp."""
     header = block.header
     if header.time_ns is None:
-        asked = f"block {header.height}"
-        msg = f"{asked} has no timestamp"
-        raise DecodeError(msg, asked=asked, path="$.result.header.timestamp")
+        request = f"block {header.height}"
+        msg = f"{request} has no timestamp"
+        raise DecodeError(msg, request=request, path="$.result.header.timestamp")
     return Point(header.height, header.time_ns, header.hash, header.prev_hash, header.prev_height)
 
 
