@@ -35,7 +35,7 @@ DIGITS = 12  # of the hash, in a token id
 MINT_GAS = "100 Tgas"
 _MAX_PREFIX = 64  # characters
 _PAGE = 100
-_MAX_TOKENS = 100_000  # of one owner; a hostile contract could return pages for ever
+_MAX_TOKENS = 100_000  # of one owner; a hostile contract could return pages without end
 MAX_COPIES = 2**53  # other languages round larger JSON numbers
 
 

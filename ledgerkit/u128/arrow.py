@@ -158,5 +158,5 @@ def _refuse_first(array: Any, outside: np.ndarray, name: str) -> None:
     """Raise the error for the first value that is negative or too large."""
     if outside.any():
         row = int(outside.argmax())
-        msg = f"{name} {cut(array[row].as_py())} in row {row} does not fit 128 bits unsigned"
+        msg = f"{name} {cut(array[row].as_py())} in row {row} does not fit in u128"
         raise DecodeError(msg, path=f"{name}[{row}]")

@@ -128,7 +128,7 @@ def _parse_text(text: object, row: int, name: str) -> int:
         raise _refuse(name, row, text, "is not a string of decimal digits")
     digits = text.lstrip("0")
     if len(digits) > _LONGEST or int(digits or "0") >= LIMIT:
-        raise _refuse(name, row, text, "does not fit 128 bits unsigned")
+        raise _refuse(name, row, text, "does not fit in u128")
     return int(digits or "0")
 
 

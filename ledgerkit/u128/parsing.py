@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ledgerkit.u128.planes import Flags, Objects, Planes
 
 _LONGEST = 4300  # digits; Python's own limit for converting a text to an integer
-_FIT = "does not fit 128 bits unsigned"
+_FIT = "does not fit in u128"
 _RULE = "u128 holds ints and texts of digits"
 
 

@@ -104,9 +104,7 @@ def _check_range(value: int, name: str) -> int:
     """Return a result, after checking that it is not above the range."""
     if value < planes.LIMIT:
         return value
-    raise OverflowError(
-        f"{name} {value} does not fit 128 bits unsigned; astype(object) has no limit"
-    )
+    raise OverflowError(f"{name} {value} does not fit in u128; astype(object) has no limit")
 
 
 # Running results ------------------------------------------------------------------------

@@ -52,7 +52,7 @@ class SecretField:
         """The wrapped secret, or None."""
         return self._secret
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Drop the secret."""
         self._secret = None
         self.box.placeholder = _EMPTY

@@ -66,7 +66,7 @@ def check(op, left, right, first, second):
     wanted = expected(op, first, second)
     row = first_outside(wanted)
     if row is not None:
-        with pytest.raises(OverflowError, match=f"in row {row} does not fit 128 bits"):
+        with pytest.raises(OverflowError, match=f"in row {row} does not fit in u128"):
             op(left, right)
         return
     result = op(left, right)
@@ -276,7 +276,7 @@ def test_the_error_shows_both_sides_and_the_way_out():
     with pytest.raises(OverflowError) as caught:
         _ = column([1, TOP]) + column([1, 5])
     assert str(caught.value) == (
-        "340282366920938463463374607431768211455 + 5 in row 1 does not fit 128 bits unsigned; "
+        "340282366920938463463374607431768211455 + 5 in row 1 does not fit in u128; "
         "astype(object) uses Python ints, which have no limit"
     )
 
