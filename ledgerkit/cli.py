@@ -10,7 +10,7 @@ from decimal import Decimal, InvalidOperation
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ledgerkit import errors, user_warnings
+from ledgerkit import errors, user_warnings, validation
 from ledgerkit._version import __version__
 
 if TYPE_CHECKING:
@@ -102,10 +102,7 @@ def _run(args: argparse.Namespace) -> int:
     if args.dry_run:
         _print_plan(args, planned, command.frame(args))
         return 0
-    from ledgerkit import client
-
-    with client.connect(args.network, rpc_url=args.rpc_url, api_url=args.api_url) as ledger:
-        _print_default_network(args, ledger)
+    with _connect(args) as ledger:
         answer = command.read(args, ledger)
     if not isinstance(answer, tuple):
         _print(answer, args.format)
@@ -127,13 +124,16 @@ def _read_file(args: argparse.Namespace, command: Command) -> Any:
     return saved_responses.read(args.from_file, command.saved)
 
 
-def _print_default_network(args: argparse.Namespace, ledger: Ledger) -> None:
-    """Print that the embedded ledger answers, unless it was chosen."""
+def _connect(args: argparse.Namespace) -> Ledger:
+    """Open the ledger, and print that it is the embedded one unless that was chosen."""
+    from ledgerkit import client
     from ledgerkit.transport import networks
 
+    ledger = client.connect(args.network, rpc_url=args.rpc_url, api_url=args.api_url)
     chosen = args.network or networks.environment("NETWORK")
     if ledger.network.name == networks.LOCAL and not chosen:
         _print_message("the embedded ledger answers; --network mainnet asks the public network")
+    return ledger
 
 
 def _print_message(message: str) -> None:
@@ -241,9 +241,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _network_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options that choose the network."""
-    parser.add_argument(
-        "--network", help="mainnet, testnet, local, or any name together with addresses"
-    )
+    parser.add_argument("--network", help="mainnet, testnet, local, or any name with addresses")
     parser.add_argument("--rpc-url", help="address of the JSON-RPC endpoint")
     parser.add_argument("--api-url", help="address of the REST API")
 
@@ -267,9 +265,7 @@ def _id(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
 
 def _at(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     """Declare the option that chooses a block."""
-    parser.add_argument(
-        "--at", help="the block: a height, a hash, final, optimistic, or an ISO time"
-    )
+    parser.add_argument("--at", help="a height, a hash, final, optimistic, or an ISO time")
     return parser
 
 
@@ -285,15 +281,11 @@ def _options(ledger: Ledger) -> dict[str, Any]:
 
 def _account_ids(args: argparse.Namespace) -> list[str]:
     """Check the account ids; at least one is needed."""
-    from ledgerkit import validation
-
     return validation.account_ids(args.account_id) or validation.account_ids("")
 
 
 def _block_ref(at: str | None) -> Any:
     """Return the first block to read: a search for a time begins at the genesis block."""
-    from ledgerkit import validation
-
     reference = validation.block_reference(_height_or_text(at))
     return reference if reference.timestamp_ns is None else validation.block_reference("genesis")
 
@@ -321,7 +313,6 @@ def _plan_account(args: argparse.Namespace) -> list[Call[Any]]:
 
 def _plan_keys(args: argparse.Namespace) -> list[Call[Any]]:
     """Plan the calls of `keys`."""
-    from ledgerkit import validation
     from ledgerkit.api import rpc
 
     account_id = validation.account_id(args.account_id)
@@ -337,7 +328,6 @@ def _plan_block(args: argparse.Namespace) -> list[Call[Any]]:
 
 def _plan_view(args: argparse.Namespace) -> list[Call[Any]]:
     """Plan the calls of `view`."""
-    from ledgerkit import validation
     from ledgerkit.api import rpc
 
     contract_id = validation.account_id(args.contract_id, "contract_id")
@@ -347,7 +337,6 @@ def _plan_view(args: argparse.Namespace) -> list[Call[Any]]:
 
 def _plan_receipts(args: argparse.Namespace) -> list[Call[Any]]:
     """Plan the calls of `receipts`."""
-    from ledgerkit import validation
     from ledgerkit.api import rpc
 
     tx_hash = validation.crypto_hash(args.tx_hash, "tx_hash")
@@ -462,11 +451,9 @@ def _view_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _receipts_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `receipts`."""
-    from ledgerkit.validation import WAIT_LEVELS
-
     parser.add_argument("tx_hash", nargs="?", help="the transaction's hash")
     parser.add_argument("sender", nargs="?", help="the account id of its signer")
-    parser.add_argument("--wait-until", choices=WAIT_LEVELS, default="FINAL")
+    parser.add_argument("--wait-until", choices=validation.WAIT_LEVELS, default="FINAL")
 
 
 COMMANDS = {
@@ -533,9 +520,7 @@ COMMANDS = {
 def _world_arguments(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     """Declare the options of a world."""
     parser.add_argument("--size", type=int, help="number of accounts, for a world such as crowd")
-    parser.add_argument(
-        "--seed", type=int, default=0, help="random seed, for a world such as crowd"
-    )
+    parser.add_argument("--seed", type=int, default=0, help="random seed, as --size")
     return parser
 
 
@@ -545,9 +530,7 @@ def _serve_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on")
     parser.add_argument("--port", type=int, default=3030, help="the port; 0 chooses a free one")
     parser.add_argument(
-        "--block-time",
-        metavar="S",
-        help="seconds a block; without it, blocks come as requests wait for them",
+        "--block-time", metavar="S", help="seconds a block; default: as requests wait for blocks"
     )
     parser.add_argument(
         "--require-key", action="store_true", help="require the key of LEDGERKIT_API_KEY"
@@ -559,9 +542,7 @@ def _serve_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _world_command_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `world`."""
-    _world_arguments(parser).add_argument(
-        "world", nargs="?", default="demo", help="the world's name"
-    )
+    _world_arguments(parser).add_argument("world", nargs="?", default="demo", help="its name")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
 
 
@@ -696,12 +677,9 @@ def _collect_blocks(args: argparse.Namespace) -> int:
 
 def _collected(args: argparse.Namespace, run: Callable[..., Any]) -> int:
     """Run a collection, and print its summary."""
-    from ledgerkit import client
-
     names = ("out", "in_flight", "rate", "retry_failed", "dry_run")
     options = {name: getattr(args, name) for name in names} | {"progress": sys.stderr.isatty()}
-    with client.connect(args.network, rpc_url=args.rpc_url, api_url=args.api_url) as ledger:
-        _print_default_network(args, ledger)
+    with _connect(args) as ledger:
         collection = run(**options, ledger=ledger)
     if args.dry_run:
         return 0

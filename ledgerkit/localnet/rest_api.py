@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
-from weakref import WeakKeyDictionary
 
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet.http_messages import JSON_TYPE, HttpResponse, json_response
@@ -23,8 +22,6 @@ MAX_HOLDERS = 100
 MAX_LATENCY_S = 10.0
 MAX_BLOCKS_BEHIND = 3
 
-_indexers: WeakKeyDictionary[World, Indexer] = WeakKeyDictionary()
-
 
 def respond(world: World, path: str) -> HttpResponse:
     """Answer a GET request to a percent-encoded path."""
@@ -40,9 +37,7 @@ def respond(world: World, path: str) -> HttpResponse:
 
 def indexer_of(world: World) -> Indexer:
     """Return the index of a world, up to date; it is built on first use."""
-    indexer = _indexers.get(world)
-    if indexer is None:
-        indexer = _indexers[world] = Indexer(world)
+    indexer = world.memo("indexer", lambda: Indexer(world))
     indexer.catch_up()
     return indexer
 

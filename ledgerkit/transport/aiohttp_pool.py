@@ -24,20 +24,7 @@ class RawResponse(NamedTuple):
 
 
 class AiohttpPool:
-    """
-    A pool of connections; its aiohttp session opens on the loop that first uses it.
-
-    Parameters
-    ----------
-    proxy
-        The address of an http proxy, if there is one.
-    tls
-        The trusted certificates.
-    max_connections
-        Most connections at a time.
-    headers
-        The headers of every request.
-    """
+    """A pool of connections; its aiohttp session opens on the loop that first uses it."""
 
     def __init__(
         self,
@@ -61,30 +48,7 @@ class AiohttpPool:
     async def send(
         self, url: str, headers: dict[str, str], body: bytes | None, connect_s: float
     ) -> RawResponse:
-        """
-        Send a GET, or a POST if there is a body, and read the whole response.
-
-        Parameters
-        ----------
-        url
-            The address, quoted as it is sent.
-        headers
-            The headers of this request alone.
-        body
-            The body to post.
-        connect_s
-            Seconds to connect in; the caller limits the whole exchange.
-
-        Returns
-        -------
-        response
-            Its status, body, and the headers that matter.
-
-        Raises
-        ------
-        ConnectionError
-            If the response is not HTTP. aiohttp's own error would quote the whole address.
-        """
+        """Send a GET, or a POST if there is a body; connecting alone is limited here."""
         session = self._session or self._open()
         request = session.request(
             "GET" if body is None else "POST",
@@ -103,7 +67,7 @@ class AiohttpPool:
                     received.getall("content-encoding", ()),
                     await response.read(),
                 )
-        except self._response_error as error:
+        except self._response_error as error:  # not HTTP; its text would quote the whole address
             problem = error.message
         raise ConnectionError(problem)
 

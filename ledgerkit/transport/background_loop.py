@@ -131,15 +131,11 @@ def current() -> Loop:
 
 
 def leave_to_parent(thing: object) -> None:
-    """
-    Keep an object of the parent process alive in a forked child until the child ends.
-
-    Were a connection or a loop collected in the child, its file descriptors would leave the
-    epoll instance that both processes share, and the parent would wait forever.
-    """
-    # A list that is never emptied would not do: modules are cleared when the interpreter ends,
-    # and finalizers would run then. CPython resets the current loop of a forked child
-    # (gh-66285), not a loop that was running in another thread.
+    """Keep an object of the parent process alive in a forked child until the child ends."""
+    # Were a connection or a loop collected in the child, its file descriptors would leave the
+    # epoll instance that both processes share, and the parent would wait forever. A module's
+    # list would not keep it: modules are cleared when the interpreter ends, and finalizers run
+    # then. CPython resets the current loop of a forked child (gh-66285), but no other.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
 
 

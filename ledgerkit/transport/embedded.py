@@ -34,18 +34,7 @@ _ACCOUNT_QUERIES = {"view_account", "view_access_key", "view_access_key_list"}
 
 
 class _EmbeddedTransport:
-    """
-    The gateway to a world, for both transports.
-
-    Parameters
-    ----------
-    world
-        The world that answers. It produces blocks while a request waits for one.
-    faults
-        The faults to inject.
-    name
-        The world's name.
-    """
+    """The gateway to a world, for both transports."""
 
     # `HttpClient` then passes the path as the extension "target" of httpcore, and spares httpx
     # the parsing of a URL, which would take a fifth of a request's time.
@@ -87,18 +76,7 @@ class _EmbeddedTransport:
 
 
 class Local(_EmbeddedTransport, httpx.BaseTransport):
-    """
-    A synchronous transport.
-
-    Parameters
-    ----------
-    world
-        The world that answers. It produces blocks while a request waits for one.
-    faults
-        The faults to inject.
-    name
-        The world's name.
-    """
+    """A synchronous transport; blocks are produced while a request waits for one."""
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Return the world's response."""
@@ -115,18 +93,7 @@ class Local(_EmbeddedTransport, httpx.BaseTransport):
 
 
 class AsyncLocal(_EmbeddedTransport, httpx.AsyncBaseTransport):
-    """
-    An asynchronous transport.
-
-    Parameters
-    ----------
-    world
-        The world that answers. It produces blocks while a request waits for one.
-    faults
-        The faults to inject.
-    name
-        The world's name.
-    """
+    """An asynchronous transport; blocks are produced while a request waits for one."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Return the world's response."""
@@ -144,26 +111,7 @@ class AsyncLocal(_EmbeddedTransport, httpx.AsyncBaseTransport):
 
 
 def open_local(world: str | World, *, size: int | None = None, seed: int = 0) -> Local:
-    """
-    Open a world and a transport to it.
-
-    Parameters
-    ----------
-    world
-        A world's name, or an open world.
-    size, seed
-        With a name: the number of accounts and the random seed.
-
-    Returns
-    -------
-    transport
-        The transport.
-
-    Raises
-    ------
-    InvalidRequestError
-        If there is no such world.
-    """
+    """Open a world, by its name or as it is, and a transport to it."""
     if isinstance(world, World):
         if size is not None or seed:
             msg = "size and seed are for a world's name, not for an open world"
@@ -211,14 +159,7 @@ def _local_request(request: httpx.Request) -> HttpRequest:
 
 
 class _ReadTimeout:
-    """
-    The time that a client still waits for its response.
-
-    Parameters
-    ----------
-    request
-        The request, with its timeout.
-    """
+    """The time that a client still waits for its response."""
 
     def __init__(self, request: httpx.Request) -> None:
         self._request = request
@@ -247,14 +188,7 @@ def _httpx_response(response: HttpResponse, request: httpx.Request) -> httpx.Res
 
 
 class _TruncatedBody(httpx.SyncByteStream, httpx.AsyncByteStream):
-    """
-    A body that ends too early.
-
-    Parameters
-    ----------
-    data
-        The part that arrives.
-    """
+    """A body that ends too early."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

@@ -75,14 +75,7 @@ logging.getLogger("httpcore.http11").addFilter(_redact_record)
 
 
 class Address:
-    """
-    The address of one surface.
-
-    Parameters
-    ----------
-    root
-        The address that the path of each call is added to.
-    """
+    """The address of one surface, to which the path of each call is added."""
 
     def __init__(self, root: str) -> None:
         self.root_url = httpx.URL(root)
@@ -117,14 +110,7 @@ class Exchange(NamedTuple):
 
 
 class HttpClient:
-    """
-    A sender of single requests over the transports of a ledger.
-
-    Parameters
-    ----------
-    settings
-        The network, the key and the transport.
-    """
+    """A sender of single requests over the transports of a ledger."""
 
     def __init__(self, settings: Settings) -> None:
         roots = {s: settings.network.address(s) for s in networks.SURFACES}
@@ -218,7 +204,8 @@ class HttpClient:
 
     def _request(self, exchange: Exchange) -> httpx.Request:
         """Build the request for a transport of httpx."""
-        body, extensions = exchange.call.body, {"timeout": self._timeouts(exchange.timeout_s)}
+        body = exchange.call.body
+        extensions: dict[str, Any] = {"timeout": self._timeouts(exchange.timeout_s)}
         reads_target = getattr(self._transport(exchange), "reads_target", False)
         if reads_target and not self._has_query_key:
             address = self._addresses[exchange.surface]

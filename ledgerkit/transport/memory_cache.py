@@ -10,14 +10,7 @@ _MAX_BYTES = 64 * 2**20
 
 
 class MemoryCache:
-    """
-    Response bodies by key; the least recently used are dropped first.
-
-    Parameters
-    ----------
-    max_bytes
-        Most bytes of all bodies together.
-    """
+    """Response bodies by key; the least recently used are dropped first."""
 
     def __init__(self, max_bytes: int = _MAX_BYTES) -> None:
         self._entries: OrderedDict[object, tuple[bytes, float]] = OrderedDict()

@@ -16,16 +16,7 @@ _LONGEST_S = 5.0
 
 
 class Backoff:
-    """
-    The pauses between the attempts of one request.
-
-    Parameters
-    ----------
-    attempts
-        Attempts in all, the first included.
-    deadline
-        No attempt starts at or after this `time.monotonic()`.
-    """
+    """The pauses between the attempts of one request, within a time.monotonic() deadline."""
 
     def __init__(self, attempts: int, deadline: float = math.inf) -> None:
         self._retries = attempts - 1

@@ -41,14 +41,7 @@ _LOG = logging.getLogger("ledgerkit")
 
 
 class Session:
-    """
-    A sender of calls; all errors that it raises are `LedgerError`.
-
-    Parameters
-    ----------
-    settings
-        The network, the key, and the limits.
-    """
+    """A sender of calls; all errors that it raises are `LedgerError`."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -141,24 +134,7 @@ class Session:
     def send_many(
         self, calls: Sequence[Call[T]], *, stop_on_error: bool, progress: Callable[[int], object]
     ) -> list[T | LedgerError]:
-        """
-        Send calls concurrently: a stream of one batch.
-
-        Parameters
-        ----------
-        calls
-            The calls.
-        stop_on_error
-            Whether the first failure cancels the other calls and is raised; otherwise an
-            error stands in its call's place.
-        progress
-            Called with the number of new answers, in this thread.
-
-        Returns
-        -------
-        values
-            The answers, in the order of the calls.
-        """
+        """Send calls concurrently, as a stream of one batch."""
         pool = self._worker_pool(stop_on_error=stop_on_error)
         stream = Stream(calls, pool, size=max(1, len(calls)), ahead=0, progress=progress)
         return [value for batch in stream.batches(self.ready) for value in batch]
@@ -166,23 +142,7 @@ class Session:
     def stream(
         self, calls: Iterable[Call[T]], *, size: int, rate_limit_wait_s: float = 0.0
     ) -> Generator[list[T | LedgerError], None, None]:
-        """
-        Send calls as their iterator yields them.
-
-        Parameters
-        ----------
-        calls
-            The calls; there may be no end of them.
-        size
-            Calls a batch.
-        rate_limit_wait_s
-            Seconds for which a rate-limited call is repeated, beyond the usual retries.
-
-        Returns
-        -------
-        batches
-            Lists of answers in the order of the calls; an error stands in its call's place.
-        """
+        """Send calls as their iterator yields them."""
         pool = self._worker_pool(stop_on_error=False, rate_limit_wait_s=rate_limit_wait_s)
         ahead = batches_ahead(size, self.settings.in_flight)
         stream = Stream(calls, pool, size=size, ahead=ahead, progress=_no_progress)

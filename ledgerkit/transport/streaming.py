@@ -22,33 +22,17 @@ _SLOW_SOURCE_S = 0.01  # calls of a source slower than this are sent before thei
 
 
 def batches_ahead(size: int, in_flight: int) -> int:
-    """
-    Return how many batches are sent ahead of the one that is waited for.
-
-    Four batches and eight requests of each worker: enough, at any latency, for the caller
-    to process one batch while the next are read.
-    """
+    """Return how many batches are sent ahead of the one that is waited for."""
+    # Four batches and eight requests of each worker: enough, at any latency, for the caller to
+    # process one batch while the next are read.
     return 4 - (-8 * in_flight // size)
 
 
 class Stream:
-    """
-    Calls that are sent while the answers to earlier ones are processed.
+    """Calls that are sent while the answers to earlier ones are processed."""
 
-    Parameters
-    ----------
-    calls
-        The calls, taken in the thread that reads the answers.
-    pool
-        The workers that answer them.
-    size
-        Calls a batch.
-    ahead
-        Batches to send beyond the one that is returned next.
-    progress
-        Called with the number of new answers, in the thread that reads them.
-    """
-
+    # The calls are taken, and `progress` is called with the number of new answers, in the
+    # thread that reads the answers. `ahead` counts batches beyond the one returned next.
     def __init__(
         self,
         calls: Iterable[Any],

@@ -25,14 +25,7 @@ _HTTPX_POOL = 8  # with more requests in flight httpcore's shared pool gets slow
 
 
 class SingleConnections(httpx.AsyncBaseTransport):
-    """
-    One connection for each request in flight: faster than a large shared pool of httpcore.
-
-    Parameters
-    ----------
-    connect
-        Opens a transport of one connection.
-    """
+    """One connection for each request in flight: faster than a large shared pool of httpcore."""
 
     def __init__(self, connect: Callable[[], httpx.AsyncBaseTransport]) -> None:
         self._connect = connect

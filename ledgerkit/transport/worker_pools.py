@@ -141,18 +141,7 @@ class WorkerPool(ABC):
 
 
 class TaskPool(WorkerPool):
-    """
-    Tasks of the background loop.
-
-    Parameters
-    ----------
-    send
-        Sends one call and returns its answer.
-    count
-        Most calls at a time.
-    stop_on_error
-        As for `WorkerPool`.
-    """
+    """Workers that are tasks of the background loop."""
 
     def __init__(
         self, send: Callable[[Any], Awaitable[Any]], count: int, *, stop_on_error: bool
@@ -207,19 +196,7 @@ class TaskPool(WorkerPool):
 
 
 class ThreadPool(WorkerPool):
-    """
-    Threads, for transports that block.
-
-    Parameters
-    ----------
-    send
-        Sends one call and returns its answer. It is passed a function that sleeps, and that
-        raises `CancelledError` when the pool is stopped.
-    count
-        Most calls at a time.
-    stop_on_error
-        As for `WorkerPool`.
-    """
+    """Workers that are threads, for transports that block."""
 
     def __init__(
         self,
@@ -228,6 +205,7 @@ class ThreadPool(WorkerPool):
         *,
         stop_on_error: bool,
     ) -> None:
+        # `send` is also passed a function that sleeps, and that stops with the pool.
         super().__init__(count, stop_on_error=stop_on_error)
         self._send = send
         self._threads: list[threading.Thread] = []

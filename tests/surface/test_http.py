@@ -285,7 +285,7 @@ def test_attempts_are_bounded(way, attempts):
     """A host that stays busy is asked exactly as often as allowed; the last failure is raised."""
     policy = lk.RetryPolicy(attempts=attempts, total_s=10)
     with asking(lambda *_: Reply(503, b"busy"), **way, retries=policy) as (ledger, server):
-        with pytest.raises(TransportError, match="HTTP 503: busy") as caught:
+        with pytest.raises(TransportError, match=r"HTTP 503 in response to .*: busy") as caught:
             lk.ft("a.near", ledger=ledger)
         assert caught.value.status == 503
     assert len(server.requests) == attempts
@@ -630,7 +630,7 @@ def test_an_archive_that_cannot_be_asked_is_no_unknown_block():
         serve(lambda *_: Reply(502, b"down")) as archive,
         asking(lambda *_: GONE, archival_rpc_url=archive.url) as (ledger, server),
     ):
-        with pytest.raises(TransportError, match="HTTP 502: down"):
+        with pytest.raises(TransportError, match=r"HTTP 502 in response to .*: down"):
             lk.block(7, ledger=ledger)
         assert (len(server.requests), len(archive.requests)) == (1, 3)
 
