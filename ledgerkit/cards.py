@@ -24,6 +24,7 @@ _MAX_LOGS = 10
 _MAX_TEXT = 200  # characters
 _MAX_MARKS = 4  # combining marks on one letter; no language uses more
 _END = "</details></li>"
+NO_MATH = "tex2jax_ignore mathjax_ignore"  # turns MathJax off: a token may be called $A$
 _UNKNOWN = "? unknown"
 _STATUSES = {
     "success_value": "✓ succeeded",
@@ -74,8 +75,7 @@ def table_card(
 
 def _card(css_class: str, parts: Iterable[str]) -> str:
     """Wrap the parts of a card."""
-    # The classes turn MathJax off: a token may be called $A$.
-    return f'<div class="{css_class} tex2jax_ignore mathjax_ignore">{"".join(parts)}</div>'
+    return f'<div class="{css_class} {NO_MATH}">{"".join(parts)}</div>'
 
 
 def _records(frame: pd.DataFrame) -> list[Record]:

@@ -544,7 +544,7 @@ def _raw_path(path: str) -> Call[Any]:
         rule = "a path that begins with / and has no query"
         value = path.partition("?")[0] if isinstance(path, str) else path  # a query may hold a key
         raise InvalidRequestError.refuse("path", value, rule)
-    return calls.get(path, Any, asked=f"GET {path}")
+    return calls.get(path, Any, request=f"GET {path}")
 
 
 _default: Ledger | None = None

@@ -90,17 +90,7 @@ def fill(template: str, details: Mapping[str, object]) -> str:
     """
     Fill the template of an error class with values, each shortened to one line.
 
-    Parameters
-    ----------
-    template
-        A sentence with names in braces; `{at}` becomes " at block N", or nothing.
-    details
-        The values by name. Missing and None values read "(no NAME given)".
-
-    Returns
-    -------
-    sentence
-        The filled template.
+    Missing and None values read "(no NAME given)"; `{at}` becomes " at block N", or nothing.
     """
     values = {name: cut(value) for name, value in details.items() if value is not None}
     texts = _TemplateValues(values)
@@ -126,7 +116,7 @@ class LedgerError(Exception):
     remedy: str = ""
     retryable: bool = False
     elsewhere: bool = False
-    asked: str | None = None
+    request: str | None = None
     rpc_cause: str | None = None
     fields: ClassVar[Mapping[str, str]] = {}
 
@@ -151,7 +141,9 @@ class LedgerError(Exception):
 
     def _context(self) -> str:
         """Return what was requested, unless the sentence contains it."""
-        return f"request: {self.asked}" if self.asked and self.asked not in self.sentence else ""
+        return (
+            f"request: {self.request}" if self.request and self.request not in self.sentence else ""
+        )
 
     def __str__(self) -> str:
         """Return what happened, then what to do."""
@@ -610,63 +602,54 @@ _ORIGIN = "Use an API key that is not restricted to web origins, or none."
 
 
 def from_status(
-    status: int, text: str, *, asked: str, retry_after: float | None = None
+    status: int, text: str, *, request: str, retry_after: float | None = None
 ) -> LedgerError:
     """
     Build the error for a failing HTTP status whose body has no documented error.
 
-    Parameters
-    ----------
-    status
-        The HTTP status.
-    text
-        The body; at most 200 characters of it are quoted, on one line.
-    asked
-        What was requested, as a short phrase.
-    retry_after
-        The pause requested by the host, in seconds.
-
-    Returns
-    -------
-    error
-        Not raised. Errors with status 5xx or 408 are retryable.
+    At most 200 characters of the body `text` are quoted, on one line. `retry_after` is the pause
+    that the host requests, in seconds. Errors with status 5xx or 408 are retryable.
     """
     quoted = cut(text, _QUOTED)
-    sentence = f"HTTP {status} in response to {asked}" + (f": {quoted}" if quoted else "")
-    pause: dict[str, Any] = {"status": status, "asked": asked, "retry_after": retry_after}
+    sentence = f"HTTP {status} in response to {request}" + (f": {quoted}" if quoted else "")
+    details: dict[str, Any] = {"status": status, "request": request, "retry_after": retry_after}
     if status == _TOO_MANY:
-        return RateLimitedError(sentence, **pause)
+        return RateLimitedError(sentence, **details)
     if status in _AUTH:
-        return _auth_error(status, text, sentence, asked)
+        return _auth_error(status, text, sentence, request)
     if status in range(400, 500) and status != _TIMEOUT:
         remedy = _REMEDIES.get(status)
-        return InvalidRequestError(sentence, remedy=remedy, status=status, asked=asked, text=quoted)
-    again = status == _TIMEOUT or status in range(500, 600)
-    return TransportError(sentence, retryable=again, **pause)
+        return InvalidRequestError(
+            sentence, remedy=remedy, status=status, request=request, text=quoted
+        )
+    retryable = status == _TIMEOUT or status in range(500, 600)
+    return TransportError(sentence, retryable=retryable, **details)
 
 
-def _auth_error(status: int, text: str, sentence: str, asked: str) -> AuthError:
+def _auth_error(status: int, text: str, sentence: str, request: str) -> AuthError:
     """Build the error for a refused API key; keys restricted to web origins are recognised."""
     remedy = _REMEDIES.get(status)
     if "origin_not_allowed" in text:
         sentence = f"The API key is restricted to web origins. {sentence}"
         remedy = _ORIGIN
-    return AuthError(sentence, remedy=remedy, status=status, asked=asked)
+    return AuthError(sentence, remedy=remedy, status=status, request=request)
 
 
 class FileError(LedgerError):
     """A file could not be read or written; files written before are intact."""
 
-    template = "could not {what}: {reason}"
+    template = "Could not {operation}: {reason}"
     remedy = "Solve the problem and run the same command again: stored data is kept."
-    what: str | None = None
+    operation: str | None = None
     reason: str | None = None
 
     @classmethod
-    def failed(cls, what: str, error: OSError) -> Self:
-        """Build the error from an `OSError`; `what` completes "could not ..."."""
+    def failed(cls, operation: str, error: OSError) -> Self:
+        """Build the error from an `OSError`; `operation` completes "could not ..."."""
         remedy = _FREE_SPACE if error.errno in _DISK_FULL else None
-        return cls(remedy=remedy, what=what, reason=error.strerror or type(error).__name__)
+        return cls(
+            remedy=remedy, operation=operation, reason=error.strerror or type(error).__name__
+        )
 
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)

@@ -1,4 +1,4 @@
-"""Warnings about a verb's answer: issued as Python warnings, or passed to a handler."""
+"""Warnings about a verb's result: issued as Python warnings, or passed to a handler."""
 
 from __future__ import annotations
 

@@ -168,31 +168,11 @@ def subset_of(value: object, field: str, allowed: tuple[str, ...]) -> list[str]:
     words = [value] if isinstance(value, str) else value
     if isinstance(words, Iterable) and (chosen := list(words)) and set(chosen) <= set(allowed):
         return [word for word in allowed if word in chosen]
-    raise InvalidRequestError.refuse(field, value, f"some of {', '.join(allowed)}")
+    raise InvalidRequestError.refuse(field, value, f"one or more of {', '.join(allowed)}")
 
 
 def block_reference(value: object, field: str = "at") -> BlockReference:
-    """
-    Parse a block reference or a time.
-
-    Parameters
-    ----------
-    value
-        A height, a block hash, a finality name, ``genesis`` or ``earliest_available``, or a
-        time (datetime, Timestamp, ISO text; UTC unless it has a zone). None is ``final``.
-    field
-        Name of the argument, for the error.
-
-    Returns
-    -------
-    reference
-        RPC params, or a time whose block is still to be found.
-
-    Raises
-    ------
-    InvalidRequestError
-        If it is none of these.
-    """
+    """Parse a height, hash, finality, checkpoint or time (UTC if it has no zone); None is final."""
     if value is None:
         return BlockReference({"finality": "final"})
     if isinstance(value, str):

@@ -1,1 +1,1 @@
-"""The documented calls of both surfaces: how each is asked and how its response is decoded."""
+"""The documented calls of both surfaces: how each is requested, and how its response is decoded."""

@@ -38,15 +38,16 @@ class Response:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call(Generic[T]):
     """
-    One request, described but not sent; calls with the same `key` are the same request.
+    A request that is not sent yet; calls with the same `key` are the same request.
 
-    `read` decodes a response or raises; `keep` returns True for responses that never change;
-    `repeatable` is True if the request may be sent twice. `kind` is the kind of such a
-    response in the disk cache; empty if it is not stored there.
+    `request` describes the request in a few words, for errors. `read` decodes a response or
+    raises. `keep` returns True for a response that never changes, and `kind` is the kind under
+    which the disk cache stores it; empty if it does not. `repeatable` is True if the request
+    may be sent twice.
     """
 
     surface: Literal["rpc", "api"]
-    asked: str
+    request: str
     read: Callable[[Response], T] = field(repr=False)
     path: str = ""
     body: bytes | None = field(default=None, repr=False)
@@ -65,79 +66,33 @@ def rpc(
     params: Any,
     result: Any,
     *,
-    asked: str,
+    request: str,
     keep: Callable[[Any], bool] | None = None,
     repeatable: bool = True,
 ) -> Call[Any]:
-    """
-    Build a JSON-RPC call.
-
-    Parameters
-    ----------
-    method
-        Name of the method.
-    params
-        Its parameters, an object or an array.
-    result
-        Type into which its `result` is decoded.
-    asked
-        What is requested, in a few words, for error messages.
-    keep
-        Returns True for responses that never change.
-    repeatable
-        Whether the request may be sent twice.
-
-    Returns
-    -------
-    call
-        The call.
-
-    Notes
-    -----
-    Source: POST / of the JSON-RPC endpoint.
-    """
-    request = {"jsonrpc": "2.0", "id": "ledgerkit", "method": method, "params": params}
+    """Build a JSON-RPC call; `keep` and `repeatable` as in `Call`."""
+    document = {"jsonrpc": "2.0", "id": "ledgerkit", "method": method, "params": params}
     return Call(
         surface="rpc",
-        asked=asked,
-        read=lambda response: read_rpc(response, result, asked),
-        body=msgspec.json.encode(request),
+        request=request,
+        read=lambda response: read_rpc(response, result, request),
+        body=msgspec.json.encode(document),
         keep=keep,
         repeatable=repeatable,
     )
 
 
-def get(path: str, result: Any, *, asked: str) -> Call[Any]:
-    """
-    Build a call of the REST API.
-
-    Parameters
-    ----------
-    path
-        Path below the address of the API, percent-encoded.
-    result
-        Type into which the body is decoded.
-    asked
-        What is requested, in a few words, for error messages.
-
-    Returns
-    -------
-    call
-        The call.
-
-    Notes
-    -----
-    Source: GET of the indexed REST API.
-    """
+def get(path: str, result: Any, *, request: str) -> Call[Any]:
+    """Build a call of the REST API; `path` is percent-encoded, below the address of the API."""
     return Call(
         surface="api",
-        asked=asked,
-        read=lambda response: read_api(response, result, asked),
+        request=request,
+        read=lambda response: read_api(response, result, request),
         path=path,
     )
 
 
-def read_rpc(response: Response, result: Any, asked: str) -> Any:
+def read_rpc(response: Response, result: Any, request: str) -> Any:
     """Decode the result of a JSON-RPC response, or raise its typed error."""
     # The body comes before the status: nodes send errors with HTTP 200, and results with 4xx.
     try:
@@ -146,22 +101,22 @@ def read_rpc(response: Response, result: Any, asked: str) -> Any:
         decode_error = error
     else:
         if envelope.error is not msgspec.UNSET and bytes(envelope.error) != b"null":
-            raise _rpc_error(envelope.error, response, asked)
+            raise _rpc_error(envelope.error, response, request)
         if envelope.result is not msgspec.UNSET and not _is_query_failure(envelope.result):
             return envelope.result
         decode_error = msgspec.DecodeError("neither result nor error")
-    raise _undecodable(response, asked, decode_error)
+    raise _undecodable(response, request, decode_error)
 
 
-def read_api(response: Response, result: Any, asked: str) -> Any:
+def read_api(response: Response, result: Any, request: str) -> Any:
     """Decode the body of a REST response, or raise the typed error of its status."""
     if response.status >= _HTTP_ERROR:
-        raise _status_error(response, asked)
+        raise _status_error(response, request)
     try:
         return decoder(result).decode(response.body)
     except MALFORMED as error:
         decode_error = error
-    raise not_as_documented(asked, decode_error)
+    raise not_as_documented(request, decode_error)
 
 
 def read_saved(call: Call[T], body: bytes) -> T:
@@ -171,12 +126,12 @@ def read_saved(call: Call[T], body: bytes) -> T:
     return call.read(Response(body))
 
 
-def not_as_documented(asked: str, decode_error: Exception) -> errors.DecodeError:
+def not_as_documented(request: str, decode_error: Exception) -> errors.DecodeError:
     """Build the error for a response that could not be decoded, with the path in the document."""
     reason, _, path = str(decode_error).partition(" - at `")
     path = path.rstrip("`") or "$"
-    sentence = f"the response to {asked} is not as documented: {reason} at {path}"
-    return errors.DecodeError(sentence, asked=asked, path=path)
+    sentence = f"the response to {request} is not as documented: {reason} at {path}"
+    return errors.DecodeError(sentence, request=request, path=path)
 
 
 class _EnvelopeMembers(msgspec.Struct):
@@ -201,8 +156,8 @@ def _is_envelope(body: bytes) -> bool:
 
 def decoder(decoded_type: Any) -> msgspec.json.Decoder[Any]:
     """Return the decoder for a type; any thread may use it."""
-    # msgspec 0.22 inspects a type at its first use. Two threads doing so at once can crash the
-    # process, so decoders are made under a lock, once for each type.
+    # msgspec 0.22 inspects a type when its first decoder is built. If two threads do so at once,
+    # the process can crash, so decoders are built under a lock, once for each type.
     cached = _decoders.get(decoded_type)
     if cached is None:
         with _decoders_lock:
@@ -212,34 +167,34 @@ def decoder(decoded_type: Any) -> msgspec.json.Decoder[Any]:
     return cached
 
 
-def _undecodable(response: Response, asked: str, decode_error: Exception) -> Exception:
+def _undecodable(response: Response, request: str, decode_error: Exception) -> Exception:
     """Build the error for a body that is not the documented result."""
     failure = _query_failure(response.body)
     if failure is not None:
         return chain_errors.from_query_text(
             failure.error,
-            asked=asked,
+            request=request,
             block_height=failure.block_height,
             block_hash=failure.block_hash,
         )
-    return status_first(response, asked, not_as_documented(asked, decode_error))
+    return status_first(response, request, not_as_documented(request, decode_error))
 
 
-def _rpc_error(error: msgspec.Raw, response: Response, asked: str) -> LedgerError:
+def _rpc_error(error: msgspec.Raw, response: Response, request: str) -> LedgerError:
     """Build the typed error for the `error` member of a JSON-RPC response."""
     member = msgspec.json.decode(error)
     if response.status >= _HTTP_ERROR and not isinstance(member, dict):
         # A gateway in front of the node wrote {"error": "text"}: only the status is reliable.
-        return _status_error(response, asked)
-    typed_error = chain_errors.from_rpc(member, asked=asked)
+        return _status_error(response, request)
+    typed_error = chain_errors.from_rpc(member, request=request)
     if isinstance(typed_error, errors.RateLimitedError | errors.TransportError):
         typed_error.retry_after = response.retry_after
     return typed_error
 
 
-def status_first(response: Response, asked: str, decode_error: LedgerError) -> LedgerError:
+def status_first(response: Response, request: str, decode_error: LedgerError) -> LedgerError:
     """Return the error of a failing status; otherwise the decode error."""
-    return _status_error(response, asked) if response.status >= _HTTP_ERROR else decode_error
+    return _status_error(response, request) if response.status >= _HTTP_ERROR else decode_error
 
 
 def _is_query_failure(result: Any) -> bool:
@@ -256,11 +211,11 @@ def _query_failure(body: bytes) -> QueryFailure | None:
     return result if isinstance(result, QueryFailure) else None
 
 
-def _status_error(response: Response, asked: str) -> LedgerError:
+def _status_error(response: Response, request: str) -> LedgerError:
     """Build the error for a failing HTTP status."""
     return errors.from_status(
         response.status,
         response.body.decode("utf-8", "replace"),
-        asked=asked,
+        request=request,
         retry_after=response.retry_after,
     )

@@ -19,14 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _FUND = "Send NEAR to the account, then sign and send the transaction again."
-_FUND_GAS_KEY = "Fund the gas key with TransferToGasKey, then sign and send again."
-_FULL_KEY = "Sign with a full-access key of the account."
-_READ_KEY = "Read the access key again and sign with its nonce plus 1."
-_SMALLER = "Split the transaction into several smaller ones."
 _WAIT = "Wait a few seconds and send the same signed transaction again."
 _STAKE = "Adjust the staked amount, or fund the account, and stake again."
 _NEXT_KEY = "List the account's keys with keys() and use one of those."
-_IMPLICIT = "Create it from its parent account, or choose another account id."
 
 
 # The transaction was refused ------------------------------------------------------------
@@ -50,7 +45,7 @@ class NonceTooLargeError(InvalidTransactionError):
     tx_nonce: int
     upper_bound: int
     template = "Nonce {tx_nonce} is not below the upper bound {upper_bound}"
-    remedy = _READ_KEY
+    remedy = "Read the access key again and sign with its nonce plus 1."
 
 
 class ExpiredError(InvalidTransactionError):
@@ -81,7 +76,6 @@ class AccessKeyNotFoundError(InvalidAccessKeyError):
     account_id: str
     public_key: str
     template = "Account {account_id} does not have access key {public_key}"
-    remedy = _NEXT_KEY
 
 
 class ReceiverMismatchError(InvalidAccessKeyError):
@@ -119,7 +113,7 @@ class RequiresFullAccessError(InvalidAccessKeyError):
     """A function-call key signed a transaction that is not a single function call."""
 
     template = "The transaction needs a full-access key: it is not a single function call"
-    remedy = _FULL_KEY
+    remedy = "Sign with a full-access key of the account."
 
 
 class DepositWithFunctionCallError(InvalidAccessKeyError):
@@ -171,7 +165,7 @@ class NotEnoughGasKeyBalanceError(InvalidTransactionError):
     template = (
         "The gas key of {signer_id} has {balance} yoctoNEAR, and the gas costs {cost} yoctoNEAR"
     )
-    remedy = _FUND_GAS_KEY
+    remedy = "Fund the gas key with TransferToGasKey, then sign and send again."
 
 
 class NotEnoughBalanceForDepositError(InvalidTransactionError):
@@ -248,7 +242,7 @@ class TransactionSizeExceededError(InvalidTransactionError):
     size: int
     limit: int
     template = "The transaction has {size} bytes; the limit is {limit} bytes"
-    remedy = _SMALLER
+    remedy = "Split the transaction into several smaller ones."
 
 
 class ShardCongestedError(InvalidTransactionError):
@@ -542,7 +536,7 @@ class CreateAccountNotAllowedError(ReceiptFailedError):
     account_id: str
     predecessor_id: str
     template = "{predecessor_id} may not create {account_id}"
-    remedy = _IMPLICIT
+    remedy = "Create it from its parent account, or choose another account id."
 
 
 class ActorNoPermissionError(ReceiptFailedError):
@@ -702,7 +696,7 @@ class InsufficientGasKeyBalanceError(ReceiptFailedError):
         "Gas key {public_key} of {account_id} has {balance} yoctoNEAR; {required} yoctoNEAR is"
         " needed"
     )
-    remedy = "Withdraw less, or fund the gas key first."
+    remedy = "Withdraw less, or fund the gas key with TransferToGasKey first."
 
 
 class GasKeyBalanceTooHighError(ReceiptFailedError):
@@ -943,7 +937,7 @@ _NEW_RECEIPT = {
 Row: TypeAlias = type[LedgerError] | str
 
 
-def _rows(branch: type[InvalidTransactionError | ReceiptFailedError]) -> dict[str, Row]:
+def _variants_of(branch: type[InvalidTransactionError | ReceiptFailedError]) -> dict[str, Row]:
     """Return the direct subclasses of a branch by the variant names of the chain."""
     rows: dict[str, Row] = {}
     for error in branch.__subclasses__():
@@ -954,12 +948,12 @@ def _rows(branch: type[InvalidTransactionError | ReceiptFailedError]) -> dict[st
 
 
 FAMILIES: Final[dict[str, Mapping[str, Row]]] = {
-    "InvalidTxError": _rows(InvalidTransactionError),
-    "InvalidAccessKeyError": _rows(InvalidAccessKeyError),
-    "ActionsValidation": _rows(ActionsValidationError),
+    "InvalidTxError": _variants_of(InvalidTransactionError),
+    "InvalidAccessKeyError": _variants_of(InvalidAccessKeyError),
+    "ActionsValidation": _variants_of(ActionsValidationError),
     "StorageError": _STORAGE,
-    "ActionErrorKind": _rows(ReceiptFailedError),
-    "FunctionCallError": _rows(FunctionCallError),
+    "ActionErrorKind": _variants_of(ReceiptFailedError),
+    "FunctionCallError": _variants_of(FunctionCallError),
     "MethodResolveError": _METHOD_RESOLVE,
     "CompilationError": _COMPILATION,
     "PrepareError": PREPARE_ERRORS,
@@ -989,21 +983,7 @@ _OWNERS: dict[str, type[LedgerError]] = {
 
 
 def variant(value: object) -> tuple[str, Any]:
-    """
-    Split the JSON of one variant into its name and its payload.
-
-    Parameters
-    ----------
-    value
-        `"Expired"`, `{"Expired": null}` or `{"InvalidNonce": {…}}`.
-
-    Returns
-    -------
-    name
-        The variant's name; "Unknown" for anything of another shape.
-    payload
-        What the variant holds, None for nothing; the value itself if it is unknown.
-    """
+    """Split the JSON of a variant, a text or an object with one key, into its name and payload."""
     if isinstance(value, str):
         return value, None
     if isinstance(value, dict) and len(value) == 1:
@@ -1030,7 +1010,7 @@ class _Leaf(NamedTuple, Generic[_Branch]):
 _UNKNOWN = "The chain gives a reason that ledgerkit does not know: {variant}"
 
 
-def _descend(branch: type[_Branch], family: str, value: object) -> _Leaf[_Branch]:
+def _innermost_variant(branch: type[_Branch], family: str, value: object) -> _Leaf[_Branch]:
     """Follow nested variants to the innermost one that the tables list."""
     error, row, path = branch, cast("type[LedgerError]", branch), ""
     while True:
@@ -1057,21 +1037,21 @@ def _values(payload: object) -> dict[str, Any]:
 _MOST_DIGITS = 80  # far above 128 bits, far below what int() refuses
 
 
-def _typed(declared: str, value: object) -> object:
+def _convert(declared: str, value: object) -> object:
     """Return a value as its declared type, or None if it has another type."""
     if "int" in declared:
         if isinstance(value, str) and len(value) <= _MOST_DIGITS and re.fullmatch("[0-9]+", value):
             return int(value)
         return value if isinstance(value, int) and not isinstance(value, bool) else None
     if "float" in declared:
-        return value if isinstance(value, float) else _typed("int", value)
+        return value if isinstance(value, float) else _convert("int", value)
     return value if isinstance(value, str) or "object" in declared else None
 
 
 def _attributes(error: type[LedgerError], values: dict[str, Any]) -> dict[str, Any]:
     """Return the declared attributes among received values."""
     return {
-        name: _typed(declared, values[name])
+        name: _convert(declared, values[name])
         for name, declared in error.fields.items()
         if name in values
     }
@@ -1087,14 +1067,14 @@ def _sentence(leaf: _Leaf[Any]) -> str:
 
 
 def _remedy(leaf: _Leaf[Any]) -> str:
-    """Return the remedy for a reason, based on the contract's message if there is one."""
+    """Return the remedy for a reason; for a failed execution, the one for its message."""
     if leaf.row is ExecutionError:
         text = str(leaf.payload)
-        return next((advice for sign, advice in _ADVICE if sign in text[:200]), leaf.row.remedy)
+        return next((remedy for part, remedy in _REMEDIES if part in text[:200]), leaf.row.remedy)
     return leaf.row.remedy
 
 
-_ADVICE = (
+_REMEDIES = (
     # Panics come first: the message is the contract's own and may contain any other text.
     ("Smart contract panicked", ExecutionError.remedy),
     ("Exceeded the prepaid gas", "Attach more gas to the call, for example 100 Tgas."),
@@ -1109,7 +1089,7 @@ _ADVICE = (
 _PANIC = "Smart contract panicked: "
 
 
-def _own_attributes(leaf: _Leaf[Any]) -> dict[str, Any]:
+def _leaf_attributes(leaf: _Leaf[Any]) -> dict[str, Any]:
     """Return the attributes of the error for a reason."""
     attributes = _attributes(leaf.error, _values(leaf.payload))
     if leaf.error is ExecutionError and isinstance(leaf.payload, str):
@@ -1125,50 +1105,26 @@ _WRAPPERS = ("TxExecutionError", "InvalidTxError", "InvalidTransaction")
 
 def invalid_transaction(value: object) -> InvalidTransactionError:
     """
-    Build the error for a transaction that the chain refused.
+    Build the error for a transaction that the chain refused, from its variant as JSON.
 
-    Parameters
-    ----------
-    value
-        The variant: a string, or an object with one key.
-
-    Returns
-    -------
-    error
-        Of the variant's class, not raised. An unknown variant gives the nearest known parent
-        class, with `variant` and `payload`.
+    An unknown variant gives the nearest known parent class, with `variant` and `payload`.
     """
     name, payload = variant(value)
     while name in _WRAPPERS and payload is not None:
         value = payload
         name, payload = variant(value)
-    leaf = _descend(InvalidTransactionError, "InvalidTxError", value)
-    return leaf.error(_sentence(leaf), remedy=_remedy(leaf), **_own_attributes(leaf))
+    leaf = _innermost_variant(InvalidTransactionError, "InvalidTxError", value)
+    return leaf.error(_sentence(leaf), remedy=_remedy(leaf), **_leaf_attributes(leaf))
 
 
 def receipt_failure(
     value: object, *, receipt_id: str | None = None
 ) -> ReceiptFailedError | InvalidTransactionError:
-    """
-    Build the error for a failed receipt, or for a refused transaction.
-
-    Parameters
-    ----------
-    value
-        The `Failure` of an outcome: `{"ActionError": {…}}` or `{"InvalidTxError": …}`.
-    receipt_id
-        The receipt that failed.
-
-    Returns
-    -------
-    error
-        Of the variant's class, not raised. An unknown variant gives the nearest known parent
-        class.
-    """
+    """Build the error for the `Failure` of an outcome: of a receipt, or of a transaction."""
     if variant(value)[0] == "InvalidTxError":
         return invalid_transaction(value)
-    leaf, index = _failed_leaf(value), _index(value)
-    details = _own_attributes(leaf) | {"receipt_id": receipt_id, "kind": leaf.path, "index": index}
+    leaf, index = _failed_leaf(value), _action_index(value)
+    details = _leaf_attributes(leaf) | {"receipt_id": receipt_id, "kind": leaf.path, "index": index}
     return leaf.error(_sentence(leaf), remedy=_remedy(leaf), **details)
 
 
@@ -1176,31 +1132,22 @@ def _failed_leaf(value: object) -> _Leaf[ReceiptFailedError]:
     """Return the innermost variant of a receipt's failure."""
     name, payload = variant(value)
     if name == "ActionError" and isinstance(payload, dict):
-        return _descend(ReceiptFailedError, "ActionErrorKind", payload.get("kind"))
+        return _innermost_variant(ReceiptFailedError, "ActionErrorKind", payload.get("kind"))
     return _Leaf(name, name, ReceiptFailedError, ReceiptFailedError, _UNKNOWN, payload)
 
 
-def _index(value: object) -> object:
+def _action_index(value: object) -> object:
     """Return the index of the failed action; None if the whole receipt failed."""
     _, payload = variant(value)
-    return _typed("int", payload.get("index")) if isinstance(payload, dict) else None
+    return _convert("int", payload.get("index")) if isinstance(payload, dict) else None
 
 
 def failure_text(value: object) -> tuple[str, str]:
     """
-    Return kind and message of a failure.
+    Return kind and message of the `Failure` of an outcome.
 
-    Parameters
-    ----------
-    value
-        The `Failure` of an outcome: `{"ActionError": {…}}` or `{"InvalidTxError": …}`.
-
-    Returns
-    -------
-    error_kind
-        The path of the chain's variants, such as "FunctionCallError.ExecutionError".
-    error_message
-        One sentence, or the contract's own text unchanged.
+    The kind is the path of the chain's variants, such as "FunctionCallError.ExecutionError". The
+    message is one sentence, or the contract's own text unchanged.
     """
     try:
         text = value["ActionError"]["kind"]["FunctionCallError"]["ExecutionError"]  # type: ignore[index]  # caught below
@@ -1210,7 +1157,7 @@ def failure_text(value: object) -> tuple[str, str]:
         return "FunctionCallError.ExecutionError", text
     name, payload = variant(value)
     if name == "InvalidTxError":
-        refusal = _descend(InvalidTransactionError, name, payload)
+        refusal = _innermost_variant(InvalidTransactionError, name, payload)
         return f"{name}.{refusal.path}", _message(refusal)
     failure = _failed_leaf(value)
     return failure.path, _message(failure)
@@ -1269,7 +1216,7 @@ def _character(escape: re.Match[str]) -> str:
     return chr(point) if valid else escape[0]
 
 
-def _known_text(text: str, **where: Any) -> LedgerError | None:
+def _query_error(text: str, **context: Any) -> LedgerError | None:
     """Build the error for a known text of a failed query, or return None."""
     for pattern, error in _QUERY_TEXTS:
         if match := re.match(pattern, text, re.DOTALL):
@@ -1278,34 +1225,20 @@ def _known_text(text: str, **where: Any) -> LedgerError | None:
                 values["panic_msg"] = _ESCAPE.sub(_character, values.pop("dump"))
             if issubclass(error, errors.ContractError):
                 values["vm_error"] = text
-            return error(**(where | values))
+            return error(**(context | values))
     return None
 
 
 def from_query_text(
-    text: str, *, asked: str, block_height: int | None = None, block_hash: str | None = None
+    text: str, *, request: str, block_height: int | None = None, block_hash: str | None = None
 ) -> LedgerError:
-    """
-    Build the error for the error text in a `query` result.
-
-    Parameters
-    ----------
-    text
-        The text: the Rust debug form of a node error.
-    asked
-        What was requested, as a short phrase.
-    block_height
-        The block of the query.
-    block_hash
-        The hash of that block.
-
-    Returns
-    -------
-    error
-        Not raised. Unknown texts give `ContractError` with `vm_error`.
-    """
-    where: dict[str, Any] = {"block_height": block_height, "block_hash": block_hash, "asked": asked}
-    return _known_text(text, **where) or errors.ContractError(vm_error=text, **where)
+    """Build the error for the text in a `query` result: the Rust debug form of an error."""
+    context: dict[str, Any] = {
+        "block_height": block_height,
+        "block_hash": block_hash,
+        "request": request,
+    }
+    return _query_error(text, **context) or errors.ContractError(vm_error=text, **context)
 
 
 # JSON-RPC errors ------------------------------------------------------------------------
@@ -1387,7 +1320,7 @@ _ALIASES = {
     "requested_transaction_hash": "transaction_hash",
 }
 
-_SUBJECTS = (
+_MESSAGE_PATTERNS = (
     re.compile(r"BLOCK HEIGHT: (?P<block_height>[0-9]+)"),
     re.compile(r"BLOCK: (?P<block_hash>\w+)"),
     re.compile(r"access key (?P<public_key>\S+) does not exist"),
@@ -1407,26 +1340,26 @@ def _cause_name(body: dict[str, Any]) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def _text(body: dict[str, Any], info: dict[str, Any]) -> str:
+def _node_message(body: dict[str, Any], info: dict[str, Any]) -> str:
     """Return the node's message; the most detailed one is often in `data` only."""
     candidates = (body.get("data"), info.get("error_message"), info.get("debug_info"))
-    message = next((word for word in candidates if isinstance(word, str) and word), None)
+    message = next((text for text in candidates if isinstance(text, str) and text), None)
     return message or cut(body.get("message") or body.get("data") or "no reason given")
 
 
-def _refused(body: dict[str, Any]) -> object:
+def _refused_variant(body: dict[str, Any]) -> object:
     """Return the variant of a refused transaction, or None."""
     data = _members(body, "data")
-    places = (
+    variants = (
         data.get("TxExecutionError"),
         data.get("InvalidTxError"),
         data.get("InvalidTransaction"),
         body.get("InvalidTransaction"),  # as in the specification
     )
-    return next((place for place in places if place is not None), None)
+    return next((value for value in variants if value is not None), None)
 
 
-def _code(body: dict[str, Any]) -> int | None:
+def _error_code(body: dict[str, Any]) -> int | None:
     """Return the JSON-RPC error code; some gateways send it as text."""
     code = body.get("code")
     if isinstance(code, str) and re.fullmatch("-?[0-9]{1,9}", code):
@@ -1434,35 +1367,21 @@ def _code(body: dict[str, Any]) -> int | None:
     return code if isinstance(code, int) else None
 
 
-def from_rpc(error: object, *, asked: str) -> LedgerError:
-    """
-    Build the typed error for the `error` member of a JSON-RPC response.
-
-    Parameters
-    ----------
-    error
-        The `error` member, decoded.
-    asked
-        What was requested, as a short phrase.
-
-    Returns
-    -------
-    error
-        Not raised. Chosen by `cause.name`, or by code and message if that is unknown.
-    """
+def from_rpc(error: object, *, request: str) -> LedgerError:
+    """Build the error for a JSON-RPC response's decoded `error`, by its cause, code or message."""
     body = error if isinstance(error, dict) else {"data": error}
     name, info = _cause_name(body), _members(_members(body, "cause"), "info")
-    refused, text = _refused(body), _text(body, info)
+    refused, text = _refused_variant(body), _node_message(body, info)
     typed_error: LedgerError
     if refused is not None:
         typed_error = _refusal(refused)
     elif name == "CONTRACT_EXECUTION_ERROR":
         typed_error = _contract_error(info, text)
     elif name in CAUSES:
-        typed_error = _caused(name, info, text)
+        typed_error = _cause_error(name, info, text)
     else:
-        typed_error = _coded(body, text)
-    typed_error.asked, typed_error.rpc_cause = asked, name
+        typed_error = _code_error(body, text)
+    typed_error.request, typed_error.rpc_cause = request, name
     return typed_error
 
 
@@ -1473,27 +1392,27 @@ def _refusal(refused: object) -> LedgerError:
     return invalid_transaction(refused)
 
 
-def _caused(name: str, info: dict[str, Any], text: str) -> LedgerError:
+def _cause_error(name: str, info: dict[str, Any], text: str) -> LedgerError:
     """Build the error for a known cause."""
     cause = CAUSES[name]
-    values = _subject(cause.error, info, text)
+    values = _cause_values(cause.error, info, text)
     details = _attributes(cause.error, values)
     if cause.error is errors.TransactionTimeoutError:
-        return _timeout(info)
+        return _timeout_error(info)
     if cause.error is errors.UnknownBlockError:
-        details["block"] = _block(details)
+        details["block"] = _requested_block(details)
     if cause.elsewhere is not None:
         details["elsewhere"] = cause.elsewhere
     template_values = {"text": text} | values | details
     return cause.error(fill(cause.sentence or cause.error.template, template_values), **details)
 
 
-def _subject(error: type[LedgerError], info: dict[str, Any], text: str) -> dict[str, Any]:
+def _cause_values(error: type[LedgerError], info: dict[str, Any], text: str) -> dict[str, Any]:
     """Return the values of a cause, completed from aliases and from the node's message."""
     details: dict[str, Any] = {"text": text, "error_message": text}
     if text.isidentifier():  # the data of METHOD_NOT_FOUND is the method name
         details["method_name"] = text
-    for pattern in _SUBJECTS:
+    for pattern in _MESSAGE_PATTERNS:
         if match := pattern.search(text):
             details |= match.groupdict()
             break
@@ -1501,7 +1420,7 @@ def _subject(error: type[LedgerError], info: dict[str, Any], text: str) -> dict[
     return {name: value for name, value in (details | info).items() if name in error.fields}
 
 
-def _block(details: dict[str, Any]) -> object:
+def _requested_block(details: dict[str, Any]) -> object:
     """Return the requested block: a height, a hash or another reference."""
     reference = details.get("block_reference")
     block_id = reference.get("block_id") if isinstance(reference, dict) else None
@@ -1513,27 +1432,27 @@ def _block(details: dict[str, Any]) -> object:
     return height if height is not None else details.get("block_hash") or reference
 
 
-def _timeout(info: dict[str, Any]) -> errors.TransactionTimeoutError:
+def _timeout_error(info: dict[str, Any]) -> errors.TransactionTimeoutError:
     """Build the timeout error; a pending transaction is not looked up elsewhere."""
     cause = info.get("cause")
     member = cause.get("name") if isinstance(cause, dict) else None
     name = member if isinstance(member, str) else variant(cause)[0] if cause else None
-    pending = name == "PENDING"
     sentence = errors.TransactionTimeoutError.template + (f" ({cut(name)})" if name else "")
-    return errors.TransactionTimeoutError(sentence, cause_name=name, elsewhere=not pending)
+    elsewhere = name != "PENDING"
+    return errors.TransactionTimeoutError(sentence, cause_name=name, elsewhere=elsewhere)
 
 
 def _contract_error(info: dict[str, Any], text: str) -> LedgerError:
     """Build the error of a failed view call from its text or variant."""
-    values = _subject(errors.ContractError, info, text)
-    where = _attributes(errors.ContractError, values)
+    values = _cause_values(errors.ContractError, info, text)
+    context = _attributes(errors.ContractError, values)
     problem = info.get("vm_error")
     if isinstance(problem, str) or not problem:
         reason = problem or info.get("error")
         message = reason if isinstance(reason, str) else text
-        where["vm_error"] = message
-        return _known_text(message, **where) or errors.ContractError(**where)
-    return _contract_variant(problem, where)
+        context["vm_error"] = message
+        return _query_error(message, **context) or errors.ContractError(**context)
+    return _contract_variant(problem, context)
 
 
 _VIEW_ERRORS: dict[str, type[LedgerError]] = {
@@ -1544,16 +1463,16 @@ _VIEW_ERRORS: dict[str, type[LedgerError]] = {
 }
 
 
-def _contract_variant(problem: object, where: dict[str, Any]) -> LedgerError:
+def _contract_variant(problem: object, context: dict[str, Any]) -> LedgerError:
     """Build the error of a failed view call from its variant."""
     name, payload = variant(problem)
     inner = payload if name == "FunctionCallError" else problem
-    leaf = _descend(ReceiptFailedError, "FunctionCallError", inner)
+    leaf = _innermost_variant(ReceiptFailedError, "FunctionCallError", inner)
     if leaf.error is ExecutionError and isinstance(leaf.payload, str):
-        where["vm_error"] = leaf.payload
-        return _known_text(leaf.payload, **where) or errors.ContractError(**where)
+        context["vm_error"] = leaf.payload
+        return _query_error(leaf.payload, **context) or errors.ContractError(**context)
     error = _VIEW_ERRORS.get(leaf.name, errors.ContractError)
-    details = where | _attributes(error, _values(leaf.payload) | {"reason": leaf.name})
+    details = context | _attributes(error, _values(leaf.payload) | {"reason": leaf.name})
     sentence = "" if leaf.name in _VIEW_ERRORS else _sentence(leaf)
     return error(sentence, **(details | {"vm_error": problem}))
 
@@ -1572,16 +1491,16 @@ _NAMES: dict[str, type[LedgerError]] = {
 _SERVER_ERROR = -32000
 
 
-def _coded(body: dict[str, Any], text: str) -> LedgerError:
+def _code_error(body: dict[str, Any], text: str) -> LedgerError:
     """Build the error of a response without a known cause."""
-    code, name = _code(body), body.get("name")
+    code, name = _error_code(body), body.get("name")
     error = _CODES.get(code or 0) or (_NAMES.get(name) if isinstance(name, str) else None)
     if error is errors.RateLimitedError:
         return error(f"Too many requests: {cut(text)}")
     if error is not None:
-        details = _attributes(error, _subject(error, {}, text) | {"code": code})
+        details = _attributes(error, _cause_values(error, {}, text) | {"code": code})
         return error(**details)
-    if known := _known_text(text):
+    if known := _query_error(text):
         return known
     # A handler error is permanent; other server errors may be temporary.
     again = code == _SERVER_ERROR and name != "HANDLER_ERROR"

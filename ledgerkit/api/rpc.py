@@ -55,35 +55,35 @@ def base64_text(data: bytes) -> str:
 def call(method: str, params: Any) -> Call[Any]:
     """Build a call of any method; its result is decoded JSON."""
     repeatable = method in _READS or method.startswith("EXPERIMENTAL_")
-    return calls.rpc(method, params, Any, asked=method, repeatable=repeatable)
+    return calls.rpc(method, params, Any, request=method, repeatable=repeatable)
 
 
 def query(
-    request_type: str, at: BlockReference, result: Any, asked: str, **fields: object
+    request_type: str, at: BlockReference, result: Any, request: str, **fields: object
 ) -> Call[Any]:
     """Build a `query` of any request type."""
     params = {"request_type": request_type, **fields, **at.params}
-    base_call = calls.rpc("query", params, result, asked=asked, keep=_same_block(at))
+    base_call = calls.rpc("query", params, result, request=request, keep=_same_block(at))
     return replace(base_call, kind="read")
 
 
 def view_account(account_id: str, at: BlockReference) -> Call[chain.Account]:
     """Build the call for the state of an account."""
-    asked = f"the state of {account_id}"
-    return query("view_account", at, chain.Account, asked, account_id=account_id)
+    request = f"the state of {account_id}"
+    return query("view_account", at, chain.Account, request, account_id=account_id)
 
 
 def view_access_key(account_id: str, public_key: str, at: BlockReference) -> Call[chain.AccessKey]:
     """Build the call for one access key."""
-    asked = f"key {public_key} of {account_id}"
+    request = f"key {public_key} of {account_id}"
     fields = {"account_id": account_id, "public_key": public_key}
-    return query("view_access_key", at, chain.AccessKey, asked, **fields)
+    return query("view_access_key", at, chain.AccessKey, request, **fields)
 
 
 def view_access_key_list(account_id: str, at: BlockReference) -> Call[chain.KeyList]:
     """Build the call for all access keys of an account."""
-    asked = f"the keys of {account_id}"
-    return query("view_access_key_list", at, chain.KeyList, asked, account_id=account_id)
+    request = f"the keys of {account_id}"
+    return query("view_access_key_list", at, chain.KeyList, request, account_id=account_id)
 
 
 def view_state(account_id: str, prefix: bytes, at: BlockReference) -> Call[chain.State]:
@@ -94,14 +94,14 @@ def view_state(account_id: str, prefix: bytes, at: BlockReference) -> Call[chain
 
 def view_code(account_id: str, at: BlockReference) -> Call[chain.Code]:
     """Build the call for the code of a contract."""
-    asked = f"the contract code of {account_id}"
-    return query("view_code", at, chain.Code, asked, account_id=account_id)
+    request = f"the contract code of {account_id}"
+    return query("view_code", at, chain.Code, request, account_id=account_id)
 
 
 def view_global_contract_code(code_hash: str, at: BlockReference) -> Call[chain.Code]:
     """Build the call for the code of a global contract, by its hash."""
-    asked = f"global contract {code_hash}"
-    return query("view_global_contract_code", at, chain.Code, asked, code_hash=code_hash)
+    request = f"global contract {code_hash}"
+    return query("view_global_contract_code", at, chain.Code, request, code_hash=code_hash)
 
 
 def view_global_contract_code_by_account_id(
@@ -109,8 +109,8 @@ def view_global_contract_code_by_account_id(
 ) -> Call[chain.Code]:
     """Build the call for the code of a global contract, by the account that deployed it."""
     request_type = "view_global_contract_code_by_account_id"
-    asked = f"the global contract of {account_id}"
-    return query(request_type, at, chain.Code, asked, account_id=account_id)
+    request = f"the global contract of {account_id}"
+    return query(request_type, at, chain.Code, request, account_id=account_id)
 
 
 def view_gas_key_nonces(
@@ -118,8 +118,8 @@ def view_gas_key_nonces(
 ) -> Call[chain.GasKeyNonces]:
     """Build the call for the nonces of a gas key."""
     fields = {"account_id": account_id, "public_key": public_key}
-    asked = f"the nonces of gas key {public_key} of {account_id}"
-    return query("view_gas_key_nonces", at, chain.GasKeyNonces, asked, **fields)
+    request = f"the nonces of gas key {public_key} of {account_id}"
+    return query("view_gas_key_nonces", at, chain.GasKeyNonces, request, **fields)
 
 
 def call_function(
@@ -131,8 +131,8 @@ def call_function(
         "method_name": method_name,
         "args_base64": base64_text(args),
     }
-    asked = f"{method_name} of {contract_id}"
-    base_call = query("call_function", at, chain.CallResult, asked, **fields)
+    request = f"{method_name} of {contract_id}"
+    base_call = query("call_function", at, chain.CallResult, request, **fields)
     if not keep or at.pinned:
         return base_call
     return replace(base_call, keep=_is_object, kind="metadata")
@@ -145,8 +145,8 @@ def block(at: BlockReference) -> Call[chain.Block]:
     def keep(block: chain.Block) -> bool:
         return block.header.hash == block_id
 
-    asked = f"block {block_id}"
-    base_call = calls.rpc("block", at.params, chain.Block, asked=asked)
+    request = f"block {block_id}"
+    base_call = calls.rpc("block", at.params, chain.Block, request=request)
     return replace(base_call, keep=keep, kind="block") if at.pinned else base_call
 
 
@@ -156,56 +156,56 @@ def chunk(chunk_id: str) -> Call[chain.Chunk]:
     def keep(chunk: chain.Chunk) -> bool:
         return chunk.header.chunk_hash == chunk_id
 
-    asked = f"chunk {chunk_id}"
-    base_call = calls.rpc("chunk", {"chunk_id": chunk_id}, chain.Chunk, asked=asked, keep=keep)
+    request = f"chunk {chunk_id}"
+    base_call = calls.rpc("chunk", {"chunk_id": chunk_id}, chain.Chunk, request=request, keep=keep)
     return replace(base_call, kind="chunk")
 
 
 def chunk_of(block_id: int | str, shard_id: int) -> Call[chain.Chunk]:
     """Build the call for a chunk, by block and shard."""
-    asked = f"the chunk of shard {shard_id} in block {block_id}"
+    request = f"the chunk of shard {shard_id} in block {block_id}"
     params = {"block_id": block_id, "shard_id": shard_id}
 
     def keep(chunk: chain.Chunk) -> bool:
         return chunk.header.shard_id == shard_id
 
-    base_call = calls.rpc("chunk", params, chain.Chunk, asked=asked)
+    base_call = calls.rpc("chunk", params, chain.Chunk, request=request)
     return replace(base_call, keep=keep, kind="chunk") if isinstance(block_id, str) else base_call
 
 
 def status() -> Call[chain.Status]:
     """Build the call for the status of the node."""
-    return calls.rpc("status", [], chain.Status, asked="the node's status")
+    return calls.rpc("status", [], chain.Status, request="the node's status")
 
 
 def gas_price(block_id: int | str | None) -> Call[chain.GasPrice]:
     """Build the call for the gas price at a block; None is the newest block."""
-    return calls.rpc("gas_price", [block_id], chain.GasPrice, asked="the gas price")
+    return calls.rpc("gas_price", [block_id], chain.GasPrice, request="the gas price")
 
 
 def validators(params: Any) -> Call[chain.Validators]:
     """Build the call for the validators of an epoch."""
-    return calls.rpc("validators", params, chain.Validators, asked="the validators")
+    return calls.rpc("validators", params, chain.Validators, request="the validators")
 
 
 def changes(changes_type: str, at: BlockReference, subject: dict[str, Any]) -> Call[chain.Changes]:
     """Build the call for the state changes of one type in a block."""
     params = {"changes_type": changes_type, **subject, **at.params}
-    asked = f"{changes_type} in a block"
-    return calls.rpc("EXPERIMENTAL_changes", params, chain.Changes, asked=asked)
+    request = f"{changes_type} in a block"
+    return calls.rpc("EXPERIMENTAL_changes", params, chain.Changes, request=request)
 
 
 def receipt(receipt_id: str) -> Call[Any]:
     """Build the call for one receipt."""
     params = {"receipt_id": receipt_id}
-    asked = f"receipt {receipt_id}"
-    return calls.rpc("EXPERIMENTAL_receipt", params, Any, asked=asked, keep=_always)
+    request = f"receipt {receipt_id}"
+    return calls.rpc("EXPERIMENTAL_receipt", params, Any, request=request, keep=_always)
 
 
 def protocol_config(at: BlockReference) -> Call[Any]:
     """Build the call for the protocol configuration at a block."""
-    asked = "the protocol configuration"
-    return calls.rpc("EXPERIMENTAL_protocol_config", at.params, Any, asked=asked)
+    request = "the protocol configuration"
+    return calls.rpc("EXPERIMENTAL_protocol_config", at.params, Any, request=request)
 
 
 class TxAnswer(NamedTuple):
@@ -219,20 +219,20 @@ def transaction(
     tx_hash: str, sender_account_id: str, wait_until: str, *, receipts: bool = True
 ) -> Call[TxAnswer]:
     """Build the call for the result of a transaction, with or without its receipts."""
-    asked = f"transaction {tx_hash} of {sender_account_id}"
+    request = f"transaction {tx_hash} of {sender_account_id}"
 
     def read(response: calls.Response) -> TxAnswer:
         try:
-            result = transactions.decode_transaction(response.body, asked=asked)
+            result = transactions.decode_transaction(response.body, request=request)
         except DecodeError as error:
             decode_error = error
         else:
             return TxAnswer(result, response.body)
-        raise calls.status_first(response, asked, decode_error)
+        raise calls.status_first(response, request, decode_error)
 
     params = {"tx_hash": tx_hash, "sender_account_id": sender_account_id, "wait_until": wait_until}
     method = "EXPERIMENTAL_tx_status" if receipts else "tx"
-    base_call = calls.rpc(method, params, Any, asked=asked)
+    base_call = calls.rpc(method, params, Any, request=request)
 
     def keep(response: TxAnswer) -> bool:
         """Return True if this is the final result of the requested transaction."""
@@ -243,22 +243,22 @@ def transaction(
     return replace(base_call, read=read, keep=keep, kind="transaction")
 
 
-def returned(call_result: chain.CallResult, asked: str) -> bytes:
+def returned(call_result: chain.CallResult, request: str) -> bytes:
     """Return the bytes that a view call returned."""
     try:
         return bytes(call_result.result)
     except ValueError:
-        msg = f"the response to {asked} is not as documented: a byte is above 255"
-        raise DecodeError(msg, asked=asked, path="$.result.result") from None
+        msg = f"the response to {request} is not as documented: a byte is above 255"
+        raise DecodeError(msg, request=request, path="$.result.result") from None
 
 
-def decoded(call_result: chain.CallResult, result_type: Any, asked: str) -> Any:
+def decoded(call_result: chain.CallResult, result_type: Any, request: str) -> Any:
     """Decode the JSON that a view call returned."""
-    data = returned(call_result, asked)
+    data = returned(call_result, request)
     try:
         return calls.decoder(result_type).decode(data)
     except calls.MALFORMED as error:
-        raise calls.not_as_documented(asked, error) from None
+        raise calls.not_as_documented(request, error) from None
 
 
 def json_or_bytes(data: bytes) -> Any:

@@ -615,6 +615,9 @@ def _check_request(**arguments: Any) -> _Request:
     if not isinstance(arguments["allow_mainnet"], bool):
         value = arguments["allow_mainnet"]
         raise InvalidRequestError.refuse("allow_mainnet", value, "True or False")
+    social_contract_id = arguments["social_contract_id"]
+    if social_contract_id is not None:
+        social_contract_id = validation.account_id(social_contract_id, "social_contract_id")
     plan_options = _check_plan_options(arguments)
     return _Request(
         author_account_id=author,
@@ -627,7 +630,7 @@ def _check_request(**arguments: Any) -> _Request:
         deposit=units.yocto(arguments["deposit"], "deposit"),
         timeout_s=arguments["timeout_s"],
         allow_mainnet=arguments["allow_mainnet"],
-        social_contract_id=_check_optional_id(arguments["social_contract_id"]),
+        social_contract_id=social_contract_id,
         plan_options=plan_options,
     )
 
@@ -638,11 +641,6 @@ def _check_signer(value: object) -> Signer:
         name = type(value).__name__
         raise InvalidRequestError.refuse("signer", name, "the result of lk.signer()")
     return value
-
-
-def _check_optional_id(value: str | None) -> str | None:
-    """Check the contract of the social database, if it is passed."""
-    return None if value is None else validation.account_id(value, "social_contract_id")
 
 
 def _check_plan_options(arguments: dict[str, Any]) -> dict[str, Any]:

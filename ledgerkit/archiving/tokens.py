@@ -35,7 +35,7 @@ DIGITS = 12  # of the hash, in a token id
 MINT_GAS = "100 Tgas"
 _MAX_PREFIX = 64  # characters
 _PAGE = 100
-_MAX_TOKENS = 100_000  # of one owner; a hostile contract could return pages for ever
+_MAX_TOKENS = 100_000  # of one owner; a hostile contract could return pages without end
 MAX_COPIES = 2**53  # other languages round larger JSON numbers
 
 
@@ -107,10 +107,10 @@ def plan_token(
     InvalidRequestError
         If an argument is malformed.
     """
-    usual = f"The source of {widget.path}, written in block {widget.socialdb_block_height}"
+    default = f"The source of {widget.path}, written in block {widget.socialdb_block_height}"
     metadata = {
         "title": check_text(widget.widget_name if title is None else title, "title"),
-        "description": check_text(usual if description is None else description, "description"),
+        "description": check_text(default if description is None else description, "description"),
         "copies": validation.integer(copies, "copies", least=1, most=MAX_COPIES),
         "extra": msgspec.json.encode(widget.record).decode(),
     }
@@ -221,11 +221,11 @@ def find_token(
     contract_id = validation.account_id(collection, "collection")
     args = validation.json_args({"token_id": check_text(token_id, "token_id")})
     call = rpc.call_function(contract_id, "nft_token", args, ledger.locate(at))
-    answer = ledger.send(call)
+    call_result = ledger.send(call)
     token: chain.NftToken | None = None
-    if rpc.returned(answer, call.asked):  # some contracts return nothing in place of null
-        token = rpc.decoded(answer, chain.NftToken | None, call.asked)
-    return TokenReading(token, answer.block_height)
+    if rpc.returned(call_result, call.request):  # some contracts return nothing in place of null
+        token = rpc.decoded(call_result, chain.NftToken | None, call.request)
+    return TokenReading(token, call_result.block_height)
 
 
 def confirm_token(token_id: str, collection: str, *, target: Ledger) -> TokenReading:
@@ -303,7 +303,7 @@ def _owner_pages(owner_id: str, contract_id: str, ledger: Ledger) -> Iterator[li
         data = validation.json_args(args)
         call = rpc.call_function(contract_id, "nft_tokens_for_owner", data, ledger.locate())
         try:
-            page = rpc.decoded(ledger.send(call), list[chain.NftToken], call.asked)
+            page = rpc.decoded(ledger.send(call), list[chain.NftToken], call.request)
         except ContractPanicError:
             if token_ids:  # many contracts panic if from_index is after the last token
                 return

@@ -170,11 +170,11 @@ def read_widget(
     path = widget_path(author, name)
     args = validation.json_args({"keys": [path], "options": {"with_block_height": True}})
     call = rpc.call_function(contract_id, "get", args, ledger.locate(at))
-    answer = ledger.send(call)
-    leaf = _leaf(rpc.decoded(answer, Any, call.asked), path, call.asked)
+    call_result = ledger.send(call)
+    leaf = _leaf(rpc.decoded(call_result, Any, call.request), path, call.request)
     if leaf is None:
         return None
-    return Widget(author, name, *leaf, contract_id, network, answer.block_height)
+    return Widget(author, name, *leaf, contract_id, network, call_result.block_height)
 
 
 def _social_contract(network: str, contract_id: str | None) -> str:
@@ -209,4 +209,5 @@ def _leaf(node: Any, path: str, request: str) -> tuple[str, int] | None:
 
 def _decode_error(request: str, path: str, problem: str) -> DecodeError:
     """Build the error for an unexpected response of the database."""
-    return DecodeError(f"the answer to {request} has {problem} at {path}", asked=request, path=path)
+    sentence = f"the response to {request} has {problem} at {path}"
+    return DecodeError(sentence, request=request, path=path)

@@ -27,15 +27,10 @@ class Point(NamedTuple):
 
 class Points:
     """
-    The known final blocks, ordered by height.
+    The known final blocks, ordered by height; above `limit`, every second one is dropped.
 
     Threads share it without a lock: each change replaces the whole tuple. If two threads
     add at the same moment one point may be lost, which costs one more request later.
-
-    Parameters
-    ----------
-    limit
-        Most points to keep; above it every second one is dropped.
     """
 
     def __init__(self, limit: int = _MAX_POINTS) -> None:
@@ -87,25 +82,10 @@ def next_height(
     """
     Return the next height to request in the search for the last block at or before a time.
 
-    Parameters
-    ----------
-    low
-        A block at or before the time.
-    high
-        A block after the time.
-    time_ns
-        The time, in nanoseconds since 1970.
-    turn
-        Number of blocks read between `low` and `high` so far.
-    absent
-        Heights known to have no block.
-
-    Returns
-    -------
-    height
-        Strictly between `low` and `high` and not in `absent`; None if there is none left.
-        Every third turn halves the interval, so that irregular block times cannot make the
-        search slow.
+    It is between `low`, a block at or before the time, and `high`, a block after it, and not in
+    `absent`, the heights without a block; None if there is none left. `turn` is the number of
+    blocks read between the two so far: every third turn halves the interval, so that irregular
+    block times cannot make the search slow.
     """
     if high.prev_hash == low.hash:
         return None

@@ -30,20 +30,9 @@ def find(
     """
     Find blocks with few requests; all searches send their requests together.
 
-    Parameters
-    ----------
-    send
-        Sends calls concurrently; a failure takes the place of its response.
-    known
-        The known final blocks. Final blocks read during the search are added.
-    references
-        Heights, times, or other references to a block.
-
-    Returns
-    -------
-    points
-        One for each reference: for a time, the last final block at or before it; for a
-        final height, the block there or, if it was skipped, the last one below; or the error.
+    For a time, the result is the last final block at or before it; for a final height, the block
+    there or, if it was skipped, the last one below; or an error. `send` returns an error in place
+    of a response, and `known` receives the final blocks that are read.
     """
     batch = _Batch(send, known)
     searches = [_search_for(reference) for reference in references]
@@ -103,21 +92,21 @@ class _Batch:
 
 def _contradiction(reference: Reference, point: Point) -> DecodeError:
     """Build the error for a block that does not fit the known blocks."""
-    asked = f"block {reference}"
+    request = f"block {reference}"
     sentence = (
-        f"the response to {asked} contradicts other blocks: it is block {point.height} with"
+        f"the response to {request} contradicts other blocks: it is block {point.height} with"
         f" timestamp {point.time_ns} ns"
     )
-    return DecodeError(sentence, asked=asked, path="$.result.header")
+    return DecodeError(sentence, request=request, path="$.result.header")
 
 
 def point_of(block: chain.Block) -> Point:
     """Return height, time and hashes of a block; raise `DecodeError` if it has no timestamp."""
     header = block.header
     if header.time_ns is None:
-        asked = f"block {header.height}"
-        msg = f"{asked} has no timestamp"
-        raise DecodeError(msg, asked=asked, path="$.result.header.timestamp")
+        request = f"block {header.height}"
+        msg = f"{request} has no timestamp"
+        raise DecodeError(msg, request=request, path="$.result.header.timestamp")
     return Point(header.height, header.time_ns, header.hash, header.prev_hash, header.prev_height)
 
 
@@ -251,7 +240,7 @@ def _search_for(reference: BlockReference) -> _Search:
 
 def _before_genesis(time_ns: int, first: Point) -> InvalidRequestError:
     """Build the error for a time before the genesis block."""
-    expected = f"a time from the first block on, {first.time_ns} ns since 1970"
+    expected = f"a time not before the first block, {first.time_ns} ns since 1970"
     return InvalidRequestError.refuse("at", time_ns, expected)
 
 

@@ -81,7 +81,7 @@ def _checked_value(outcome: Outcome) -> Any:
     if value is None or isinstance(value, LedgerError) or value.account_id == subject.text:
         return value
     sentence = f"{subject.text} was requested, and the response is about {value.account_id}"
-    return DecodeError(sentence, path="$.account_id", asked=f"the view of {subject.text}")
+    return DecodeError(sentence, path="$.account_id", request=f"the view of {subject.text}")
 
 
 def _nft(views: Sequence[Any]) -> pd.DataFrame:

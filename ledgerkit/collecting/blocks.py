@@ -181,7 +181,7 @@ def _check_same(received: object, requested: object, subject: str) -> None:
     """Raise if a response is about something else."""
     if received != requested:
         msg = f"{subject} was requested, and the response is about {received}"
-        raise DecodeError(msg, asked=subject)
+        raise DecodeError(msg, request=subject)
 
 
 def _check_finished(receipts: pd.DataFrame) -> None:

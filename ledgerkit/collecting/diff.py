@@ -146,7 +146,7 @@ def diff(
             for files in sides:
                 for table in (view, SUBJECTS, ERRORS):
                     files.check(table)
-            raise FileError(what="compare the collections", reason=cut(error)) from error
+            raise FileError(operation="compare the collections", reason=cut(error)) from error
 
 
 def _open(side: object) -> Collection:

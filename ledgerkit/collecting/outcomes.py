@@ -140,6 +140,6 @@ def count_unanswered(
         unanswered += 1
         if unanswered >= _MAX_UNANSWERED:
             sentence = f"{unanswered} {noun} in a row had no response; the last: {value.sentence}"
-            error = TransportError(sentence, remedy=_RUN_AGAIN, asked=value.asked)
+            error = TransportError(sentence, remedy=_RUN_AGAIN, request=value.request)
             return unanswered, max(0, n + 1 - unanswered), error
     return unanswered, len(batch), None

@@ -58,6 +58,6 @@ def exact(values: Iterable[Any], *, name: str = "amount") -> U128Array:
     filled = [0 if missing else value for value, missing in zip(listed, mask, strict=True)]
     if filled and not (min(filled) >= 0 and max(filled) <= U128_MAX):
         row = next(i for i, v in enumerate(filled) if not 0 <= v <= U128_MAX)
-        sentence = f"{name} {cut(repr(filled[row]))} in row {row} does not fit 128 bits unsigned"
+        sentence = f"{name} {cut(repr(filled[row]))} in row {row} does not fit in u128"
         raise DecodeError(sentence, path=f"{name}[{row}]")
     return U128Array.of(planes.from_ints(filled), mask)

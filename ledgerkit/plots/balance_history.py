@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 _MAX_LINES = 7
 _TICK_WIDTH = 10  # characters; wide enough for a time of day with a fraction
 _MAX_NAMES = 3  # accounts in the title; more are counted
-_STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)))
 _COLUMNS = ("account_id", "view", "contract_id", "time", "status")
 _PARTS = {"accounts": ("balance", "locked"), "ft": ("balance",), "staking": ("staked", "unstaked")}
 _SUBJECTS = {"accounts": "NEAR", "ft": "tokens", "staking": "stake"}
@@ -172,7 +171,7 @@ def _draw_line(ax: Axes, place: int, line: _Line) -> Any:
         line.values,
         where="post",
         color=canvas.CYCLE[place],
-        ls=_STYLES[place],
+        ls=canvas.LINE_STYLES[place],
         lw=1.8,
         marker="o",
         markersize=3,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
 INK, FAINT, PALE = "#333333", "#999999", "#DDDDDD"
+LINE_STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)))
 CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION, YELLOW)
 SMALL = 8.0  # points; the size of every text but the title
 _MAX_TEXT = 60  # characters

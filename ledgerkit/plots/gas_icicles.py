@@ -93,7 +93,7 @@ def _gas_by_name(rows: Rows) -> dict[str, int]:
     return largest | {name: gas for name, gas in sums.items() if gas}
 
 
-def _look(name: str, legend: list[str]) -> dict[str, Any]:
+def _style(name: str, legend: list[str]) -> dict[str, Any]:
     """Return the colour and hatch of a contract's boxes."""
     if name == _REFUNDS:
         return {"facecolor": "#F4F4F4", "hatch": ""}
@@ -113,10 +113,10 @@ def _draw_boxes(ax: Axes, rows: Rows, burnt: list[int], total: int, legend: list
         if not burnt[at]:
             continue
         width = burnt[at] / total
-        look = _look(_REFUNDS if row.is_refund else row.receiver_id, legend)
+        style = _style(_REFUNDS if row.is_refund else row.receiver_id, legend)
         border = 0.8 if width * across > 1 else 0.0
         corner = (_tgas(starts[at]), row.depth)
-        box = rectangle(corner, _tgas(burnt[at]), 1, edgecolor="white", linewidth=border, **look)
+        box = rectangle(corner, _tgas(burnt[at]), 1, edgecolor="white", linewidth=border, **style)
         ax.add_patch(box)
         capacity = int(width * across * _LABEL_SHARE)
         if has_labels and capacity >= _MIN_LABEL:
@@ -169,7 +169,7 @@ def _legend_handles(gas_by_name: dict[str, int], total: int) -> list[Any]:
         patch(
             edgecolor="white" if name != _REFUNDS else canvas.FAINT,
             label=f"{canvas.one_line(name, 32)} {100 * gas / total:.0f}%",
-            **_look(name, list(gas_by_name)),
+            **_style(name, list(gas_by_name)),
         )
         for name, gas in gas_by_name.items()
     ]

@@ -19,10 +19,9 @@ _ROW_HEIGHT = 0.28  # inches
 _MAX_POOLS = 20
 _MAX_TOKENS = 6
 _MAX_NAMES = 4
-_STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
-_BALANCES = ("account_id", "contract_id", "status", "symbol", "amount", "metadata_status")
-_POSITIONS = ("account_id", "pool_id", "staked", "unstaked", "can_withdraw", "status")
-_HOLDERS = ("contract_id", "balance", "status")
+_BALANCES = ("account_id", "contract_id", "status", "symbol", "amount")
+_POSITIONS = ("account_id", "pool_id", "staked", "unstaked", "can_withdraw")
+_HOLDERS = ("contract_id", "balance")
 _CLASSES = {
     "direct_only": canvas.BLUE,
     "liquid_only": canvas.GREEN,
@@ -93,7 +92,11 @@ def balances(
     unit = symbol if is_one_token else "tokens, each in its own unit"
     ax.set_xlabel(f"{unit} (log scale)", size=canvas.SMALL, parse_math=False)
     canvas.add_notes(ax, notes)
-    usual = f"holders of {_token_label(drawn[0])}" if by_account else f"tokens of {_list(accounts)}"
+    usual = (
+        f"holders of {_token_label(drawn[0])}"
+        if by_account
+        else f"tokens of {_join_names(accounts)}"
+    )
     canvas.draw_title(ax, title or usual)
     return ax
 
@@ -137,7 +140,7 @@ def _balance_notes(records: list[dict[str, Any]], n_smaller: int, *, by_account:
         ],
     }
     notes = [
-        f"{reason}: {_list([_short_name(row, by_account=by_account) for row in rows])}"
+        f"{reason}: {_join_names([_short_name(row, by_account=by_account) for row in rows])}"
         for reason, rows in reasons.items()
         if rows
     ]
@@ -150,7 +153,7 @@ def _short_name(row: dict[str, Any], *, by_account: bool) -> str:
     return str(row["account_id"] if by_account else row["symbol"] or row["contract_id"])
 
 
-def _list(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     """Join the first names, and count the others."""
     listed = ", ".join(canvas.one_line(name, 24) for name in names[:_MAX_NAMES])
     n_others = len(names) - _MAX_NAMES
@@ -208,7 +211,7 @@ def staking(positions: pd.DataFrame, *, ax: Axes | None = None, title: str | Non
 
 def _stake_bar(row: tuple[Any, ...], *, with_account: bool) -> _Bar:
     """Return the label and the three parts of a position."""
-    account_id, pool_id, staked, unstaked, can_withdraw, _ = row
+    account_id, pool_id, staked, unstaked, can_withdraw = row
     label = canvas.one_line(pool_id, 30)
     if with_account:
         label = f"{canvas.one_line(account_id, 24)} · {label}"
@@ -232,9 +235,9 @@ def _draw_stake(ax: Axes, bars: list[_Bar]) -> None:
     for part, (label, colour, hatch) in enumerate(_STAKE_PARTS):
         lefts = [_near(sum(parts[:part])) for _, parts in bars]
         widths = [_near(parts[part]) for _, parts in bars]
-        look: dict[str, Any] = {"color": colour, "hatch": hatch, "edgecolor": "white"}
-        look |= {"hatch_linewidth": 0.6, "linewidth": 0.4}
-        ax.barh(levels, widths, left=lefts, height=0.66, label=label, **look)
+        style: dict[str, Any] = {"color": colour, "hatch": hatch, "edgecolor": "white"}
+        style |= {"hatch_linewidth": 0.6, "linewidth": 0.4}
+        ax.barh(levels, widths, left=lefts, height=0.66, label=label, **style)
     for level, (_, parts) in enumerate(bars):
         canvas.write_beside(ax, _near_text(sum(parts)), _near(sum(parts)), level)
     ax.set_xlim(0, max(_near(sum(parts)) for _, parts in bars) * 1.15)
@@ -341,7 +344,7 @@ def concentration(
     canvas.check_columns(holders, _HOLDERS, "lk.top_holders")
     columns = [canvas.column_values(holders, name) for name in _HOLDERS]
     balances_of: dict[str, list[int]] = {}
-    for contract_id, balance, _ in zip(*columns, strict=True):
+    for contract_id, balance in zip(*columns, strict=True):
         if balance:
             balances_of.setdefault(contract_id, []).append(int(balance))
     ax = canvas.axes_or_new(ax, 6.4, 5.2)
@@ -370,7 +373,7 @@ def _draw_lorenz_curve(ax: Axes, place: int, contract_id: str, amounts: list[int
         [100 * at / len(amounts) for at in range(len(sums))],
         [100 * part / total for part in sums],
         color=canvas.CYCLE[place],
-        ls=_STYLES[place],
+        ls=canvas.LINE_STYLES[place],
         lw=2,
         label=label,
     )

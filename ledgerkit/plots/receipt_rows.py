@@ -207,8 +207,8 @@ def label_rows(ax: Axes, rows: Sequence[Row], starts: Sequence[float], end: floa
     """Label rows at the right where labels fit, failures in bold, with a line to each label."""
     ax.set_ylim(len(rows) - 0.4, -0.6)
     levels = labelled_rows(rows, canvas.text_capacity(ax)[1])
-    left = [starts[y] for y in levels]
-    ax.hlines(levels, left, end, colors=canvas.PALE, lw=0.6, linestyles="dotted", zorder=1)
+    line_starts = [starts[y] for y in levels]
+    ax.hlines(levels, line_starts, end, colors=canvas.PALE, lw=0.6, linestyles="dotted", zorder=1)
     ax.yaxis.tick_right()
     ax.set_yticks(levels, [rows[y].label for y in levels], size=canvas.SMALL, parse_math=False)
     for y, text in zip(levels, ax.get_yticklabels(), strict=True):

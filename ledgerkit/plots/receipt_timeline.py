@@ -20,7 +20,7 @@ _MAX_GAP = 5  # blocks; a longer gap without receipts is shortened to this, and 
 _TICK_WIDTH = 6  # characters
 _BAR_HEIGHT = 0.72
 _THIN_LINE = 0.2  # points; for plots of many rows
-_WAITING_LOOK = {
+_WAITING_STYLE = {
     "color": "white",
     "edgecolor": canvas.FAINT,
     "hatch": "////",
@@ -196,26 +196,26 @@ def _label_shards(ax: Axes, bars: Sequence[_Bar]) -> None:
 def _draw_bars(ax: Axes, bars: Sequence[_Bar]) -> None:
     """Draw the time that receipts waited hatched, and the block in which they ran solid."""
     waited = [bar for bar in bars if bar.ran > bar.start]
-    _draw_spans(ax, waited, [(bar.start, bar.ran - bar.start) for bar in waited], **_WAITING_LOOK)
+    _draw_spans(ax, waited, [(bar.start, bar.ran - bar.start) for bar in waited], **_WAITING_STYLE)
     for state, colour in receipt_rows.COLOURS.items():
         own = [bar for bar in bars if bar.row.state == state]
-        _draw_spans(ax, own, [(bar.ran, 1.0) for bar in own], **_look(state, colour))
+        _draw_spans(ax, own, [(bar.ran, 1.0) for bar in own], **_style(state, colour))
 
 
 def _draw_spans(
-    ax: Axes, bars: Sequence[_Bar], spans: Sequence[tuple[float, float]], **look: Any
+    ax: Axes, bars: Sequence[_Bar], spans: Sequence[tuple[float, float]], **style: Any
 ) -> None:
     """Draw one span, a left end and a width, per bar."""
     if bars:
         lefts, widths = zip(*spans, strict=True)
         levels = [bar.level for bar in bars]
         if len(bars) > receipt_rows.MAX_UNMERGED:
-            look |= {"linewidth": _THIN_LINE}
-        ax.barh(levels, widths, left=lefts, height=_BAR_HEIGHT, zorder=3, **look)
+            style |= {"linewidth": _THIN_LINE}
+        ax.barh(levels, widths, left=lefts, height=_BAR_HEIGHT, zorder=3, **style)
 
 
-def _look(state: str, colour: str) -> dict[str, Any]:
-    """Return the look of a state's bars: failures are hatched, waiting ones are outlines."""
+def _style(state: str, colour: str) -> dict[str, Any]:
+    """Return the style of a state's bars: failures are hatched, waiting ones are outlines."""
     if state == receipt_rows.WAITING:
         return {"color": "white", "edgecolor": canvas.INK, "linestyle": "--", "linewidth": 0.8}
     return {
@@ -273,14 +273,14 @@ def _legend_handles(rows: Rows, bars: Sequence[_Bar], *, has_data: bool) -> list
     """Return the legend entries: the states, waiting, and the kinds of lines."""
     patch = canvas.mpl("patches").Patch
     line = canvas.mpl("lines").Line2D
-    looks = {
-        _STATE_LABELS.get(state, state): _look(state, receipt_rows.COLOURS[state])
+    styles = {
+        _STATE_LABELS.get(state, state): _style(state, receipt_rows.COLOURS[state])
         for state in rows.states()
     }
     if any(bar.ran > bar.start for bar in bars):
-        looks["waiting"] = dict(_WAITING_LOOK)
+        styles["waiting"] = dict(_WAITING_STYLE)
     handles = [
-        patch(facecolor=look.pop("color"), **look, label=label) for label, look in looks.items()
+        patch(facecolor=style.pop("color"), **style, label=label) for label, style in styles.items()
     ]
     handles.append(line([], [], color=canvas.FAINT, lw=0.8, label="created"))
     if has_data:

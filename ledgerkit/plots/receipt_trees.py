@@ -84,8 +84,8 @@ def _draw_markers(ax: Axes, ordered: list[Row]) -> None:
     for state, colour in receipt_rows.COLOURS.items():
         points = [(row.depth, y) for y, row in enumerate(ordered) if row.state == state]
         if points:
-            look = _marker(state, colour, len(ordered))
-            ax.scatter(*zip(*points, strict=True), **look, zorder=3)
+            style = _marker(state, colour, len(ordered))
+            ax.scatter(*zip(*points, strict=True), **style, zorder=3)
 
 
 def _marker(state: str, colour: str, n_rows: int) -> dict[str, Any]:

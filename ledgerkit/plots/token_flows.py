@@ -270,10 +270,10 @@ def _draw_ribbon(ax: Axes, flow: _Flow, sender: _Node, receiver: _Node) -> None:
     corners += [(middle, y1 + height), (middle, y0 + height), (x0, y0 + height), (x0, y0)]
     codes = [path.MOVETO, *[path.CURVE4] * 3, path.LINETO, *[path.CURVE4] * 3, path.CLOSEPOLY]
     patch = canvas.mpl("patches").PathPatch
-    ax.add_patch(patch(path(corners, codes), **_look(flow.group)))
+    ax.add_patch(patch(path(corners, codes), **_style(flow.group)))
 
 
-def _look(group: str) -> dict[str, Any]:
+def _style(group: str) -> dict[str, Any]:
     """Return the colour and hatch of a group's ribbons."""
     colour, hatch, _ = _GROUPS[group]
     return {
@@ -321,7 +321,7 @@ def _legend_handles(groups: set[str]) -> list[Any]:
     """Return the legend entries of the groups that are drawn."""
     patch = canvas.mpl("patches").Patch
     return [
-        patch(**_look(group), label=label)
+        patch(**_style(group), label=label)
         for group, (_, _, label) in _GROUPS.items()
         if group in groups
     ]

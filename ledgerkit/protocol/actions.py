@@ -2,8 +2,8 @@
 The fifteen actions and the delegate actions, under the names they have in nearcore.
 
 An action checks its fields when it is built, so encoding checks nothing. A text is accepted where
-a key or an account id belongs, and is parsed. A list of actions may hold everything that Borsh can
-encode; the chain checks its limits, such as the number of actions and their gas.
+a key or an account id belongs, and is parsed. The limits of a transaction, such as the number of
+its actions and their gas, are left to the chain to check.
 """
 
 from __future__ import annotations
@@ -337,7 +337,7 @@ class DelegateAction(_Delegated):
 @dataclass(frozen=True, slots=True)
 class DelegateActionV2(_Delegated):
     """
-    Actions that a sender signs and a relayer pays for, also with a gas key.
+    Actions that a sender signs, also with a gas key (NEP-611), and a relayer pays for.
 
     Parameters
     ----------
@@ -382,7 +382,7 @@ class DelegateActionV2(_Delegated):
         check_pair(secret_key, self.public_key)
         return DelegateV2(self, secret_key.sign(self.hash))
 
-    # Nonce and index are one value in the bytes, so the order of the fields is not theirs.
+    # In the bytes, the nonce and its index are one value at the place of the nonce.
 
     def encode_fields(self) -> bytes:
         """Encode the fields after the tag of the version."""
@@ -402,7 +402,7 @@ class DelegateActionV2(_Delegated):
 
 
 def check_pair(secret_key: SecretKey, public_key: PublicKey) -> None:
-    """Refuse a secret key that is not the one of a public key."""
+    """Check that a secret key belongs to a public key."""
     own = secret_key.public_key
     if own is not public_key and own != public_key:
         expected = f"the public key of the secret key, {own}"
@@ -626,7 +626,7 @@ class DelegateV2(SignedDelegate):
     """
     Execute actions that another account signed, in the second version.
 
-    Protocol versions 85 and 86 support it.
+    It needs protocol version 85 or later.
 
     Parameters
     ----------

@@ -60,16 +60,7 @@ def items(packed: Sequence[bytes]) -> bytes:
 
 
 class Reader:
-    """
-    A cursor over bytes that reads one value after the other and refuses malformed ones.
-
-    Parameters
-    ----------
-    data
-        The bytes.
-    kind
-        The type they should decode to, for errors.
-    """
+    """A cursor over bytes that should decode to a value of type `kind`, which errors name."""
 
     __slots__ = ("data", "kind", "position")
 
@@ -152,7 +143,7 @@ class Reader:
         return [read(self) for _ in range(count)]
 
     def checked(self, build: Callable[[], _T]) -> _T:
-        """Build a value; one that its own check refuses was badly encoded."""
+        """Build a value; raise DecodeError if its own check refuses it."""
         start = self.position
         try:
             return build()
@@ -161,7 +152,7 @@ class Reader:
         raise error  # as in `text`
 
     def end(self) -> None:
-        """Refuse trailing bytes."""
+        """Check that no bytes are left."""
         if self.position != len(self.data):
             raise self.refuse(f"{len(self.data) - self.position} bytes are left over")
 
@@ -217,7 +208,7 @@ class Borsh:
 
 
 class Codec(NamedTuple):
-    """The Borsh type of a field: its check, which returns the value to keep, and its two ways."""
+    """The Borsh type of a field: the functions that check, encode and read its values."""
 
     check: Callable[[Any, str], Any]
     encode: Callable[[Any], bytes]

@@ -38,24 +38,7 @@ def need(module: str) -> Any:
 
 
 def keccak256(data: bytes) -> bytes:
-    """
-    Compute the Keccak-256 hash that Ethereum uses, which differs from SHA-3.
-
-    Parameters
-    ----------
-    data
-        The bytes to hash.
-
-    Returns
-    -------
-    digest
-        32 bytes. hashlib's `sha3_256` pads differently and returns others.
-
-    Raises
-    ------
-    InvalidRequestError
-        If ``ledgerkit[secp256k1]`` is not installed.
-    """
+    """Compute the Keccak-256 hash that Ethereum uses, which pads differently from SHA3-256."""
     keccak = need("Crypto.Hash.keccak")
     return bytes(keccak.new(digest_bits=256, data=data).digest())
 
@@ -75,14 +58,7 @@ class Signer(Protocol):
 
 
 class Ed25519:
-    """
-    An ed25519 key in the form that libsodium needs.
-
-    Parameters
-    ----------
-    seed
-        32 bytes.
-    """
+    """An ed25519 key in the form that libsodium needs, built from a seed of 32 bytes."""
 
     __slots__ = ("_pair", "_sign", "public")
 
@@ -103,14 +79,7 @@ class Ed25519:
 
 
 class Secp256k1:
-    """
-    A secp256k1 key in the form that libsecp256k1 needs.
-
-    Parameters
-    ----------
-    secret
-        32 bytes, an integer from 1 to the order of the group minus 1.
-    """
+    """A secp256k1 key in the form that libsecp256k1 needs, built from its 32 bytes."""
 
     __slots__ = ("_key", "public")
 

@@ -1,9 +1,9 @@
 """
 Derived ids: accounts from keys or state, and receipts and data from what created them.
 
-All are pure functions of bytes. Receipt ids follow the rule in force since protocol version 77:
-the hash of the creator's id, the height of the block being applied, and a salt that distinguishes
-the ids that one creator makes.
+Receipt ids follow the rule in force since protocol version 77, as in nearcore's
+core/primitives/src/utils.rs: the hash of the creator's id, the height of the block being applied,
+and a salt that distinguishes the ids that one creator makes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def implicit_account_id(public_key: PublicKey | str) -> AccountId:
     InvalidRequestError
         If the key is not an ed25519 key.
     """
-    return AccountId(_bytes_of(public_key, "ed25519").hex())
+    return AccountId(_key_bytes(public_key, "ed25519").hex())
 
 
 def eth_implicit_account_id(public_key: PublicKey | str) -> AccountId:
@@ -66,12 +66,12 @@ def eth_implicit_account_id(public_key: PublicKey | str) -> AccountId:
     InvalidRequestError
         If the key is not a secp256k1 key, or ``ledgerkit[secp256k1]`` is not installed.
     """
-    digest = keccak256(_bytes_of(public_key, "secp256k1"))
+    digest = keccak256(_key_bytes(public_key, "secp256k1"))
     return AccountId(f"0x{digest[_ADDRESS].hex()}")
 
 
-def _bytes_of(value: PublicKey | str, curve: str) -> bytes:
-    """Return the bytes of a key, which must be of a curve."""
+def _key_bytes(value: PublicKey | str, curve: str) -> bytes:
+    """Return the bytes of a key, after checking its curve."""
     key = types.public_key(value)
     if key.curve != curve:
         raise InvalidRequestError.refuse("public_key", str(key), f"a key of the curve {curve}")

@@ -1,5 +1,5 @@
 """
-Secret keys: generated, parsed and signed with, and never shown unless asked for.
+Secret keys: generation, parsing and signing.
 
 A secret key appears in no repr, pickle, log or exception, and in no local variable of a traceback
 from here: an invalid text is examined first and deleted, and only then is the error raised.
@@ -229,13 +229,13 @@ class SecretKey:
         return f"<SecretKey {curve}:… hidden>"
 
     def __setattr__(self, name: str, value: object) -> Never:
-        """Refuse every change: a public key with another secret would sign in vain."""
+        """Raise AttributeError, because a key with another public key would sign invalidly."""
         del value
         msg = f"a SecretKey is immutable: {name} cannot be set"
         raise AttributeError(msg)
 
     def __reduce__(self) -> Never:
-        """Refuse to be pickled."""
+        """Raise TypeError, because a pickle would contain the secret."""
         msg = "a SecretKey is never pickled; store the text that reveal() returns"
         raise TypeError(msg)
 

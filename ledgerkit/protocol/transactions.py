@@ -448,14 +448,14 @@ def _deposit(action: Action) -> int:
 
 
 def _summary(actions: Sequence[Action]) -> str:
-    """Describe a list of actions in a few words."""
+    """Format a list of actions in a few words."""
     words = [_describe(action) for action in actions[:_MOST_SHOWN]]
     omitted = len(actions) - len(words)
     return ", ".join([*words, *([f"{omitted} more"] if omitted else [])]) or "no actions"
 
 
 def _describe(action: Action) -> str:
-    """Describe an action in a few words."""
+    """Format an action in a few words."""
     deposit = _deposit(action)
     amount = f" {units.near_text(deposit)}" if deposit else ""
     if not isinstance(action, FunctionCall):

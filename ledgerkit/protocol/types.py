@@ -173,19 +173,19 @@ _cached_id = lru_cache(maxsize=4096)(AccountId)  # the same few ids come again a
 
 
 def account_id(value: object, field: str = "account_id") -> AccountId:
-    """Check an account id; one that is already checked is returned as it is."""
+    """Check an account id, unless it is one already."""
     if type(value) is AccountId:
         return value
     if type(value) is str:
         try:
-            return _cached_id(value)  # the cache keeps no text that is refused
+            return _cached_id(value)  # an invalid text raises, and is not cached
         except InvalidRequestError:
-            pass  # refused again below, by the name of its field
+            pass  # raised again below, with the name of the field
     return AccountId(value, field)  # type: ignore[arg-type]  # refused if it is not a str
 
 
 def read_account_id(reader: Reader) -> AccountId:
-    """Read an account id; as in a node, a text that is none is a decoding error."""
+    """Read an account id; a malformed one is a decoding error, as in a node."""
     return reader.checked(lambda: account_id(reader.text()))
 
 
@@ -247,7 +247,7 @@ class CryptoHash(bytes, Checked):
 
 
 def crypto_hash(value: Any, field: str = "block_hash") -> CryptoHash:
-    """Check a hash; one that is already checked is returned as it is."""
+    """Check a hash, unless it is one already."""
     return value if type(value) is CryptoHash else CryptoHash(value, field)
 
 

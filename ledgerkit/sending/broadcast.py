@@ -46,14 +46,14 @@ def send_call(signed: SignedTransaction, via: str, wait_until: str) -> Call[Any]
     """Describe the call that sends signed bytes by one of `METHODS`."""
     tx = signed.transaction
     params = {"signed_tx_base64": signed.to_base64()}
-    asked = f"the sending of transaction {signed.hash}"
+    request = f"the sending of transaction {signed.hash}"
     if via == "broadcast_tx_async":
-        return calls.rpc(via, params, str, asked=asked)
+        return calls.rpc(via, params, str, request=request)
     if via == "send_tx":
         params["wait_until"] = wait_until
     status_call = rpc.transaction(str(signed.hash), str(tx.signer_id), wait_until)
-    body = calls.rpc(via, params, Any, asked=asked).body
-    return replace(status_call, asked=asked, body=body, keep=None, repeatable=False)
+    body = calls.rpc(via, params, Any, request=request).body
+    return replace(status_call, request=request, body=body, keep=None, repeatable=False)
 
 
 def send_signed(ledger: Ledger, signed: SignedTransaction, via: str, wait_until: str) -> Any:

@@ -913,7 +913,7 @@ def _resend_unconfirmed(options: _SendOptions, queue: NonceQueue) -> None:
 
 def _chain(ledger: Ledger) -> _Chain:
     """Read the chain's identity, once for each ledger."""
-    call = calls.rpc("status", [], _Chain, asked="the node's status")
+    call = calls.rpc("status", [], _Chain, request="the node's status")
     chain: _Chain = ledger.memo("chain", lambda: ledger.send(call))
     return chain
 

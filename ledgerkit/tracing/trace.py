@@ -129,7 +129,7 @@ class Trace:
         blocks = {**saved.blocks, **(blocks or {})}
         decoded_rules = saved.rules if rules is None else rules_of(rules)
         with collector_paused():
-            result = decode_transaction(source, asked="a saved transaction", tx_hash=tx_hash)
+            result = decode_transaction(source, request="a saved transaction", tx_hash=tx_hash)
             return cls(result, source, blocks=blocks, rules=decoded_rules)
 
     @classmethod

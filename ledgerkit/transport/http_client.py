@@ -173,7 +173,7 @@ class HttpClient:
         """Return the transport of an exchange's surface."""
         if exchange.surface not in self.transports:
             field = f"{exchange.surface}_url"
-            msg = f"this ledger has no address for {exchange.call.asked} ({field})"
+            msg = f"this ledger has no address for {exchange.call.request} ({field})"
             raise InvalidRequestError(msg, remedy=f"Connect with {field}=.", field=field)
         return self.transports[exchange.surface]
 
@@ -243,11 +243,11 @@ class HttpClient:
         if status in _REDIRECT:
             host = self._addresses[exchange.surface].host
             return TransportError(
-                f"{host} answered {exchange.call.asked} with a redirect (HTTP {status})",
+                f"{host} answered {exchange.call.request} with a redirect (HTTP {status})",
                 remedy="Redirects are not followed: pass connect() the address it leads to.",
                 retryable=False,
                 status=status,
-                asked=exchange.call.asked,
+                request=exchange.call.request,
             )
         key = self._key
         return Response(
@@ -258,23 +258,23 @@ class HttpClient:
         """Build the error of a failed exchange, without the key and the address's path."""
         if isinstance(error, LedgerError):
             return strip_error(error)
-        asked = exchange.call.asked
-        begin = f"could not ask {self._addresses[exchange.surface].host} for {asked}"
+        request = exchange.call.request
+        begin = f"could not ask {self._addresses[exchange.surface].host} for {request}"
         if isinstance(error, TimeoutError | httpx.TimeoutException):
             seconds = exchange.timeout_s
             reason = f"no answer within {seconds:.3g} s" if seconds else "no time was left"
-            return TransportError(f"{begin}: {reason}", asked=asked)
+            return TransportError(f"{begin}: {reason}", request=request)
         text = str(error) or type(error).__name__
         if self._key is not None:
             text = self._key.hide(text.encode("utf-8", "replace")).decode()
         if self._has_own_transport or isinstance(error, httpx.HTTPError | OSError):
-            return TransportError(f"{begin}: {cut(text)}", asked=asked)
+            return TransportError(f"{begin}: {cut(text)}", request=request)
         sentence = f"{begin}: the transport failed, {type(error).__name__}: {cut(text)}"
         return TransportError(
             f"{sentence} ({_location(error)})",
             remedy="Correct the transport passed to connect().",
             retryable=False,
-            asked=asked,
+            request=request,
         )
 
 

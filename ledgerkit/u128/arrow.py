@@ -26,31 +26,7 @@ def library(name: str = "pyarrow") -> Any:
 
 
 def to_arrow(hi: np.ndarray, lo: np.ndarray, mask: np.ndarray, type: Any = None) -> Any:  # noqa: A002 - the word of `__arrow_array__`
-    """
-    Convert a column to an Arrow array.
-
-    Parameters
-    ----------
-    hi, lo
-        The upper and lower 64 bits of each value.
-    mask
-        True where a value is missing.
-    type
-        decimal128 or decimal256 of scale 0, an integer or a text type; decimal128(38, 0) by
-        default.
-
-    Returns
-    -------
-    array
-        A `pyarrow.Array` of that type.
-
-    Raises
-    ------
-    OverflowError
-        If a value does not fit the type; the error names its row.
-    TypeError
-        If the type is none of these.
-    """
+    """Convert to an Arrow array of decimals, integers or texts; an error names the row."""
     pa = library()
     target = pa.decimal128(DIGITS) if type is None else type
     if pa.types.is_decimal128(target) or pa.types.is_decimal256(target):
@@ -59,7 +35,7 @@ def to_arrow(hi: np.ndarray, lo: np.ndarray, mask: np.ndarray, type: Any = None)
         return _to_integers(hi, lo, mask, target)
     if _is_text(target):
         return pa.array(decimal_text.write(hi, lo), type=target, mask=mask)
-    msg = f"u128 does not become {target}: choose a decimal, integer or text type"
+    msg = f"u128 cannot be converted to {target}: choose a decimal, integer or text type"
     raise TypeError(msg)
 
 
@@ -88,7 +64,7 @@ def _validity(mask: np.ndarray) -> Any:
 
 
 def _check_below(hi: np.ndarray, lo: np.ndarray, mask: np.ndarray, end: int, target: Any) -> None:
-    """Refuse the first value that is not below `end`."""
+    """Check that all values are below `end`; an error names the first row."""
     if end >= planes.LIMIT:
         return
     over = ~(planes.less((hi, lo), planes.from_ints([end])) | mask)
@@ -103,30 +79,7 @@ def _check_below(hi: np.ndarray, lo: np.ndarray, mask: np.ndarray, end: int, tar
 
 
 def from_arrow(array: Any, *, name: str = "amount") -> Columns:
-    """
-    Read a column from an Arrow array.
-
-    Parameters
-    ----------
-    array
-        A `pyarrow.Array` or `ChunkedArray` of decimals of scale 0, integers, texts of digits,
-        or only nulls.
-    name
-        The name of the field, for errors.
-
-    Returns
-    -------
-    hi, lo, mask
-        The upper and lower 64 bits of each value, both 0 where it is missing, and a mask that
-        is True there.
-
-    Raises
-    ------
-    DecodeError
-        If a value is not an integer from 0 to 2^128 - 1; the error names its row.
-    TypeError
-        If the array has another type, such as float.
-    """
+    """Read an Arrow array of decimals of scale 0, integers, texts of digits, or only nulls."""
     pa = library()
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
@@ -139,7 +92,7 @@ def from_arrow(array: Any, *, name: str = "amount") -> Columns:
     if _is_text(array.type):
         (hi, lo), mask = decimal_text.parse(array.to_numpy(zero_copy_only=False), name=name)
         return hi, lo, mask
-    msg = f"u128 is not read from {array.type}: pass decimals, integers or texts of digits"
+    msg = f"u128 cannot be read from {array.type}: pass decimals, integers or texts of digits"
     raise TypeError(msg)
 
 
@@ -195,7 +148,7 @@ def _is_text(kind: Any) -> bool:
 
 
 def _check_scale(kind: Any) -> None:
-    """Refuse decimals with a scale, because u128 has no fractions."""
+    """Check that decimals have no scale, because u128 has no fractions."""
     if kind.scale:
         msg = f"u128 holds integers, and {kind} has a scale of {kind.scale}: cast to scale 0 first"
         raise TypeError(msg)
@@ -205,5 +158,5 @@ def _refuse_first(array: Any, outside: np.ndarray, name: str) -> None:
     """Raise the error for the first value that is negative or too large."""
     if outside.any():
         row = int(outside.argmax())
-        msg = f"{name} {cut(array[row].as_py())} in row {row} does not fit 128 bits unsigned"
+        msg = f"{name} {cut(array[row].as_py())} in row {row} does not fit in u128"
         raise DecodeError(msg, path=f"{name}[{row}]")

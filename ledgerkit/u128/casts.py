@@ -24,7 +24,7 @@ _NULLABLE = {"b": "astype('boolean')", "i": "astype('Int64')", "u": "astype('UIn
 def to_numpy(array: U128Array, dtype: np.dtype[Any], na_value: Any = no_default) -> np.ndarray:
     """Convert to a numpy array; missing values become `na_value`."""
     if dtype.kind not in _CASTS:
-        raise TypeError(f"u128 does not become {dtype}")
+        raise TypeError(f"u128 cannot be cast to {dtype}")
     values = _CASTS[dtype.kind](array, dtype)
     if array.mask.any():
         values[array.mask] = _missing_value(dtype) if na_value is no_default else na_value

@@ -39,29 +39,7 @@ _BLOCK = 8192  # rows at a time, so that their arrays stay in the processor's ca
 def parse(
     texts: Sequence[str | None] | NDArray[np.object_], *, name: str = "balance"
 ) -> tuple[Planes, Flags]:
-    """
-    Parse a column of decimal texts.
-
-    Parameters
-    ----------
-    texts
-        Decimal digits, with any number of leading zeros; None is missing.
-    name
-        The name of the field, for errors.
-
-    Returns
-    -------
-    values
-        The planes of the values, 0 where missing.
-    missing
-        True where a value is missing.
-
-    Raises
-    ------
-    DecodeError
-        If a text is not ASCII digits, or above 2^128 - 1; the error names its row. Signs,
-        spaces, underscores and empty texts are refused.
-    """
+    """Parse a column of decimal texts; an error names the row, and the field by `name`."""
     listed = texts if isinstance(texts, list) else np.asarray(texts, dtype=object).tolist()
     hi, lo = np.empty((2, len(listed)), dtype=np.uint64)
     missing = np.zeros(len(listed), dtype=np.bool_)
@@ -150,7 +128,7 @@ def _parse_text(text: object, row: int, name: str) -> int:
         raise _refuse(name, row, text, "is not a string of decimal digits")
     digits = text.lstrip("0")
     if len(digits) > _LONGEST or int(digits or "0") >= LIMIT:
-        raise _refuse(name, row, text, "does not fit 128 bits unsigned")
+        raise _refuse(name, row, text, "does not fit in u128")
     return int(digits or "0")
 
 

@@ -41,7 +41,7 @@ def _to_floats(others: Any) -> Floats:
     for row in np.flatnonzero(~np.array(pd.isna(objects), dtype=np.bool_)):
         value = objects[row]
         if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real | Decimal):
-            raise TypeError(f"u128 / {type(value).__name__}: divide by numbers")
+            raise TypeError(f"u128 and {type(value).__name__} cannot be divided: use numbers")
         converted[row] = float(value)
     return converted
 

@@ -111,7 +111,7 @@ def _totals(array: U128Array, _: str, options: dict[str, Any]) -> U128Array:
 
 
 def _check_totals(array: U128Array, over: Flags, options: dict[str, Any]) -> None:
-    """Raise for the row at which the first sum that overflows leaves the range."""
+    """Check that no group's sum overflows; an error names the row at which it does."""
     if over.any():
         (rows,) = np.nonzero(options["ids"] == over.argmax())
         _, past = planes.cumulate(array.hi[rows], array.lo[rows])

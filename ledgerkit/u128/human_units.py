@@ -9,6 +9,7 @@ import pandas as pd
 
 from ledgerkit import units, validation
 from ledgerkit.errors import InvalidRequestError, cut
+from ledgerkit.u128 import parsing
 from ledgerkit.units import NEAR_DECIMALS
 
 if TYPE_CHECKING:
@@ -188,11 +189,6 @@ def _is_missing(value: Any) -> bool:
     )
 
 
-def _objects(values: list[object]) -> np.ndarray:
-    """Build an array of Python objects."""
-    return np.fromiter(values, dtype=object, count=len(values))
-
-
 def _floats(values: list[object]) -> np.ndarray:
     """Build an array of floats, NaN where missing."""
     return np.array([np.nan if value is pd.NA else value for value in values], dtype=np.float64)
@@ -200,11 +196,11 @@ def _floats(values: list[object]) -> np.ndarray:
 
 def _texts(values: list[object]) -> Any:
     """Build an array of texts, of the dtype that all frames use."""
-    return pd.array(_objects(values), dtype=TEXT)
+    return pd.array(parsing.objects(values), dtype=TEXT)
 
 
 _FORMATS: dict[str, tuple[Callable[[Any, Any], object], Callable[[list[object]], Any]]] = {
     "text": (units.to_text, _texts),
-    "decimal": (units.to_decimal, _objects),
+    "decimal": (units.to_decimal, parsing.objects),
     "float": (units.to_float, _floats),
 }

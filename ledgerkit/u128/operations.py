@@ -88,7 +88,7 @@ def _read_operand(array: U128Array, other: Any) -> Operand:
         mask = np.array(pd.isna(values), dtype=np.bool_)
         pairs = zip(values, mask, strict=True)
         ints = [0 if missing else operator.index(value) for value, missing in pairs]
-        return Operand(None, mask, np.fromiter(ints, dtype=object, count=len(ints)))
+        return Operand(None, mask, parsing.objects(ints))
 
 
 def _check_length(array: U128Array, other: Any) -> Any:
@@ -148,7 +148,7 @@ def _equals(operand: Operand, value: int) -> Flags:
 
 
 def _check_divisors(b: Operand, mask: Flags) -> Operand:
-    """Refuse a division by zero; where the result is missing, divide by 1 instead."""
+    """Check that no divisor is zero; where the result is missing, replace zeros by 1."""
     is_zero = _equals(b._replace(mask=np.zeros_like(b.mask)), 0)
     if (is_zero & ~mask).any():
         row = int((is_zero & ~mask).argmax())
@@ -171,11 +171,13 @@ def _compute_ints(a: Operand, b: Operand, name: str, mask: Flags) -> Planes:
 
 
 def _limit_exponents(exponents: Objects, mask: Flags) -> Objects:
-    """Refuse negative exponents, and shorten those whose powers leave the range anyway."""
+    """Check that no exponent is negative, and limit those whose powers overflow anyway."""
     is_negative = np.asarray(exponents < 0, dtype=np.bool_) & ~mask
     if is_negative.any():
         row = int(is_negative.argmax())
-        raise ValueError(f"exponent {exponents[row]} in row {row}: the power is no integer")
+        raise ValueError(
+            f"exponent {exponents[row]} in row {row} is negative: the power is not an integer"
+        )
     # An odd exponent stays odd, for the powers of -1.
     most = _LARGEST_EXPONENT
     return np.array([max(e, 0) if e < most else most + e % 2 for e in exponents], dtype=object)

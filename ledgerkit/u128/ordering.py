@@ -26,20 +26,15 @@ def argsort(values: Planes, mask: Flags, *, ascending: bool, na: str) -> Rows:
     (rows,) = np.nonzero(~mask)
     (missing,) = np.nonzero(mask)
     rows = rows if ascending else rows[::-1]
-    ordered = rows[planes.argsort(*_take(values, rows))]
+    ordered = rows[planes.argsort(*planes.take(values, rows))]
     ordered = ordered if ascending else ordered[::-1]
     return np.concatenate([missing, ordered] if na == "first" else [ordered, missing])
-
-
-def _take(values: Planes, rows: Any) -> Planes:
-    """Select rows of both planes."""
-    return values[0][rows], values[1][rows]
 
 
 def ranks(values: Planes) -> Rows:
     """Return the position of each value among the distinct values in ascending order."""
     ordered = planes.argsort(*values)
-    hi, lo = _take(values, ordered)
+    hi, lo = planes.take(values, ordered)
     is_new = np.zeros(len(hi), dtype=np.intp)
     is_new[1:] = (hi[1:] != hi[:-1]) | (lo[1:] != lo[:-1])
     positions = np.empty(len(hi), dtype=np.intp)
@@ -65,7 +60,7 @@ def extreme(values: Planes, mask: Flags, *, largest: bool, skipna: bool) -> int:
     if mask.all():
         raise ValueError("Encountered all NA values")
     (rows,) = np.nonzero(~mask)
-    return int(rows[planes.extreme(*_take(values, rows), largest=largest)])
+    return int(rows[planes.extreme(*planes.take(values, rows), largest=largest)])
 
 
 def searchsorted(values: Planes, others: Planes, side: str) -> Rows:
@@ -96,7 +91,7 @@ def factorize(values: Planes, mask: Flags, *, code_missing: bool) -> tuple[Rows,
     # The code of missing values is -1, or with `code_missing` one of their own.
     (rows,) = np.nonzero(~mask)
     codes = np.full(len(mask), -1, dtype=np.intp)
-    codes[rows] = _codes(_take(values, rows) if mask.any() else values)
+    codes[rows] = _codes(planes.take(values, rows) if mask.any() else values)
     firsts = first_rows(codes[rows], rows)
     if code_missing and mask.any():
         row = int(mask.argmax())
@@ -110,7 +105,7 @@ def factorize(values: Planes, mask: Flags, *, code_missing: bool) -> tuple[Rows,
 def _codes(values: Planes) -> Rows:
     """Compute codes from one word mixed of both halves, unless two values mix to the same."""
     codes, _ = pd.factorize(_mix(values))
-    if planes.equal(values, _take(values, first_rows(codes)[codes])).all():
+    if planes.equal(values, planes.take(values, first_rows(codes)[codes])).all():
         return codes
     low, distinct = pd.factorize(values[1])
     high, _ = pd.factorize(values[0])
@@ -129,7 +124,7 @@ def isin(array: U128Array, others: Any) -> Flags:
     ints = [number for number in map(_as_int, objects[~missing]) if 0 <= number < planes.LIMIT]
     other_values = planes.from_ints(ints)
     (rows,) = np.nonzero(pd.Series(_mix(array.planes)).isin(_mix(other_values)))
-    halves = zip(_take(array.planes, rows), other_values, strict=True)
+    halves = zip(planes.take(array.planes, rows), other_values, strict=True)
     hi, lo = (np.concatenate(pair) for pair in halves)
     codes = _codes((hi, lo))
     is_in = np.zeros(len(array), dtype=np.bool_)

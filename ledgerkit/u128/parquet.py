@@ -180,9 +180,8 @@ def read_parquet(path: str | PathLike[str]) -> pd.DataFrame:
 
 def _read(path: str | PathLike[str]) -> Any:
     """Read all columns of a file, or of all files of a folder."""
-    partitioning = (
-        "hive" if Path(path).is_dir() else None
-    )  # a file's path names none of its columns
+    # Only in a folder can the names of subfolders be columns, such as "month=1".
+    partitioning = "hive" if Path(path).is_dir() else None
     dataset = arrow.library("pyarrow.dataset").dataset(
         path, format="parquet", partitioning=partitioning
     )
@@ -208,14 +207,14 @@ def restore_large(table: Any) -> Any:
 
 
 def _check_exclusive(numbers: Any, texts: Any, name: str) -> None:
-    """Refuse a row that has both a number and a text, because one of them was changed."""
+    """Check that no row has both a number and a text, which would contradict each other."""
     both = ~(
         numbers.is_null().to_numpy(zero_copy_only=False)
         | texts.is_null().to_numpy(zero_copy_only=False)
     )
     if both.any():
         row = int(both.argmax())
-        msg = f"{name} has a number and a text in row {row}, of which only one can be right"
+        msg = f"{name} has a number and a text in row {row}, of which one must be wrong"
         raise DecodeError(msg, path=f"{name}[{row}]")
 
 

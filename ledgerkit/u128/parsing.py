@@ -15,34 +15,13 @@ from ledgerkit.u128 import decimal_text, planes
 if TYPE_CHECKING:
     from ledgerkit.u128.planes import Flags, Objects, Planes
 
-_LONGEST = 4300  # digits that Python turns into an integer
-_FIT = "does not fit 128 bits unsigned"
+_LONGEST = 4300  # digits; Python's own limit for converting a text to an integer
+_FIT = "does not fit in u128"
 _RULE = "u128 holds ints and texts of digits"
 
 
 def read(values: Any) -> tuple[Planes, Flags]:
-    """
-    Read a column of ints, texts of digits and missing values.
-
-    Parameters
-    ----------
-    values
-        A list, an array, a Series or an Arrow array. None, NA and NaN are missing.
-
-    Returns
-    -------
-    values, mask
-        The planes, 0 where a value is missing, and the mask, True where it is.
-
-    Raises
-    ------
-    TypeError
-        If a value has another type, such as float or bool; the error names its row.
-    ValueError
-        If a text is not digits, or a Decimal is not an integer.
-    OverflowError
-        If a number is below 0 or above 2^128 - 1.
-    """
+    """Read a column of ints, texts of digits and missing values; an error names the row."""
     if type(values).__module__.partition(".")[0] == "pyarrow":
         return _from_arrow(values)
     dtype = getattr(values, "dtype", None)

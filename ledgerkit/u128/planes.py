@@ -233,9 +233,9 @@ def _divide_any(a: Planes, b: Planes) -> tuple[Words, ...]:
     quotient, remainder = _divide_once(a, b)
     (rows,) = np.nonzero(~less(remainder, b))
     while rows.size:
-        divisor = _take(b, rows)
-        estimate, reduced = _divide_once(_take(remainder, rows), divisor)
-        sums, _ = add(_take(quotient, rows), estimate)
+        divisor = take(b, rows)
+        estimate, reduced = _divide_once(take(remainder, rows), divisor)
+        sums, _ = add(take(quotient, rows), estimate)
         for plane, new in zip((*quotient, *remainder), (*sums, *reduced), strict=True):
             plane[rows] = new
         rows = rows[~less(reduced, divisor)]
@@ -248,7 +248,7 @@ def _broadcast(a: Planes, b: Planes) -> tuple[Planes, Planes]:
     return (a_hi, a_lo), (b_hi, b_lo)
 
 
-def _take(a: Planes, rows: Rows) -> Planes:
+def take(a: Planes, rows: Rows) -> Planes:
     """Select rows."""
     return a[0][rows], a[1][rows]
 
@@ -272,7 +272,7 @@ def _approximate(a: Planes) -> Floats:
 
 
 def power(a: Planes, b: Planes) -> tuple[Planes, Flags]:
-    """Raise to powers; return them, and flags for those that overflow and are meaningless."""
+    """Compute powers; return them, and flags for those that overflow."""
     a, b = _broadcast(a, b)
     result = np.zeros_like(a[0]), np.ones_like(a[0])
     over, base_over = np.zeros((2, len(a[0])), dtype=np.bool_)

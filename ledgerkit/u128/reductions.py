@@ -101,12 +101,10 @@ def product(values: Planes) -> int:
 
 
 def _check_range(value: int, name: str) -> int:
-    """Refuse a result above the range."""
+    """Return a result, after checking that it is not above the range."""
     if value < planes.LIMIT:
         return value
-    raise OverflowError(
-        f"{name} {value} does not fit 128 bits unsigned; astype(object) has no limit"
-    )
+    raise OverflowError(f"{name} {value} does not fit in u128; astype(object) has no limit")
 
 
 # Running results ------------------------------------------------------------------------

@@ -197,7 +197,7 @@ def snapshot(account_id: str, *, ledger: Ledger | None = None) -> Snapshot:
     ledger = client.current(ledger)
     call = rest.full(validation.account_id(account_id))
     response = ledger.send(call)
-    with request_in_errors(call.asked):
+    with request_in_errors(call.request):
         snapshot = build_snapshot(response)
     attrs = provenance(ledger, "GET /v1/account/{account_id}/full")
     for frame in (snapshot.state, snapshot.ft, snapshot.nft, snapshot.staking):

@@ -67,7 +67,7 @@ def view(
     """
     ledger = client.current(ledger)
     call = rpc.call_function(*_check_request(contract_id, method, args), ledger.locate(at))
-    data = rpc.returned(ledger.send(call), call.asked)
+    data = rpc.returned(ledger.send(call), call.request)
     return data if raw else rpc.json_or_bytes(data)
 
 
@@ -116,7 +116,7 @@ def view_many(
     block = validation.block_reference(ledger.send(rpc.block(ledger.locate(at))).header.hash)
     calls = [rpc.call_function(*request, block) for request in checked]
     results = ledger.send_many(calls, on_error="collect", progress=progress, label="view calls")
-    return [_value(result, call.asked) for result, call in zip(results, calls, strict=True)]
+    return [_value(result, call.request) for result, call in zip(results, calls, strict=True)]
 
 
 def _value(result: chain.CallResult | LedgerError, request: str) -> Any:

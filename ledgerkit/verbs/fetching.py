@@ -97,7 +97,7 @@ def request_in_errors(request: str) -> Iterator[None]:
     try:
         yield
     except DecodeError as error:
-        error.asked = error.asked or request
+        error.request = error.request or request
         raise
 
 

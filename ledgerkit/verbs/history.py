@@ -306,7 +306,7 @@ def _read_state(call: Call[chain.Account], response: Response) -> Reading:
     values = amounts.plain([state.amount, state.locked])
     if values is None:
         sentence = f"{state.amount!r} and {state.locked!r} are not both amounts"
-        raise DecodeError(sentence, asked=call.asked, path="$.result.amount")
+        raise DecodeError(sentence, request=call.request, path="$.result.amount")
     return Reading("ok", values[0], values[1], storage_bytes=state.storage_usage)
 
 
@@ -318,7 +318,7 @@ def _read_balance(call: Call[chain.CallResult], response: Response) -> Reading:
         return Reading("no_contract")
     except ContractError:
         return Reading("broken")
-    values = amounts.plain([_decode_result(result, str, call.asked)])
+    values = amounts.plain([_decode_result(result, str, call.request)])
     return Reading("broken") if values is None else Reading("ok", values[0])
 
 
@@ -330,7 +330,7 @@ def _read_stake(call: Call[chain.CallResult], response: Response) -> Reading:
         return Reading("no_contract")
     except ContractError:
         return Reading("not_a_pool")
-    position = _decode_result(result, chain.StakingPosition, call.asked)
+    position = _decode_result(result, chain.StakingPosition, call.request)
     if position is None:
         return Reading("not_a_pool")
     values = amounts.plain([position.staked_balance, position.unstaked_balance])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ledgerkit.cards import visible
+from ledgerkit.cards import NO_MATH, visible
 from ledgerkit.errors import LedgerError, cut
 
 if TYPE_CHECKING:
@@ -43,8 +43,7 @@ STYLE = """<style>
 .ledgerkit-panel img { max-width: 100% }
 .ledgerkit-panel a { color: #0072b2; text-decoration: underline }
 </style>"""
-PLAIN = "tex2jax_ignore mathjax_ignore"  # turns MathJax off: a token may be called $A$
-CLASSES = f"ledgerkit-panel {PLAIN}"
+CLASSES = f"ledgerkit-panel {NO_MATH}"
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#999999", "#CC79A7")  # colour-blind safe
 
 
@@ -56,9 +55,9 @@ def text(value: object, limit: int = _MAX_TEXT) -> str:
     return escape(visible(cut(value, limit)))
 
 
-def plural(number: int, singular: str, many: str = "") -> str:
-    """Format a number with its noun; the plural adds an "s" unless `many` is passed."""
-    return f"{number} {singular if number == 1 else many or singular + 's'}"
+def plural(number: int, singular: str) -> str:
+    """Format a number with its noun, which takes an "s" in the plural."""
+    return f"{number} {singular if number == 1 else singular + 's'}"
 
 
 def paragraph(value: object, limit: int = 2_000) -> str:

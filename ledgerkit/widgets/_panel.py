@@ -393,14 +393,7 @@ class Panel(Displayable):
         return widgets
 
     def static(self) -> str:
-        """
-        Format the current content without widgets.
-
-        Returns
-        -------
-        html
-            The title, the status and the tables; texts from the chain are escaped.
-        """
+        """Format the current content without widgets, as `Displayable.static` describes."""
         pages = "".join(
             f"<h4>{_html.text(page.title)}</h4>{page.html}"
             for page in self._pages
@@ -421,7 +414,7 @@ def _next_step(steps: Iterator[PanelResult]) -> tuple[PanelResult, list[str]] | 
 
 
 def _close(widget: Any) -> None:
-    """Close a widget and all widgets in it: the kernel would hold them for ever."""
+    """Close a widget and all widgets in it, which the kernel would otherwise keep."""
     own = (getattr(widget, name, None) for name in ("style", "layout"))
     for child in (*getattr(widget, "children", ()), *own):
         if child is not None:

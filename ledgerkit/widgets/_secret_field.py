@@ -32,7 +32,7 @@ class SecretField:
         self.box = _panel.widgets_library().Password(
             description=label,
             placeholder=_EMPTY,
-            continuous_update=False,  # else every keystroke would be taken for a whole secret
+            continuous_update=False,  # else each keystroke would be stored as a secret
             style=_panel.LABEL_STYLE,
             layout=_panel.FIELD_LAYOUT,
         )
@@ -52,7 +52,7 @@ class SecretField:
         """The wrapped secret, or None."""
         return self._secret
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Drop the secret."""
         self._secret = None
         self.box.placeholder = _EMPTY

@@ -102,7 +102,7 @@ class ArchiveFlow(Panel):
     def _set_ready(self) -> None:
         """Enable the button, and drop the key."""
         self._is_archiving = False
-        self.key.forget()
+        self.key.clear()
         super()._set_ready()
 
     def _show_cancelled(self) -> None:

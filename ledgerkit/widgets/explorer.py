@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ledgerkit.cards import NO_MATH
 from ledgerkit.widgets import _html, _panel
 from ledgerkit.widgets._panel import Displayable, Panel
 from ledgerkit.widgets.accounts import AccountExplorer, KeyLookup
@@ -100,7 +101,7 @@ class Explorer(Displayable):
         used = [p.static() for p in self.panels if p.result is not None or p.error is not None]
         titles = ", ".join(panel.title for panel in self.panels)
         head = f"<h2>ledgerkit explorer</h2><p>{_html.text(titles)}</p>"
-        return f'<div class="ledgerkit-explorer {_html.PLAIN}">{head}{"".join(used)}</div>'
+        return f'<div class="ledgerkit-explorer {NO_MATH}">{head}{"".join(used)}</div>'
 
     def __repr__(self) -> str:
         return f"<Explorer: {', '.join(map(repr, self.panels))}>"

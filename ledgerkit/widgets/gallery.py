@@ -130,13 +130,13 @@ def media_address(media: str, base_uri: str | None) -> str:
 
 
 def _concat(frames: list[pd.DataFrame]) -> pd.DataFrame:
-    """Concatenate frames; if all are empty, the first one gives the columns."""
+    """Concatenate frames; if all are empty, return the first one, which has the columns."""
     nonempty = [frame for frame in frames if len(frame)] or frames[:1]
     return pd.concat(nonempty, ignore_index=True) if nonempty else pd.DataFrame()
 
 
 def cards(frame: pd.DataFrame, *, pictures: bool = False) -> str:
-    """Format tokens as cards, at most 60; pictures are loaded only if asked for."""
+    """Format tokens as cards, at most 60; with `pictures`, their pictures are loaded."""
     rows = _html.records(frame.head(_MAX_CARDS))
     figures = "".join(_card(row, pictures=pictures) for row in rows) or "<p>None.</p>"
     hidden = _html.hidden_count(len(frame) - len(rows), "more token", " in .result")

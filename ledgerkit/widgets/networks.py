@@ -58,4 +58,4 @@ class NetworkPicker(Panel):
     def _set_ready(self) -> None:
         """Drop the key, which is for one network only."""
         super()._set_ready()
-        self.key.forget()
+        self.key.clear()

@@ -159,7 +159,7 @@ class SendForm(Panel):
     def _set_ready(self) -> None:
         """Enable the buttons, and drop a key that was used."""
         if self._is_sending:
-            self.key.forget()
+            self.key.clear()
         self._is_sending = False
         super()._set_ready()
         self.send.disabled = self._previewed is None

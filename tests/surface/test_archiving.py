@@ -1289,7 +1289,7 @@ def test_a_database_that_answers_otherwise(found: Any) -> None:
     """No object on the way, no text or no block: the answer is not as documented."""
     with pytest.raises(errors.DecodeError) as caught:
         widget_sources._leaf(found, "a.near/widget/X", "get of social.near")
-    assert caught.value.asked == "get of social.near"
+    assert caught.value.request == "get of social.near"
 
 
 def test_steps_can_be_taken_one_by_one(stage: Stage) -> None:

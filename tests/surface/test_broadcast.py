@@ -446,8 +446,8 @@ def test_a_host_that_nobody_reaches(world, monkeypatch):
     before, send = balance(world, "dave.near"), ledger.send
 
     def lost(call):
-        if "the sending of" in call.asked:
-            raise errors.TransportError(asked=call.asked)
+        if "the sending of" in call.request:
+            raise errors.TransportError(request=call.request)
         return send(call)
 
     monkeypatch.setattr(broadcast, "_ATTEMPTS", 2)

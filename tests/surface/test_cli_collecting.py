@@ -104,4 +104,4 @@ def test_bad_arguments_are_one_sentence_and_code_2(
     assert main(["diff", str(tmp_path), str(tmp_path)]) == 2
     assert "is not a collection" in capsys.readouterr().err
     assert collect(tmp_path / "out", "a.near", {}, "--views", "ft,tokens") == (2, 0)
-    assert "some of accounts, ft, nft, staking, exposure" in capsys.readouterr().err
+    assert "one or more of accounts, ft, nft, staking, exposure" in capsys.readouterr().err

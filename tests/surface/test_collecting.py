@@ -448,7 +448,7 @@ def test_a_disk_that_takes_no_more_is_told(tmp_path: Path) -> None:
         collect(names(50), tmp_path / "out", ledger)
         resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, hard))
         try:
-            with pytest.raises(FileError, match=r"could not write .*\.parquet: File too large"):
+            with pytest.raises(FileError, match=r"Could not write .*\.parquet: File too large"):
                 collect(names(120), tmp_path / "out", ledger)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

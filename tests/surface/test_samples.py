@@ -868,7 +868,7 @@ def test_unknown_block(server: Server) -> None:
     assert told == {
         "block": block_hash,
         "block_hash": block_hash,
-        "asked": f"block {block_hash}",
+        "request": f"block {block_hash}",
         "rpc_cause": "UNKNOWN_BLOCK",
     }
     assert len(server.requests) == 1
@@ -890,7 +890,7 @@ def test_unknown_block_of_a_query(server: Server) -> None:
         "block": 1,
         "block_height": 1,
         "block_reference": {"block_id": 1},
-        "asked": "the keys of alice.near",
+        "request": "the keys of alice.near",
         "rpc_cause": "UNKNOWN_BLOCK",
     }
     assert server.calls[0]["params"]["block_id"] == 1
@@ -904,7 +904,7 @@ def test_unknown_account(server: Server) -> None:
     assert told == AT_172M | {
         "account_id": missing,
         "requested_account_id": missing,
-        "asked": f"the contract state of {missing}",
+        "request": f"the contract state of {missing}",
         "rpc_cause": "UNKNOWN_ACCOUNT",
     }
     assert len(server.requests) == 1
@@ -923,7 +923,7 @@ def test_unknown_access_key(server: Server) -> None:
         "finality": "final",
     }
     told = refusal(errors.UnknownAccessKeyError, lambda: client.current().rpc("query", params))
-    assert told == AT_172M | {"public_key": MISSING_KEY, "asked": "query"}
+    assert told == AT_172M | {"public_key": MISSING_KEY, "request": "query"}
     assert len(server.requests) == 1
 
 
@@ -934,7 +934,7 @@ def test_method_not_found_in_a_contract(server: Server) -> None:
     assert told == AT_172M | {
         "reason": "MethodNotFound",
         "vm_error": "wasm execution failed with error: MethodResolveError(MethodNotFound)",
-        "asked": "no_such of a.near",
+        "request": "no_such of a.near",
     }
     assert len(server.requests) == 1
 

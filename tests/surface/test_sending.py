@@ -588,7 +588,7 @@ def test_refusals_of_the_embedded_ledger(world):
     cost = had + 223_182_562_500 * 10**8 + 223_182_562_500 * 10**9
     assert (poor.value.signer_id, poor.value.balance, poor.value.cost) == ("dave.near", had, cost)
     assert "Send NEAR to the account" in poor.value.remedy
-    tx_hash = str(poor.value.asked).split()[1]
+    tx_hash = str(poor.value.request).split()[1]
     found = lk.resume(tx_hash, "dave.near")
     assert (found.stage, found.fully_succeeded) == ("rejected", False)
     assert found.failure is poor.value

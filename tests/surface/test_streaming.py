@@ -451,7 +451,7 @@ def test_what_is_wrong_inside_is_raised():
         msg = "a mistake of ours"
         raise ZeroDivisionError(msg)
 
-    calls = [Call(surface="api", asked="it", read=wrong, path="/v1/account/a/ft")]
+    calls = [Call(surface="api", request="it", read=wrong, path="/v1/account/a/ft")]
     for transport in (None, httpx.HTTPTransport(verify=TLS)):
         with asking(fine, transport=transport) as (ledger, _):
             with pytest.raises(ZeroDivisionError, match="a mistake of ours"):

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 KEY = "ed25519:" + base58.b58encode(bytes(range(32))).decode()
-OTHER_KEY = "ed25519:" + base58.b58encode(bytes(range(1, 33))).decode()
 FIRST, HEAD = 100, 140
 GENESIS_NS = 1_600_000_000_123_456_789
 STEP_NS = 1_000_000_007
@@ -966,7 +965,7 @@ def test_view_failures_are_typed() -> None:
             lk.view("c.near", "odd")
     assert panicked.value.panic_msg == 'no "luck"'
     assert panicked.value.block_height == HEAD
-    assert (odd.value.asked, odd.value.path) == ("odd of c.near", "$.result.result")
+    assert (odd.value.request, odd.value.path) == ("odd of c.near", "$.result.result")
 
 
 def test_view_many_at_one_block() -> None:
@@ -1097,7 +1096,7 @@ def test_blocks_that_are_not_proven_to_be_skipped() -> None:
     del fake.blocks[107]
     with asking(fake), pytest.raises(errors.UnknownBlockError) as caught:
         lk.blocks(105, 109, progress=False)
-    assert caught.value.asked == "block 107"
+    assert caught.value.request == "block 107"
 
 
 @pytest.mark.parametrize(
@@ -1229,7 +1228,7 @@ def test_transactions_with_broken_actions(call: Any) -> None:
     chunk = {"author": "v.near", "header": make_chunk_header(121, 0), "transactions": [told]}
     with asking(Fake(methods={"chunk": chunk})), pytest.raises(errors.DecodeError) as caught:
         lk.transactions(121)
-    assert caught.value.asked == "chunk"
+    assert caught.value.request == "chunk"
 
 
 # The node -------------------------------------------------------------------------------
@@ -1605,7 +1604,7 @@ def test_rest_answers_that_are_not_as_documented(body: bytes, path: str) -> None
     """A success that cannot be read names what was asked and the place."""
     error = reading(Reply(200, body), lambda: lk.ft("a.near"))
     assert type(error) is errors.DecodeError
-    assert (error.asked, error.path) == (FT, path)
+    assert (error.request, error.path) == (FT, path)
     assert FT in str(error)
 
 
@@ -1625,7 +1624,7 @@ def test_rpc_answers_that_are_not_as_documented(body: bytes, path: str) -> None:
     """The same over JSON-RPC."""
     error = reading(Reply(200, body), lk.status)
     assert type(error) is errors.DecodeError
-    assert (error.asked, error.path) == (STATUS, path)
+    assert (error.request, error.path) == (STATUS, path)
 
 
 @pytest.mark.parametrize("ask", [lambda: lk.ft("a.near"), lk.status], ids=["rest", "rpc"])
@@ -1634,7 +1633,7 @@ def test_an_error_page_of_a_gateway(ask: Callable[[], Any]) -> None:
     error = reading(Reply(502, HTML), ask)
     assert type(error) is errors.TransportError
     assert error.status == 502
-    assert error.asked in (FT, STATUS)
+    assert error.request in (FT, STATUS)
     assert "Bad gateway" in str(error)
 
 
@@ -1645,7 +1644,7 @@ def test_an_answer_cut_short(ask: Callable[[], Any]) -> None:
     error = reading(Reply(200, whole, truncate=10), ask)
     assert type(error) is errors.TransportError
     assert error.retryable
-    assert error.asked in (FT, STATUS)
+    assert error.request in (FT, STATUS)
 
 
 @pytest.mark.parametrize(
@@ -1663,7 +1662,7 @@ def test_rest_failures(status: int, body: bytes, kind: type[errors.LedgerError])
     """Each failing status of the indexed API has its class."""
     error = reading(Reply(status, body), lambda: lk.ft("a.near"))
     assert type(error) is kind
-    assert error.asked == FT
+    assert error.request == FT
     assert f"HTTP {status}" in str(error)
 
 

@@ -53,7 +53,7 @@ class Host:
     def __call__(self, wanted: Any) -> list[Any]:
         """Answer many calls at once."""
         self.rounds += 1
-        return [self._answer(call.asked.removeprefix("block ")) for call in wanted]
+        return [self._answer(call.request.removeprefix("block ")) for call in wanted]
 
     def _answer(self, name: str) -> Any:
         """Answer one."""
@@ -230,7 +230,7 @@ def test_failures_stand_in_their_places() -> None:
         told = host(wanted)
         down: LedgerError = TransportError("down")
         return [
-            down if call.asked == f"block {FIRST + 50}" else answer
+            down if call.request == f"block {FIRST + 50}" else answer
             for call, answer in zip(wanted, told, strict=True)
         ]
 
@@ -268,7 +268,7 @@ def test_ends_that_cannot_be_read(end: str) -> None:
     def failing(wanted: Any) -> list[Any]:
         told = host(wanted)
         return [
-            TransportError("down") if call.asked == f"block {end}" else answer
+            TransportError("down") if call.request == f"block {end}" else answer
             for call, answer in zip(wanted, told, strict=True)
         ]
 

@@ -245,7 +245,7 @@ def failed(kind, receipt_id=None):
 
 def from_rpc(error):
     """Read an RPC error whose class the test knows."""
-    return chain_errors.from_rpc(error, asked="send_tx")
+    return chain_errors.from_rpc(error, request="send_tx")
 
 
 def leaves(payload):
@@ -479,9 +479,9 @@ class TestNothingRaises:
     @given(json_values | rpc_errors)
     def test_when_an_rpc_error_is_read(self, value):
         """Any JSON in place of an error gives an error with a sentence and a remedy."""
-        error = chain_errors.from_rpc(value, asked="ft of root.near")
+        error = chain_errors.from_rpc(value, request="ft of root.near")
         assert isinstance(error, errors.LedgerError)
-        assert error.asked == "ft of root.near"
+        assert error.request == "ft of root.near"
         assert str(error).endswith(error.remedy)
         assert error.remedy
         assert "\n" not in str(error)
@@ -501,7 +501,7 @@ class TestNothingRaises:
     @given(st.text())
     def test_when_a_text_of_query_is_read(self, text):
         """Any text gives an error; one that is not recognised is kept."""
-        error = chain_errors.from_query_text(text, asked="view", block_height=1, block_hash=None)
+        error = chain_errors.from_query_text(text, request="view", block_height=1, block_hash=None)
         assert isinstance(error, errors.LedgerError)
 
     def test_for_numbers_of_thousands_of_digits(self):

@@ -32,19 +32,19 @@ EVERY = pytest.mark.parametrize("error", TREE, ids=lambda error: error.__name__)
 def query(text):
     """Read a text of query at a known block."""
     return chain_errors.from_query_text(
-        text, asked="view of c.near", block_height=7, block_hash="Bh"
+        text, request="view of c.near", block_height=7, block_hash="Bh"
     )
 
 
 def rpc(cause, info, /, **members):
     """Build a JSON-RPC error with a cause and read it."""
     named = {"name": cause} | ({} if info is None else {"info": info})
-    return chain_errors.from_rpc(members | {"cause": named}, asked="x of a.near")
+    return chain_errors.from_rpc(members | {"cause": named}, request="x of a.near")
 
 
 def http(status, text="", **options):
     """Read a plain HTTP failure whose class the test knows."""
-    return errors.from_status(status, text, asked="ft of a.near", **options)
+    return errors.from_status(status, text, request="ft of a.near", **options)
 
 
 # Their sentences say what would be right.
@@ -70,7 +70,7 @@ class TestTree:
     @EVERY
     def test_every_class_pickles(self, error):
         """Class, sentence, remedy and attributes survive pickle and copy."""
-        first = error("It went wrong", remedy="Try b.", asked="ft of a.near", extra={"a": [1]})
+        first = error("It went wrong", remedy="Try b.", request="ft of a.near", extra={"a": [1]})
         for again in (pickle.loads(pickle.dumps(first)), copy.copy(first)):  # noqa: S301 - ours
             assert type(again) is error
             assert (again.args, vars(again)) == (first.args, vars(first))
@@ -79,7 +79,7 @@ class TestTree:
     @EVERY
     def test_every_class_reads_as_sentences(self, error):
         """The text is what happened, where, and the remedy, each ended once."""
-        text = str(error("It went wrong.", asked="ft of a.near"))
+        text = str(error("It went wrong.", request="ft of a.near"))
         remedy = f" {error.remedy}".rstrip()
         assert text == f"It went wrong (request: ft of a.near).{remedy}"
         assert str(error("It went wrong")) == f"It went wrong.{remedy}"
@@ -101,7 +101,7 @@ class TestTree:
 class TestSentences:
     def test_what_was_asked_is_not_said_twice(self):
         """A sentence that names what was asked is left alone."""
-        error = errors.TransportError("No answer to ft of a.near in 10 s", asked="ft of a.near")
+        error = errors.TransportError("No answer to ft of a.near in 10 s", request="ft of a.near")
         assert error.sentence == "No answer to ft of a.near in 10 s"
         assert str(error) == f"No answer to ft of a.near in 10 s. {error.remedy}"
 
@@ -133,7 +133,7 @@ class TestSentences:
 
     def test_a_remedy_of_its_own_replaces_the_classes(self):
         """An error may advise better than its class."""
-        error = errors.DecodeError("No name at $.a", remedy="Use v0.", asked="ft", path="$.a")
+        error = errors.DecodeError("No name at $.a", remedy="Use v0.", request="ft", path="$.a")
         assert str(error) == "No name at $.a (request: ft). Use v0."
         assert (error.path, errors.DecodeError.remedy != "Use v0.") == ("$.a", True)
 
@@ -171,7 +171,7 @@ class TestRpc:
             error = rpc(name, info, name="HANDLER_ERROR", code=-32000, message="Server error")
             assert type(error) is chain_errors.CAUSES[name].error
             assert (error.retryable, error.elsewhere) == CAUSES[name]
-            assert (error.rpc_cause, error.asked) == (name, "x of a.near")
+            assert (error.rpc_cause, error.request) == (name, "x of a.near")
 
     @pytest.mark.parametrize(
         ("name", "info", "expected"),
@@ -258,7 +258,7 @@ class TestRpc:
     )
     def test_without_a_cause_the_code_and_the_words_decide(self, members, expected, retryable):
         """Answers of gateways and of old nodes are told apart, and their words are kept."""
-        error = chain_errors.from_rpc(members, asked="x")
+        error = chain_errors.from_rpc(members, request="x")
         assert (type(error), error.retryable) == (expected, retryable)
         words = members.get("data") or members.get("message") or ""
         shown = "a.near" if expected is errors.UnknownAccountError else errors.cut(words)
@@ -274,7 +274,7 @@ class TestRpc:
     @pytest.mark.parametrize("value", [None, "text", 5, [], {}], ids=repr)
     def test_an_error_of_any_shape_is_an_error(self, value):
         """What is no object at all still gives an error that says what was asked."""
-        assert "request: x of a.near" in str(chain_errors.from_rpc(value, asked="x of a.near"))
+        assert "request: x of a.near" in str(chain_errors.from_rpc(value, request="x of a.near"))
 
     @pytest.mark.parametrize(
         ("vm_error", "expected", "attributes"),
@@ -441,7 +441,7 @@ class TestStatus:
         """A plain HTTP failure is told by its status, which the error keeps."""
         error = http(status, '"Oh"')
         assert (type(error), error.retryable) == (expected, retryable)
-        assert (error.status, error.asked) == (status, "ft of a.near")
+        assert (error.status, error.request) == (status, "ft of a.near")
         assert error.sentence == f'HTTP {status} in response to ft of a.near: "Oh"'
 
     @pytest.mark.parametrize("status", [429, 503])

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 import ledgerkit as lk
-from ledgerkit import client
+from ledgerkit import cards, client
 from ledgerkit.widgets import _html, gallery
 from tests import hostile
 
@@ -102,7 +102,7 @@ def seen(panel: Any) -> str:
     """Check all that a panel shows, with a front end and without; give what is read."""
     static = panel.static()
     assert len(static) < LONGEST_PAGE
-    assert _html.PLAIN in static
+    assert cards.NO_MATH in static
     json.dumps(panel.view.get_state()).encode()  # as it is sent to the front end
     told = [read(one) for one in fragments(panel.view)]
     return " ".join([*told, read(static)])
@@ -446,7 +446,7 @@ def test_a_card_keeps_formulas_out(name: str, made: SimpleNamespace):
     """A notebook would draw them, with links that run; the class names forbid it."""
     for one in CARDS[name](made):
         html = one._repr_html_()  # type: ignore[attr-defined]  # as above
-        assert html.startswith(f'<div class="ledgerkit-{name.lower()} {_html.PLAIN}">')
+        assert html.startswith(f'<div class="ledgerkit-{name.lower()} {cards.NO_MATH}">')
 
 
 def test_every_card_is_among_these():

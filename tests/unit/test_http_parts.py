@@ -418,7 +418,7 @@ def failure(transport: httpx.BaseTransport | httpx.AsyncBaseTransport) -> Transp
     with lk.connect("lab", transport=transport, retries=retries, timeout_s=2) as ledger:
         with pytest.raises(TransportError) as caught:
             lk.ft("a.near", ledger=ledger)
-        assert caught.value.asked == "the tokens of a.near"
+        assert caught.value.request == "the tokens of a.near"
         return caught.value
 
 

@@ -230,6 +230,6 @@ def test_attrs_carry_the_provenance():
     plain = Trace.from_json(document())
     assert plain.receipts.attrs == {}
     data = bytes_of(document())
-    live = Trace(decode_transaction(data, asked="T"), data, attrs={"network": "mainnet"})
+    live = Trace(decode_transaction(data, request="T"), data, attrs={"network": "mainnet"})
     assert live.receipts.attrs == {"network": "mainnet"}
     assert live.edges.attrs == {"network": "mainnet"}

@@ -35,7 +35,7 @@ def envelope(**members: Any) -> bytes:
 
 def decode(data: bytes, tx_hash: str | None = None) -> wire.TxResult:
     """Decode, as asked."""
-    return wire.decode_transaction(data, asked=ASKED, tx_hash=tx_hash)
+    return wire.decode_transaction(data, request=ASKED, tx_hash=tx_hash)
 
 
 def bodies(result: wire.TxResult) -> list[wire.Receipt]:
@@ -201,7 +201,7 @@ def test_a_wrong_type_names_its_place():
     with pytest.raises(errors.DecodeError) as refused:
         outcomes(decode(envelope(receipts_outcome=told)))
     assert refused.value.path == "$.result.receipts_outcome[1500].outcome.gas_burnt"
-    assert refused.value.asked == ASKED
+    assert refused.value.request == ASKED
     assert "Expected `int | null`, got `str`" in str(refused.value)
 
 
@@ -261,7 +261,7 @@ def test_what_is_no_transaction_is_refused(data: bytes):
     """Nothing, HTML, half a document, other JSON: refused, naming what was asked."""
     with pytest.raises(errors.DecodeError) as refused:
         decode(data)
-    assert refused.value.asked == ASKED
+    assert refused.value.request == ASKED
     assert ASKED in str(refused.value)
     assert str(refused.value.path).startswith("$")
     assert len(str(refused.value)) < 500

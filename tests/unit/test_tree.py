@@ -68,7 +68,7 @@ def document(
 
 def grown(written: dict[str, Any], **options: Any) -> Tree:
     """Compute the tree of a document."""
-    return build_tree(decode_transaction(json.dumps(written).encode(), asked="a test"), **options)
+    return build_tree(decode_transaction(json.dumps(written).encode(), request="a test"), **options)
 
 
 def column(found: Tree, name: str) -> list[Any]:
@@ -690,7 +690,7 @@ def test_a_chain_of_200_000_receipts():
     """A tree as deep as it is large takes seconds, and no recursion."""
     size = 200_000
     outcomes = [outcome(f"R{n}", [f"R{n + 1}"] if n + 1 < size else []) for n in range(size)]
-    result = decode_transaction(json.dumps(document(outcomes, [])).encode(), asked="a test")
+    result = decode_transaction(json.dumps(document(outcomes, [])).encode(), request="a test")
     start = time.perf_counter()
     found = build_tree(result)
     assert time.perf_counter() - start < 30
@@ -705,7 +705,7 @@ needs_recordings = pytest.mark.skipif(not SHARED.is_dir(), reason="the recording
 def recorded(name: str) -> Tree:
     """Compute the tree of a recording."""
     data = (SHARED / "wire" / "samples" / name).read_bytes()
-    return build_tree(decode_transaction(data, asked=name))
+    return build_tree(decode_transaction(data, request=name))
 
 
 def short(found: Tree, name: str) -> list[str | None]:

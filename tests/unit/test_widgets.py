@@ -889,7 +889,6 @@ def test_one_is_no_plural():
     assert "1 token of 1 collection on local." in shown.status.value
     classified = lk.widgets.StakingExposure(["a.near"]).press()
     assert "1 account on local classified." in repr(classified)
-    assert _html.plural(1, "index", "indices") == "1 index"
     assert [_html.plural(n, "pool") for n in (0, 1, 2)] == ["0 pools", "1 pool", "2 pools"]
     table = _html.table(pd.DataFrame({"n": range(51)}))
     assert table.endswith("<p>… and 1 more row in .result</p>")

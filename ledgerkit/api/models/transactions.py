@@ -258,7 +258,7 @@ class LazyList(Generic[T]):
     raws: Sequence[Raw]
     decoder: msgspec.json.Decoder[Any]
     path: str
-    asked: str
+    request: str
     member: str | None = None
 
     def __len__(self) -> int:
@@ -284,7 +284,7 @@ class LazyList(Generic[T]):
             return _decode(self.decoder, raw)
         except _DECODE_ERRORS as problem:
             path = f"{self.path}[{position}]"
-            raise _decode_error(problem, bytes(raw), self.asked, path) from None
+            raise _decode_error(problem, bytes(raw), self.request, path) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,7 +322,7 @@ def collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def decode_transaction(data: bytes, *, asked: str, tx_hash: str | None = None) -> TxResult:
+def decode_transaction(data: bytes, *, request: str, tx_hash: str | None = None) -> TxResult:
     """
     Decode the result of a transaction.
 
@@ -331,7 +331,7 @@ def decode_transaction(data: bytes, *, asked: str, tx_hash: str | None = None) -
     data
         A JSON-RPC response (of ``EXPERIMENTAL_tx_status``, ``tx``, ``send_tx`` and similar
         methods), its bare result, or a Transactions API document, whole or one element.
-    asked
+    request
         The request in a few words, for errors.
     tx_hash
         The transaction to read from a Transactions API document that has several.
@@ -358,9 +358,9 @@ def decode_transaction(data: bytes, *, asked: str, tx_hash: str | None = None) -
     """
     with collector_paused():
         try:
-            return _decode_document(data, asked, tx_hash)
+            return _decode_document(data, request, tx_hash)
         except _DECODE_ERRORS as problem:
-            raise _decode_error(problem, data, asked) from None
+            raise _decode_error(problem, data, request) from None
 
 
 def embed_context(data: bytes, context: TraceContext) -> bytes:
@@ -377,39 +377,39 @@ def decode_context(data: bytes) -> TraceContext:
         return TraceContext()
 
 
-def _decode_document(data: bytes, asked: str, tx_hash: str | None) -> TxResult:
+def _decode_document(data: bytes, request: str, tx_hash: str | None) -> TxResult:
     """Decode a document of any of the three kinds."""
     document = _decode(_DOCUMENT, data)
     if document.error is not UNSET and bytes(document.error) != b"null":
-        raise chain_errors.from_rpc(msgspec.json.decode(document.error), asked=asked)
+        raise chain_errors.from_rpc(msgspec.json.decode(document.error), request=request)
     if document.result is not UNSET:
-        return _from_node(document.result, "$.result", asked)
+        return _from_node(document.result, "$.result", request)
     if document.transactions is not UNSET:
-        return _select_transaction(document.transactions or [], tx_hash, asked)
+        return _select_transaction(document.transactions or [], tx_hash, request)
     if document.execution_outcome is not UNSET:
-        return _from_transactions_api(_decode(_INDEXED, data), "$", asked)
-    return _from_node(_decode(_BARE, data), "$", asked)
+        return _from_transactions_api(_decode(_INDEXED, data), "$", request)
+    return _from_node(_decode(_BARE, data), "$", request)
 
 
-def _from_node(result: Result | None, path: str, asked: str) -> TxResult:
+def _from_node(result: Result | None, path: str, request: str) -> TxResult:
     """Convert a node's result; an object without any of its members is an error."""
     if result is None or result == Result():
-        sentence = f"the response to {asked} contains no transaction at {path}"
-        raise errors.DecodeError(sentence, asked=asked, path=path)
+        sentence = f"the response to {request} contains no transaction at {path}"
+        raise errors.DecodeError(sentence, request=request, path=path)
     bodies, outcomes = result.receipts, result.receipts_outcome or []
     return TxResult(
         result.final_execution_status,
         result.status,
         result.transaction,
         result.transaction_outcome,
-        LazyList(outcomes, _OUTCOME, f"{path}.receipts_outcome", asked),
-        LazyList(outcomes, _EXECUTION, f"{path}.receipts_outcome", asked),
-        None if bodies is None else LazyList(bodies, _RECEIPT, f"{path}.receipts", asked),
+        LazyList(outcomes, _OUTCOME, f"{path}.receipts_outcome", request),
+        LazyList(outcomes, _EXECUTION, f"{path}.receipts_outcome", request),
+        None if bodies is None else LazyList(bodies, _RECEIPT, f"{path}.receipts", request),
     )
 
 
 def _select_transaction(
-    transactions: list[IndexedTransaction], tx_hash: str | None, asked: str
+    transactions: list[IndexedTransaction], tx_hash: str | None, request: str
 ) -> TxResult:
     """Convert the requested transaction of a list."""
     matches = [
@@ -419,16 +419,16 @@ def _select_transaction(
     ]
     if not matches:
         missing = "any transaction" if tx_hash is None else f"transaction {tx_hash}"
-        sentence = f"the response to {asked} does not contain {missing}"
-        raise errors.UnknownTransactionError(sentence, transaction_hash=tx_hash, asked=asked)
+        sentence = f"the response to {request} does not contain {missing}"
+        raise errors.UnknownTransactionError(sentence, transaction_hash=tx_hash, request=request)
     if len(matches) > 1 and tx_hash is None:
         expected = f"the hash of one of the document's {len(matches)} transactions"
         raise errors.InvalidRequestError.required("tx_hash", expected)
     position, transaction = matches[0]
-    return _from_transactions_api(transaction, f"$.transactions[{position}]", asked)
+    return _from_transactions_api(transaction, f"$.transactions[{position}]", request)
 
 
-def _from_transactions_api(indexed: IndexedTransaction, path: str, asked: str) -> TxResult:
+def _from_transactions_api(indexed: IndexedTransaction, path: str, request: str) -> TxResult:
     """Convert one transaction of the Transactions API."""
     pairs, path = indexed.receipts or [], f"{path}.receipts"
     return TxResult(
@@ -436,9 +436,9 @@ def _from_transactions_api(indexed: IndexedTransaction, path: str, asked: str) -
         None,
         indexed.transaction,
         indexed.execution_outcome,
-        LazyList(pairs, _PAIR, path, asked, "execution_outcome"),
-        LazyList(pairs, _EXECUTED, path, asked, "execution_outcome"),
-        LazyList(pairs, _PAIR, path, asked, "receipt"),
+        LazyList(pairs, _PAIR, path, request, "execution_outcome"),
+        LazyList(pairs, _EXECUTED, path, request, "execution_outcome"),
+        LazyList(pairs, _PAIR, path, request, "receipt"),
     )
 
 
@@ -480,14 +480,14 @@ def _name_if_unknown(action: object) -> object:
 
 
 def _decode_error(
-    problem: Exception, data: bytes, asked: str, place: str = "$"
+    problem: Exception, data: bytes, request: str, place: str = "$"
 ) -> errors.DecodeError:
     """Build the error for a document, or for the part of it at `place`."""
     reason, _, path = str(problem).partition(" - at `$")
     path = place + path.rstrip("`")
     if isinstance(problem, msgspec.ValidationError):
-        sentence = f"the response to {asked} is not as documented: {reason} at {path}"
+        sentence = f"the response to {request} is not as documented: {reason} at {path}"
     else:
         start = data[:60].decode("utf-8", "replace")
-        sentence = f"the response to {asked} is not JSON ({reason}); it starts with {start!r}"
-    return errors.DecodeError(sentence, asked=asked, path=path)
+        sentence = f"the response to {request} is not JSON ({reason}); it starts with {start!r}"
+    return errors.DecodeError(sentence, request=request, path=path)

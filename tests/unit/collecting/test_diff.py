@@ -254,7 +254,7 @@ def test_what_duckdb_cannot_do_is_an_error_of_ours(tmp_path, monkeypatch):
     (tmp_path / "spilled").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "spilled"))
     monkeypatch.setattr(diff, "_LIMITS", {"memory_limit": "1KB", "threads": "1"})
-    with pytest.raises(FileError, match="could not compare the collections: "):
+    with pytest.raises(FileError, match="Could not compare the collections: "):
         lk.diff(was, was)
     assert list((tmp_path / "spilled").iterdir()) == []
 

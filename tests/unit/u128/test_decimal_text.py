@@ -164,7 +164,7 @@ def test_too_large(text: str) -> None:
     for others in ([], ["9" * 40]):
         error = refusal(["1", str(TOP), text, *others])
         assert error.path == "balance[2]"
-        assert "in row 2 does not fit 128 bits unsigned" in str(error)
+        assert "in row 2 does not fit in u128" in str(error)
         assert len(str(error)) < 400
 
 

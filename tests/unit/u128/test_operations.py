@@ -66,7 +66,7 @@ def check(op, left, right, first, second):
     wanted = expected(op, first, second)
     row = first_outside(wanted)
     if row is not None:
-        with pytest.raises(OverflowError, match=f"in row {row} does not fit 128 bits"):
+        with pytest.raises(OverflowError, match=f"in row {row} does not fit in u128"):
             op(left, right)
         return
     result = op(left, right)
@@ -184,7 +184,9 @@ def test_powers_of_negative_numbers():
         _ = (-1) ** column([2**127 + 1])
     with pytest.raises(OverflowError, match=r"-3 \*\* \d+ in row 0"):
         _ = (-3) ** column([2**127])
-    with pytest.raises(ValueError, match="exponent -1 in row 0: the power is no integer"):
+    with pytest.raises(
+        ValueError, match="exponent -1 in row 0 is negative: the power is not an integer"
+    ):
         _ = column([2]) ** -1
     assert (column([None, None]) ** -1).tolist() == [GAP, GAP]
     assert (column([2, 3]) ** pd.Series([1, None], dtype="Int64")).tolist() == [2, GAP]
@@ -225,7 +227,9 @@ def test_near_and_half_come_out_even():
 @pytest.mark.parametrize("other", ["5", True, 1j, ["x", "y"]], ids=repr)
 def test_division_is_by_numbers(other):
     """Texts, bools and complex numbers divide nothing."""
-    with pytest.raises(TypeError, match=r"u128 / (str|bool|complex): divide by numbers"):
+    with pytest.raises(
+        TypeError, match=r"u128 and (str|bool|complex) cannot be divided: use numbers"
+    ):
         _ = column([1, 2]) / other
 
 
@@ -272,7 +276,7 @@ def test_the_error_shows_both_sides_and_the_way_out():
     with pytest.raises(OverflowError) as caught:
         _ = column([1, TOP]) + column([1, 5])
     assert str(caught.value) == (
-        "340282366920938463463374607431768211455 + 5 in row 1 does not fit 128 bits unsigned; "
+        "340282366920938463463374607431768211455 + 5 in row 1 does not fit in u128; "
         "astype(object) uses Python ints, which have no limit"
     )
 
