@@ -397,7 +397,7 @@ class Ledger:
             at if isinstance(at, validation.BlockReference) else validation.block_reference(at)
             for at in places
         ]
-        return time_to_height.find(self._blocks, self._points, references)
+        return time_to_height.find_blocks(self._blocks, self._points, references)
 
     def _blocks(self, calls: Sequence[Call[chain.Block]]) -> list[chain.Block | LedgerError]:
         """Read blocks; an error stands in its call's place."""

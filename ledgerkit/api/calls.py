@@ -177,7 +177,7 @@ def _undecodable(response: Response, request: str, decode_error: Exception) -> E
             block_height=failure.block_height,
             block_hash=failure.block_hash,
         )
-    return status_first(response, request, not_as_documented(request, decode_error))
+    return prefer_status_error(response, request, not_as_documented(request, decode_error))
 
 
 def _rpc_error(error: msgspec.Raw, response: Response, request: str) -> LedgerError:
@@ -192,7 +192,7 @@ def _rpc_error(error: msgspec.Raw, response: Response, request: str) -> LedgerEr
     return typed_error
 
 
-def status_first(response: Response, request: str, decode_error: LedgerError) -> LedgerError:
+def prefer_status_error(response: Response, request: str, decode_error: LedgerError) -> LedgerError:
     """Return the error of a failing status; otherwise the decode error."""
     return _status_error(response, request) if response.status >= _HTTP_ERROR else decode_error
 

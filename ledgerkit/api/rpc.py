@@ -208,7 +208,7 @@ def protocol_config(at: BlockReference) -> Call[Any]:
     return calls.rpc("EXPERIMENTAL_protocol_config", at.params, Any, request=request)
 
 
-class TxAnswer(NamedTuple):
+class TransactionResponse(NamedTuple):
     """The decoded result of a transaction, and the response body it was decoded from."""
 
     result: transactions.TxResult
@@ -217,24 +217,24 @@ class TxAnswer(NamedTuple):
 
 def transaction(
     tx_hash: str, sender_account_id: str, wait_until: str, *, receipts: bool = True
-) -> Call[TxAnswer]:
+) -> Call[TransactionResponse]:
     """Build the call for the result of a transaction, with or without its receipts."""
     request = f"transaction {tx_hash} of {sender_account_id}"
 
-    def read(response: calls.Response) -> TxAnswer:
+    def read(response: calls.Response) -> TransactionResponse:
         try:
             result = transactions.decode_transaction(response.body, request=request)
         except DecodeError as error:
             decode_error = error
         else:
-            return TxAnswer(result, response.body)
-        raise calls.status_first(response, request, decode_error)
+            return TransactionResponse(result, response.body)
+        raise calls.prefer_status_error(response, request, decode_error)
 
     params = {"tx_hash": tx_hash, "sender_account_id": sender_account_id, "wait_until": wait_until}
     method = "EXPERIMENTAL_tx_status" if receipts else "tx"
     base_call = calls.rpc(method, params, Any, request=request)
 
-    def keep(response: TxAnswer) -> bool:
+    def keep(response: TransactionResponse) -> bool:
         """Return True if this is the final result of the requested transaction."""
         transaction = response.result.transaction
         is_final = response.result.final_execution_status == "FINAL"
@@ -243,7 +243,7 @@ def transaction(
     return replace(base_call, read=read, keep=keep, kind="transaction")
 
 
-def returned(call_result: chain.CallResult, request: str) -> bytes:
+def result_bytes(call_result: chain.CallResult, request: str) -> bytes:
     """Return the bytes that a view call returned."""
     try:
         return bytes(call_result.result)
@@ -252,9 +252,9 @@ def returned(call_result: chain.CallResult, request: str) -> bytes:
         raise DecodeError(msg, request=request, path="$.result.result") from None
 
 
-def decoded(call_result: chain.CallResult, result_type: Any, request: str) -> Any:
+def result_json(call_result: chain.CallResult, result_type: Any, request: str) -> Any:
     """Decode the JSON that a view call returned."""
-    data = returned(call_result, request)
+    data = result_bytes(call_result, request)
     try:
         return calls.decoder(result_type).decode(data)
     except calls.MALFORMED as error:

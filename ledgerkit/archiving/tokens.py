@@ -223,8 +223,10 @@ def find_token(
     call = rpc.call_function(contract_id, "nft_token", args, ledger.locate(at))
     call_result = ledger.send(call)
     token: chain.NftToken | None = None
-    if rpc.returned(call_result, call.request):  # some contracts return nothing in place of null
-        token = rpc.decoded(call_result, chain.NftToken | None, call.request)
+    if rpc.result_bytes(
+        call_result, call.request
+    ):  # some contracts return nothing in place of null
+        token = rpc.result_json(call_result, chain.NftToken | None, call.request)
     return TokenReading(token, call_result.block_height)
 
 
@@ -303,7 +305,7 @@ def _owner_pages(owner_id: str, contract_id: str, ledger: Ledger) -> Iterator[li
         data = validation.json_args(args)
         call = rpc.call_function(contract_id, "nft_tokens_for_owner", data, ledger.locate())
         try:
-            page = rpc.decoded(ledger.send(call), list[chain.NftToken], call.request)
+            page = rpc.result_json(ledger.send(call), list[chain.NftToken], call.request)
         except ContractPanicError:
             if token_ids:  # many contracts panic if from_index is after the last token
                 return

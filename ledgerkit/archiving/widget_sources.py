@@ -171,7 +171,7 @@ def read_widget(
     args = validation.json_args({"keys": [path], "options": {"with_block_height": True}})
     call = rpc.call_function(contract_id, "get", args, ledger.locate(at))
     call_result = ledger.send(call)
-    leaf = _leaf(rpc.decoded(call_result, Any, call.request), path, call.request)
+    leaf = _leaf(rpc.result_json(call_result, Any, call.request), path, call.request)
     if leaf is None:
         return None
     return Widget(author, name, *leaf, contract_id, network, call_result.block_height)

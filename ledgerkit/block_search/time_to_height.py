@@ -24,7 +24,7 @@ _FINAL = ("final", "genesis")
 _ARCHIVE = "Connect with archival_rpc_url=: an archival host has every block."
 
 
-def find(
+def find_blocks(
     send: Send, known: Points, references: Sequence[BlockReference]
 ) -> list[Point | LedgerError]:
     """

@@ -27,7 +27,7 @@ from ledgerkit.transport.retry import Backoff
 if TYPE_CHECKING:
     from ledgerkit.api.calls import Call
     from ledgerkit.api.models.chain import Block
-    from ledgerkit.api.rpc import TxAnswer
+    from ledgerkit.api.rpc import TransactionResponse
     from ledgerkit.client import Ledger
     from ledgerkit.protocol import SignedTransaction
     from ledgerkit.transport.embedded import World
@@ -77,13 +77,15 @@ def send_signed(ledger: Ledger, signed: SignedTransaction, via: str, wait_until:
 # Polling ----------------------------------------------------------------------------------
 
 
-def poll_status(ledger: Ledger, tx_hash: str, sender_id: str, wait_until: str) -> TxAnswer:
+def poll_status(
+    ledger: Ledger, tx_hash: str, sender_id: str, wait_until: str
+) -> TransactionResponse:
     """Request a transaction's status once; the node waits for the level up to its own limit."""
     call = rpc.transaction(tx_hash, sender_id, wait_until, receipts=False)
     return ledger.send(replace(call, repeatable=False))
 
 
-def find_status(ledger: Ledger, tx_hash: str, sender_id: str) -> TxAnswer | None:
+def find_status(ledger: Ledger, tx_hash: str, sender_id: str) -> TransactionResponse | None:
     """Return a transaction's status and receipts, archive included; None if it is unknown."""
     try:
         return ledger.send(rpc.transaction(tx_hash, sender_id, "NONE"))
@@ -100,7 +102,7 @@ EXPIRED, OVERTAKEN, SHORT = "expired", "nonce overtaken", "balance short"
 class DropCheck(NamedTuple):
     """The status of a transaction, or the reason of its drop, or neither as yet."""
 
-    answer: TxAnswer | None
+    answer: TransactionResponse | None
     reason: str | None
     height: int | None
     block_hash: str | None
@@ -155,7 +157,7 @@ def wait_for_outcome(
 
 def wait_for_next_final(
     ledger: Ledger, signed: SignedTransaction, anchor_height: int
-) -> TxAnswer | None:
+) -> TransactionResponse | None:
     """Wait for a final block above the newest one; return the transaction's status, if any."""
     height = newest_block(ledger).header.height
     deadline = time.monotonic() + CONFIRM_TIMEOUT_S

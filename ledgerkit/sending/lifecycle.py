@@ -30,7 +30,7 @@ from ledgerkit.errors import (
 from ledgerkit.sending import broadcast
 
 if TYPE_CHECKING:
-    from ledgerkit.api.rpc import TxAnswer
+    from ledgerkit.api.rpc import TransactionResponse
     from ledgerkit.client import Ledger
     from ledgerkit.protocol import SignedTransaction
     from ledgerkit.sending.broadcast import DropCheck
@@ -98,7 +98,7 @@ class Tracker:
         self.tx_hash, self.signer_id = tx_hash, signer_id
         self.signed, self.anchor_height = signed, anchor_height
         self.stages: dict[str, Stage] = {}
-        self.answer: TxAnswer | None = None
+        self.answer: TransactionResponse | None = None
         self.refusal: LedgerError | None = None
         self.drop_reason: str | None = None
         self._queue = queue
@@ -179,7 +179,7 @@ class Tracker:
         elif self.signed is not None:
             self._check_drop(resend=False)
 
-    def update(self, answer: TxAnswer) -> None:
+    def update(self, answer: TransactionResponse) -> None:
         """Store a status; inclusion overrides an earlier refusal or drop."""
         self.answer = answer
         if self.is_included:

@@ -34,7 +34,7 @@ from ledgerkit.verbs.fetching import provenance
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ledgerkit.api.rpc import TxAnswer
+    from ledgerkit.api.rpc import TransactionResponse
     from ledgerkit.client import Ledger
     from ledgerkit.protocol import SignedTransaction
 
@@ -72,9 +72,11 @@ class Submission:
     def __init__(self, tracker: Tracker) -> None:
         self.tracker = tracker
         self._trace: Trace | None = None
-        self._trace_answer: TxAnswer | None = None  # the answer that the trace was built from
+        self._trace_answer: TransactionResponse | None = (
+            None  # the answer that the trace was built from
+        )
         self._blocks: dict[str, tuple[int, int]] = {}  # height and time in ns, by hash
-        self._located_answer: TxAnswer | None = None  # the answer whose blocks were read
+        self._located_answer: TransactionResponse | None = None  # the answer whose blocks were read
 
     # State --------------------------------------------------------------------------------
 
@@ -295,7 +297,7 @@ class Submission:
         self._located_answer, self._trace_answer = answer, None
         self._current_trace()
 
-    def _read_blocks(self, answer: TxAnswer) -> None:
+    def _read_blocks(self, answer: TransactionResponse) -> None:
         """Read the blocks that an answer mentions, each once."""
         outcome = answer.result.transaction_outcome
         hashes = {outcome.block_hash if outcome else None, *answer.result.block_hashes()}

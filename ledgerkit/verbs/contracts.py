@@ -67,7 +67,7 @@ def view(
     """
     ledger = client.current(ledger)
     call = rpc.call_function(*_check_request(contract_id, method, args), ledger.locate(at))
-    data = rpc.returned(ledger.send(call), call.request)
+    data = rpc.result_bytes(ledger.send(call), call.request)
     return data if raw else rpc.json_or_bytes(data)
 
 
@@ -124,7 +124,7 @@ def _value(result: chain.CallResult | LedgerError, request: str) -> Any:
     if isinstance(result, LedgerError):
         return result
     try:
-        return rpc.json_or_bytes(rpc.returned(result, request))
+        return rpc.json_or_bytes(rpc.result_bytes(result, request))
     except DecodeError as error:
         return error
 

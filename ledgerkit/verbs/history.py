@@ -342,7 +342,7 @@ def _read_stake(call: Call[chain.CallResult], response: Response) -> Reading:
 def _decode_result(result: chain.CallResult, kind: Any, request: str) -> Any:
     """Decode the value that a contract returned; None if it is of another type."""
     try:
-        return rpc.decoded(result, kind, request)
+        return rpc.result_json(result, kind, request)
     except (DecodeError, UnicodeDecodeError, RecursionError):
         return None
 

@@ -86,7 +86,7 @@ def returned_value(source: bytes | str | PathLike[str]) -> Any:
     """Return the value of a saved ``call_function`` response: decoded JSON, or the bytes."""
     call = rpc.call_function(_ANY_ID, "view", b"", _FINAL)
     result = calls.read_saved(call, read_source(source))
-    return rpc.json_or_bytes(rpc.returned(result, call.request))
+    return rpc.json_or_bytes(rpc.result_bytes(result, call.request))
 
 
 def _reader(

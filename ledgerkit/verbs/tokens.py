@@ -133,7 +133,7 @@ def _token_facts(
 def _facts(result: chain.CallResult) -> token_frames.TokenFacts:
     """Decode a token's metadata; metadata that is no object is broken, and no error."""
     try:
-        metadata = calls.decoder(chain.FtMetadata).decode(rpc.returned(result, "ft_metadata"))
+        metadata = calls.decoder(chain.FtMetadata).decode(rpc.result_bytes(result, "ft_metadata"))
     except (*calls.MALFORMED, DecodeError):
         return token_frames.TokenFacts("broken")
     return token_frames.token_facts(metadata)
@@ -332,7 +332,7 @@ def _add_pages(
     open_ids = []
     for account_id, result in pages:
         try:
-            page = rpc.decoded(result, list[chain.NftToken], request)
+            page = rpc.result_json(result, list[chain.NftToken], request)
         except DecodeError as error:
             fetcher.fail(account_id, error)
             continue
@@ -458,7 +458,7 @@ def _position(result: Any, pool_id: str) -> Any:
     if not isinstance(result, chain.CallResult):
         return result
     try:
-        decoded = rpc.decoded(result, chain.StakingPosition, f"get_account of {pool_id}")
+        decoded = rpc.result_json(result, chain.StakingPosition, f"get_account of {pool_id}")
         amounts.parse([decoded.staked_balance, decoded.unstaked_balance])
     except (DecodeError, UnicodeDecodeError, RecursionError):
         return Position("not_a_pool")

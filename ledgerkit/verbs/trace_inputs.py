@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.models.chain import BlockHeader
     from ledgerkit.api.models.protocol_rules import Rules
-    from ledgerkit.api.rpc import TxAnswer
+    from ledgerkit.api.rpc import TransactionResponse
     from ledgerkit.client import Ledger
 
 SOURCE = "EXPERIMENTAL_tx_status"
 
 
 def build_traces(
-    ledger: Ledger, answers: Sequence[TxAnswer], *, blocks: bool, progress: bool = True
+    ledger: Ledger, answers: Sequence[TransactionResponse], *, blocks: bool, progress: bool = True
 ) -> list[Trace]:
     """Build the traces of results; with `blocks`, read their blocks and the rules in force."""
     hashes = [answer.result.block_hashes() if blocks else [] for answer in answers]
@@ -38,7 +38,7 @@ def build_traces(
 
 
 def build_trace(
-    answer: TxAnswer,
+    answer: TransactionResponse,
     headers: Mapping[str, BlockHeader],
     rules: Mapping[str, Rules | None],
     attrs: Mapping[str, Any] | None = None,

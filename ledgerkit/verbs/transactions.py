@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 Pairs = Iterable[tuple[str, str]]
 
 
-def _call(tx_hash: str, sender: str, wait_until: str, *, receipts: bool) -> Call[rpc.TxAnswer]:
+def _call(
+    tx_hash: str, sender: str, wait_until: str, *, receipts: bool
+) -> Call[rpc.TransactionResponse]:
     """Check the arguments and describe the call."""
     return rpc.transaction(
         validation.crypto_hash(tx_hash, "tx_hash"),

@@ -91,7 +91,7 @@ def hosts(draw: st.DrawFn) -> Host:
 
 def find(host: Host, known: Points, places: list[Any]) -> list[Any]:
     """Find blocks by times, given as integers, or other places."""
-    return time_to_height.find(host, known, places)
+    return time_to_height.find_blocks(host, known, places)
 
 
 def at_time(time_ns: int) -> BlockReference:
@@ -234,7 +234,7 @@ def test_failures_stand_in_their_places() -> None:
             for call, answer in zip(wanted, told, strict=True)
         ]
 
-    found = time_to_height.find(
+    found = time_to_height.find_blocks(
         failing, Points(), [validation.block_reference(FIRST + n) for n in (49, 50, 51)]
     )
     assert [getattr(one, "height", type(one)) for one in found] == [
@@ -242,7 +242,7 @@ def test_failures_stand_in_their_places() -> None:
         TransportError,
         FIRST + 51,
     ]
-    [by_time] = time_to_height.find(failing, Points(), [at_time(NS + 50 * NS)])
+    [by_time] = time_to_height.find_blocks(failing, Points(), [at_time(NS + 50 * NS)])
     assert isinstance(by_time, TransportError)
 
 
@@ -272,7 +272,7 @@ def test_ends_that_cannot_be_read(end: str) -> None:
             for call, answer in zip(wanted, told, strict=True)
         ]
 
-    [found] = time_to_height.find(failing, Points(), [at_time(NS + 5 * NS)])
+    [found] = time_to_height.find_blocks(failing, Points(), [at_time(NS + 5 * NS)])
     assert isinstance(found, TransportError)
 
 

@@ -16,12 +16,7 @@ from ledgerkit.api.models.transactions import Outcome, Status, Transaction, coll
 from ledgerkit.tracing.action_fields import parse_amount
 from ledgerkit.tracing.tree.frame_columns import edge_columns, receipt_columns
 from ledgerkit.tracing.tree.linking import link_receipts
-from ledgerkit.tracing.tree.outcomes import (
-    NOT_EXECUTED,
-    STATUS_NAMES,
-    failure_texts,
-    status_code,
-)
+from ledgerkit.tracing.tree.outcomes import NOT_EXECUTED, STATUS_NAMES, failure_texts, status_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
