@@ -136,7 +136,7 @@ class LedgerError(Exception):
 
     @property
     def sentence(self) -> str:
-        """What happened, without the remedy."""
+        """The message without the remedy."""
         return str(self.args[0]) if self.args else self.template
 
     def _context(self) -> str:

@@ -230,7 +230,7 @@ class ClusterLimits:
 
 @dataclass(frozen=True)
 class Task:
-    """What is sent to a worker; it does not contain the API key."""
+    """The work sent to a worker; it does not contain the API key."""
 
     job: Job
     run: str
@@ -425,7 +425,7 @@ class _DaskRun:
         self._lost.append(part)
 
     def _stop(self) -> None:
-        """Give the workers some time to store their responses, then cancel the tasks."""
+        """Wait for the workers to store their responses, then cancel the tasks."""
         if not self._active:
             return
         with suppress(LedgerError):

@@ -40,7 +40,7 @@ _METHOD_NAMES = Codec(
 
 
 class Permission(Variant):
-    """What an access key may sign."""
+    """The permission of an access key: the transactions that it may sign."""
 
     __slots__ = ()
     enum: ClassVar[str] = "a permission"

@@ -233,3 +233,36 @@ def test_ctrl_c_can_be_tested_where_sigint_is_ignored():
 
     assert done.returncode == 0, done.stdout
     assert "passed" in done.stdout
+
+
+# What a name holds, or a function does, is said by the field's own words.
+RIDDLES = {"asked", "found", "held", "kept", "shown", "told", "wanted"}
+VAGUE = {"Ask", "Give", "How", "Let", "Say", "Take", "Tell", "Want", "What", "Whether", "Who"}
+
+
+def functions() -> list[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """Return (place, function) for each function of the package."""
+    return [
+        (f"{path.relative_to(ROOT)}:{node.lineno}", node)
+        for path in sorted((ROOT / "ledgerkit").rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+
+
+def test_names_say_what_they_hold():
+    """No parameter or local variable has a name such as `found` or `told`."""
+    riddles = []
+    for place, function in functions():
+        nodes = list(ast.walk(function))
+        names = {node.arg for node in nodes if isinstance(node, ast.arg)}
+        stored = [n for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+        names.update(node.id for node in stored)
+        riddles += [f"{place} {name}" for name in sorted(names & RIDDLES)]
+    assert riddles == []
+
+
+def test_docstrings_begin_with_a_verb_of_the_field():
+    """A function's docstring begins with "Return" or "Parse", not with "Tell" or "Take"."""
+    texts = [(place, ast.get_docstring(function)) for place, function in functions()]
+    assert [place for place, text in texts if text and text.split()[0] in VAGUE] == []
