@@ -111,6 +111,11 @@ def until(true: Callable[[], bool], seconds: float = 5.0) -> bool:
     return true()
 
 
+def have_arrived(server: Server, count: int) -> bool:
+    """Wait until a server has received this many requests."""
+    return until(lambda: len(server.requests) >= count)
+
+
 def tasks() -> int:
     """Count the tasks that answer calls; a connection that closes has tasks of its own."""
 
@@ -229,10 +234,9 @@ def test_the_pipeline_stays_full(way):
     with asking(handler, **way) as (ledger, server):
         stream = ledger.stream(Source(), size=16)
         for _ in range(6):
+            before = len(server.requests)  # a batch is added before `next` returns
             next(stream)
-            before = len(server.requests)
-            time.sleep(0.1)
-            assert len(server.requests) - before >= way["in_flight"]
+            assert have_arrived(server, before + way["in_flight"])
         stream.close()
     assert max(seen) == way["in_flight"]
     busy = seen[way["in_flight"] : -way["in_flight"]]
