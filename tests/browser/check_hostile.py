@@ -156,7 +156,7 @@ def test_a_panel_goes_on_after_hostile_answers(page):
         expect(person.panel).to_contain_text("… and ")
     person.field("Method").fill(hostile.MARKUP)
     person.press("Enter")
-    expect(person.status).to_contain_text("has no such method")
+    expect(person.status).to_contain_text("does not have the method")
     expect(person.status).to_contain_text(hostile.MARKUP)
 
     harmless(page)

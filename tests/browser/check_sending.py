@@ -69,7 +69,7 @@ def test_what_is_previewed_is_sent_once(at):
     person = at("Transaction")
     person.type("Transaction", first["tx_hash"])
     person.enter("Signer", "alice.near")
-    person.answered("fully_succeeded on local, in ")
+    person.answered("fully_succeeded on local: ")
 
 
 def test_a_changed_field_asks_for_a_new_preview(at):
