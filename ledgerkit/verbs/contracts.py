@@ -79,7 +79,7 @@ def view_many(
     ledger: Ledger | None = None,
 ) -> list[Any]:
     """
-    Call several view methods concurrently, all at the same block.
+    Call several view methods concurrently at one block, and return their results.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def view_many(
 
 
 def _value(result: chain.CallResult | LedgerError, request: str) -> Any:
-    """Decode one result of several; an error takes the value's place."""
+    """Decode the result of one call, or return its error."""
     if isinstance(result, LedgerError):
         return result
     try:
@@ -130,7 +130,7 @@ def _value(result: chain.CallResult | LedgerError, request: str) -> Any:
 
 
 def _check_tuple(request: Sequence[Any], number: int) -> tuple[str, str, bytes]:
-    """Check one request of several."""
+    """Check one request of `view_many`."""
     if not isinstance(request, tuple | list) or len(request) not in (2, 3):
         rule = "a tuple of contract_id, method and optional args"
         raise InvalidRequestError.refuse(f"requests[{number}]", request, rule)
@@ -270,8 +270,8 @@ def global_contract_code(
         rule = "the code's hash, or account_id= in its place"
         raise InvalidRequestError.required("code_hash", rule)
     if code_hash is not None and account_id is not None:
-        rule = "either the code's hash alone, or account_id="
-        raise InvalidRequestError.refuse("code_hash", code_hash, rule)
+        msg = "pass either code_hash= or account_id=, not both"
+        raise InvalidRequestError(msg, field="code_hash", value=code_hash)
     ledger = client.current(ledger)
     if account_id is None:
         code_hash = validation.crypto_hash(code_hash, "code_hash")
