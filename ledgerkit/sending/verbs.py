@@ -203,7 +203,7 @@ def transfer(
     InvalidTransactionError
         If the ledger refuses the transaction; the subclass states the reason.
     LedgerError
-        If a request failed. If the transaction was signed, `remedy` states how to resume.
+        If a request failed. If it was the sending, `remedy` states how to resume.
     """
     return _run([Transfer(units.yocto(amount))], receiver_id, options, dry_run=dry_run)
 
@@ -276,7 +276,7 @@ def call(
     InvalidTransactionError
         If the ledger refuses the transaction; the subclass states the reason.
     LedgerError
-        If a request failed. If the transaction was signed, `remedy` states how to resume.
+        If a request failed. If it was the sending, `remedy` states how to resume.
     """
     method = validation.method_name(method_name, "method_name")
     data = validation.json_args({} if args is None else args)
@@ -338,7 +338,7 @@ def send(
     InvalidTransactionError
         If the ledger refuses the transaction; the subclass states the reason.
     LedgerError
-        If a request failed. If the transaction was signed, `remedy` states how to resume.
+        If a request failed. If it was the sending, `remedy` states how to resume.
     """
     return _run(actions, receiver_id, options, dry_run=dry_run)
 
@@ -410,7 +410,7 @@ def add_key(
     InvalidTransactionError
         If the ledger refuses the transaction; the subclass states the reason.
     LedgerError
-        If a request failed. If the transaction was signed, `remedy` states how to resume.
+        If a request failed. If it was the sending, `remedy` states how to resume.
     """
     key = checked_key(public_key)
     if receiver_id is not None:
@@ -466,7 +466,7 @@ def delete_key(
     InvalidTransactionError
         If the ledger refuses the transaction; the subclass states the reason.
     LedgerError
-        If a request failed. If the transaction was signed, `remedy` states how to resume.
+        If a request failed. If it was the sending, `remedy` states how to resume.
     """
     return _run([DeleteKey(checked_key(public_key))], None, options, dry_run=dry_run)
 
@@ -530,7 +530,7 @@ def create_account(
     InvalidTransactionError
         If the ledger refuses the transaction; the subclass states the reason.
     LedgerError
-        If a request failed. If the transaction was signed, `remedy` states how to resume.
+        If a request failed. If it was the sending, `remedy` states how to resume.
     """
     name = AccountId(new_account_id, "new_account_id")
     key, amount = checked_key(public_key), units.yocto(balance, "balance")
@@ -606,7 +606,7 @@ def deploy(
     InvalidTransactionError
         If the ledger refuses the transaction; the subclass states the reason.
     LedgerError
-        If a request failed. If the transaction was signed, `remedy` states how to resume.
+        If a request failed. If it was the sending, `remedy` states how to resume.
     """
     if not isinstance(code, bytes) or not code:
         raise InvalidRequestError.refuse("code", code, "the bytes of a compiled contract")
@@ -716,7 +716,7 @@ def relay(
     InvalidTransactionError
         If the ledger refuses the transaction; the subclass states the reason.
     LedgerError
-        If a request failed. If the transaction was signed, `remedy` states how to resume.
+        If a request failed. If it was the sending, `remedy` states how to resume.
     """
     if not isinstance(delegate, Delegate):
         raise InvalidRequestError.refuse("delegate", delegate, "a Delegate, as delegate() returns")

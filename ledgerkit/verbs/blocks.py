@@ -197,8 +197,8 @@ def chunk(
         rule = "a chunk's hash, or shard_id= with at= in its place"
         raise InvalidRequestError.required("chunk_id", rule)
     if chunk_id is not None and shard_id is not None:
-        msg = "pass either chunk_id= or shard_id=, not both"
-        raise InvalidRequestError(msg, field="chunk_id", value=chunk_id)
+        rule = "either a chunk's hash alone, or shard_id= with at="
+        raise InvalidRequestError.refuse("chunk_id", chunk_id, rule)
     if shard_id is None:
         content = ledger.send(rpc.chunk(validation.crypto_hash(chunk_id, "chunk_id")))
         height = None

@@ -270,8 +270,8 @@ def global_contract_code(
         rule = "the code's hash, or account_id= in its place"
         raise InvalidRequestError.required("code_hash", rule)
     if code_hash is not None and account_id is not None:
-        msg = "pass either code_hash= or account_id=, not both"
-        raise InvalidRequestError(msg, field="code_hash", value=code_hash)
+        rule = "either the code's hash alone, or account_id="
+        raise InvalidRequestError.refuse("code_hash", code_hash, rule)
     ledger = client.current(ledger)
     if account_id is None:
         code_hash = validation.crypto_hash(code_hash, "code_hash")

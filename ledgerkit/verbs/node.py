@@ -200,8 +200,8 @@ def _epoch_params(ledger: Ledger, at: object, epoch_id: str | None) -> Any:
     """Return the parameters for an epoch: by its id, its last block, or the current one."""
     if epoch_id is not None:
         if at is not None:
-            msg = "pass either at= or epoch_id=, not both"
-            raise InvalidRequestError(msg, field="epoch_id", value=epoch_id)
+            rule = "either an epoch's id alone, or at="
+            raise InvalidRequestError.refuse("epoch_id", epoch_id, rule)
         return {"epoch_id": validation.crypto_hash(epoch_id, "epoch_id")}
     return [None] if at is None else {"block_id": _block_id(ledger, at)}
 
