@@ -26,13 +26,13 @@ def accounts_of(public_key: str, *, every_kind: bool = False) -> Call[rest.KeyAc
 def full(account_id: str) -> Call[rest.Full]:
     """Build the call for everything that is indexed about an account."""
     path = f"/v1/account/{_quote(account_id)}/full"
-    return calls.get(path, rest.Full, request=f"the full view of {account_id}")
+    return calls.get(path, rest.Full, request=f"the state and holdings of {account_id}")
 
 
 def staking(account_id: str) -> Call[rest.Staking]:
     """Build the call for the staking pools of an account."""
     path = f"/v1/account/{_quote(account_id)}/staking"
-    return calls.get(path, rest.Staking, request=f"the staking of {account_id}")
+    return calls.get(path, rest.Staking, request=f"the staking pools of {account_id}")
 
 
 def ft(account_id: str) -> Call[rest.FungibleTokens]:
@@ -56,7 +56,7 @@ def top_holders(contract_id: str) -> Call[rest.TopHolders]:
 def staking_v0(account_id: str) -> Call[rest.StakingV0]:
     """Build the version 0 call for the staking pools of an account."""
     path = f"/v0/account/{_quote(account_id)}/staking"
-    return calls.get(path, rest.StakingV0, request=f"the staking of {account_id} (v0)")
+    return calls.get(path, rest.StakingV0, request=f"the staking pools of {account_id} (v0)")
 
 
 def ft_v0(account_id: str) -> Call[rest.ContractsV0]:

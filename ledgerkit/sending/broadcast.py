@@ -36,14 +36,14 @@ METHODS = ("send_tx", "broadcast_tx_async", "broadcast_tx_commit")
 DEFAULT_VALIDITY = 86_400  # blocks, where the protocol configuration does not state it
 CONFIRM_TIMEOUT_S = 20.0  # the longest wait for a final block that confirms a refusal
 POLL_INTERVAL_S = 0.5  # about one block
-_ATTEMPTS = 5  # of sending the same bytes, after errors that may pass
+_ATTEMPTS = 5  # of sending the same bytes, after retryable errors
 
 
 # Sending ----------------------------------------------------------------------------------
 
 
 def send_call(signed: SignedTransaction, via: str, wait_until: str) -> Call[Any]:
-    """Describe the call that sends signed bytes by one of `METHODS`."""
+    """Build the call that sends signed bytes by one of `METHODS`."""
     tx = signed.transaction
     params = {"signed_tx_base64": signed.to_base64()}
     request = f"the sending of transaction {signed.hash}"
@@ -57,9 +57,9 @@ def send_call(signed: SignedTransaction, via: str, wait_until: str) -> Call[Any]
 
 
 def send_signed(ledger: Ledger, signed: SignedTransaction, via: str, wait_until: str) -> Any:
-    """Send signed bytes, again after errors that may pass; return the result or the hash."""
-    # The transport does not repeat these calls: after a timeout the node has the bytes, and
-    # the caller polls. Only the other errors that may pass are tried again, here.
+    """Send signed bytes, and retry after retryable errors; return the result or the hash."""
+    # The transport does not repeat these calls. After a timeout the node has the bytes, and
+    # the caller polls; the other retryable errors are retried here.
     call = send_call(signed, via, wait_until)
     backoff = Backoff(_ATTEMPTS)
     while True:
@@ -100,7 +100,7 @@ EXPIRED, OVERTAKEN, SHORT = "expired", "nonce overtaken", "balance short"
 
 
 class DropCheck(NamedTuple):
-    """The status of a transaction, or the reason of its drop, or neither as yet."""
+    """The result of a drop check: the status, the reason of the drop, or neither yet."""
 
     answer: TransactionResponse | None
     reason: str | None
@@ -123,20 +123,20 @@ def check_drop(ledger: Ledger, signed: SignedTransaction, anchor_height: int) ->
 def _drop_evidence(
     ledger: Ledger, signed: SignedTransaction, anchor_height: int
 ) -> tuple[str | None, int | None, str | None]:
-    """Read at the final block what would keep a transaction out of any later one."""
+    """Return why no later block can include a transaction, if so, and the final block."""
     tx = signed.transaction
     final = ledger.send(rpc.block(validation.block_reference("final"))).header
     block = final.height, final.hash
     last_height = anchor_height + validity_period(ledger)
     if final.height > last_height:
-        return f"{EXPIRED}: no block above {last_height} takes it", *block
+        return f"{EXPIRED}: no block above {last_height} can include it", *block
     try:
         call = rpc.view_access_key(
             str(tx.signer_id), str(tx.public_key), validation.block_reference(final.hash)
         )
         ak_nonce = ledger.send(call).nonce
     except (UnknownAccessKeyError, UnknownAccountError):
-        return None, *block  # a key that was just added is in no final block yet
+        return None, *block  # a new key may not be in a final block yet
     if ak_nonce >= tx.nonce:
         return f"{OVERTAKEN}: the key is at {ak_nonce}, the transaction has {tx.nonce}", *block
     return None, *block
@@ -145,7 +145,7 @@ def _drop_evidence(
 def wait_for_outcome(
     ledger: Ledger, signed: SignedTransaction, anchor_height: int
 ) -> DropCheck | None:
-    """Wait until refused bytes are included or certainly can't be; None if neither in time."""
+    """Wait until refused bytes are included or can never be; None if neither is known in time."""
     deadline = time.monotonic() + CONFIRM_TIMEOUT_S
     while time.monotonic() < deadline:
         check = check_drop(ledger, signed, anchor_height)

@@ -32,7 +32,7 @@ FeeCount = tuple[Fee | None, int]
 
 
 class _UnknownFeeError(Exception):
-    """A fee that the configuration does not state."""
+    """The error for a fee that the configuration does not state."""
 
 
 def cost_bound(tx: Transaction, config: Any, gas_price: int) -> int | None:

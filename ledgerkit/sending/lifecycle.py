@@ -1,7 +1,7 @@
 """
 The lifecycle of a transaction: broadcast, polled, sent again, included or dropped.
 
-A `Tracker` keeps what is known of one transaction and moves it on; it displays nothing. Its
+A `Tracker` stores the known state of one transaction and advances it; it displays nothing. Its
 stages are the specification's: ``rejected``, or ``accepted``, ``in_mempool`` and those that
 follow from its receipts; and ``dropped`` if it was accepted and can no longer be included.
 """
@@ -65,23 +65,10 @@ class Stage(NamedTuple):
 
 class Tracker:
     """
-    The known state of one transaction, and the steps that move it on.
+    The known state of one transaction, and the steps that advance it.
 
-    Parameters
-    ----------
-    ledger
-        The ledger it was sent to.
-    tx_hash
-        Its hash, known before it is sent.
-    signer_id
-        The account that signed it.
-    signed
-        The signed bytes, if available. With them a lost transaction is sent again, and a
-        drop can be detected.
-    anchor_height
-        Height of the block that the signed bytes reference.
-    queue
-        The nonce queue of its key.
+    With the signed bytes a lost transaction is sent again, and a drop can be detected;
+    `anchor_height` is the height of the block that they reference.
     """
 
     def __init__(
@@ -121,7 +108,7 @@ class Tracker:
         return status in _IMPLIED_BY[level]
 
     def resume_hint(self) -> str:
-        """Return the sentence that tells a user how to resume this transaction."""
+        """Return the sentence on how to resume this transaction."""
         return (
             f"Transaction {self.tx_hash} may be on its way: do not sign another one. "
             f'Call lk.resume("{self.tx_hash}", "{self.signer_id}") to continue.'
@@ -190,7 +177,7 @@ class Tracker:
                 self._queue.mark_used(self.signed.transaction.nonce)
 
     def can_sign_again(self) -> bool:
-        """Return True if nonce or block were outdated and the first bytes certainly can't land."""
+        """Return True if nonce or block were outdated and the signed bytes can't be included."""
         if self.drop_reason is not None:
             return self.drop_reason in _OUTDATED_REASONS
         if self.signed is None or not isinstance(self.refusal, _OUTDATED_ERRORS):
@@ -244,7 +231,7 @@ class Tracker:
             broadcast.wait_for_block(self.ledger)
 
     def _handle_refusal(self, error: InvalidTransactionError, check: DropCheck) -> None:
-        """Reject for good, unless the refusal may pass or the next final block explains it."""
+        """Raise the refusal, or wait for a block if it may pass or end in a drop."""
         if isinstance(error, _SHORT_ERRORS):
             self._handle_short_balance(error, check)
         elif not isinstance(error, _OUTDATED_ERRORS) and not error.retryable:
@@ -253,7 +240,7 @@ class Tracker:
         broadcast.wait_for_block(self.ledger)
 
     def _handle_short_balance(self, error: InvalidTransactionError, check: DropCheck) -> None:
-        """Mark it dropped once a final block above the first such refusal is short as well."""
+        """Mark it dropped if the balance is refused again after a newer final block."""
         if self._short_since is None:
             self._short_since = broadcast.newest_block(self.ledger).header.height
         elif check.height is not None and check.height > self._short_since:

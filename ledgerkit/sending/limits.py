@@ -1,4 +1,4 @@
-"""The limits of a transaction, checked before anything is signed or read."""
+"""Checks of a transaction's limits, before anything is read or signed."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def check_actions(value: Any) -> tuple[Action, ...]:
 
 
 def _refuse_names(actions: Sequence[Action], rule: str) -> InvalidRequestError:
-    """Build the error for a list of actions, quoted by their names."""
+    """Build the error for a list of actions, which it quotes by their names."""
     return InvalidRequestError.refuse("actions", [action.name for action in actions], rule)
 
 

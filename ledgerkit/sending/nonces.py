@@ -1,8 +1,8 @@
 """
 Nonces: the next nonce of a key, shared by all senders of this process.
 
-A node drops a nonce that arrives after a higher one was applied, so counting alone is not
-enough: senders of one key must also send in order. A `NonceQueue` does both.
+A node refuses a nonce below one that was already applied, so the senders of one key must
+also send in the order of their nonces. A `NonceQueue` assigns nonces and keeps this order.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from ledgerkit.protocol import CryptoHash, SignedTransaction
 
-_MAX_AGE_S = 30.0  # how long a reading of the key is used while others send with it
+_MAX_AGE_S = 30.0  # how long a nonce and block that were read are used while others send
 
 
 class Anchor(NamedTuple):
@@ -29,8 +29,8 @@ class Anchor(NamedTuple):
 
 def next_nonce(ak_nonce: int, reserved: Collection[int], *, strict: bool = False) -> int:
     """Return the next nonce above the access key's last one that is not reserved."""
-    # A strict nonce must be the very next one, so gaps are filled first. For others gaps do no
-    # harm, and a nonce below a pending one would arrive too late.
+    # A strict nonce must be the very next one, so gaps are filled first. Other nonces may leave
+    # gaps, and one below a pending nonce would be refused once that is applied.
     if not strict:
         return max((ak_nonce, *reserved)) + 1
     nonce = ak_nonce + 1
@@ -40,7 +40,7 @@ def next_nonce(ak_nonce: int, reserved: Collection[int], *, strict: bool = False
 
 
 class NonceQueue:
-    """The nonces of one key on one chain, and the lock under which its senders take turns."""
+    """The nonces of one key on one chain, and the lock that orders its senders."""
 
     def __init__(self) -> None:
         self._turn = threading.Lock()
@@ -78,7 +78,7 @@ class NonceQueue:
 
     def update(self, ak_nonce: int, anchor: Anchor) -> None:
         """Store the key's nonce and a final block, as read from a node."""
-        # A node that lags behind does not know yet of nonces that were used just now.
+        # A node that lags behind may return a nonce below one that was used just now.
         with self._lock:
             now = time.monotonic()
             known_nonce = self._ak_nonce if now - self._used_at < _MAX_AGE_S else 0
@@ -92,9 +92,9 @@ class NonceQueue:
             return next_nonce(max(self._ak_nonce, ak_nonce), self._reserved)
 
     def reserve(self, *, strict: bool = False) -> int:
-        """Reserve the next nonce; a strict one reuses nonces whose bytes were never signed."""
-        # A delegated action reserves a nonce too, and may never be relayed: a strict nonce
-        # above it would wait for a gap that nobody fills.
+        """Reserve the next nonce; a strict one may reuse a nonce that signed no transaction."""
+        # A delegate action reserves a nonce too, but may never be relayed: a strict nonce
+        # above that gap would never become valid.
         with self._lock:
             signed = [n for n, transaction in self._reserved.items() if transaction is not None]
             nonce = next_nonce(self._ak_nonce, signed if strict else self._reserved, strict=strict)
@@ -131,7 +131,7 @@ class NonceQueue:
 
 
 class Memo(Protocol):
-    """An object that holds state for other modules: a `Ledger`, or an embedded world."""
+    """An object that stores state of other modules: a `Ledger` or an embedded world."""
 
     def memo(self, key: str, factory: Callable[[], Any]) -> Any:
         """Return the object under a key, built at the first use."""

@@ -1,9 +1,9 @@
 """
 Signers: keys from memory, the environment, a NEAR CLI file or the system's keyring.
 
-The text of a key becomes a `SecretKey` before anything else can fail while the text is a
-local variable, so no frame of a traceback out of this module holds it. For the same reason
-the error for a malformed text is returned, and raised once the text is out of scope.
+The text of a key is converted to a `SecretKey` before anything else can fail, so that no
+local variable in a traceback contains it. For the same reason the error for a malformed text
+is returned first, and raised once the text is out of scope.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Signer:
         return self.key.public_key
 
     def __reduce__(self) -> Never:
-        """Refuse to be pickled."""
+        """Raise a TypeError: a signer is never pickled."""
         msg = "a Signer is never pickled; create it in the process that signs"
         raise TypeError(msg)
 
@@ -65,7 +65,7 @@ class Signer:
 
 
 def seal(key: object) -> object:
-    """Replace the text of a key by a `SecretKey`, or by the error to raise for it."""
+    """Convert the text of a key to a `SecretKey`, or to the error to raise for it."""
     if key is None or isinstance(key, SecretKey | Signer | InvalidRequestError):
         return key
     if not isinstance(key, str):
@@ -113,24 +113,24 @@ def signer(
     Parameters
     ----------
     account_id
-        The account; None takes the one stated by the file or the environment.
+        The account; None uses the account in the file or the environment.
     key
         The key, or its text. None reads it from `credentials`, `keyring` or, without
-        these, the environment.
+        these, the environment variables ``LEDGERKIT_ACCOUNT_ID`` and
+        ``LEDGERKIT_SECRET_KEY``.
     credentials
         Path of a NEAR CLI file; True reads the account's own file in
         ``~/.near-credentials``.
     keyring
-        Whether to read the key from the system's keyring, service ``ledgerkit``; needs
-        the extra ``ledgerkit[keyring]``.
+        Read the key from the system's keyring, service ``ledgerkit``; needs the extra
+        ``ledgerkit[keyring]``.
     network
         The network's folder in ``~/.near-credentials``; None is the session's network.
 
     Returns
     -------
     signer
-        For `use_signer`, or the ``key=`` of a verb. The environment states a signer as
-        ``LEDGERKIT_ACCOUNT_ID`` and ``LEDGERKIT_SECRET_KEY``.
+        The signer, for `use_signer` or the ``key=`` of a verb.
 
     Raises
     ------
@@ -141,7 +141,7 @@ def signer(
     name = None if account_id is None else checked_id(account_id)
     has_file = credentials not in (None, False)
     if (key is not None) + has_file + keyring > 1:
-        msg = "the key comes from one place: pass key=, credentials= or keyring=, not several"
+        msg = "several keys: pass only one of key=, credentials= and keyring="
         raise InvalidRequestError(msg, field="key")
     if has_file:
         return _from_file(name, credentials, network)
@@ -179,7 +179,7 @@ def _from_file(name: AccountId | None, credentials: Any, network: str | None) ->
         raise InvalidRequestError.refuse("credentials", str(path), rule) from None
     content = sealed.unseal()
     if name is not None and content.account_id not in (None, name):
-        rule = f"a file of {name}, and this file is of {content.account_id}"
+        rule = f"a file of {name}, but this file is of {content.account_id}"
         raise InvalidRequestError.refuse("credentials", str(path), rule)
     return _build_signer(name or content.account_id, content.secret_key)
 
@@ -258,14 +258,14 @@ def use_signer(
     network: str | None = None,
 ) -> Signer | None:
     """
-    Set the session's signer, which signs if a verb is called without a signer.
+    Set the session's signer, used by verbs that are called without a signer.
 
     Parameters
     ----------
     account_id
         The account, or a `Signer`; None unsets the session's signer.
     key, credentials, keyring, network
-        The place of its key, as for `signer`.
+        The source of its key, as for `signer`.
 
     Returns
     -------

@@ -72,11 +72,10 @@ class Submission:
     def __init__(self, tracker: Tracker) -> None:
         self.tracker = tracker
         self._trace: Trace | None = None
-        self._trace_answer: TransactionResponse | None = (
-            None  # the answer that the trace was built from
-        )
+        # The answers that the trace was built from, and whose blocks were read.
+        self._trace_answer: TransactionResponse | None = None
+        self._located_answer: TransactionResponse | None = None
         self._blocks: dict[str, tuple[int, int]] = {}  # height and time in ns, by hash
-        self._located_answer: TransactionResponse | None = None  # the answer whose blocks were read
 
     # State --------------------------------------------------------------------------------
 
@@ -127,7 +126,7 @@ class Submission:
     @property
     def stage(self) -> str:
         """The last stage reached."""
-        return max((s.name for s in self._stages()), key=STAGES.index, default="unknown")
+        return max((s.name for s in self._reached_stages()), key=STAGES.index, default="unknown")
 
     @property
     def drop_reason(self) -> str | None:
@@ -136,7 +135,7 @@ class Submission:
 
     @property
     def fully_succeeded(self) -> bool | None:
-        """True if its status and every receipt succeeded; None while that is open."""
+        """True if its status and every receipt succeeded; None while unknown."""
         if self.tracker.refusal is not None:
             return False
         verdict = self._current_trace().verdict if self.is_included else "pending"
@@ -201,7 +200,7 @@ class Submission:
         """
         Wait until the transaction reaches a level, or can no longer reach it.
 
-        A transaction that was lost on the way is sent again, as the identical bytes.
+        A transaction that no node knows is sent again, as the identical bytes.
 
         Parameters
         ----------
@@ -271,7 +270,7 @@ class Submission:
     # Reading ------------------------------------------------------------------------------
 
     def _current_trace(self) -> Trace:
-        """Return the trace of the present answer, without sending a request."""
+        """Return the trace of the latest answer, without sending a request."""
         answer = self.tracker.answer
         if answer is None:
             raise UnknownTransactionError(transaction_hash=self.tx_hash)
@@ -309,7 +308,7 @@ class Submission:
                 self._blocks[header.hash] = (header.height, header.time_ns or 0)
 
     def _failures(self) -> Iterator[tuple[str, Any]]:
-        """List the failures by the id of the receipt or the transaction."""
+        """List the failures, each with the id of its receipt or the transaction."""
         if self.tracker.answer is None:
             return
         result = self.tracker.answer.result
@@ -320,12 +319,12 @@ class Submission:
             if outcome is not None and failure is not msgspec.UNSET:
                 yield outcome.id, msgspec.json.decode(failure)
 
-    def _stages(self) -> list[Stage]:
+    def _reached_stages(self) -> list[Stage]:
         """List the stages reached, in order."""
-        stages = {stage.name: stage for stage in self._executed()} | self.tracker.stages
+        stages = {stage.name: stage for stage in self._execution_stages()} | self.tracker.stages
         return sorted(stages.values(), key=lambda stage: STAGES.index(stage.name))
 
-    def _executed(self) -> Iterator[Stage]:
+    def _execution_stages(self) -> Iterator[Stage]:
         """List the stages that follow from the result."""
         if self.tracker.answer is None or not self.is_included:
             return
@@ -334,22 +333,22 @@ class Submission:
         receipts = self._current_trace().receipts
         executed = receipts[receipts["status"].isin(_EXECUTED)]
         if len(executed) and executed.index[0] == 0:
-            yield self._first_receipt(executed.iloc[0])
+            yield self._first_receipt_stage(executed.iloc[0])
         if len(executed) and len(executed) == len(receipts):
-            last_hash = self._highest(list(executed["block_hash"]))
+            last_hash = self._highest_hash(list(executed["block_hash"]))
             yield self._stage_at("all_receipts_complete", last_hash)
         if self.tracker.reaches("FINAL"):
             yield Stage("final")
 
-    def _first_receipt(self, receipt: Any) -> Stage:
+    def _first_receipt_stage(self, receipt: Any) -> Stage:
         """Return the stage of the first receipt's execution."""
         if receipt["status"] != "failure":
             return self._stage_at("first_receipt_succeeded", receipt["block_hash"])
         message = str(receipt["error_message"])
         return self._stage_at("first_receipt_failed", receipt["block_hash"], message)
 
-    def _highest(self, hashes: list[str]) -> str:
-        """Return the highest of these blocks; the last one if no height is known."""
+    def _highest_hash(self, hashes: list[str]) -> str:
+        """Return the hash of the highest of these blocks; the last one if no height is known."""
         return max(reversed(hashes), key=lambda name: self._blocks.get(name, (0, 0))[0])
 
     def _stage_at(self, name: str, block_hash: str | None, detail: str | None = None) -> Stage:
@@ -361,7 +360,7 @@ class Submission:
 
     def _frame(self) -> pd.DataFrame:
         """Tabulate the stages as far as they are known."""
-        rows = self._stages()
+        rows = self._reached_stages()
         columns = {
             "tx_hash": [self.tx_hash] * len(rows),
             "stage": [row.name for row in rows],
@@ -395,13 +394,13 @@ class Submission:
         problem = "" if failure is None else f"<p>{escape(str(failure))}</p>"
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
         title = f"{escape(self._summary())}<br><code>{escape(self.tx_hash)}</code>"
-        # With these classes MathJax leaves the text alone: a contract may panic with $A$.
+        # Without these classes MathJax would typeset a panic message that contains $A$.
         classes = "ledgerkit-submission tex2jax_ignore mathjax_ignore"
         return f'<div class="{classes}"><p>{title}</p>{problem}{table}</div>'
 
 
 def _cell(value: Any) -> str:
-    """Write one value into a table cell; missing values are empty."""
+    """Format a value for a table cell; missing values are empty."""
     return "" if pd.isna(value) else escape(str(value))
 
 
@@ -440,7 +439,7 @@ def remember(submission: Submission) -> None:
 
 
 def recall(ledger: Ledger, tx_hash: str, signer_id: str) -> Submission:
-    """Return the submission sent through this ledger, or a new one for a foreign transaction."""
+    """Return the submission that this ledger sent, or a new one for any other transaction."""
     with _lock:
         submission = recent_submissions(ledger).get(tx_hash)
     if submission is not None and submission.signer_id == signer_id:

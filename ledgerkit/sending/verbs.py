@@ -1,9 +1,9 @@
 """
-Verbs that change something: each signs one transaction, sends it and tracks it.
+Verbs that change the chain's state: each signs one transaction, sends it and tracks it.
 
 Arguments are checked first, without a request. Then the node's chain id is read, since
-nothing is signed for mainnet unless allowed. Then the transaction gets its nonce, in turn
-with other senders of the key, and the signed bytes are sent.
+nothing is signed for mainnet unless allowed. Then the transaction is signed with the key's
+next nonce and sent, in turn with other senders of the key.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Options(TypedDict, total=False):
     first sent by ``broadcast_tx_async``, in the order of their nonces.
 
     ``strict``: if True, the transaction is valid with the very next nonce of its key only.
-    Such transactions are sent one after the other, so that none waits for a gap.
+    Such transactions are sent one after the other, so that no nonce is left out.
 
     ``allow_mainnet``: must be True to sign for the public mainnet.
 
@@ -198,11 +198,12 @@ def transfer(
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed. Nothing is read, signed or sent.
+        If an argument is malformed, the signer's key is unknown, or mainnet is not
+        allowed. Nothing is signed or sent.
     InvalidTransactionError
         If the ledger refuses the transaction; the subclass states the reason.
     LedgerError
-        If no node could be reached; the remedy tells how to resume.
+        If a request failed. If it was the sending, `remedy` states how to resume.
     """
     return _run([Transfer(units.yocto(amount))], receiver_id, options, dry_run=dry_run)
 
@@ -250,8 +251,7 @@ def call(
     method_name
         The method.
     args
-        Its arguments: a dict or list, sent as JSON, or bytes, sent unchanged; None is
-        ``{}``.
+        Its arguments: any JSON value, or bytes, sent unchanged; None is ``{}``.
     gas
         The attached gas: ``"30 Tgas"``, or an integer of gas.
     deposit
@@ -271,11 +271,12 @@ def call(
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed. Nothing is read, signed or sent.
+        If an argument is malformed, the signer's key is unknown, or mainnet is not
+        allowed. Nothing is signed or sent.
     InvalidTransactionError
         If the ledger refuses the transaction; the subclass states the reason.
     LedgerError
-        If no node could be reached; the remedy tells how to resume.
+        If a request failed. If it was the sending, `remedy` states how to resume.
     """
     method = validation.method_name(method_name, "method_name")
     data = validation.json_args({} if args is None else args)
@@ -309,7 +310,7 @@ def send(
     **options: Unpack[Options],
 ) -> Submission | pd.DataFrame:
     """
-    Send one transaction of any actions, which are applied all or not at all.
+    Send one transaction with any actions, which are applied together or not at all.
 
     Parameters
     ----------
@@ -332,11 +333,12 @@ def send(
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed. Nothing is read, signed or sent.
+        If an argument is malformed, the signer's key is unknown, or mainnet is not
+        allowed. Nothing is signed or sent.
     InvalidTransactionError
         If the ledger refuses the transaction; the subclass states the reason.
     LedgerError
-        If no node could be reached; the remedy tells how to resume.
+        If a request failed. If it was the sending, `remedy` states how to resume.
     """
     return _run(actions, receiver_id, options, dry_run=dry_run)
 
@@ -403,11 +405,12 @@ def add_key(
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed. Nothing is read, signed or sent.
+        If an argument is malformed, the signer's key is unknown, or mainnet is not
+        allowed. Nothing is signed or sent.
     InvalidTransactionError
         If the ledger refuses the transaction; the subclass states the reason.
     LedgerError
-        If no node could be reached; the remedy tells how to resume.
+        If a request failed. If it was the sending, `remedy` states how to resume.
     """
     key = checked_key(public_key)
     if receiver_id is not None:
@@ -458,11 +461,12 @@ def delete_key(
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed. Nothing is read, signed or sent.
+        If an argument is malformed, the signer's key is unknown, or mainnet is not
+        allowed. Nothing is signed or sent.
     InvalidTransactionError
         If the ledger refuses the transaction; the subclass states the reason.
     LedgerError
-        If no node could be reached; the remedy tells how to resume.
+        If a request failed. If it was the sending, `remedy` states how to resume.
     """
     return _run([DeleteKey(checked_key(public_key))], None, options, dry_run=dry_run)
 
@@ -521,11 +525,12 @@ def create_account(
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed. Nothing is read, signed or sent.
+        If an argument is malformed, the signer's key is unknown, or mainnet is not
+        allowed. Nothing is signed or sent.
     InvalidTransactionError
         If the ledger refuses the transaction; the subclass states the reason.
     LedgerError
-        If no node could be reached; the remedy tells how to resume.
+        If a request failed. If it was the sending, `remedy` states how to resume.
     """
     name = AccountId(new_account_id, "new_account_id")
     key, amount = checked_key(public_key), units.yocto(balance, "balance")
@@ -579,7 +584,8 @@ def deploy(
     code
         The compiled contract.
     account_id
-        The account to deploy to, as a check: any other than the signer's is an error.
+        The account to deploy to, as a check: an account other than the signer's is an
+        error.
     dry_run
         Return what would be sent, with an upper bound of its cost, and send nothing.
     **options
@@ -595,11 +601,12 @@ def deploy(
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed. Nothing is read, signed or sent.
+        If an argument is malformed, the signer's key is unknown, or mainnet is not
+        allowed. Nothing is signed or sent.
     InvalidTransactionError
         If the ledger refuses the transaction; the subclass states the reason.
     LedgerError
-        If no node could be reached; the remedy tells how to resume.
+        If a request failed. If it was the sending, `remedy` states how to resume.
     """
     if not isinstance(code, bytes) or not code:
         raise InvalidRequestError.refuse("code", code, "the bytes of a compiled contract")
@@ -626,15 +633,15 @@ def delegate(
     """
     Sign a delegate action, which a relayer sends and pays for (NEP-366).
 
-    Nothing is sent. The action uses the next nonce of the key: it becomes invalid if a
-    later transaction of the key is applied first.
+    The action is not sent. It has the next nonce of the key, and becomes invalid if a later
+    transaction of the key is applied first.
 
     Parameters
     ----------
     receiver_id
         The account that receives the actions.
     actions
-        Actions of `ledgerkit.protocol`, none of them delegated.
+        Actions of `ledgerkit.protocol`, without a `Delegate`.
     max_block_height
         The last block at which it is valid; None is 1,200 blocks above the final one.
     **options
@@ -649,9 +656,10 @@ def delegate(
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed. Nothing is read or signed.
+        If an argument is malformed, the signer's key is unknown, or mainnet is not
+        allowed. Nothing is signed.
     LedgerError
-        If the access key could not be read.
+        If a request failed.
     """
     checked = _check_options(**options)
     actions = limits.check_actions(list(actions))
@@ -703,18 +711,18 @@ def relay(
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed or the signature does not match. Nothing is read,
-        signed or sent.
+        If an argument is malformed, the delegate action's signature does not match, the
+        signer's key is unknown, or mainnet is not allowed. Nothing is signed or sent.
     InvalidTransactionError
         If the ledger refuses the transaction; the subclass states the reason.
     LedgerError
-        If no node could be reached; the remedy tells how to resume.
+        If a request failed. If it was the sending, `remedy` states how to resume.
     """
     if not isinstance(delegate, Delegate):
         raise InvalidRequestError.refuse("delegate", delegate, "a Delegate, as delegate() returns")
     if not delegate.verify():
         public_key = delegate.delegate_action.public_key
-        msg = f"the signature of the delegate action is not by its key {public_key}"
+        msg = f"the signature of the delegate action does not match its key {public_key}"
         raise InvalidRequestError(msg, remedy="Sign it again.", field="delegate")
     sender_id = str(delegate.delegate_action.sender_id)
     return _run([delegate], sender_id, options, dry_run=dry_run)
@@ -761,8 +769,8 @@ def resume(tx_hash: str, sender: str, *, ledger: Ledger | None = None) -> Submis
     """
     Return the submission of a transaction whose sending was interrupted.
 
-    Reads its status and sends nothing. A transaction that was sent through the same
-    `Ledger` still has its signed bytes.
+    Only its status is read. A transaction that was sent by the same `Ledger` still has its
+    signed bytes, so `wait` can send them again.
 
     Parameters
     ----------
@@ -776,7 +784,7 @@ def resume(tx_hash: str, sender: str, *, ledger: Ledger | None = None) -> Submis
     Returns
     -------
     submission
-        The transaction; its `wait` tracks it further.
+        The transaction; call its `wait` to continue.
 
     Raises
     ------
@@ -801,7 +809,7 @@ def _recall(tx_hash: str, sender: str, ledger: Ledger | None) -> Submission:
 def _run(
     actions: Sequence[Action], receiver_id: str | None, options: Options, *, dry_run: bool
 ) -> Submission | pd.DataFrame:
-    """Check actions and options, and send to the receiver; None is the signer."""
+    """Check actions and options, then send or dry-run; a receiver of None is the signer."""
     actions = limits.check_actions(list(actions) if isinstance(actions, Sequence) else actions)
     receiver = None if receiver_id is None else validation.account_id(receiver_id, "receiver_id")
     checked = _check_options(**options)
@@ -813,7 +821,7 @@ def _run(
 def _send_or_dry_run(
     options: _SendOptions, receiver_id: str, actions: Sequence[Action], *, dry_run: bool
 ) -> Submission | pd.DataFrame:
-    """Check the transaction's size, and send it or describe it."""
+    """Check the transaction's size, and send it or return its dry run."""
     limits.check_size(_transaction(options, receiver_id, actions, 0, _NO_BLOCK))
     return (_dry_run if dry_run else _send)(options, receiver_id, actions)
 
@@ -861,8 +869,8 @@ def _sign_and_send(
         if options.strict:
             _resend_unconfirmed(options, queue)
         submission, signed = _sign(options, queue, receiver_id, actions)
-        # A node that waits for a block would keep the other senders waiting as well: inside
-        # the turn only the order of nonces counts, so the bytes are sent without waiting.
+        # send_tx returns after a block, and holding the turn for so long would delay the other
+        # senders. Only the order of nonces needs the turn, so the bytes are first broadcast.
         in_one_step = options.strict or queue.has_one_sender
         first_via = options.via if in_one_step else "broadcast_tx_async"
         submission.tracker.send(signed, first_via, level)
@@ -895,7 +903,7 @@ def _sign(
 
 
 def _resend_unconfirmed(options: _SendOptions, queue: NonceQueue) -> None:
-    """Send unconfirmed bytes again, or release their nonces: a strict nonce waits for them."""
+    """Send unconfirmed bytes again or release their nonces: a strict nonce allows no gap."""
     for signed in queue.unconfirmed():
         nonce = signed.transaction.nonce
         try:
@@ -919,17 +927,17 @@ def _chain(ledger: Ledger) -> _Chain:
 
 
 def _nonce_queue(options: _SendOptions) -> NonceQueue:
-    """Return the queue of the key on this chain, whichever `Ledger` is used to reach it."""
+    """Return the queue of the key on this chain, shared by all `Ledger` objects on it."""
     chain = _chain(options.ledger)
-    # Embedded worlds may share a genesis, and an old node does not send its own.
-    place: str | nonces.Memo = broadcast.embedded_world(options.ledger) or options.ledger
-    if place is options.ledger and chain.genesis_hash:
-        place = f"{chain.chain_id} {chain.genesis_hash}"
-    return nonces.nonce_queue(place, str(options.signer.account_id), str(options.signer.public_key))
+    # Embedded worlds may share a genesis, and an old node does not send its genesis hash.
+    owner: str | nonces.Memo = broadcast.embedded_world(options.ledger) or options.ledger
+    if owner is options.ledger and chain.genesis_hash:
+        owner = f"{chain.chain_id} {chain.genesis_hash}"
+    return nonces.nonce_queue(owner, str(options.signer.account_id), str(options.signer.public_key))
 
 
 def _anchor(options: _SendOptions, queue: NonceQueue) -> Anchor:
-    """Return the block to reference; reads it with the key's nonce if the last one is old."""
+    """Return the block to reference; read it with the key's nonce if the last one is old."""
     anchor = queue.anchor
     if anchor is None:
         ak_nonce, anchor = _read_key_and_block(options)
@@ -949,7 +957,7 @@ def _read_key_and_block(options: _SendOptions) -> tuple[int, Anchor]:
 
 
 def _check_mainnet(options: _SendOptions) -> None:
-    """Raise if the chain is the public mainnet, by whatever address, and not allowed."""
+    """Raise if the node's chain is the public mainnet and `allow_mainnet` is not True."""
     if _chain(options.ledger).chain_id == MAINNET and not options.allow_mainnet:
         msg = "this ledger is the public mainnet, where transactions move real NEAR"
         remedy = "Pass allow_mainnet=True to sign for it, or connect to another network."
@@ -957,7 +965,7 @@ def _check_mainnet(options: _SendOptions) -> None:
 
 
 def _dry_run(options: _SendOptions, receiver_id: str, actions: Sequence[Action]) -> pd.DataFrame:
-    """Describe the transaction that would be signed."""
+    """Tabulate the transaction that would be signed."""
     ak_nonce, anchor = _read_key_and_block(options)
     nonce = _nonce_queue(options).peek(ak_nonce)
     tx = _transaction(options, receiver_id, actions, nonce, anchor.block_hash)

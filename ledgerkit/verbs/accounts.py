@@ -56,8 +56,9 @@ def accounts(
     ids
         One account id or several; duplicates are dropped.
     at
-        A height, block hash, finality name or time, to read the chain's state there,
-        without the counts, which only the indexer has. None reads the indexer.
+        The block to read the chain's state at: a height, block hash, finality name or
+        time. Columns that only the indexer has, such as the counts, are then missing.
+        None reads the indexer.
     on_error
         ``raise`` raises the first failure; ``collect`` returns a second frame of all
         failures.
@@ -70,7 +71,7 @@ def accounts(
     -------
     accounts
         One row per account, typed as `schema("accounts")`; amounts are exact
-        yoctoNEAR. `status` distinguishes unknown accounts from empty ones.
+        yoctoNEAR. `status` distinguishes accounts without a state from empty ones.
 
     Raises
     ------
@@ -81,14 +82,14 @@ def accounts(
 
     Notes
     -----
-    Source: GET /v1/account/{account_id}/full, or query view_account.
+    Source: GET /v1/account/{account_id}/full; with `at` block and query view_account.
     """
     fetcher = Fetcher(client.current(ledger), on_error, progress)
     account_ids = validation.account_ids(ids)
     if at is not None:
         return _accounts_at(fetcher, account_ids, at)
     fetched = fetcher.fetch(account_ids, [rest.full(name) for name in account_ids], "accounts")
-    frame = fetcher.frame(fetched, account_frames.accounts, "the full view")
+    frame = fetcher.frame(fetched, account_frames.accounts, "the state and holdings")
     return fetcher.result(frame, "GET /v1/account/{account_id}/full")
 
 
@@ -146,7 +147,7 @@ class Snapshot:
         return f"<Snapshot {self.account_id}: {self._summary()}>"
 
     def _summary(self) -> str:
-        """Count the account's tokens, collections and pools."""
+        """Format the counts of tokens, collections and pools."""
         if self.state["status"].iloc[0] == "not_indexed":
             return "not indexed"
         counts = [(self.ft, "tokens"), (self.nft, "NFT collections"), (self.staking, "pools")]
@@ -162,7 +163,7 @@ class Snapshot:
             columns = frame.drop(columns="account_id")
             table = columns.to_html(max_rows=20, escape=True, border=0, index=False)
             parts.append(f"<details><summary>{title} ({len(frame)})</summary>{table}</details>")
-        # With these classes MathJax leaves the text alone: a token's name may hold $A$.
+        # Without these classes MathJax would typeset a token's name that contains $A$.
         classes = "ledgerkit-snapshot tex2jax_ignore mathjax_ignore"
         return f'<div class="{classes}">{"".join(parts)}</div>'
 
@@ -181,7 +182,8 @@ def snapshot(account_id: str, *, ledger: Ledger | None = None) -> Snapshot:
     Returns
     -------
     snapshot
-        With the frames `state`, `ft`, `nft` and `staking`; a notebook shows it as a card.
+        The account's frames `state`, `ft`, `nft` and `staking`; a notebook displays it as
+        a card.
 
     Raises
     ------
@@ -206,7 +208,7 @@ def snapshot(account_id: str, *, ledger: Ledger | None = None) -> Snapshot:
 
 
 def build_snapshot(response: rest_models.Full) -> Snapshot:
-    """Build a snapshot of a decoded ``/full`` response."""
+    """Build a snapshot from a decoded ``/full`` response."""
     return Snapshot(
         response.account_id,
         account_frames.accounts([response]),
@@ -227,7 +229,7 @@ def accounts_of(
     public_key
         The key, such as ``ed25519:…``; without a curve it is an ed25519 key.
     include_limited
-        Include accounts where it is a function-call key, not a full-access key.
+        Include the accounts on which it is only a function-call key.
     ledger
         The ledger to read from; None is the session's default.
 
@@ -245,8 +247,8 @@ def accounts_of(
 
     Notes
     -----
-    Source: GET /v1/public_key/{public_key}, or .../all. The implicit account of
-    an ed25519 key is listed even if it was never created.
+    Source: GET /v1/public_key/{public_key}; with `include_limited` the same path with
+    /all. The implicit account of an ed25519 key is listed even if it was never created.
     """
     ledger = client.current(ledger)
     key = validation.public_key(public_key)
@@ -317,7 +319,8 @@ def _all_keys(ledger: Ledger, account_id: str, at: validation.BlockReference) ->
     """Read all keys of an account."""
     response = ledger.send(rpc.view_access_key_list(account_id, at))
     if not response.keys:
-        # A node answers with an empty list for an account that does not exist.
+        # A node also returns an empty list for an account that does not exist; reading the
+        # account raises the error for it.
         block_hash = response.block_hash
         block = validation.block_reference(block_hash) if block_hash else at
         ledger.send(rpc.view_account(account_id, block))

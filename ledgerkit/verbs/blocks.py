@@ -29,8 +29,8 @@ def block(at: object = "final", *, ledger: Ledger | None = None) -> pd.DataFrame
     Parameters
     ----------
     at
-        A height, block hash, finality name or time; for a time it is the last block
-        that is not younger.
+        A height, block hash, finality name or time. A time stands for the last final
+        block that is not later.
     ledger
         The ledger to read from; None is the session's default.
 
@@ -109,7 +109,7 @@ def blocks(
 def _existing_blocks(
     ledger: Ledger, answers: dict[int, chain.Block | LedgerError]
 ) -> list[chain.Block]:
-    """Return the blocks without skipped heights, which the next block's parent proves."""
+    """Return the blocks; raise for a gap that the next block's parent does not prove skipped."""
     blocks: list[chain.Block] = []
     gap: UnknownBlockError | None = None
     for answer in answers.values():
@@ -128,7 +128,7 @@ def _existing_blocks(
 
 
 def _is_next(block: chain.Block, blocks: Sequence[chain.Block], first: int) -> bool:
-    """Return True if no block lies between a block and the last one of `blocks`."""
+    """Return True if no block of the range lies between the last of `blocks` and this one."""
     if blocks:
         return block.header.prev_hash == blocks[-1].header.hash
     return block.header.prev_height is not None and block.header.prev_height < first
@@ -140,7 +140,7 @@ def _check_last_gap(
     blocks: Sequence[chain.Block],
     gap: UnknownBlockError,
 ) -> None:
-    """Raise the gap at the end of a range, unless the next block above proves it skipped."""
+    """Raise the error of a range's last gap, unless the next block above proves it skipped."""
     final_height = ledger.send(rpc.block(validation.block_reference("final"))).header.height
     for height in range(max(answers) + 1, min(final_height, max(answers) + _LOOK_AHEAD) + 1):
         try:
@@ -168,8 +168,8 @@ def chunk(
     chunk_id
         The chunk's hash.
     at
-        With `shard_id`, its block: a height, block hash, finality name or time; None is
-        ``final``.
+        The chunk's block, with `shard_id`: a height, block hash, finality name or time;
+        None is ``final``.
     shard_id
         The chunk's shard.
     ledger
@@ -183,13 +183,14 @@ def chunk(
     Raises
     ------
     InvalidRequestError
-        If neither or both of `chunk_id` and `shard_id` are passed.
+        If neither or both of `chunk_id` and `shard_id` are passed, or an argument is
+        malformed.
     LedgerError
         If the response could not be read.
 
     Notes
     -----
-    Source: chunk.
+    Source: chunk; with `shard_id` also block.
     """
     ledger = client.current(ledger)
     if chunk_id is None and shard_id is None:
@@ -279,7 +280,7 @@ def transactions(
     ledger = client.current(ledger)
     block = ledger.send(rpc.block(ledger.locate(at)))
     head = block.header
-    # A shard that missed the block repeats its last chunk, with its old height.
+    # A shard without a new chunk in this block repeats its last one, with the old height.
     calls = [rpc.chunk(c.chunk_hash) for c in block.chunks if c.height_included == head.height]
     answers = Fetcher(ledger, "raise", progress).send(calls, "chunks")
     contents = [answer for answer in answers if not isinstance(answer, LedgerError)]
@@ -317,7 +318,7 @@ def changes(
     at
         The block: a height, block hash, finality name or time.
     prefix
-        For ``data_changes``: only storage keys that begin with it.
+        For ``data_changes``: only storage keys that begin with these bytes.
     public_key
         For ``single_access_key_changes``: the access key.
     ledger

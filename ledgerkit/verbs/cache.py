@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def cache_info(ledger: Ledger | None = None) -> pd.DataFrame:
     """
-    Return the size and the hits of a ledger's disk cache.
+    Return the size, hits and misses of a ledger's disk cache.
 
     Parameters
     ----------
@@ -41,16 +41,16 @@ def cache_info(ledger: Ledger | None = None) -> pd.DataFrame:
     """
     from ledgerkit.transport.disk_cache import KINDS
 
-    store = _require_cache(client.current(ledger))
-    sizes = store.sizes()
+    cache = _require_cache(client.current(ledger))
+    sizes = cache.sizes()
     columns = {
         "kind": list(KINDS),
         "entries": [sizes.get(kind, (0, 0))[0] for kind in KINDS],
         "bytes": [sizes.get(kind, (0, 0))[1] for kind in KINDS],
-        "hits": [store.hits[kind] for kind in KINDS],
-        "misses": [store.misses[kind] for kind in KINDS],
+        "hits": [cache.hits[kind] for kind in KINDS],
+        "misses": [cache.misses[kind] for kind in KINDS],
     }
-    attrs = {"path": str(store.folder), "max_bytes": store.settings.max_bytes}
+    attrs = {"path": str(cache.folder), "max_bytes": cache.settings.max_bytes}
     return build.build_frame("cache", columns, attrs=attrs)
 
 
@@ -74,19 +74,19 @@ def clear_cache(ledger: Ledger | None = None) -> None:
     removed as well.
     """
     ledger = client.current(ledger)
-    store = _require_cache(ledger)
+    cache = _require_cache(ledger)
     ledger.forget()
-    if any(entries for entries, _ in store.sizes().values()):
-        msg = f"the cache in {store.folder} is in use and was not cleared"
+    if any(entries for entries, _ in cache.sizes().values()):
+        msg = f"the cache in {cache.folder} is in use and was not cleared"
         remedy = "Try again, or remove the folder when no process uses it."
         raise InvalidRequestError(msg, remedy=remedy, field="cache")
 
 
 def _require_cache(ledger: Ledger) -> DiskCache:
-    """Return a ledger's disk cache."""
-    store = ledger.disk_cache
-    if store is None:
+    """Return a ledger's disk cache; raise if it has none."""
+    cache = ledger.disk_cache
+    if cache is None:
         msg = f"{ledger.network.name} was connected without a cache"
         remedy = 'Connect with cache= and a folder, such as cache="ledgerkit-cache".'
         raise InvalidRequestError(msg, remedy=remedy, field="cache")
-    return store
+    return cache

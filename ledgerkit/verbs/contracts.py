@@ -79,7 +79,7 @@ def view_many(
     ledger: Ledger | None = None,
 ) -> list[Any]:
     """
-    Call several view methods concurrently, all at the same block.
+    Call several view methods concurrently at one block, and return their results.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def view_many(
 
 
 def _value(result: chain.CallResult | LedgerError, request: str) -> Any:
-    """Decode one result of several; an error takes the value's place."""
+    """Decode the result of one call, or return its error."""
     if isinstance(result, LedgerError):
         return result
     try:
@@ -130,7 +130,7 @@ def _value(result: chain.CallResult | LedgerError, request: str) -> Any:
 
 
 def _check_tuple(request: Sequence[Any], number: int) -> tuple[str, str, bytes]:
-    """Check one request of several."""
+    """Check one request of `view_many`."""
     if not isinstance(request, tuple | list) or len(request) not in (2, 3):
         rule = "a tuple of contract_id, method and optional args"
         raise InvalidRequestError.refuse(f"requests[{number}]", request, rule)

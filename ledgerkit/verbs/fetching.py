@@ -1,4 +1,4 @@
-"""Fetching for the verbs: one request per subject, provenance, failures as rows."""
+"""Requests of the verbs: one per subject, with failures collected and provenance added."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FrameResult = pd.DataFrame | tuple[pd.DataFrame, pd.DataFrame]
 
 @dataclass(slots=True)
 class Fetcher:
-    """The requests of one verb: its ledger, its error mode and the failures so far."""
+    """The sender of one verb's requests, with its error mode and the failures so far."""
 
     ledger: Ledger
     on_error: OnError = "raise"
@@ -71,7 +71,7 @@ class Fetcher:
         build: Callable[[Sequence[T]], pd.DataFrame],
         label: str,
     ) -> pd.DataFrame:
-        """Build the frame of all values; one that fits no column is its subject's failure."""
+        """Build the frame of all values; a value that can't be tabulated is a failure."""
         with suppress(DecodeError):
             return build([value for _, value in fetched])
         valid = []

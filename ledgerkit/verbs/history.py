@@ -93,8 +93,8 @@ def history(
     account_id
         The account.
     start, stop
-        The first reading, and the last one if the spacing meets it: each a height, block
-        hash, finality name or time.
+        The ends of the range, each a height, block hash, finality name or time. `stop` is
+        read only if the spacing meets it.
     every
         The spacing: a number of heights; or a duration as pandas writes it, such as
         ``"6h"``, ``"1D"`` or ``"MS"`` (the first day of each month), in UTC as by
@@ -104,9 +104,11 @@ def history(
         What to read at each block: ``accounts`` (balance, locked, storage), ``ft`` (the
         balance at each of `contracts`), ``staking`` (the stake with each of `pools`).
     contracts
-        For ``ft``: the token contracts; an empty list takes those that the indexer lists.
+        For ``ft``: the token contracts; None or an empty list reads those that the indexer
+        lists.
     pools
-        For ``staking``: the pools; an empty list takes those that the indexer lists.
+        For ``staking``: the pools; None or an empty list reads those that the indexer
+        lists.
     on_error
         ``raise`` raises the first failure; ``collect`` returns a second frame of all
         failures.
@@ -126,9 +128,9 @@ def history(
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed, or would make more than 10,000 readings. Nothing is
-        sent, unless an end or the contracts had to be looked up. Also if `start` is a time
-        before the first block.
+        If an argument is malformed, more than 10,000 readings would be made, or `start` is
+        a time before the first block. Nothing is sent, unless an end or the contracts have
+        to be looked up.
     UnknownBlockError
         If a block does not exist yet, or the node no longer has it.
     GarbageCollectedBlockError
@@ -199,7 +201,7 @@ class _Subject:
         return f"{self.account_id}{contract}"
 
     def call(self, at: BlockReference) -> Call[Reading]:
-        """Describe the call for its reading at a block."""
+        """Build the call that reads it at a block."""
         if self.contract_id is None:
             return _reading_call(rpc.view_account(self.account_id, at), _read_state)
         method, read = _METHODS[self.view]
@@ -225,7 +227,7 @@ def _list_subjects(
 
 
 def _indexed_contracts(fetcher: Fetcher, account_id: str, view: str) -> list[str]:
-    """Read from the indexer which tokens or pools an account ever had."""
+    """Read the token contracts or pools that the indexer lists for an account."""
     if view == "ft":
         tokens = fetcher.fetch([account_id], [rest.ft(account_id)], "tokens")
         return [token.contract_id for _, listed in tokens for token in listed.tokens or ()]
@@ -280,7 +282,7 @@ def _read_all(
 
 
 def _reading_call(call: Call[Any], read: Callable[[Call[Any], Response], Reading]) -> Call[Reading]:
-    """Make a call return a `Reading`; only readings with the status ``ok`` are cached."""
+    """Build a call that returns a `Reading`; only those with the status ``ok`` are cached."""
 
     def read_response(response: Response) -> Reading:
         try:
@@ -289,12 +291,7 @@ def _reading_call(call: Call[Any], read: Callable[[Call[Any], Response], Reading
             error.remedy = _ARCHIVE_REMEDY
             raise
 
-    return replace(call, read=read_response, keep=_is_ok)
-
-
-def _is_ok(reading: Reading) -> bool:
-    """Return True if the reading has values."""
-    return reading.status == "ok"
+    return replace(call, read=read_response, keep=lambda reading: reading.status == "ok")
 
 
 def _read_state(call: Call[chain.Account], response: Response) -> Reading:
@@ -323,7 +320,7 @@ def _read_balance(call: Call[chain.CallResult], response: Response) -> Reading:
 
 
 def _read_stake(call: Call[chain.CallResult], response: Response) -> Reading:
-    """Read the stake with a pool; a contract that does not answer as a pool is ``not_a_pool``."""
+    """Read the stake with a pool; ``not_a_pool`` if the result is no staking position."""
     try:
         result = call.read(response)
     except _NO_CONTRACT:

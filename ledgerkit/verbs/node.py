@@ -75,7 +75,7 @@ def indexer_status(*, ledger: Ledger | None = None) -> pd.DataFrame:
 
 def health(*, ledger: Ledger | None = None) -> str:
     """
-    Return the indexer's health, as it reports it.
+    Return the health that the indexer reports.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def health(*, ledger: Ledger | None = None) -> str:
     Returns
     -------
     health
-        ``ok``, or the problem.
+        ``ok``, or a description of the problem.
 
     Raises
     ------
@@ -106,7 +106,7 @@ def gas_price(at: object = None, *, ledger: Ledger | None = None) -> pd.DataFram
     Parameters
     ----------
     at
-        A height, block hash or time; None is the newest block.
+        A height, block hash, finality name or time; None is the newest block.
     ledger
         The ledger to read from; None is the session's default.
 
@@ -130,7 +130,7 @@ def gas_price(at: object = None, *, ledger: Ledger | None = None) -> pd.DataFram
 
 
 def _block_id(ledger: Ledger, at: object) -> int | str:
-    """Return a block's height or hash; reads the block if it is referenced otherwise."""
+    """Return a block's height or hash; a block with another reference is read for its hash."""
     reference = ledger.locate(at)
     if "block_id" in reference.params:
         return reference.params["block_id"]
@@ -150,11 +150,12 @@ def validators(
     Parameters
     ----------
     at
-        The last block of the epoch, by height, hash or time; None is the current epoch.
+        The last block of the epoch: a height, block hash or time; None is the current
+        epoch.
     epoch_id
         The epoch's id, instead of its last block.
     which
-        ``current``, ``next``, ``proposals``, or the ``kickouts`` of the previous epoch.
+        ``current``, ``next``, ``proposals``, or ``kickouts``: those of the previous epoch.
     ledger
         The ledger to read from; None is the session's default.
 
@@ -168,6 +169,8 @@ def validators(
     ------
     ValidatorInfoUnavailableError
         If `at` is not the last block of its epoch.
+    InvalidRequestError
+        If an argument is malformed, or both `at` and `epoch_id` are passed.
     LedgerError
         If the response could not be read.
 
@@ -197,7 +200,8 @@ def _epoch_params(ledger: Ledger, at: object, epoch_id: str | None) -> Any:
     """Return the parameters for an epoch: by its id, its last block, or the current one."""
     if epoch_id is not None:
         if at is not None:
-            raise InvalidRequestError.refuse("epoch_id", epoch_id, "an epoch's id without at=")
+            rule = "either an epoch's id alone, or at="
+            raise InvalidRequestError.refuse("epoch_id", epoch_id, rule)
         return {"epoch_id": validation.crypto_hash(epoch_id, "epoch_id")}
     return [None] if at is None else {"block_id": _block_id(ledger, at)}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 import numpy as np
 import pandas as pd
@@ -80,14 +80,17 @@ class SamplingRange:
         return point.time_ns if self.by_time else point.height
 
     def _between(self, first: int, last: int) -> Sequence[int]:
-        """Space points evenly from the first on; the last is included if the spacing meets it."""
+        """List evenly spaced points from `first` on, up to `last` if the spacing meets it."""
         if first > last:
             stop = next(iter(self.stop.params.values()), self.stop.timestamp_ns)
             raise InvalidRequestError.refuse("stop", stop, "a point that is not before start")
         max_points = MAX_READINGS // self.width
         if not max_points:
-            rule = f"at most {MAX_READINGS:,} of them"
-            raise InvalidRequestError.refuse("contracts", f"{self.width:,} at each point", rule)
+            msg = (
+                f"at most {MAX_READINGS:,} readings are made, but contracts and pools need "
+                f"{self.width:,} at each point"
+            )
+            raise InvalidRequestError(msg, field="contracts", value=self.width)
         if self.every is None:
             steps = min(_DEFAULT_POINTS, max_points) - 1
             span = last - first
@@ -99,7 +102,7 @@ class SamplingRange:
         times = _times(first, last, self.every, max_points + 1)
         return times if len(times) <= max_points else self._refuse_spacing()
 
-    def _refuse_spacing(self) -> Sequence[int]:
+    def _refuse_spacing(self) -> Never:
         """Raise the error for too many readings."""
         width = f", {self.width:,} at each point" if self.width > 1 else ""
         rule = f"a longer spacing: at most {MAX_READINGS:,} readings are made{width}"
@@ -132,11 +135,11 @@ def _check_spacing(value: Any) -> int | Offset | None:
 
 
 def _parse_offset(value: Any) -> Offset | None:
-    """Parse a duration as pandas does ("6h", "MS", "2 days"); None if it is none."""
+    """Parse a duration as pandas does ("6h", "MS", "2 days"); None if it is malformed."""
     if isinstance(value, str) and not value.strip("0123456789. "):
         return None  # pandas reads a bare number as nanoseconds
     for candidate in (value, _parse_timedelta(value)):
-        with suppress(ValueError, TypeError, Warning):  # a deprecated letter may be an error
+        with suppress(ValueError, TypeError, Warning):  # a FutureWarning may be raised
             offset: Offset | None = to_offset(candidate)
             if offset is not None:
                 return offset
@@ -144,7 +147,7 @@ def _parse_offset(value: Any) -> Offset | None:
 
 
 def _parse_timedelta(value: Any) -> pd.Timedelta | None:
-    """Parse a length of time."""
+    """Parse a duration; None if it is malformed."""
     with suppress(ValueError, TypeError):
         duration = pd.Timedelta(value)
         return duration if isinstance(duration, pd.Timedelta) else None

@@ -70,7 +70,7 @@ def read(source: bytes | str | PathLike[str], view: str) -> pd.DataFrame:
 
 
 def read_source(source: bytes | str | PathLike[str]) -> bytes:
-    """Return the bytes of a source: itself, or the file at that path."""
+    """Return the bytes of a source, which are passed or read from a file."""
     if isinstance(source, bytes):
         return source
     if not isinstance(source, str | PathLike):
@@ -92,7 +92,7 @@ def returned_value(source: bytes | str | PathLike[str]) -> Any:
 def _reader(
     call: calls.Call[Any], frame: Callable[[Any], pd.DataFrame]
 ) -> Callable[[bytes], pd.DataFrame]:
-    """Combine a call's decoder with a builder of frames."""
+    """Build the reader of a view from a call's decoder and a frame builder."""
     return lambda body: frame(calls.read_saved(call, body))
 
 

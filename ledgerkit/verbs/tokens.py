@@ -72,8 +72,8 @@ def ft(
     ids
         One account id or several; duplicates are dropped.
     metadata
-        Add symbol, decimals and the balance in human units. The metadata of each
-        contract is read once per session.
+        Add symbol, decimals and the balance in human units. The metadata of each contract
+        is read once and cached.
     on_error
         ``raise`` raises the first failure; ``collect`` returns a second frame of all
         failures.
@@ -131,7 +131,7 @@ def _token_facts(
 
 
 def _facts(result: chain.CallResult) -> token_frames.TokenFacts:
-    """Decode a token's metadata; metadata that is no object is broken, and no error."""
+    """Decode a token's metadata; metadata that can't be decoded is ``broken``, not an error."""
     try:
         metadata = calls.decoder(chain.FtMetadata).decode(rpc.result_bytes(result, "ft_metadata"))
     except (*calls.MALFORMED, DecodeError):
@@ -239,7 +239,7 @@ def nft_tokens(
     ledger: Ledger | None = None,
 ) -> FrameResult:
     """
-    Return the tokens of one NFT collection that accounts own.
+    Return the NFTs of one collection that accounts own.
 
     Parameters
     ----------
@@ -288,7 +288,7 @@ def nft_tokens(
     tokens: dict[str, dict[str, chain.NftToken]] = {account_id: {} for account_id in account_ids}
     open_ids = account_ids
     while open_ids:
-        requests = [_page_call(n, contract_id, len(tokens[n]), page, block) for n in open_ids]
+        requests = [_page_call(a, contract_id, len(tokens[a]), page, block) for a in open_ids]
         pages = fetcher.fetch(open_ids, requests, "NFT tokens")
         open_ids = _add_pages(fetcher, tokens, pages, contract_id)
     failed = {subject for subject, _ in fetcher.failures}
@@ -304,7 +304,7 @@ def nft_tokens(
 def _page_call(
     account_id: str, contract_id: str, start: int, limit: int, at: validation.BlockReference
 ) -> calls.Call[chain.CallResult]:
-    """Describe the call for one page of an owner's tokens."""
+    """Build the call for one page of an owner's tokens."""
     args = {"account_id": account_id, "from_index": str(start), "limit": limit}
     call = rpc.call_function(contract_id, "nft_tokens_for_owner", validation.json_args(args), at)
     return replace(call, read=partial(_read_page, call)) if start else call
@@ -385,7 +385,7 @@ def staking(
         One account id or several; duplicates are dropped.
     positions
         Read the current stake from each pool. Without it the frame only lists the
-        pools to which an account ever delegated.
+        pools that an account delegated to at any time.
     pools
         Additional pools to read, since the indexer's list may miss some; implies
         `positions`.
@@ -421,7 +421,8 @@ def staking(
     fetched = fetcher.fetch(account_ids, [rest.staking(name) for name in account_ids], "staking")
     source = "GET /v1/account/{account_id}/staking"
     if not (positions or extra_pools):
-        return fetcher.result(fetcher.frame(fetched, token_frames.staking, "the staking"), source)
+        frame = fetcher.frame(fetched, token_frames.staking, "the staking pools")
+        return fetcher.result(frame, source)
     rows = token_frames.pool_rows([response for _, response in fetched], extra_pools)
     read_rows, read_positions = _read_positions(fetcher, rows)
     frame = token_frames.staking_positions(read_rows, read_positions)
@@ -452,7 +453,7 @@ def _read_positions(
 
 
 def _position(result: Any, pool_id: str) -> Any:
-    """Read a pool's result; a contract that does not answer as a pool is ``not_a_pool``."""
+    """Return the position in a pool's result; ``not_a_pool`` if it is none, else the error."""
     if isinstance(result, _NO_CONTRACT):
         return Position("not_a_pool")
     if not isinstance(result, chain.CallResult):
@@ -502,10 +503,10 @@ def exposure(
     ids
         One account id or several; duplicates are dropped.
     liquid_tokens
-        Contracts of liquid staking tokens; None is the network's known ones.
+        Contracts of liquid staking tokens; None uses those known for the network.
     nonzero
-        Drop entries that are known to be zero, and read the current stake from each
-        pool for it. Entries of an unknown amount stay.
+        Ignore pools and tokens whose amount is known to be zero. The current stake is
+        then read from each pool. Unknown amounts count.
     on_error
         ``raise`` raises the first failure; ``collect`` returns a second frame of all
         failures.
@@ -518,7 +519,7 @@ def exposure(
     -------
     exposure
         One row per account, typed as `schema("exposure")`: the class, and the pools and
-        tokens that it rests on.
+        tokens that count.
 
     Raises
     ------
@@ -544,7 +545,7 @@ def exposure(
         unread = {row.account_id for row in rows if row[:2] not in stakes}
         fetched = [item for item in fetched if item[1].account_id not in unread]
     build = partial(exposure_frame, liquid=liquid_ids, stakes=stakes)
-    frame = fetcher.frame(fetched, build, "the full view")
+    frame = fetcher.frame(fetched, build, "the state and holdings")
     return fetcher.result(frame, "GET /v1/account/{account_id}/full")
 
 
@@ -554,7 +555,7 @@ def exposure_frame(
     liquid: frozenset[str],
     stakes: Mapping[tuple[str, str], int | None] | None = None,
 ) -> pd.DataFrame:
-    """Classify accounts by their pools and tokens; with stakes, by those that are not zero."""
+    """Tabulate the exposure of accounts; with `stakes`, pools and tokens of zero are ignored."""
     tokens = [[t for t in r.tokens or () if t.contract_id in liquid] for r in responses]
     # All balances are parsed at once: one call per account would be slow.
     texts = [token.balance or None for account_tokens in tokens for token in account_tokens]

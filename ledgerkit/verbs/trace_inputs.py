@@ -27,13 +27,13 @@ def build_traces(
 ) -> list[Trace]:
     """Build the traces of results; with `blocks`, read their blocks and the rules in force."""
     hashes = [answer.result.block_hashes() if blocks else [] for answer in answers]
-    missing = list(dict.fromkeys(name for each in hashes for name in each))
-    headers = _read_headers(Fetcher(ledger, "raise", progress), missing)
+    unique = list(dict.fromkeys(block_hash for listed in hashes for block_hash in listed))
+    headers = _read_headers(Fetcher(ledger, "raise", progress), unique)
     rules = _rules_by_epoch(ledger, headers)
     attrs = provenance(ledger, SOURCE)
     return [
-        build_trace(answer, {name: headers[name] for name in own}, rules, attrs)
-        for answer, own in zip(answers, hashes, strict=True)
+        build_trace(answer, {h: headers[h] for h in listed}, rules, attrs)
+        for answer, listed in zip(answers, hashes, strict=True)
     ]
 
 
@@ -47,8 +47,8 @@ def build_trace(
     return Trace(
         answer.result,
         answer.body,
-        blocks={name: (head.height, head.time_ns or 0) for name, head in headers.items()},
-        rules=_common_rules([rules.get(head.epoch_id) for head in headers.values()]),
+        blocks={h: (header.height, header.time_ns or 0) for h, header in headers.items()},
+        rules=_common_rules([rules.get(header.epoch_id) for header in headers.values()]),
         attrs=attrs,
     )
 
@@ -62,7 +62,7 @@ def _read_headers(fetcher: Fetcher, hashes: Sequence[str]) -> dict[str, BlockHea
 
 
 def _rules_by_epoch(ledger: Ledger, headers: Mapping[str, BlockHeader]) -> dict[str, Rules | None]:
-    """Read the rules of each epoch, once for each ledger; None if the node does not send them."""
+    """Read the rules of each epoch, once per ledger; None if the node does not send them."""
     rules: dict[str, Rules | None] = ledger.memo("protocol_rules", dict)
     missing = {
         header.epoch_id: block_hash

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 Pairs = Iterable[tuple[str, str]]
 
 
-def _call(
+def _status_call(
     tx_hash: str, sender: str, wait_until: str, *, receipts: bool
 ) -> Call[rpc.TransactionResponse]:
-    """Check the arguments and describe the call."""
+    """Check the arguments and build the call."""
     return rpc.transaction(
         validation.crypto_hash(tx_hash, "tx_hash"),
         validation.account_id(sender, "sender"),
@@ -74,7 +74,7 @@ def tx(
     -----
     Source: tx.
     """
-    answer = client.current(ledger).send(_call(tx_hash, sender, wait_until, receipts=False))
+    answer = client.current(ledger).send(_status_call(tx_hash, sender, wait_until, receipts=False))
     result: dict[str, Any] = msgspec.json.decode(answer.body)["result"]
     return result
 
@@ -101,15 +101,15 @@ def trace(
         EXECUTED or FINAL.
     blocks
         Read the blocks in which the receipts ran, for heights and times, and the protocol
-        configuration in force, for shards and contract rewards. Each is read once per
-        session.
+        configuration in force, for shards and contract rewards. Each is read once and
+        cached.
     ledger
         The ledger to read from; None is the session's default.
 
     Returns
     -------
     trace
-        The tree, with its frames, its `verdict` and its explanation.
+        The tree of receipts, with frames, a `verdict` and an explanation.
 
     Raises
     ------
@@ -126,7 +126,7 @@ def trace(
     EXPERIMENTAL_protocol_config.
     """
     ledger = client.current(ledger)
-    answer = ledger.send(_call(tx_hash, sender, wait_until, receipts=True))
+    answer = ledger.send(_status_call(tx_hash, sender, wait_until, receipts=True))
     return build_traces(ledger, [answer], blocks=blocks)[0]
 
 
@@ -171,7 +171,7 @@ def traces(
         EXECUTED or FINAL.
     blocks
         Read the blocks in which the receipts ran, for heights, times and shards. Each is
-        read once per session.
+        read once and cached.
     on_error
         ``raise`` raises the first failure; ``collect`` returns a second frame of all
         failures, by transaction hash.
@@ -200,7 +200,7 @@ def traces(
     EXPERIMENTAL_protocol_config.
     """
     checked = list(dict.fromkeys(_check_pair(pair) for pair in pairs))
-    calls = [_call(tx_hash, sender, wait_until, receipts=True) for tx_hash, sender in checked]
+    calls = [_status_call(*pair, wait_until, receipts=True) for pair in checked]
     fetcher = Fetcher(client.current(ledger), on_error, progress)
     fetched = dict(fetcher.fetch([tx_hash for tx_hash, _ in checked], calls, "transactions"))
     answers = list(fetched.values())

@@ -260,7 +260,8 @@ def test_dropped_because_it_expired():
     world.advance()
     lost.wait(timeout_s=20)
     assert lost.stage == "dropped"
-    assert lost.stages["detail"].iloc[-1] == f"expired: no block above {signed_at + 20} takes it"
+    reason = f"expired: no block above {signed_at + 20} can include it"
+    assert lost.stages["detail"].iloc[-1] == reason
     assert lost.stages["block_height"].iloc[-1] == signed_at + 21
 
 
