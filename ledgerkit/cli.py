@@ -27,7 +27,7 @@ exit codes:
   1    the ledger refused the request, or a contract failed
   2    an argument is not valid
   3    not found: no such account, key, block or transaction
-  4    the host did not answer: connection, rate limit or API key
+  4    the request failed: connection, rate limit or API key
   5    the response was not as documented
   130  interrupted
 
@@ -248,7 +248,9 @@ def _network_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _format_argument(parser: argparse.ArgumentParser) -> None:
     """Declare the option that chooses the output format."""
-    parser.add_argument("--format", choices=("table", "csv", "json"), default="table")
+    parser.add_argument(
+        "--format", choices=("table", "csv", "json"), default="table", help="output format"
+    )
 
 
 def _ids(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
@@ -613,12 +615,14 @@ def _world(args: argparse.Namespace) -> int:
 
 def _collect_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `collect`."""
-    parser.add_argument("ids", metavar="IDS", help="a file of account ids: lines, CSV or Parquet")
+    parser.add_argument("ids", metavar="IDS", help="a file of account ids: text, CSV or Parquet")
     parser.add_argument(
         "out", metavar="OUT", help="the folder to write to, local or such as s3://…"
     )
     _network_arguments(parser)
-    parser.add_argument("--views", metavar="VIEW,…", help="accounts,ft,nft,staking,exposure")
+    parser.add_argument(
+        "--views", metavar="VIEW,…", help="some of accounts,ft,nft,staking,exposure"
+    )
     parser.add_argument("--column", default="account_id", help="the column of ids in the file")
     _run_arguments(parser)
 
@@ -634,15 +638,21 @@ def _collect_blocks_arguments(parser: argparse.ArgumentParser) -> None:
     )
     _network_arguments(parser)
     parser.add_argument(
-        "--views", metavar="VIEW,…", help="blocks,chunks,transactions,receipts,events"
+        "--views",
+        metavar="VIEW,…",
+        help="some of blocks,chunks,transactions,receipts,events",
     )
     _run_arguments(parser)
 
 
 def _run_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of a collection."""
-    parser.add_argument("--rate", type=float, metavar="N", help="maximum requests a second")
-    parser.add_argument("--in-flight", type=int, metavar="N", help="maximum requests at a time")
+    parser.add_argument(
+        "--rate", type=float, metavar="N", help="maximum number of requests a second"
+    )
+    parser.add_argument(
+        "--in-flight", type=int, metavar="N", help="maximum number of concurrent requests"
+    )
     parser.add_argument(
         "--retry-failed", action="store_true", help="request again what could not be read before"
     )
@@ -705,13 +715,13 @@ def _diff(args: argparse.Namespace) -> int:
 
 
 TASKS = {
-    "collect": Task("many accounts into Parquet files", _collect_arguments, _collect),
+    "collect": Task("read many accounts into Parquet files", _collect_arguments, _collect),
     "collect-blocks": Task(
-        "a range of blocks into Parquet files", _collect_blocks_arguments, _collect_blocks
+        "read a range of blocks into Parquet files", _collect_blocks_arguments, _collect_blocks
     ),
-    "diff": Task("changes between two collections", _diff_arguments, _diff),
+    "diff": Task("compare two collections", _diff_arguments, _diff),
     "serve": Task("serve an embedded ledger as JSON-RPC and REST API", _serve_arguments, _serve),
     "world": Task(
-        "the accounts, contracts and transactions of a world", _world_command_arguments, _world
+        "list the accounts, contracts and transactions of a world", _world_command_arguments, _world
     ),
 }
