@@ -150,7 +150,7 @@ def test_without_a_choice_the_embedded_ledger_answers(monkeypatch: pytest.Monkey
     """`connect()` needs no network; a verb before it says once who answers."""
     assert lk.connect().network.name == "local"
     lk.disconnect()
-    with pytest.warns(UserWarning, match="chosen") as told:
+    with pytest.warns(UserWarning, match="was not called") as told:
         lk.block()
     assert [str(warning.message) for warning in told] == [UNCHOSEN]
     assert told[0].filename == __file__
