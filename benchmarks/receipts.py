@@ -89,8 +89,8 @@ def grow(total: int) -> Node:
             waiting += 4
         node.children.append(Node(count + len(node.children), "refund", "system", SIGNER, level))
         nodes += node.children
-    spare = range(len(nodes), total)
-    root.children += [Node(i, "refund", "system", SIGNER, 1) for i in spare]
+    refund_numbers = range(len(nodes), total)
+    root.children += [Node(i, "refund", "system", SIGNER, 1) for i in refund_numbers]
     return root
 
 

@@ -27,7 +27,7 @@ exit codes:
   1    the ledger refused the request, or a contract failed
   2    an argument is not valid
   3    not found: no such account, key, block or transaction
-  4    the host did not answer: connection, rate limit or API key
+  4    the request failed: connection, rate limit or API key
   5    the response was not as documented
   130  interrupted
 
@@ -45,7 +45,7 @@ _MIN_BLOCK_NS, _MAX_BLOCK_NS = 10**7, 3600 * 10**9
 
 
 class Task(NamedTuple):
-    """A command that prints no single frame of a ledger: its help, arguments and function."""
+    """A command that does more than print one frame: its help, arguments and function."""
 
     help: str
     arguments: Callable[[argparse.ArgumentParser], object]
@@ -53,7 +53,7 @@ class Task(NamedTuple):
 
 
 class Command(NamedTuple):
-    """A command that reads a ledger: its arguments, its first calls, its verb, its frame."""
+    """A command that reads and prints one frame: its arguments, first calls, verb and frame."""
 
     help: str
     arguments: Callable[[argparse.ArgumentParser], object]
@@ -93,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    """Print the planned requests, a saved response, or what the ledger answers."""
+    """Print a saved response, the planned requests, or the result read from the ledger."""
     command = COMMANDS[args.command]
     if args.from_file is not None:
         _print(_read_file(args, command), args.format)
@@ -103,11 +103,11 @@ def _run(args: argparse.Namespace) -> int:
         _print_plan(args, planned, command.frame(args))
         return 0
     with _connect(args) as ledger:
-        answer = command.read(args, ledger)
-    if not isinstance(answer, tuple):
-        _print(answer, args.format)
+        result = command.read(args, ledger)
+    if not isinstance(result, tuple):
+        _print(result, args.format)
         return 0
-    frame, failures = answer
+    frame, failures = result
     if failures.empty or not frame.empty:
         _print(frame, args.format)
     for subject, message in zip(failures["subject"], failures["message"], strict=True):
@@ -125,14 +125,14 @@ def _read_file(args: argparse.Namespace, command: Command) -> Any:
 
 
 def _connect(args: argparse.Namespace) -> Ledger:
-    """Open the ledger, and print that it is the embedded one unless that was chosen."""
+    """Open the ledger; print a message if it is the embedded one by default."""
     from ledgerkit import client
     from ledgerkit.transport import networks
 
     ledger = client.connect(args.network, rpc_url=args.rpc_url, api_url=args.api_url)
     chosen = args.network or networks.environment("NETWORK")
     if ledger.network.name == networks.LOCAL and not chosen:
-        _print_message("the embedded ledger answers; --network mainnet asks the public network")
+        _print_message("using the embedded ledger; --network mainnet reads from the public network")
     return ledger
 
 
@@ -201,12 +201,12 @@ def _print_plan(args: argparse.Namespace, planned: Sequence[Call[Any]], name: st
         "address": [f"{network.address(call.surface) or '(none)'}{call.path}" for call in planned],
         "body": [None if call.body is None else call.body.decode() for call in planned],
     }
-    print("first requests (nothing is sent; an API key would travel in the header):")
+    print("first requests (not sent; an API key would be in a header):")
     print(
         build.build_frame("requests", columns).to_string(index=False, na_rep="", max_colwidth=None)
     )
     if name:
-        print(f"\ncolumns to come ({name}):")
+        print(f"\ncolumns of the result ({name}):")
         print(build.schema(name).to_string(index=False, na_rep=""))
 
 
@@ -248,17 +248,19 @@ def _network_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _format_argument(parser: argparse.ArgumentParser) -> None:
     """Declare the option that chooses the output format."""
-    parser.add_argument("--format", choices=("table", "csv", "json"), default="table")
+    parser.add_argument(
+        "--format", choices=("table", "csv", "json"), default="table", help="output format"
+    )
 
 
 def _ids(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    """Declare account ids; with a file none is needed."""
+    """Declare account ids; optional, because --from-file needs none."""
     parser.add_argument("account_id", nargs="*", help="one or more account ids")
     return parser
 
 
 def _id(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    """Declare one account id; with a file none is needed."""
+    """Declare one account id; optional, because --from-file needs none."""
     parser.add_argument("account_id", nargs="?", help="the account id")
     return parser
 
@@ -290,13 +292,13 @@ def _block_ref(at: str | None) -> Any:
     return reference if reference.timestamp_ns is None else validation.block_reference("genesis")
 
 
-def _each(describe: str) -> Callable[[argparse.Namespace], list[Call[Any]]]:
+def _each(view: str) -> Callable[[argparse.Namespace], list[Call[Any]]]:
     """Return a function that plans one REST call for each account."""
 
     def plan(args: argparse.Namespace) -> list[Call[Any]]:
         from ledgerkit.api import rest
 
-        return [getattr(rest, describe)(account_id) for account_id in _account_ids(args)]
+        return [getattr(rest, view)(account_id) for account_id in _account_ids(args)]
 
     return plan
 
@@ -430,7 +432,7 @@ def _staking_arguments(parser: argparse.ArgumentParser) -> None:
         "--positions", action="store_true", help="read the current stake from each pool"
     )
     parser.add_argument(
-        "--pool", action="append", default=[], help="one more pool to read; repeatable"
+        "--pool", action="append", default=[], help="another pool to read; can be repeated"
     )
 
 
@@ -519,8 +521,8 @@ COMMANDS = {
 
 def _world_arguments(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     """Declare the options of a world."""
-    parser.add_argument("--size", type=int, help="number of accounts, for a world such as crowd")
-    parser.add_argument("--seed", type=int, default=0, help="random seed, as --size")
+    parser.add_argument("--size", type=int, help="number of accounts, for the world crowd")
+    parser.add_argument("--seed", type=int, default=0, help="random seed of the world")
     return parser
 
 
@@ -530,10 +532,12 @@ def _serve_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on")
     parser.add_argument("--port", type=int, default=3030, help="the port; 0 chooses a free one")
     parser.add_argument(
-        "--block-time", metavar="S", help="seconds a block; default: as requests wait for blocks"
+        "--block-time",
+        metavar="S",
+        help="seconds between blocks; default: a block is produced when a request waits for one",
     )
     parser.add_argument(
-        "--require-key", action="store_true", help="require the key of LEDGERKIT_API_KEY"
+        "--require-key", action="store_true", help="require the API key in LEDGERKIT_API_KEY"
     )
     parser.add_argument(
         "--allow-remote", action="store_true", help="allow a --host that other machines can reach"
@@ -542,7 +546,7 @@ def _serve_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _world_command_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `world`."""
-    _world_arguments(parser).add_argument("world", nargs="?", default="demo", help="its name")
+    _world_arguments(parser).add_argument("world", nargs="?", default="demo", help="the name")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
 
 
@@ -611,13 +615,15 @@ def _world(args: argparse.Namespace) -> int:
 
 def _collect_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `collect`."""
-    parser.add_argument("ids", metavar="IDS", help="a file of account ids: lines, CSV or Parquet")
+    parser.add_argument("ids", metavar="IDS", help="a file of account ids: text, CSV or Parquet")
     parser.add_argument(
         "out", metavar="OUT", help="the folder to write to, local or such as s3://…"
     )
     _network_arguments(parser)
-    parser.add_argument("--views", metavar="VIEW,…", help="accounts,ft,nft,staking,exposure")
-    parser.add_argument("--column", default="account_id", help="the file's column of ids")
+    parser.add_argument(
+        "--views", metavar="VIEW,…", help="some of accounts,ft,nft,staking,exposure"
+    )
+    parser.add_argument("--column", default="account_id", help="the column of ids in the file")
     _run_arguments(parser)
 
 
@@ -626,23 +632,29 @@ def _collect_blocks_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "start", metavar="START", help="the first block: a height, a hash or an ISO time"
     )
-    parser.add_argument("stop", metavar="STOP", help="the block after the last, as START")
+    parser.add_argument("stop", metavar="STOP", help="the block after the last one, as START")
     parser.add_argument(
         "out", metavar="OUT", help="the folder to write to, local or such as s3://…"
     )
     _network_arguments(parser)
     parser.add_argument(
-        "--views", metavar="VIEW,…", help="blocks,chunks,transactions,receipts,events"
+        "--views",
+        metavar="VIEW,…",
+        help="some of blocks,chunks,transactions,receipts,events",
     )
     _run_arguments(parser)
 
 
 def _run_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of a collection."""
-    parser.add_argument("--rate", type=float, metavar="N", help="maximum requests a second")
-    parser.add_argument("--in-flight", type=int, metavar="N", help="maximum requests at a time")
     parser.add_argument(
-        "--retry-failed", action="store_true", help="read again what could not be read before"
+        "--rate", type=float, metavar="N", help="maximum number of requests a second"
+    )
+    parser.add_argument(
+        "--in-flight", type=int, metavar="N", help="maximum number of concurrent requests"
+    )
+    parser.add_argument(
+        "--retry-failed", action="store_true", help="request again what could not be read before"
     )
     parser.add_argument(
         "--dry-run", action="store_true", help="print the planned requests and files; send nothing"
@@ -662,7 +674,7 @@ def _collect(args: argparse.Namespace) -> int:
     from ledgerkit.collecting import accounts, collect
 
     views = accounts.VIEWS if args.views is None else args.views.split(",")
-    return _collected(args, partial(collect.collect, args.ids, views, column=args.column))
+    return _run_collection(args, partial(collect.collect, args.ids, views, column=args.column))
 
 
 def _collect_blocks(args: argparse.Namespace) -> int:
@@ -672,10 +684,10 @@ def _collect_blocks(args: argparse.Namespace) -> int:
 
     views = collecting_blocks.VIEWS if args.views is None else args.views.split(",")
     ends = _height_or_text(args.start), _height_or_text(args.stop)
-    return _collected(args, partial(collect_blocks.collect_blocks, *ends, views))
+    return _run_collection(args, partial(collect_blocks.collect_blocks, *ends, views))
 
 
-def _collected(args: argparse.Namespace, run: Callable[..., Any]) -> int:
+def _run_collection(args: argparse.Namespace, run: Callable[..., Any]) -> int:
     """Run a collection, and print its summary."""
     names = ("out", "in_flight", "rate", "retry_failed", "dry_run")
     options = {name: getattr(args, name) for name in names} | {"progress": sys.stderr.isatty()}
@@ -696,18 +708,20 @@ def _diff(args: argparse.Namespace) -> int:
     _print(difference.changes, args.format)
     if not difference.not_compared.empty:
         count = len(difference.not_compared)
-        _print_message(f"{count:,} accounts had no answer in one of the two, and were not compared")
+        _print_message(
+            f"{count:,} accounts were not compared: they were not read in both collections"
+        )
     return 0
 
 
 TASKS = {
-    "collect": Task("many accounts into Parquet files", _collect_arguments, _collect),
+    "collect": Task("read many accounts into Parquet files", _collect_arguments, _collect),
     "collect-blocks": Task(
-        "a range of blocks into Parquet files", _collect_blocks_arguments, _collect_blocks
+        "read a range of blocks into Parquet files", _collect_blocks_arguments, _collect_blocks
     ),
-    "diff": Task("changes between two collections", _diff_arguments, _diff),
+    "diff": Task("compare two collections", _diff_arguments, _diff),
     "serve": Task("serve an embedded ledger as JSON-RPC and REST API", _serve_arguments, _serve),
     "world": Task(
-        "the accounts, contracts and transactions of a world", _world_command_arguments, _world
+        "list the accounts, contracts and transactions of a world", _world_command_arguments, _world
     ),
 }

@@ -60,12 +60,12 @@ class Ledger:
 
     @property
     def rate(self) -> float | None:
-        """The most requests a second; None is no limit."""
+        """The maximum number of requests a second; None if there is no limit."""
         return self._session.settings.rate
 
     @property
     def world(self) -> World:
-        """The world of the embedded ledger: it produces blocks and shows the state behind them."""
+        """The world of the embedded ledger: its blocks and its state."""
         world: World = self._embedded("world")
         return world
 
@@ -127,7 +127,7 @@ class Ledger:
         Raises
         ------
         LedgerError
-            The typed error of the status, or of the failure to ask.
+            If the host reports an error, or could not be reached.
 
         Notes
         -----
@@ -147,7 +147,7 @@ class Ledger:
         Returns
         -------
         value
-            Its decoded answer.
+            The decoded response.
 
         Raises
         ------
@@ -180,12 +180,12 @@ class Ledger:
         progress
             Whether to show a progress bar, after half a second.
         label
-            The bar's title.
+            The title of the bar.
 
         Returns
         -------
         values
-            The answers, in the order of the calls.
+            The decoded responses, in the order of the calls.
 
         Raises
         ------
@@ -206,31 +206,31 @@ class Ledger:
         """
         Send calls as their iterator yields them, however many there are.
 
-        Requests go on while the caller processes a batch: calls are taken from the
-        iterator a few batches ahead, in the caller's thread.
+        Calls are taken from the iterator a few batches ahead, in the caller's thread, and
+        are sent while the caller processes a batch.
 
         Parameters
         ----------
         calls
-            The calls; there may be no end of them.
+            The calls; the iterator may be endless.
         size
-            Answers a batch.
+            The number of responses in a batch.
         rate_limit_wait_s
             Seconds for which a rate-limited call (HTTP 429) is repeated, beyond the
-            ledger's `RetryPolicy`, before its error counts as its answer.
+            ledger's `RetryPolicy`, before its error is returned.
 
         Returns
         -------
         batches
-            Lists of answers in the order of the calls; the last may be shorter. An error
-            stands in its call's place. Closing the generator cancels the requests in
-            flight. An exception of `calls` is raised after the answers to the calls
-            before it.
+            Lists of decoded responses in the order of the calls; the last may be shorter. A
+            failed call has its error in its place. Closing the generator cancels the requests
+            in flight. An exception that `calls` raises is raised here after the responses to
+            the calls before it.
 
         Raises
         ------
         InvalidRequestError
-            If `size` is no positive integer, or the ledger is closed.
+            If `size` is not a positive integer, or the ledger is closed.
         """
         if not isinstance(size, int) or isinstance(size, bool) or size < 1:
             raise InvalidRequestError.refuse("size", size, "an integer from 1 up")
@@ -238,22 +238,22 @@ class Ledger:
 
     def sibling(self, *, in_flight: int | None = None, rate: float | None = None) -> Ledger:
         """
-        Open another ledger to the same hosts, with limits of its own.
+        Open another ledger with the same hosts and its own limits.
 
-        It does not become the default ledger. Closing it leaves a transport that was passed
-        to `connect`, and the embedded ledger, open.
+        It does not become the default ledger. A transport that was passed to `connect`, and
+        the embedded ledger, stay open when it is closed.
 
         Parameters
         ----------
         in_flight
-            Most requests at a time; None is this ledger's limit.
+            Maximum number of concurrent requests; None is this ledger's limit.
         rate
-            Most requests a second, at most this ledger's limit; None is the same.
+            Maximum number of requests a second, up to this ledger's limit; None is that limit.
 
         Returns
         -------
         ledger
-            The open ledger. Its requests and this one's are counted separately.
+            The open ledger. The limits of the two ledgers apply separately.
 
         Raises
         ------
@@ -270,23 +270,23 @@ class Ledger:
         Returns
         -------
         description
-            Plain values, for `reopen`.
+            The settings, to be passed to `reopen`.
 
         Raises
         ------
         InvalidRequestError
-            If a transport in this process answers: another process cannot reach it.
+            If the ledger has a transport in this process, which no other process can use.
         """
         settings = self._session.settings
         if settings.transport is not None:
-            msg = f"{_host_name(self)} answers in this process: another one cannot reach it"
+            msg = f"another process cannot use {_host_name(self)}: its transport is in this one"
             remedy = "Run `ledgerkit serve` and connect to its address."
             raise InvalidRequestError(msg, remedy=remedy, field="ledger")
         return Description(replace(settings, key=None), needs_key=settings.key is not None)
 
     @property
     def disk_cache(self) -> DiskCache | None:
-        """The cache on disk; None without one."""
+        """The disk cache; None if there is none."""
         return self._session.ready().disk_cache
 
     def forget(self) -> None:
@@ -295,15 +295,15 @@ class Ledger:
 
     def memo(self, key: str, factory: Callable[[], T]) -> T:
         """
-        Return the object that this ledger holds under a key, built at the first use.
+        Return the object stored under a key; the first call builds it.
 
-        It is for modules that need state for each ledger. Threads may share it; `forget`
-        does not drop it.
+        Modules store their state for each ledger here. The method is thread-safe; `forget`
+        does not drop the objects.
 
         Parameters
         ----------
         key
-            The subject, such as ``"chain"``.
+            The name of the object, such as ``"chain"``.
         factory
             Builds the object. Two threads may both run it: the first result is used.
 
@@ -325,7 +325,7 @@ class Ledger:
             user_warnings.warn(warning, stacklevel=depth())
 
     def _warn_of_missing_accounts(self, calls: Sequence[Call[Any]]) -> None:
-        """Warn of accounts that the embedded ledger does not have: a public one may be meant."""
+        """Warn of accounts that the embedded ledger lacks: the user may mean public ones."""
         find_missing = getattr(self._session.settings.transport, "missing_accounts", None)
         missing_ids: list[str] = find_missing(calls) if find_missing else []
         if missing_ids:
@@ -333,8 +333,8 @@ class Ledger:
             if len(missing_ids) > _MAX_IDS_IN_WARNING:
                 ids += f" and {len(missing_ids) - _MAX_IDS_IN_WARNING} more"
             user_warnings.warn(
-                f"{_host_name(self)} holds no account {ids}, and knows nothing of the public "
-                'networks: connect("mainnet") asks there',
+                f'{_host_name(self)} has no account {ids}. Use connect("mainnet") to read from '
+                "the public network.",
                 stacklevel=depth(),
             )
 
@@ -350,7 +350,7 @@ class Ledger:
         Returns
         -------
         at
-            A block reference. For a time: the last block that is not later.
+            A block reference. For a time: that of the last block at or before it.
 
         Raises
         ------
@@ -369,25 +369,25 @@ class Ledger:
         """
         Resolve many block references and times to blocks.
 
-        Final blocks that are read on the way are remembered, so that the next search
-        starts from its nearest neighbours.
+        The heights and times of the final blocks that are read are stored: the next search
+        starts from the nearest ones.
 
         Parameters
         ----------
         places
-            Each as for `locate`.
+            Heights, block hashes, finality names or times, as for `locate`.
 
         Returns
         -------
         points
             A point for each, with `height`, `time_ns` and `hash`. For a time: the last
-            final block that is not later. For a skipped height: the last block below it.
-            An error stands in its place.
+            final block at or before it. For a skipped height: the last block below it. A
+            reference that could not be resolved has its error in its place.
 
         Raises
         ------
         InvalidRequestError
-            If one is malformed; nothing is sent then.
+            If one is malformed. Nothing has been sent then.
 
         Notes
         -----
@@ -400,7 +400,7 @@ class Ledger:
         return time_to_height.find_blocks(self._blocks, self._points, references)
 
     def _blocks(self, calls: Sequence[Call[chain.Block]]) -> list[chain.Block | LedgerError]:
-        """Read blocks; an error stands in its call's place."""
+        """Read blocks; a failed call has its error in its place."""
         if len(calls) > 1:
             return self.send_many(calls, on_error="collect", progress=False)
         try:
@@ -460,9 +460,9 @@ def reopen(
     description
         The result of `Ledger.description`.
     in_flight
-        Most requests at a time; None is as described.
+        Maximum number of concurrent requests; None is as described.
     rate
-        Most requests a second, at most the described limit; None is as described.
+        Maximum number of requests a second, up to the described limit; None is that limit.
 
     Returns
     -------
@@ -527,7 +527,7 @@ def bar(*, disable: bool, **options: Any) -> Any:
     """Open a progress bar."""
     from importlib.util import find_spec
 
-    if disable:  # a disabled bar of tqdm would still take a lock of the system
+    if disable:  # a disabled bar of tqdm would still create a lock of the system
         return NoBar()
     if find_spec("ipywidgets"):  # without it, tqdm.auto would warn in a notebook
         from tqdm import auto
@@ -575,49 +575,51 @@ def connect(
     ----------
     network
         ``"mainnet"``, ``"testnet"``, ``"local"`` for the embedded ledger, or any name
-        together with addresses. None reads ``LEDGERKIT_NETWORK``; without that, and without
-        an address, it is the embedded ledger.
+        together with addresses. None uses the environment variable ``LEDGERKIT_NETWORK``; if
+        it is not set and there is no address, the embedded ledger.
     api_key
-        One key for both surfaces. None reads ``LEDGERKIT_API_KEY``, unless an address is
-        passed here or the embedded ledger answers: a key for one service is not sent to
-        another.
+        The API key for JSON-RPC and the REST API. None uses ``LEDGERKIT_API_KEY``, except
+        for the embedded ledger or if an address is passed: the key for one service must not
+        be sent to another.
     rpc_url, api_url, archival_rpc_url
-        Addresses in place of the network's own. None reads ``LEDGERKIT_RPC_URL``
-        and ``LEDGERKIT_API_URL``.
+        The addresses of the JSON-RPC endpoint, the REST API and the archival JSON-RPC
+        endpoint, in place of those of the network. For the first two, None uses
+        ``LEDGERKIT_RPC_URL`` and ``LEDGERKIT_API_URL``, except with ``network="local"``.
     transport
-        An `httpx.BaseTransport` (requests then run in threads) or
-        `httpx.AsyncBaseTransport` that answers in the network's place.
+        An `httpx.BaseTransport` (which is used in threads) or `httpx.AsyncBaseTransport` to
+        send all requests with.
     timeout_s
-        Seconds that one request may take.
+        Maximum number of seconds for one request.
     retries
-        How often and how long a read is tried.
+        The limits for repeating a failed read; None is ``RetryPolicy()``.
     rate
-        Most requests a second; ``"polite"`` is 20 on the public hosts and no limit
-        elsewhere, None is no limit.
+        Maximum number of requests a second. ``"polite"`` is 20 on the public hosts and no
+        limit elsewhere; None is no limit.
     in_flight
-        Most requests at a time. Beyond 8, ``ledgerkit[bulk]`` is faster.
+        Maximum number of concurrent requests. Above 8 the extra ``ledgerkit[bulk]`` is faster.
     key_in
         Where the key is sent: in a ``"header"``, or in the ``"query"`` as ``apiKey=``.
     world
-        For the embedded ledger: ``"demo"``, ``"empty"``, ``"crowd"``, or an open world.
-        None is ``"demo"``.
+        The world of the embedded ledger: ``"demo"``, ``"empty"``, ``"crowd"``, or an open
+        world. None is ``"demo"``.
     size, seed
-        The number of accounts and the random seed of a world that takes them.
+        The number of accounts, for the world ``"crowd"``; the random seed of any world.
     cache
-        Cache on disk what cannot change, for later sessions: final transactions, blocks,
-        chunks, everything read at a block's hash, and for a day the metadata of tokens.
-        A folder, a `Cache` with its limits, or True for the user's cache folder, which
-        needs ``ledgerkit[cache]``. None and False cache nothing on disk.
+        Where to cache responses on disk for later sessions: a folder, a `Cache` with its
+        limits, or True for the user's cache folder, which needs ``ledgerkit[cache]``. Cached
+        are final transactions, blocks, chunks and everything read at a block's hash, which
+        cannot change, and for a day the metadata of tokens. None and False cache nothing on
+        disk.
 
     Returns
     -------
     ledger
-        The open ledger, which verbs use unless they are passed another.
+        The open ledger. Verbs use it unless another one is passed to them.
 
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed, or a key would travel over plain http.
+        If an argument is malformed, or the key would be sent over plain http.
     """
     global _default  # noqa: PLW0603 - one default for the process
     from ledgerkit.transport.settings import RetryPolicy, Settings
@@ -675,7 +677,7 @@ def current(ledger: Ledger | None = None) -> Ledger:
     Raises
     ------
     InvalidRequestError
-        If the argument is no ledger, or the environment names an unknown network.
+        If the argument is not a ledger, or ``LEDGERKIT_NETWORK`` is not a known network.
     """
     if ledger is not None:
         if not isinstance(ledger, Ledger):
@@ -683,9 +685,9 @@ def current(ledger: Ledger | None = None) -> Ledger:
         return ledger
     if _default is None:
         opened = connect()
-        warning = f"no ledger was chosen: {_host_name(opened)} answers"
+        warning = f"connect() was not called: using {_host_name(opened)}"
         if opened.network.name == networks.LOCAL:
-            warning += '; connect("mainnet") asks the public network'
+            warning += '. Use connect("mainnet") to read from the public network.'
         user_warnings.warn(warning, stacklevel=depth())
         return opened
     return _default
@@ -700,7 +702,7 @@ def disconnect() -> None:
 
 
 def _environment_key() -> ApiKey | None:
-    """Read the environment's key; None without one."""
+    """Read the key from the environment; None if there is none."""
     text = networks.environment("API_KEY")
     return None if text is None else ApiKey(text)
 
@@ -708,7 +710,7 @@ def _environment_key() -> ApiKey | None:
 def _open_local(
     network: Network, world: str | World | None, size: int | None, seed: int
 ) -> tuple[Network, AnyTransport]:
-    """Open the embedded ledger; its world says which of its tokens are liquid stake."""
+    """Open the embedded ledger; the liquid staking tokens are those of its world."""
     from ledgerkit.transport import embedded
 
     transport = embedded.open_local("demo" if world is None else world, size=size, seed=seed)
@@ -727,7 +729,7 @@ def _cache_settings(
     if cache is None or cache is False:
         return None
     if in_process:  # entries are stored by host: those of two transports would be mixed up
-        msg = "cache= needs hosts: the embedded ledger and a transport of yours have none"
+        msg = "cache= cannot be used with the embedded ledger or with transport="
         raise InvalidRequestError(msg, remedy="Connect without cache=.", field="cache")
     if not isinstance(cache, Cache | str | PathLike | bool):
         raise InvalidRequestError.refuse("cache", cache, "True, a folder, or a Cache")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 if TYPE_CHECKING:
     from types import TracebackType
 
-_DELAY_S = 0.5  # shorter work shows nothing
+_DELAY_S = 0.5  # no line is shown for shorter work
 
 
 class Line:

@@ -1,1 +1,1 @@
-"""Many accounts or blocks to a Parquet dataset: resumable, in bounded memory."""
+"""Collections: many accounts or blocks in Parquet files, resumable and in bounded memory."""

@@ -104,24 +104,8 @@ class CommittedFiles:
         """
         Read a table into a `pyarrow.Table`, in the order of the subjects.
 
-        Parameters
-        ----------
-        table
-            The table.
-        names
-            Some of its columns, with the text columns of large amounts; None is all.
-        where
-            A pyarrow expression that filters the rows.
-
-        Returns
-        -------
-        rows
-            A `pyarrow.Table`.
-
-        Raises
-        ------
-        DecodeError
-            If a file is missing or damaged.
+        `names` selects columns, with the text columns of large amounts; `where` is a pyarrow
+        expression that filters the rows. Raises `DecodeError` if a file is missing or damaged.
         """
         fields = self.schema(table)
         columns = [f.name for f in fields if names is None or _column_name(f) in names]

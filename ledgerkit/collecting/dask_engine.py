@@ -112,7 +112,7 @@ class PartRetry:
 
 class _FencedFolder:
     """
-    A folder that refuses the files of a task that is too late.
+    A folder that refuses files of a task that another worker has done, or whose run has ended.
 
     A worker that the scheduler considers dead may still be writing while another worker
     does the same task, or after the run has ended.
@@ -193,21 +193,7 @@ class ClusterLimits:
     rate: float | None
 
     def for_next_task(self, active: Iterable[TaskLimits], workers: int) -> TaskLimits | None:
-        """
-        Return the limits of the next task.
-
-        Parameters
-        ----------
-        active
-            The limits of the active tasks.
-        workers
-            Number of tasks that can run at a time.
-
-        Returns
-        -------
-        limits
-            None if there is no free worker, or too little is left.
-        """
+        """Return the limits of the next task; None if no worker is free or too little is left."""
         active = list(active)
         n_tasks = min(max(workers, 1), self.in_flight)
         n_free = n_tasks - len(active)
@@ -276,28 +262,11 @@ class DaskEngine:
         self, job: Job, ledger: Ledger, subjects: Iterable[Subject], done: Callable[[int], object]
     ) -> Iterator[Commit]:
         """
-        Read subjects and store them, a part for each task.
+        Read subjects and store them, a part for each task, as `part_writer.write` does.
 
-        Parameters
-        ----------
-        job
-            The reader, the folder and the size of parts.
-        ledger
-            The ledger to read from, with the rate of all workers together.
-        subjects
-            In order of position; read only as fast as tasks are submitted.
-        done
-            Called with the number of subjects that were processed since the last call.
-
-        Yields
-        ------
-        commit
-            The commit of each part, once it is stored.
-
-        Raises
-        ------
-        LedgerError
-            If a worker raised it, or the cluster lost the same part several times.
+        The rate of the ledger is that of all workers together. Subjects are read only as fast
+        as tasks are submitted. Raises `LedgerError` if a worker raised it, or the cluster lost
+        the same part several times.
         """
         run = self._run(job, ledger)
         yield from run.execute(_parts(subjects, job.part_s, run.part_size), done)

@@ -53,30 +53,11 @@ def read_each(
     ledger: Ledger, subjects: Iterable[Subject], call: Callable[[str], Call[Any]]
 ) -> Iterator[list[Outcome]]:
     """
-    Read each subject with one call.
+    Read each subject with one call; yield batches in the order of the subjects.
 
-    Parameters
-    ----------
-    ledger
-        The ledger.
-    subjects
-        Any number; those with a problem are passed on without a request.
-    call
-        Builds the call for the text of a subject.
-
-    Yields
-    ------
-    outcomes
-        A batch, in the order of the subjects.
-
-    Raises
-    ------
-    AuthError
-        If the host refuses the API key.
-    RateLimitedError
-        If every request is rate limited for ten minutes.
-    TransportError
-        If many subjects in a row have no response.
+    Subjects with a problem are passed on without a request. Raises `AuthError` if the host
+    refuses the API key, `RateLimitedError` if every request is rate limited for ten minutes,
+    and `TransportError` if many subjects in a row have no response.
     """
     pending: deque[Subject] = deque()
 

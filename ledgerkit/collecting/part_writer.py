@@ -45,29 +45,11 @@ def write(
     job: Job, ledger: Ledger, subjects: Iterable[Subject], done: Callable[[int], object]
 ) -> Iterator[Commit]:
     """
-    Read subjects and store them, part by part.
+    Read subjects and store them; yield the commit of each part once it is stored.
 
-    Parameters
-    ----------
-    job
-        The reader, the folder and the size of parts.
-    ledger
-        The ledger to read from.
-    subjects
-        In order of position. A gap in the positions ends a part.
-    done
-        Called with the number of subjects that were processed since the last call.
-
-    Yields
-    ------
-    commit
-        The commit of each part, once it is stored.
-
-    Raises
-    ------
-    LedgerError
-        If the service does not respond or a file cannot be written. Responses received
-        before are stored.
+    The subjects are in order of position; a gap in the positions ends a part. `done` is called
+    with the number of subjects that were processed since the last call. Raises `LedgerError` if
+    the service does not respond or a file cannot be written; earlier responses are stored.
     """
     with closing(_Writer(job)) as writer:
         try:

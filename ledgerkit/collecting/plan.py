@@ -116,34 +116,9 @@ def plan_run(
     retry_failed: bool,
 ) -> Plan:
     """
-    Compute the plan of a run.
+    Compute the plan of a run; a source that can be read only once is not read.
 
-    Parameters
-    ----------
-    manifest
-        The manifest of the run.
-    out
-        The folder it would write to.
-    commits
-        The stored parts.
-    source
-        The subjects. A source that can be read only once is not read.
-    request
-        The request for one subject.
-    rate
-        Maximum number of requests a second.
-    retry_failed
-        Whether failed subjects would be requested again.
-
-    Returns
-    -------
-    plan
-        The plan.
-
-    Raises
-    ------
-    InvalidRequestError
-        If the source differs from the stored subjects.
+    Raises `InvalidRequestError` if the source differs from the stored subjects.
     """
     failed = sum(commit.counts.get(FAILED, 0) for commit in commits)
     requests: int | None = None

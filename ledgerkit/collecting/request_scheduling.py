@@ -30,24 +30,10 @@ def read_in_steps(
     ledger: Ledger, subjects: Iterable[Subject], steps: Callable[[Subject], Steps]
 ) -> Iterator[list[Outcome]]:
     """
-    Read each subject.
+    Read each subject; yield the outcomes in the order of the subjects.
 
     A subject is started only when no request of an earlier one is waiting, so there are
     never more started subjects than requests in flight.
-
-    Parameters
-    ----------
-    ledger
-        The ledger.
-    subjects
-        Any number.
-    steps
-        Returns the steps of reading a subject.
-
-    Yields
-    ------
-    outcomes
-        Any number, in the order of the subjects.
     """
     scheduler = _Scheduler(_Reading(subject, steps(subject)) for subject in subjects)
     while scheduler.has_calls():

@@ -76,27 +76,10 @@ def with_failures(commits: Sequence[Commit]) -> list[Commit]:
 
 def retry(job: Job, ledger: Ledger, commit: Commit) -> Commit:
     """
-    Request the failed subjects of a part again and rewrite the part.
+    Request the failed subjects of a part again, rewrite the part and return its commit.
 
-    Parameters
-    ----------
-    job
-        The reader and the folder.
-    ledger
-        The ledger to read from.
-    commit
-        The commit of the part.
-
-    Returns
-    -------
-    commit
-        The new commit; the rows are in the order of an undisturbed run.
-
-    Raises
-    ------
-    LedgerError
-        If the service does not respond, or a file cannot be read or written. The stored part
-        is then unchanged.
+    The rows are in the order of an uninterrupted run. Raises `LedgerError` if the service does
+    not respond, or a file cannot be read or written; the stored part is then unchanged.
     """
     errors = read_table(job.folder, commit, manifests.ERRORS)
     kinds = errors["kind"].to_pylist()

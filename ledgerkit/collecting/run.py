@@ -50,24 +50,7 @@ class Subjects(Protocol):
 
 @dataclass(frozen=True)
 class Run:
-    """
-    The run of a collection.
-
-    Parameters
-    ----------
-    job
-        The reader, the folder and the size of parts.
-    manifest
-        The manifest of the run.
-    ledger
-        The ledger to read from.
-    subjects
-        All subjects.
-    dask
-        The engine whose workers read and write; with None this process does.
-    progress
-        Whether to show a progress bar.
-    """
+    """The run of a collection: with Dask its workers read and write, otherwise this process."""
 
     job: Job
     manifest: Manifest

@@ -120,4 +120,7 @@ def _resolve(outcome: Outcome, parent: int | LedgerError) -> Outcome:
     return outcome._replace(value=UnknownBlockError(msg, remedy=_ARCHIVE))
 
 
-_ARCHIVE = "Connect with archival_rpc_url= (archival hosts have all blocks) and retry_failed=True."
+_ARCHIVE = (
+    "Pass archival_rpc_url= to connect(), since archival hosts have all blocks, and repeat the call"
+    " with retry_failed=True."
+)

@@ -288,11 +288,11 @@ def _base_256(windows: Bytes, plan: _Plan) -> Bytes | None:
     words = sums.astype(np.uint64)
     for i in range(len(words) - 1, 0, -1):
         words[i - 1] += words[i] >> np.uint64(32)
-    spare = 4 * len(words) - plan.size
-    if (words[0] >> np.uint64(32 - 8 * spare)).any():
+    n_leading = 4 * len(words) - plan.size
+    if (words[0] >> np.uint64(32 - 8 * n_leading)).any():
         return None
     rows: Bytes = words.T.astype(">u4", order="C").view(np.uint8)
-    return rows[:, spare:]
+    return rows[:, n_leading:]
 
 
 # Errors ---------------------------------------------------------------------------------

@@ -1,1 +1,1 @@
-"""HTTP to the two surfaces: sessions, retries, rate limits, caches, and the embedded ledger."""
+"""HTTP for JSON-RPC and the REST API: sessions, retries, rate limit, caches, embedded ledger."""

@@ -63,9 +63,9 @@ class Loop:
             future.cancel()
             del future  # it may hold an error, whose traceback holds this frame
 
-    def call_soon(self, act: Callable[..., object], *args: Any) -> None:
+    def call_soon(self, function: Callable[..., object], *args: Any) -> None:
         """Call a function on the loop's thread, without waiting for it."""
-        self._loop.call_soon_threadsafe(act, *args)
+        self._loop.call_soon_threadsafe(function, *args)
 
     def run_later(self, work: Coroutine[Any, Any, None]) -> None:
         """Run a coroutine without waiting; the garbage collector may call this on any thread."""
@@ -77,7 +77,7 @@ class Loop:
         future.add_done_callback(self._closings.discard)
 
     def abandon(self) -> None:
-        """Do nothing with the loop any more: after a fork it is the parent's."""
+        """Leave the loop to the parent process, after a fork."""
         self._end.detach()
 
 

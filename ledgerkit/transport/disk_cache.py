@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 KINDS = ("block", "chunk", "transaction", "read", "metadata")
 
-_FILE = "answers-1.sqlite3"  # another form of the file gets another number
+_FILE = "answers-1.sqlite3"  # the number changes with the format of the file
 _APPLICATION_ID = 0x6C6B6974  # marks SQLite files of this package
-_BUSY_S = 1.0  # to wait for another process that writes; after that the entry is not stored
-_TOUCH_S = 3600.0  # an entry's last use is written once in this time: most reads write nothing
+_BUSY_S = 1.0  # to wait while another process writes; after that the entry is not stored
+_TOUCH_S = 3600.0  # the last use is written at most once in this time: most reads write nothing
 _MAX_BODY_BYTES = 2**28
 _OVERHEAD_BYTES = 2**16  # pages of the index, and half-filled ones
 _DELETED_AT_ONCE = 64
@@ -142,7 +142,7 @@ class DiskCache:
         now = self.now()
         is_from_future = kind == "metadata" and now < entry.stored_at
         if now >= self.expires_at(kind, entry.stored_at) or is_from_future:
-            return None  # the next answer replaces it
+            return None  # the next response replaces it
         if not 0 <= now - used_at < _TOUCH_S:
             self._run(lambda connection: connection.execute(_TOUCH, (now, key)))
         return entry
@@ -172,7 +172,7 @@ class DiskCache:
         _LOG.warning("an entry of the cache in %s was dropped: %s", self.folder, reason)
         self._run(lambda connection: connection.execute(_DELETE, (key,)))
 
-    # The whole ----------------------------------------------------------------------------
+    # The whole cache ----------------------------------------------------------------------
 
     def sizes(self) -> dict[str, tuple[int, int]]:
         """Return the number of entries and of their bytes, by kind."""

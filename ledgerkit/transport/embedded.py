@@ -36,8 +36,8 @@ _ACCOUNT_QUERIES = {"view_account", "view_access_key", "view_access_key_list"}
 class _EmbeddedTransport:
     """The gateway to a world, for both transports."""
 
-    # `HttpClient` then passes the path as the extension "target" of httpcore, and spares httpx
-    # the parsing of a URL, which would take a fifth of a request's time.
+    # `HttpClient` then passes the path as the extension "target" of httpcore, so that httpx parses
+    # no URL, which would take a fifth of a request's time.
     reads_target = True
 
     def __init__(self, world: World, faults: Faults | None = None, *, name: str = "") -> None:
@@ -46,7 +46,7 @@ class _EmbeddedTransport:
 
     @property
     def world(self) -> World:
-        """The world that answers."""
+        """The world that requests are passed to."""
         return self.gateway.world
 
     @property
@@ -56,12 +56,12 @@ class _EmbeddedTransport:
 
     @property
     def liquid_tokens(self) -> tuple[str, ...]:
-        """The world's tokens of liquid stake."""
+        """The liquid staking tokens of the world."""
         tokens = self.world.summary.contracts.get("liquid", ())
         return (tokens,) if isinstance(tokens, str) else tuple(tokens)
 
     def missing_accounts(self, calls: Iterable[Call[Any]]) -> list[str]:
-        """Return the accounts that calls are about and the world does not have, each once."""
+        """Return the accounts of calls that the world does not have, without repeats."""
         with self.world.lock:
             state = self.world.state()
             account_ids = dict.fromkeys(map(_account_of, calls))
@@ -136,7 +136,7 @@ class _Query(msgspec.Struct):
 
 
 def _account_of(call: Call[Any]) -> str | None:
-    """Return the account that a call is about, if it is about one."""
+    """Return the account that a call reads; None if it reads none."""
     if call.body is None:
         match = _ACCOUNT_PATH.match(call.path)
         return None if match is None else unquote(match[1])
@@ -159,7 +159,7 @@ def _local_request(request: httpx.Request) -> HttpRequest:
 
 
 class _ReadTimeout:
-    """The time that a client still waits for its response."""
+    """The remaining read timeout of a request."""
 
     def __init__(self, request: httpx.Request) -> None:
         self._request = request
@@ -167,7 +167,7 @@ class _ReadTimeout:
         self._remaining_s = float("inf") if limit is None else float(limit)
 
     def cap(self, seconds: float) -> float:
-        """Subtract a wait and return how much of it the client waits for."""
+        """Subtract a wait from the remaining time; return the wait, cut to that time."""
         remaining_s, self._remaining_s = self._remaining_s, self._remaining_s - seconds
         return min(seconds, remaining_s)
 

@@ -1,5 +1,5 @@
 """
-Single HTTP exchanges: a call in, its response or an error out.
+Single HTTP exchanges: each sends a call and returns its response or an error.
 
 An exception of an HTTP library holds the request, and with it the key. So failures are
 returned as values, without cause, context or traceback, and only the frames of this module
@@ -47,7 +47,7 @@ _REDIRECT = range(300, 400)
 # The share of an exchange's time that connecting may take. Were it cancelled in a TLS handshake,
 # httpcore would leave its socket open, so connecting has to time out first.
 _CONNECT_SHARE = 0.9
-# Paths in which httpx quotes, normalises and splits nothing.
+# Paths that httpx uses unchanged.
 _PLAIN_PATH = re.compile(r"(?:/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+")
 
 
@@ -102,7 +102,7 @@ class Address:
 
 
 class Exchange(NamedTuple):
-    """One HTTP exchange to make: its call, the surface to send it to, and the seconds it has."""
+    """One HTTP exchange: its call, the surface to send it to, and its timeout in seconds."""
 
     call: Call[Any]
     surface: Surface
@@ -174,7 +174,7 @@ class HttpClient:
         if exchange.surface not in self.transports:
             field = f"{exchange.surface}_url"
             msg = f"this ledger has no address for {exchange.call.request} ({field})"
-            raise InvalidRequestError(msg, remedy=f"Connect with {field}=.", field=field)
+            raise InvalidRequestError(msg, remedy=f"Pass {field}= to connect().", field=field)
         return self.transports[exchange.surface]
 
     def _headers(self, exchange: Exchange) -> dict[str, str]:
@@ -219,7 +219,7 @@ class HttpClient:
         ]
         if body is not None:
             headers.append((b"content-length", str(len(body)).encode()))
-        # Given a stream, httpx takes the headers as they are: in a fifth of the time.
+        # With a stream httpx uses the headers unchanged, which takes a fifth of the time.
         request = httpx.Request(
             "GET" if body is None else "POST",
             url,
@@ -243,7 +243,7 @@ class HttpClient:
         if status in _REDIRECT:
             host = self._addresses[exchange.surface].host
             return TransportError(
-                f"{host} answered {exchange.call.request} with a redirect (HTTP {status})",
+                f"{host} redirects the request for {exchange.call.request} (HTTP {status})",
                 remedy="Redirects are not followed: pass connect() the address it leads to.",
                 retryable=False,
                 status=status,
@@ -259,7 +259,8 @@ class HttpClient:
         if isinstance(error, LedgerError):
             return strip_error(error)
         request = exchange.call.request
-        begin = f"could not ask {self._addresses[exchange.surface].host} for {request}"
+        host = self._addresses[exchange.surface].host
+        begin = f"the request to {host} for {request} failed"
         if isinstance(error, TimeoutError | httpx.TimeoutException):
             seconds = exchange.timeout_s
             reason = f"no answer within {seconds:.3g} s" if seconds else "no time was left"
@@ -269,7 +270,7 @@ class HttpClient:
             text = self._key.hide(text.encode("utf-8", "replace")).decode()
         if self._has_own_transport or isinstance(error, httpx.HTTPError | OSError):
             return TransportError(f"{begin}: {cut(text)}", request=request)
-        sentence = f"{begin}: the transport failed, {type(error).__name__}: {cut(text)}"
+        sentence = f"{begin}: error in the transport: {type(error).__name__}: {cut(text)}"
         return TransportError(
             f"{sentence} ({_location(error)})",
             remedy="Correct the transport passed to connect().",

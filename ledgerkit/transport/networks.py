@@ -17,7 +17,7 @@ from ledgerkit.errors import InvalidRequestError
 Surface = Literal["rpc", "archival_rpc", "api"]
 SURFACES: tuple[Surface, ...] = ("rpc", "archival_rpc", "api")
 
-# Requests a second. The public hosts publish no limit; at this rate they refuse none.
+# Requests a second. The public hosts publish no limit; at this rate they refused no request.
 PUBLIC_RATE = 20.0
 
 LOCAL = "local"  # the embedded ledger
@@ -27,7 +27,7 @@ _MIN_HIDDEN_LENGTH = 8  # a shorter key may be a part of ordinary data
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Network:
-    """The addresses of one network, its rate limit, and its tokens of liquid stake."""
+    """The addresses of one network, its rate limit, and its liquid staking tokens."""
 
     name: str
     rpc_url: str | None
@@ -111,7 +111,7 @@ class ApiKey:
         return self._text
 
     def hide(self, data: bytes) -> bytes:
-        """Replace the key in a response, unless it is too short to be told from data."""
+        """Replace the key in a response, unless it is too short to be distinguished from data."""
         return data if self._spellings is None else self._spellings.sub(b"[key hidden]", data)
 
     def __repr__(self) -> str:
@@ -147,29 +147,9 @@ def resolve(
     has_transport: bool = False,
 ) -> Network:
     """
-    Resolve a network's name and custom addresses.
+    Resolve the network arguments of `connect`; with a transport no address is needed.
 
-    Parameters
-    ----------
-    name
-        ``mainnet``, ``testnet``, ``local``, or any name together with addresses.
-        None reads ``LEDGERKIT_NETWORK``; without that, and without an address, it is
-        ``local``.
-    rpc_url, api_url, archival_rpc_url
-        Addresses in place of the preset's. None reads ``LEDGERKIT_RPC_URL`` and
-        ``LEDGERKIT_API_URL``.
-    has_transport
-        Whether a transport of the caller answers, so that no address is needed.
-
-    Returns
-    -------
-    network
-        The network, with checked addresses.
-
-    Raises
-    ------
-    InvalidRequestError
-        If the name is unknown, or an address is malformed.
+    Raises `InvalidRequestError` if the name is unknown, or an address is malformed.
     """
     requested, name = name, name or environment("NETWORK")
     urls = {

@@ -9,7 +9,7 @@ import time
 
 class RateLimiter:
     """
-    Start times for requests, evenly spaced, and further apart after a host refused some.
+    A limiter that spaces the starts of requests evenly, further apart after a refusal.
 
     A refusal (HTTP 429) halves the rate at which requests recently started, but not below
     one a second. From there the rate grows evenly up to the limit. Without a limit, it is
@@ -18,7 +18,7 @@ class RateLimiter:
     Parameters
     ----------
     rate
-        Most requests a second; None is no limit.
+        Maximum number of requests a second; None is no limit.
     """
 
     def __init__(self, rate: float | None) -> None:
@@ -35,7 +35,7 @@ class RateLimiter:
 
     @property
     def rate(self) -> float:
-        """Most requests a second at this moment."""
+        """The current maximum number of requests a second."""
         with self._lock:
             self._recover(time.monotonic())
             return self._rate

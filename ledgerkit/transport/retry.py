@@ -1,4 +1,4 @@
-"""How often and after which pauses a failed request is sent again."""
+"""The attempts of a failed request, and the pauses between them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Backoff:
 
 
 def _jitter(longest_s: float) -> float:
-    """Return a random pause, so that clients that failed together do not return together."""
+    """Return a random pause, so that clients that failed together do not retry together."""
     return random.uniform(0.0, longest_s)  # noqa: S311 - no secret depends on it
 
 

@@ -52,7 +52,7 @@ class Session:
     # Opening and closing ------------------------------------------------------------------
 
     def _open(self) -> None:
-        """Start in this process, with empty caches and no connection."""
+        """Open the caches, the limits and the transports in this process."""
         settings = self.settings
         self._pid = os.getpid()
         self._rate_limiter = RateLimiter(settings.rate)
@@ -121,7 +121,7 @@ class Session:
     # One call or many ---------------------------------------------------------------------
 
     def send(self, call: Call[T]) -> T:
-        """Send one call and return its answer."""
+        """Send one call and return its decoded response."""
         self.ready()
         if self._client.is_async:
             value: T | LedgerError = background_loop.current().run(self._send_async(call))
@@ -149,7 +149,7 @@ class Session:
         return stream.batches(self.ready)
 
     def _worker_pool(self, *, stop_on_error: bool, rate_limit_wait_s: float = 0.0) -> WorkerPool:
-        """Make the workers of one stream."""
+        """Build the worker pool of one stream."""
         self.ready()
         count = self.settings.in_flight
         pool: WorkerPool
@@ -198,12 +198,12 @@ class Session:
     # The steps of a call: waits and exchanges, the same for threads and the loop -----------
 
     def _steps(self, call: Call[Any], rate_limit_wait_s: float = 0.0) -> Steps[Any]:
-        """Read a call from the caches, else from its host, else from the archival host."""
+        """Answer a call from the caches or from the hosts; a rate-limited one is repeated."""
         if call.keep and (cached := self._cached(call)):
             return cached[0]
         until = 0.0
         while True:
-            yield from self._wait_for_slot(math.inf)  # not counted: our own queue
+            yield from self._wait_for_slot(math.inf)  # our own queue is not counted
             until = until or time.monotonic() + rate_limit_wait_s
             value = yield from self._read_from_hosts(call)
             is_limited = isinstance(value, RateLimitedError) and call.repeatable
@@ -211,7 +211,7 @@ class Session:
                 return value
 
     def _read_from_hosts(self, call: Call[Any]) -> Steps[Any]:
-        """Read a call from its host, and from the archival one if that has no answer."""
+        """Send a call to its host, then to the archival one if only that may have the data."""
         deadline = time.monotonic() + self.settings.retries.total_s
         value = yield from self._read_with_retries(call, call.surface, deadline)
         if self._may_be_archived(call, value):
@@ -221,7 +221,7 @@ class Session:
         return value
 
     def _read_with_retries(self, call: Call[Any], surface: Surface, deadline: float) -> Steps[Any]:
-        """Read a call from one host, again as long as that may help."""
+        """Send a call to one host; repeat it while a retry may succeed."""
         backoff = Backoff(self.settings.retries.attempts, deadline)
         while True:
             value = yield from self._read_once(call, surface, deadline)
@@ -238,7 +238,7 @@ class Session:
                 return value
 
     def _read_once(self, call: Call[Any], surface: Surface, deadline: float) -> Steps[Any]:
-        """Read a call from one host, and add its answer to the caches."""
+        """Send a call to one host once, and add its response to the caches."""
         started = time.monotonic()
         timeout_s = min(self.settings.timeout_s, max(0.0, deadline - started))
         response = yield Exchange(call, surface, timeout_s)
@@ -273,7 +273,7 @@ class Session:
         return surface == "archival_rpc" or not self._may_be_archived(call, value)
 
     def _may_be_archived(self, call: Call[Any], value: object) -> bool:
-        """Return True if the archival host may have an answer."""
+        """Return True if the archival host may have what the host does not."""
         is_missing = isinstance(value, LedgerError) and value.elsewhere and call.repeatable
         return is_missing and call.surface == "rpc" and "archival_rpc" in self._client.roots
 
@@ -318,7 +318,7 @@ class Session:
                 expires_at = disk_cache.expires_at(call.kind, entry.stored_at)
                 self._memory_cache.put(call.key, entry.body, expires_at)
                 return (value,)
-            disk_cache.drop(key, "it does not answer its call")
+            disk_cache.drop(key, "it is no response to its call")
         return None
 
     def _add_to_caches(self, call: Call[Any], surface: Surface, response: Response) -> None:
@@ -335,7 +335,7 @@ class Session:
 
 
 def _disk_cache(settings: Cache | None, roots: Mapping[Surface, str]) -> DiskCache | None:
-    """Make the disk cache; SQLite is imported with the first one."""
+    """Build the disk cache; SQLite is imported with the first one."""
     if settings is None:
         return None
     from ledgerkit.transport.disk_cache import DiskCache

@@ -34,9 +34,9 @@ class RetryPolicy:
     Parameters
     ----------
     attempts
-        Attempts in all, the first included.
+        Maximum number of attempts, the first included.
     total_s
-        Seconds in all, pauses included.
+        Maximum number of seconds for all attempts and the pauses between them.
     """
 
     attempts: int = 4
@@ -59,10 +59,10 @@ class Cache:
     path
         The folder; None is this system's folder for a user's caches.
     max_bytes
-        Most bytes of its file; the least recently used responses are deleted first. While
-        the file is open, there is a journal of a few megabytes beside it.
+        Maximum size of its file in bytes; the least recently used responses are deleted
+        first. An open file has a journal of a few megabytes beside it.
     metadata_s
-        Seconds after which the metadata of tokens is read again, since it may change.
+        Seconds after which the metadata of tokens is read again, because it may change.
     """
 
     path: str | os.PathLike[str] | None = None

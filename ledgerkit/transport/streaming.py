@@ -1,4 +1,4 @@
-"""Answers to a stream of calls that may never end: in order, sent some batches ahead."""
+"""Streams of calls: sent some batches ahead, with the responses in order."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Stream:
             self._pending.pop()
 
     def _raise_source_error(self) -> None:
-        """Raise what the source raised."""
+        """Raise the error of the source, if there is one."""
         error, self._source_error = self._source_error, None
         try:
             if error is not None:
@@ -116,5 +116,5 @@ class Stream:
 def _check_process(process: int) -> None:
     """Raise in a forked child: the workers are the parent's."""
     if os.getpid() != process:
-        msg = "a stream cannot go on in a forked process"
-        raise InvalidRequestError(msg, remedy="Start another one here.", field="stream")
+        msg = "a stream cannot continue in a forked process"
+        raise InvalidRequestError(msg, remedy="Start a new stream in this process.", field="stream")

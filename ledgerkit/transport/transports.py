@@ -40,7 +40,7 @@ class SingleConnections(httpx.AsyncBaseTransport):
             try:
                 await response.aread()
             finally:
-                await response.aclose()  # or the connection would take no other request
+                await response.aclose()  # otherwise the connection accepts no other request
         finally:
             self._free.append(connection)
         return response
@@ -57,7 +57,7 @@ class SingleConnections(httpx.AsyncBaseTransport):
 
 
 def check_transport(transport: AnyTransport) -> AnyTransport:
-    """Return the transport; raise if it is none of httpx."""
+    """Return the transport; raise if it is not one of httpx."""
     if not isinstance(transport, httpx.BaseTransport | httpx.AsyncBaseTransport):
         rule = "an httpx.BaseTransport or httpx.AsyncBaseTransport"
         raise InvalidRequestError.refuse("transport", transport, rule)
@@ -111,7 +111,7 @@ async def close_all(transports: Iterable[OwnTransport]) -> None:
 
 
 def close_unclosed(loop: background_loop.Loop, transports: Sequence[OwnTransport]) -> None:
-    """Close the transports of a ledger that was collected without being closed."""
+    """Close the transports of a ledger that was garbage-collected without being closed."""
     if loop.alive:
         loop.run_later(close_all(transports))
     else:

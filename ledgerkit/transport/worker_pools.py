@@ -62,7 +62,7 @@ class Batch:
 
 class WorkerPool(ABC):
     """
-    Workers that answer calls in the order they were added, and end when none is left.
+    Workers that answer calls in the order they were added, and end when there are no more.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class WorkerPool(ABC):
         self._active = 0
         self._stopped = threading.Event()
         self._lock = threading.Lock()
-        # What `wait_for` waits for: None for a complete batch, or what ended a worker.
+        # The events for `wait_for`: None for a complete batch, or the error that ended a worker.
         self._events: SimpleQueue[BaseException | None] = SimpleQueue()
 
     def add(self, batch: Batch, calls: Sequence[Any]) -> None:
@@ -96,7 +96,7 @@ class WorkerPool(ABC):
             self._start(count)
 
     def wait_for(self, batch: Batch, progress: Callable[[int], object]) -> None:
-        """Wait until a batch is complete; raise what ended a worker."""
+        """Wait until a batch is complete; raise the error that ended a worker."""
         while not batch.is_complete:
             try:
                 error = self._events.get(timeout=background_loop.WAIT_SLICE_S)
@@ -116,8 +116,8 @@ class WorkerPool(ABC):
         self._events.put(CancelledError())
         self._stop_workers(wait_s)
 
-    def _next(self) -> tuple[Batch, int, Any] | None:
-        """Return the next call for a worker; None ends it."""
+    def _next_call(self) -> tuple[Batch, int, Any] | None:
+        """Return the next call for a worker; None if the worker should end."""
         with self._lock:
             if self._calls and not self._stopped.is_set():
                 return self._calls.popleft()
@@ -160,15 +160,15 @@ class TaskPool(WorkerPool):
         for _ in range(count):
             task = asyncio.create_task(self._work())
             self._tasks.add(task)
-            task.add_done_callback(self._finished)
+            task.add_done_callback(self._report_end)
 
     async def _work(self) -> None:
-        """Answer calls until none is left."""
-        while call := self._next():
+        """Answer calls until there are no more."""
+        while call := self._next_call():
             self._answer(call[0], call[1], await self._send(call[2]))
 
-    def _finished(self, task: asyncio.Task[None]) -> None:
-        """Report what ended a worker."""
+    def _report_end(self, task: asyncio.Task[None]) -> None:
+        """Report the error that ended a worker, if there is one."""
         self._tasks.discard(task)
         if task.cancelled():
             self._events.put(CancelledError())
@@ -180,7 +180,7 @@ class TaskPool(WorkerPool):
             self._cancel_tasks()
         elif self._loop.alive and wait_s:
             with suppress(TimeoutError):
-                self._loop.run(self._cancelled(), wait_s)
+                self._loop.run(self._cancel_and_wait(), wait_s)
         elif self._loop.alive:
             self._loop.call_soon(self._cancel_tasks)
 
@@ -189,7 +189,7 @@ class TaskPool(WorkerPool):
         for task in self._tasks:
             task.cancel()
 
-    async def _cancelled(self) -> None:
+    async def _cancel_and_wait(self) -> None:
         """Cancel the workers and wait for their end."""
         self._cancel_tasks()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -221,9 +221,9 @@ class ThreadPool(WorkerPool):
             thread.start()
 
     def _work(self) -> None:
-        """Answer calls until none is left."""
+        """Answer calls until there are no more."""
         try:
-            while call := self._next():
+            while call := self._next_call():
                 self._answer(call[0], call[1], self._send(call[2], self._sleep))
         except BaseException as error:  # noqa: BLE001 - raised by `wait_for`
             self._events.put(error)

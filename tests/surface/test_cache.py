@@ -375,7 +375,7 @@ def test_the_embedded_ledger_keeps_nothing(cache):
     """Its worlds begin anew with the same hashes: it is refused before a world opens."""
     with pytest.raises(InvalidRequestError) as caught:
         lk.connect("local", cache=cache)
-    assert "cache= needs hosts" in str(caught.value)
+    assert "cache= cannot be used with the embedded ledger" in str(caught.value)
 
 
 def test_a_transport_of_ones_own_keeps_nothing():
@@ -557,7 +557,7 @@ HARM = {
 
 @pytest.mark.parametrize("harm", HARM.values(), ids=HARM)
 def test_an_entry_that_was_changed_is_dropped_and_asked_anew(harm, folder, caplog):
-    """A torn or foreign entry is not believed, is told of in the log, and is replaced."""
+    """A damaged or foreign entry is not used, is logged, and is replaced."""
     call = KEPT["block"]
     with serve(Chain()) as server:
         with opened(server, folder) as ledger:
@@ -620,7 +620,7 @@ def test_a_fitting_entry_that_answers_something_else_is_dropped(folder, caplog):
         assert store is not None
         store.put(store.key(KEPT["block"], "rpc"), "block", 1.0, wrong)
         assert ledger.send(KEPT["block"]).header.hash == BLOCK
-    assert "was dropped: it does not answer its call" in caplog.text
+    assert "was dropped: it is no response to its call" in caplog.text
 
 
 @pytest.mark.parametrize("harm", ["noise", "cut", "middle", "schema", "name"])

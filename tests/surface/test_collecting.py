@@ -247,7 +247,7 @@ def test_too_many_requests_are_nobodys_failure(tmp_path: Path) -> None:
     assert rows(tmp_path / "out")["subjects"]["subject"].tolist() == names(60)
 
 
-def test_patience_with_a_busy_host_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_for_a_busy_host_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that bears nothing at all ends the run with its own error, and stores no failure."""
     monkeypatch.setattr("ledgerkit.collecting.outcomes.MAX_RATE_LIMITED_S", 0.0)
     with (

@@ -398,7 +398,7 @@ def test_too_many_requests_are_no_heights_failure(
     assert not limited
 
 
-def test_patience_with_a_busy_host_ends(
+def test_waiting_for_a_busy_host_ends(
     busy: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that bears no more ends the run with its own error; no failure is stored."""

@@ -30,12 +30,12 @@ UNTYPED: Any = lk  # as whoever calls it without a type checker
 IMPLICIT = "a" * 64
 OWNED = 10**33  # what `near` has in the empty world
 UNCHOSEN = (
-    "no ledger was chosen: the embedded ledger (world demo) answers; "
-    'connect("mainnet") asks the public network'
+    "connect() was not called: using the embedded ledger (world demo). "
+    'Use connect("mainnet") to read from the public network.'
 )
 UNKNOWN = (
-    "the embedded ledger (world empty) holds no account root.near, and knows nothing of the "
-    'public networks: connect("mainnet") asks there'
+    "the embedded ledger (world empty) has no account root.near. "
+    'Use connect("mainnet") to read from the public network.'
 )
 
 
@@ -150,7 +150,7 @@ def test_without_a_choice_the_embedded_ledger_answers(monkeypatch: pytest.Monkey
     """`connect()` needs no network; a verb before it says once who answers."""
     assert lk.connect().network.name == "local"
     lk.disconnect()
-    with pytest.warns(UserWarning, match="chosen") as told:
+    with pytest.warns(UserWarning, match="was not called") as told:
         lk.block()
     assert [str(warning.message) for warning in told] == [UNCHOSEN]
     assert told[0].filename == __file__
@@ -215,7 +215,7 @@ def test_an_unknown_account_warns(verb: str) -> None:
     """An empty frame of the embedded ledger is not mistaken for the public network's."""
     lk.connect("local", world="empty")
     more = {"liquid_tokens": ["st.near"]} if verb == "exposure" else {}
-    with pytest.warns(UserWarning, match="holds no account") as told:
+    with pytest.warns(UserWarning, match="has no account") as told:
         getattr(lk, verb)("root.near", **more)
     assert {str(warning.message) for warning in told} == {UNKNOWN}
     assert {warning.filename for warning in told} == {__file__}
@@ -234,10 +234,10 @@ def test_an_unknown_account_warns_before_it_is_an_error() -> None:
 def test_several_unknown_accounts_are_one_warning() -> None:
     """The first ones are named, and the known ones are not."""
     lk.connect("local", world="empty")
-    with pytest.warns(UserWarning, match="holds no account") as told:
+    with pytest.warns(UserWarning, match="has no account") as told:
         lk.ft(["near", *(f"no{n}.near" for n in range(5)), "validator.near"], progress=False)
     assert len(told) == 1
-    assert "holds no account no0.near, no1.near, no2.near and 2 more," in str(told[0].message)
+    assert "has no account no0.near, no1.near, no2.near and 2 more." in str(told[0].message)
 
 
 def test_known_accounts_and_other_ledgers_do_not_warn() -> None:
@@ -262,7 +262,7 @@ def test_the_command_line_says_who_answers(
     out, err = capsys.readouterr()
     assert out.startswith("no rows (account_id")
     assert err.splitlines() == [
-        "ledgerkit: the embedded ledger answers; --network mainnet asks the public network",
+        "ledgerkit: using the embedded ledger; --network mainnet reads from the public network",
         f"ledgerkit: {UNKNOWN.replace('empty', 'demo')}",
     ]
     assert main(["account", "near", "--network", "local"]) == 0
@@ -389,7 +389,7 @@ def test_real_time_takes_its_time() -> None:
     assert time.monotonic() - start >= 0.02 * blocks
 
 
-def test_a_client_loses_patience_over_several_blocks() -> None:
+def test_a_client_times_out_over_several_blocks() -> None:
     """What a request waits for its blocks adds up to the client's limit."""
     world = open_world("empty", real_time=True, block_time_ns=40_000_000)
     ledger = lk.connect(world=world, retries=ONE_TRY, timeout_s=0.1)

@@ -963,7 +963,7 @@ def test_no_such_rpc_method(server: Server) -> None:
 
 @sample("errors/tx_timeout.json", status=408)
 def test_transaction_timeout(server: Server) -> None:
-    """A transaction that was waited for in vain did not fail."""
+    """A transaction that did not finish in time did not fail."""
     told = refusal(errors.TransactionTimeoutError, lambda: lk.trace(TX_HASH, "alice.near"))
     assert told["rpc_cause"] == "TIMEOUT_ERROR"
     assert told["cause_name"] is None

@@ -211,7 +211,9 @@ def test_the_key_follows_no_redirect(way, key_in, log):
             return Reply(302, path.encode(), {"location": other.url + path})
 
         with asking(handler, **way, key_in=key_in) as (ledger, server):
-            with pytest.raises(TransportError, match=r"redirect \(HTTP 302\)") as caught:
+            with pytest.raises(
+                TransportError, match=r"redirects the request for .* \(HTTP 302\)"
+            ) as caught:
                 ledger.get("/health")
             assert_clean(caught.value)
         assert len(server.requests) == 1
@@ -347,7 +349,7 @@ def test_failures_to_ask(way, key_in, kind):
         ) as ledger,
     ):
         for ask in (lambda: ledger.get("/health"), lambda: ledger.rpc("block")):
-            with pytest.raises(TransportError, match="could not ask 127") as caught:
+            with pytest.raises(TransportError, match="the request to 127") as caught:
                 ask()
             assert_clean(caught.value)
         _, errors = lk.ft(["a.near", "b.near"], ledger=ledger, on_error="collect", progress=False)

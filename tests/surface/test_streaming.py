@@ -493,7 +493,7 @@ else:
     try:
         next(stream)
     except lk.errors.InvalidRequestError as error:
-        assert "cannot go on in a forked process" in str(error)
+        assert "cannot continue in a forked process" in str(error)
     else:
         raise SystemExit(9)
     assert len(next(ledger.stream(calls(), size=8))) == 8

@@ -440,7 +440,7 @@ def test_a_broken_transport_is_blamed(kind, act, words):
     transport = kind(act)
     error = failure(transport)
     assert (
-        f"could not ask localhost for the tokens of a.near: the transport failed, {words}"
+        f"the request to localhost for the tokens of a.near failed: error in the transport: {words}"
         in str(error)
     )
     assert ".py, line " in str(error)
@@ -464,7 +464,9 @@ def test_a_failed_transport_is_asked_again(kind, error):
     """What a transport may fail with is a TransportError that says so, after all attempts."""
     transport = kind(raising(error))
     told = failure(transport)
-    assert str(told).startswith("could not ask localhost for the tokens of a.near: no route.")
+    assert str(told).startswith(
+        "the request to localhost for the tokens of a.near failed: no route."
+    )
     assert (told.retryable, transport.asked) == (True, 2)
 
 
@@ -474,20 +476,24 @@ def test_a_failed_transport_is_asked_again(kind, error):
 )
 def test_a_timeout_says_how_long(kind, error):
     """A timeout names the seconds that passed for one attempt."""
-    assert "for the tokens of a.near: no answer within 2 s" in str(failure(kind(raising(error))))
+    assert "for the tokens of a.near failed: no answer within 2 s" in str(
+        failure(kind(raising(error)))
+    )
 
 
 def test_a_body_for_threads_cannot_be_read_on_a_loop():
     """A body of the wrong kind is the transport's failure too."""
     error = failure(AsyncWrong(lambda _: httpx.Response(200, stream=OneWay())))
-    assert "the transport failed, RuntimeError: Attempted to call an async close" in str(error)
+    assert "error in the transport: RuntimeError: Attempted to call an async close" in str(error)
 
 
 @pytest.mark.parametrize("stop", [SystemExit(3), KeyboardInterrupt()], ids=["exit", "interrupt"])
 def test_a_transport_cannot_end_the_loop(stop):
     """A transport that exits on the background loop is a failure; the loop goes on."""
     before = background_loop.current()
-    assert f"the transport failed, {type(stop).__name__}" in str(failure(AsyncWrong(raising(stop))))
+    assert f"error in the transport: {type(stop).__name__}" in str(
+        failure(AsyncWrong(raising(stop)))
+    )
     assert background_loop.current() is before
     with lk.connect("lab", transport=AsyncWrong(_fine)) as ledger:
         assert lk.ft("a.near", ledger=ledger).empty
@@ -518,7 +524,7 @@ def test_a_transport_is_checked():
 def test_no_address_for_a_surface():
     """A ledger that knows only one surface names the option that is missing for the other."""
     with lk.connect("lab", api_url="http://127.0.0.1:9", in_flight=1) as ledger:
-        with pytest.raises(InvalidRequestError, match=r"Connect with rpc_url=") as caught:
+        with pytest.raises(InvalidRequestError, match=r"Pass rpc_url=") as caught:
             lk.gas_price(ledger=ledger)
         assert caught.value.field == "rpc_url"
 

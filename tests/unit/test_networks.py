@@ -151,7 +151,7 @@ def test_a_verb_without_a_ledger_warns_when_the_environment_chose(
     from ledgerkit import client
 
     monkeypatch.setenv("LEDGERKIT_NETWORK", "testnet")
-    with pytest.warns(UserWarning, match="testnet answers"):
+    with pytest.warns(UserWarning, match="using testnet"):
         assert client.current().network.name == "testnet"
     assert client.current().network.name == "testnet"  # silent from now on
 

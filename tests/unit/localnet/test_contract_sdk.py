@@ -56,7 +56,7 @@ class Counter(Contract):
 
     @call
     def add_and_fail(self, by: int) -> None:
-        """Count in vain."""
+        """Count, then fail."""
         self.state.number += by
         raise KeyError(by)
 

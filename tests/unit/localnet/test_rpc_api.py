@@ -1064,7 +1064,7 @@ class TestStatus:
         assert (status, answer["error"]["cause"]["info"]["cause"]) == (408, "PENDING")
 
     def test_long_chain(self, ledger, world):
-        """A chain of calls longer than the patience for nothing is waited for to its end."""
+        """A chain of calls longer than the timeout without progress is waited for to its end."""
         steps = nested(IDLE + 8)
         signed = ledger.sign("alice.near", "script.near", do(*steps, gas=900 * TGAS))
         status, answer, blocks = ask(world, "send_tx", packed(signed))
