@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 LONGEST_GAP = 64  # longer runs of skipped heights hardly ever occur
 _FINAL = ("final", "genesis")
-_ARCHIVE = "Connect with archival_rpc_url=: an archival host has every block."
+_ARCHIVE = "Pass archival_rpc_url= to connect(): an archival host has every block."
 
 
 def find_blocks(
