@@ -132,7 +132,7 @@ def _connect(args: argparse.Namespace) -> Ledger:
     ledger = client.connect(args.network, rpc_url=args.rpc_url, api_url=args.api_url)
     chosen = args.network or networks.environment("NETWORK")
     if ledger.network.name == networks.LOCAL and not chosen:
-        _print_message("the embedded ledger answers; --network mainnet asks the public network")
+        _print_message("using the embedded ledger; --network mainnet reads the public network")
     return ledger
 
 

@@ -333,8 +333,8 @@ class Ledger:
             if len(missing_ids) > _MAX_IDS_IN_WARNING:
                 ids += f" and {len(missing_ids) - _MAX_IDS_IN_WARNING} more"
             user_warnings.warn(
-                f"{_host_name(self)} holds no account {ids}, and knows nothing of the public "
-                'networks: connect("mainnet") asks there',
+                f"{_host_name(self)} has no account {ids}; "
+                'connect("mainnet") reads the public network',
                 stacklevel=depth(),
             )
 
@@ -579,7 +579,7 @@ def connect(
         an address, it is the embedded ledger.
     api_key
         One key for both surfaces. None reads ``LEDGERKIT_API_KEY``, unless an address is
-        passed here or the embedded ledger answers: a key for one service is not sent to
+        passed here or the embedded ledger is used: a key for one service is not sent to
         another.
     rpc_url, api_url, archival_rpc_url
         Addresses in place of the network's own. None reads ``LEDGERKIT_RPC_URL``
@@ -683,9 +683,9 @@ def current(ledger: Ledger | None = None) -> Ledger:
         return ledger
     if _default is None:
         opened = connect()
-        warning = f"no ledger was chosen: {_host_name(opened)} answers"
+        warning = f"no ledger was chosen: using {_host_name(opened)}"
         if opened.network.name == networks.LOCAL:
-            warning += '; connect("mainnet") asks the public network'
+            warning += '; connect("mainnet") reads the public network'
         user_warnings.warn(warning, stacklevel=depth())
         return opened
     return _default

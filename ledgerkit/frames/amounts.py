@@ -1,4 +1,4 @@
-"""Exact amounts: decimal texts and Python integers to u128 columns."""
+"""Conversion of decimal texts and Python integers to exact u128 columns."""
 
 from __future__ import annotations
 

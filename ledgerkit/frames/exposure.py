@@ -1,4 +1,4 @@
-"""The class of an account's exposure to staking, from the pools and tokens listed for it."""
+"""Classification of an account's staking, from the pools and tokens listed for it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """An account's class, and the pools and tokens that count."""
+    """The class of an account, and the pools and tokens it is based on."""
 
     exposure_class: str
     direct: tuple[Entry, ...]
@@ -51,12 +51,12 @@ def classify(
     liquid
         Liquid staking tokens.
     nonzero
-        True to ignore entries whose amount is known to be zero; those of unknown amount count.
+        True to ignore entries whose amount is known to be zero. Unknown amounts always count.
 
     Returns
     -------
     exposure
-        The class, with the entries that count.
+        The class, and the entries it is based on.
     """
     pools = tuple(entry for entry in direct if not (nonzero and entry.amount == 0))
     tokens = tuple(entry for entry in liquid if not (nonzero and entry.amount == 0))

@@ -149,7 +149,7 @@ def test_an_account_that_lives_elsewhere_is_told(at):
     person.enter("Account", "nobody.near")
 
     person.answered("nobody.near on local is not indexed.")
-    person.answered('connect("mainnet") asks there')
+    person.answered('connect("mainnet") reads the public network')
 
 
 def test_the_keyboard_is_enough(at):

@@ -30,12 +30,12 @@ UNTYPED: Any = lk  # as whoever calls it without a type checker
 IMPLICIT = "a" * 64
 OWNED = 10**33  # what `near` has in the empty world
 UNCHOSEN = (
-    "no ledger was chosen: the embedded ledger (world demo) answers; "
-    'connect("mainnet") asks the public network'
+    "no ledger was chosen: using the embedded ledger (world demo); "
+    'connect("mainnet") reads the public network'
 )
 UNKNOWN = (
-    "the embedded ledger (world empty) holds no account root.near, and knows nothing of the "
-    'public networks: connect("mainnet") asks there'
+    "the embedded ledger (world empty) has no account root.near; "
+    'connect("mainnet") reads the public network'
 )
 
 
@@ -262,7 +262,7 @@ def test_the_command_line_says_who_answers(
     out, err = capsys.readouterr()
     assert out.startswith("no rows (account_id")
     assert err.splitlines() == [
-        "ledgerkit: the embedded ledger answers; --network mainnet asks the public network",
+        "ledgerkit: using the embedded ledger; --network mainnet reads the public network",
         f"ledgerkit: {UNKNOWN.replace('empty', 'demo')}",
     ]
     assert main(["account", "near", "--network", "local"]) == 0

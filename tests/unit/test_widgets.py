@@ -279,7 +279,7 @@ def test_a_warning_of_the_embedded_ledger_is_shown():
 
     assert "nobody.near on local is not indexed." in panel.status.value
     assert panel.status.value.count("holds no account nobody.near") == 1
-    assert "connect(&quot;mainnet&quot;) asks there" in panel.status.value
+    assert "connect(&quot;mainnet&quot;) reads the public network" in panel.status.value
 
 
 def test_who_answers_is_said_where_nobody_chose():
