@@ -215,7 +215,7 @@ def test_an_unknown_account_warns(verb: str) -> None:
     """An empty frame of the embedded ledger is not mistaken for the public network's."""
     lk.connect("local", world="empty")
     more = {"liquid_tokens": ["st.near"]} if verb == "exposure" else {}
-    with pytest.warns(UserWarning, match="holds no account") as told:
+    with pytest.warns(UserWarning, match="has no account") as told:
         getattr(lk, verb)("root.near", **more)
     assert {str(warning.message) for warning in told} == {UNKNOWN}
     assert {warning.filename for warning in told} == {__file__}
@@ -234,10 +234,10 @@ def test_an_unknown_account_warns_before_it_is_an_error() -> None:
 def test_several_unknown_accounts_are_one_warning() -> None:
     """The first ones are named, and the known ones are not."""
     lk.connect("local", world="empty")
-    with pytest.warns(UserWarning, match="holds no account") as told:
+    with pytest.warns(UserWarning, match="has no account") as told:
         lk.ft(["near", *(f"no{n}.near" for n in range(5)), "validator.near"], progress=False)
     assert len(told) == 1
-    assert "holds no account no0.near, no1.near, no2.near and 2 more," in str(told[0].message)
+    assert "has no account no0.near, no1.near, no2.near and 2 more;" in str(told[0].message)
 
 
 def test_known_accounts_and_other_ledgers_do_not_warn() -> None:

@@ -278,7 +278,7 @@ def test_a_warning_of_the_embedded_ledger_is_shown():
     panel = lk.widgets.AccountExplorer("nobody.near").press()
 
     assert "nobody.near on local is not indexed." in panel.status.value
-    assert panel.status.value.count("holds no account nobody.near") == 1
+    assert panel.status.value.count("has no account nobody.near") == 1
     assert "connect(&quot;mainnet&quot;) reads the public network" in panel.status.value
 
 
@@ -288,7 +288,7 @@ def test_who_answers_is_said_where_nobody_chose():
     panel = lk.widgets.StakingExposure(["carol.near"]).press()
     lk.disconnect()
 
-    assert "no ledger was chosen: the embedded ledger (world demo) answers" in panel.status.value
+    assert "no ledger was chosen: using the embedded ledger (world demo)" in panel.status.value
 
 
 def test_warnings_are_collected_by_thread():
