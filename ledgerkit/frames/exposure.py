@@ -41,23 +41,7 @@ class Exposure:
 def classify(
     direct: Sequence[Entry], liquid: Sequence[Entry], *, nonzero: bool = False
 ) -> Exposure:
-    """
-    Classify one account's exposure.
-
-    Parameters
-    ----------
-    direct
-        Staking pools.
-    liquid
-        Liquid staking tokens.
-    nonzero
-        True to ignore entries whose amount is known to be zero. Unknown amounts always count.
-
-    Returns
-    -------
-    exposure
-        The class, and the entries it is based on.
-    """
+    """Classify an account; `nonzero` ignores pools and tokens whose amount is known to be zero."""
     pools = tuple(entry for entry in direct if not (nonzero and entry.amount == 0))
     tokens = tuple(entry for entry in liquid if not (nonzero and entry.amount == 0))
     return Exposure(_CLASSES[bool(pools), bool(tokens)], pools, tokens)

@@ -33,16 +33,8 @@ def token_facts(metadata: chain.FtMetadata) -> TokenFacts:
     """
     Check a token's metadata: a contract may send members of any type.
 
-    Parameters
-    ----------
-    metadata
-        The decoded metadata, its members of any type.
-
-    Returns
-    -------
-    facts
-        The symbol as one printable line of at most 64 characters, and the decimals if they are
-        from 0 to 255; the status is ``broken`` if either is not usable.
+    The symbol becomes one printable line of at most 64 characters, and the decimals are kept if
+    they are from 0 to 255. The status is ``broken`` if either is not usable.
     """
     symbol, decimals = metadata.symbol, metadata.decimals
     if isinstance(symbol, str):

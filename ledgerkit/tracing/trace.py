@@ -387,19 +387,7 @@ class Trace:
 
 
 def receipts_of(traces: Mapping[str, Trace]) -> pd.DataFrame:
-    """
-    Combine the receipts of many transactions in one frame.
-
-    Parameters
-    ----------
-    traces
-        Their traces by hash.
-
-    Returns
-    -------
-    receipts
-        One row per receipt, transaction by transaction, typed as ``schema("traces")``.
-    """
+    """Combine the receipts of transactions, by hash, in a frame typed as ``schema("traces")``."""
     if not traces:
         return build.empty_frame("traces")
     return build.build_frame("traces", _receipt_columns(traces))

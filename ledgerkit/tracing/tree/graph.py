@@ -46,24 +46,9 @@ def arrange(
     """
     Sort rows so that none precedes what it depends on.
 
-    Parameters
-    ----------
-    created
-        Pairs of creator and created row, as two arrays; by creator.
-    roots
-        Rows that no row created; they come first.
-    n_rows
-        The number of rows.
-    data
-        Pairs of producer and consumer, as two arrays.
-    heights
-        A block height for each row, 0 where unknown: lower ones come first, as far as the edges
-        allow.
-
-    Returns
-    -------
-    graph
-        The order and the edges it respects.
+    `created` are pairs of creator and created row, by creator, and `data` pairs of producer and
+    consumer. No row created the `roots`; they come first. With `heights` (0 where unknown), rows of
+    lower blocks come first, as far as the edges allow.
     """
     created, listed_twice = _one_creator_each(created, roots, n_rows)
     is_kept = data[0] != data[1]
