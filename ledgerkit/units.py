@@ -1,11 +1,11 @@
 """
 Exact conversions between the smallest units of NEAR, gas and tokens, and decimal numbers.
 
-All conversions are integer arithmetic: nothing is rounded, and a number with a part of the
-smallest unit is an error.
+All conversions use integer arithmetic: nothing is rounded, and a number with more decimals than
+the unit has is an error.
 
-A float is accepted only if no digit can be lost: it is at most 2**53, and the digits that it
-prints are its exact value. 0.5 and 2.0 are accepted; 0.1 (which is 0.1000000000000000055…) and
+A float is accepted only if no digit can be lost: it is at most 2**53, and its printed digits are
+its exact value. 0.5 and 2.0 are accepted; 0.1 (which is 0.1000000000000000055…) and
 1e23 (which is 99999999999999991611392) are errors, and the message says to pass text instead.
 """
 
@@ -81,7 +81,7 @@ def gas(value: int | str, field: str = "gas") -> int:
     Raises
     ------
     InvalidRequestError
-        If `value` is none of these, has a part of one gas, or is out of range.
+        If `value` is none of these, is not a whole number of gas, or is out of range.
     """
     return _parse_quantity(value, field, _GAS_UNITS, U64_MAX, "'30 Tgas' or '500 Ggas'")
 
@@ -360,7 +360,7 @@ def _number_text(number: object, field: str) -> str:
 
 
 def _to_smallest(digits: str, decimals: int, value: object, field: str) -> int:
-    """Convert a decimal number to smallest units; raise for a part of the smallest unit."""
+    """Convert a decimal number to smallest units; raise if it has too many decimals."""
     before, _, after = digits.partition(".")
     after = after.rstrip("0")
     if len(after) > decimals:

@@ -10,7 +10,7 @@ import msgspec
 
 from ledgerkit import errors
 from ledgerkit.api import chain_errors
-from ledgerkit.api.models.chain import Envelope, QueryFailure
+from ledgerkit.api.models.chain import MALFORMED, Envelope, QueryFailure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,8 +22,6 @@ T = TypeVar("T")
 _HTTP_ERROR = 400
 _decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
 _decoders_lock = Lock()
-# msgspec raises these for documents that are malformed, not UTF-8, or nested too deeply.
-MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)

@@ -257,7 +257,7 @@ def result_json(call_result: chain.CallResult, result_type: Any, request: str) -
     data = result_bytes(call_result, request)
     try:
         return calls.decoder(result_type).decode(data)
-    except calls.MALFORMED as error:
+    except chain.MALFORMED as error:
         raise calls.not_as_documented(request, error) from None
 
 
@@ -267,5 +267,5 @@ def json_or_bytes(data: bytes) -> Any:
         return None
     try:
         return msgspec.json.decode(data)
-    except calls.MALFORMED:
+    except chain.MALFORMED:
         return data

@@ -16,6 +16,7 @@ from ledgerkit.frames import build
 from ledgerkit.frames.schemas import SCHEMAS
 from ledgerkit.u128 import arrow, parquet
 from ledgerkit.u128.array import U128Dtype
+from ledgerkit.u128.human_units import TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +36,6 @@ _BYTES = "bytes_base64"  # the key that marks bytes and NA within a JSON column
 # Any token may report any amount. Those above 38 digits do not fit decimal128(38, 0) and are
 # stored as text in a second column.
 _UNBOUNDED = ("ft.balance", "transactions.deposit", "collected_receipts.deposit")
-_DECIMAL_LIMIT = 10**arrow.DIGITS
 
 
 @cache
@@ -121,7 +121,7 @@ def _array(name: str, frame: pd.DataFrame, field: Any) -> Any:
 
 def _large(values: pd.Series[Any]) -> np.ndarray:
     """Return a mask of the values that do not fit decimal128(38, 0)."""
-    mask: np.ndarray = (values >= _DECIMAL_LIMIT).to_numpy(dtype=bool, na_value=False)
+    mask: np.ndarray = (values >= arrow.LIMIT).to_numpy(dtype=bool, na_value=False)
     return mask
 
 
@@ -212,7 +212,7 @@ def _dtypes() -> dict[Any, Any]:
         pa.int64(): pd.Int64Dtype(),
         pa.uint64(): pd.UInt64Dtype(),
         pa.bool_(): pd.BooleanDtype(),
-        pa.string(): build.TEXT,
+        pa.string(): TEXT,
     }
 
 

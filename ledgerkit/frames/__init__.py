@@ -1,1 +1,1 @@
-"""DataFrames from decoded responses, one module a subject."""
+"""DataFrames from decoded responses, one module per subject."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.models import chain, rest
 
-STORAGE_PRICE = 10**19  # yoctoNEAR a byte
+STORAGE_PRICE = 10**19  # yoctoNEAR per byte
 # Accounts up to this many bytes need no balance for storage (NEP-448).
 FREE_BYTES = 770
 # A new key starts at nonce (block height - 1) * 10^6, so that no nonce is used twice (nearcore,
@@ -83,7 +83,7 @@ def _accounts_frame(
 
 
 def spendable(balance: int, locked: int, storage_bytes: int) -> int:
-    """Return the yoctoNEAR that can leave an account: locked tokens pay for storage first."""
+    """Return the yoctoNEAR not needed for storage, which locked tokens cover first."""
     # nearcore compares the storage cost with balance and locked tokens together.
     storage_cost = 0 if storage_bytes <= FREE_BYTES else storage_bytes * STORAGE_PRICE
     return max(0, balance - max(0, storage_cost - locked))
@@ -97,7 +97,7 @@ def _last_update(response: rest.Full) -> int | None:
 
 
 def accounts_of(response: rest.KeyAccounts) -> pd.DataFrame:
-    """Build the accounts_of frame: one row an account, in the response's order."""
+    """Build the accounts_of frame: one row per account, in the response's order."""
     ids = response.account_ids or []
     columns = {
         "public_key": [response.public_key] * len(ids),
@@ -108,7 +108,7 @@ def accounts_of(response: rest.KeyAccounts) -> pd.DataFrame:
 
 
 def keys(account_id: str | None, response: chain.KeyList) -> pd.DataFrame:
-    """Build the keys frame of an account, which may be unknown; one row a key."""
+    """Build the keys frame of an account, which may be unknown; one row per key."""
     permissions = [_permission(entry.access_key.permission) for entry in response.keys]
     fields = [own_fields for _, own_fields in permissions]
     nonces = [entry.access_key.nonce for entry in response.keys]

@@ -1,4 +1,4 @@
-"""Exact amounts: decimal texts and Python integers to u128 columns."""
+"""Conversion of decimal texts and Python integers to exact u128 columns."""
 
 from __future__ import annotations
 
@@ -17,26 +17,7 @@ if TYPE_CHECKING:
 
 
 def parse(values: Sequence[str | None], *, name: str = "balance") -> U128Array:
-    """
-    Parse decimal texts into a column of exact integers.
-
-    Parameters
-    ----------
-    values
-        Decimal digits as the wire sends them; None is missing.
-    name
-        The field, for the error.
-
-    Returns
-    -------
-    amounts
-        Of dtype u128, `pandas.NA` where missing.
-
-    Raises
-    ------
-    DecodeError
-        If a text is not ASCII digits only, or above 2^128 - 1; the message has the row.
-    """
+    """Parse decimal texts (None is missing) into a column; an error has the row of the bad text."""
     return U128Array.of(*decimal_text.parse(values, name=name))
 
 

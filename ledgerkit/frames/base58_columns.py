@@ -75,7 +75,7 @@ def _pairs() -> NDArray[np.uint16]:
 
 @lru_cache(maxsize=1)
 def _values() -> Floats:
-    """Return the value of every two bytes, NaN if they are not base58; a gap counts as 0."""
+    """Return the value of each pair of bytes, NaN if not base58; a gap has the value 0."""
     digits = np.full(256, np.nan)
     digits[list(ALPHABET.encode())] = np.arange(58)
     digits[ord(_GAP)] = 0
@@ -160,8 +160,8 @@ def _size_error(values: list[bytes | bytearray], size: int, name: str) -> Decode
     for row, value in enumerate(values):
         n_bytes = len(value) if isinstance(value, bytes | bytearray) else -1
         if n_bytes != size:
-            given = f"({n_bytes} bytes)" if n_bytes >= 0 else f"(a {type(value).__name__})"
-            return _row_error(name, row, given, f"is not a value of {size} bytes")
+            size_text = f"({n_bytes} bytes)" if n_bytes >= 0 else f"(a {type(value).__name__})"
+            return _row_error(name, row, size_text, f"is not a value of {size} bytes")
     raise AssertionError("all values have the right size")  # pragma: no cover
 
 
@@ -170,7 +170,7 @@ def _encode_block(rows: Bytes, plan: _Plan) -> list[str]:
     pairs = _pairs()
     fours = _base_58_4(rows, plan)
     high = fours // _PAIR
-    # `split` separates the rows at a space, which also replaces their padding.
+    # Each row starts with a space, and its padding becomes spaces, so that `split` separates rows.
     wide = np.full((len(rows), 1 + plan.width // 2), 0x2020, dtype="<u2")
     wide[:, 1::2] = pairs[high].T
     wide[:, 2::2] = pairs[fours - high * _PAIR].T
@@ -267,8 +267,8 @@ def _right_aligned(texts: list[str], lengths: NDArray[np.intp], plan: _Plan) -> 
     """Right-align the texts in rows as wide as the longest possible, with gaps in front."""
     if lengths.min() < plan.size or lengths.max() > plan.width:
         return None
-    # A gap makes up for the shortest text: the `width` characters that end with a text are the
-    # text itself and a part of its own gap.
+    # Each gap is long enough for the shortest text: the last `width` characters up to the end of
+    # a text are the text and the end of the gap before it.
     gap = _GAP * (plan.width - plan.size)
     data = (gap + gap.join(texts)).encode("ascii")
     if np.count_nonzero(np.frombuffer(data, np.uint8) == ord(_GAP)) != len(gap) * len(texts):

@@ -12,12 +12,10 @@ from ledgerkit.errors import DecodeError
 from ledgerkit.frames import amounts
 from ledgerkit.frames.schemas import SCHEMAS
 from ledgerkit.u128.array import U128Array
+from ledgerkit.u128.human_units import TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-
-# The storage is fixed, so that dtypes are the same with and without pyarrow.
-TEXT = pd.StringDtype("python", na_value=np.nan)
 
 
 def build_frame(
@@ -75,7 +73,7 @@ def schema(name: str) -> pd.DataFrame:
     Returns
     -------
     columns
-        One row a column: name, dtype, unit, meaning.
+        One row per column: name, dtype, unit, meaning.
 
     Raises
     ------

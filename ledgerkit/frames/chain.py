@@ -263,7 +263,7 @@ def _reason(value: str | dict[str, Any] | None) -> str | None:
 
 
 def changes(response: chain.Changes) -> pd.DataFrame:
-    """Build the changes frame: one row a change of state."""
+    """Build the changes frame: one row per change of state."""
     causes = [change.cause for change in response.changes]
     columns = {
         "type": [change.type for change in response.changes],
@@ -276,7 +276,7 @@ def changes(response: chain.Changes) -> pd.DataFrame:
 
 
 def state(response: chain.State) -> pd.DataFrame:
-    """Build the state frame of a contract: one row a key."""
+    """Build the state frame of a contract: one row per key."""
     columns = {
         "key": [item.key for item in response.values],
         "value": [item.value for item in response.values],

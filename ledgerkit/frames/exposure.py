@@ -1,4 +1,4 @@
-"""The class of an account's exposure to staking, from the pools and tokens listed for it."""
+"""Classification of an account's staking, from the pools and tokens listed for it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """An account's class, and the pools and tokens that count."""
+    """The class of an account, and the pools and tokens it is based on."""
 
     exposure_class: str
     direct: tuple[Entry, ...]
@@ -41,23 +41,7 @@ class Exposure:
 def classify(
     direct: Sequence[Entry], liquid: Sequence[Entry], *, nonzero: bool = False
 ) -> Exposure:
-    """
-    Classify one account's exposure.
-
-    Parameters
-    ----------
-    direct
-        Staking pools.
-    liquid
-        Liquid staking tokens.
-    nonzero
-        True to ignore entries whose amount is known to be zero; those of unknown amount count.
-
-    Returns
-    -------
-    exposure
-        The class, with the entries that count.
-    """
+    """Classify an account; `nonzero` ignores pools and tokens whose amount is known to be zero."""
     pools = tuple(entry for entry in direct if not (nonzero and entry.amount == 0))
     tokens = tuple(entry for entry in liquid if not (nonzero and entry.amount == 0))
     return Exposure(_CLASSES[bool(pools), bool(tokens)], pools, tokens)

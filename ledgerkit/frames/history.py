@@ -36,7 +36,7 @@ class Row(NamedTuple):
 
 
 def history(rows: Sequence[Row]) -> pd.DataFrame:
-    """Build the history frame: one row a reading."""
+    """Build the history frame: one row per reading."""
     readings = {name: [getattr(row.reading, name) for row in rows] for name in Reading._fields}
     return build.build_frame(
         "history",

@@ -31,18 +31,10 @@ class TokenFacts(NamedTuple):
 
 def token_facts(metadata: chain.FtMetadata) -> TokenFacts:
     """
-    Check a token's metadata, in which a contract may send anything.
+    Check a token's metadata: a contract may send members of any type.
 
-    Parameters
-    ----------
-    metadata
-        The decoded metadata, its members of any type.
-
-    Returns
-    -------
-    facts
-        The symbol as one printable line of at most 64 characters, and the decimals if they are
-        from 0 to 255; the status is ``broken`` if either is not usable.
+    The symbol becomes one printable line of at most 64 characters, and the decimals are kept if
+    they are from 0 to 255. The status is ``broken`` if either is not usable.
     """
     symbol, decimals = metadata.symbol, metadata.decimals
     if isinstance(symbol, str):
@@ -60,7 +52,7 @@ def ft(
     responses: Sequence[rest.FungibleTokens | rest.Full],
     metadata: Mapping[str, TokenFacts] | None = None,
 ) -> pd.DataFrame:
-    """Build the ft frame, or ft_metadata with the metadata of each contract; one row a token."""
+    """Build the ft frame, or ft_metadata with the metadata of each contract; one row per token."""
     tokens = list(chained.from_iterable(response.tokens or () for response in responses))
     contracts = [token.contract_id for token in tokens]
     columns: dict[str, Any] = {
@@ -99,7 +91,7 @@ def _account_ids(responses: Sequence[Any], counts: Sequence[int]) -> np.ndarray:
 
 
 def _balances(texts: Sequence[str | None]) -> dict[str, Any]:
-    """Return balance and status; null is not indexed yet, "" a failed contract call, "0" zero."""
+    """Return balance and status: null means not indexed yet, "" that the contract call failed."""
     if all(texts):
         return {"balance": amounts.parse(texts), "status": np.repeat(_OK, len(texts))}
     statuses = {None: "pending", "": "broken"}
@@ -110,7 +102,7 @@ def _balances(texts: Sequence[str | None]) -> dict[str, Any]:
 
 
 def top_holders(response: rest.TopHolders) -> pd.DataFrame:
-    """Build the top_holders frame: one row a holder, largest first, at most 100."""
+    """Build the top_holders frame: one row per holder, largest first, at most 100."""
     holders = response.accounts or []
     columns = {
         "contract_id": [response.token_id] * len(holders),

@@ -1,4 +1,4 @@
-"""Fields of decoded actions: name, deposit, call arguments, and the inside of a Delegate."""
+"""Fields of decoded actions: name, deposit, call arguments, and the content of a Delegate."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def function_calls(actions: Actions) -> Iterator[FunctionCall]:
 
 
 def deposit(action: Action | str, path: str | None = None) -> int | None:
-    """Return the yoctoNEAR that an action itself moves (a Delegate moves none); None if unknown."""
+    """Return the deposit of an action in yoctoNEAR (0 for a Delegate); None if unknown."""
     if isinstance(action, str):
         return 0 if action == "CreateAccount" else None
     for name in _FIELDS_WITH_DEPOSIT:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 EVENT_PREFIX = "EVENT_JSON:"  # NEP-297
 SUCCEEDED = ("success_value", "success_receipt_id")
 _DECODE_ERRORS = (msgspec.DecodeError, UnicodeError, RecursionError)
-_QUOTED = 80  # characters of a broken event in its note
+_QUOTED = 80  # characters of an invalid event in its note
 
 
 def receipt_key_columns(tree: Tree, positions: Sequence[int]) -> Columns:
@@ -57,7 +57,7 @@ def actions_by_receipt(tree: Tree, result: TxResult) -> list[Actions | None]:
 
 
 def _first_receipt_actions(tree: Tree, result: TxResult) -> Iterator[tuple[int, Actions]]:
-    """Return the actions of the first receipt, whose body may be missing: the transaction's."""
+    """Return the transaction's actions for the first receipt, whose body may be missing."""
     first, transaction = result.transaction_outcome, result.transaction or Transaction()
     receipt_ids = (first.outcome.receipt_ids or ()) if first else ()
     for at in np.flatnonzero(tree.ids == receipt_ids[0])[:1].tolist() if receipt_ids else ():
@@ -142,7 +142,7 @@ def _log_lines(tree: Tree) -> tuple[list[int], list[int], list[str]]:
 
 
 def _contract_columns(tree: Tree, positions: list[int]) -> Columns:
-    """Return which contract logged each line, and whether its receipt succeeded."""
+    """Return the contract that logged each line, and whether its receipt succeeded."""
     is_effective = np.isin(tree.columns["status"].astype(str), SUCCEEDED)
     return {
         "contract_id": tree.columns["receiver_id"][positions] if positions else [],
@@ -186,7 +186,7 @@ def _parse_event(at: int, index: int, line: str) -> Event:
 
 
 def _broken_event(at: int, index: int, note: str) -> Event:
-    """Build the event for a line of which nothing can be read."""
+    """Build the event for a line that cannot be parsed."""
     return Event(at, index, None, None, None, NA, note)
 
 

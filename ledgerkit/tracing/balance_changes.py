@@ -1,4 +1,4 @@
-"""Balance changes: how much more or less of each asset every account has."""
+"""Balance changes: the signed change of each asset of each account."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.tracing.actions import SUCCEEDED
-from ledgerkit.tracing.gas import SYSTEM
 from ledgerkit.tracing.transfers import NEAR
+from ledgerkit.tracing.tree.frame_columns import SYSTEM
 
 if TYPE_CHECKING:
     from ledgerkit.tracing.gas import ReceiptValues
@@ -38,7 +38,7 @@ def _near_changes(values: ReceiptValues) -> dict[str, int]:
     Sum the changes of NEAR by account.
 
     A deposit leaves its sender when the receipt is created, and reaches the receiver if the
-    receipt succeeds; a failed one comes back with a refund receipt of its own.
+    receipt succeeds; the deposit of a failed one returns with a separate refund receipt.
     """
     changes: defaultdict[str, int] = defaultdict(int)
 

@@ -1,4 +1,4 @@
-"""The explanation of a transaction: a few paragraphs in plain words, from its result alone."""
+"""The explanation of a transaction: a few paragraphs of text, from its result alone."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
     from ledgerkit.tracing.token_events import Transfer
     from ledgerkit.tracing.tree import Tree
 
-_MOST_STEPS = 12
-_MOST_NAMED = 3
-_MOST_FAILURES = 4
-_MOST_TRANSFERS = 8
-_MOST_CHARACTERS = 160
+_MAX_STEPS = 12
+_MAX_NAMED = 3
+_MAX_FAILURES = 4
+_MAX_TRANSFERS = 8
+_MAX_CHARACTERS = 160
 _NS = 10**9  # nanoseconds in a second
 _DELEGATES = ("Delegate", "DelegateV2")
 
 
 @dataclass(frozen=True, slots=True)
-class _Story:
-    """The material of an explanation."""
+class _TransactionData:
+    """The data of the transaction to explain; `failures` are errors by position of the receipt."""
 
     tree: Tree
     result: TxResult
@@ -75,16 +75,16 @@ def explain(
     notes: Iterable[str],
 ) -> str:
     """Describe a transaction in short paragraphs, always the same for the same arguments."""
-    story = _Story(tree, result, transfers, actions, _failures(tree, result))
+    tx = _TransactionData(tree, result, transfers, actions, _failures(tree, result))
     paragraphs = (
-        _describe_request(story),
-        _describe_outcome(story),
-        _describe_receipts(story),
-        _describe_waiting(story),
-        *_describe_failures(story),
-        _describe_transfers(story),
-        _describe_cost(story),
-        _describe_duration(story),
+        _describe_request(tx),
+        _describe_outcome(tx),
+        _describe_receipts(tx),
+        _describe_waiting(tx),
+        *_describe_failures(tx),
+        _describe_transfers(tx),
+        _describe_cost(tx),
+        _describe_duration(tx),
         _describe_notes(notes),
     )
     return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
@@ -107,9 +107,9 @@ def _failures(tree: Tree, result: TxResult) -> dict[int, LedgerError]:
 # The request -----------------------------------------------------------------------------
 
 
-def _describe_request(story: _Story) -> str:
-    """Describe the transaction's actions, and who sent them to whom."""
-    transaction = story.result.transaction
+def _describe_request(tx: _TransactionData) -> str:
+    """Describe the transaction's actions, their sender and their receiver."""
+    transaction = tx.result.transaction
     if transaction is None or transaction.signer_id is None:
         return "The document does not contain the transaction."
     actions = transaction.actions or []
@@ -127,7 +127,7 @@ def _describe_request(story: _Story) -> str:
 
 
 def _receiver(receiver_id: str | None, sender_id: str | None) -> str:
-    """Return the receiver, or "itself" if it is the sender."""
+    """Return the receiver's id, or "itself" if it is the sender."""
     return "itself" if receiver_id == sender_id else str(receiver_id)
 
 
@@ -152,27 +152,27 @@ def _describe_action(action: Action | str) -> str:
 # The outcome -----------------------------------------------------------------------------
 
 
-def _describe_outcome(story: _Story) -> str:
-    """Describe how the transaction ended; its status and that of its receipts may differ."""
-    outcome = verdict(story.tree)
+def _describe_outcome(tx: _TransactionData) -> str:
+    """Describe the result: the transaction's status, and that of its receipts if they differ."""
+    outcome = verdict(tx.tree)
     if outcome == "fully_succeeded":
         ending = "It succeeded, and so did all its receipts."
-        if "not_executed" in story.tree.columns["status"]:
-            ending = "It succeeded; only refunds can still be missing."
-        return f"{ending}{_describe_return_value(story.result)}"
+        if "not_executed" in tx.tree.columns["status"]:
+            ending = "It succeeded; only refunds may not have run yet."
+        return f"{ending}{_describe_return_value(tx.result)}"
     if outcome == "succeeded_with_failed_receipts":
-        return f"{_describe_partial_failure(story)}{_describe_return_value(story.result)}"
+        return f"{_describe_partial_failure(tx)}{_describe_return_value(tx.result)}"
     if outcome == "failed":
-        return _describe_failed_transaction(story)
+        return _describe_failed_transaction(tx)
     if outcome == "pending":
         return "It has not finished yet."
-    return "The document does not say how it ended."
+    return "The document does not contain its result."
 
 
-def _describe_partial_failure(story: _Story) -> str:
-    """Describe which receipts failed although the transaction's status is success."""
-    own = story.own_receipts()
-    n_failed = len(set(own).intersection(story.failures))
+def _describe_partial_failure(tx: _TransactionData) -> str:
+    """Describe the failed receipts of a transaction whose status is success."""
+    own = tx.own_receipts()
+    n_failed = len(set(own).intersection(tx.failures))
     if not n_failed:
         return (
             "It succeeded, but a refund failed because its receiver no longer exists: that amount "
@@ -184,13 +184,13 @@ def _describe_partial_failure(story: _Story) -> str:
     )
 
 
-def _describe_failed_transaction(story: _Story) -> str:
-    """Describe why the transaction failed, and which receipts succeeded nevertheless."""
-    first = story.tree.conversion
+def _describe_failed_transaction(tx: _TransactionData) -> str:
+    """Describe why the transaction failed, and how many receipts succeeded nevertheless."""
+    first = tx.tree.conversion
     if first.status == "failure":
         reason = first.error_message or first.error_kind
         return f"It failed before any receipt was created: {_sentence(str(reason))}"
-    status, own = story.column("status"), story.own_receipts()
+    status, own = tx.column("status"), tx.own_receipts()
     n_succeeded = sum(status[at] in SUCCEEDED for at in own)
     if not n_succeeded:
         return "It failed, and none of its receipts succeeded."
@@ -221,9 +221,9 @@ def _describe_return_value(result: TxResult) -> str:
 def _shorten(text: str) -> str:
     """Shorten a text and replace its line breaks and other control characters."""
     plain = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
-    if len(plain) <= _MOST_CHARACTERS:
+    if len(plain) <= _MAX_CHARACTERS:
         return plain
-    return plain[: _MOST_CHARACTERS - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    return plain[: _MAX_CHARACTERS - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
 def _sentence(text: str) -> str:
@@ -235,34 +235,34 @@ def _sentence(text: str) -> str:
 # The receipts ----------------------------------------------------------------------------
 
 
-def _describe_receipts(story: _Story) -> str:
-    """List the receipts in order, with block and shard; of many, the first and a count."""
-    own = story.own_receipts()
+def _describe_receipts(tx: _TransactionData) -> str:
+    """List the receipts in order, with block and shard; after the first 12 steps, count them."""
+    own = tx.own_receipts()
     if not own:
         return ""
-    steps = _steps(story, own)
+    steps = _steps(tx, own)
     lines = [f"It led to {_count(len(own), 'receipt')}:"]
-    for number, (place, positions) in enumerate(steps[:_MOST_STEPS], 1):
+    for number, (place, positions) in enumerate(steps[:_MAX_STEPS], 1):
         times = f" {len(positions)} times" if len(positions) > 1 else ""
         first = positions[0]
-        lines.append(f"{number}. {story.name(first)}{times}{place}: {_status_text(story, first)}")
-    others = [at for _, positions in steps[_MOST_STEPS:] for at in positions]
+        lines.append(f"{number}. {tx.name(first)}{times}{place}: {_status_text(tx, first)}")
+    others = [at for _, positions in steps[_MAX_STEPS:] for at in positions]
     if others:
-        counts = Counter(map(story.name, others))
-        most_frequent = counts.most_common(_MOST_NAMED)
+        counts = Counter(map(tx.name, others))
+        most_frequent = counts.most_common(_MAX_NAMED)
         names = [f"{name}, {count} times" if count > 1 else name for name, count in most_frequent]
         names += ["and others"] if len(counts) > len(names) else []
         lines.append(f"… and {len(others)} more: {'; '.join(names)}")
     return "\n".join(lines)
 
 
-def _steps(story: _Story, own: list[int]) -> list[tuple[str, list[int]]]:
+def _steps(tx: _TransactionData, own: list[int]) -> list[tuple[str, list[int]]]:
     """Group consecutive receipts with the same name, place and status."""
-    heights, shards = story.column("block_height"), story.column("shard_id")
+    heights, shards = tx.column("block_height"), tx.column("shard_id")
     groups: list[tuple[tuple[str, ...], str, list[int]]] = []
     for at in own:
         place = _place(heights[at], shards[at])
-        key = (story.name(at), place, _status_text(story, at))
+        key = (tx.name(at), place, _status_text(tx, at))
         if groups and groups[-1][0] == key:
             groups[-1][2].append(at)
         else:
@@ -271,7 +271,7 @@ def _steps(story: _Story, own: list[int]) -> list[tuple[str, list[int]]]:
 
 
 def _place(height: int | None, shard_id: int | None) -> str:
-    """Return block and shard, as far as they are known."""
+    """Return the block and the shard if they are known."""
     block = "" if height is None else f" in block {height}"
     return block + ("" if shard_id is None else f", shard {shard_id}")
 
@@ -285,102 +285,104 @@ _STATUS_TEXTS = {
 }
 
 
-def _status_text(story: _Story, at: int) -> str:
-    """Return how one receipt ended."""
-    return _STATUS_TEXTS[story.tree.columns["status"][at]]
+def _status_text(tx: _TransactionData, at: int) -> str:
+    """Return the status of one receipt in words."""
+    return _STATUS_TEXTS[tx.tree.columns["status"][at]]
 
 
-def _describe_waiting(story: _Story) -> str:
-    """Describe which receipts waited for the results of others."""
+def _describe_waiting(tx: _TransactionData) -> str:
+    """Describe the receipts that waited for the results of others."""
     producers: dict[int, list[int]] = {}
-    for producer, consumer, _ in story.tree.data:
+    for producer, consumer, _ in tx.tree.data:
         positions = producers.setdefault(consumer, [])
         if producer not in positions:
             positions.append(producer)
     sentences = [
-        f"{story.name(consumer)} waited for {_list_names(story, positions)}."
-        for consumer, positions in sorted(producers.items())[:_MOST_NAMED]
+        f"{tx.name(consumer)} waited for {_list_names(tx, positions)}."
+        for consumer, positions in sorted(producers.items())[:_MAX_NAMED]
     ]
     n_others = len(producers) - len(sentences)
     if n_others > 0:
         sentences.append(f"{_count(n_others, 'other receipt')} also waited for results.")
-    return " ".join([*sentences, *_describe_external_data(story)])
+    return " ".join([*sentences, *_describe_external_data(tx)])
 
 
-def _list_names(story: _Story, positions: list[int]) -> str:
+def _list_names(tx: _TransactionData, positions: list[int]) -> str:
     """List the names of receipts, equal names once."""
-    counts = Counter(map(story.name, positions))
+    counts = Counter(map(tx.name, positions))
     names = [f"{name} ({count} times)" if count > 1 else name for name, count in counts.items()]
-    n_others = len(names) - _MOST_NAMED
-    return " and ".join(names[:_MOST_NAMED] + ([f"{n_others} others"] if n_others > 0 else []))
+    n_others = len(names) - _MAX_NAMED
+    return " and ".join(names[:_MAX_NAMED] + ([_count(n_others, "other")] if n_others > 0 else []))
 
 
-def _describe_external_data(story: _Story) -> list[str]:
+def _describe_external_data(tx: _TransactionData) -> list[str]:
     """Describe the receipts that wait for data from outside the transaction (NEP-519)."""
-    delivered = {data_id for *_, data_id in story.tree.data}
-    inputs, status = story.column("input_data_ids"), story.column("status")
+    delivered = {data_id for *_, data_id in tx.tree.data}
+    inputs, status = tx.column("input_data_ids"), tx.column("status")
     waiting = [
-        at for at in story.own_receipts() if inputs[at] and not delivered.intersection(inputs[at])
+        at for at in tx.own_receipts() if inputs[at] and not delivered.intersection(inputs[at])
     ]
     verbs = {True: "still waits", False: "waited"}
     return [
-        f"{story.name(at)} {verbs[status[at] == 'not_executed']} for data from outside this "
+        f"{tx.name(at)} {verbs[status[at] == 'not_executed']} for data from outside this "
         "transaction."
-        for at in waiting[:_MOST_NAMED]
+        for at in waiting[:_MAX_NAMED]
     ]
 
 
 # The failures ----------------------------------------------------------------------------
 
 
-def _describe_failures(story: _Story) -> list[str]:
+def _describe_failures(tx: _TransactionData) -> list[str]:
     """Describe each kind of failure once."""
     groups: dict[tuple[str, str], list[int]] = {}
-    for at in [at for at in story.own_receipts() if at in story.failures]:
-        error = story.failures[at]
-        groups.setdefault((story.name(at), str(error.args[0]) if error.args else ""), []).append(at)
+    for at in [at for at in tx.own_receipts() if at in tx.failures]:
+        error = tx.failures[at]
+        groups.setdefault((tx.name(at), str(error.args[0]) if error.args else ""), []).append(at)
     paragraphs = [
-        _describe_failure(story, positions) for positions in list(groups.values())[:_MOST_FAILURES]
+        _describe_failure(tx, positions) for positions in list(groups.values())[:_MAX_FAILURES]
     ]
     n_others = len(groups) - len(paragraphs)
-    return paragraphs + ([f"There are {n_others} more kinds of failure."] if n_others > 0 else [])
+    return paragraphs + (
+        [f"Not described: {_count(n_others, 'other kind')} of failure."] if n_others > 0 else []
+    )
 
 
-def _describe_failure(story: _Story, positions: list[int]) -> str:
+def _describe_failure(tx: _TransactionData, positions: list[int]) -> str:
     """Describe one kind of failure: its reason, its effect, and what to do."""
-    at, columns = positions[0], story.tree.columns
-    error = story.failures[at]
+    at, columns = positions[0], tx.tree.columns
+    error = tx.failures[at]
     times = f" ({len(positions)} times)" if len(positions) > 1 else ""
     kind, message = columns["error_kind"][at], columns["error_message"][at]
     index = getattr(error, "index", None)
-    n_actions, where = len(story.actions[at] or ()), ""
+    n_actions, where = len(tx.actions[at] or ()), ""
     if n_actions > 1 and index is not None:
         where = f" at action {index + 1} of {n_actions}"
     parts = [
-        f"{story.name(at)} failed{where}{times}: {_sentence(str(message))} ({kind})",
+        f"{tx.name(at)} failed{where}{times}: {_sentence(str(message))} ({kind})",
         "The changes of that receipt were rolled back; those of earlier receipts were not.",
-        _describe_callers(story, at),
-        _describe_callback(story, positions),
+        _describe_awaited(tx, at),
+        _describe_callback(tx, positions),
         f"What to do: {error.remedy}" if error.remedy else "",
     ]
     return " ".join(part for part in parts if part)
 
 
-def _describe_callers(story: _Story, at: int) -> str:
-    """List the receipts whose callback failed."""
-    producers = list(dict.fromkeys(p for p, consumer, _ in story.tree.data if consumer == at))
-    return f"It was the callback of {_list_names(story, producers)}." if producers else ""
+def _describe_awaited(tx: _TransactionData, at: int) -> str:
+    """List the receipts of which the failed receipt was the callback."""
+    producers = list(dict.fromkeys(p for p, consumer, _ in tx.tree.data if consumer == at))
+    return f"It was the callback of {_list_names(tx, producers)}." if producers else ""
 
 
-def _describe_callback(story: _Story, positions: list[int]) -> str:
+def _describe_callback(tx: _TransactionData, positions: list[int]) -> str:
     """Describe the callback that ran after the failure, if it succeeded."""
-    status = story.column("status")
+    status = tx.column("status")
     callbacks = [
         consumer
-        for producer, consumer, _ in story.tree.data
+        for producer, consumer, _ in tx.tree.data
         if producer in positions and status[consumer] in SUCCEEDED
     ]
-    return f"Its callback, {story.name(callbacks[0])}, ran and succeeded." if callbacks else ""
+    return f"Its callback, {tx.name(callbacks[0])}, ran and succeeded." if callbacks else ""
 
 
 # The transfers ---------------------------------------------------------------------------
@@ -388,19 +390,19 @@ def _describe_callback(story: _Story, positions: list[int]) -> str:
 _NEAR_KINDS = ("transfer", "deposit", "delegated", "beneficiary")
 
 
-def _describe_transfers(story: _Story) -> str:
+def _describe_transfers(tx: _TransactionData) -> str:
     """Describe the transfers between accounts, and the deposits that were refunded."""
-    rows = [row for row in story.transfers if row.kind in _NEAR_KINDS or row.asset != "near"]
-    parts = [_describe_transfer(row) for row in rows[:_MOST_TRANSFERS] if row.amount]
-    n_others = len(rows) - _MOST_TRANSFERS
+    rows = [row for row in tx.transfers if row.kind in _NEAR_KINDS or row.asset != "near"]
+    parts = [_describe_transfer(row) for row in rows[:_MAX_TRANSFERS] if row.amount]
+    n_others = len(rows) - _MAX_TRANSFERS
     if n_others > 0:
         parts.append(f"and {n_others} more")
     text = f"Transferred: {'; '.join(parts)}." if parts else "Nothing was transferred."
-    refunds = [row for row in story.transfers if row.kind == "refund_deposit"]
-    amounts = [f"{near_text(row.amount)} to {row.receiver_id}" for row in refunds[:_MOST_NAMED]]
+    refunds = [row for row in tx.transfers if row.kind == "refund_deposit"]
+    amounts = [f"{near_text(row.amount)} to {row.receiver_id}" for row in refunds[:_MAX_NAMED]]
     text += f" Deposits refunded: {', '.join(amounts)}." if amounts else ""
     n_others = len(refunds) - len(amounts)
-    return text + (f" {n_others} more deposits were refunded." if n_others > 0 else "")
+    return text + (f" Also refunded: {_count(n_others, 'more deposit')}." if n_others > 0 else "")
 
 
 def _describe_transfer(row: Transfer) -> str:
@@ -420,20 +422,20 @@ def _describe_transfer(row: Transfer) -> str:
     return f"{amount} from {row.sender_id} to {row.receiver_id}"
 
 
-def _describe_cost(story: _Story) -> str:
+def _describe_cost(tx: _TransactionData) -> str:
     """Describe the gas burnt, its cost and payer, gas refunds and contract rewards."""
-    first = story.tree.conversion
-    gas = (first.gas_burnt or 0) + int(story.tree.columns["gas_burnt"].filled(0).sum())
+    first = tx.tree.conversion
+    gas = (first.gas_burnt or 0) + int(tx.tree.columns["gas_burnt"].filled(0).sum())
     tokens = (first.tokens_burnt or 0) + sum(
-        tokens for tokens in story.tree.columns["tokens_burnt"] if isinstance(tokens, int)
+        tokens for tokens in tx.tree.columns["tokens_burnt"] if isinstance(tokens, int)
     )
     if not gas:
         return ""
     payer = first.signer_id or "the signer"
     parts = [f"It burnt {gas_text(gas)} of gas, which cost {payer} {near_text(tokens)}."]
-    refunds = _sum_by_receiver(story.transfers, "refund_gas")
+    refunds = _sum_by_receiver(tx.transfers, "refund_gas")
     parts += [f"Refunded for unused gas: {refunds}."] if refunds else []
-    rewards = _sum_by_receiver(story.transfers, "contract_reward")
+    rewards = _sum_by_receiver(tx.transfers, "contract_reward")
     parts += [f"Contract rewards from the burnt gas: {rewards}."] if rewards else []
     return " ".join(parts)
 
@@ -446,15 +448,16 @@ def _sum_by_receiver(transfers: list[Transfer], kind: str) -> str:
             sums[str(row.receiver_id)] = sums.get(str(row.receiver_id), 0) + row.amount
     amounts = [
         f"{near_text(total)} to {account_id}"
-        for account_id, total in list(sums.items())[:_MOST_NAMED]
+        for account_id, total in list(sums.items())[:_MAX_NAMED]
     ]
     n_others = len(sums) - len(amounts)
-    return ", ".join(amounts) + (f" and more to {n_others} other accounts" if n_others > 0 else "")
+    others = f" and more to {_count(n_others, 'other account')}" if n_others > 0 else ""
+    return ", ".join(amounts) + others
 
 
-def _describe_duration(story: _Story) -> str:
+def _describe_duration(tx: _TransactionData) -> str:
     """Describe how long the receipts took, in blocks and seconds."""
-    heights, times = story.tree.columns["block_height"], story.tree.columns["time"]
+    heights, times = tx.tree.columns["block_height"], tx.tree.columns["time"]
     with_heights = np.ma.compressed(heights)
     if not len(with_heights):
         return ""
@@ -472,6 +475,6 @@ def _describe_duration(story: _Story) -> str:
 
 
 def _describe_notes(notes: Iterable[str]) -> str:
-    """List what is unknown."""
+    """List the notes."""
     listed = "; ".join(notes)
     return f"Notes: {listed}." if listed else ""

@@ -1,9 +1,9 @@
 """
 Gas and value of each receipt: gas burnt in calls, its price, refunds and contract rewards.
 
-A result does not contain what the signer paid for gas; it follows from the gas, all of which is
-either burnt or refunded. Nor does it contain the share that contracts get of the gas that their
-calls burn; that follows from the gas of each call, its price and the protocol's rules.
+A result does not contain the amount that the signer paid for gas. It is the sum of what was
+burnt and what was refunded. Nor does a result contain the share that contracts receive of the
+gas that their calls burn: it is computed from that gas, its price and the protocol's rules.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pandas import NA
 
 from ledgerkit.tracing.action_fields import action_name, delegate_action, deposit, parse_amount
 from ledgerkit.tracing.actions import SUCCEEDED, receipt_key_columns
+from ledgerkit.tracing.tree.frame_columns import SYSTEM
 
 if TYPE_CHECKING:
     from ledgerkit.api.models.protocol_rules import Rules
@@ -23,10 +24,9 @@ if TYPE_CHECKING:
 
     Columns = dict[str, Any]
 
-SYSTEM = "system"
 FAILURE = "failure"
-# Since protocol version 86 creating an account burns this many yoctoNEAR in all, and the gas
-# for it counts towards that.
+# Since protocol version 86, creating an account burns this many yoctoNEAR in total, including the
+# price of this much gas.
 _CREATION_TOKENS, _CREATION_GAS = 7 * 10**21, 7_200_000_000_000
 
 
@@ -41,7 +41,7 @@ class ReceiptValues:
     tree
         The receipt tree.
     result
-        The result it was made from.
+        The result that the tree was built from.
     actions
         The actions of each receipt.
     rules
@@ -83,7 +83,7 @@ class ReceiptValues:
         return self.status[at] == FAILURE or self.status[at] in SUCCEEDED
 
     def transaction_fee(self) -> int:
-        """Return what the signer paid besides deposits: all that was burnt or refunded as gas."""
+        """Return what the signer paid besides deposits: tokens burnt, and refunds of gas."""
         receipts = sum(
             (self.tokens_burnt[at] or 0) + self.gas_refunds[at]
             for at in range(len(self.tree))
@@ -92,7 +92,7 @@ class ReceiptValues:
         return (self.tree.conversion.tokens_burnt or 0) + receipts
 
     def _gas_in_calls(self, at: int, profiles: dict[str, int | None]) -> int | None:
-        """Return the gas burnt inside calls: what the receipt burnt, less the fees of its parts."""
+        """Return the gas burnt inside calls: the gas burnt by the receipt, less its fees."""
         burnt, actions = self.gas_burnt[at], self.actions[at]
         if not self.was_executed(at) or burnt is None:
             return None
@@ -105,7 +105,7 @@ class ReceiptValues:
         return burnt - fees
 
     def _fees(self, at: int) -> int | None:
-        """Sum the fees of a receipt that has only calls; None where not all fees are known."""
+        """Sum the fees of a receipt that has only calls; None unless all fees are known."""
         rules, actions = self.rules, self.actions[at]
         if rules is None or actions is None or self.action_names(at) != {"FunctionCall"}:
             return None
@@ -121,7 +121,7 @@ class ReceiptValues:
         return total
 
     def _refund_kind(self, at: int) -> str | None:
-        """Return what a refund returns: gas, a deposit, or the balance of a deleted account."""
+        """Classify a refund: of gas, of a deposit, or the balance of a deleted account."""
         if not self.is_refund[at]:
             return None
         if self.signers[at] not in (None, SYSTEM):

@@ -83,7 +83,7 @@ def _event_transfers(event: Event, contract_id: str) -> Iterator[Transfer]:
 
 
 def _assets(standard: str, element: dict[str, Any]) -> list[tuple[str, int]]:
-    """List the end of the asset's name, and the amount, of each token in an event's element."""
+    """Return the suffix of the asset's name and the amount of each token in an event's element."""
     if standard == "nep141":
         return [("", _amount(element["amount"]))]
     ids = [f":{_text(token_id)}" for token_id in element["token_ids"]]

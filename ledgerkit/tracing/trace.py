@@ -82,7 +82,7 @@ class Trace:
         self._tree = build_tree(result, blocks=blocks, shard_of=shard_of)
         self._verdict = verdict(
             self._tree
-        )  # now: a user may write to the frame, which shares its values
+        )  # computed now, because the user may change the frame, which shares its values
         self._result, self._source = result, source
         self._context = TraceContext(dict(blocks or {}), rules)
         self._attrs = dict(attrs or {})
@@ -145,7 +145,7 @@ class Trace:
         Returns
         -------
         trace
-            The transaction's trace; its frames equal those of the saved trace.
+            The trace; its frames equal those of the saved trace.
 
         Raises
         ------
@@ -158,9 +158,9 @@ class Trace:
         """
         Write the document that this trace was read from, byte for byte.
 
-        Heights, times and rules from other requests are added as one more member of the document,
-        which other readers ignore. The file is written under a temporary name and then renamed,
-        so it is never incomplete.
+        Heights, times and rules from other requests are added to the document as a member named
+        ``ledgerkit``, which other programs ignore. The file is written under a temporary name and
+        then renamed, so it is never incomplete.
 
         Parameters
         ----------
@@ -185,41 +185,41 @@ class Trace:
 
     @cached_property
     def receipts(self) -> pd.DataFrame:
-        """One row a receipt in causal order, typed as ``schema("receipts")``; built once."""
+        """One row per receipt in causal order, typed as ``schema("receipts")``; built once."""
         return self._frame("receipts", lambda: self._tree.columns)
 
     @cached_property
     def edges(self) -> pd.DataFrame:
-        """One row an edge between receipts, by child, typed as ``schema("edges")``; built once."""
+        """One row per edge between receipts, by child, typed as ``schema("edges")``; built once."""
         return self._frame("edges", self._tree.edges)
 
     @cached_property
     def actions(self) -> pd.DataFrame:
-        """One row an action, including those in a Delegate, typed as ``schema("actions")``."""
+        """One row per action, including those in a Delegate, typed as ``schema("actions")``."""
         return self._frame(
             "actions", lambda: action_rows.action_columns(self._tree, self._receipt_actions)
         )
 
     @cached_property
     def logs(self) -> pd.DataFrame:
-        """One row a log line, including failed receipts, typed as ``schema("logs")``."""
+        """One row per log line, also of failed receipts, typed as ``schema("logs")``."""
         return self._frame("logs", lambda: action_rows.log_columns(self._tree))
 
     @cached_property
     def events(self) -> pd.DataFrame:
-        """One row an event (NEP-297), invalid ones with a note, typed as ``schema("events")``."""
+        """One row per event (NEP-297), invalid ones with a note, typed as ``schema("events")``."""
         return self._frame("events", lambda: action_rows.event_columns(self._tree))
 
     @cached_property
     def transfers(self) -> pd.DataFrame:
-        """One row a transfer of NEAR or tokens that happened, typed as ``schema("transfers")``."""
+        """One row per executed transfer of NEAR or tokens, typed as ``schema("transfers")``."""
         return self._frame(
             "transfers", lambda: transfer_rows.transfer_columns(self._tree, self._transfers[0])
         )
 
     @cached_property
     def balance_changes(self) -> pd.DataFrame:
-        """One row an account and asset, with the exact ``change``; `notes` list what is missing."""
+        """One row per account and asset, with the exact ``change``; `notes` lists omissions."""
         return self._frame(
             "balance_changes",
             lambda: balance_changes.balance_change_columns(self._values, self._transfers[0]),
@@ -227,7 +227,7 @@ class Trace:
 
     @cached_property
     def gas(self) -> pd.DataFrame:
-        """The gas of the transaction and of each receipt: burnt, refunded, and paid as rewards."""
+        """One row for the transaction and per receipt: gas burnt, its refund and the reward."""
         return self._frame("gas", lambda: receipt_gas.gas_columns(self._values))
 
     @cached_property
@@ -257,7 +257,7 @@ class Trace:
 
     @property
     def verdict(self) -> str:
-        """The way the transaction ended; `ledgerkit.tracing.tree.verdict` lists the values."""
+        """The transaction's overall result; `ledgerkit.tracing.tree.verdict` lists the values."""
         return self._verdict
 
     @property
@@ -272,7 +272,7 @@ class Trace:
 
     @property
     def sender_id(self) -> str | None:
-        """The account whose actions these are: the signer, or of a Delegate its signer."""
+        """The account that signed the actions: the sender of a Delegate, otherwise `signer_id`."""
         transaction = self._result.transaction
         for action in (transaction.actions if transaction else None) or ():
             inner = delegate_action(action)
@@ -282,12 +282,12 @@ class Trace:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes on what the document lacks, and on contradictions that were ignored."""
+        """Notes on missing parts of the document, and on contradictions that were ignored."""
         return (*self._tree.notes, *self._transfers[1])
 
     @property
     def block_hashes(self) -> list[str]:
-        """The blocks in which receipts ran and whose heights are unknown, each once."""
+        """The hashes of blocks in which receipts ran and whose heights are unknown, each once."""
         hashes, heights = self._tree.columns["block_hash"], self._tree.columns["block_height"]
         without_height = hashes[np.ma.getmaskarray(heights)]
         return [
@@ -296,14 +296,14 @@ class Trace:
 
     def explain(self) -> str:
         """
-        Describe in plain words what happened, from the document alone.
+        Describe the transaction in a few paragraphs, from the document alone.
 
         Returns
         -------
         text
-            A few paragraphs: the actions and their sender, how the transaction ended, which
-            receipts ran and where, what failed and what to do, the transfers, the cost, and the
-            duration. Always the same for the same trace.
+            The actions and their sender, the result, the receipts with block and shard, the
+            failures with their remedies, the transfers, the cost and the duration. Always the
+            same for the same trace.
         """
         with collector_paused():
             return explanations.explain(
@@ -317,8 +317,8 @@ class Trace:
         Returns
         -------
         graph
-            A `networkx.MultiDiGraph`: one node a receipt, with the columns of `receipts` as
-            attributes, and one edge a row of `edges`, with `kind` and `data_id`.
+            A `networkx.MultiDiGraph`: one node per receipt, with the columns of `receipts` as
+            attributes, and one edge per row of `edges`, with `kind` and `data_id`.
 
         Raises
         ------
@@ -387,19 +387,7 @@ class Trace:
 
 
 def receipts_of(traces: Mapping[str, Trace]) -> pd.DataFrame:
-    """
-    Combine the receipts of many transactions in one frame.
-
-    Parameters
-    ----------
-    traces
-        Their traces by hash.
-
-    Returns
-    -------
-    receipts
-        One row a receipt, transaction by transaction, typed as ``schema("traces")``.
-    """
+    """Combine the receipts of transactions, by hash, in a frame typed as ``schema("traces")``."""
     if not traces:
         return build.empty_frame("traces")
     return build.build_frame("traces", _receipt_columns(traces))

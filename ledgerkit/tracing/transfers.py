@@ -1,4 +1,4 @@
-"""Transfers of NEAR and tokens: who sent what to whom, in the order of receipts."""
+"""Transfers of NEAR and tokens: sender, receiver and amount, in the order of receipts."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from ledgerkit.tracing.action_fields import action_name
 from ledgerkit.tracing.actions import SUCCEEDED, receipt_key_columns
-from ledgerkit.tracing.gas import SYSTEM, action_deposit
+from ledgerkit.tracing.gas import action_deposit
 from ledgerkit.tracing.token_events import Transfer, token_transfers
+from ledgerkit.tracing.tree.frame_columns import SYSTEM
 from ledgerkit.tracing.tree.linking import first_names
 
 if TYPE_CHECKING:

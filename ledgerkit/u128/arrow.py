@@ -13,6 +13,7 @@ from ledgerkit.u128 import decimal_text, planes
 Columns: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]  # hi, lo, mask
 
 DIGITS = 38  # of the widest decimal that all common Parquet readers support
+LIMIT = 10**DIGITS  # larger values are stored as text
 _WORD = 64  # bits
 _REMEDY = "ledgerkit.write_parquet and ledgerkit.to_arrow store it as text in another column"
 
@@ -72,7 +73,7 @@ def _check_below(hi: np.ndarray, lo: np.ndarray, mask: np.ndarray, end: int, tar
         row = int(over.argmax())
         value = int(hi[row]) << _WORD | int(lo[row])
         msg = f"{value} in row {row} does not fit {target}"
-        raise OverflowError(f"{msg}; {_REMEDY}" if end == 10**DIGITS else msg)
+        raise OverflowError(f"{msg}; {_REMEDY}" if end == LIMIT else msg)
 
 
 # From Arrow -----------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from ledgerkit.units import NEAR_DECIMALS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# With "python" as storage, so that the dtype does not depend on whether pyarrow is installed.
+# The storage is "python", so that the dtype is the same with and without pyarrow.
 TEXT = pd.StringDtype("python", na_value=np.nan)
 _MISSING = "<NA>"  # as pandas prints it
 _SEPARATORS = ("", ",", "_", "'", "\u2019", " ", "\u00a0", "\u2009", "\u202f")

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-_END = 10**arrow.DIGITS
 # The metadata key of a text column that holds large values: its value is the number column's name.
 MARK = b"u128"
 
@@ -113,7 +112,7 @@ def _split_large(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[int, np.ndarra
     numbers, texts = frame.copy(deep=False), {}
     for position, (_, column) in enumerate(frame.items()):
         if isinstance(column.dtype, U128Dtype):
-            large = (column >= _END).to_numpy(dtype=bool, na_value=False)
+            large = (column >= arrow.LIMIT).to_numpy(dtype=bool, na_value=False)
             if large.any():
                 texts[position] = np.full(len(frame), None, dtype=object)
                 texts[position][large] = [str(value) for value in column[large]]

@@ -10,6 +10,7 @@ import msgspec
 
 from ledgerkit import validation
 from ledgerkit.api import calls, rest, rpc
+from ledgerkit.api.models.chain import MALFORMED
 from ledgerkit.errors import DecodeError, InvalidRequestError
 from ledgerkit.frames import accounts as account_frames
 from ledgerkit.frames import chain as chain_frames
@@ -106,7 +107,7 @@ def _is_full(body: bytes) -> bool:
     """Return True for a ``/full`` response."""
     try:
         return msgspec.json.decode(body, type=_FullMember).nfts is not msgspec.UNSET
-    except calls.MALFORMED:
+    except MALFORMED:
         return False  # the view's own decoder raises the error
 
 

@@ -134,7 +134,7 @@ def _facts(result: chain.CallResult) -> token_frames.TokenFacts:
     """Decode a token's metadata; metadata that can't be decoded is ``broken``, not an error."""
     try:
         metadata = calls.decoder(chain.FtMetadata).decode(rpc.result_bytes(result, "ft_metadata"))
-    except (*calls.MALFORMED, DecodeError):
+    except (*chain.MALFORMED, DecodeError):
         return token_frames.TokenFacts("broken")
     return token_frames.token_facts(metadata)
 

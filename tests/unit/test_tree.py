@@ -416,7 +416,7 @@ class TestOutcomes:
 
     def test_the_empty_list_is_shared_and_cannot_grow(self):
         """Rows share one empty list, which no row can fill; copies are ordinary."""
-        with pytest.raises(TypeError, match="put a new list in its place"):
+        with pytest.raises(TypeError, match="replace it with a new list"):
             EMPTY_LIST.append("x")
         with pytest.raises(TypeError):
             EMPTY_LIST[:] = ["x"]

@@ -1,1 +1,1 @@
-"""JSON responses as msgspec structs, one module a surface."""
+"""JSON responses as msgspec structs, one module per surface."""

@@ -1,4 +1,4 @@
-"""The protocol's rules that reading a transaction's result depends on."""
+"""The rules of the protocol that are needed to read the result of a transaction."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """
 The result of a transaction, as nodes and the Transactions API send it.
 
-Its long lists are split first and decoded a piece at a time: tens of thousands of receipts
-as structs, all at once, would take more memory than the document.
+Its long lists are decoded piece by piece, because tens of thousands of receipts as structs would
+take more memory than the document.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
 
 from ledgerkit import errors
 from ledgerkit.api import chain_errors
+from ledgerkit.api.models.chain import MALFORMED
 from ledgerkit.api.models.protocol_rules import Rules
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Gas, heights, shards and nanoseconds: frames hold them in a nullable Int64.
+# Gas, heights, shards and nanoseconds: frames store them as nullable Int64.
 UInt63 = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
@@ -63,7 +64,7 @@ class Action(Struct, gc=False, rename="pascal", forbid_unknown_fields=True):
     """
     One action: an object of one member, which is its name.
 
-    Fields that nothing reads are not decoded, because their spelling differs inside a Delegate.
+    Fields that are not used are not decoded, because their spelling differs inside a Delegate.
     Actions of an unknown name are decoded as that name, a string.
     """
 
@@ -143,7 +144,7 @@ class Metadata(Struct, gc=False):
 
 
 class Executor(Struct, gc=False):
-    """The executing account and the gas profile, which are seldom read."""
+    """The executing account and the gas profile of an outcome."""
 
     executor_id: str | None = None
     metadata: Metadata | None = None
@@ -218,7 +219,7 @@ class Document(Struct, gc=False):
 
 
 class TraceContext(Struct, gc=False, omit_defaults=True):
-    """Block heights and times, and protocol rules, that a saved document has in addition."""
+    """Block heights and times, and protocol rules, that are added to a saved document."""
 
     blocks: dict[str, tuple[UInt63, UInt63]] = {}
     rules: Rules | None = None
@@ -243,7 +244,6 @@ _SAVED = msgspec.json.Decoder(SavedDocument)
 _CONTEXT_PREFIX = b'{"ledgerkit":'
 _ACTION_NAMES = frozenset(Action.__struct_encode_fields__)
 _UNKNOWN_FIELD = "Object contains unknown field"
-_DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -271,7 +271,7 @@ class LazyList(Generic[T]):
             raws = self.raws[start : start + PIECE]
             try:
                 piece = list(map(self.decoder.decode, raws))
-            except _DECODE_ERRORS:
+            except MALFORMED:
                 piece = [self._decode(start + offset, raw) for offset, raw in enumerate(raws)]
             if self.member is not None:
                 members = [getattr(pair, self.member) for pair in piece]
@@ -282,7 +282,7 @@ class LazyList(Generic[T]):
         """Decode one element; an error has its path."""
         try:
             return _decode(self.decoder, raw)
-        except _DECODE_ERRORS as problem:
+        except MALFORMED as problem:
             path = f"{self.path}[{position}]"
             raise _decode_error(problem, bytes(raw), self.request, path) from None
 
@@ -312,7 +312,7 @@ class TxResult:
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Pause the garbage collector, which would walk a large document again and again."""
+    """Pause the garbage collector, which would scan a large document repeatedly."""
     was_running = gc.isenabled()
     gc.disable()
     try:
@@ -359,7 +359,7 @@ def decode_transaction(data: bytes, *, request: str, tx_hash: str | None = None)
     with collector_paused():
         try:
             return _decode_document(data, request, tx_hash)
-        except _DECODE_ERRORS as problem:
+        except MALFORMED as problem:
             raise _decode_error(problem, data, request) from None
 
 
@@ -443,7 +443,7 @@ def _from_transactions_api(indexed: IndexedTransaction, path: str, request: str)
 
 
 def _decode(decoder: msgspec.json.Decoder[T], data: bytes | Raw) -> T:
-    """Decode; replace actions that are unknown here by their names."""
+    """Decode a document; unknown actions are replaced by their names."""
     try:
         return decoder.decode(data)
     except msgspec.ValidationError as problem:

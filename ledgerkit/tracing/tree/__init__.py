@@ -1,8 +1,8 @@
 """
 The receipt tree of one transaction: rows, edges and verdict, computed from its result.
 
-`outcomes` and `bodies` decode the result into columns, `linking` finds the receipts and puts
-them into causal order with `graph`, and `frame_columns` computes the frames' columns.
+`outcomes` and `bodies` decode the result into columns, `linking` links the receipts and sorts
+them with `graph`, and `frame_columns` computes the columns of the frames.
 """
 
 from __future__ import annotations
@@ -35,8 +35,6 @@ class Conversion:
 
     tx_hash: str | None
     signer_id: str | None
-    receiver_id: str | None
-    block_hash: str | None
     gas_burnt: int | None
     tokens_burnt: int | None
     status: str
@@ -95,8 +93,9 @@ def build_tree(
     Returns
     -------
     tree
-        One row a receipt, in causal order: topological along creation and data edges, lower
-        blocks first where heights are known, then as the receipts list their children.
+        One row per receipt, in causal order: topological along creation and data edges, lower
+        blocks first where heights are known, then in the order in which receipts list their
+        children.
 
     Raises
     ------
@@ -109,11 +108,11 @@ def build_tree(
     data_id in `output_data_receivers` to the one that lists it in `input_data_ids`. If two list
     the same receiver, the one that did not end in SuccessReceiptId is the producer.
 
-    The critical path ends in the receipt that ran last, by `order`, and goes back from each
-    receipt to the latest of its creator and its data's producers.
+    The critical path ends in the executed receipt with the highest `order`. Before each receipt
+    on it comes the latest of its creator and the producers of its data.
 
-    A document that contradicts itself (an id twice, two creators, a cycle) is read all the
-    same: the first mention is used, and `notes` list what was ignored.
+    A document that contradicts itself (an id twice, two creators, a cycle) is not an error: the
+    first mention is used, and `notes` lists what was ignored.
     """
     with collector_paused():
         receipts = link_receipts(result, blocks or {})
@@ -132,14 +131,14 @@ def build_tree(
 
 def verdict(tree: Tree, *, expired: bool = False) -> str:
     """
-    Return how the whole transaction ended.
+    Return the result of the whole transaction.
 
     Parameters
     ----------
     tree
         Its receipt tree.
     expired
-        True if it can no longer be included, which no document contains.
+        True if the transaction can no longer be included; the document does not contain this.
 
     Returns
     -------
@@ -152,7 +151,7 @@ def verdict(tree: Tree, *, expired: bool = False) -> str:
         - ``pending``: there is no result yet, or a receipt other than a refund has not run
           (after EXECUTED_OPTIMISTIC only refunds can be missing)
         - ``fully_succeeded``: its result is a value, no receipt failed and none is missing
-        - ``dropped``: it is not on the chain and has `expired`
+        - ``dropped``: it is not on the chain, and `expired` is True
         - ``unknown``: the document does not contain enough
     """
     status = tree.overall if tree.overall in _FINAL else tree.leaf
@@ -202,8 +201,6 @@ def _conversion(result: TxResult) -> Conversion:
     return Conversion(
         tx_hash=transaction.hash or (first.id if first else None),
         signer_id=transaction.signer_id,
-        receiver_id=transaction.receiver_id,
-        block_hash=first.block_hash if first else None,
         gas_burnt=outcome.gas_burnt,
         tokens_burnt=None if tokens is None else parse_amount(tokens, "$..transaction_outcome"),
         status=STATUS_NAMES[status_code(outcome.status) if first else NOT_EXECUTED],

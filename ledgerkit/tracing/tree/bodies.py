@@ -57,7 +57,7 @@ class Bodies:
         self.input_data_ids, self.output_data_receivers = ObjectColumn(), ObjectColumn()
 
     def add(self, piece: Sequence[Receipt], place: PiecePath) -> None:
-        """Append the bodies of a piece, which stands at `place`; data receipts are skipped."""
+        """Append the bodies of a piece at `place`; data receipts are skipped."""
         if not piece:
             return
         ids, predecessors, receivers, optional_bodies = unzip_structs(piece)

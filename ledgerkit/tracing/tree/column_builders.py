@@ -1,8 +1,8 @@
 """
-Columns that are filled a piece of the document at a time.
+Columns that are filled piece by piece while a document is decoded.
 
-Neither the structs of a large result nor its many equal texts are ever in memory together.
-Each column ends with the value of a row that has no outcome, or no body: row -1.
+So the structs of a large result are never all in memory, and equal texts are stored once.
+Row -1 of each column is the value for a receipt without an outcome or a body.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 class EmptyList(list[Any]):
     """
-    The empty list that rows share.
+    An empty list that many rows share.
 
-    Most receipts have no logs and no inputs: a list for each of them would be the larger part
-    of a frame. It cannot be changed; copies and pickles are ordinary lists.
+    Most receipts have no logs and no inputs; a list for each would take most of a frame's
+    memory. It cannot be changed; copies and pickles are ordinary lists.
     """
 
     def _refuse(self, *_: object) -> NoReturn:
         """Raise, because a change would appear in all other rows."""
-        raise TypeError("many rows share this empty list: put a new list in its place")
+        raise TypeError("this empty list is shared by many rows: replace it with a new list")
 
     append = extend = insert = __setitem__ = __iadd__ = _refuse
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Columns = dict[str, Any]
     ShardOf = Callable[[str], int | None]
 
-SYSTEM = "system"
+SYSTEM = "system"  # the sender of refunds
 _STATUSES = np.array(STATUS_NAMES, dtype=object)
 _RECEIPT_KINDS = np.array(["action", "refund", None], dtype=object)
 _EDGE_KINDS = np.array(["creation", "data"], dtype=object)
@@ -143,7 +143,7 @@ def _status_columns(receipts: LinkedReceipts) -> Columns:
 
 
 def _waiting(receipts: LinkedReceipts) -> tuple[list[list[str]], np.ndarray]:
-    """Return the producers each receipt waits for, and which are on the critical path."""
+    """Return the producers that each receipt waits for, and whether it is on the critical path."""
     producers: dict[int, dict[int, None]] = {}  # the inner dicts are ordered sets
     for producer, consumer, _ in receipts.data:
         producers.setdefault(consumer, {})[producer] = None
@@ -157,7 +157,7 @@ def _waiting(receipts: LinkedReceipts) -> tuple[list[list[str]], np.ndarray]:
 
 
 def _sums(values: np.ndarray) -> U128Array:
-    """Convert sums to u128; they are Python integers only where some may exceed 64 bits."""
+    """Convert sums to u128; they are Python integers only if one may exceed 64 bits."""
     if values.dtype == object:
         return exact(values.tolist(), name="subtree_gas")
     words = values.astype(np.uint64)

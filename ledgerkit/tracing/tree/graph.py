@@ -1,4 +1,4 @@
-"""Rows and the edges between them, as integers: one creator a row, causal order, no cycles."""
+"""Rows and edges as integers: one creator per row, causal order, no cycles."""
 
 from __future__ import annotations
 
@@ -46,24 +46,9 @@ def arrange(
     """
     Sort rows so that none precedes what it depends on.
 
-    Parameters
-    ----------
-    created
-        Pairs of creator and created row, as two arrays; by creator.
-    roots
-        Rows that no row created; they come first.
-    n_rows
-        The number of rows.
-    data
-        Pairs of producer and consumer, as two arrays.
-    heights
-        A block height for each row, 0 where unknown: lower ones come first, as far as the edges
-        allow.
-
-    Returns
-    -------
-    graph
-        The order and the edges it respects.
+    `created` are pairs of creator and created row, by creator, and `data` pairs of producer and
+    consumer. No row created the `roots`; they come first. With `heights` (0 where unknown), rows of
+    lower blocks come first, as far as the edges allow.
     """
     created, listed_twice = _one_creator_each(created, roots, n_rows)
     is_kept = data[0] != data[1]
@@ -91,7 +76,7 @@ def depths(parents: np.ndarray) -> np.ndarray:
     n_rows = len(parents)
     above = np.append(np.where(parents < 0, n_rows, parents), n_rows)
     depths = (above < n_rows).astype(np.int64)
-    while (above < n_rows).any():  # each round looks twice as far up
+    while (above < n_rows).any():  # each round doubles the distance
         depths += depths[above]
         above = above[above]
     return depths[:-1]
@@ -153,7 +138,7 @@ def _parents(created: Pairs, n_rows: int) -> np.ndarray:
 
 
 def _order(created: Pairs, roots: Sequence[int], n_rows: int, data: Pairs) -> np.ndarray:
-    """Sort rows topologically, level by level; rows in or behind a cycle are not reached."""
+    """Sort rows topologically, level by level; rows in or after a cycle are omitted."""
     starts, following = _adjacent(created, n_rows, data)
     waits = np.bincount(following, minlength=n_rows)
     free = waits == 0
@@ -202,7 +187,7 @@ def _next_level(
 def _walk(
     level: list[int], starts: list[int], following: list[int], waits: np.ndarray
 ) -> list[int]:
-    """Continue row by row: a deep tree has narrow levels, for which arrays are slow."""
+    """Continue the sort row by row: deep trees have narrow levels, for which arrays are slow."""
     waiting = waits.tolist()
     order = []
     while level:
@@ -231,7 +216,7 @@ def _cut_cycles(created: Pairs, n_rows: int) -> tuple[Pairs, list[int]]:
 
 
 def _cycle_rows(parents: list[int], rows: set[int]) -> set[int]:
-    """Return one row of each cycle: the first that is met again on the way up."""
+    """Return one row of each cycle: the first that is reached twice on the way up."""
     cycle_rows = set()
     walk_of: dict[int, int] = {}
     for start in sorted(rows):

@@ -2,8 +2,8 @@
 An index from receipt ids to row numbers.
 
 The ids of a large result are looked up by their hashes, all at once, and every match is
-compared: a dict of as many texts takes twice as long. Ids that are not found that way are
-looked up in a dict, which is built only then.
+compared; a dict takes twice as long. If an id is not found, all are looked up in a dict, which
+is built at first use.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class LinkedReceipts:
 
 
 def link_receipts(result: TxResult, blocks: Blocks) -> LinkedReceipts:
-    """Find the receipts of a transaction, link them and put them into causal order."""
+    """Link the receipts of a transaction, and sort them into causal order."""
     draft = _Draft(result, blocks)
     _read_outcomes(draft)
     _read_bodies(draft)
@@ -94,7 +94,7 @@ def is_free(result: TxResult, tokens_burnt: object) -> bool:
 
 
 class _Draft:
-    """A result that is being read; a row is a receipt, in order of first mention."""
+    """A result while it is read; each row is a receipt, in order of first mention."""
 
     def __init__(self, result: TxResult, blocks: Blocks) -> None:
         """Start without receipts."""
@@ -162,7 +162,7 @@ def _pad(at: np.ndarray, n_rows: int) -> np.ndarray:
 
 
 def _created_pairs(draft: _Draft) -> graph.Pairs:
-    """Pair creators with what they created; the lists of ids are not needed after that."""
+    """Pair creators with the receipts they created; the lists of ids are then dropped."""
     creators, created = np.flatnonzero(draft.outcome_at >= 0), draft.outcomes.created_ids
     if len(creators) < len(created):  # repeated outcomes are ignored
         created = [created[at] for at in draft.outcome_at[creators].tolist()]
@@ -236,7 +236,7 @@ def first_names(names: Sequence[str]) -> str:
 
 
 def _add_missing_bodies(draft: _Draft) -> None:
-    """Add the bodies that were not sent, from the transaction or from what is certain."""
+    """Add the bodies that were not sent, from the transaction and the outcomes."""
     rows = np.flatnonzero(draft.body_at < 0)
     if not rows.size:
         return

@@ -1,4 +1,4 @@
-"""The outcomes of receipts as columns: how each execution ended, what it burnt and created."""
+"""The outcomes of receipts as columns: status, gas and tokens burnt, and receipts created."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Outcomes:
         self.height, self.time, self.shard_id = IntegerColumn(), IntegerColumn(), IntegerColumn()
 
     def add(self, piece: Sequence[ExecutionOutcome], place: PiecePath) -> None:
-        """Append the outcomes of a piece, which stands at `place`."""
+        """Append the outcomes of a piece at `place`."""
         ids, outcomes, hashes, own_heights, own_times, shards = unzip_structs(piece)
         logs, created, gas, tokens, statuses = unzip_structs(outcomes)
         heights, times = _heights_and_times(hashes, own_heights, own_times, self._blocks)
@@ -72,7 +72,7 @@ class Outcomes:
         self.shard_id.add(shards)
 
     def _add_statuses(self, statuses: Sequence[Any]) -> None:
-        """Append how executions ended: a code each, and the details of some."""
+        """Append the status code of each execution, and the details of some."""
         codes = [
             SUCCESS_VALUE
             if type(status) is Status and status.success_value.__class__ is str
