@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 SERVICE = "ledgerkit"  # the service under which the keyring stores keys, by account id
 _KEY_RULE = "a SecretKey, its text such as ed25519:…, or a Signer"
-_NO_KEY = "an account whose key is known: pass key=, or choose a signer with use_signer()"
+_NO_KEY = "an account with a known key; pass key= with it, or call use_signer() once"
 
 
 @dataclass(frozen=True, slots=True)
