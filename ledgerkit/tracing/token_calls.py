@@ -37,7 +37,7 @@ from ledgerkit.tracing.token_standards import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from ledgerkit.api.models.transactions import FunctionCall, TxResult
+    from ledgerkit.api.models.transactions import TxResult
     from ledgerkit.tracing.action_fields import Actions
     from ledgerkit.tracing.tree import Tree
 
@@ -47,21 +47,22 @@ _MEMO = "Memo: "
 _NO_EVENT = "it logs no event of its standard"
 _ADDRESS_BYTES, _AMOUNT_BYTES = 20, 16
 
-_BETWEEN = r"from (?P<sender>\S+) to (?P<receiver>\S+)"
-# The lines, and the methods that log them: near-contract-standards before it had events
-# (near-sdk-rs 0e890310^), the hooks of its template, wrapped NEAR, and Aurora.
-_LINES = [
-    (methods, re.compile(pattern, re.ASCII))
-    for methods, pattern in (
-        (("ft_transfer", "ft_transfer_call"), rf"Transfer (?P<amount>\d+) {_BETWEEN}"),
-        (("ft_resolve_transfer",), rf"Refund (?:amount )?(?P<amount>\d+) {_BETWEEN}"),
-        (("ft_resolve_transfer",), r"Account @\S+ burned (?P<amount>\d+)"),
-        (("storage_unregister",), r"Closed @(?P<sender>\S+) with (?P<amount>\d+)"),
-        (("near_deposit",), r"Deposit (?P<amount>\d+) NEAR to (?P<receiver>\S+)"),
-        (("near_withdraw",), r"Withdraw (?P<amount>\d+) (?:yocto)?NEAR from (?P<sender>\S+)"),
-        (("finish_deposit",), r"Mint (?P<amount>\d+) nETH tokens for: (?P<receiver>\S+)"),
+# The lines that each method logs: near-contract-standards before it had events (near-sdk-rs
+# 0e890310^), the hooks of its template, wrapped NEAR in both spellings, and Aurora.
+_TRANSFER = r"Transfer (?P<amount>\d+) from (?P<sender>\S+) to (?P<receiver>\S+)"
+_REFUND = r"Refund (?:amount )?(?P<amount>\d+) from (?P<sender>\S+) to (?P<receiver>\S+)"
+_LINES = {
+    method: re.compile(pattern, re.ASCII)
+    for method, pattern in (
+        ("ft_transfer", _TRANSFER),
+        ("ft_transfer_call", _TRANSFER),
+        ("ft_resolve_transfer", rf"{_REFUND}|Account @\S+ burned (?P<burnt>\d+)"),
+        ("storage_unregister", r"Closed @(?P<sender>\S+) with (?P<amount>\d+)"),
+        ("near_deposit", r"Deposit (?P<amount>\d+) NEAR to (?P<receiver>\S+)"),
+        ("near_withdraw", r"Withdraw (?P<amount>\d+) (?:yocto)?NEAR from (?P<sender>\S+)"),
+        ("finish_deposit", r"Mint (?P<amount>\d+) nETH tokens for: (?P<receiver>\S+)"),
     )
-]
+}
 
 
 class TokenCall(NamedTuple):
@@ -104,16 +105,19 @@ class CallReader:
 
     def calls(self, at: int) -> list[TokenCall]:
         """List the calls of token methods in a receipt, in their order."""
-        columns, actions = self.tree.columns, self._actions[at] or ()
-        contract_id, predecessor_id = columns["receiver_id"][at], columns["predecessor_id"][at]
+        actions = self._actions[at] or ()
         calls = []
         for index, action in enumerate(actions, 1):
             call = action.function_call if isinstance(action, Action) else None
-            rule = None if call is None else _find_rule(call, contract_id)
-            if call is not None and rule is not None:
-                method, is_last = call.method_name or "", index == len(actions)
-                fields = at, contract_id, predecessor_id, method, call.args or b"", is_last
-                calls.append(TokenCall(*fields, rule))
+            if call is None or call.method_name not in _RULES:
+                continue
+            contract_id = self.tree.columns["receiver_id"][at]
+            rules = _RULES[call.method_name]
+            rule = next((r for r in rules if re.fullmatch(r.contracts, contract_id or "")), None)
+            if rule is not None:
+                predecessor_id = self.tree.columns["predecessor_id"][at]
+                fields = at, contract_id, predecessor_id, call.method_name, call.args or b""
+                calls.append(TokenCall(*fields, index == len(actions), rule))
         return calls
 
     def lines(self, at: int) -> list[str]:
@@ -156,38 +160,36 @@ class CallReader:
 
 
 def line_movements(lines: list[str], calls: Iterable[TokenCall]) -> Iterator[Movement]:
-    """Read the movements in the log lines of a receipt with these calls."""
-    by_method = {call.method: call for call in calls}
+    """Read the movements, also those of nothing, in the log lines of a receipt with these calls."""
+    by_method = {call.method: call for call in calls if call.method in _LINES}
     for line, next_line in pairwise([*lines, ""]):
-        for methods, pattern in _LINES:
-            call = next((by_method[name] for name in methods if name in by_method), None)
-            match = pattern.fullmatch(line) if call else None
-            if call is None or match is None:
+        for method, call in by_method.items():
+            match = _LINES[method].fullmatch(line)
+            if match is None:
                 continue
             try:
                 movement = _line_movement(match.groupdict(), call)
             except StandardError:
                 continue  # then the call is read from its arguments, or noted
-            if movement.amount:
-                memo = next_line[len(_MEMO) :] if next_line.startswith(_MEMO) else None
-                yield movement._replace(memo=memo)
+            memo = next_line[len(_MEMO) :] if next_line.startswith(_MEMO) else None
+            yield movement._replace(memo=memo)
+            break  # the same line of another method is the same movement
 
 
-def _line_movement(groups: dict[str, str], call: TokenCall) -> Movement:
+def _line_movement(groups: dict[str, str | None], call: TokenCall) -> Movement:
     """Build the movement of a log line of a call."""
-    sender_id, receiver_id = groups.get("sender"), groups.get("receiver")
-    if sender_id is None and receiver_id is None:
+    sender_id, amount = groups.get("sender"), groups["amount"]
+    if amount is None:
         # The line names the sender of the tokens, who has no account any more: those burnt are
         # of the receiver, to whom they were transferred.
-        sender_id = read_text(_arguments(call), "receiver_id", _ARGS)
-    amount = parse_amount(groups["amount"], "the amount")
-    return Movement(FUNGIBLE, None, sender_id, receiver_id, amount)
+        sender_id, amount = read_text(_arguments(call), "receiver_id", _ARGS), groups["burnt"]
+    units = parse_amount(amount or "", "the amount")
+    return Movement(FUNGIBLE, None, sender_id, groups.get("receiver"), units)
 
 
 def reports_movement(line: str) -> bool:
     """Return True if a line reads like a movement, whichever method logged it."""
-    matches = (pattern.fullmatch(line) for _, pattern in _LINES)
-    return any(match and match["amount"].strip("0") for match in matches)
+    return any(pattern.fullmatch(line) for pattern in _LINES.values())
 
 
 # The methods -----------------------------------------------------------------------------
@@ -357,10 +359,3 @@ _RULES: dict[str, tuple[_Rule, ...]] = {
         (_Rule(("transfer",), _read_nothing, MULTI_TOKEN),),
     ),
 }
-
-
-def _find_rule(call: FunctionCall, contract_id: str | None) -> _Rule | None:
-    """Return the rule of a call's method and contract."""
-    rules = _RULES.get(call.method_name or "", ())
-    matches = (rule for rule in rules if re.fullmatch(rule.contracts, contract_id or ""))
-    return next(matches, None)

@@ -52,7 +52,7 @@ def token_transfers(
             reports.add(event.at, event.movements, "event")
             if event.note and event.standard in (None, *STANDARDS):
                 reports.note_event(event)
-    for at, status in enumerate(tree.columns["status"]):
+    for at, status in enumerate(tree.columns["status"].tolist()):
         if status in actions.SUCCEEDED:
             _read_without_events(reports, at, by_receipt.get(at, []))
     return sorted(reports.transfers, key=lambda transfer: transfer.at), reports.notes()
@@ -124,7 +124,7 @@ def _read_without_events(reports: _Reports, at: int, movements: list[Movement]) 
         for movement in token_calls.line_movements(lines, calls)
         if not _covers(movements, FUNGIBLE, (movement.word,), n_methods)
     ]
-    reports.add(at, logged, "log")
+    reports.add(at, (movement for movement in logged if movement.amount), "log")
     for call in calls:
         _read_arguments(reports, call, [*movements, *logged], n_methods)
 

@@ -701,17 +701,21 @@ def test_a_token_method_that_cannot_be_read_is_noted(call: Any, more: dict[str, 
 
 
 @pytest.mark.parametrize(
-    ("call", "value"),
+    ("call", "more"),
     [
-        (builders.call("nft_resolve_transfer"), True),
-        (builders.call("storage_unregister", 1), True),
-        (builders.call("storage_unregister", 1, {"force": True}), False),
+        (builders.call("nft_resolve_transfer"), {"value": True}),
+        (builders.call("storage_unregister", 1), {"value": True}),
+        (builders.call("storage_unregister", 1, {"force": True}), {"value": False}),
+        (
+            builders.call("storage_unregister", 1, {"force": True}),
+            {"value": True, "logs": ["Closed @bob.near with 0"]},
+        ),
     ],
-    ids=["nft kept", "an empty account", "no account"],
+    ids=["nft kept", "not forced", "no account", "an empty account"],
 )
-def test_what_moves_nothing_needs_no_note(call: Any, value: Any):
-    """A result that says so is enough."""
-    trace = called(call, value=value)
+def test_what_moves_nothing_needs_no_note(call: Any, more: dict[str, Any]):
+    """A result or a line that says so is enough."""
+    trace = called(call, **more)
     assert tokens(trace) == []
     assert trace.notes == ()
 
