@@ -166,7 +166,7 @@ class Event(NamedTuple):
     event: str | None
     data: Any
     note: str | None
-    movements: Sequence[Movement] = ()
+    movements: list[Movement]
 
 
 def parse_events(tree: Tree) -> list[Event]:
@@ -191,11 +191,11 @@ def _parse_event(at: int, index: int, line: str) -> Event:
     data = document.get("data", NA)
     if not standard or not event:
         note = f"{_wrong_name(document)}: {text[:_QUOTED]}"
-        return Event(at, index, standard, version, event, data, note)
+        return Event(at, index, standard, version, event, data, note, [])
     try:
         movements = read_event(standard, event, data)
     except StandardError as problem:
-        return Event(at, index, standard, version, event, data, str(problem))
+        return Event(at, index, standard, version, event, data, str(problem), [])
     return Event(at, index, standard, version, event, data, None, movements)
 
 
@@ -210,7 +210,7 @@ def _wrong_name(document: dict[str, Any]) -> str:
 
 def _broken_event(at: int, index: int, note: str) -> Event:
     """Build the event for a line that cannot be parsed."""
-    return Event(at, index, None, None, None, NA, note)
+    return Event(at, index, None, None, None, NA, note, [])
 
 
 def event_columns(tree: Tree) -> Columns:

@@ -187,9 +187,10 @@ def _line_movement(groups: dict[str, str | None], call: TokenCall) -> Movement:
     return Movement(FUNGIBLE, None, sender_id, groups.get("receiver"), units)
 
 
-def reports_movement(line: str) -> bool:
-    """Return True if a line reads like a movement, whichever method logged it."""
-    return any(pattern.fullmatch(line) for pattern in _LINES.values())
+def is_unread(line: str, methods: set[str]) -> bool:
+    """Return True if a line reads like a movement, and none of these methods is known to log it."""
+    loggers = {method for method, pattern in _LINES.items() if pattern.fullmatch(line)}
+    return bool(loggers) and loggers.isdisjoint(methods)
 
 
 # The methods -----------------------------------------------------------------------------
@@ -220,10 +221,11 @@ def _predecessor(call: TokenCall) -> str:
 
 def _read_transfer(call: TokenCall, _: CallReader) -> list[Movement]:
     """Read the transfer from the predecessor to the receiver in the arguments."""
-    arguments, memo = _arguments(call), _arguments(call).get("memo")
-    receiver_id = read_text(arguments, "receiver_id", _ARGS)
+    arguments = _arguments(call)
+    receiver_id, memo = read_text(arguments, "receiver_id", _ARGS), arguments.get("memo")
     movements = _movement(_predecessor(call), receiver_id, read_amount(arguments, "amount", _ARGS))
-    return [m._replace(memo=memo if isinstance(memo, str) else None) for m in movements]
+    memo_text = memo if isinstance(memo, str) else None
+    return [movement._replace(memo=memo_text) for movement in movements]
 
 
 def _read_ft_transfer(call: TokenCall, reader: CallReader) -> list[Movement]:

@@ -25,6 +25,13 @@ if TYPE_CHECKING:
 
 _KINDS = {FUNGIBLE: "token", NON_FUNGIBLE: "nft", MULTI_TOKEN: "multi_token"}
 _QUOTED = 60  # characters of a log line in a note
+_BAD_EVENTS = "events that do not follow their standard are not counted"
+_UNREAD = "token movements that could not be read are not counted"
+_UNREAD_LINES = (
+    "log lines that read like token movements, but not of a method that is known to write them, "
+    "are not counted"
+)
+_UNKNOWN_CONTRACTS = "tokens whose contract the document does not contain are not counted"
 
 
 class Transfer(NamedTuple):
@@ -51,7 +58,7 @@ def token_transfers(
             by_receipt.setdefault(event.at, []).extend(event.movements)
             reports.add(event.at, event.movements, "event")
             if event.note and event.standard in (None, *STANDARDS):
-                reports.note_event(event)
+                reports.note(_BAD_EVENTS, event.at, event.event or "one", event.note)
     for at, status in enumerate(tree.columns["status"].tolist()):
         if status in actions.SUCCEEDED:
             _read_without_events(reports, at, by_receipt.get(at, []))
@@ -65,66 +72,48 @@ class _Reports:
         """Start without transfers."""
         self.reader = reader
         self.transfers: list[Transfer] = []
-        self._events: list[str] = []
-        self._calls: list[str] = []
-        self._lines: list[str] = []
+        self._notes: dict[str, list[str]] = {}
 
-    def add(self, at: int, movements: Iterable[Movement], evidence: str) -> None:
+    def add(self, at: int, movements: list[Movement], evidence: str) -> None:
         """Add the transfers of a receipt's movements."""
         contract_id = self.reader.tree.columns["receiver_id"][at]
+        if contract_id is None:
+            if movements:
+                self.note(_UNKNOWN_CONTRACTS, at, evidence)
+            return
         for standard, token_id, sender_id, receiver_id, amount, memo in movements:
             asset = f"{standard}:{contract_id}" + ("" if token_id is None else f":{token_id}")
             fields = sender_id, receiver_id, amount, memo, evidence
             self.transfers.append(Transfer(at, _KINDS[standard], asset, *fields))
 
-    def note_event(self, event: actions.Event) -> None:
-        """Note an event that does not follow its standard."""
-        name = event.event or "one"
-        self._events.append(f"{name} {self._place(event.at)} ({event.note})")
-
-    def note_call(self, call: TokenCall, reason: str) -> None:
-        """Note a call whose movement cannot be read."""
-        self._calls.append(f"{call.method} {self._place(call.at)} ({reason})")
-
-    def note_line(self, at: int, line: str) -> None:
-        """Note a log line that reads like a movement, in a method that is not known to log it."""
-        self._lines.append(f"{line[:_QUOTED]!r} {self._place(at)}")
-
-    def _place(self, at: int) -> str:
-        """Name the contract and the receipt."""
+    def note(self, sentence: str, at: int, name: str, reason: str | None = None) -> None:
+        """Note something of a receipt that is not counted."""
         tree = self.reader.tree
-        return f"of {tree.columns['receiver_id'][at]} in {tree.ids[at]}"
+        contract_id = tree.columns["receiver_id"][at] or "an unknown contract"
+        text = f"{name} of {contract_id} in {tree.ids[at]}"
+        self._notes.setdefault(sentence, []).append(f"{text} ({reason})" if reason else text)
 
     def notes(self) -> tuple[str, ...]:
         """Describe what is not counted."""
-        notes = (
-            ("events that do not follow their standard are not counted", self._events),
-            ("token movements that could not be read are not counted", self._calls),
-            (
-                "log lines about tokens, of other methods than the tokens', are not counted",
-                self._lines,
-            ),
-        )
-        return tuple(f"{note}: {first_names(names)}" for note, names in notes if names)
+        return tuple(f"{note}: {first_names(names)}" for note, names in self._notes.items())
 
 
 def _read_without_events(reports: _Reports, at: int, movements: list[Movement]) -> None:
     """Read what the events of a receipt, whose movements are given, leave out."""
     reader = reports.reader
     calls = reader.calls(at)
-    lines = reader.lines(at)
-    if not calls:
-        if not movements:
-            for line in filter(token_calls.reports_movement, lines):
-                reports.note_line(at, line)
-        return
-    n_methods = len({call.method for call in calls})
+    lines, methods = reader.lines(at), {call.method for call in calls}
+    if not movements and all(call.rule.standard == FUNGIBLE for call in calls):
+        for line in lines:
+            if token_calls.is_unread(line, methods):
+                reports.note(_UNREAD_LINES, at, repr(line[:_QUOTED]))
+    n_methods = len(methods)
     logged = [
         movement
         for movement in token_calls.line_movements(lines, calls)
         if not _covers(movements, FUNGIBLE, (movement.word,), n_methods)
     ]
-    reports.add(at, (movement for movement in logged if movement.amount), "log")
+    reports.add(at, [movement for movement in logged if movement.amount], "log")
     for call in calls:
         _read_arguments(reports, call, [*movements, *logged], n_methods)
 
@@ -139,10 +128,11 @@ def _read_arguments(
     try:
         read = rule.read(call, reports.reader)
     except StandardError as problem:
-        reports.note_call(call, str(problem))
+        reports.note(_UNREAD, call.at, call.method, str(problem))
         return
     if read and any(movement.standard == rule.standard for movement in movements):
-        reports.note_call(call, "other movements of its receipt are logged, this one is not")
+        reason = "other movements of its receipt are logged, this one is not"
+        reports.note(_UNREAD, call.at, call.method, reason)
     else:
         reports.add(call.at, read, "arguments")
 

@@ -261,18 +261,48 @@ def test_wrapped_near_reports_mints_and_burns_in_lines(method: str, line: str, r
         assert trace.notes == ()
 
 
-def test_a_line_of_another_method_is_not_counted_and_noted():
+UNREAD_LINES = (
+    "log lines that read like token movements, but not of a method that is known to write them, "
+    "are not counted: "
+)
+
+
+@pytest.mark.parametrize("calls", [["m"], ["near_deposit", "m"]], ids=["alone", "in a batch"])
+def test_a_line_of_another_method_is_not_counted_and_noted(calls: list[str]):
     """The same words mean other things elsewhere: a note quotes them with contract and receipt."""
-    lines = ["hello", "Withdraw 3 NEAR from bob.near"]
+    lines = ["Deposit 0 NEAR to bob.near", "hello", "Withdraw 3 NEAR from bob.near"]
+    lines = lines[2 - len(calls) :]
     trace = traced(
-        [builders.outcome("R0", logs=lines, **profile())], [builders.body("R0", builders.call())]
+        [builders.outcome("R0", logs=lines, **profile())],
+        [builders.body("R0", *map(builders.call, calls))],
     )
-    assert [row[0] for row in moved(trace)] == ["fee"]
+    assert not trace.transfers["asset"].ne("near").any()
     (note,) = trace.notes
-    assert note == (
-        "log lines about tokens, of other methods than the tokens', are not counted: "
-        "'Withdraw 3 NEAR from bob.near' of bob.near in R0"
+    assert note == UNREAD_LINES + "'Withdraw 3 NEAR from bob.near' of bob.near in R0"
+
+
+def test_lines_of_unknown_methods_are_noted():
+    """Plain tx sends no bodies, so the method that logged a line is unknown."""
+    line = "Refund 1 from bob.near to ann.near"
+    document = builders.result(
+        [builders.outcome("R0", ["R1"]), builders.outcome("R1", logs=[line])], []
     )
+    del document["receipts"]
+    trace = Trace.from_json(document, rules=builders.RULES)
+    assert f"{UNREAD_LINES}{line!r} of bob.near in R1" in trace.notes
+
+
+def test_tokens_of_an_unknown_contract_are_noted():
+    """Without a contract there is no asset to count; the receipt is named."""
+    line = builders.event("nep141", "ft_mint", {"owner_id": "a", "amount": "5"})
+    document = builders.result(
+        [builders.outcome("R0", ["R1"]), builders.outcome("R1", logs=[line], executor_id=None)], []
+    )
+    del document["receipts"]
+    trace = Trace.from_json(document, rules=builders.RULES)
+    assert tokens(trace) == []
+    note = "tokens whose contract the document does not contain are not counted"
+    assert f"{note}: event of an unknown contract in R1" in trace.notes
 
 
 @pytest.mark.parametrize(
