@@ -941,6 +941,23 @@ def test_recorded_tokens_without_events(name: str, with_logs: Any):
     assert not any("tokens" in note or "token movements" in note for note in trace.notes)
 
 
+def test_a_contract_that_passes_a_transfer_on_is_no_token():
+    """A recorded reward contract has ft_transfer, which calls the token: only the token counts."""
+    path = SHARED / "wire" / "history" / "txapi_v2024" / "v2024_transactions_two.json"
+    if not path.exists():
+        pytest.skip("the recordings are not here")
+    tx_hash = "HV42hanyDVK3MYoW8c17Ufxw83htNEQGk93bzyQRocvS"
+    trace = Trace.from_json(path.read_bytes(), tx_hash=tx_hash)
+    assert tokens(trace) == [
+        ("reward-sweatmint.near", "lenguyenwin.near", 1191983510958904109589, "event")
+    ]
+    assert (
+        "token movements that could not be read are not counted: "
+        "ft_transfer of reward-sweatmint.near in 6f5eNwEKRtATMmmFS86h3iE9PbbY9Zh9Nan9Hyd7fxq "
+        "(it left the transfer to another receipt)"
+    ) in trace.notes
+
+
 @pytest.mark.parametrize("path", recorded(), ids=lambda path: path.stem)
 def test_recordings_lose_what_they_burn(path: Path):
     """What real nodes sent adds up as far as it has run."""
