@@ -32,6 +32,7 @@ class Distant(httpx.BaseTransport):
         self._lock = threading.Lock()
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Answer a request after the latency."""
         with self._lock:
             self.requests += 1
         time.sleep(LATENCY_S)
@@ -59,13 +60,14 @@ def cases() -> list[Case]:
     pairs = [(tx.tx_hash, tx.signer_id) for tx in summary.transactions[:8]]
     ids = [account.account_id for account in summary.accounts[:8]]
     first, last = int(blocks["block_height"].iloc[0]), int(blocks["block_height"].iloc[-1])
+    heights = first, last
     middle = blocks["time"].iloc[20]
     times = blocks["time"].iloc[0], blocks["time"].iloc[-1]
     options: dict[str, Any] = {"signer_id": ACCOUNT, "key": key}
     return [
         Case("status", lambda on: lk.status(ledger=on)),
         Case("accounts, 8", lambda on: lk.accounts(ids, ledger=on)),
-        Case("accounts, 1 at a time", lambda on: lk.accounts(ACCOUNT, at=middle, ledger=on), 4.5),
+        Case("accounts at a time", lambda on: lk.accounts(ACCOUNT, at=middle, ledger=on), 4.5),
         Case("ft, 8", lambda on: lk.ft(ids, ledger=on)),
         Case("ft with metadata", lambda on: lk.ft(ACCOUNT, metadata=True, ledger=on)),
         Case("nft", lambda on: lk.nft(ACCOUNT, ledger=on)),
@@ -77,9 +79,9 @@ def cases() -> list[Case]:
         Case("top_holders", lambda on: lk.top_holders("gold.near", ledger=on)),
         Case("accounts_of", lambda on: lk.accounts_of(public_key, ledger=on)),
         Case("keys", lambda on: lk.keys(ACCOUNT, ledger=on)),
-        Case("history, 24 heights", lambda on: lk.history(ACCOUNT, first, last, ledger=on)),
+        Case("history, 24 heights", lambda on: lk.history(ACCOUNT, *heights, ledger=on), 4.5),
         Case("history, 24 times", lambda on: lk.history(ACCOUNT, *times, ledger=on)),
-        Case("history, 4 heights", lambda on: lk.history(ACCOUNT, first, last, every=12, ledger=on)),
+        Case("history, 4 heights", lambda on: lk.history(ACCOUNT, *heights, every=12, ledger=on)),
         Case("history, 4 times", lambda on: lk.history(ACCOUNT, *times, every="12s", ledger=on)),
         Case("block", lambda on: lk.block(ledger=on)),
         Case("block at a time", lambda on: lk.block(middle, ledger=on)),

@@ -561,7 +561,7 @@ def connect(
     timeout_s: float = 20.0,
     retries: RetryPolicy | None = None,
     rate: float | Literal["polite"] | None = "polite",
-    in_flight: int = 8,
+    in_flight: int = 16,
     key_in: Literal["header", "query"] = "header",
     world: str | World | None = None,
     size: int | None = None,

@@ -83,9 +83,9 @@ def next_heights(
     Return the heights to request next in the search for the last block at or before a time.
 
     They are between `low`, a block at or before the time, and `high`, a block after it, and not in
-    `absent`, the heights without a block; none if there is none left. Two heights enclose the block
-    if times are even enough. With `halve` it is one in the middle, so that irregular block times
-    cannot make the search slow.
+    `absent`, the heights without a block; none if there is none left. The first is the best guess:
+    interpolated, or with `halve` in the middle, so that irregular block times cannot make the
+    search slow. Another one makes the next interval short if times are even.
     """
     if high.prev_hash == low.hash:
         return []
@@ -107,13 +107,13 @@ def next_heights(
 
 
 def _estimates(low: Point, high: Point, time_ns: int, *, halve: bool) -> list[int]:
-    """Interpolate the height of a time, and add one past it; or halve the interval."""
+    """Interpolate the height of a time, and add one past it; or halve the interval first."""
     gap = high.height - low.height
-    if halve:
-        return [low.height + gap // 2]
     up = gap * (time_ns - low.time_ns) // (high.time_ns - low.time_ns)
-    # Interpolation approaches the block from one side. The second height, on the other side, makes
-    # the next interval short.
-    margin = max(1, gap // _MARGIN)
     estimate = low.height + up
-    return [estimate, estimate + margin if up <= gap - up else estimate - margin]
+    if halve:
+        return [low.height + gap // 2, estimate]
+    # Interpolation approaches the block from one side; the second height is on the other one.
+    margin = max(1, gap // _MARGIN)
+    is_after = up <= gap - up or margin == 1  # an exact estimate needs only the next block
+    return [estimate, estimate + margin if is_after else estimate - margin]

@@ -11,7 +11,7 @@ from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError, Unkn
 from ledgerkit.validation import BlockReference
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from ledgerkit.api.calls import Call
     from ledgerkit.api.models import chain
@@ -35,7 +35,8 @@ def find_blocks(
     of a response, and `known` receives the final blocks that are read.
     """
     batch = _Batch(send, known)
-    searches = [_search_for(reference) for reference in references]
+    is_alone = len(references) == 1
+    searches = [_search_for(reference, is_alone=is_alone) for reference in references]
     batch.read_first(searches)
     while pending := {ref: None for search in searches for ref in search.next_reads(batch)}:
         batch.read(list(pending))
@@ -186,9 +187,10 @@ class _TimeSearch(_Search):
 
     ends = _FINAL
 
-    def __init__(self, time_ns: int) -> None:
+    def __init__(self, time_ns: int, *, is_alone: bool) -> None:
         super().__init__(BlockReference({}))
         self._time_ns = time_ns
+        self._is_alone = is_alone
         self._interval: tuple[Point, Point] | None = None
         self._halve = False  # after a round that left more than half of the interval
         self._tried: list[int] = []  # heights read within the interval
@@ -222,14 +224,15 @@ class _TimeSearch(_Search):
         if self._interval != (low, high):
             interval = low, high
             last = self._interval
-            self._halve = last is not None and 2 * _length(interval) > _length(last)
+            self._halve = last is not None and 2 * _length(interval) > _length(last) + 1
             self._interval, self._tried = interval, []
         absent, halve = batch.absent, self._halve
         heights = next_heights(low, high, self._time_ns, halve=halve, absent=absent)
         if not heights or len(self._tried) > LONGEST_GAP:
             return self._read_parent(batch, low, high)
         self._tried.append(heights[0])
-        self.reads = [*heights]
+        # Of many searches each reads one height: the reads of the others narrow its interval too.
+        self.reads = [*heights] if self._is_alone or self._halve else [heights[0]]
         return None
 
     def _read_parent(self, batch: _Batch, low: Point, high: Point) -> Point | LedgerError | None:
@@ -254,10 +257,10 @@ def _length(interval: tuple[Point, Point]) -> int:
     return high.height - low.height
 
 
-def _search_for(reference: BlockReference) -> _Search:
+def _search_for(reference: BlockReference, *, is_alone: bool) -> _Search:
     """Return the search for a block reference."""
     if reference.timestamp_ns is not None:
-        return _TimeSearch(reference.timestamp_ns)
+        return _TimeSearch(reference.timestamp_ns, is_alone=is_alone)
     height = reference.params.get("block_id")
     return _HeightSearch(height) if isinstance(height, int) else _Search(reference)
 
