@@ -313,8 +313,7 @@ def _block_of(
     for _, page in pages:
         if page.block_height is not None and page.block_hash is not None:
             return page.block_height, page.block_hash
-    header = ledger.send(rpc.block(at)).header
-    return header.height, header.hash
+    return ledger.pin(at)
 
 
 def _page_call(
