@@ -629,7 +629,8 @@ def connect(
         Maximum number of requests a second. ``"polite"`` is 20 on the public hosts and no
         limit elsewhere; None is no limit.
     in_flight
-        Maximum number of concurrent requests. Above 8 the extra ``ledgerkit[bulk]`` is faster.
+        Maximum number of concurrent requests; with the extra ``ledgerkit[bulk]`` they take
+        less work.
     key_in
         Where the key is sent: in a ``"header"``, or in the ``"query"`` as ``apiKey=``.
     world
