@@ -1,10 +1,14 @@
 """
-The changes that ledgerkit makes to pandas itself; other dtypes keep pandas' own code.
+The changes that ledgerkit makes to pandas and pyarrow; other dtypes keep their own code.
 
 `SelectNSeries.compute` (`Series.nlargest`, `Series.nsmallest` and those of frames): pandas selects
 values with a routine that is compiled for numpy's numbers, and fails on any other array with "No
 matching signature found". Support for extension arrays was requested in
 https://github.com/pandas-dev/pandas/issues/42737, which was closed; pandas 3.1 has no hook.
+
+`pyarrow.pandas_compat.get_column_metadata` (`DataFrame.to_parquet`, `to_feather` and all others
+that convert frames to Arrow): pyarrow records the dtype of every column of decimals as "object",
+so that pandas would read u128 as Decimals. pyarrow 26 has no hook.
 """
 
 from __future__ import annotations
@@ -17,7 +21,11 @@ import pandas as pd
 from ledgerkit.u128 import ordering
 
 if TYPE_CHECKING:
-    from ledgerkit.u128.array import U128Array
+    from ledgerkit.u128.array import U128Array, U128Dtype
+
+# numpy's name for any value of 16 bytes. Without ledgerkit, pandas would refuse a file with the
+# name "u128"; with this one it reads Decimals or texts.
+STORED_NAME = "V16"
 
 
 def apply(array_type: type[U128Array]) -> None:
@@ -41,3 +49,21 @@ def apply(array_type: type[U128Array]) -> None:
         return column.iloc[selected.index]
 
     SelectNSeries.compute = compute
+
+
+def record_dtype(dtype_class: type[U128Dtype]) -> None:
+    """Patch pyarrow, once, to record a dtype in the metadata of the columns that have it."""
+    from pyarrow import pandas_compat
+
+    original = pandas_compat.get_column_metadata
+    if hasattr(original, "__wrapped__"):
+        return
+
+    @wraps(original)
+    def get_column_metadata(column: Any, *args: Any, **options: Any) -> dict[str, Any]:
+        metadata: dict[str, Any] = original(column, *args, **options)
+        if isinstance(column.dtype, dtype_class):
+            metadata["numpy_type"] = STORED_NAME
+        return metadata
+
+    pandas_compat.get_column_metadata = get_column_metadata
