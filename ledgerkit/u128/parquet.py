@@ -131,12 +131,12 @@ def _with_texts(schema: Any, names: set[str]) -> Any:
 
 def _widen_texts(table: Any) -> Any:
     """Convert the columns of amounts that are stored as text, which may be the index."""
+    pa = arrow.library()
     metadata = table.schema.pandas_metadata or {"columns": []}
-    for column in metadata["columns"]:
-        name = column.get("field_name")
-        if column["numpy_type"] == STORED_NAME and name in table.column_names:
-            position = table.column_names.index(name)
-            table = table.set_column(position, name, _widen(table[name], name))
+    names = {c.get("field_name") for c in metadata["columns"] if c["numpy_type"] == STORED_NAME}
+    for position, field in enumerate(table.schema):
+        if field.name in names and field.type == pa.string():
+            table = table.set_column(position, field.name, _widen(table[position], field.name))
     return table
 
 
