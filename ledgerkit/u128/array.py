@@ -55,9 +55,11 @@ class U128Dtype(ExtensionDtype):
         return "U128Dtype()"
 
     @classmethod
-    def construct_from_string(cls, string: str) -> Self:
+    def construct_from_string(cls, string: str) -> Any:
         """Build the dtype from its name, or from the name that it has in Arrow's metadata."""
-        return cls() if string == pandas_patches.STORED_NAME else super().construct_from_string(string)
+        return (
+            cls() if string == pandas_patches.STORED_NAME else super().construct_from_string(string)
+        )
 
     @classmethod
     def construct_array_type(cls) -> Any:
@@ -465,6 +467,7 @@ class U128Array(ExtensionScalarOpsMixin, ExtensionArray):  # type: ignore[misc] 
         return groupby.quantile(self, options)
 
 
-pandas_patches.apply(U128Array)
+pandas_patches.select_by_rank(U128Array)
+pandas_patches.warn_of_excel(U128Dtype)
 for methods in ("arithmetic_ops", "comparison_ops", "reductions"):
     getattr(U128Array, f"_add_{methods}")()
