@@ -15,7 +15,7 @@ Columns: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]  # hi, lo, mask
 DIGITS = 38  # of the widest decimal that all common Parquet readers support
 LIMIT = 10**DIGITS  # a column with a larger value is stored as text
 _WORD = 64  # bits
-_REMEDY = "omit the type, or choose text, which holds every value"
+_REMEDY = "pass the type pyarrow.string(), which holds every value"
 
 
 def library(name: str = "pyarrow") -> Any:

@@ -218,7 +218,7 @@ def test_what_no_decimal128_holds_is_named():
 
     assert str(caught.value) == (
         f"{END} in row 2 does not fit decimal128(38, 0); "
-        "omit the type, or choose text, which holds every value"
+        "pass the type pyarrow.string(), which holds every value"
     )
 
 
@@ -702,6 +702,21 @@ def test_dask_refuses_what_would_wrap(tmp_path, dask_frame):
     assert by_key.to_dict() == {"y": 6}
     with pytest.raises(OverflowError):
         exact.groupby("key")["balance"].sum().compute()
+
+
+@pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame.set_index")
+@pytest.mark.usefixtures("dask_frame")
+def test_dask_writes_39_digits_as_text(hostile, tmp_path):
+    """All parts that Dask writes have one schema: with text in it, every value comes back."""
+    frame = importlib.import_module("dask.dataframe").from_pandas(hostile, npartitions=2)
+
+    with pytest.raises(OverflowError, match=r"does not fit decimal128.*pyarrow\.string"):
+        frame.to_parquet(tmp_path / "refused")
+    frame.to_parquet(tmp_path / "parts", schema={"balance": pa.string()})
+
+    for read in READERS.values():
+        balance = read(tmp_path / "parts")["balance"].astype(U128Dtype())
+        assert as_ints(balance) == [TOP, 5, None, END]
 
 
 # Text -----------------------------------------------------------------------------------
