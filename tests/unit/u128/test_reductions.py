@@ -315,7 +315,7 @@ KEYS = ["a", "a", "b", "b", "c", "c", None, "d"]
 @pytest.mark.parametrize("name", ["sum", "prod", "min", "max", "first", "last"])
 def test_groups_with_too_few_values_have_no_result(name, min_count, skipna):
     """min_count and skipna mean for each group what they mean for Int64 of pandas."""
-    categories = pd.CategoricalIndex(KEYS, categories=list("abcde"))
+    categories = pd.Series(pd.Categorical(KEYS, categories=list("abcde")))
     days = pd.to_datetime(["2024-01-01"] * 4 + ["2024-01-03"] * 4)
     options = {"min_count": min_count, "skipna": skipna}
     results = []

@@ -714,7 +714,7 @@ def test_dask_writes_39_digits_as_text(hostile, tmp_path):
         frame.to_parquet(tmp_path / "refused")
     frame.to_parquet(tmp_path / "parts", schema={"balance": pa.string()})
 
-    for read in READERS.values():
+    for read in (pd.read_parquet, parquet.read_parquet):
         balance = read(tmp_path / "parts")["balance"].astype(U128Dtype())
         assert as_ints(balance) == [TOP, 5, None, END]
 
