@@ -54,8 +54,8 @@ def to_excel(
     ------
     InvalidRequestError
         If the frame has more rows than a sheet, a text is longer than a cell, the columns have
-        several levels, the path or the sheet's name is not valid for Excel, or xlsxwriter is
-        not installed.
+        several levels, a value of ``decimals`` is not from 0 to 255, the path or the sheet's
+        name is not valid for Excel, or xlsxwriter is not installed.
     """
     require("xlsxwriter", "excel", "An Excel file")
     _check(frame, path, sheet_name)

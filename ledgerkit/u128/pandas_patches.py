@@ -66,10 +66,12 @@ def warn_of_excel(dtype_class: type[U128Dtype]) -> None:
     @wraps(original)
     def to_excel(self: Any, *args: Any, **options: Any) -> None:
         frame = self if isinstance(self, pd.DataFrame) else self.to_frame()
-        dtypes = (
-            frame.dtypes if options.get("columns") is None else frame[options["columns"]].dtypes
-        )
-        names = [str(name) for name, dtype in dtypes.items() if isinstance(dtype, dtype_class)]
+        columns = options.get("columns")
+        dtypes = list((frame if columns is None else frame[columns]).dtypes.items())
+        if options.get("index", True):
+            levels = [frame.index.get_level_values(n) for n in range(frame.index.nlevels)]
+            dtypes += [(level.name, level.dtype) for level in levels]
+        names = [str(name) for name, dtype in dtypes if isinstance(dtype, dtype_class)]
         if names:
             user_warnings.warn(
                 f"Excel files round numbers to 15 digits: {', '.join(names)};"

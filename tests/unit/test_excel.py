@@ -224,8 +224,9 @@ def test_pandas_reads_the_digits(rows, tmp_path):
         lambda frame, file: frame.to_excel(file, engine="xlsxwriter"),
         lambda frame, file: frame["paid"].to_excel(file, engine="xlsxwriter"),
         lambda frame, file: frame.to_excel(file, columns=["paid"], engine="xlsxwriter"),
+        lambda frame, file: frame.set_index("paid").to_excel(file, engine="xlsxwriter"),
     ],
-    ids=["frame", "Series", "columns"],
+    ids=["frame", "Series", "columns", "index"],
 )
 def test_pandas_warns_of_rounding(write):
     """Excel gets floats from pandas: a warning names the column and what keeps the digits."""
@@ -249,3 +250,4 @@ def test_pandas_does_not_warn_of_other_columns():
 
     frame.to_excel(io.BytesIO(), columns=["row"], engine="xlsxwriter")
     frame["row"].to_excel(io.BytesIO(), engine="xlsxwriter")
+    frame.set_index("paid").to_excel(io.BytesIO(), index=False, engine="xlsxwriter")
