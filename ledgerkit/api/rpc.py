@@ -10,12 +10,13 @@ import msgspec
 
 from ledgerkit.api import calls
 from ledgerkit.api.models import chain, transactions
-from ledgerkit.errors import DecodeError
+from ledgerkit.errors import DecodeError, TransactionTimeoutError, UnknownTransactionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ledgerkit.api.calls import Call
+    from ledgerkit.errors import LedgerError
     from ledgerkit.validation import BlockReference
 
 # Methods that `call` may repeat: all documented ones, which are safe to send twice.
@@ -241,6 +242,50 @@ def transaction(
         return is_final and transaction is not None and transaction.hash == tx_hash
 
     return replace(base_call, read=read, keep=keep, kind="transaction")
+
+
+class TimedOut(NamedTuple):
+    """The value of a transaction of which the host knows nothing, or not enough, in time."""
+
+    error: TransactionTimeoutError
+
+
+def transaction_or_timeout(
+    tx_hash: str, sender_account_id: str, wait_until: str
+) -> Call[TransactionResponse | TimedOut]:
+    """Build the call for a result with receipts; a timeout is a value, and not retried."""
+    base_call: Call[Any] = transaction(tx_hash, sender_account_id, wait_until)
+
+    def read(response: calls.Response) -> TransactionResponse | TimedOut:
+        try:
+            answer: TransactionResponse = base_call.read(response)
+        except TransactionTimeoutError as error:
+            return TimedOut(error.with_traceback(None))
+        result = answer.result
+        # A node that does not track the sender's shard sends this level alone, for any hash.
+        if result.final_execution_status == "NONE" and result.transaction is None:
+            msg = f"This host does not know the status of {base_call.request} yet"
+            return TimedOut(TransactionTimeoutError(msg, request=base_call.request))
+        return answer
+
+    def keep(value: TransactionResponse | TimedOut) -> bool:
+        return not isinstance(value, TimedOut) and bool(base_call.keep and base_call.keep(value))
+
+    return replace(base_call, read=read, keep=keep)
+
+
+def known_so_far(
+    timed_out: TimedOut, answer: TransactionResponse | TimedOut | LedgerError
+) -> TransactionResponse | LedgerError:
+    """
+    Return what is known of a transaction after a timeout: its result so far, or an error.
+
+    `answer` is the value of the same request with the level NONE, for which nodes do not wait.
+    """
+    is_unknown = isinstance(answer, UnknownTransactionError)
+    # A node that has the transaction may share its address with one that does not.
+    is_contradiction = is_unknown and timed_out.error.cause_name == "PENDING"
+    return timed_out.error if isinstance(answer, TimedOut) or is_contradiction else answer
 
 
 def result_bytes(call_result: chain.CallResult, request: str) -> bytes:

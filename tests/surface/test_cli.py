@@ -22,6 +22,7 @@ FT = {
 }
 BLOCK_HASH = "11111111111111111111111111111112"
 KEY = "ed25519:11111111111111111111111111111112"
+UNKNOWN_TRANSACTION = failure("UNKNOWN_TRANSACTION", {"requested_transaction_hash": BLOCK_HASH})
 
 
 def run(handler, *argv):
@@ -168,6 +169,25 @@ def test_a_dry_run_prints_the_requests_and_the_columns(argv, address, column, ca
     printed = " ".join(capsys.readouterr().out.split())
     assert address in printed
     assert column in printed
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "printed"),
+    [
+        (UNKNOWN_TRANSACTION, 3, f"No transaction {BLOCK_HASH} is known"),
+        (result({"final_execution_status": "INCLUDED"}), 0, "no rows"),
+    ],
+    ids=["unknown", "pending"],
+)
+def test_receipts_of_a_transaction_that_is_not_done(answer, code, printed, capsys):
+    """A transaction that nobody knows is not found; a pending one is printed as far as it is."""
+
+    def handler(_method, _path, _headers, body):
+        waits = json.loads(body)["params"]["wait_until"] != "NONE"
+        return failure("TIMEOUT_ERROR", status=408) if waits else answer
+
+    assert run(handler, "receipts", BLOCK_HASH, "a.near", "--network", "lab")[0] == code
+    assert printed in "".join(capsys.readouterr())
 
 
 def test_every_command_can_read_a_saved_answer(tmp_path, capsys):

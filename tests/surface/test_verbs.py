@@ -1489,6 +1489,102 @@ def test_traces_and_a_blocks_traces() -> None:
     assert asked == {"EXPERIMENTAL_tx_status": 2, "block": 1, "EXPERIMENTAL_protocol_config": 1}
 
 
+def unfinished_result() -> dict[str, Any]:
+    """Invent a transaction whose receipt created another one, which has not run yet."""
+    told = transaction_result()
+    waiting = {
+        "receipt_ids": [fake_hash("late")],
+        "status": {"SuccessReceiptId": fake_hash("late")},
+    }
+    [executed] = told["receipts_outcome"]
+    executed["outcome"] |= waiting
+    return told | {"final_execution_status": "INCLUDED_FINAL", "status": "Started"}
+
+
+def late(answer: Any, info: Any = None) -> Callable[[dict[str, Any]], Any]:
+    """Time out as a node does while it waits, and answer what waits for nothing."""
+
+    def told(params: dict[str, Any]) -> Any:
+        return answer if params["wait_until"] == "NONE" else failure("TIMEOUT_ERROR", info, 408)
+
+    return told
+
+
+# Older nodes send no info; newer ones as TimeoutErrorCause of nearcore writes it
+# (chain/jsonrpc-primitives/src/types/transactions.rs).
+PENDING = {"cause": "PENDING", "status": {"final_execution_status": "INCLUDED_FINAL"}}
+UNSEEN = failure("UNKNOWN_TRANSACTION", {"requested_transaction_hash": fake_hash("tx")})
+
+
+@pytest.mark.parametrize("info", [None, PENDING], ids=["older node", "newer node"])
+def test_a_transaction_that_is_not_done(info: Any) -> None:
+    """What is known of a pending transaction is its trace; the timeout is no error."""
+    fake = Fake(methods={"EXPERIMENTAL_tx_status": late(unfinished_result(), info)})
+    with asking(fake, retries=lk.RetryPolicy()) as server:
+        found = lk.trace(fake_hash("tx"), "a.near")
+        frame = lk.receipts(fake_hash("tx"), "a.near")
+        _, failed = lk.traces([(fake_hash("tx"), "a.near")], on_error="collect")
+    assert (found.verdict, found.signer_id) == ("pending", "a.near")
+    assert "the transaction is INCLUDED_FINAL and not final yet" in found.notes
+    assert rows(frame, "receipt_id", "status", "block_height") == [
+        (fake_hash("receipt"), "success_receipt_id", 121),
+        (fake_hash("late"), "not_executed", None),
+    ]
+    assert len(failed) == 0
+    levels = [call["params"]["wait_until"] for call in server.calls if "wait" in str(call)]
+    assert levels == ["FINAL", "NONE"] * 3
+
+
+def test_a_transaction_in_a_chunk_that_has_not_run() -> None:
+    """Nodes send its level alone: it is pending, and has no receipts yet."""
+    fake = Fake(methods={"EXPERIMENTAL_tx_status": late({"final_execution_status": "INCLUDED"})})
+    with asking(fake):
+        found = lk.trace(fake_hash("tx"), "a.near")
+    assert (found.verdict, len(found.receipts)) == ("pending", 0)
+
+
+def test_a_transaction_that_nobody_knows() -> None:
+    """A hash that no node has seen is not found: it is neither pending nor a timeout."""
+    fake = Fake(methods={"EXPERIMENTAL_tx_status": late(UNSEEN, {"cause": "NOT_OBSERVED"})})
+    verbs: list[Callable[..., Any]] = [lk.trace, lk.receipts, lambda *pair: lk.traces([pair])]
+    with asking(fake):
+        for verb in verbs:
+            with pytest.raises(errors.UnknownTransactionError) as caught:
+                verb(fake_hash("tx"), "a.near")
+            sentence = f"No transaction {fake_hash('tx')} is known to this network"
+            assert caught.value.sentence == sentence
+        _, failed = lk.traces([(fake_hash("tx"), "a.near")], on_error="collect")
+    assert rows(failed, "subject", "error") == [(fake_hash("tx"), "UnknownTransactionError")]
+
+
+@pytest.mark.parametrize(
+    ("answer", "info"),
+    [(UNSEEN, PENDING), ({"final_execution_status": "NONE"}, None)],
+    ids=["seen by one node alone", "shard not tracked"],
+)
+def test_nothing_is_claimed_of_a_transaction_without_a_status(answer: Any, info: Any) -> None:
+    """A node that cannot tell leaves it at the timeout: not unknown, and not pending."""
+    fake = Fake(methods={"EXPERIMENTAL_tx_status": late(answer, info)})
+    with asking(fake), pytest.raises(errors.TransactionTimeoutError) as caught:
+        lk.trace(fake_hash("tx"), "a.near")
+    assert caught.value.rpc_cause == "TIMEOUT_ERROR"
+    assert caught.value.retryable
+
+
+@pytest.mark.parametrize("wait_until", ["FINAL", "NONE"])
+def test_a_wrong_sender_is_named_with_the_right_one(wait_until: str) -> None:
+    """The node only derives a shard from the sender; the result says who signed."""
+    fake = Fake(methods={"EXPERIMENTAL_tx_status": transaction_result()})
+    pairs = [(fake_hash("tx"), "b.near")]
+    with asking(fake):
+        with pytest.raises(errors.InvalidRequestError) as caught:
+            lk.trace(*pairs[0], wait_until=wait_until)
+        _, failed = lk.traces(pairs, wait_until=wait_until, on_error="collect")
+    assert (caught.value.field, caught.value.value) == ("sender", "b.near")
+    assert caught.value.rule == f"'a.near', which signed transaction {fake_hash('tx')}"
+    assert rows(failed, "subject", "error") == [(fake_hash("tx"), "InvalidRequestError")]
+
+
 def test_receipt() -> None:
     """One receipt comes as sent."""
     told = transaction_result()["receipts"][0]
