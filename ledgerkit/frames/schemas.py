@@ -491,7 +491,8 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c(
             "kind",
             "str",
-            "failed, malformed or duplicate (not requested), or skipped (no such block)",
+            "failed, malformed or duplicate (not requested), skipped (no such block), or waiting"
+            " (rows so far are stored; a later run completes them)",
         ),
         _c("error", "str", "class of the error"),
         _c("message", "str", "what happened and what to do"),
