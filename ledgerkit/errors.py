@@ -457,7 +457,7 @@ class TooManyAccessKeysError(InvalidRequestError):
     block_height: int | None
     block_hash: str | None
     template = "Account {account_id} has more than {limit} access keys"
-    remedy = "Request them in pages with limit= and after_key=."
+    remedy = "Read them with keys(), which requests them in pages."
 
 
 class ValidatorInfoUnavailableError(InvalidRequestError):

@@ -26,6 +26,9 @@ _READS = frozenset(
     "broadcast_tx_async broadcast_tx_commit send_tx".split()
 )
 
+# The default maximum of nodes, which refuse longer lists of keys that are not requested in pages.
+_KEYS_PER_PAGE = 100
+
 
 def _always(_: object) -> bool:
     """Return True: the response never changes."""
@@ -81,10 +84,25 @@ def view_access_key(account_id: str, public_key: str, at: BlockReference) -> Cal
     return query("view_access_key", at, chain.AccessKey, request, **fields)
 
 
-def view_access_key_list(account_id: str, at: BlockReference) -> Call[chain.KeyList]:
-    """Build the call for all access keys of an account."""
+def view_access_key_list(
+    account_id: str, at: BlockReference, after_key: str | None = None
+) -> Call[chain.KeyList]:
+    """Build the call for a page of an account's access keys; older nodes send all of them."""
     request = f"the keys of {account_id}"
-    return query("view_access_key_list", at, chain.KeyList, request, account_id=account_id)
+    fields: dict[str, Any] = {"account_id": account_id, "limit": _KEYS_PER_PAGE}
+    if after_key is None:
+        return query("view_access_key_list", at, chain.KeyList, request, **fields)
+    fields["after_key"] = after_key
+    base_call = query("view_access_key_list", at, chain.KeyList, request, **fields)
+
+    def read(response: calls.Response) -> chain.KeyList:
+        page: chain.KeyList = base_call.read(response)
+        if page.last_key == after_key:  # the pages would never end
+            msg = f"the response to {request} is a page that does not begin after {after_key}"
+            raise DecodeError(msg, request=request, path="$.result.last_key")
+        return page
+
+    return replace(base_call, read=read)
 
 
 def view_state(account_id: str, prefix: bytes, at: BlockReference) -> Call[chain.State]:

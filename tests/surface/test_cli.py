@@ -214,6 +214,25 @@ def _returned(text):
     return {"result": list(text.encode()), "logs": [], "block_height": 1, "block_hash": BLOCK_HASH}
 
 
+def test_keys_of_many_accounts_and_of_a_missing_one(capsys):
+    """The rows of all accounts are one table; a missing account is named, and not found."""
+
+    def handler(_method, _path, _headers, body):
+        call = json.loads(body)
+        if call["method"] == "block":
+            return failure("UNKNOWN_BLOCK")
+        if call["params"]["request_type"] == "view_account":
+            return failure("UNKNOWN_ACCOUNT", {"requested_account_id": "gone.near"})
+        return result({"keys": [], "block_height": 9, "block_hash": BLOCK_HASH})
+
+    assert run(handler, "keys", "gone.near", "--network", "lab")[0] == 3
+    assert "gone.near: Account gone.near does not exist" in capsys.readouterr().err
+    assert run(handler, "keys", "a.near", "b.near", "--network", "lab")[0] == 3
+    assert main(["keys", "alice.near", "bob.near", "--format", "csv", "--network", "local"]) == 0
+    owners = [line.split(",")[0] for line in capsys.readouterr().out.splitlines()[1:]]
+    assert list(dict.fromkeys(owners)) == ["alice.near", "bob.near"]
+
+
 def test_keys_and_a_block_by_its_height_reach_the_node(capsys):
     """The RPC commands send what their dry run says."""
 
@@ -224,7 +243,7 @@ def test_keys_and_a_block_by_its_height_reach_the_node(capsys):
     code, server = run(handler, "keys", "alice.near", "--format", "csv")
     assert code == 0
     assert server.calls[0]["params"]["finality"] == "final"
-    assert capsys.readouterr().out.splitlines()[1] == f"alice.near,{KEY},5,FullAccess,,,,,,5"
+    assert capsys.readouterr().out.splitlines()[1] == f"alice.near,{KEY},5,FullAccess,,,,,,5,,"
 
 
 def test_the_module_runs_as_a_program():
