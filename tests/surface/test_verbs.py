@@ -406,6 +406,24 @@ def test_keys_of_every_permission() -> None:
     assert frame["balance"].dtype == "u128"
 
 
+@pytest.mark.parametrize(
+    "gas_key",
+    [{"balance": "1", "num_nonces": 1.5}, {"balance": "1", "num_nonces": "4"}, {"balance": 1}],
+    ids=str,
+)
+def test_a_gas_key_of_unknown_shape_is_refused(gas_key: dict[str, Any]) -> None:
+    """A balance is text and a number of nonces an integer; nothing else is rounded to them."""
+    access_key = {"nonce": 0, "permission": {"GasKeyFullAccess": gas_key}}
+    entries = [{"public_key": KEY, "access_key": access_key}]
+    with asking(Fake(keys={"a.near": entries})):
+        with pytest.raises(errors.DecodeError) as caught:
+            lk.keys("a.near")
+        frame, failed = lk.keys("a.near", on_error="collect")
+    assert caught.value.request == "the keys of a.near"
+    assert len(frame) == 0
+    assert rows(failed, "subject", "error") == [("a.near", "DecodeError")]
+
+
 def test_keys_of_a_missing_account() -> None:
     """An empty key list of an account that does not exist is an error, not an empty frame."""
     account = {"amount": "1", "locked": "0", "code_hash": "1" * 32, "storage_usage": 100}
