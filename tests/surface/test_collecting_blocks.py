@@ -567,12 +567,15 @@ def test_a_transaction_that_has_not_run_yet_leaves_its_height_waiting(
     assert_frame_equal(read_rows(found, "receipts"), rest)
 
 
-def test_the_fresh_demo_world_is_collected_with_its_waiting_call(tmp_path: Path) -> None:
+def test_the_fresh_demo_world_is_collected_with_its_waiting_call(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Its call that waits for 200 blocks costs no other row of its block."""
-    ledger = lk.connect("local")
-    with pytest.warns(UserWarning, match="1 heights have transactions that are not final"):
-        found = collect(180_000_010, 180_000_015, tmp_path / "out", ledger)
-    lk.disconnect()
+    command = ["collect-blocks", "180000010", "180000015", str(tmp_path / "out")]
+    assert main([*command, "--network", "local"]) == 0
+    printed = capsys.readouterr()
+    assert "ledgerkit: 1 heights have transactions that are not final yet" in printed.err
+    found = lk.open_collection(tmp_path / "out")
     assert found.counts == {"ok": 4, "waiting": 1}
     assert found.errors()["position"].tolist() == [180_000_012]
     heights = found.pandas("transactions")["block_height"]

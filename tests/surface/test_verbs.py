@@ -20,7 +20,7 @@ import pytest
 import ledgerkit as lk
 from ledgerkit import client, errors
 from ledgerkit.frames import schemas
-from tests.loopback import Reply, Server, as_json, asking, failure, result
+from tests.loopback import Reply, Server, as_json, asking, failure, result, serve
 from tests.unit.builders import RULES
 
 if TYPE_CHECKING:
@@ -1689,6 +1689,16 @@ def test_nothing_is_claimed_of_a_transaction_without_a_status(answer: Any, info:
         lk.trace(fake_hash("tx"), "a.near")
     assert caught.value.rpc_cause == "TIMEOUT_ERROR"
     assert caught.value.retryable
+
+
+def test_an_old_transaction_is_read_from_the_archival_host() -> None:
+    """What the regular host waited for and does not know, the archival host has."""
+    archive = Fake(methods={"EXPERIMENTAL_tx_status": transaction_result()})
+    regular = Fake(methods={"EXPERIMENTAL_tx_status": late(UNSEEN, {"cause": "NOT_OBSERVED"})})
+    with serve(archive) as other, asking(regular, archival_rpc_url=other.url) as server:
+        found = lk.trace(fake_hash("tx"), "a.near", blocks=False)
+    assert found.verdict == "fully_succeeded"
+    assert (len(server.requests), len(other.requests)) == (2, 1)
 
 
 @pytest.mark.parametrize("wait_until", ["FINAL", "NONE"])
