@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Any
 from ledgerkit import validation
 from ledgerkit.api import rpc
 from ledgerkit.api.models.protocol_rules import rules_of
-from ledgerkit.errors import InvalidRequestError, LedgerError
+from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError
 from ledgerkit.tracing.trace import Trace
-from ledgerkit.verbs.fetching import Fetcher, provenance
+from ledgerkit.verbs.fetching import provenance
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ledgerkit.api.calls import Call
     from ledgerkit.api.models.chain import BlockHeader
     from ledgerkit.api.models.protocol_rules import Rules
     from ledgerkit.api.rpc import TransactionResponse
     from ledgerkit.client import Ledger
+    from ledgerkit.verbs.fetching import Fetcher
 
 SOURCE = "EXPERIMENTAL_tx_status"
 
@@ -27,19 +29,17 @@ def read_results(
 ) -> dict[str, TransactionResponse]:
     """Read results by transaction hash; those not done in time are read as far as they are."""
     calls = [rpc.transaction_or_timeout(*pair, wait_until) for pair in pairs]
-    values = fetcher.send(calls, "transactions")
-    late = {at: value for at, value in enumerate(values) if isinstance(value, rpc.TimedOut)}
+    received = fetcher.send(calls, "transactions")
+    values: dict[tuple[str, str], Any] = dict(zip(pairs, received, strict=True))
+    late = {pair: value for pair, value in values.items() if isinstance(value, rpc.TimedOut)}
     # The errors are collected: each is compared with the timeout before it.
-    answers = Fetcher(fetcher.ledger, "collect", progress=False).send(
-        [rpc.transaction_or_timeout(*pairs[at], "NONE") for at in late], "transactions"
-    )
-    known = {
-        at: rpc.known_so_far(value, answer)
-        for (at, value), answer in zip(late.items(), answers, strict=True)
-    }
+    calls = [rpc.transaction_or_timeout(*pair, "NONE") for pair in late]
+    answers = fetcher.ledger.send_many(calls, on_error="collect", progress=False) if late else []
+    for (pair, value), answer in zip(late.items(), answers, strict=True):
+        values[pair] = rpc.known_so_far(value, answer)
     results = {}
-    for at, (tx_hash, sender) in enumerate(pairs):
-        value = _check_sender(known.get(at, values[at]), tx_hash, sender)
+    for (tx_hash, sender), answer in values.items():
+        value = _check_sender(answer, tx_hash, sender)
         if isinstance(value, LedgerError):
             fetcher.fail(tx_hash, value)
         else:
@@ -64,7 +64,7 @@ def build_traces(
     """Build the traces of results; with `blocks`, read their blocks and the rules in force."""
     hashes = [answer.result.block_hashes() if blocks else [] for answer in answers]
     unique = list(dict.fromkeys(block_hash for listed in hashes for block_hash in listed))
-    headers = _read_headers(Fetcher(ledger, "raise", progress), unique)
+    headers = _read_headers(ledger, unique, progress=progress)
     rules = _rules_by_epoch(ledger, headers)
     attrs = provenance(ledger, SOURCE)
     return [
@@ -89,30 +89,54 @@ def build_trace(
     )
 
 
-def _read_headers(fetcher: Fetcher, hashes: Sequence[str]) -> dict[str, BlockHeader]:
-    """Read block headers by their hashes."""
-    calls = [rpc.block(validation.block_reference(block_hash)) for block_hash in hashes]
-    answers = fetcher.send(calls, "blocks")
-    headers = [answer.header for answer in answers if not isinstance(answer, LedgerError)]
-    return dict(zip(hashes, headers, strict=True))
+def _read_headers(
+    ledger: Ledger, hashes: Sequence[str], *, progress: bool
+) -> dict[str, BlockHeader]:
+    """Read block headers by their hashes; the first time, also the rules at the first block."""
+    rules = _known_rules(ledger)
+    first_hash = [] if rules else hashes[:1]
+    calls: list[Call[Any]] = [rpc.block(validation.block_reference(h)) for h in hashes]
+    calls += [rpc.protocol_config(validation.block_reference(h)) for h in first_hash]
+    answers = ledger.send_many(calls, on_error="collect", progress=progress, label="blocks")
+    headers: dict[str, BlockHeader] = {}
+    for block_hash, answer in zip(hashes, answers, strict=False):
+        if isinstance(answer, LedgerError):
+            raise answer
+        headers[block_hash] = answer.header
+    for block_hash, answer in zip(first_hash, answers[len(hashes) :], strict=True):
+        _add_rules(rules, headers[block_hash].epoch_id, answer)
+    return headers
 
 
 def _rules_by_epoch(ledger: Ledger, headers: Mapping[str, BlockHeader]) -> dict[str, Rules | None]:
     """Read the rules of each epoch, once per ledger; None if the node does not send them."""
-    rules: dict[str, Rules | None] = ledger.memo("protocol_rules", dict)
+    rules = _known_rules(ledger)
     missing = {
         header.epoch_id: block_hash
         for block_hash, header in headers.items()
         if header.epoch_id not in rules
     }
-    for epoch_id, block_hash in missing.items():
-        call = rpc.protocol_config(validation.block_reference(block_hash))
-        try:
-            rules[epoch_id] = rules_of(ledger.send(call))
-        except LedgerError as error:  # the trace states in its notes that they are missing
-            if not error.retryable:
-                rules[epoch_id] = None
+    calls = [rpc.protocol_config(validation.block_reference(h)) for h in missing.values()]
+    answers = ledger.send_many(calls, on_error="collect", progress=False) if calls else []
+    for epoch_id, answer in zip(missing, answers, strict=True):
+        _add_rules(rules, epoch_id, answer)
     return rules
+
+
+def _known_rules(ledger: Ledger) -> dict[str, Rules | None]:
+    """Return the rules by epoch that this ledger has read so far."""
+    rules: dict[str, Rules | None] = ledger.memo("protocol_rules", dict)
+    return rules
+
+
+def _add_rules(rules: dict[str, Rules | None], epoch_id: str, answer: Any) -> None:
+    """Add the rules of an epoch; without them, traces state in their notes what is unknown."""
+    if isinstance(answer, LedgerError) and answer.retryable:
+        return
+    try:
+        rules[epoch_id] = None if isinstance(answer, LedgerError) else rules_of(answer)
+    except DecodeError:
+        rules[epoch_id] = None
 
 
 def _common_rules(rules: Sequence[Rules | None]) -> Rules | None:
