@@ -479,6 +479,15 @@ def test_keys_come_in_pages() -> None:
     assert frame.attrs["block_hash"] == fake_hash(HEAD)
 
 
+@pytest.mark.parametrize("size", [1, 2, 6, 7, 8])
+def test_every_page_size_gives_the_same_keys(size: int) -> None:
+    """Each key comes once and in order, also if the last page is full."""
+    with asking(Fake(methods={"query": paged_keys(size)})) as server:
+        frame = lk.keys("big.near")
+    assert frame["public_key"].tolist() == sorted(fake_key(letter) for letter in "abcdefg")
+    assert len(server.requests) == -(-7 // size)
+
+
 def test_keys_of_many_accounts() -> None:
     """The rows are in the order of the ids, all at one block; a missing account is a failure."""
     ids = ["small.near", "gone.near", "big.near", "small.near"]
