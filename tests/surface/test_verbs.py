@@ -1755,7 +1755,8 @@ REFUSED: list[tuple[Callable[[], Any], str, str, str]] = [
     (lambda: lk.read("/no/such/file", "ft"), "source", "'/no/such/file'", "No such file"),
     (lambda: lk.schema("tokens"), "name", "'tokens'", "one of"),
     (lambda: client.current().get("v1/x"), "path", "'v1/x'", "begins with /"),
-    (lambda: client.current().get("/x?apiKey=1"), "path", "/x", "no query"),
+    (lambda: client.current().get("/x?apiKey=1"), "path", "/x", "api_key="),
+    (lambda: client.current().get("/x?a=b#c"), "path", "/x", "without a fragment"),
     (lambda: client.current().rpc(""), "method", "''", "1 to 256"),
 ]
 COLLECTING: dict[str, Callable[..., Any]] = MANY | {
