@@ -80,7 +80,9 @@ def _accounts_frame(
         "storage_bytes": sizes,
         "storage_cost": [None if size is None else size * STORAGE_PRICE for size in sizes],
         "spendable": [
-            None if size is None or pd.NA in (free, staked) else spendable(free, staked, size)
+            None
+            if size is None or free is pd.NA or staked is pd.NA
+            else spendable(free, staked, size)
             for free, staked, size in zip(balance, lock, sizes, strict=True)
         ],
     }

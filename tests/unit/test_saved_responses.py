@@ -136,8 +136,8 @@ def check(frame: pd.DataFrame, view: str, column: str, value: object) -> None:
 
 
 def test_every_view_has_a_test() -> None:
-    """No view of `read` is left out here; edges have one below."""
-    assert {*RPC, *REST, "edges"} == set(saved_responses._VIEWS)
+    """No view of `read` is left out here; edges and events have one below."""
+    assert {*RPC, *REST, "edges", "events"} == set(saved_responses._VIEWS)
 
 
 @pytest.mark.parametrize("view", RPC)
