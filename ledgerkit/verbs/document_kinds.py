@@ -10,33 +10,43 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from ledgerkit.api import calls
 from ledgerkit.api.models.chain import MALFORMED
 
-_FT, _NFT, _STAKING, _FULL = (
-    f"GET /v1/account/{{account_id}}/{name}" for name in ("ft", "nft", "staking", "full")
-)
-_TRACE_VIEWS = ("receipts", "edges", "events")
-
 
 class Kind(NamedTuple):
-    """A kind of document: what it is in a few words, and the views that it can be read as."""
+    """A kind of document: its name, the views that it can be read as, and advice if none."""
 
     name: str
     views: tuple[str, ...] = ()
+    advice: str = "Save the response of another request."
 
 
-_NULL = Kind("null, which the block service sends for a height without a block")
+_TRACE_VIEWS = ("receipts", "edges", "events")
 WHOLE_BLOCK = Kind(
-    "a whole block (block service, NEAR Lake)",
+    "a whole block of the block service or NEAR Lake",
     ("blocks", "chunks", "transactions", "receipts", "events"),
 )
 SHARD = Kind(
-    "one shard of a block (block service, NEAR Lake)",
+    "one shard of a block of the block service or NEAR Lake",
     ("chunks", "transactions", "receipts", "events"),
 )
-_CHUNK = Kind("a chunk", ("chunks", "transactions"))
 BLOCK = Kind("a block", ("blocks", "chunks"))
+_CHUNK = Kind("a chunk", ("chunks", "transactions"))
 _TRANSACTION = Kind("the result of a transaction", _TRACE_VIEWS)
+_TRANSACTIONS = Kind("a response of the Transactions API", _TRACE_VIEWS)
+_FULL = Kind("a response of /v1/account/…/full", ("accounts", "ft", "nft", "staking"))
+_FT = Kind("a response of /v1/account/…/ft", ("ft",))
+_NFT = Kind("a response of /v1/account/…/nft", ("nft",))
+_FT_OR_NFT = Kind("an empty list of tokens", ("ft", "nft"))
+_VERSION_0 = Kind(
+    "a response of version 0 of the REST API, which lists ids only",
+    advice="Save the response of version 1, whose path begins with /v1.",
+)
+_NULL = Kind(
+    "null, which the block service sends for a height without a block",
+    advice="Read the next block: its prev_height shows whether this height was skipped.",
+)
+_HEALTH = Kind("a response of /health")
 
-# The first whose members are all there. Members that other kinds have too come with others.
+# The first whose members are all there is the kind of a document.
 _KINDS: tuple[tuple[set[str], Kind], ...] = (
     ({"block", "shards"}, WHOLE_BLOCK),
     ({"shard_id", "receipt_execution_outcomes"}, SHARD),
@@ -45,30 +55,26 @@ _KINDS: tuple[tuple[set[str], Kind], ...] = (
     ({"transaction_outcome"}, _TRANSACTION),
     ({"receipts_outcome"}, _TRANSACTION),
     ({"final_execution_status"}, _TRANSACTION),
-    (
-        {"execution_outcome", "transaction"},
-        Kind("a transaction of the Transactions API", _TRACE_VIEWS),
-    ),
-    ({"transactions"}, Kind("a response of the Transactions API", _TRACE_VIEWS)),
-    ({"contract_ids"}, Kind("version 0 of the REST API, which has no balances: request version 1")),
-    ({"account_id", "nfts"}, Kind(_FULL, ("accounts", "ft", "nft", "staking"))),
-    ({"account_id", "state"}, Kind(_FULL, ("accounts", "ft", "nft", "staking"))),
-    ({"pools", "tokens"}, Kind(_FULL, ("accounts", "ft", "nft", "staking"))),
-    ({"nfts"}, Kind(_FULL, ("accounts", "ft", "nft", "staking"))),
-    ({"pools"}, Kind(_STAKING, ("staking",))),
-    ({"account_ids"}, Kind("GET /v1/public_key/{public_key}", ("accounts_of",))),
-    ({"token_id", "accounts"}, Kind("GET /v1/ft/{token_id}/top", ("top_holders",))),
-    ({"version", "sync_block_height"}, Kind("GET /status", ("indexer_status",))),
-    ({"sync_info", "chain_id"}, Kind("status", ("status",))),
-    ({"current_validators"}, Kind("validators", ("validators",))),
-    ({"keys", "block_hash"}, Kind("query view_access_key_list", ("keys",))),
-    ({"values", "block_hash"}, Kind("query view_state", ("state",))),
-    ({"changes", "block_hash"}, Kind("EXPERIMENTAL_changes", ("changes",))),
-    ({"gas_price"}, Kind("gas_price", ("gas_price",))),
-    ({"amount", "code_hash"}, Kind("query view_account")),
-    ({"nonce", "permission"}, Kind("query view_access_key")),
-    ({"result", "logs"}, Kind("query call_function")),
-    ({"receipt", "receipt_id"}, Kind("EXPERIMENTAL_receipt")),
+    ({"transaction", "execution_outcome"}, _TRANSACTIONS),
+    ({"transactions"}, _TRANSACTIONS),
+    ({"contract_ids"}, _VERSION_0),
+    ({"nfts"}, _FULL),
+    ({"account_id", "state"}, _FULL),
+    ({"pools", "tokens"}, _FULL),
+    ({"pools"}, Kind("a response of /v1/account/…/staking", ("staking",))),
+    ({"account_ids"}, Kind("a response of /v1/public_key/…", ("accounts_of",))),
+    ({"token_id", "accounts"}, Kind("a response of /v1/ft/…/top", ("top_holders",))),
+    ({"version", "sync_block_height"}, Kind("a response of /status", ("indexer_status",))),
+    ({"sync_info", "chain_id"}, Kind("a response of status", ("status",))),
+    ({"current_validators"}, Kind("a response of validators", ("validators",))),
+    ({"keys", "block_hash"}, Kind("a response of view_access_key_list", ("keys",))),
+    ({"values", "block_hash"}, Kind("a response of view_state", ("state",))),
+    ({"changes", "block_hash"}, Kind("a response of EXPERIMENTAL_changes", ("changes",))),
+    ({"gas_price"}, Kind("a response of gas_price", ("gas_price",))),
+    ({"amount", "code_hash"}, Kind("a response of view_account")),
+    ({"nonce", "permission"}, Kind("a response of view_access_key")),
+    ({"result", "logs"}, Kind("a response of call_function")),
+    ({"receipt_id", "receipt"}, Kind("a response of EXPERIMENTAL_receipt")),
 )
 
 
@@ -89,15 +95,17 @@ def recognize(body: bytes) -> Kind | None:
     if body.strip() == b"null":
         return _NULL
     members = _members(body)
-    if members is None:
-        return None
-    if {"jsonrpc", "id"} & members.keys() and "result" in members:
+    if members is not None and {"jsonrpc", "id"} & members.keys() and "result" in members:
         members = _members(bytes(members["result"]))
     if members is None or "error" in members:
         return None
+    if members.keys() == {"status"}:
+        return _HEALTH
     if "tokens" in members and not {"pools", "nfts", "state"} & members.keys():
         return _kind_of_tokens(body)
-    return next((kind for marks, kind in _KINDS if marks <= members.keys()), None)
+    kind = next((kind for marks, kind in _KINDS if marks <= members.keys()), None)
+    is_version_0 = bytes(members.get("pools", b""))[1:].lstrip().startswith(b'"')
+    return _VERSION_0 if is_version_0 else kind
 
 
 def _members(body: bytes) -> dict[str, Raw] | None:
@@ -116,6 +124,5 @@ def _kind_of_tokens(body: bytes) -> Kind | None:
     except MALFORMED:
         return None
     if not entries:
-        return Kind(f"{_FT} or {_NFT}", ("ft", "nft"))
-    has_balance = any(entry.balance is not UNSET for entry in entries)
-    return Kind(_FT, ("ft",)) if has_balance else Kind(_NFT, ("nft",))
+        return _FT_OR_NFT
+    return _FT if any(entry.balance is not UNSET for entry in entries) else _NFT

@@ -84,9 +84,9 @@ def read(source: bytes | str | PathLike[str], view: str) -> pd.DataFrame:
 
 def _other_kind(kind: document_kinds.Kind, view: str) -> DecodeError:
     """Build the error for a document that another view reads, or none."""
-    sentence = f"view {view!r} does not read this document: it is {kind.name}"
+    sentence = f"view {view!r} can't read this document: it is {kind.name}"
     views = " or ".join(f'view="{name}"' for name in kind.views)
-    remedy = f"Read it with {views}." if views else f"Pass a document that {view!r} reads."
+    remedy = f"Read it with {views}." if views else kind.advice
     return DecodeError(sentence, remedy=remedy, path="$")
 
 
