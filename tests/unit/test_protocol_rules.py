@@ -33,6 +33,18 @@ def test_an_older_layout_numbers_its_shards():
     assert rules_of(config).shard_of("carl.near") is None
 
 
+@pytest.mark.parametrize("layout", [None, {}])
+def test_a_configuration_without_a_layout_serves_for_rewards(layout: object):
+    """Before there were layouts there was none: the share and costs are read all the same."""
+    config = copy.deepcopy(builders.RULES)
+    config["shard_layout"] = layout
+    rules = rules_of(config)
+    assert rules.shard_of("carl.near") is None
+    assert (rules.reward, rules.call_gas) == ((3, 10), 1000)
+    del config["shard_layout"]
+    assert rules_of(config) == rules
+
+
 def test_a_configuration_that_is_none_is_refused_by_its_place():
     """A missing member is named."""
     config = copy.deepcopy(builders.RULES)
