@@ -24,11 +24,6 @@ _NOTE = (
 )
 
 
-def blocks(document: BlockDocument) -> pd.DataFrame:
-    """Build the blocks frame: one row."""
-    return chain_frames.blocks([document.block])
-
-
 def chunks(document: BlockDocument) -> pd.DataFrame:
     """Build the chunks frame: the chunks that the block lists, or those of the shards."""
     height, headers = document.block.header.height, document.block.chunks

@@ -32,10 +32,10 @@ BLOCK = Kind("a block", ("blocks", "chunks"))
 _CHUNK = Kind("a chunk", ("chunks", "transactions"))
 _TRANSACTION = Kind("the result of a transaction", _TRACE_VIEWS)
 _TRANSACTIONS = Kind("a response of the Transactions API", _TRACE_VIEWS)
-_FULL = Kind("a response of /v1/account/…/full", ("accounts", "ft", "nft", "staking"))
+FULL = Kind("a response of /v1/account/…/full", ("accounts", "ft", "nft", "staking"))
 _FT = Kind("a response of /v1/account/…/ft", ("ft",))
 _NFT = Kind("a response of /v1/account/…/nft", ("nft",))
-_FT_OR_NFT = Kind("an empty list of tokens", ("ft", "nft"))
+_TOKENS = Kind("a list of tokens", ("ft", "nft"))
 _VERSION_0 = Kind(
     "a response of version 0 of the REST API, which lists ids only",
     advice="Save the response of version 1, whose path begins with /v1.",
@@ -58,9 +58,9 @@ _KINDS: tuple[tuple[set[str], Kind], ...] = (
     ({"transaction", "execution_outcome"}, _TRANSACTIONS),
     ({"transactions"}, _TRANSACTIONS),
     ({"contract_ids"}, _VERSION_0),
-    ({"nfts"}, _FULL),
-    ({"account_id", "state"}, _FULL),
-    ({"pools", "tokens"}, _FULL),
+    ({"nfts"}, FULL),
+    ({"account_id", "state"}, FULL),
+    ({"pools", "tokens"}, FULL),
     ({"pools"}, Kind("a response of /v1/account/…/staking", ("staking",))),
     ({"account_ids"}, Kind("a response of /v1/public_key/…", ("accounts_of",))),
     ({"token_id", "accounts"}, Kind("a response of /v1/ft/…/top", ("top_holders",))),
@@ -102,7 +102,7 @@ def recognize(body: bytes) -> Kind | None:
     if members.keys() == {"status"}:
         return _HEALTH
     if "tokens" in members and not {"pools", "nfts", "state"} & members.keys():
-        return _kind_of_tokens(body)
+        return _TOKENS
     kind = next((kind for marks, kind in _KINDS if marks <= members.keys()), None)
     is_version_0 = bytes(members.get("pools", b""))[1:].lstrip().startswith(b'"')
     return _VERSION_0 if is_version_0 else kind
@@ -117,12 +117,13 @@ def _members(body: bytes) -> dict[str, Raw] | None:
     return members
 
 
-def _kind_of_tokens(body: bytes) -> Kind | None:
+def refine(kind: Kind | None, body: bytes) -> Kind | None:
     """Distinguish lists of fungible tokens from lists of NFTs; an empty one may be either."""
+    if kind is not _TOKENS:
+        return kind
     try:
         entries = msgspec.json.decode(body, type=_Tokens).tokens
     except MALFORMED:
-        return None
-    if not entries:
-        return _FT_OR_NFT
-    return _FT if any(entry.balance is not UNSET for entry in entries) else _NFT
+        return kind
+    has_balance = any(entry.balance is not UNSET for entry in entries or ())
+    return (_FT if has_balance else _NFT) if entries else kind

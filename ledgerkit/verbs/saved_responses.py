@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.models import chain
     from ledgerkit.tracing.trace import Trace
+    from ledgerkit.verbs.document_kinds import Kind
+
+    Reader = Callable[[bytes, Kind | None], pd.DataFrame]
 
 T = TypeVar("T")
 
@@ -74,15 +77,20 @@ def read(source: bytes | str | PathLike[str], view: str) -> pd.DataFrame:
     read_body = _VIEWS[validation.one_of(view, "view", tuple(_VIEWS))]
     body = read_source(source)
     kind = document_kinds.recognize(body)
+    try:
+        if kind is None or view in kind.views:
+            return read_body(body, kind)
+        reason, path = "", "$"
+    except DecodeError as error:
+        reason, path = _reason(error), error.path or "$"
+    kind = document_kinds.refine(kind, body)
     if kind is not None and view not in kind.views:
         raise _other_kind(kind, view)
-    try:
-        return read_body(body)
-    except DecodeError as error:
-        raise _undecodable(error, view) from None
+    sentence = f"the document can't be read as {view!r}: {reason}"
+    raise DecodeError(sentence, remedy=_INCOMPLETE, path=path)
 
 
-def _other_kind(kind: document_kinds.Kind, view: str) -> DecodeError:
+def _other_kind(kind: Kind, view: str) -> DecodeError:
     """Build the error for a document that another view reads, or none."""
     sentence = f"view {view!r} can't read this document: it is {kind.name}"
     views = " or ".join(f'view="{name}"' for name in kind.views)
@@ -90,12 +98,12 @@ def _other_kind(kind: document_kinds.Kind, view: str) -> DecodeError:
     return DecodeError(sentence, remedy=remedy, path="$")
 
 
-def _undecodable(error: DecodeError, view: str) -> DecodeError:
-    """Build the error for a document that is incomplete, changed or of an unknown kind."""
-    _, _, reason = error.sentence.rpartition(calls.NOT_AS_DOCUMENTED)
-    sentence = f"the document can't be read as {view!r}: {reason}"
-    remedy = "Check that the document is complete, and that it is a response of this view."
-    return DecodeError(sentence, remedy=remedy, path=error.path or "$")
+_INCOMPLETE = "Check that the document is complete, and that it is a response of this kind."
+
+
+def _reason(error: DecodeError) -> str:
+    """Return what is wrong with a document, without the request that was not sent."""
+    return error.sentence.rpartition(calls.NOT_AS_DOCUMENTED)[2]
 
 
 def read_source(source: bytes | str | PathLike[str]) -> bytes:
@@ -114,38 +122,28 @@ def read_source(source: bytes | str | PathLike[str]) -> bytes:
 def returned_value(source: bytes | str | PathLike[str]) -> Any:
     """Return the value of a saved ``call_function`` response: decoded JSON, or the bytes."""
     call = rpc.call_function(_ANY_ID, "view", b"", _FINAL)
-    result = calls.read_saved(call, read_source(source))
-    return rpc.json_or_bytes(rpc.result_bytes(result, call.request))
+    try:
+        result = calls.read_saved(call, read_source(source))
+        return rpc.json_or_bytes(rpc.result_bytes(result, call.request))
+    except DecodeError as error:
+        sentence = f"the document is not a response of a view call: {_reason(error)}"
+        problem = DecodeError(sentence, remedy=_INCOMPLETE, path=error.path)
+    raise problem
 
 
-def _rpc_reader(
-    call: calls.Call[Any], frame: Callable[[Any], pd.DataFrame]
-) -> Callable[[bytes], pd.DataFrame]:
+def _rpc_reader(call: calls.Call[Any], frame: Callable[[Any], pd.DataFrame]) -> Reader:
     """Build the reader of a view from a call's decoder and a frame builder."""
-    return lambda body: frame(calls.read_saved(call, body))
+    return lambda body, _: frame(calls.read_saved(call, body))
 
 
-def _rest_reader(
-    kind: type[rest_models.Listing], frame: Callable[[Any], pd.DataFrame]
-) -> Callable[[bytes], pd.DataFrame]:
+def _rest_reader(model: type[rest_models.Listing], frame: Callable[[Any], pd.DataFrame]) -> Reader:
     """Build the reader of a view of the REST API; a full response has the narrow ones too."""
 
-    def read_body(body: bytes) -> pd.DataFrame:
-        is_full = "accounts" in _views_of(body)
-        return frame(_read_listing(body, rest_models.Full if is_full else kind))
+    def read_body(body: bytes, kind: Kind | None) -> pd.DataFrame:
+        model_read = rest_models.Full if kind is document_kinds.FULL else model
+        return frame(rest.read_listing(calls.Response(body), model_read, "the request"))
 
     return read_body
-
-
-def _read_listing(body: bytes, kind: type[Any]) -> Any:
-    """Decode a body of the REST API."""
-    return rest.read_listing(calls.Response(body), kind, "the request")
-
-
-def _views_of(body: bytes) -> tuple[str, ...]:
-    """Return the views that a document can be read as; none if its kind is unknown."""
-    kind = document_kinds.recognize(body)
-    return kind.views if kind else ()
 
 
 def _nft(response: rest_models.Collections | rest_models.Full) -> pd.DataFrame:
@@ -155,19 +153,18 @@ def _nft(response: rest_models.Collections | rest_models.Full) -> pd.DataFrame:
 
 
 def _block_reader(
-    of_block: Callable[[BlockDocument], pd.DataFrame] | None,
-    of_shard: Callable[[Shard], pd.DataFrame] | None,
-    otherwise: Callable[[bytes], pd.DataFrame],
-) -> Callable[[bytes], pd.DataFrame]:
+    of_block: Callable[[BlockDocument], pd.DataFrame],
+    of_shard: Callable[[Shard], pd.DataFrame],
+    otherwise: Reader,
+) -> Reader:
     """Build the reader of a view of block documents, of their shards, and of other responses."""
 
-    def read_body(body: bytes) -> pd.DataFrame:
-        kind = document_kinds.recognize(body)
-        if of_block and kind is document_kinds.WHOLE_BLOCK:
+    def read_body(body: bytes, kind: Kind | None) -> pd.DataFrame:
+        if kind is document_kinds.WHOLE_BLOCK:
             return of_block(_decode(body, BlockDocument))
-        if of_shard and kind is document_kinds.SHARD:
+        if kind is document_kinds.SHARD:
             return of_shard(_decode(body, Shard))
-        return otherwise(body)
+        return otherwise(body, kind)
 
     return read_body
 
@@ -178,9 +175,11 @@ def _decode(body: bytes, kind: type[T]) -> T:
     return document
 
 
-def _chunk_headers(block: chain.Block) -> pd.DataFrame:
-    """Tabulate the chunk headers of a block."""
-    return chain_frames.chunks(block.chunks, block_height=block.header.height)
+def _blocks(body: bytes, kind: Kind | None) -> pd.DataFrame:
+    """Tabulate a whole block, or one as a node sends it."""
+    if kind is document_kinds.WHOLE_BLOCK:
+        return chain_frames.blocks([_decode(body, BlockDocument).block])
+    return chain_frames.blocks([calls.read_saved(rpc.block(_FINAL), body)])
 
 
 def _read_chunk(body: bytes) -> chain.Chunk:
@@ -194,10 +193,11 @@ def _read_chunk(body: bytes) -> chain.Chunk:
             raise error from None
 
 
-def _chunks(body: bytes) -> pd.DataFrame:
+def _chunks(body: bytes, kind: Kind | None) -> pd.DataFrame:
     """Tabulate a chunk, or the chunk headers of a block."""
-    if document_kinds.recognize(body) is document_kinds.BLOCK:
-        return _chunk_headers(calls.read_saved(rpc.block(_FINAL), body))
+    if kind is document_kinds.BLOCK:
+        block = calls.read_saved(rpc.block(_FINAL), body)
+        return chain_frames.chunks(block.chunks, block_height=block.header.height)
     chunk = _read_chunk(body)
     return chain_frames.chunks([chunk.header], contents=[chunk])
 
@@ -209,7 +209,7 @@ def _trace(body: bytes) -> Trace:
     return Trace.from_json(body)
 
 
-_VIEWS: dict[str, Callable[[bytes], pd.DataFrame]] = {
+_VIEWS: dict[str, Reader] = {
     "accounts": _rest_reader(rest_models.Full, lambda full: account_frames.accounts([full])),
     "accounts_of": _rest_reader(rest_models.KeyAccounts, account_frames.accounts_of),
     "ft": _rest_reader(rest_models.FungibleTokens, lambda listing: token_frames.ft([listing])),
@@ -220,29 +220,25 @@ _VIEWS: dict[str, Callable[[bytes], pd.DataFrame]] = {
         rpc.view_access_key_list(_ANY_ID, _FINAL),
         lambda response: account_frames.keys(None, response),
     ),
-    "blocks": _block_reader(
-        block_frames.blocks,
-        None,
-        _rpc_reader(rpc.block(_FINAL), lambda block: chain_frames.blocks([block])),
-    ),
+    "blocks": _blocks,
     "chunks": _block_reader(
         block_frames.chunks, lambda shard: block_frames.shard_chunks([shard]), _chunks
     ),
     "transactions": _block_reader(
         lambda document: block_frames.transactions(document.shards, document.block.header.height),
         lambda shard: block_frames.transactions([shard]),
-        lambda body: chain_frames.transactions(None, [_read_chunk(body)]),
+        lambda body, _: chain_frames.transactions(None, [_read_chunk(body)]),
     ),
     "receipts": _block_reader(
         lambda document: block_frames.receipts(document.shards, document),
         lambda shard: block_frames.receipts([shard]),
-        lambda body: _trace(body).receipts,
+        lambda body, _: _trace(body).receipts,
     ),
-    "edges": lambda body: _trace(body).edges,
+    "edges": lambda body, _: _trace(body).edges,
     "events": _block_reader(
         lambda document: block_frames.events(document.shards, document),
         lambda shard: block_frames.events([shard]),
-        lambda body: _trace(body).events,
+        lambda body, _: _trace(body).events,
     ),
     "state": _rpc_reader(rpc.view_state(_ANY_ID, b"", _FINAL), chain_frames.state),
     "changes": _rpc_reader(rpc.changes("", _FINAL, {}), chain_frames.changes),
@@ -252,7 +248,7 @@ _VIEWS: dict[str, Callable[[bytes], pd.DataFrame]] = {
     ),
     "gas_price": _rpc_reader(rpc.gas_price(None), chain_frames.gas_price),
     "status": _rpc_reader(rpc.status(), chain_frames.status),
-    "indexer_status": lambda body: chain_frames.indexer_status(
+    "indexer_status": lambda body, _: chain_frames.indexer_status(
         _decode(body, rest_models.IndexerStatus)
     ),
 }
