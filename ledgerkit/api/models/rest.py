@@ -21,7 +21,7 @@ class Listing(Struct, gc=False):
     @property
     def has_content(self) -> bool:
         """True if a member was sent by which this kind is recognized."""
-        return any(getattr(self, name) is not None for name in self.content)
+        return getattr(self, self.content[0]) is not None
 
 
 class KeyAccounts(Listing, gc=False):
