@@ -1039,11 +1039,10 @@ def test_exposure_drops_zeros_when_asked() -> None:
 def test_an_account_that_is_not_indexed_has_no_known_exposure() -> None:
     """Unknown is not zero: the class is of what is visible, the status says that nothing is."""
     fake = Fake()
-    unknown = {"account_id": "a.near", "pools": [], "tokens": [], "nfts": [], "state": None}
-    fake.rest["/v1/account/a.near/full"] = unknown
-    fake.rest["/v1/account/b.near/full"] = full_view("b.near")
     pools = [{"pool_id": "p.near"}]
-    fake.rest["/v1/account/c.near/full"] = unknown | {"account_id": "c.near", "pools": pools}
+    fake.rest["/v1/account/a.near/full"] = full_view("a.near", state=None)
+    fake.rest["/v1/account/b.near/full"] = full_view("b.near")
+    fake.rest["/v1/account/c.near/full"] = full_view("c.near", state=None, pools=pools)
     with asking(fake):
         frame = lk.exposure(["a.near", "b.near", "c.near"], liquid_tokens=[], progress=False)
         accounts = lk.accounts(["a.near", "b.near", "c.near"], progress=False)

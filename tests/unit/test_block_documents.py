@@ -269,7 +269,7 @@ HEADER = {
     "total_supply": "1000",
     "timestamp_nanosec": "5",
 }
-PAIR = {
+PAIR: dict[str, Any] = {
     "receipt": {
         "receipt_id": "1" * 32,
         "predecessor_id": "a.near",
@@ -304,6 +304,16 @@ def test_a_receipt_without_a_chunk() -> None:
     assert frame["actions"].tolist() == ["NewAction"]
     assert (frame["shard_id"].tolist(), frame["block_height"].tolist()) == ([3], [8])
     assert frame["time"].iloc[0].value == 5
+
+
+def test_an_outcome_without_its_receipt() -> None:
+    """Where only the outcome was sent, the executing account is known and the content is not."""
+    execution = PAIR["execution_outcome"]
+    outcome = execution["outcome"] | {"executor_id": "b.near"}
+    pair = {"receipt": None, "execution_outcome": execution | {"outcome": outcome}}
+    row = lk.read(block_of(pair), "receipts").iloc[0]
+    assert (row["receiver_id"], row["gas_burnt"], row["status"]) == ("b.near", 7, "success_value")
+    assert plain(row[["predecessor_id", "actions", "deposit"]]) == [None, None, None]
 
 
 def test_a_bad_value_is_named_by_its_place() -> None:

@@ -256,8 +256,8 @@ def test_two_tokens_of_one_collection() -> None:
 def test_events() -> None:
     """The events of a saved transaction are those of its trace."""
     logs = ['EVENT_JSON:{"standard":"nep171","version":"1.0.0","event":"nft_mint","data":[]}']
-    outcome = TX_RESULT["receipts_outcome"][0]
-    executed = outcome | {"outcome": outcome["outcome"] | {"logs": logs}}
+    result = OUTCOME | {"receipt_ids": [], "status": {"SuccessValue": ""}, "logs": logs}
+    executed = {"id": HASH, "block_hash": HASH, "outcome": result}
     frame = lk.read(dump(TX_RESULT | {"receipts_outcome": [executed]}), "events")
     assert frame[["receipt_id", "event"]].values.tolist() == [[HASH, "nft_mint"]]
 
@@ -272,6 +272,15 @@ def test_the_error_of_a_file_is_about_the_file() -> None:
         "the document can't be read as 'ft': "
         "Expected `str | null`, got `int` at $.tokens[0].balance"
     )
+    assert "complete" in caught.value.remedy
+
+
+@pytest.mark.parametrize("body", [b"{}", b"nonsense", dump({"receipts_outcome": {}})])
+def test_a_trace_of_no_transaction(body: bytes) -> None:
+    """The error of a trace's document is about the document too."""
+    with pytest.raises(errors.DecodeError) as caught:
+        lk.Trace.from_json(body)
+    assert "has changed" not in str(caught.value)
     assert "complete" in caught.value.remedy
 
 
