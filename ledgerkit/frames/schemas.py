@@ -528,8 +528,8 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
     "diff_exposure": (
         _ACCOUNT,
         _c("change", "str", "entered (had no position), left (has none) or changed"),
-        _c("before", "str", "exposure_class in the earlier collection"),
-        _c("after", "str", "exposure_class in the later collection"),
+        _c("before", "str", "exposure_class in the earlier collection, or not_indexed"),
+        _c("after", "str", "exposure_class in the later collection, or not_indexed"),
     ),
     "diff_not_compared": (
         _ACCOUNT,

@@ -80,7 +80,9 @@ def view_columns(accounts: Mapping[str, Holdings]) -> dict[str, dict[str, list[A
         "exposure": {
             "account_id": list(accounts),
             "exposure_class": [item.exposure for item in holdings],
-            "status": ["ok"] * len(holdings),
+            "status": [
+                "not_indexed" if item.balance[1] == "not_indexed" else "ok" for item in holdings
+            ],
             "n_direct": [len(item.staking) for item in holdings],
             "n_liquid": [0] * len(holdings),
             "n_unknown": [0] * len(holdings),
