@@ -263,7 +263,8 @@ def _classes(changed: Any, side: str) -> np.ndarray:
     classes, status = (
         changed[f"{side}_{name}"].to_numpy() for name in ("exposure_class", "status")
     )
-    return np.where(status == _NOT_INDEXED, status, classes).astype(object)
+    labels: np.ndarray = np.where(status == _NOT_INDEXED, status, classes).astype(object)
+    return labels
 
 
 def _select(conditions: Sequence[np.ndarray], words: Sequence[str], default: str) -> np.ndarray:
