@@ -439,7 +439,7 @@ def _concat(parts: list[Any]) -> Any:
 
 @contextmanager
 def _remedy_of_documents() -> Iterator[None]:
-    """Say what to do about a document that can't be read: to send a request again won't help."""
+    """Replace the remedy of a response: sending a request again does not repair a document."""
     try:
         yield
     except DecodeError as error:
