@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Never, Self, TypeVar
+from urllib.parse import parse_qsl
 
 from ledgerkit import user_warnings, validation
 from ledgerkit.api import calls, rpc
@@ -117,7 +118,7 @@ class Ledger:
         Parameters
         ----------
         path
-            The path, such as ``"/v1/account/root.near/ft"``.
+            The path, such as ``"/v1/account/root.near/ft"``, and its query if it has one.
 
         Returns
         -------
@@ -573,10 +574,14 @@ def bar(*, disable: bool, **options: Any) -> Any:
 
 def _raw_path(path: str) -> Call[Any]:
     """Build the call of any path of the REST API."""
-    if not isinstance(path, str) or not path.startswith("/") or "?" in path or "#" in path:
-        rule = "a path that begins with / and has no query"
+    if not isinstance(path, str) or not path.startswith("/") or "#" in path:
+        rule = "a path that begins with /, without a fragment"
         value = path.partition("?")[0] if isinstance(path, str) else path  # a query may hold a key
         raise InvalidRequestError.refuse("path", value, rule)
+    path_alone, _, query = path.partition("?")
+    if "apikey" in (name.lower() for name, _ in parse_qsl(query, keep_blank_values=True)):
+        rule = "a path without the key: pass api_key= to connect()"
+        raise InvalidRequestError.refuse("path", path_alone, rule)
     return calls.get(path, Any, request=f"GET {path}")
 
 

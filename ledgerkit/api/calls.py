@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+NOT_AS_DOCUMENTED = " is not as documented: "  # before the reason in the sentence of an error
 _HTTP_ERROR = 400
 _decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
 _decoders_lock = Lock()
@@ -128,7 +129,7 @@ def not_as_documented(request: str, decode_error: Exception) -> errors.DecodeErr
     """Build the error for a response that could not be decoded, with the path in the document."""
     reason, _, path = str(decode_error).partition(" - at `")
     path = path.rstrip("`") or "$"
-    sentence = f"the response to {request} is not as documented: {reason} at {path}"
+    sentence = f"the response to {request}{NOT_AS_DOCUMENTED}{reason} at {path}"
     return errors.DecodeError(sentence, request=request, path=path)
 
 

@@ -42,6 +42,8 @@ _UPDATED = _c(
     "block",
 )
 
+_IF_UNKNOWN = "missing if the indexer has neither a state nor holdings"
+
 _FT = (
     _ACCOUNT,
     _c("contract_id", "str", "contract of the token"),
@@ -161,9 +163,9 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("storage_bytes", "Int64", "size of the account's state", "byte"),
         _c("storage_cost", "u128", "`storage_bytes` at 10^19 yoctoNEAR per byte", YOCTO),
         _c("spendable", "u128", "part of `balance` that is not needed for storage", YOCTO),
-        _c("n_tokens", "Int64", "fungible tokens held at any time", "count"),
-        _c("n_nfts", "Int64", "collections of which an NFT was held at any time", "count"),
-        _c("n_pools", "Int64", "staking pools delegated to at any time", "count"),
+        _c("n_tokens", "Int64", f"fungible tokens held at any time; {_IF_UNKNOWN}", "count"),
+        _c("n_nfts", "Int64", f"NFT collections held at any time; {_IF_UNKNOWN}", "count"),
+        _c("n_pools", "Int64", f"staking pools delegated to at any time; {_IF_UNKNOWN}", "count"),
         _c(
             "last_update_block_height",
             "Int64",
@@ -178,7 +180,12 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
     ),
     "ft": _FT,
     "ft_metadata": (*_FT, *_FT_METADATA),
-    "nft": (_ACCOUNT, _c("contract_id", "str", "contract of the collection"), _UPDATED),
+    "nft": (
+        _ACCOUNT,
+        _c("contract_id", "str", "contract of the collection"),
+        _c("token_id", "str", "id of the token; missing where the indexer lists collections"),
+        _UPDATED,
+    ),
     "nft_tokens": (
         _ACCOUNT,
         _c("contract_id", "str", "contract of the collection"),
@@ -207,9 +214,10 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
             "str",
             "mixed, direct_only, liquid_only or no_visible_staking_position",
         ),
-        _c("n_direct", "Int64", "staking pools that count for the class", "count"),
-        _c("n_liquid", "Int64", "liquid staking tokens that count for the class", "count"),
-        _c("n_unknown", "Int64", "how many of these have an unknown amount", "count"),
+        _c("status", "str", "ok, or not_indexed (the indexer has neither a state nor holdings)"),
+        _c("n_direct", "Int64", f"staking pools that count for the class; {_IF_UNKNOWN}", "count"),
+        _c("n_liquid", "Int64", f"liquid tokens that count for the class; {_IF_UNKNOWN}", "count"),
+        _c("n_unknown", "Int64", f"how many have an unknown amount; {_IF_UNKNOWN}", "count"),
         _c("direct_pools", "object", "pool_ids of these pools, a list"),
         _c("liquid_tokens", "object", "contract_ids of these tokens, a list"),
     ),
@@ -275,7 +283,7 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("prev_hash", "str", "hash of the previous block"),
         _c("epoch_id", "str", "id of the epoch"),
         _c("last_final_block", "str", "hash of the last final block when this block was produced"),
-        _c("n_chunks", "Int64", "chunks, one per shard", "count"),
+        _c("n_chunks", "Int64", "chunks, one per shard; missing if not listed", "count"),
         _c("chunks_included", "Int64", "chunks that are new in this block", "count"),
         _c("gas_used", "u128", "sum of `gas_used` of the new chunks", "gas"),
         _c("gas_limit", "u128", "sum of `gas_limit` of the new chunks", "gas"),
@@ -534,8 +542,8 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
     "diff_exposure": (
         _ACCOUNT,
         _c("change", "str", "entered (had no position), left (has none) or changed"),
-        _c("before", "str", "exposure_class in the earlier collection"),
-        _c("after", "str", "exposure_class in the later collection"),
+        _c("before", "str", "exposure_class in the earlier collection, or not_indexed"),
+        _c("after", "str", "exposure_class in the later collection, or not_indexed"),
     ),
     "diff_not_compared": (
         _ACCOUNT,
