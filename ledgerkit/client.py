@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ledgerkit.transport.disk_cache import DiskCache
     from ledgerkit.transport.embedded import Faults, World
     from ledgerkit.transport.networks import Network
+    from ledgerkit.transport.rate_limit import Limit
     from ledgerkit.transport.settings import Cache, RetryPolicy, Settings
     from ledgerkit.transport.transports import AnyTransport
     from ledgerkit.validation import BlockReference
@@ -59,9 +60,9 @@ class Ledger:
         self._memo: dict[str, Any] = {}
 
     @property
-    def rate(self) -> float | None:
-        """The maximum number of requests a second; None if there is no limit."""
-        return self._session.settings.rate
+    def limit(self) -> Limit:
+        """The rate limit of the host that is sent the fewest requests."""
+        return self._session.settings.lowest_limit
 
     @property
     def world(self) -> World:
@@ -248,7 +249,8 @@ class Ledger:
         in_flight
             Maximum number of concurrent requests; None is this ledger's limit.
         rate
-            Maximum number of requests a second, up to this ledger's limit; None is that limit.
+            Maximum number of requests a second to each host, up to this ledger's limit; None
+            is that limit.
 
         Returns
         -------
@@ -424,7 +426,8 @@ class Ledger:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<Ledger {self.network.name}>"
+        limits = self._session.settings.limits_text()
+        return f"<Ledger {self.network.name}{': ' if limits else ''}{limits}>"
 
     def __reduce__(self) -> Never:
         """Refuse to be pickled."""
@@ -593,8 +596,10 @@ def connect(
     retries
         The limits for repeating a failed read; None is ``RetryPolicy()``.
     rate
-        Maximum number of requests a second. ``"polite"`` is 20 on the public hosts and no
-        limit elsewhere; None is no limit.
+        Maximum number of requests a second to each host. ``"polite"`` is what the public
+        hosts accept: without a key, 50 requests a minute to each host of fastnear.com and
+        180 to neardata.xyz, in bursts of 20 a second; with a key, 10,000 a minute. For other
+        hosts it is no limit. None is no limit.
     in_flight
         Maximum number of concurrent requests. Above 8 the extra ``ledgerkit[bulk]`` is faster.
     key_in
@@ -652,7 +657,9 @@ def connect(
         transport=transport,
         timeout_s=timeout_s,
         retries=retries or RetryPolicy(),
-        rate=_rate(rate, chosen, transport),
+        rate=None if rate == "polite" else rate,
+        # The public hosts' limits do not apply to a transport of the caller.
+        polite=rate == "polite" and transport is None,
         in_flight=in_flight,
         cache=cache_settings,
     )
@@ -749,12 +756,3 @@ def _with_folder(cache: Cache, network: Network) -> Cache:
     from ledgerkit.transport import disk_cache
 
     return replace(cache, path=disk_cache.default_folder())
-
-
-def _rate(
-    rate: float | Literal["polite"] | None, network: Network, transport: AnyTransport | None
-) -> float | None:
-    """Return the rate limit; the network's own does not apply to a transport of the caller."""
-    if rate != "polite":
-        return rate
-    return network.rate if transport is None else None

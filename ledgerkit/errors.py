@@ -166,6 +166,7 @@ class TransportError(LedgerError):
 
     status: int | None
     retry_after: float | None
+    reason: str | None
     template = "The host did not respond"
     remedy = "Check the connection and the address of the host, then try again."
     retryable = True

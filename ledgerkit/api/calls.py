@@ -44,7 +44,7 @@ class Call(Generic[T]):
     may be sent twice.
     """
 
-    surface: Literal["rpc", "api"]
+    surface: Literal["rpc", "archival_rpc", "api", "transactions", "transfers", "blocks", "kv"]
     request: str
     read: Callable[[Response], T] = field(repr=False)
     path: str = ""

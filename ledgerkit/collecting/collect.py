@@ -177,7 +177,7 @@ def _print_plan(
         manifests.read_commits(job.folder),
         source,
         request=request_for(manifest.views),
-        rate=ledger.rate,
+        limit=ledger.limit,
         retry_failed=retry_failed,
     )
     print(planned)  # noqa: T201 - the purpose of a dry run

@@ -246,7 +246,7 @@ def _print_plan(
         manifest.network,
         _requests_for(manifest.views),
         subjects.total - stored + (failed if retry_failed else 0),
-        ledger.rate,
+        ledger.limit,
         stored,
         failed,
         schemas=plan.arrow_types(manifest),

@@ -114,7 +114,8 @@ def count_unanswered(
         if isinstance(value, AuthError):
             return 0, n, value
         if isinstance(value, RateLimitedError):  # after MAX_RATE_LIMITED_S of attempts
-            return 0, n, RateLimitedError(value.sentence, remedy=_RUN_AGAIN)
+            remedy = f"{value.remedy} {_RUN_AGAIN}"
+            return 0, n, RateLimitedError(value.sentence, remedy=remedy)
         if not isinstance(value, TransportError) or isinstance(value, TransactionTimeoutError):
             unanswered = 0 if value is not None else unanswered
             continue

@@ -499,7 +499,7 @@ class Losing:
 def run_of(lab: Any, out: Path, cluster: object) -> Any:
     """Build a run on a cluster."""
     job = Job(storage.LocalFolder(out), AccountReader(["ft"], []), part_size=20)
-    return dask_engine._DaskRun(cluster, job, lab.ledger.description())
+    return dask_engine._DaskRun(cluster, job, lab.ledger)
 
 
 def test_a_part_that_is_lost_three_times_ends_the_run(tmp_path, monkeypatch):

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import gzip
 import os
+import pickle
 import shutil
 import signal
 import ssl
@@ -499,6 +500,47 @@ def test_a_pause_in_json_rpc_form():
     ):
         lk.gas_price(ledger=ledger)
     assert caught.value.retry_after == 0.3
+
+
+@pytest.mark.parametrize(
+    ("key", "remedy"),
+    [
+        (
+            None,
+            "api.fastnear.com accepts about 50 requests a minute without an API key: wait a "
+            "minute, or connect with a key, which allows 10,000 or more.",
+        ),
+        (
+            "Sesame-0123456789",
+            "api.fastnear.com accepts 10,000 requests a minute with an API key of the smallest "
+            "plan: wait a minute, lower rate=, or use a key of a larger plan.",
+        ),
+    ],
+    ids=["anonymous", "key"],
+)
+def test_a_refusal_of_a_public_host_names_its_limit(key, remedy):
+    """HTTP 429 of a public host says how much it accepts, and what a key changes."""
+    transport = httpx.MockTransport(lambda _request: httpx.Response(429, text="slow down"))
+    with (
+        lk.connect("mainnet", transport=transport, api_key=key, retries=ONCE) as ledger,
+        pytest.raises(RateLimitedError) as caught,
+    ):
+        lk.ft("a.near", ledger=ledger)
+    assert str(caught.value) == (
+        f"HTTP 429 in response to the tokens of a.near: slow down. {remedy}"
+    )
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)  # noqa: S301 - our own
+
+
+def test_hosts_are_limited_separately():
+    """A pause that one host requests does not delay requests to another."""
+    with (
+        serve(lambda *_: GAS) as node,
+        serve(lambda *_: busy("30")) as indexer,
+        lk.connect("lab", rpc_url=node.url, api_url=indexer.url, retries=ONCE) as ledger,
+    ):
+        ledger._session._rate_limiters["api"].pause(30)
+        assert seconds(lambda: lk.gas_price(ledger=ledger)) < 5
 
 
 @two_ways

@@ -89,7 +89,7 @@ def test_a_place_that_comes_too_late_is_not_taken():
 def test_a_cancelled_wait_gives_its_place_back():
     """An interrupted queue leaves no hole: the next read does not wait for those who left."""
     ledger = lk.connect("lab", transport=httpx.MockTransport(_fine), rate=2)
-    pacer = ledger._session._rate_limiter
+    pacer = ledger._session._rate_limiters["api"]
     steps = [ledger._session._steps(rest.ft(f"a{i}.near")) for i in range(5)]
     waits = [next(one) for one in steps]
     assert isinstance(waits[0], http_client.Exchange)
@@ -199,13 +199,65 @@ def test_a_pause_holds_those_that_have_a_place(clock):
     assert pacer.reserve(math.inf) == 5.0
 
 
+def test_a_minute_has_so_many_requests(clock):
+    """Three a minute start at once, the fourth when the first is a minute and a second ago."""
+    pacer = rate_limit.RateLimiter(10, per_minute=3)
+    assert starts(pacer, clock, 3) == pytest.approx([0.0, 0.1, 0.1])
+    assert pacer.reserve(1060.9) is None
+    assert starts(pacer, clock, 4) == pytest.approx([60.8, 0.1, 0.1, 60.8])
+    clock(500)
+    assert starts(pacer, clock, 4) == pytest.approx([0.0, 0.1, 0.1, 60.8])
+
+
+def test_a_place_given_back_is_free_in_its_minute(clock):
+    """A cancelled or voided start does not count in its minute."""
+    pacer = rate_limit.RateLimiter(10, per_minute=2)
+    assert [pacer.reserve(math.inf) for _ in range(2)] == pytest.approx([0.0, 0.1])
+    pacer.release(pacer.epoch)
+    assert pacer.reserve(math.inf) == pytest.approx(0.1)
+    pacer.pause(5)  # voids the second one
+    assert pacer.reserve(math.inf) == pytest.approx(5.0)
+    clock(5)
+    assert pacer.reserve(math.inf) == pytest.approx(56.0)
+
+
+@given(st.integers(1, 6), st.lists(st.floats(0, 40), max_size=30), st.sampled_from([None, 0.1, 3]))
+def test_no_window_of_a_minute_has_more(per_minute, gaps, rate):
+    """Whatever the pauses between reads, no 60 seconds have more starts than allowed."""
+    now = 1000.0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rate_limit.time, "monotonic", lambda: now)
+        pacer = rate_limit.RateLimiter(rate, per_minute)
+        times = []
+        for gap in gaps:
+            now += gap
+            now += pacer.reserve(math.inf) or 0.0
+            times.append(now)
+    spans = [late - early for early, late in zip(times, times[per_minute:], strict=False)]
+    assert all(span > 60 for span in spans)
+
+
+@pytest.mark.parametrize(
+    ("limit", "text", "seconds"),
+    [
+        (rate_limit.Limit(), "no rate limit", None),
+        (rate_limit.Limit(20.0), "at most 20 requests a second", 15.0),
+        (rate_limit.Limit(20.0, 50, "without a key"), "at most 50 requests a minute without a key", 305.0),
+        (rate_limit.Limit(0.5, 50, "without a key"), "at most 0.5 requests a second", 600.0),
+    ],
+)
+def test_a_limit_in_words_and_as_time(limit, text, seconds):
+    """A limit names the bound that holds, and the least time of 300 requests."""
+    assert (str(limit), limit.seconds(300)) == (text, seconds)
+
+
 def test_a_read_that_waits_is_held_by_a_pause():
     """A queued read whose turn comes in a pause waits on instead of asking."""
     ledger = lk.connect("lab", transport=httpx.MockTransport(_fine), rate=2)
     first, second = (ledger._session._steps(rest.ft(f"a{i}.near")) for i in range(2))
     assert isinstance(next(first), http_client.Exchange)
     assert next(second) == pytest.approx(0.5, abs=0.1)
-    ledger._session._rate_limiter.pause(60)
+    ledger._session._rate_limiters["api"].pause(60)
     assert next(second) == pytest.approx(60, abs=0.2)
     for one in (first, second):
         one.close()
