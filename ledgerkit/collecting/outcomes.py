@@ -95,6 +95,8 @@ def count_unanswered(
     """
     Count how many subjects in a row have no response.
 
+    A request that was not sent, because the host is down, ends the run like many such subjects.
+
     Parameters
     ----------
     batch
@@ -120,7 +122,7 @@ def count_unanswered(
             unanswered = 0 if value is not None else unanswered
             continue
         unanswered += 1
-        if unanswered >= _MAX_UNANSWERED:
+        if unanswered >= _MAX_UNANSWERED or not value.sent:
             sentence = f"{unanswered} {noun} in a row had no response; the last: {value.sentence}"
             error = TransportError(sentence, remedy=_RUN_AGAIN, request=value.request)
             return unanswered, max(0, n + 1 - unanswered), error

@@ -24,6 +24,7 @@ import httpx
 import pytest
 
 import ledgerkit as lk
+from ledgerkit.api import rest, rpc
 from ledgerkit.errors import (
     AuthError,
     DecodeError,
@@ -34,7 +35,7 @@ from ledgerkit.errors import (
     UnknownAccountError,
     UnknownBlockError,
 )
-from ledgerkit.transport import retry, transports
+from ledgerkit.transport import http_client, retry, transports
 from tests.loopback import Reply, as_json, failure, result, serve
 
 if TYPE_CHECKING:
@@ -429,10 +430,8 @@ def test_a_host_that_speaks_something_else(way, answer):
 
 def test_nobody_listens(way):
     """A refused connection could not be asked; the sentence names host and question."""
-    with create_server(("127.0.0.1", 0)) as closed:
-        url = f"http://127.0.0.1:{closed.getsockname()[1]}"
     with (
-        lk.connect("lab", rpc_url=url, **way, retries=QUICK) as ledger,
+        lk.connect("lab", rpc_url=dead_host(), **way, retries=QUICK) as ledger,
         pytest.raises(
             TransportError, match=r"the request to 127\.0\.0\.1 for the gas price failed"
         ) as caught,
@@ -792,6 +791,89 @@ def test_failures_are_collected(way):
     assert errors["error"].tolist() == ["DecodeError", "TransportError"]
     assert errors["retryable"].tolist() == [False, True]
     assert frame["account_id"].tolist() == [one for one in ids if one not in ("a3.near", "a5.near")]
+
+
+def dead_host() -> str:
+    """Return an address on this machine where nobody listens."""
+    with create_server(("127.0.0.1", 0)) as closed:
+        return f"http://127.0.0.1:{closed.getsockname()[1]}"
+
+
+@two_ways
+def test_a_dead_host_ends_a_batch_early(way, monkeypatch):
+    """After ten requests without a response the others are not sent, and each says so."""
+    attempts: list[str] = []
+    once = http_client.HttpClient._failure
+
+    def count(self: Any, exchange: Any, error: BaseException) -> LedgerError:
+        attempts.append(exchange.call.request)
+        return once(self, exchange, error)
+
+    monkeypatch.setattr(http_client.HttpClient, "_failure", count)
+    ids = [f"a{number}.near" for number in range(100)]
+    with lk.connect("lab", api_url=dead_host(), **way, retries=QUICK) as ledger:
+        frame, errors = lk.ft(ids, ledger=ledger, on_error="collect", progress=False)
+    in_flight = way["in_flight"]
+    assert 10 * QUICK.attempts <= len(attempts) <= (10 + in_flight) * QUICK.attempts
+    assert frame.empty
+    assert errors["subject"].tolist() == ids
+    assert set(errors["error"]) == {"TransportError"}
+    assert errors["retryable"].all()
+    assert errors["message"][0].startswith("the request to 127.0.0.1 for the tokens of a0.near")
+    last = errors["message"][99]
+    assert last.startswith("not sent, because the last 10 requests had no response: 127.0.0.1: ")
+    assert "(request: the tokens of a99.near). Check the connection" in last
+    not_sent = errors["message"].str.startswith("not sent").sum()
+    assert 90 - in_flight <= not_sent <= 90
+
+
+def test_a_response_in_between_keeps_a_batch_going():
+    """Nine lost connections in a row, again and again, are no dead host: all are sent."""
+    n_requests = 0
+
+    def handler(_method: str, path: str, *_: object) -> Reply:
+        nonlocal n_requests
+        n_requests += 1
+        cut = Reply(200, b"{}", truncate=0)
+        return tokens(path) if n_requests % 10 == 0 else cut
+
+    ids = [f"a{number}.near" for number in range(60)]
+    with asking(handler, in_flight=1, retries=ONCE) as (ledger, server):
+        frame, errors = lk.ft(ids, ledger=ledger, on_error="collect", progress=False)
+    assert (len(frame), len(errors), len(server.requests)) == (6, 54, 60)
+
+
+def test_a_failing_host_is_no_dead_one():
+    """A host that answers 503 has answered: each request of a batch is sent."""
+    ids = [f"a{number}.near" for number in range(40)]
+    with asking(lambda *_: Reply(503), retries=ONCE) as (ledger, server):
+        _, errors = lk.ft(ids, ledger=ledger, on_error="collect", progress=False)
+    assert (len(errors), len(server.requests)) == (40, 40)
+
+
+def test_a_dead_host_stops_no_other():
+    """In a batch for two hosts only the requests to the dead one are not sent."""
+    calls = [call for n in range(40) for call in (rest.ft(f"a{n}.near"), rpc.gas_price(n))]
+    with (
+        serve(lambda *_: GAS) as node,
+        lk.connect("lab", rpc_url=node.url, api_url=dead_host(), retries=ONCE) as ledger,
+    ):
+        values = ledger.send_many(calls, on_error="collect", progress=False)
+    assert [value.gas_price for value in values[1::2]] == ["100"] * 40
+    assert [value.sent for value in values[::2]].count(False) >= 20
+    assert len(node.requests) == 40
+
+
+def test_a_host_that_is_back_is_asked_again():
+    """Each batch tries anew: nothing is remembered of a host that was dead."""
+    with create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    ids = [f"a{number}.near" for number in range(30)]
+    with lk.connect("lab", api_url=f"http://127.0.0.1:{port}", retries=ONCE) as ledger:
+        _, errors = lk.ft(ids, ledger=ledger, on_error="collect", progress=False)
+        assert len(errors) == 30
+        with serve(by_path, port=port):
+            assert len(lk.ft(ids, ledger=ledger, progress=False)) == 30
 
 
 def test_the_first_failure_ends_it(way):
