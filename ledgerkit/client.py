@@ -484,6 +484,29 @@ def reopen(
     return Ledger(replace(settings, key=_required_key()) if description.needs_key else settings)
 
 
+def settings(ledger: Ledger) -> Settings:
+    """Return the settings of an open ledger."""
+    return ledger._session.ready().settings  # noqa: SLF001 - this module's
+
+
+def without_retries(ledger: Ledger) -> Ledger:
+    """Open a ledger for single requests: the same hosts and key, no retries, limits or cache."""
+    given = settings(ledger)
+    retries = replace(given.retries, attempts=1, total_s=given.timeout_s)
+    in_flight = len(networks.SURFACES)
+    return Ledger(
+        replace(
+            given,
+            retries=retries,
+            rate=None,
+            polite=False,
+            in_flight=in_flight,
+            cache=None,
+            borrowed=True,
+        )
+    )
+
+
 def _required_key() -> ApiKey:
     """Return the environment's key; raise if there is none."""
     key = _environment_key()

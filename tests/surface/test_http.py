@@ -506,13 +506,17 @@ def test_a_pause_in_json_rpc_form():
     [
         (
             None,
-            "api.fastnear.com accepts about 50 requests a minute without an API key: wait a "
-            "minute, or connect with a key, which allows 10,000 or more.",
+            (
+                "api.fastnear.com accepts about 50 requests a minute without an API key: wait a "
+                "minute, or connect with a key, which allows 10,000 or more."
+            ),
         ),
         (
             "Sesame-0123456789",
-            "api.fastnear.com accepts 10,000 requests a minute with an API key of the smallest "
-            "plan: wait a minute, lower rate=, or use a key of a larger plan.",
+            (
+                "api.fastnear.com accepts 10,000 requests a minute with an API key of the "
+                "smallest plan: wait a minute, lower rate=, or use a key of a larger plan."
+            ),
         ),
     ],
     ids=["anonymous", "key"],

@@ -242,7 +242,11 @@ def test_no_window_of_a_minute_has_more(per_minute, gaps, rate):
     [
         (rate_limit.Limit(), "no rate limit", None),
         (rate_limit.Limit(20.0), "at most 20 requests a second", 15.0),
-        (rate_limit.Limit(20.0, 50, "without a key"), "at most 50 requests a minute without a key", 305.0),
+        (
+            rate_limit.Limit(20.0, 50, "without a key"),
+            "at most 50 requests a minute without a key",
+            305.0,
+        ),
         (rate_limit.Limit(0.5, 50, "without a key"), "at most 0.5 requests a second", 600.0),
     ],
 )

@@ -309,8 +309,10 @@ def test_the_limits_of_public_hosts(
     [
         (
             {"network": "mainnet"},
-            "mainnet: at most 50 requests a minute without an API key, to each host; "
-            "180 to mainnet.neardata.xyz",
+            (
+                "mainnet: at most 50 requests a minute without an API key, to each host; "
+                "180 to mainnet.neardata.xyz"
+            ),
         ),
         (
             {"network": "mainnet", "api_key": KEY},
