@@ -252,7 +252,7 @@ def _save(
             "surface": answer.call.surface,
             "host": host,
             "request": answer.call.request,
-            "error": str(answer.error) if answer.error else None,
+            "error": _without_key(key, str(answer.error)) if answer.error else None,
             "status": answer.response.status if answer.response else None,
             "response": _document(key, answer.response) if answer.response else None,
         }
@@ -273,11 +273,14 @@ def _save(
 
 def _document(key: ApiKey | None, response: Response) -> Any:
     """Return the JSON of a response without the API key; another body as text."""
-    body = response.body  # a long key is hidden in it already
-    if key is not None:
-        body = body.replace(key.reveal().encode(), b"[key hidden]")
+    text = _without_key(key, response.body.decode("utf-8", "replace"))
     try:
-        msgspec.json.decode(body)
+        msgspec.json.decode(text)
     except MALFORMED:
-        return body.decode("utf-8", "replace")
-    return msgspec.Raw(body)
+        return text
+    return msgspec.Raw(text.encode())
+
+
+def _without_key(key: ApiKey | None, text: str) -> str:
+    """Return a text without the API key: here a short one, too, which other texts may show."""
+    return text if key is None else text.replace(key.reveal(), "[key hidden]")
