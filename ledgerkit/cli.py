@@ -192,9 +192,9 @@ def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
 def _print_plan(args: argparse.Namespace, planned: Sequence[Call[Any]], name: str) -> None:
     """Print the first requests that a command would send, and the columns of its frame."""
     from ledgerkit.frames import build
-    from ledgerkit.transport import networks
 
-    network = networks.resolve(args.network, rpc_url=args.rpc_url, api_url=args.api_url)
+    with _connect(args) as ledger:
+        network, limit = ledger.network, ledger.limit
     columns = {
         "surface": [call.surface for call in planned],
         "method": ["GET" if call.body is None else "POST" for call in planned],
@@ -205,6 +205,7 @@ def _print_plan(args: argparse.Namespace, planned: Sequence[Call[Any]], name: st
     print(
         build.build_frame("requests", columns).to_string(index=False, na_rep="", max_colwidth=None)
     )
+    print(f"rate limit: {limit}")
     if name:
         print(f"\ncolumns of the result ({name}):")
         print(build.schema(name).to_string(index=False, na_rep=""))

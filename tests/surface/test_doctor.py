@@ -94,7 +94,7 @@ def network(
     """Connect to a network whose surfaces are all on one server."""
     with serve(by_surface(answers)) as server:
         urls = {f"{surface}_url": f"{server.url}/{surface}" for surface in SURFACES}
-        settings = Settings(network=Network(name, **urls), **options)  # type: ignore[arg-type]
+        settings = Settings(network=Network(name, **urls), **options)  # type: ignore[arg-type]  # by their names
         with client.Ledger(settings) as ledger:
             yield ledger, server
 
@@ -176,7 +176,7 @@ def test_dead_hosts_are_rows_with_their_error() -> None:
     with create_server(("127.0.0.1", 0)) as closed:
         url = f"http://127.0.0.1:{closed.getsockname()[1]}"
     urls = {f"{surface}_url": url for surface in SURFACES}
-    with client.Ledger(Settings(network=Network("lab", **urls))) as ledger:  # type: ignore[arg-type]
+    with client.Ledger(Settings(network=Network("lab", **urls))) as ledger:  # type: ignore[arg-type]  # by their names
         frame = lk.doctor(ledger=ledger)
     assert set(frame["surface"]) == set(SURFACES)
     assert set(frame["error"]) == {"TransportError"}
@@ -205,7 +205,7 @@ def test_without_a_height_block_documents_are_asked_for_their_health() -> None:
             "the node is one of testnet, not of mainnet. Pass connect() the rpc_url= of a node",
         ),
         (
-            {"sync_info": {**STATUS["sync_info"], "syncing": True}},  # type: ignore[dict-item]
+            {"sync_info": {**STATUS["sync_info"], "syncing": True}},  # type: ignore[dict-item]  # a dict of any values
             "NodeNotReadyError",
             "the node is still catching up with the chain. Try again in a few seconds",
         ),
@@ -235,7 +235,7 @@ def test_surfaces_that_the_network_lacks_are_left_out() -> None:
     """Testnet has no Transfers API: there is no row for it, and no error."""
     with serve(by_surface(ANSWERS)) as server:
         urls = {f"{s}_url": f"{server.url}/{s}" for s in ("rpc", "archival_rpc", "api", "blocks")}
-        settings = Settings(network=Network("lab", **urls))  # type: ignore[arg-type]
+        settings = Settings(network=Network("lab", **urls))  # type: ignore[arg-type]  # by their names
         with client.Ledger(settings) as ledger:
             frame = lk.doctor(ledger=ledger)
     assert frame["surface"].tolist() == ["rpc", "archival_rpc", "api", "blocks"]
@@ -286,7 +286,7 @@ def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
             lk.doctor(save=tmp_path / "no" / "report.json", ledger=ledger)
         n_requests = len(server.requests)
         with pytest.raises(InvalidRequestError, match="save 7 is not valid"):
-            lk.doctor(save=7, ledger=ledger)  # type: ignore[arg-type]
+            lk.doctor(save=7, ledger=ledger)  # type: ignore[arg-type]  # refused
         assert len(server.requests) == n_requests
 
 
@@ -309,7 +309,6 @@ class Tree(msgspec.Struct, rename="pascal"):
 
 def test_unknown_members_of_a_nested_document() -> None:
     """New members are found at any depth, each path once, and never inside of `Any`."""
-
     document = {
         "Leaves": [{"n": 1, "x": 0}, {"n": 2, "x": 1, "free": {"y": 1}}],
         "ByName": {"a": {"n": 1, "z": 2}, "b": None},

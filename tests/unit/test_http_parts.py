@@ -226,7 +226,7 @@ def test_no_window_of_a_minute_has_more(per_minute, gaps, rate):
     """Whatever the pauses between reads, no 60 seconds have more starts than allowed."""
     now = 1000.0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rate_limit.time, "monotonic", lambda: now)
+        patch.setattr("ledgerkit.transport.rate_limit.time.monotonic", lambda: now)
         pacer = rate_limit.RateLimiter(rate, per_minute)
         times = []
         for gap in gaps:
