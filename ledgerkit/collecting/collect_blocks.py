@@ -134,7 +134,8 @@ def collect_blocks(
     RateLimitedError
         If every request is rate limited for ten minutes.
     TransportError
-        If 64 heights in a row have no response; responses before that are stored.
+        If 64 heights in a row have no usable response, or 10 requests none at all; responses
+        before that are stored.
     FileError
         If a file cannot be written.
 

@@ -847,6 +847,20 @@ def test_a_response_in_between_keeps_a_batch_going():
     assert (len(frame), len(errors), len(server.requests)) == (6, 54, 60)
 
 
+def test_a_host_that_never_answers_is_a_dead_one():
+    """Timeouts in a row end a batch as refused connections do."""
+    ids = [f"a{number}.near" for number in range(60)]
+    slow = Reply(200, b"{}", delay=1.0)
+    with asking(lambda *_: slow, timeout_s=0.2, retries=ONCE, in_flight=4) as (ledger, _):
+        start = time.monotonic()
+        _, errors = lk.ft(ids, ledger=ledger, on_error="collect", progress=False)
+        assert time.monotonic() - start < 3
+    assert errors["message"].str.contains("no answer within 0.2 s", regex=False).sum() <= 14
+    last = errors["message"][59]
+    assert last.startswith("not sent, because the last 10 requests had no response: 127.0.0.1: ")
+    assert "no answer in time (request: the tokens of a59.near)" in last
+
+
 def test_a_failing_host_is_no_dead_one():
     """A host that answers 503 has answered: each request of a batch is sent."""
     ids = [f"a{number}.near" for number in range(40)]
