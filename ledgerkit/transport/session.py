@@ -226,19 +226,20 @@ class Session:
 
     def _read_from_hosts(self, call: Call[Any]) -> Steps[Any]:
         """Send a call to its host, then to the archival one if only that may have the data."""
-        deadline = time.monotonic() + self.settings.retries.total_s
-        value = yield from self._read_with_retries(call, call.surface, deadline)
+        retries = self.settings.retries
+        backoff = Backoff(retries.attempts, time.monotonic() + retries.total_s)
+        value = yield from self._read_with_retries(call, call.surface, backoff)
         if self._may_be_archived(call, value):
-            if not (yield from self._wait_for_slot("archival_rpc", deadline)):
+            backoff = Backoff(retries.attempts, backoff.deadline)
+            if not (yield from self._wait_in_time("archival_rpc", backoff)):
                 return self._client.timeout_error(call, "archival_rpc")
-            value = yield from self._read_with_retries(call, "archival_rpc", deadline)
+            value = yield from self._read_with_retries(call, "archival_rpc", backoff)
         return value
 
-    def _read_with_retries(self, call: Call[Any], surface: Surface, deadline: float) -> Steps[Any]:
+    def _read_with_retries(self, call: Call[Any], surface: Surface, backoff: Backoff) -> Steps[Any]:
         """Send a call to one host; repeat it while a retry may succeed."""
-        backoff = Backoff(self.settings.retries.attempts, deadline)
         while True:
-            value = yield from self._read_once(call, surface, deadline)
+            value = yield from self._read_once(call, surface, backoff.deadline)
             if not self._may_succeed_later(call, surface, value):
                 return value
             pause = backoff.next_pause(value)
@@ -248,7 +249,7 @@ class Session:
                 self._rate_limiters[surface].pause(pause)
             _LOG.info("retrying in %.2f s: %s", pause, value)
             yield pause
-            if not (yield from self._wait_for_slot(surface, deadline)):
+            if not (yield from self._wait_in_time(surface, backoff)):
                 return value
 
     def _read_once(self, call: Call[Any], surface: Surface, deadline: float) -> Steps[Any]:
@@ -270,6 +271,15 @@ class Session:
         error.remedy = self.settings.rate_limit_remedy(surface) or error.remedy
         if rate := self._rate_limiters[surface].slow_down(started):
             _LOG.info("too many requests: at most %.3g a second for now", rate)
+
+    def _wait_in_time(self, surface: Surface, backoff: Backoff) -> Steps[bool]:
+        """Wait for a slot within the deadline, which a limit for each minute moves on."""
+        if self.settings.limit(surface).per_minute is None:
+            return (yield from self._wait_for_slot(surface, backoff.deadline))
+        started = time.monotonic()
+        yield from self._wait_for_slot(surface, math.inf)
+        backoff.deadline += time.monotonic() - started  # our own queue is not counted
+        return True
 
     def _wait_for_slot(self, surface: Surface, until: float) -> Steps[bool]:
         """Wait for a slot of the host's rate limit; return False if none is free in time."""

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 import ledgerkit as lk
 from ledgerkit.api import rest, rpc
+from ledgerkit.api.calls import Response
 from ledgerkit.errors import InvalidRequestError, RateLimitedError, TransportError
 from ledgerkit.transport import (
     background_loop,
@@ -253,6 +254,32 @@ def test_no_window_of_a_minute_has_more(per_minute, gaps, rate):
 def test_a_limit_in_words_and_as_time(limit, text, seconds):
     """A limit names the bound that holds, and the least time of 300 requests."""
     assert (str(limit), limit.seconds(300)) == (text, seconds)
+
+
+def run_steps(steps: Any, clock: Callable[[float], None], replies: list[Any]) -> Any:
+    """Run the steps of a call: waits move the clock, exchanges get the next reply."""
+    reply = None
+    try:
+        while True:
+            step, reply = steps.send(reply), None
+            if isinstance(step, http_client.Exchange):
+                reply = replies.pop(0)
+            else:
+                clock(step)
+    except StopIteration as end:
+        return end.value
+
+
+def test_the_limit_of_a_minute_leaves_time_to_try_again(clock):
+    """Waiting for the next minute is not counted: a failed read is still tried again in it."""
+    busy, fine = Response(b"busy", 503), Response(b'{"account_id":"a.near","tokens":[]}')
+    with lk.connect("mainnet", retries=lk.RetryPolicy(attempts=3, total_s=5)) as ledger:
+        limiter = ledger._session._rate_limiters["api"]
+        starts(limiter, clock, 49)
+        value = run_steps(ledger._session._steps(rest.ft("a.near")), clock, [busy, busy, fine])
+        assert value.account_id == "a.near"
+        assert limiter.reserve(1e6) == pytest.approx(0.05)  # in the minute after the first
+    lk.disconnect()
 
 
 def test_a_read_that_waits_is_held_by_a_pause():
