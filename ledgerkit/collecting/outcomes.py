@@ -122,7 +122,7 @@ def count_unanswered(
             unanswered = 0 if value is not None else unanswered
             continue
         unanswered += 1
-        if unanswered >= _MAX_UNANSWERED or not value.sent:
+        if unanswered >= _MAX_UNANSWERED or value.not_sent:
             sentence = f"{unanswered} {noun} in a row had no response; the last: {value.sentence}"
             error = TransportError(sentence, remedy=_RUN_AGAIN, request=value.request)
             return unanswered, max(0, n + 1 - unanswered), error

@@ -38,4 +38,4 @@ class Outage:
         if count < MAX_FAILURES:
             return None
         sentence = f"not sent, because the last {count} requests had no response: {reason}"
-        return TransportError(sentence, request=call.request, sent=False)
+        return TransportError(sentence, request=call.request, not_sent=True)
