@@ -871,12 +871,14 @@ def test_a_failing_host_is_no_dead_one():
 
 def test_a_dead_host_stops_no_other():
     """In a batch for two hosts only the requests to the dead one are not sent."""
-    calls = [call for n in range(40) for call in (rest.ft(f"a{n}.near"), rpc.gas_price(n))]
+    calls: list[Any] = []
+    for n in range(40):
+        calls += [rest.ft(f"a{n}.near"), rpc.gas_price(n)]
     with (
         serve(lambda *_: GAS) as node,
         lk.connect("lab", rpc_url=node.url, api_url=dead_host(), retries=ONCE) as ledger,
     ):
-        values = ledger.send_many(calls, on_error="collect", progress=False)
+        values: list[Any] = ledger.send_many(calls, on_error="collect", progress=False)
     assert [value.gas_price for value in values[1::2]] == ["100"] * 40
     assert [value.not_sent for value in values[::2]].count(True) >= 20
     assert len(node.requests) == 40
