@@ -255,7 +255,8 @@ class Ledger:
         Returns
         -------
         ledger
-            The open ledger. The limits of the two ledgers apply separately.
+            The open ledger. The limits of the two ledgers apply separately; a public host's
+            limit for a minute is shared by all ledgers of the process that have the same rate.
 
         Raises
         ------

@@ -20,7 +20,7 @@ from ledgerkit.transport import background_loop, networks, transports
 from ledgerkit.transport.http_client import HEADERS, OK, Exchange, HttpClient, strip_error
 from ledgerkit.transport.memory_cache import MemoryCache
 from ledgerkit.transport.outage import Outage
-from ledgerkit.transport.rate_limit import RateLimiter
+from ledgerkit.transport.rate_limit import Limit, RateLimiter
 from ledgerkit.transport.retry import Backoff
 from ledgerkit.transport.streaming import Stream, batches_ahead
 from ledgerkit.transport.worker_pools import TaskPool, ThreadPool
@@ -367,15 +367,22 @@ class Session:
             disk_cache.put(disk_cache.key(call, surface), call.kind, now, response.body)
 
 
+# The limiters of public hosts, which count the requests of the whole process for a minute.
+_shared_limiters: dict[tuple[str, Limit], RateLimiter] = {}
+if hasattr(os, "register_at_fork"):  # there is no fork on Windows
+    os.register_at_fork(after_in_child=_shared_limiters.clear)  # a thread may hold their locks
+
+
 def _rate_limiters(settings: Settings) -> dict[Surface, RateLimiter]:
     """Build the rate limiter of each host; surfaces on one host share it."""
-    by_host: dict[str, RateLimiter] = {}
+    own_limiters: dict[tuple[str, Limit], RateLimiter] = {}
     limiters: dict[Surface, RateLimiter] = {}
     for surface in networks.SURFACES:
         limit = settings.limit(surface)
-        limiter = RateLimiter(limit.rate, limit.per_minute)
         host = urlsplit(settings.network.address(surface) or "").netloc
-        limiters[surface] = by_host.setdefault(host, limiter)
+        by_host = own_limiters if limit.per_minute is None else _shared_limiters
+        limiter = RateLimiter(limit.rate, limit.per_minute)
+        limiters[surface] = by_host.setdefault((host, limit), limiter)
     return limiters
 
 

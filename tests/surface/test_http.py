@@ -852,9 +852,7 @@ def test_a_host_that_never_answers_is_a_dead_one():
     ids = [f"a{number}.near" for number in range(60)]
     slow = Reply(200, b"{}", delay=1.0)
     with asking(lambda *_: slow, timeout_s=0.2, retries=ONCE, in_flight=4) as (ledger, _):
-        start = time.monotonic()
         _, errors = lk.ft(ids, ledger=ledger, on_error="collect", progress=False)
-        assert time.monotonic() - start < 3
     assert errors["message"].str.contains("no answer within 0.2 s", regex=False).sum() <= 14
     last = errors["message"][59]
     assert last.startswith("not sent, because the last 10 requests had no response: 127.0.0.1: ")

@@ -31,6 +31,7 @@ from ledgerkit.transport import (
     networks,
     rate_limit,
     retry,
+    session,
     transports,
     worker_pools,
 )
@@ -256,6 +257,28 @@ def test_a_limit_in_words_and_as_time(limit, text, seconds):
     assert (str(limit), limit.seconds(300)) == (text, seconds)
 
 
+@pytest.fixture
+def _no_shared_limiters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget what the process has sent to public hosts; they see no request of these tests."""
+    monkeypatch.setattr(session, "_shared_limiters", {})
+
+
+@pytest.mark.usefixtures("_no_shared_limiters")
+def test_ledgers_of_one_process_share_the_limit_of_a_minute(clock):
+    """A public host counts all that comes from an address: connecting again begins no minute."""
+    with lk.connect("mainnet") as first, first.sibling() as sibling:
+        starts(first._session._rate_limiters["api"], clock, 30)
+        starts(sibling._session._rate_limiters["api"], clock, 20)
+    with lk.connect("mainnet") as again, lk.connect("mainnet", api_key="k" * 20) as keyed:
+        assert again._session._rate_limiters["api"].reserve(1e6) == pytest.approx(58.55)
+        assert again._session._rate_limiters["rpc"].reserve(1e6) == 0.0
+        assert keyed._session._rate_limiters["api"].reserve(1e6) == 0.0
+    with lk.connect("lab", api_url="http://127.0.0.1:1", rate=1) as own, own.sibling() as other:
+        starts(own._session._rate_limiters["api"], clock, 5)
+        assert other._session._rate_limiters["api"].reserve(1e6) == 0.0
+    lk.disconnect()
+
+
 def run_steps(steps: Any, clock: Callable[[float], None], replies: list[Any]) -> Any:
     """Run the steps of a call: waits move the clock, exchanges get the next reply."""
     reply = None
@@ -270,6 +293,7 @@ def run_steps(steps: Any, clock: Callable[[float], None], replies: list[Any]) ->
         return end.value
 
 
+@pytest.mark.usefixtures("_no_shared_limiters")
 def test_the_limit_of_a_minute_leaves_time_to_try_again(clock):
     """Waiting for the next minute is not counted: a failed read is still tried again in it."""
     busy, fine = Response(b"busy", 503), Response(b'{"account_id":"a.near","tokens":[]}')
