@@ -66,6 +66,7 @@ if TYPE_CHECKING:
         view,
         view_many,
     )
+    from ledgerkit.verbs.doctor import doctor
     from ledgerkit.verbs.history import history
     from ledgerkit.verbs.node import (
         gas_price,
@@ -126,6 +127,7 @@ _HOMES = {
         "view",
         "view_many",
     ),
+    "verbs.doctor": ("doctor",),
     "verbs.cache": ("cache_info", "clear_cache"),
     "verbs.node": (
         "gas_price",
@@ -186,6 +188,7 @@ __all__ = [
     "deploy",
     "diff",
     "disconnect",
+    "doctor",
     "errors",
     "explore",
     "exposure",

@@ -92,6 +92,7 @@ def the_chain() -> None:
     assert_type(lk.status(), pd.DataFrame)
     assert_type(lk.indexer_status(), pd.DataFrame)
     assert_type(lk.health(), str)
+    assert_type(lk.doctor(save="report.json"), pd.DataFrame)
     assert_type(lk.gas_price(), pd.DataFrame)
     assert_type(lk.validators(which="kickouts"), pd.DataFrame)
     assert_type(lk.changes("account_changes", ["root.near"]), pd.DataFrame)
