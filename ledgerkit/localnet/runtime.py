@@ -28,6 +28,7 @@ from ledgerkit.localnet.chain_types import (
     TransactionRecord,
 )
 from ledgerkit.localnet.execution_errors import ActionError
+from ledgerkit.localnet.state import nonce_key
 from ledgerkit.protocol import CryptoHash, SignedTransaction, receipt_id_of
 from ledgerkit.protocol.actions import deposits
 
@@ -77,6 +78,9 @@ class Runtime:
         tx = signed.transaction
         self.store.accounts.put(tx.signer_id, b"", account)
         self.store.access_keys.put(tx.signer_id, tx.public_key.packed, access_key)
+        if tx.nonce_index is not None:
+            key = nonce_key(tx.public_key.packed, tx.nonce_index)
+            self.store.gas_key_nonces.put(tx.signer_id, key, tx.nonce)
         result.changes += self.store.commit(block.height, ("transaction_processing", signed.hash))
         receipt = ActionReceipt(
             receipt_id_of(signed.hash, block.height, 0),
@@ -203,6 +207,7 @@ class Runtime:
             self.store.rollback(mark)
             run.new_receipts.clear()
             run.proposals.clear()
+            run.tokens_burnt = 0
             run.account = run.state.account(run.receipt.receiver_id)
             return Failure({"ActionError": {"index": error.index, "kind": error.kind}})
         return None
@@ -214,7 +219,7 @@ class Runtime:
         receipt, block = run.receipt, run.block
         burn_price = min(receipt.gas_price, block.gas_price)
         is_created = failure is None and run.account is not None and not existed
-        tokens_burnt = run.gas_burnt * burn_price
+        tokens_burnt = run.gas_burnt * burn_price + run.tokens_burnt
         if not receipt.is_refund:
             tokens_burnt += self._refund(run, failure, burn_price, is_created=is_created)
         elif failure is not None:
@@ -253,9 +258,7 @@ class Runtime:
         if failure is not None:
             deposit = deposits(receipt.actions)
             if deposit:
-                run.new_receipts.append(
-                    refund(receipt.refund_to or receipt.predecessor_id, deposit)
-                )
+                run.new_receipts.append(refund(receipt.deposit_refund_receiver, deposit))
         prepaid = profile.prepaid_gas(receipt.actions, receipt.receiver_id)
         unused = prepaid - (run.gas_burnt if failure else run.gas_used)
         # Gas was bought at the receipt's price, and burns at the block's price if that is lower.

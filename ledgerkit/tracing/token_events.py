@@ -28,7 +28,7 @@ _PREFIXES = {"nep141": "ft_", "nep171": "nft_", "nep245": "mt_"}
 # burns, by method.
 _WRAP_LINES = {
     "near_deposit": re.compile(r"Deposit (\d+) NEAR to (\S+)", re.ASCII),
-    "near_withdraw": re.compile(r"Withdraw (\d+) yoctoNEAR from (\S+)", re.ASCII),
+    "near_withdraw": re.compile(r"Withdraw (\d+) (?:yocto)?NEAR from (\S+)", re.ASCII),
 }
 
 
