@@ -15,6 +15,7 @@ from ledgerkit.protocol import (
     Action,
     AddKey,
     CreateAccount,
+    CryptoHash,
     DelegateAction,
     DelegateActionV2,
     DeleteAccount,
