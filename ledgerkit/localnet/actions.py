@@ -14,13 +14,14 @@ from ledgerkit.localnet.chain_types import (
     ActionReceipt,
     BlockContext,
     DataReceipt,
+    DistributionReceipt,
     GasCost,
     Proposal,
     Receipt,
 )
 from ledgerkit.localnet.contracts import ethereum_wallet
 from ledgerkit.localnet.execution_errors import ActionError, CallError, CodeError, Json, variant
-from ledgerkit.localnet.state import State, StateStore, nonce_key
+from ledgerkit.localnet.state import State, StateStore, global_name, nonce_key
 from ledgerkit.localnet.vm import CallContext, Promise, Vm, gas_profile
 from ledgerkit.protocol import (
     AccessKey,
@@ -438,7 +439,11 @@ def _code_bytes(run: ReceiptRun, account: Account) -> int:
 
 
 def _deploy_global(run: ReceiptRun, action: DeployGlobalContract) -> None:
-    """Publish a global contract (NEP-591); its bytes are paid for once, and that burns."""
+    """
+    Publish a global contract (NEP-591); its bytes are paid for once, and that burns.
+
+    A receipt delivers it, so that it cannot be used yet by the next action.
+    """
     cost = fees.GLOBAL_BYTE * len(action.code)
     account = run.existing_account()
     if account.amount < cost:
@@ -448,9 +453,15 @@ def _deploy_global(run: ReceiptRun, action: DeployGlobalContract) -> None:
     run.tokens_burnt += cost
     code_hash = CryptoHash.of(action.code)
     run.store.codes.setdefault(code_hash, action.code)
-    by_account = action.deploy_mode == "AccountId"
-    identifier = run.receipt.receiver_id if by_account else code_hash.hex()
-    run.store.global_codes.put(identifier, b"", code_hash)
+    owner_id = run.receipt.receiver_id
+    contract = owner_id if action.deploy_mode == "AccountId" else code_hash
+    name, nonces = global_name(contract), run.store.global_nonces
+    nonce = (nonces.get(name) or 0) + 1
+    nonces.put(name, b"", nonce)
+    shard_id = run.settings.shard_ids[run.settings.shard_of(owner_id)]
+    run.new_receipts.append(
+        DistributionReceipt(_NO_ID, owner_id, SYSTEM, contract, code_hash, shard_id, nonce)
+    )
 
 
 def _use_global(run: ReceiptRun, action: UseGlobalContract) -> None:
@@ -472,7 +483,7 @@ def _set_global_contract(run: ReceiptRun, identifier: CryptoHash | str) -> None:
 
 
 def _init_state(run: ReceiptRun, action: DeterministicStateInit) -> None:
-    """Give the receiver its code and records; keep only the deposit that its storage needs."""
+    """Set the receiver's code and records; keep only the deposit that its storage needs."""
     # The actor stays the predecessor, which may not add keys or code to this account.
     if run.account is None:
         run.put_account(Account(0))

@@ -72,6 +72,16 @@ class DataReceipt(Receipt, frozen=True):
     is_promise_resume: bool = False
 
 
+class DistributionReceipt(Receipt, frozen=True):
+    """A receipt that carries a global contract to a shard, and from there to the next."""
+
+    contract: CryptoHash | str  # by code hash, or by its owner's account id
+    code_hash: CryptoHash
+    target_shard: int  # the shard's id
+    nonce: int
+    delivered_shards: tuple[int, ...] = ()
+
+
 class SuccessValue(Struct, frozen=True):
     """The status of an execution that returned a value."""
 

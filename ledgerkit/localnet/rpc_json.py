@@ -20,6 +20,7 @@ from ledgerkit.localnet.chain_types import (
     Account,
     ActionReceipt,
     DataReceipt,
+    DistributionReceipt,
     Failure,
     SuccessValue,
 )
@@ -353,6 +354,8 @@ def _contents(record: Receipt) -> Json:
     """Build the JSON of a receipt's content."""
     if isinstance(record, ActionReceipt):
         return {"Action": _action_receipt(record)}
+    if isinstance(record, DistributionReceipt):
+        return {"GlobalContractDistribution": _distribution(record)}
     if not isinstance(record, DataReceipt):
         raise TypeError(f"{type(record).__name__} is not a receipt")
     data = {
@@ -361,6 +364,19 @@ def _contents(record: Receipt) -> Json:
         "is_promise_resume": record.is_promise_resume,
     }
     return {"Data": data}
+
+
+def _distribution(record: DistributionReceipt) -> Object:
+    """Build the JSON of a distribution receipt; the code is the base64 of its hash."""
+    contract = record.contract
+    by_hash = {"hash": base58(contract)} if isinstance(contract, CryptoHash) else None
+    return {
+        "id": by_hash or {"account_id": contract},
+        "target_shard": record.target_shard,
+        "already_delivered_shards": list(record.delivered_shards),
+        "code": base64(record.code_hash),
+        "nonce": record.nonce,
+    }
 
 
 def _action_receipt(record: ActionReceipt) -> Object:

@@ -19,6 +19,7 @@ from ledgerkit.localnet.chain_types import (
     BlockContext,
     Change,
     DataReceipt,
+    DistributionReceipt,
     Failure,
     Outcome,
     Proposal,
@@ -28,7 +29,7 @@ from ledgerkit.localnet.chain_types import (
     TransactionRecord,
 )
 from ledgerkit.localnet.execution_errors import ActionError
-from ledgerkit.localnet.state import nonce_key
+from ledgerkit.localnet.state import global_name, nonce_key
 from ledgerkit.protocol import CryptoHash, SignedTransaction, receipt_id_of
 from ledgerkit.protocol.actions import deposits
 
@@ -116,6 +117,8 @@ class Runtime:
         """Process a receipt: execute it, postpone it, or execute the receipt that waited for it."""
         if isinstance(receipt, DataReceipt):
             self._receive_data(receipt, block, result)
+        elif isinstance(receipt, DistributionReceipt):
+            self._distribute(receipt, block, result)
         elif isinstance(receipt, ActionReceipt):
             missing = {
                 data_id
@@ -126,6 +129,29 @@ class Runtime:
                 self._postpone(receipt, missing)
             else:
                 self._execute(receipt, block, result)
+
+    def _distribute(
+        self, receipt: DistributionReceipt, block: BlockContext, result: ShardResult
+    ) -> None:
+        """
+        Store a global contract, and send it on to the next shard.
+
+        All shards have one state here, so the first delivery is the one that counts.
+        """
+        if not receipt.delivered_shards:
+            self.store.global_codes.put(global_name(receipt.contract), b"", receipt.code_hash)
+            cause = ("receipt_processing", receipt.receipt_id)
+            result.changes += self.store.commit(block.height, cause)
+        delivered = sorted({*receipt.delivered_shards, receipt.target_shard})
+        following = [each for each in self.settings.shard_ids if each not in delivered]
+        if following:
+            forwarded = structs.replace(
+                receipt,
+                receipt_id=receipt_id_of(receipt.receipt_id, block.height, 0),
+                target_shard=following[0],
+                delivered_shards=tuple(delivered),
+            )
+            result.sent.append(forwarded)
 
     def _receive_data(self, receipt: DataReceipt, block: BlockContext, result: ShardResult) -> None:
         """Store data; execute the callback that waits for it if nothing else is missing."""

@@ -112,6 +112,8 @@ class StateStore:
         self.gas_key_nonces: VersionedTable[int] = VersionedTable("gas_key_nonce", self._journal)
         self.data: VersionedTable[bytes] = VersionedTable("data", self._journal)
         self.global_codes: VersionedTable[bytes] = VersionedTable("global_code", self._journal)
+        # By global contract, how often it was published.
+        self.global_nonces: VersionedTable[int] = VersionedTable("global_nonce", self._journal)
         # Needs no history: the code of a hash never changes.
         self.codes: dict[CryptoHash, bytes] = {NO_CODE: b""}
 
@@ -149,12 +151,18 @@ class StateStore:
             self.gas_key_nonces,
             self.data,
             self.global_codes,
+            self.global_nonces,
         ):
             table.prune(height)
 
     def at(self, height: int = _HEAD) -> State:
         """Return the state after the block of a height, by default the head."""
         return State(self, height)
+
+
+def global_name(contract: CryptoHash | str) -> str:
+    """Return the name of a global contract in a table."""
+    return contract.hex() if isinstance(contract, CryptoHash) else contract
 
 
 def nonce_key(packed_key: bytes, index: int) -> bytes:
@@ -207,8 +215,7 @@ class State:
 
     def global_code_hash(self, contract: CryptoHash | str) -> CryptoHash | None:
         """Return the code hash of a global contract, or None."""
-        name = contract.hex() if isinstance(contract, CryptoHash) else contract
-        code_hash = self.store.global_codes.get(name, b"", self.height)
+        code_hash = self.store.global_codes.get(global_name(contract), b"", self.height)
         return None if code_hash is None else CryptoHash(code_hash)
 
     def code_hash(self, account: Account) -> CryptoHash | None:

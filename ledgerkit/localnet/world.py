@@ -28,6 +28,7 @@ from ledgerkit.localnet.chain_types import (
     Block,
     BlockContext,
     Change,
+    DistributionReceipt,
     Outcome,
     Receipt,
     TransactionRecord,
@@ -362,7 +363,13 @@ class World:
         for chunk in block.chunks:
             if chunk.height_included == block.height:
                 for receipt in chunk.receipts:
-                    self._arrived[self.settings.shard_of(receipt.receiver_id)].append(receipt)
+                    self._arrived[self._shard_of(receipt)].append(receipt)
+
+    def _shard_of(self, receipt: Receipt) -> int:
+        """Return the position of the shard to which a receipt goes."""
+        if isinstance(receipt, DistributionReceipt):
+            return self.settings.shard_ids.index(receipt.target_shard)
+        return self.settings.shard_of(receipt.receiver_id)
 
     def _apply(self, result: ShardResult, local: list[ActionReceipt], block: BlockContext) -> None:
         """Apply a shard's receipts: local ones, then delayed ones, then new ones."""

@@ -1,9 +1,10 @@
 """What each action does, who may do it, and the exact error where somebody may not."""
 
 import pytest
+from msgspec import structs
 
 from ledgerkit.localnet import contract_sdk
-from ledgerkit.localnet.chain_types import NO_CODE
+from ledgerkit.localnet.chain_types import NO_CODE, DistributionReceipt
 from ledgerkit.localnet.contracts.ethereum_wallet import EthereumWallet
 from ledgerkit.localnet.genesis import Genesis
 from ledgerkit.protocol import (
@@ -27,6 +28,7 @@ from ledgerkit.protocol import (
     UseGlobalContract,
     deterministic_account_id,
     implicit_account_id,
+    receipt_id_of,
 )
 from tests.unit.localnet.ledger import (
     PRICE,
@@ -440,6 +442,46 @@ def test_global_code_is_used_by_its_hash(ledger):
     assert account.code_hash == NO_CODE
     assert account.storage_usage == 182 + 32
     assert result_of(ledger.run("alice.near", "bob.near", do(["value", 5]))) == 5
+
+
+def test_global_code_goes_from_shard_to_shard():
+    """A receipt carries it to the publisher's shard, then to the others in their order."""
+    ledger = Ledger("alice.near", boundaries=("h", "p"), shard_ids=(9, 2, 5))
+    for _ in range(2):
+        outcome = ledger.run("alice.near", "alice.near", DeployGlobalContract(b"c", "AccountId"))
+    receipts = ledger.world.receipts()
+    first, second, third = [r for r in receipts if isinstance(r, DistributionReceipt)][-3:]
+    height = outcome.block_height
+    assert first == DistributionReceipt(
+        receipt_id_of(outcome.id, height, 0),
+        "alice.near",
+        "system",
+        "alice.near",
+        CryptoHash.of(b"c"),
+        target_shard=9,
+        nonce=2,
+    )
+    second_id = receipt_id_of(first.receipt_id, height + 1, 0)
+    assert second == structs.replace(
+        first, receipt_id=second_id, target_shard=2, delivered_shards=(9,)
+    )
+    third_id = receipt_id_of(second_id, height + 2, 0)
+    assert third == structs.replace(
+        first, receipt_id=third_id, target_shard=5, delivered_shards=(2, 9)
+    )
+    # It takes the first place among the new receipts, but only the refund is in the outcome.
+    assert outcome.receipt_ids == (receipt_id_of(outcome.id, height, 1),)
+
+
+def test_global_code_is_not_there_at_once(ledger):
+    """The next action finds none: it arrives with the next block, and then it can be used."""
+    actions = [DeployGlobalContract(Script.code, "CodeHash"), UseGlobalContract(Script.code_hash)]
+    error = failure(ledger, "alice.near", "alice.near", *actions, index=1)
+    assert error == {"GlobalContractDoesNotExist": {"identifier": {"hash": str(Script.code_hash)}}}
+    outcome = ledger.run("alice.near", "alice.near", actions[0])
+    heights = (outcome.block_height, outcome.block_height + 1)
+    codes = [ledger.world.state(height).global_code_hash(Script.code_hash) for height in heights]
+    assert codes == [None, Script.code_hash]
 
 
 def test_global_code_is_followed_by_its_owner(ledger):

@@ -247,6 +247,7 @@ def test_changes_add_up_to_the_state(chaos):
     read |= {"data": state.data}
     read["gas_key_nonce"] = lambda a, key: state.gas_key_nonce(a, *split_nonce_key(key))
     read["global_code"] = lambda name, _: world.store.global_codes.get(name)
+    read["global_nonce"] = lambda name, _: world.store.global_nonces.get(name)
     for (kind, account_id, key), value in held.items():
         assert read[kind](account_id, key) == value
     later = set() if chaos.has_gas_keys else {"gas_key_nonce"}

@@ -15,6 +15,7 @@ from ledgerkit.localnet.chain_types import (
     Change,
     Chunk,
     DataReceipt,
+    DistributionReceipt,
     Failure,
     GasCost,
     Outcome,
@@ -367,6 +368,34 @@ class TestTransactions:
         shown = written(rpc_json.receipt(DataReceipt(ONE, "a.near", "b.near", NO_CODE, data)))
         assert shown["receipt"] == {
             "Data": {"data_id": ONES, "data": text, "is_promise_resume": False}
+        }
+
+    @pytest.mark.parametrize(
+        ("contract", "identifier"),
+        [(ONE, {"hash": ONE_TEXT}), ("a.near", {"account_id": "a.near"})],
+    )
+    def test_distribution_receipt(self, contract, identifier):
+        """The code of a global contract is shown as the base64 of its hash."""
+        record = DistributionReceipt(
+            ONE,
+            "a.near",
+            "system",
+            contract,
+            NO_CODE,
+            target_shard=7,
+            nonce=2,
+            delivered_shards=(3,),
+        )
+        shown = written(rpc_json.receipt(record))
+        assert shown["receiver_id"] == "system"
+        assert shown["receipt"] == {
+            "GlobalContractDistribution": {
+                "id": identifier,
+                "target_shard": 7,
+                "already_delivered_shards": [3],
+                "code": "A" * 43 + "=",
+                "nonce": 2,
+            }
         }
 
     @pytest.mark.parametrize(
