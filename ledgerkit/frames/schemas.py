@@ -507,6 +507,8 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("deposit", "u128", "sum over its actions, including those in a Delegate", YOCTO),
         _c("block_hash", "str", "hash of the final block that it would refer to"),
         _c("expires_at_height", "Int64", "height of the last block that could include it", "block"),
+        _c("nonce_index", "Int64", "index of the gas key's nonce; missing for another key"),
+        _c("gas_payer", "str", "account that would pay the gas, or public key of its gas key"),
     ),
     "errors": (
         _SUBJECT,

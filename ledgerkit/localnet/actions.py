@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Never
 
 from ledgerkit.localnet import contract_sdk, fees, transaction_validity
@@ -13,13 +14,14 @@ from ledgerkit.localnet.chain_types import (
     ActionReceipt,
     BlockContext,
     DataReceipt,
+    DistributionReceipt,
     GasCost,
     Proposal,
     Receipt,
 )
 from ledgerkit.localnet.contracts import ethereum_wallet
 from ledgerkit.localnet.execution_errors import ActionError, CallError, CodeError, Json, variant
-from ledgerkit.localnet.state import State, StateStore
+from ledgerkit.localnet.state import State, StateStore, global_name, nonce_key
 from ledgerkit.localnet.vm import CallContext, Promise, Vm, gas_profile
 from ledgerkit.protocol import (
     AccessKey,
@@ -29,20 +31,27 @@ from ledgerkit.protocol import (
     CreateAccount,
     CryptoHash,
     Delegate,
+    DelegateActionV2,
     DelegateV2,
     DeleteAccount,
     DeleteKey,
     DeployContract,
     DeployGlobalContract,
+    DeterministicStateInit,
     FunctionCall,
     FunctionCallPermission,
+    GasKeyFunctionCall,
     PublicKey,
     Stake,
+    StateInit,
     Transfer,
+    TransferToGasKey,
     UseGlobalContract,
+    WithdrawFromGasKey,
     action_hash,
     random_seed_of,
 )
+from ledgerkit.protocol.access_keys import GasKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,6 +61,7 @@ if TYPE_CHECKING:
 
 REGISTRAR = "registrar"  # the only account that may create top-level accounts
 MAX_DELETED_STORAGE_BYTES = 10_000  # nearcore: Account::MAX_ACCOUNT_DELETION_STORAGE_USAGE
+MAX_BALANCE_TO_BURN = 10**24  # yoctoNEAR; nearcore: GasKeyInfo::MAX_BALANCE_TO_BURN
 _NO_ID = CryptoHash(bytes(32))  # of a receipt until the runtime assigns one
 # Actions that only the receiver itself may send.
 _OWN_ACTIONS = (
@@ -62,6 +72,7 @@ _OWN_ACTIONS = (
     DeleteAccount,
     DeployGlobalContract,
     UseGlobalContract,
+    WithdrawFromGasKey,
 )
 
 
@@ -87,6 +98,7 @@ class ReceiptRun:
         self.index = 0  # of the current action
         self.gas_burnt = self.gas_used = profile.new_receipt_execute
         self.call_gas = 0  # burnt inside calls, of which the contract gets a share
+        self.tokens_burnt = 0  # yoctoNEAR that actions burn, in addition to the price of gas
         self.logs: list[str] = []
         self.new_receipts: list[Receipt] = []
         self.proposals: list[Proposal] = []
@@ -134,18 +146,18 @@ class ReceiptRun:
         if isinstance(action, CreateAccount):
             if self.account is not None:
                 _fail("AccountAlreadyExists", account_id=str(receiver_id))
-        elif self.account is None and not (
-            isinstance(action, Transfer) and self._may_create_implicitly()
-        ):
+        elif self.account is None and not self._may_create(action):
             _fail("AccountDoesNotExist", account_id=str(receiver_id))
         if isinstance(action, _OWN_ACTIONS) and self.actor_id != receiver_id:
             _fail("ActorNoPermission", account_id=str(receiver_id), actor_id=str(self.actor_id))
 
-    def _may_create_implicitly(self) -> bool:
-        """Return True if a transfer may create its receiver: it must be alone, and no refund."""
-        kind = AccountId(self.receipt.receiver_id).kind
+    def _may_create(self, action: Action) -> bool:
+        """Return True if an action other than CreateAccount may create its receiver."""
+        if not isinstance(action, Transfer):
+            return isinstance(action, DeterministicStateInit)
+        # A transfer must be alone, and no refund.
         is_alone = len(self.receipt.actions) == 1 and not self.receipt.is_refund
-        return is_alone and kind in ("near-implicit", "eth-implicit")
+        return is_alone and AccountId(self.receipt.receiver_id).kind != "named"
 
     def _check_storage(self) -> None:
         """Check that the receiver's balance covers its storage."""
@@ -213,25 +225,30 @@ def _create_account(run: ReceiptRun, _: CreateAccount) -> None:
 
 
 def _transfer(run: ReceiptRun, action: Transfer) -> None:
-    """Add to the receiver's balance; a gas refund also to the allowance of its access key."""
+    """Add to the receiver's balance; a gas refund to the key that paid for the gas."""
     receiver_id = run.receipt.receiver_id
     if run.account is None:
         _create_implicit(run, AccountId(receiver_id), action.deposit)
         return
+    is_gas_refund = run.receipt.is_refund and run.receipt.signer_id == receiver_id
+    if is_gas_refund and _refund_gas_key(run, action.deposit):
+        return
     run.change(amount=action.deposit)
-    if run.receipt.is_refund and run.receipt.signer_id == receiver_id:
+    if is_gas_refund:
         _restore_allowance(run, action.deposit)
 
 
 def _create_implicit(run: ReceiptRun, receiver_id: AccountId, deposit: int) -> None:
-    """Create the account of a public key or an Ethereum address."""
+    """Create the account of a public key, an Ethereum address or an initial state."""
     if receiver_id.kind == "near-implicit":
         key = PublicKey("ed25519", bytes.fromhex(receiver_id))
         run.store.access_keys.put(receiver_id, key.packed, AccessKey(_first_nonce(run)))
         run.put_account(Account(deposit, storage_usage=fees.IMPLICIT_BYTES))
         return
+    if receiver_id.kind == "deterministic":  # it has no code until its state is initialized
+        run.put_account(Account(deposit))
+        return
     code = ethereum_wallet.EthereumWallet.code_hash
-    run.store.codes.setdefault(code, ethereum_wallet.EthereumWallet.code)
     run.put_account(Account(deposit, storage_usage=100 + len(code), global_contract=code))
 
 
@@ -258,8 +275,12 @@ def _restore_allowance(run: ReceiptRun, deposit: int) -> None:
 
 
 def key_bytes(public_key: PublicKey, access_key: AccessKey) -> int:
-    """Return the bytes of storage of an access key."""
-    return len(public_key.packed) + len(access_key.encode()) + fees.RECORD_BYTES
+    """Return the bytes of storage of an access key, with the nonces of a gas key."""
+    size = len(public_key.packed) + len(access_key.encode()) + fees.RECORD_BYTES
+    if isinstance(access_key.permission, GasKey):
+        nonce_size = len(public_key.packed) + fees.INDEX_BYTES + fees.NONCE_BYTES
+        size += access_key.permission.num_nonces * (nonce_size + fees.RECORD_BYTES)
+    return size
 
 
 def _fail_for_key(name: str, run: ReceiptRun, public_key: PublicKey) -> Never:
@@ -269,22 +290,51 @@ def _fail_for_key(name: str, run: ReceiptRun, public_key: PublicKey) -> Never:
 
 def _add_key(run: ReceiptRun, action: AddKey) -> None:
     """Add an access key."""
-    key = action.public_key
-    if run.state.access_key(run.receipt.receiver_id, key.packed) is not None:
+    key, permission = action.public_key, action.access_key.permission
+    account_id = run.receipt.receiver_id
+    if run.state.access_key(account_id, key.packed) is not None:
         _fail_for_key("AddKeyAlreadyExists", run, key)
-    access_key = AccessKey(_first_nonce(run), action.access_key.permission)
-    run.store.access_keys.put(run.receipt.receiver_id, key.packed, access_key)
+    nonce = _first_nonce(run)
+    access_key = AccessKey(nonce, permission)
+    if isinstance(permission, GasKey):  # it has several nonces, and its own stays 0
+        access_key = AccessKey(0, permission)
+        for index in range(permission.num_nonces):
+            run.store.gas_key_nonces.put(account_id, nonce_key(key.packed, index), nonce)
+    run.store.access_keys.put(account_id, key.packed, access_key)
     run.change(storage=key_bytes(key, access_key))
 
 
 def _delete_key(run: ReceiptRun, action: DeleteKey) -> None:
-    """Remove an access key."""
-    key = action.public_key
-    access_key = run.state.access_key(run.receipt.receiver_id, key.packed)
+    """Remove an access key; the balance of a gas key burns."""
+    key, account_id = action.public_key, run.receipt.receiver_id
+    access_key = run.state.access_key(account_id, key.packed)
     if access_key is None:
         _fail_for_key("DeleteKeyDoesNotExist", run, key)
-    run.store.access_keys.put(run.receipt.receiver_id, key.packed, None)
+    if isinstance(access_key.permission, GasKey):
+        _burn_gas_keys(run, access_key.permission.balance, str(key))
+    _remove_key(run, key.packed)
     run.change(storage=-key_bytes(key, access_key))
+
+
+def _burn_gas_keys(run: ReceiptRun, balance: int, public_key: str | None) -> None:
+    """Burn the balance of a deleted gas key, or of all of an account's; fail if it is large."""
+    if balance > MAX_BALANCE_TO_BURN:
+        account_id = str(run.receipt.receiver_id)
+        _fail(
+            "GasKeyBalanceTooHigh",
+            account_id=account_id,
+            public_key=public_key,
+            balance=str(balance),
+        )
+    run.tokens_burnt += balance
+
+
+def _remove_key(run: ReceiptRun, packed_key: bytes) -> None:
+    """Remove an access key, with the nonces of a gas key."""
+    account_id, nonces = run.receipt.receiver_id, run.store.gas_key_nonces
+    for key, _ in list(nonces.items(account_id, packed_key)):
+        nonces.put(account_id, key, None)
+    run.store.access_keys.put(account_id, packed_key, None)
 
 
 def _delete_account(run: ReceiptRun, action: DeleteAccount) -> None:
@@ -292,11 +342,16 @@ def _delete_account(run: ReceiptRun, action: DeleteAccount) -> None:
     account, account_id = run.existing_account(), run.receipt.receiver_id
     if account.locked:
         _fail("DeleteAccountStaking", account_id=str(account_id))
-    storage = account.storage_usage - len(run.store.codes[account.code_hash])
-    if storage > MAX_DELETED_STORAGE_BYTES:
+    code_bytes = len(run.store.codes[account.code_hash])
+    if run.profile.since_85:  # nearcore: FixDeleteAccountGlobalContractStorageUsage
+        code_bytes = _code_bytes(run, account)
+    if account.storage_usage - code_bytes > MAX_DELETED_STORAGE_BYTES:
         _fail("DeleteAccountWithLargeState", account_id=str(account_id))
-    for packed, _ in list(run.state.access_keys(account_id)):
-        run.store.access_keys.put(account_id, packed, None)
+    keys = list(run.state.access_keys(account_id))
+    permissions = [key.permission for _, key in keys]
+    _burn_gas_keys(run, sum(p.balance for p in permissions if isinstance(p, GasKey)), None)
+    for packed, _ in keys:
+        _remove_key(run, packed)
     for key, _ in list(run.state.records(account_id)):
         run.store.data.put(account_id, key, None)
     run.put_account(None)
@@ -310,6 +365,58 @@ def refund(
     """Build the receipt of a transfer by the chain itself."""
     actions = (Transfer(deposit),)
     return ActionReceipt(_NO_ID, SYSTEM, receiver_id, signer_id, public_key, 0, actions)
+
+
+# Gas keys (NEP-611) ----------------------------------------------------------------------
+
+
+def _transfer_to_gas_key(run: ReceiptRun, action: TransferToGasKey) -> None:
+    """Add to a gas key's balance; anybody may do so."""
+    if not _add_to_gas_key(run, action.public_key, action.deposit):
+        _fail_for_key("GasKeyDoesNotExist", run, action.public_key)
+
+
+def _withdraw_from_gas_key(run: ReceiptRun, action: WithdrawFromGasKey) -> None:
+    """Move a part of a gas key's balance to the account's."""
+    key, account_id = action.public_key, run.receipt.receiver_id
+    access_key = run.state.access_key(account_id, key.packed)
+    if access_key is None or not isinstance(access_key.permission, GasKey):
+        _fail_for_key("GasKeyDoesNotExist", run, key)
+    balance = access_key.permission.balance
+    if balance < action.amount:
+        _fail(
+            "InsufficientGasKeyBalance",
+            account_id=str(account_id),
+            public_key=str(key),
+            balance=str(balance),
+            required=str(action.amount),
+        )
+    _add_to_gas_key(run, key, -action.amount)
+    run.change(amount=action.amount)
+
+
+def _refund_gas_key(run: ReceiptRun, deposit: int) -> bool:
+    """Add a gas refund to the gas key that paid for the gas; return False if another key did."""
+    return _add_to_gas_key(run, run.receipt.signer_public_key, deposit)
+
+
+def _add_to_gas_key(run: ReceiptRun, public_key: PublicKey, amount: int) -> bool:
+    """Add yoctoNEAR to a gas key's balance; return False if the receiver has no such key."""
+    account_id, packed = run.receipt.receiver_id, public_key.packed
+    access_key = run.state.access_key(account_id, packed)
+    if access_key is None or not isinstance(access_key.permission, GasKey):
+        return False
+    run.store.access_keys.put(account_id, packed, with_balance(access_key, amount))
+    return True
+
+
+def with_balance(access_key: AccessKey, amount: int) -> AccessKey:
+    """Return a gas key with an amount added to its balance in yoctoNEAR."""
+    permission = access_key.permission
+    if not isinstance(permission, GasKey):
+        raise TypeError(f"{type(permission).__name__} has no balance")
+    new_permission = replace(permission, balance=permission.balance + amount)
+    return AccessKey(access_key.nonce, new_permission)
 
 
 # Code ------------------------------------------------------------------------------------
@@ -332,23 +439,72 @@ def _code_bytes(run: ReceiptRun, account: Account) -> int:
 
 
 def _deploy_global(run: ReceiptRun, action: DeployGlobalContract) -> None:
-    """Publish a global contract, by its code hash or by the receiver's account id (NEP-591)."""
+    """
+    Publish a global contract (NEP-591); its bytes are paid for once, and that burns.
+
+    A receipt delivers it, so that it cannot be used yet by the next action.
+    """
+    cost = fees.GLOBAL_BYTE * len(action.code)
+    account = run.existing_account()
+    if account.amount < cost:
+        account_id = str(run.receipt.receiver_id)
+        _fail("LackBalanceForState", account_id=account_id, amount=str(cost))
+    run.change(amount=-cost)
+    run.tokens_burnt += cost
     code_hash = CryptoHash.of(action.code)
     run.store.codes.setdefault(code_hash, action.code)
-    by_account = action.deploy_mode == "AccountId"
-    identifier = run.receipt.receiver_id if by_account else code_hash.hex()
-    run.store.global_codes.put(identifier, b"", code_hash)
+    owner_id = run.receipt.receiver_id
+    contract = owner_id if action.deploy_mode == "AccountId" else code_hash
+    name, nonces = global_name(contract), run.store.global_nonces
+    nonce = (nonces.get(name) or 0) + 1
+    nonces.put(name, b"", nonce)
+    shard_id = run.settings.shard_ids[run.settings.shard_of(owner_id)]
+    run.new_receipts.append(
+        DistributionReceipt(_NO_ID, owner_id, SYSTEM, contract, code_hash, shard_id, nonce)
+    )
 
 
 def _use_global(run: ReceiptRun, action: UseGlobalContract) -> None:
     """Set the global contract that the receiver runs."""
-    identifier = action.contract_identifier
+    _set_global_contract(run, action.contract_identifier)
+
+
+def _set_global_contract(run: ReceiptRun, identifier: CryptoHash | str) -> None:
+    """Replace the receiver's code with a global contract."""
     if run.state.global_code_hash(identifier) is None:
         kind = "hash" if isinstance(identifier, CryptoHash) else "account_id"
         _fail("GlobalContractDoesNotExist", identifier={kind: str(identifier)})
     account = run.existing_account()
     storage = account.storage_usage - _code_bytes(run, account) + len(identifier)
     run.put_account(Account(account.amount, account.locked, NO_CODE, storage, identifier))
+
+
+# Deterministic accounts (NEP-616) --------------------------------------------------------
+
+
+def _init_state(run: ReceiptRun, action: DeterministicStateInit) -> None:
+    """Set the receiver's code and records; keep only the deposit that its storage needs."""
+    # The actor stays the predecessor, which may not add keys or code to this account.
+    if run.account is None:
+        run.put_account(Account(0))
+    if contract_of(run.account) is None:
+        _write_state(run, action.state_init)
+    account = run.existing_account()
+    missing = fees.storage_shortfall(account.amount + account.locked, account.storage_usage)
+    needed = min(missing, action.deposit)
+    run.change(amount=needed)
+    if action.deposit > needed:
+        run.new_receipts.append(
+            refund(run.receipt.deposit_refund_receiver, action.deposit - needed)
+        )
+
+
+def _write_state(run: ReceiptRun, state_init: StateInit) -> None:
+    """Set the global contract and write the records of an initial state."""
+    _set_global_contract(run, state_init.code)
+    for key, value in state_init.data.items():
+        run.store.data.put(run.receipt.receiver_id, key, value)
+        run.change(storage=len(key) + len(value) + fees.RECORD_BYTES)
 
 
 # Calls -----------------------------------------------------------------------------------
@@ -519,19 +675,40 @@ def _use_delegate_key(run: ReceiptRun, signed: Delegate | DelegateV2) -> None:
     access_key = run.state.access_key(account_id, key.packed)
     if access_key is None:
         _refuse_key("AccessKeyNotFound", account_id=str(account_id), public_key=str(key))
-    if isinstance(signed, DelegateV2) and signed.delegate_action.nonce_index is not None:
-        _refuse_key("DelegateActionRequiresGasKey")
-    if inner.nonce <= access_key.nonce:
-        _fail("DelegateActionInvalidNonce", delegate_nonce=inner.nonce, ak_nonce=access_key.nonce)
+    index = inner.nonce_index if isinstance(inner, DelegateActionV2) else None
+    nonce = _delegate_nonce(run, key, access_key, index)
+    if inner.nonce <= nonce:
+        _fail("DelegateActionInvalidNonce", delegate_nonce=inner.nonce, ak_nonce=nonce)
     bound = run.block.height * transaction_validity.NONCES_PER_HEIGHT
     if inner.nonce >= bound:
         _fail("DelegateActionNonceTooLarge", delegate_nonce=inner.nonce, upper_bound=bound)
     permission = access_key.permission
-    if isinstance(permission, FunctionCallPermission):
+    if isinstance(permission, FunctionCallPermission | GasKeyFunctionCall):
         transaction_validity.check_permission(
             inner.actions, inner.receiver_id, permission, _refuse_key
         )
-    run.store.access_keys.put(account_id, key.packed, AccessKey(inner.nonce, permission))
+    if index is None:
+        run.store.access_keys.put(account_id, key.packed, AccessKey(inner.nonce, permission))
+    else:
+        run.store.gas_key_nonces.put(account_id, nonce_key(key.packed, index), inner.nonce)
+
+
+def _delegate_nonce(
+    run: ReceiptRun, key: PublicKey, access_key: AccessKey, index: int | None
+) -> int:
+    """Return the last nonce of a key that signed a delegated action."""
+    permission = access_key.permission
+    if index is None:
+        if isinstance(permission, GasKey):
+            _refuse_key("DelegateActionRequiresNonGasKey")
+        return access_key.nonce
+    if not isinstance(permission, GasKey):
+        _refuse_key("DelegateActionRequiresGasKey")
+    nonce = run.state.gas_key_nonce(run.receipt.receiver_id, key.packed, index)
+    if nonce is None:
+        count = permission.num_nonces
+        _fail("DelegateActionInvalidNonceIndex", nonce_index=index, num_nonces=count)
+    return nonce
 
 
 def _refuse_key(name: str, **payload: Json) -> Never:
@@ -552,4 +729,7 @@ _EFFECTS: dict[type[Action], Callable[[ReceiptRun, Any], None]] = {
     DelegateV2: _delegate,
     DeployGlobalContract: _deploy_global,
     UseGlobalContract: _use_global,
+    DeterministicStateInit: _init_state,
+    TransferToGasKey: _transfer_to_gas_key,
+    WithdrawFromGasKey: _withdraw_from_gas_key,
 }

@@ -58,6 +58,11 @@ class ActionReceipt(Receipt, frozen=True):
         """True if the chain itself sends it."""
         return self.predecessor_id == SYSTEM
 
+    @property
+    def deposit_refund_receiver(self) -> str:
+        """The account to which deposits are returned."""
+        return self.refund_to or self.predecessor_id
+
 
 class DataReceipt(Receipt, frozen=True):
     """A receipt with the result of a call, for the callback that waits for it."""
@@ -65,6 +70,16 @@ class DataReceipt(Receipt, frozen=True):
     data_id: CryptoHash
     data: bytes | None  # None if the call failed
     is_promise_resume: bool = False
+
+
+class DistributionReceipt(Receipt, frozen=True):
+    """A receipt that carries a global contract to a shard, and from there to the next."""
+
+    contract: CryptoHash | str  # by code hash, or by its owner's account id
+    code_hash: CryptoHash
+    target_shard: int  # the shard's id
+    nonce: int
+    delivered_shards: tuple[int, ...] = ()
 
 
 class SuccessValue(Struct, frozen=True):
@@ -170,10 +185,12 @@ class Change(Struct, frozen=True):
     """A change of the state, with its cause."""
 
     cause: tuple[str, CryptoHash | None]  # such as ("receipt_processing", receipt_id)
-    kind: str  # account, access_key, data, global_code or code
+    kind: str  # account, access_key, gas_key_nonce, data, global_code or code
     account_id: str
-    key: bytes  # the packed public key of an access key, the key of a storage record
-    value: Account | AccessKey | bytes | None  # the new value; None: deleted
+    # The packed public key of an access key, followed by the index for a gas key's nonce; the key
+    # of a storage record.
+    key: bytes
+    value: Account | AccessKey | int | bytes | None  # the new value; None: deleted
 
 
 class TransactionRecord(Struct):

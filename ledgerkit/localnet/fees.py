@@ -16,12 +16,19 @@ from ledgerkit.protocol import (
     DeleteKey,
     DeployContract,
     DeployGlobalContract,
+    DeterministicStateInit,
     FunctionCall,
     FunctionCallPermission,
+    GasKeyFunctionCall,
+    PublicKey,
     Stake,
+    StateInit,
     Transfer,
+    TransferToGasKey,
     UseGlobalContract,
+    WithdrawFromGasKey,
 )
+from ledgerkit.protocol.access_keys import GasKey, Permission
 from ledgerkit.protocol.actions import attached_gas
 from ledgerkit.protocol.types import AccountId, AccountKind
 
@@ -33,11 +40,16 @@ if TYPE_CHECKING:
 TGAS = 10**12
 MAX_GAS_PRICE_FACTOR = 20
 CHUNK_GAS = 1000 * TGAS
-VIEW_GAS = 300 * TGAS
+VIEW_GAS = 1000 * TGAS  # nearcore: max_gas_burnt_view
 STORAGE_BYTE = 10**19  # yoctoNEAR locked for a byte
+GLOBAL_BYTE = 10**20  # yoctoNEAR burnt for a byte of a global contract
 STORAGE_FREE = 770  # bytes that need no balance (NEP-448, zero-balance accounts)
 IMPLICIT_BYTES = 182  # of an implicit account with its one key
 RECORD_BYTES = 40  # of an access key or a storage record, beside its key and value
+NONCE_BYTES = 8
+INDEX_BYTES = 2  # of a gas key's nonce
+_GAS_KEY_INFO_BYTES = 18  # of a gas key's balance and number of nonces
+_MIN_GAS_KEY_BYTES = 27  # of an encoded gas key with full access
 
 
 class Fee(NamedTuple):
@@ -70,7 +82,7 @@ def _uniform(gas: int) -> Fee:
 
 
 # From nearcore, core/parameters/res/runtime_configs: parameters.yaml and the changes of later
-# protocol versions, such as 85.yaml.
+# protocol versions, such as 85.yaml. Those of gas keys are summed in core/parameters/src/cost.rs.
 _TABLE = {
     "new_action_receipt": _uniform(108_059_500_000),
     "data_receipt_base": _uniform(36_486_732_312),
@@ -92,9 +104,16 @@ _TABLE = {
     "deploy_global_contract_byte": Fee(6_812_999, 47_683_715, 70_000_000),
     "use_global_contract": _uniform(184_765_750_000),
     "use_global_contract_byte": Fee(6_812_999, 47_683_715, 64_572_944),
+    "deterministic_state_init": Fee(3_850_000_000_000, 3_850_000_000_000, 4_080_000_000_000),
+    "deterministic_state_init_entry": Fee(0, 0, 200_000_000_000),
+    "deterministic_state_init_byte": Fee(72_000_000, 72_000_000, 70_000_000),
+    "gas_key_transfer": Fee(115_123_062_500, 115_123_062_500, 235_676_644_250),
+    "gas_key_byte": Fee(59_357_464, 59_357_464, 101_435_400),
+    "gas_key_nonce_write": Fee(0, 0, 64_196_736_000),
 }
 _TABLE_85 = _TABLE | {
     "create_account": Fee(500_000_000_000, 500_000_000_000, 7_200_000_000_000),
+    "deterministic_state_init": Fee(500_000_000_000, 500_000_000_000, 7_430_000_000_000),
 }
 
 # The gas of host functions. Python code has no instructions to count, so CALL_BASE is burnt for
@@ -132,36 +151,69 @@ class Profile:
     creation_charge: int  # yoctoNEAR that the creation of an account burns in all
     reward_percent: int  # of the gas burnt inside calls, to the contract
     delegate_v2: bool
-    since_85: bool  # has transactions V1, and the contracts in outcome metadata
+    since_85: bool  # has gas keys, transactions V1, and the contracts in outcome metadata
+    delegated_withdrawals: bool  # a delegated action may withdraw from a gas key
 
     def fee(self, action: Action, receiver_id: str) -> Fee:
         """Return the fee of an action, without the actions inside a delegated one."""
-        table = self.table
         match action:
             case FunctionCall():
                 size = len(action.method_name.encode()) + len(action.args)
-                return table["function_call"].plus(table["function_call_byte"].times(size))
+                fee = self._by_bytes("function_call", size)
             case Transfer():
-                return table["transfer"].plus(self._implicit_creation(receiver_id))
-            case AddKey(access_key=key) if isinstance(key.permission, FunctionCallPermission):
-                size = sum(len(name.encode()) + 1 for name in key.permission.method_names)
-                byte = table["add_function_call_key_byte"].times(size)
-                return table["add_function_call_key"].plus(byte)
-            case DeployContract() | DeployGlobalContract():
-                name = "deploy_contract" if isinstance(action, DeployContract) else _GLOBAL
-                return table[name].plus(table[f"{name}_byte"].times(len(action.code)))
+                fee = self.table["transfer"].plus(self._implicit_creation(receiver_id))
+            case AddKey(public_key=key, access_key=access_key):
+                fee = self._key(access_key.permission, key, receiver_id)
+            case DeployContract(code=code):
+                fee = self._by_bytes("deploy_contract", len(code))
+            case DeployGlobalContract(code=code):
+                fee = self._by_bytes("deploy_global_contract", len(code))
             case UseGlobalContract(contract_identifier=contract):
-                byte = table["use_global_contract_byte"].times(len(contract))
-                return table["use_global_contract"].plus(byte)
+                fee = self._by_bytes("use_global_contract", len(contract))
+            case DeterministicStateInit(state_init=state_init):
+                fee = self._state_init(state_init)
+            case TransferToGasKey(public_key=key) | WithdrawFromGasKey(public_key=key):
+                written = _key_path_bytes(receiver_id, key) + _MIN_GAS_KEY_BYTES
+                byte = self._gas_key_bytes(len(key.packed), written)
+                fee = self.table["gas_key_transfer"].plus(byte)
             case _:
-                return table[_FLAT_FEES[type(action)]]
+                fee = self.table[_FLAT_FEES[type(action)]]
+        return fee
+
+    def _by_bytes(self, name: str, size: int) -> Fee:
+        """Return the fee of an action that also costs by its bytes."""
+        return self.table[name].plus(self.table[f"{name}_byte"].times(size))
+
+    def _key(self, permission: Permission, public_key: PublicKey, receiver_id: str) -> Fee:
+        """Return the fee of adding a key; each nonce of a gas key is written on its own."""
+        fee = self.table["add_full_access_key"]
+        if isinstance(permission, FunctionCallPermission | GasKeyFunctionCall):
+            size = sum(len(name.encode()) + 1 for name in permission.method_names)
+            fee = self._by_bytes("add_function_call_key", size)
+        if not isinstance(permission, GasKey):
+            return fee
+        count = permission.num_nonces
+        nonce_bytes = _key_path_bytes(receiver_id, public_key) + INDEX_BYTES + NONCE_BYTES
+        byte = self._gas_key_bytes(_GAS_KEY_INFO_BYTES, count * nonce_bytes)
+        return fee.plus(self.table["gas_key_nonce_write"].times(count)).plus(byte)
+
+    def _gas_key_bytes(self, sent: int, written: int) -> Fee:
+        """Return the fee of the bytes that an action of a gas key sends and writes."""
+        fee = self.table["gas_key_byte"]
+        return Fee(fee.send_sir * sent, fee.send_other * sent, fee.execute * written)
+
+    def _state_init(self, state_init: StateInit) -> Fee:
+        """Return the fee of an initial state: by its records, and the bytes in them."""
+        size = sum(len(key) + len(value) for key, value in state_init.data.items())
+        entries = self.table["deterministic_state_init_entry"].times(len(state_init.data))
+        return self._by_bytes("deterministic_state_init", size).plus(entries)
 
     def _implicit_creation(self, receiver_id: str) -> Fee:
         """Return the extra fee of a transfer to an implicit account, which it may create."""
         kind = _kind(receiver_id)
         if kind == "near-implicit":
             return self.table["create_account"].plus(self.table["add_full_access_key"])
-        return self.table["create_account"] if kind == "eth-implicit" else Fee(0, 0, 0)
+        return Fee(0, 0, 0) if kind == "named" else self.table["create_account"]
 
     def send(self, actions: Iterable[Action], sender_id: str, receiver_id: str) -> int:
         """Sum the gas to send actions, with delegated actions, which travel with them."""
@@ -208,21 +260,44 @@ class Profile:
         return max(gas_price, self.min_purchase_price)
 
 
-_GLOBAL = "deploy_global_contract"
 _FLAT_FEES: dict[type[Action], str] = {
     CreateAccount: "create_account",
     DeleteAccount: "delete_account",
     Stake: "stake",
-    AddKey: "add_full_access_key",
     DeleteKey: "delete_key",
     Delegate: "delegate",
     DelegateV2: "delegate",
 }
 PROFILES: dict[ProfileName, Profile] = {
-    "84": Profile(84, _TABLE, 0, 0, 30, delegate_v2=False, since_85=False),
-    "86": Profile(86, _TABLE_85, 10**9, 7 * 10**21, 30, delegate_v2=True, since_85=True),
-    "87": Profile(87, _TABLE_85, 10**9, 7 * 10**21, 0, delegate_v2=False, since_85=True),
+    "84": Profile(
+        84, _TABLE, 0, 0, 30, delegate_v2=False, since_85=False, delegated_withdrawals=False
+    ),
+    "86": Profile(
+        86,
+        _TABLE_85,
+        10**9,
+        7 * 10**21,
+        30,
+        delegate_v2=True,
+        since_85=True,
+        delegated_withdrawals=True,
+    ),
+    "87": Profile(
+        87,
+        _TABLE_85,
+        10**9,
+        7 * 10**21,
+        0,
+        delegate_v2=False,
+        since_85=True,
+        delegated_withdrawals=False,
+    ),
 }
+
+
+def _key_path_bytes(account_id: str, public_key: PublicKey) -> int:
+    """Return the bytes of an access key's key in the state; both parts have a prefix of one."""
+    return 1 + len(account_id) + 1 + len(public_key.packed)
 
 
 @lru_cache(maxsize=4096)  # a few receivers get most transfers

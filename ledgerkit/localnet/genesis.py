@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 from ledgerkit.localnet import fees
 from ledgerkit.localnet.actions import key_bytes
 from ledgerkit.localnet.chain_types import NO_CODE, Account, Proposal
-from ledgerkit.localnet.state import StateStore
+from ledgerkit.localnet.contracts.ethereum_wallet import EthereumWallet
+from ledgerkit.localnet.state import StateStore, nonce_key
 from ledgerkit.protocol import AccessKey, AccountId, CryptoHash, PublicKey
+from ledgerkit.protocol.access_keys import GasKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,9 +26,15 @@ class Genesis:
 
     def __init__(self) -> None:
         self.store = StateStore()
+        self._deploy_wallet()
         self.validators: list[Proposal] = []
         self._hasher = sha256()
         self.total_supply = 0
+
+    def _deploy_wallet(self) -> None:
+        """Deploy the contract of Ethereum addresses, a global contract of the protocol itself."""
+        code_hash = self.code(EthereumWallet.code)
+        self.store.global_codes.head[code_hash.hex()] = {b"": code_hash}
 
     def account(
         self,
@@ -61,6 +69,11 @@ class Genesis:
         """Add an access key; return its bytes of storage."""
         public_key, access_key = (key, AccessKey()) if isinstance(key, PublicKey) else key
         self.store.access_keys.head.setdefault(account_id, {})[public_key.packed] = access_key
+        if isinstance(access_key.permission, GasKey):
+            self.total_supply += access_key.permission.balance
+            nonces = self.store.gas_key_nonces.head.setdefault(account_id, {})
+            for index in range(access_key.permission.num_nonces):
+                nonces[nonce_key(public_key.packed, index)] = access_key.nonce
         self._hasher.update(public_key.packed)
         return key_bytes(public_key, access_key)
 

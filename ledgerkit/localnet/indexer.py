@@ -254,8 +254,9 @@ class Indexer:
         """Read the changes and outcomes of a block."""
         for change in self._world.chain.changes(height):
             self._balances.record_change(change, height)
-            if change.kind == "access_key" and not isinstance(change.value, Account | bytes):
-                self.keys.update(change.key, str(change.account_id), change.value)
+            if change.kind == "access_key":
+                access_key = change.value if isinstance(change.value, AccessKey) else None
+                self.keys.update(change.key, str(change.account_id), access_key)
         for outcome in self._world.chain.outcomes_at(height):
             if not isinstance(outcome.status, Failure):
                 self._read_outcome(outcome, height)

@@ -20,10 +20,12 @@ from ledgerkit.localnet.chain_types import (
     Account,
     ActionReceipt,
     DataReceipt,
+    DistributionReceipt,
     Failure,
     SuccessValue,
 )
 from ledgerkit.localnet.settings import SECOND_NS
+from ledgerkit.localnet.state import split_nonce_key
 from ledgerkit.protocol import (
     AccessKey,
     Action,
@@ -36,16 +38,21 @@ from ledgerkit.protocol import (
     DeleteKey,
     DeployContract,
     DeployGlobalContract,
+    DeterministicStateInit,
     FullAccess,
     FunctionCall,
     FunctionCallPermission,
+    GasKeyFunctionCall,
     PublicKey,
     Signature,
     SignedTransaction,
     Stake,
     Transfer,
+    TransferToGasKey,
     UseGlobalContract,
+    WithdrawFromGasKey,
 )
+from ledgerkit.protocol.access_keys import GasKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -58,6 +65,7 @@ Object = dict[str, Any]
 _TOUCHED_TYPES = {
     "account": "account_touched",
     "access_key": "access_key_touched",
+    "gas_key_nonce": "access_key_touched",
     "data": "data_touched",
     "code": "contract_code_touched",
 }
@@ -120,15 +128,23 @@ def _permission(key: AccessKey) -> Json:
     permission = key.permission
     if isinstance(permission, FullAccess):
         return "FullAccess"
-    if not isinstance(permission, FunctionCallPermission):
-        raise TypeError(f"{type(permission).__name__} is not a permission of this protocol version")
+    data: Object = {}
+    if isinstance(permission, GasKey):
+        data |= {"balance": str(permission.balance), "num_nonces": permission.num_nonces}
+    if isinstance(permission, FunctionCallPermission | GasKeyFunctionCall):
+        data |= _call_permission(permission)
+    is_call = isinstance(permission, FunctionCallPermission)
+    return {"FunctionCall" if is_call else type(permission).__name__: data}
+
+
+def _call_permission(permission: FunctionCallPermission | GasKeyFunctionCall) -> Object:
+    """Build the JSON of the calls that a key may sign."""
     allowance = permission.allowance
-    data = {
+    return {
         "allowance": None if allowance is None else str(allowance),
         "receiver_id": permission.receiver_id,
         "method_names": list(permission.method_names),
     }
-    return {"FunctionCall": data}
 
 
 def public_key_text(data: bytes) -> str:
@@ -178,6 +194,17 @@ def _deploy_global(record: DeployGlobalContract) -> Json:
     return {name: {"code": _hash_of(record.code)}}
 
 
+def _raw_add_key(record: AddKey) -> Json:
+    """Build the JSON of an added key inside a delegated action."""
+    permission = record.access_key.permission
+    data: Json | list[Object] = _permission(record.access_key)
+    if isinstance(permission, GasKeyFunctionCall):  # a variant with two values
+        gas_key = {"balance": str(permission.balance), "num_nonces": permission.num_nonces}
+        data = {"GasKeyFunctionCall": [gas_key, _call_permission(permission)]}
+    key = {"nonce": record.access_key.nonce, "permission": data}
+    return {"AddKey": {"public_key": base58(record.public_key), "access_key": key}}
+
+
 def _use_global(record: UseGlobalContract) -> Json:
     """Build the JSON of the use of a global contract."""
     contract = record.contract_identifier
@@ -188,10 +215,46 @@ def _use_global(record: UseGlobalContract) -> Json:
 
 def _raw_use_global(record: UseGlobalContract) -> Json:
     """Build the JSON of the use of a global contract inside a delegated action."""
-    contract = record.contract_identifier
-    is_hash = isinstance(contract, CryptoHash)
-    identifier = {"hash": base58(contract)} if is_hash else {"account_id": contract}
+    identifier = global_contract(record.contract_identifier)
     return {"UseGlobalContract": {"contract_identifier": identifier}}
+
+
+def global_contract(identifier: CryptoHash | str) -> Object:
+    """Build the JSON of a global contract's identifier."""
+    is_hash = isinstance(identifier, CryptoHash)
+    return {"hash": base58(identifier)} if is_hash else {"account_id": identifier}
+
+
+def _init_state(record: DeterministicStateInit) -> Json:
+    """Build the JSON of the initial state of a deterministic account."""
+    return {"DeterministicStateInit": _state(record) | {"deposit": str(record.deposit)}}
+
+
+def _raw_init_state(record: DeterministicStateInit) -> Json:
+    """Build the JSON of an initial state inside a delegated action."""
+    data = {"state_init": {"V1": _state(record)}, "deposit": str(record.deposit)}
+    return {"DeterministicStateInit": data}
+
+
+def _state(record: DeterministicStateInit) -> Object:
+    """Build the JSON of the code and the records of an initial state."""
+    records = record.state_init.data.items()
+    return {
+        "code": global_contract(record.state_init.code),
+        "data": {base64(key): base64(value) for key, value in records},
+    }
+
+
+def _gas_key_transfer(record: TransferToGasKey) -> Json:
+    """Build the JSON of a transfer to a gas key."""
+    key = base58(record.public_key)
+    return {"TransferToGasKey": {"public_key": key, "deposit": str(record.deposit)}}
+
+
+def _gas_key_withdrawal(record: WithdrawFromGasKey) -> Json:
+    """Build the JSON of a withdrawal from a gas key."""
+    key = base58(record.public_key)
+    return {"WithdrawFromGasKey": {"public_key": key, "amount": str(record.amount)}}
 
 
 def _delegated(record: Delegate | DelegateV2) -> Object:
@@ -235,6 +298,9 @@ _VIEWS: dict[type[Action], Callable[[Any], Json]] = {
     Delegate: _delegate,
     DeployGlobalContract: _deploy_global,
     UseGlobalContract: _use_global,
+    DeterministicStateInit: _init_state,
+    TransferToGasKey: _gas_key_transfer,
+    WithdrawFromGasKey: _gas_key_withdrawal,
     DelegateV2: _delegate_v2,
 }
 _RAW_FORMS: dict[type[Action], Callable[[Any], Json]] = {
@@ -244,7 +310,9 @@ _RAW_FORMS: dict[type[Action], Callable[[Any], Json]] = {
     DeployGlobalContract: lambda a: {
         "DeployGlobalContract": {"code": base64(a.code), "deploy_mode": a.deploy_mode}
     },
+    AddKey: _raw_add_key,
     UseGlobalContract: _raw_use_global,
+    DeterministicStateInit: _raw_init_state,
 }
 
 
@@ -286,6 +354,8 @@ def _contents(record: Receipt) -> Json:
     """Build the JSON of a receipt's content."""
     if isinstance(record, ActionReceipt):
         return {"Action": _action_receipt(record)}
+    if isinstance(record, DistributionReceipt):
+        return {"GlobalContractDistribution": _distribution(record)}
     if not isinstance(record, DataReceipt):
         raise TypeError(f"{type(record).__name__} is not a receipt")
     data = {
@@ -294,6 +364,19 @@ def _contents(record: Receipt) -> Json:
         "is_promise_resume": record.is_promise_resume,
     }
     return {"Data": data}
+
+
+def _distribution(record: DistributionReceipt) -> Object:
+    """Build the JSON of a distribution receipt; the code is the base64 of its hash."""
+    contract = record.contract
+    by_hash = {"hash": base58(contract)} if isinstance(contract, CryptoHash) else None
+    return {
+        "id": by_hash or {"account_id": contract},
+        "target_shard": record.target_shard,
+        "already_delivered_shards": list(record.delivered_shards),
+        "code": base64(record.code_hash),
+        "nonce": record.nonce,
+    }
 
 
 def _action_receipt(record: ActionReceipt) -> Object:
@@ -517,6 +600,10 @@ def _change_value(record: Change) -> tuple[str, Object]:
     if record.kind == "access_key":
         data = {"access_key": access_key(value)} if isinstance(value, AccessKey) else {}
         return "access_key", {"public_key": public_key_text(record.key)} | data
+    if record.kind == "gas_key_nonce":
+        packed, index = split_nonce_key(record.key)
+        data = {"public_key": public_key_text(packed), "index": index}
+        return "gas_key_nonce", data | ({} if value is None else {"nonce": value})
     encoded = base64(value) if isinstance(value, bytes) else None
     if record.kind == "data":
         data = {} if encoded is None else {"value_base64": encoded}

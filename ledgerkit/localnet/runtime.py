@@ -19,6 +19,7 @@ from ledgerkit.localnet.chain_types import (
     BlockContext,
     Change,
     DataReceipt,
+    DistributionReceipt,
     Failure,
     Outcome,
     Proposal,
@@ -28,6 +29,7 @@ from ledgerkit.localnet.chain_types import (
     TransactionRecord,
 )
 from ledgerkit.localnet.execution_errors import ActionError
+from ledgerkit.localnet.state import global_name, nonce_key
 from ledgerkit.protocol import CryptoHash, SignedTransaction, receipt_id_of
 from ledgerkit.protocol.actions import deposits
 
@@ -77,6 +79,9 @@ class Runtime:
         tx = signed.transaction
         self.store.accounts.put(tx.signer_id, b"", account)
         self.store.access_keys.put(tx.signer_id, tx.public_key.packed, access_key)
+        if tx.nonce_index is not None:
+            key = nonce_key(tx.public_key.packed, tx.nonce_index)
+            self.store.gas_key_nonces.put(tx.signer_id, key, tx.nonce)
         result.changes += self.store.commit(block.height, ("transaction_processing", signed.hash))
         receipt = ActionReceipt(
             receipt_id_of(signed.hash, block.height, 0),
@@ -112,6 +117,8 @@ class Runtime:
         """Process a receipt: execute it, postpone it, or execute the receipt that waited for it."""
         if isinstance(receipt, DataReceipt):
             self._receive_data(receipt, block, result)
+        elif isinstance(receipt, DistributionReceipt):
+            self._distribute(receipt, block, result)
         elif isinstance(receipt, ActionReceipt):
             missing = {
                 data_id
@@ -122,6 +129,29 @@ class Runtime:
                 self._postpone(receipt, missing)
             else:
                 self._execute(receipt, block, result)
+
+    def _distribute(
+        self, receipt: DistributionReceipt, block: BlockContext, result: ShardResult
+    ) -> None:
+        """
+        Store a global contract, and send it on to the next shard.
+
+        All shards have one state here, so the first delivery is the one that counts.
+        """
+        if not receipt.delivered_shards:
+            self.store.global_codes.put(global_name(receipt.contract), b"", receipt.code_hash)
+            cause = ("receipt_processing", receipt.receipt_id)
+            result.changes += self.store.commit(block.height, cause)
+        delivered = sorted({*receipt.delivered_shards, receipt.target_shard})
+        following = [each for each in self.settings.shard_ids if each not in delivered]
+        if following:
+            forwarded = structs.replace(
+                receipt,
+                receipt_id=receipt_id_of(receipt.receipt_id, block.height, 0),
+                target_shard=following[0],
+                delivered_shards=tuple(delivered),
+            )
+            result.sent.append(forwarded)
 
     def _receive_data(self, receipt: DataReceipt, block: BlockContext, result: ShardResult) -> None:
         """Store data; execute the callback that waits for it if nothing else is missing."""
@@ -203,6 +233,7 @@ class Runtime:
             self.store.rollback(mark)
             run.new_receipts.clear()
             run.proposals.clear()
+            run.tokens_burnt = 0
             run.account = run.state.account(run.receipt.receiver_id)
             return Failure({"ActionError": {"index": error.index, "kind": error.kind}})
         return None
@@ -214,7 +245,7 @@ class Runtime:
         receipt, block = run.receipt, run.block
         burn_price = min(receipt.gas_price, block.gas_price)
         is_created = failure is None and run.account is not None and not existed
-        tokens_burnt = run.gas_burnt * burn_price
+        tokens_burnt = run.gas_burnt * burn_price + run.tokens_burnt
         if not receipt.is_refund:
             tokens_burnt += self._refund(run, failure, burn_price, is_created=is_created)
         elif failure is not None:
@@ -253,9 +284,7 @@ class Runtime:
         if failure is not None:
             deposit = deposits(receipt.actions)
             if deposit:
-                run.new_receipts.append(
-                    refund(receipt.refund_to or receipt.predecessor_id, deposit)
-                )
+                run.new_receipts.append(refund(receipt.deposit_refund_receiver, deposit))
         prepaid = profile.prepaid_gas(receipt.actions, receipt.receiver_id)
         unused = prepaid - (run.gas_burnt if failure else run.gas_used)
         # Gas was bought at the receipt's price, and burns at the block's price if that is lower.

@@ -17,7 +17,7 @@ from ledgerkit.protocol import AccessKey, CryptoHash
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-V = TypeVar("V", Account, AccessKey, bytes)
+V = TypeVar("V", Account, AccessKey, int, bytes)
 Cause = tuple[str, CryptoHash | None]
 Journal = list[tuple["VersionedTable[Any]", str, bytes, Any]]  # with the replaced value
 _HEAD = 2**64  # a height above all others
@@ -102,14 +102,18 @@ class VersionedTable(Generic[V]):
 
 
 class StateStore:
-    """Accounts, access keys, storage records of contracts, and code, at every height."""
+    """Accounts, access keys, gas key nonces, records of contracts, and code, at every height."""
 
     def __init__(self) -> None:
         self._journal: Journal = []
         self.accounts: VersionedTable[Account] = VersionedTable("account", self._journal)
         self.access_keys: VersionedTable[AccessKey] = VersionedTable("access_key", self._journal)
+        # By packed public key and index, see `nonce_key`.
+        self.gas_key_nonces: VersionedTable[int] = VersionedTable("gas_key_nonce", self._journal)
         self.data: VersionedTable[bytes] = VersionedTable("data", self._journal)
         self.global_codes: VersionedTable[bytes] = VersionedTable("global_code", self._journal)
+        # By global contract, how often it was published.
+        self.global_nonces: VersionedTable[int] = VersionedTable("global_nonce", self._journal)
         # Needs no history: the code of a hash never changes.
         self.codes: dict[CryptoHash, bytes] = {NO_CODE: b""}
 
@@ -141,12 +145,34 @@ class StateStore:
 
     def prune(self, height: int) -> None:
         """Drop the states before a height."""
-        for table in (self.accounts, self.access_keys, self.data, self.global_codes):
+        for table in (
+            self.accounts,
+            self.access_keys,
+            self.gas_key_nonces,
+            self.data,
+            self.global_codes,
+            self.global_nonces,
+        ):
             table.prune(height)
 
     def at(self, height: int = _HEAD) -> State:
         """Return the state after the block of a height, by default the head."""
         return State(self, height)
+
+
+def global_name(contract: CryptoHash | str) -> str:
+    """Return the name of a global contract in a table."""
+    return contract.hex() if isinstance(contract, CryptoHash) else contract
+
+
+def nonce_key(packed_key: bytes, index: int) -> bytes:
+    """Return the key of a gas key's nonce in its table; the keys sort by index."""
+    return packed_key + index.to_bytes(2, "big")
+
+
+def split_nonce_key(key: bytes) -> tuple[bytes, int]:
+    """Return the packed public key and the index in the key of a gas key's nonce."""
+    return key[:-2], int.from_bytes(key[-2:], "big")
 
 
 class State:
@@ -169,6 +195,16 @@ class State:
         """Iterate over an account's access keys, sorted by packed public key."""
         return self.store.access_keys.items(account_id, b"", self.height)
 
+    def gas_key_nonce(self, account_id: str, packed_key: bytes, index: int) -> int | None:
+        """Return the nonce at an index of a gas key, or None."""
+        key = nonce_key(packed_key, index)
+        return self.store.gas_key_nonces.get(account_id, key, self.height)
+
+    def gas_key_nonces(self, account_id: str, packed_key: bytes) -> list[int]:
+        """List the nonces of a gas key by their index."""
+        items = self.store.gas_key_nonces.items(account_id, packed_key, self.height)
+        return [nonce for _, nonce in items]
+
     def data(self, account_id: str, key: bytes) -> bytes | None:
         """Return the value of a contract's storage record, or None."""
         return self.store.data.get(account_id, key, self.height)
@@ -179,9 +215,7 @@ class State:
 
     def global_code_hash(self, contract: CryptoHash | str) -> CryptoHash | None:
         """Return the code hash of a global contract, or None."""
-        if isinstance(contract, CryptoHash):
-            return contract if contract in self.store.codes else None
-        code_hash = self.store.global_codes.get(contract, b"", self.height)
+        code_hash = self.store.global_codes.get(global_name(contract), b"", self.height)
         return None if code_hash is None else CryptoHash(code_hash)
 
     def code_hash(self, account: Account) -> CryptoHash | None:

@@ -7,6 +7,7 @@ runtime/runtime/src/verifier.rs.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Never
 
 from msgspec import Struct
@@ -21,6 +22,8 @@ from ledgerkit.protocol import (
     AddKey,
     CryptoHash,
     Delegate,
+    DelegateAction,
+    DelegateActionV2,
     DelegateV2,
     DeleteAccount,
     DeployContract,
@@ -28,14 +31,16 @@ from ledgerkit.protocol import (
     DeterministicStateInit,
     FunctionCall,
     FunctionCallPermission,
-    GasKeyFullAccess,
     GasKeyFunctionCall,
     SignedTransaction,
     Stake,
+    StateInit,
     Transaction,
     TransferToGasKey,
     WithdrawFromGasKey,
+    deterministic_account_id,
 )
+from ledgerkit.protocol.access_keys import GasKey
 from ledgerkit.protocol.actions import attached_gas, deposits
 from ledgerkit.units import U128_MAX
 
@@ -51,13 +56,16 @@ MAX_ACTIONS = 100
 MAX_METHOD_NAME_BYTES = 256
 MAX_ARGS_BYTES = 4 * 2**20
 MAX_CODE_BYTES = 4 * 2**20
+MAX_KEY_BYTES = 2048  # of a storage record's key
+MAX_VALUE_BYTES = 4 * 2**20  # of its value
 MAX_KEY_METHODS_BYTES = 2000
 MAX_PREPAID_GAS = 1000 * fees.TGAS
 MAX_TRANSACTION_BYTES = 1_572_864
 NONCES_PER_HEIGHT = 10**6  # nearcore: AccessKey::ACCESS_KEY_NONCE_RANGE_MULTIPLIER
 
 # Actions of later protocol versions.
-_UNKNOWN_ACTIONS = (DeterministicStateInit, TransferToGasKey, WithdrawFromGasKey)
+_GAS_KEY_ACTIONS = (TransferToGasKey, WithdrawFromGasKey)
+MAX_GAS_KEY_NONCES = 1024  # nearcore: AccessKeyPermission::MAX_NONCES_FOR_GAS_KEY
 
 
 class Cost(Struct, frozen=True):
@@ -75,13 +83,15 @@ def decode(data: bytes, profile: Profile) -> SignedTransaction:
         signed = SignedTransaction.decode(data)
     except (DecodeError, InvalidRequestError) as error:
         raise UndecodableError(f"Failed to decode transaction: {error.args[0]}") from None
-    unknown = _UNKNOWN_ACTIONS if profile.delegate_v2 else (*_UNKNOWN_ACTIONS, DelegateV2)
+    unknown: tuple[type[Action], ...] = () if profile.since_85 else _GAS_KEY_ACTIONS
+    if not profile.delegate_v2:
+        unknown += (DelegateV2,)
     for action in _flat(signed.transaction.actions):
         if isinstance(action, unknown):
             raise UndecodableError(
                 f"Failed to decode transaction: Unexpected variant tag: {action.tag}"
             )
-        if isinstance(action, AddKey) and _is_gas_key(action.access_key):
+        if not profile.since_85 and isinstance(action, AddKey) and _is_gas_key(action.access_key):
             tag = action.access_key.permission.tag
             raise UndecodableError(f"Failed to decode transaction: Unexpected variant tag: {tag}")
     return signed
@@ -98,8 +108,8 @@ def _flat(actions: Sequence[Action]) -> list[Action]:
 
 
 def _is_gas_key(access_key: AccessKey) -> bool:
-    """Return True for a gas key, which later protocol versions have."""
-    return isinstance(access_key.permission, GasKeyFullAccess | GasKeyFunctionCall)
+    """Return True for a gas key, which protocol versions since 85 have."""
+    return isinstance(access_key.permission, GasKey)
 
 
 def check(
@@ -130,8 +140,9 @@ def check(
         _refuse_key(
             "AccessKeyNotFound", account_id=str(tx.signer_id), public_key=str(tx.public_key)
         )
-    check_nonce(tx, access_key, chunk_height)
-    return cost, *_pay(tx, account, access_key, cost)
+    check_nonce(tx, last_nonce(tx, access_key, state), chunk_height)
+    pay = _pay if tx.nonce_index is None else _pay_from_gas_key
+    return cost, *pay(tx, account, access_key, cost)
 
 
 def check_age(
@@ -149,7 +160,7 @@ def check_age(
 def check_contents(signed: SignedTransaction, profile: Profile) -> None:
     """Check what does not depend on the state: actions, version, size, signature."""
     tx = signed.transaction
-    check_actions(tx.actions)
+    check_actions(tx.actions, tx.receiver_id, profile)
     if tx.version and not profile.since_85:
         raise InvalidTransactionError("InvalidTransactionVersion")
     if tx.size > MAX_TRANSACTION_BYTES:
@@ -158,14 +169,25 @@ def check_contents(signed: SignedTransaction, profile: Profile) -> None:
         raise InvalidTransactionError("InvalidSignature")
 
 
-def check_nonce(tx: Transaction, access_key: AccessKey, chunk_height: int | None) -> None:
-    """Check a transaction's nonce against its access key's."""
-    if tx.nonce_index is not None:
-        _refuse("InvalidNonceIndex", tx_nonce_index=tx.nonce_index, num_nonces=0)
+def last_nonce(tx: Transaction, access_key: AccessKey, state: State) -> int:
+    """Return the last nonce of a transaction's key; a gas key has one for each index."""
+    permission, index = access_key.permission, tx.nonce_index
+    count = permission.num_nonces if isinstance(permission, GasKey) else 0
+    if index is None and not count:
+        return access_key.nonce
+    packed = tx.public_key.packed
+    nonce = None if index is None else state.gas_key_nonce(tx.signer_id, packed, index)
+    if nonce is None:
+        _refuse("InvalidNonceIndex", tx_nonce_index=index, num_nonces=count)
+    return nonce
+
+
+def check_nonce(tx: Transaction, ak_nonce: int, chunk_height: int | None) -> None:
+    """Check a transaction's nonce against the last one of its access key."""
     # On submission, the transactions with the nonces before a strict one may still arrive.
     is_strict = tx.nonce_mode == "strict" and chunk_height is not None
-    if tx.nonce != access_key.nonce + 1 if is_strict else tx.nonce <= access_key.nonce:
-        _refuse("InvalidNonce", tx_nonce=tx.nonce, ak_nonce=access_key.nonce)
+    if tx.nonce != ak_nonce + 1 if is_strict else tx.nonce <= ak_nonce:
+        _refuse("InvalidNonce", tx_nonce=tx.nonce, ak_nonce=ak_nonce)
     if chunk_height is not None and tx.nonce >= chunk_height * NONCES_PER_HEIGHT:
         bound = chunk_height * NONCES_PER_HEIGHT
         _refuse("NonceTooLarge", tx_nonce=tx.nonce, upper_bound=bound)
@@ -205,6 +227,40 @@ def _pay(
     return paid, AccessKey(tx.nonce, permission)
 
 
+def _pay_from_gas_key(
+    tx: Transaction, account: Account, access_key: AccessKey, cost: Cost
+) -> tuple[Account, AccessKey]:
+    """Deduct the gas from the balance of a gas key, and the deposits from the signer's."""
+    signer_id, permission = str(tx.signer_id), access_key.permission
+    if not isinstance(permission, GasKey):  # it has a nonce at an index
+        raise TypeError(f"{type(permission).__name__} has no balance")
+    if permission.balance < cost.gas_cost:
+        balance, gas_cost = str(permission.balance), str(cost.gas_cost)
+        _refuse("NotEnoughGasKeyBalance", signer_id=signer_id, balance=balance, cost=gas_cost)
+    if isinstance(permission, GasKeyFunctionCall):
+        check_permission(tx.actions, tx.receiver_id, permission, _refuse_key)
+    deposit = cost.total - cost.gas_cost
+    if account.amount < deposit:
+        _refuse_deposit(signer_id, account.amount, deposit, "NotEnoughBalance")
+    paid = account.plus(amount=-deposit)
+    missing = fees.storage_shortfall(paid.amount + paid.locked, paid.storage_usage)
+    if missing:
+        _refuse_deposit(signer_id, paid.amount, missing, "LackBalanceForState")
+    charged = replace(permission, balance=permission.balance - cost.gas_cost)
+    return paid, AccessKey(access_key.nonce, charged)
+
+
+def _refuse_deposit(signer_id: str, balance: int, cost: int, reason: str) -> Never:
+    """Raise the error for deposits that the signer cannot pay beside the gas of its gas key."""
+    _refuse(
+        "NotEnoughBalanceForDeposit",
+        signer_id=signer_id,
+        balance=str(balance),
+        cost=str(cost),
+        reason=reason,
+    )
+
+
 def _deduct_allowance(
     tx: Transaction, permission: FunctionCallPermission, cost: Cost
 ) -> FunctionCallPermission:
@@ -225,7 +281,7 @@ def _deduct_allowance(
 def check_permission(
     actions: Sequence[Action],
     receiver_id: str,
-    permission: FunctionCallPermission,
+    permission: FunctionCallPermission | GasKeyFunctionCall,
     refuse: Callable[..., Never],
 ) -> None:
     """Check that a function call key may sign the actions."""
@@ -243,7 +299,7 @@ def check_permission(
 # Actions ---------------------------------------------------------------------------------
 
 
-def check_actions(actions: Sequence[Action]) -> None:
+def check_actions(actions: Sequence[Action], receiver_id: str, profile: Profile) -> None:
     """Check actions on their own, without the state."""
     if len(actions) > MAX_ACTIONS:
         _refuse_actions(
@@ -257,13 +313,13 @@ def check_actions(actions: Sequence[Action]) -> None:
             if is_delegated:
                 _refuse_actions("DelegateActionMustBeOnlyOne")
             is_delegated = True
-        check_action(action)
+        check_action(action, receiver_id, profile)
     gas = attached_gas(actions)
     if gas > MAX_PREPAID_GAS:
         _refuse_actions("TotalPrepaidGasExceeded", total_prepaid_gas=gas, limit=MAX_PREPAID_GAS)
 
 
-def check_action(action: Action) -> None:
+def check_action(action: Action, receiver_id: str, profile: Profile) -> None:
     """Check one action on its own."""
     match action:
         case FunctionCall():
@@ -276,8 +332,39 @@ def check_action(action: Action) -> None:
             _refuse_actions("UnsuitableStakingKey", public_key=str(key))
         case AddKey(access_key=key):
             _check_key(key)
+        case DeterministicStateInit(state_init=state_init):
+            _check_state_init(state_init, receiver_id)
         case Delegate(delegate_action=inner) | DelegateV2(delegate_action=inner):
-            check_actions(inner.actions)
+            _check_delegated(inner, receiver_id, profile)
+
+
+def _check_delegated(
+    inner: DelegateAction | DelegateActionV2, receiver_id: str, profile: Profile
+) -> None:
+    """Check the actions inside a delegated action."""
+    is_withdrawn = any(isinstance(action, WithdrawFromGasKey) for action in inner.actions)
+    if is_withdrawn and not profile.delegated_withdrawals:
+        _refuse_actions("WithdrawFromGasKeyNotAllowedInDelegate")
+    # Before version 85 the receiver of the wrong receipt was checked (nearcore:
+    # FixDelegatedDeterministicStateInit).
+    inner_receiver_id = inner.receiver_id if profile.since_85 else receiver_id
+    check_actions(inner.actions, inner_receiver_id, profile)
+
+
+def _check_state_init(state_init: StateInit, receiver_id: str) -> None:
+    """Check that an initial state belongs to the receiver, and the sizes of its records."""
+    derived_id = deterministic_account_id(state_init)
+    if derived_id != receiver_id:
+        _refuse_actions(
+            "InvalidDeterministicStateInitReceiver",
+            receiver_id=str(receiver_id),
+            derived_id=str(derived_id),
+        )
+    for key, value in state_init.data.items():
+        for part, data, limit in (("Key", key, MAX_KEY_BYTES), ("Value", value, MAX_VALUE_BYTES)):
+            if len(data) > limit:
+                name = f"DeterministicStateInit{part}LengthExceeded"
+                _refuse_actions(name, length=len(data), limit=limit)
 
 
 def _check_call(action: FunctionCall) -> None:
@@ -298,8 +385,14 @@ def _check_call(action: FunctionCall) -> None:
 def _check_key(access_key: AccessKey) -> None:
     """Check the permission of a new access key."""
     permission = access_key.permission
-    if not isinstance(permission, FunctionCallPermission):
-        return
+    if isinstance(permission, FunctionCallPermission | GasKeyFunctionCall):
+        _check_call_permission(permission)
+    if isinstance(permission, GasKey):
+        _check_gas_key(permission)
+
+
+def _check_call_permission(permission: FunctionCallPermission | GasKeyFunctionCall) -> None:
+    """Check the contract and the methods of a function call key."""
     try:
         AccountId(permission.receiver_id)
     except InvalidRequestError:
@@ -318,6 +411,17 @@ def _check_key(access_key: AccessKey) -> None:
             total_number_of_bytes=total,
             limit=MAX_KEY_METHODS_BYTES,
         )
+
+
+def _check_gas_key(permission: GasKey) -> None:
+    """Check a new gas key: it has no allowance, 1 to 1024 nonces and balance 0."""
+    if isinstance(permission, GasKeyFunctionCall) and permission.allowance is not None:
+        _refuse_actions("GasKeyFunctionCallAllowanceNotAllowed")
+    count, limit = permission.num_nonces, MAX_GAS_KEY_NONCES
+    if not 1 <= count <= limit:
+        _refuse_actions("GasKeyInvalidNumNonces", requested_nonces=count, limit=limit)
+    if permission.balance:
+        _refuse_actions("AddGasKeyWithNonZeroBalance", balance=str(permission.balance))
 
 
 def _refuse(name: str, **payload: Any) -> Never:

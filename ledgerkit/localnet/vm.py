@@ -17,6 +17,7 @@ from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet import fees
 from ledgerkit.localnet.chain_types import GasCost
 from ledgerkit.localnet.execution_errors import HostError, PanicError, prohibited_in_view
+from ledgerkit.localnet.transaction_validity import MAX_KEY_BYTES, MAX_VALUE_BYTES
 from ledgerkit.protocol import (
     AccessKey,
     AccountId,
@@ -47,8 +48,6 @@ MAX_LOG_BYTES = 16_384
 MAX_PROMISES = 1024
 MAX_INPUT_DATA = 128
 MAX_RESULT_BYTES = 4 * 2**20
-MAX_KEY_BYTES = 2048
-MAX_VALUE_BYTES = 4 * 2**20
 MAX_YIELD_PAYLOAD_BYTES = 1024
 
 # The names of action fees in a gas profile.
@@ -581,7 +580,8 @@ class Vm:
         try:
             receiver_id = AccountId(receiver_id)
         except InvalidRequestError:
-            raise HostError("Account ID is invalid", "InvalidAccountId") from None
+            message = "VM Logic returned an invalid account id"
+            raise HostError(message, "InvalidAccountId") from None
         sir = receiver_id == self.current_account_id
         cost = self._profile.new_receipt_send(sir=sir)
         self.gas.burn(cost, "ACTION_COST", "NEW_ACTION_RECEIPT")

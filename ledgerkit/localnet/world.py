@@ -28,6 +28,7 @@ from ledgerkit.localnet.chain_types import (
     Block,
     BlockContext,
     Change,
+    DistributionReceipt,
     Outcome,
     Receipt,
     TransactionRecord,
@@ -39,6 +40,7 @@ from ledgerkit.localnet.runtime import Runtime, ShardResult
 from ledgerkit.localnet.vm import CallContext, Promise, Vm
 from ledgerkit.localnet.world_summary import WorldSummary
 from ledgerkit.protocol import CryptoHash, SignedTransaction
+from ledgerkit.protocol.access_keys import GasKey
 from ledgerkit.protocol.actions import deposits
 
 if TYPE_CHECKING:
@@ -337,7 +339,11 @@ class World:
         if access_key is None or height is None:
             return False
         is_expired = self.chain.head.height > height + self.settings.validity
-        return not is_expired and tx.nonce > access_key.nonce + 1
+        try:
+            ak_nonce = transaction_validity.last_nonce(tx, access_key, self.store.at())
+        except InvalidTransactionError:
+            return False
+        return not is_expired and tx.nonce > ak_nonce + 1
 
     def _convert(
         self, signed: SignedTransaction, block: BlockContext, result: ShardResult
@@ -357,7 +363,13 @@ class World:
         for chunk in block.chunks:
             if chunk.height_included == block.height:
                 for receipt in chunk.receipts:
-                    self._arrived[self.settings.shard_of(receipt.receiver_id)].append(receipt)
+                    self._arrived[self._shard_of(receipt)].append(receipt)
+
+    def _shard_of(self, receipt: Receipt) -> int:
+        """Return the position of the shard to which a receipt goes."""
+        if isinstance(receipt, DistributionReceipt):
+            return self.settings.shard_ids.index(receipt.target_shard)
+        return self.settings.shard_of(receipt.receiver_id)
 
     def _apply(self, result: ShardResult, local: list[ActionReceipt], block: BlockContext) -> None:
         """Apply a shard's receipts: local ones, then delayed ones, then new ones."""
@@ -396,9 +408,15 @@ class World:
     # Sums --------------------------------------------------------------------------------
 
     def total_supply(self) -> int:
-        """Sum all yoctoNEAR, in accounts and in receipts not yet executed."""
+        """Sum all yoctoNEAR, in accounts, in gas keys and in receipts not yet executed."""
         accounts = (values[b""] for values in self.store.accounts.head.values() if values)
-        return sum(a.amount + a.locked for a in accounts) + self.value_in_receipts()
+        balances = sum(a.amount + a.locked for a in accounts)
+        return balances + self.value_in_gas_keys() + self.value_in_receipts()
+
+    def value_in_gas_keys(self) -> int:
+        """Sum the yoctoNEAR that gas keys hold for gas."""
+        keys = (key for keys in self.store.access_keys.head.values() for key in keys.values())
+        return sum(k.permission.balance for k in keys if isinstance(k.permission, GasKey))
 
     def value_in_receipts(self) -> int:
         """Sum the yoctoNEAR in receipts not yet executed."""

@@ -114,6 +114,8 @@ class GasKeyFullAccess(Permission):
     num_nonces: int = field(metadata={"borsh": U16})
 
 
+GasKey = GasKeyFunctionCall | GasKeyFullAccess  # both have a balance and several nonces
+
 # Borsh writes a variant's position, so new ones are appended and none is moved.
 number_variants(
     Permission, [FunctionCallPermission, FullAccess, GasKeyFunctionCall, GasKeyFullAccess]

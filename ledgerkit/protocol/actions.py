@@ -678,8 +678,17 @@ def deposits(actions: Iterable[Action]) -> int:
     """Sum the deposits in yoctoNEAR, delegated ones included: the relayer pays them too."""
     total = 0
     for action in actions:
-        if isinstance(action, FunctionCall | Transfer):
-            total += action.deposit
-        elif isinstance(action, Delegate | DelegateV2):
+        if isinstance(action, Delegate | DelegateV2):
             total += deposits(action.delegate_action.actions)
+        else:
+            total += deposit_of(action)
     return total
+
+
+# nearcore, core/primitives/src/action/mod.rs: Action::get_deposit_balance.
+_WITH_DEPOSIT = (FunctionCall, Transfer, DeterministicStateInit, TransferToGasKey)
+
+
+def deposit_of(action: Action) -> int:
+    """Return the deposit of an action in yoctoNEAR, which its sender pays."""
+    return action.deposit if isinstance(action, _WITH_DEPOSIT) else 0

@@ -17,13 +17,11 @@ from ledgerkit.errors import DecodeError, InvalidRequestError
 from ledgerkit.protocol import types
 from ledgerkit.protocol.actions import (
     Action,
-    DeterministicStateInit,
     FunctionCall,
     SignedDelegate,
-    Transfer,
-    TransferToGasKey,
     action_list,
     check_pair,
+    deposit_of,
     encode_nonce,
     read_nonce,
 )
@@ -298,7 +296,7 @@ class Transaction(Borsh):
             "public_key": str(self.public_key),
             "actions": "+".join(action.name for action in self.actions),
             "method_name": "+".join(call.method_name for call in calls) or None,
-            "deposit": sum(map(_deposit, self.actions)),
+            "deposit": sum(map(deposit_of, self.actions)),
             "gas_attached": sum(call.gas for call in calls),
         }
 
@@ -441,12 +439,6 @@ def _flatten(actions: Sequence[Action]) -> Iterator[Action]:
             yield from action.delegate_action.actions
 
 
-def _deposit(action: Action) -> int:
-    """Return the yoctoNEAR that an action transfers."""
-    moving = Transfer | FunctionCall | DeterministicStateInit | TransferToGasKey
-    return action.deposit if isinstance(action, moving) else 0
-
-
 def _summary(actions: Sequence[Action]) -> str:
     """Format a list of actions in a few words."""
     words = [_describe(action) for action in actions[:_MOST_SHOWN]]
@@ -456,7 +448,7 @@ def _summary(actions: Sequence[Action]) -> str:
 
 def _describe(action: Action) -> str:
     """Format an action in a few words."""
-    deposit = _deposit(action)
+    deposit = deposit_of(action)
     amount = f" {units.near_text(deposit)}" if deposit else ""
     if not isinstance(action, FunctionCall):
         return action.name + amount

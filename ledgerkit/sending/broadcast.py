@@ -22,6 +22,7 @@ from ledgerkit.errors import (
     UnknownAccountError,
     UnknownTransactionError,
 )
+from ledgerkit.sending import access_keys
 from ledgerkit.transport.retry import Backoff
 
 if TYPE_CHECKING:
@@ -131,10 +132,9 @@ def _drop_evidence(
     if final.height > last_height:
         return f"{EXPIRED}: no block above {last_height} can include it", *block
     try:
-        call = rpc.view_access_key(
-            str(tx.signer_id), str(tx.public_key), validation.block_reference(final.hash)
-        )
-        ak_nonce = ledger.send(call).nonce
+        at = validation.block_reference(final.hash)
+        names = str(tx.signer_id), str(tx.public_key)
+        ak_nonce = access_keys.read_nonce(ledger, *names, tx.nonce_index, at)
     except (UnknownAccessKeyError, UnknownAccountError):
         return None, *block  # a new key may not be in a final block yet
     if ak_nonce >= tx.nonce:

@@ -17,6 +17,8 @@ from ledgerkit.api.chain_errors import (
     LackBalanceForStateError,
     NotEnoughAllowanceError,
     NotEnoughBalanceError,
+    NotEnoughBalanceForDepositError,
+    NotEnoughGasKeyBalanceError,
 )
 from ledgerkit.errors import (
     DroppedError,
@@ -48,7 +50,13 @@ _IMPLIED_BY = {
 }
 _INTERMEDIATE_LEVELS = ("INCLUDED", "EXECUTED_OPTIMISTIC")
 _OUTDATED_ERRORS = (InvalidNonceError, ExpiredError)
-_SHORT_ERRORS = (NotEnoughBalanceError, LackBalanceForStateError, NotEnoughAllowanceError)
+_SHORT_ERRORS = (
+    NotEnoughBalanceError,
+    LackBalanceForStateError,
+    NotEnoughAllowanceError,
+    NotEnoughGasKeyBalanceError,
+    NotEnoughBalanceForDepositError,
+)
 _NOT_VALIDATED = "broadcast, not validated"
 _INFERRED = "inferred: accepted, and in no block yet"
 

@@ -18,6 +18,7 @@ from ledgerkit.protocol import (
     GasKeyFunctionCall,
     Stake,
 )
+from ledgerkit.protocol.access_keys import GasKey
 from ledgerkit.protocol.actions import action_list, attached_gas, deposits
 from ledgerkit.units import U128_MAX, gas_text
 
@@ -32,6 +33,7 @@ MAX_GAS = 10**15
 MAX_ARGS_BYTES = MAX_CODE_BYTES = 4 * 2**20
 MAX_METHOD_NAMES_BYTES = 2000  # of an access key; each name counts one byte more
 MAX_TRANSACTION_BYTES = 1_572_864
+MAX_GAS_KEY_NONCES = 1024
 
 
 def check_actions(value: Any) -> tuple[Action, ...]:
@@ -85,7 +87,7 @@ def _check_length(field: str, data: bytes, most: int) -> None:
 
 
 def _check_access_key(access_key: AccessKey) -> None:
-    """Check the receiver and the method names of a function-call key."""
+    """Check the receiver and the method names of a function-call key, and a gas key's nonces."""
     permission = access_key.permission
     if isinstance(permission, FunctionCallPermission | GasKeyFunctionCall):
         validation.account_id(permission.receiver_id, "receiver_id")
@@ -94,6 +96,21 @@ def _check_access_key(access_key: AccessKey) -> None:
         if length > MAX_METHOD_NAMES_BYTES:
             rule = f"at most {MAX_METHOD_NAMES_BYTES} bytes, with one more counted for each name"
             raise InvalidRequestError.refuse("method_names", f"{length} bytes", rule)
+    if isinstance(permission, GasKey):
+        _check_gas_key(permission)
+
+
+def _check_gas_key(permission: GasKey) -> None:
+    """Check a new gas key."""
+    if not 1 <= permission.num_nonces <= MAX_GAS_KEY_NONCES:
+        rule = f"1 to {MAX_GAS_KEY_NONCES} nonces of a gas key"
+        raise InvalidRequestError.refuse("num_nonces", permission.num_nonces, rule)
+    if permission.balance:
+        rule = "0 in a new gas key; fund it with TransferToGasKey"
+        raise InvalidRequestError.refuse("balance", permission.balance, rule)
+    if isinstance(permission, GasKeyFunctionCall) and permission.allowance is not None:
+        rule = "None: a gas key has a balance instead"
+        raise InvalidRequestError.refuse("allowance", permission.allowance, rule)
 
 
 def _check_sums(actions: Sequence[Action]) -> None:

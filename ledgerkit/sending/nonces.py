@@ -3,6 +3,7 @@ Nonces: the next nonce of a key, shared by all senders of this process.
 
 A node refuses a nonce below one that was already applied, so the senders of one key must
 also send in the order of their nonces. A `NonceQueue` assigns nonces and keeps this order.
+A gas key (NEP-611) has several nonces, which are independent: each has a queue of its own.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ def next_nonce(ak_nonce: int, reserved: Collection[int], *, strict: bool = False
 class NonceQueue:
     """The nonces of one key on one chain, and the lock that orders its senders."""
 
-    def __init__(self) -> None:
+    def __init__(self, nonce_index: int | None = None) -> None:
+        self.nonce_index = nonce_index  # of a gas key; None for an ordinary key
         self._turn = threading.Lock()
         self._lock = threading.Lock()
         self._senders = 0
@@ -62,6 +64,11 @@ class NonceQueue:
         finally:
             with self._lock:
                 self._senders -= 1
+
+    @property
+    def sender_count(self) -> int:
+        """The number of senders that have a turn or wait for one."""
+        return self._senders
 
     @property
     def has_one_sender(self) -> bool:
@@ -130,6 +137,42 @@ class NonceQueue:
             del self._reserved[nonce]
 
 
+class KeyQueues:
+    """The nonce queues of one key on one chain: one, or of a gas key one for each nonce."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._queues: dict[int | None, NonceQueue] = {}
+        # Of a gas key, as last read; None for an ordinary key, and before the first reading.
+        self.num_nonces: int | None = None
+
+    @property
+    def ordinary(self) -> NonceQueue:
+        """The queue of an ordinary key."""
+        return self._queue(None)
+
+    def pick(self) -> NonceQueue:
+        """Return the queue with the fewest senders, of a gas key the first of these."""
+        if self.num_nonces is None:
+            return self.ordinary
+        best = self._queue(0)
+        for index in range(1, self.num_nonces):
+            if not best.sender_count:
+                break
+            best = min(best, self._queue(index), key=lambda queue: queue.sender_count)
+        return best
+
+    def fits(self, queue: NonceQueue) -> bool:
+        """Return True if a queue belongs to a key of this kind."""
+        index, count = queue.nonce_index, self.num_nonces
+        return index is None if count is None else index is not None and index < count
+
+    def _queue(self, index: int | None) -> NonceQueue:
+        """Return the queue of a nonce index, built at the first use."""
+        with self._lock:
+            return self._queues.setdefault(index, NonceQueue(index))
+
+
 class Memo(Protocol):
     """An object that stores state of other modules: a `Ledger` or an embedded world."""
 
@@ -138,14 +181,14 @@ class Memo(Protocol):
 
 
 _lock = threading.Lock()
-_queues: dict[str, dict[tuple[str, str], NonceQueue]] = {}
+_queues: dict[str, dict[tuple[str, str], KeyQueues]] = {}
 
 
-def nonce_queue(chain: str | Memo, account_id: str, public_key: str) -> NonceQueue:
-    """Return the nonce queue of a key on a chain, which all senders of this process share."""
+def key_queues(chain: str | Memo, account_id: str, public_key: str) -> KeyQueues:
+    """Return the nonce queues of a key on a chain, which all senders of this process share."""
     with _lock:
         if isinstance(chain, str):
             queues = _queues.setdefault(chain, {})
         else:
             queues = chain.memo("nonce_queues", dict)
-        return queues.setdefault((account_id, public_key), NonceQueue())
+        return queues.setdefault((account_id, public_key), KeyQueues())

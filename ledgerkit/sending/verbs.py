@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack, overload
 
 from msgspec import Struct
 
@@ -45,7 +45,7 @@ from ledgerkit.protocol import (
 )
 from ledgerkit.protocol.actions import attached_gas, deposits
 from ledgerkit.protocol.types import public_key as checked_key
-from ledgerkit.sending import broadcast, fees, limits, nonces
+from ledgerkit.sending import access_keys, broadcast, fees, limits, nonces
 from ledgerkit.sending.lifecycle import Tracker
 from ledgerkit.sending.nonces import Anchor
 from ledgerkit.sending.signers import Signer, find_signer, seals_key
@@ -57,15 +57,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ledgerkit.api.calls import Call
+    from ledgerkit.api.models.chain import AccessKey as AccessKeyView
     from ledgerkit.client import Ledger
     from ledgerkit.protocol import Action, SignedTransaction
-    from ledgerkit.sending.nonces import NonceQueue
+    from ledgerkit.sending.nonces import KeyQueues, NonceQueue
 
 MAINNET = "mainnet"
 _TIMEOUT_S = 60.0
 _CREATION_GAS = 80 * 10**12  # the contract of a top-level account needs a callback
 _DELEGATION_BLOCKS = 1200  # about ten minutes to find a relayer
-_NO_BLOCK = CryptoHash(bytes(32))
 
 
 class _Chain(Struct, frozen=True):
@@ -669,9 +669,13 @@ def delegate(
     # Built once with nonce 0, so that malformed arguments fail before the key is read.
     DelegateAction(name, receiver_id, actions, 0, last, public_key)
     _check_mainnet(checked)
-    queue = _nonce_queue(checked)
+    queues = _key_queues(checked)
+    queue = queues.ordinary
     with queue.turn():
-        anchor = _anchor(checked, queue)
+        anchor = _anchor(checked, queues, queue)
+        if anchor is None:
+            rule = "an access key that is no gas key, to sign a delegate action"
+            raise InvalidRequestError.refuse("key", str(public_key), rule)
         nonce = queue.reserve()
     last = last or anchor.height + _DELEGATION_BLOCKS
     action = DelegateAction(name, receiver_id, actions, nonce, last, public_key)
@@ -823,21 +827,38 @@ def _send_or_dry_run(
     options: _SendOptions, receiver_id: str, actions: Sequence[Action], *, dry_run: bool
 ) -> Submission | pd.DataFrame:
     """Check the transaction's size, and send it or return its dry run."""
-    limits.check_size(_transaction(options, receiver_id, actions, 0, _NO_BLOCK))
+    limits.check_size(_transaction(options, receiver_id, actions, _NOTHING_READ))
     return (_dry_run if dry_run else _send)(options, receiver_id, actions)
 
 
+class _Position(NamedTuple):
+    """The nonce of a transaction, and the block that it references."""
+
+    nonce: int
+    nonce_index: int | None  # of a gas key
+    block_hash: CryptoHash
+
+
+_NOTHING_READ = _Position(0, None, CryptoHash(bytes(32)))
+
+
 def _transaction(
-    options: _SendOptions,
-    receiver_id: str,
-    actions: Sequence[Action],
-    nonce: int,
-    block_hash: CryptoHash,
+    options: _SendOptions, receiver_id: str, actions: Sequence[Action], position: _Position
 ) -> Transaction:
-    """Build a transaction; only version 1 has a strict nonce mode."""
-    strict: dict[str, Any] = {"version": 1, "nonce_mode": "strict"} if options.strict else {}
-    name, public_key = options.signer.account_id, options.signer.public_key
-    return Transaction(name, public_key, nonce, receiver_id, block_hash, tuple(actions), **strict)
+    """Build a transaction; only version 1 has a strict nonce mode and the nonces of a gas key."""
+    more: dict[str, Any] = {}
+    if options.strict or position.nonce_index is not None:
+        mode = "strict" if options.strict else "monotonic"
+        more = {"version": 1, "nonce_mode": mode, "nonce_index": position.nonce_index}
+    return Transaction(
+        options.signer.account_id,
+        options.signer.public_key,
+        position.nonce,
+        receiver_id,
+        position.block_hash,
+        tuple(actions),
+        **more,
+    )
 
 
 def _send(options: _SendOptions, receiver_id: str, actions: Sequence[Action]) -> Submission:
@@ -845,14 +866,13 @@ def _send(options: _SendOptions, receiver_id: str, actions: Sequence[Action]) ->
     is_first = not _known_chain(options.ledger)
     answers = _read_with_chain(options.ledger, _key_and_block_calls(options) if is_first else [])
     _check_mainnet(options)
-    queue = _nonce_queue(options)
-    key_and_block = _key_and_block(answers) if answers else None
-    submission = _sign_and_send(options, queue, receiver_id, actions, key_and_block)
-    submission = _wait(options, submission)
+    queues = _key_queues(options)
+    read = _key_and_block(queues, answers) if answers else None
+    submission = _wait(options, _sign_and_send(options, queues, receiver_id, actions, read))
     # Signed again at most once, and only when the first bytes can no longer land: two valid
     # signatures of one intent could both be applied.
     if submission.tracker.can_sign_again():
-        submission = _sign_and_send(options, queue, receiver_id, actions)
+        submission = _sign_and_send(options, queues, receiver_id, actions)
     if submission.stage == "rejected":
         submission.raise_for_status()
     return _wait(options, submission)
@@ -867,18 +887,37 @@ def _wait(options: _SendOptions, submission: Submission) -> Submission:
 
 def _sign_and_send(
     options: _SendOptions,
+    queues: KeyQueues,
+    receiver_id: str,
+    actions: Sequence[Action],
+    read: tuple[AccessKeyView, Anchor] | None = None,
+) -> Submission:
+    """Sign with the next nonce and send, in turn with other senders of the same nonces."""
+    submission = None
+    while submission is None:  # twice, if the key turns out to be a gas key
+        queue = queues.pick()
+        submission = _send_in_turn(options, queues, queue, receiver_id, actions, read=read)
+    return submission
+
+
+def _send_in_turn(
+    options: _SendOptions,
+    queues: KeyQueues,
     queue: NonceQueue,
     receiver_id: str,
     actions: Sequence[Action],
-    key_and_block: tuple[int, Anchor] | None = None,
-) -> Submission:
-    """Sign with the next nonce and send, in turn with other senders of the key."""
+    *,
+    read: tuple[AccessKeyView, Anchor] | None,
+) -> Submission | None:
+    """Sign and send when it is this sender's turn; None if the queue does not fit the key."""
     level = "NONE" if options.wait_until == "NONE" else "INCLUDED"
     with queue.turn():
         if options.strict:
             _resend_unconfirmed(options, queue)
-        anchor = _anchor(options, queue, key_and_block)
-        submission, signed = _sign(options, queue, receiver_id, actions, anchor)
+        anchor = _anchor(options, queues, queue, read)
+        if anchor is None:
+            return None
+        submission, signed = _sign(options, queue, anchor, receiver_id, actions)
         # send_tx returns after a block, and holding the turn for so long would delay the other
         # senders. Only the order of nonces needs the turn, so the bytes are first broadcast.
         in_one_step = options.strict or queue.has_one_sender
@@ -893,13 +932,14 @@ def _sign_and_send(
 def _sign(
     options: _SendOptions,
     queue: NonceQueue,
+    anchor: Anchor,
     receiver_id: str,
     actions: Sequence[Action],
-    anchor: Anchor,
 ) -> tuple[Submission, SignedTransaction]:
     """Sign with the next nonce, and store the submission for `resume`."""
     nonce = queue.reserve(strict=options.strict)
-    tx = _transaction(options, receiver_id, actions, nonce, anchor.block_hash)
+    position = _Position(nonce, queue.nonce_index, anchor.block_hash)
+    tx = _transaction(options, receiver_id, actions, position)
     signed = tx.sign(options.signer.key)
     queue.add_signed(signed)
     tracker = Tracker(
@@ -963,32 +1003,39 @@ def _chain(ledger: Ledger) -> _Chain:
     return _known_chain(ledger)["chain"]
 
 
-def _nonce_queue(options: _SendOptions) -> NonceQueue:
-    """Return the queue of the key on this chain, shared by all `Ledger` objects on it."""
+def _key_queues(options: _SendOptions) -> KeyQueues:
+    """Return the queues of the key on this chain, shared by all `Ledger` objects on it."""
     chain = _chain(options.ledger)
     # Embedded worlds may share a genesis, and an old node does not send its genesis hash.
     owner: str | nonces.Memo = broadcast.embedded_world(options.ledger) or options.ledger
     if owner is options.ledger and chain.genesis_hash:
         owner = f"{chain.chain_id} {chain.genesis_hash}"
-    return nonces.nonce_queue(owner, str(options.signer.account_id), str(options.signer.public_key))
+    return nonces.key_queues(owner, str(options.signer.account_id), str(options.signer.public_key))
 
 
 def _anchor(
-    options: _SendOptions, queue: NonceQueue, key_and_block: tuple[int, Anchor] | None = None
-) -> Anchor:
-    """Return the block to reference; read it with the key's nonce if the last one is old."""
+    options: _SendOptions,
+    queues: KeyQueues,
+    queue: NonceQueue,
+    read: tuple[AccessKeyView, Anchor] | None = None,
+) -> Anchor | None:
+    """Return the block to reference; None if the key turns out to be one of other queues."""
     anchor = queue.anchor
-    if anchor is None:
-        if key_and_block is None:
-            answers = _read_with_chain(options.ledger, _key_and_block_calls(options))
-            key_and_block = _key_and_block(answers)
-        queue.update(*key_and_block)
-        anchor = key_and_block[1]
+    if anchor is None:  # the last block is old: read the key's nonce and a new one
+        key, anchor = read or _key_and_block(queues, _read_key_and_block(options))
+        if not queues.fits(queue):
+            return None
+        queue.update(_last_nonce(options, key, queue), anchor)
     return anchor
 
 
+def _read_key_and_block(options: _SendOptions) -> list[Any]:
+    """Read the key and a final block; failed calls have their error in their place."""
+    return _read_with_chain(options.ledger, _key_and_block_calls(options))
+
+
 def _key_and_block_calls(options: _SendOptions) -> list[Call[Any]]:
-    """Build the calls for the key's last nonce and a final block."""
+    """Build the calls for the key and a final block."""
     name, public_key = str(options.signer.account_id), str(options.signer.public_key)
     return [
         rpc.view_access_key(name, public_key, validation.block_reference("optimistic")),
@@ -996,10 +1043,20 @@ def _key_and_block_calls(options: _SendOptions) -> list[Call[Any]]:
     ]
 
 
-def _key_and_block(answers: Sequence[Any]) -> tuple[int, Anchor]:
-    """Return the key's last nonce and the final block; raise an error among the answers."""
+def _key_and_block(queues: KeyQueues, answers: Sequence[Any]) -> tuple[AccessKeyView, Anchor]:
+    """Return the key and the block that were read; store whether it is a gas key."""
     key, block = map(_value, answers)
-    return key.nonce, Anchor(block.header.height, CryptoHash(block.header.hash))
+    queues.num_nonces = access_keys.num_nonces(key.permission)
+    return key, Anchor(block.header.height, CryptoHash(block.header.hash))
+
+
+def _last_nonce(options: _SendOptions, key: AccessKeyView, queue: NonceQueue) -> int:
+    """Return the last nonce of a queue; those of a gas key are read on their own."""
+    if queue.nonce_index is None:
+        return key.nonce
+    name, public_key = str(options.signer.account_id), str(options.signer.public_key)
+    head = validation.block_reference("optimistic")
+    return access_keys.read_nonce(options.ledger, name, public_key, queue.nonce_index, head)
 
 
 def _check_mainnet(options: _SendOptions) -> None:
@@ -1015,9 +1072,13 @@ def _dry_run(options: _SendOptions, receiver_id: str, actions: Sequence[Action])
     final = validation.block_reference("final")
     requests = [*_key_and_block_calls(options), rpc.gas_price(None), rpc.protocol_config(final)]
     *answers, price, config = _read_with_chain(options.ledger, requests)
-    ak_nonce, anchor = _key_and_block(answers)
-    nonce = _nonce_queue(options).peek(ak_nonce)
-    tx = _transaction(options, receiver_id, actions, nonce, anchor.block_hash)
+    queues = _key_queues(options)
+    key, anchor = _key_and_block(queues, answers)
+    queue = queues.pick()
+    nonce = queue.peek(_last_nonce(options, key, queue))
+    position = _Position(nonce, queue.nonce_index, anchor.block_hash)
+    tx = _transaction(options, receiver_id, actions, position)
+    pays_itself = queue.nonce_index is not None
     if isinstance(config, RpcMethodNotFoundError):  # an older node
         config = None
     row = {
@@ -1032,6 +1093,8 @@ def _dry_run(options: _SendOptions, receiver_id: str, actions: Sequence[Action])
         "deposit": deposits(tx.actions),
         "block_hash": str(tx.block_hash),
         "expires_at_height": anchor.height + broadcast.validity_in(config),
+        "nonce_index": queue.nonce_index,
+        "gas_payer": str(tx.public_key) if pays_itself else str(tx.signer_id),
     }
     source = "view_access_key, gas_price, EXPERIMENTAL_protocol_config"
     attrs = provenance(options.ledger, source)

@@ -30,13 +30,17 @@ from ledgerkit.protocol import (
     DeployGlobalContract,
     FunctionCall,
     FunctionCallPermission,
+    GasKeyFullAccess,
+    GasKeyFunctionCall,
     PublicKey,
     SecretKey,
     SignedTransaction,
     Stake,
+    Transaction,
     Transfer,
+    TransferToGasKey,
 )
-from ledgerkit.sending import broadcast, nonces
+from ledgerkit.sending import access_keys, broadcast, nonces
 from ledgerkit.transport.embedded import AsyncLocal
 
 if TYPE_CHECKING:
@@ -664,6 +668,175 @@ def test_bytes_that_land_in_a_crowd_are_not_refused(world, monkeypatch):
     sent = lk.transfer("bob.near", 5, signer_id="dave.near")
     assert (sent.fully_succeeded, sent.failure) == (True, None)
     assert balance(world, "bob.near") == before + 5
+
+
+# Gas keys -------------------------------------------------------------------------------
+
+
+GAS = SecretKey.from_seed_phrase(" ".join(["zoo"] * 11 + ["wrong"]))
+BY_GAS_KEY: Any = {"signer_id": "alice.near", "key": GAS}
+
+
+def add_gas_key(count: int = 4, funds: int = NEAR) -> None:
+    """Add a gas key to alice, and fund it."""
+    access_key = AccessKey(0, GasKeyFullAccess(0, count))
+    actions = [AddKey(GAS.public_key, access_key), TransferToGasKey(GAS.public_key, funds)]
+    lk.send("alice.near", actions, **ALICE, wait_until="FINAL")
+
+
+def gas_balance(world: World) -> int:
+    """Tell what alice's gas key has at the head."""
+    held = world.state().access_key("alice.near", GAS.public_key.packed)
+    assert held is not None
+    assert isinstance(held.permission, GasKeyFullAccess)
+    return held.permission.balance
+
+
+def gas_nonces(world: World) -> list[int]:
+    """Tell the nonces of alice's gas key at the head."""
+    return world.state().gas_key_nonces("alice.near", GAS.public_key.packed)
+
+
+def test_a_gas_key_signs_like_any_key(world):
+    """The key pays the gas and gets its refunds; the account pays the amount, and nothing else."""
+    add_gas_key()
+    alice, start = balance(world, "alice.near"), gas_nonces(world)
+    one = lk.transfer("dave.near", 5, **BY_GAS_KEY, wait_until="FINAL")
+    two = lk.call("counter.near", "increment", {"by": 1}, **BY_GAS_KEY, wait_until="FINAL")
+    assert (one.fully_succeeded, two.fully_succeeded) == (True, True)
+    assert balance(world, "alice.near") == alice - 5
+    assert gas_balance(world) == NEAR - burnt(one) - burnt(two)
+    assert one.signed is not None
+    tx = one.signed.transaction
+    assert (tx.version, tx.nonce_index, tx.nonce) == (1, 0, start[0] + 1)
+    assert gas_nonces(world) == [start[0] + 2, *start[1:]]
+    assert lk.gas_key_nonces("alice.near", GAS.public_key) == gas_nonces(world)
+
+
+def test_a_gas_key_sends_over_all_its_nonces(world):
+    """Senders side by side use different indexes, and every transaction arrives once."""
+    add_gas_key(count=3)
+    before, start = balance(world, "dave.near"), gas_nonces(world)
+
+    def one(amount: int) -> lk.Submission:
+        strict = amount % 2 == 0
+        return lk.transfer("dave.near", amount, **BY_GAS_KEY, strict=strict)
+
+    with ThreadPoolExecutor(6) as pool:
+        sent = list(pool.map(one, range(1, 61)))
+    world.settle()
+    assert balance(world, "dave.near") == before + 60 * 61 // 2
+    used = [(x.signed.transaction.nonce_index, nonce(x)) for x in sent if x.signed]
+    assert len(set(used)) == 60
+    assert len({index for index, _ in used}) > 1
+    counts = [end - begin for begin, end in zip(start, gas_nonces(world), strict=True)]
+    assert sum(counts) == 60
+
+
+def test_a_dry_run_names_who_pays_the_gas(world):
+    """The gas key, with the index of its nonce; else the account, which has none."""
+    own = lk.transfer("dave.near", 5, **ALICE, dry_run=True).iloc[0]
+    assert (own["gas_payer"], own.isna()["nonce_index"]) == ("alice.near", True)
+    add_gas_key()
+    row = lk.transfer("dave.near", 5, **BY_GAS_KEY, dry_run=True).iloc[0]
+    assert (row["gas_payer"], row["nonce_index"]) == (str(GAS.public_key), 0)
+    assert row["cost_bound"] == 5 + 446_365_125_000 * 10**9
+    sent = lk.transfer("dave.near", 5, **BY_GAS_KEY, wait_until="INCLUDED")
+    assert (sent.tx_hash, sent.nonce) == (row["tx_hash"], row["nonce"])
+    assert row["size"] == sent.signed.wire_size
+    assert NEAR - row["cost_bound"] + 5 <= gas_balance(world) < NEAR
+
+
+def test_a_key_may_become_a_gas_key_and_back(world):
+    """Whatever it was the last time, a transaction is signed as its kind needs."""
+    add = AddKey(GAS.public_key)
+    lk.send("alice.near", [add], **ALICE, wait_until="FINAL")
+    assert lk.transfer("dave.near", 1, **BY_GAS_KEY, wait_until="FINAL").fully_succeeded is True
+    for count in (1, 3, 1):
+        lk.delete_key(GAS.public_key, **ALICE, wait_until="FINAL")
+        add_gas_key(count)
+        sent = lk.transfer("dave.near", 1, **BY_GAS_KEY, wait_until="FINAL")
+        assert sent.fully_succeeded is True
+    lk.delete_key(GAS.public_key, **ALICE, wait_until="FINAL")
+    lk.send("alice.near", [add], **ALICE, wait_until="FINAL")
+    assert lk.transfer("dave.near", 1, **BY_GAS_KEY).fully_succeeded is True
+    assert gas_nonces(world) == []
+
+
+def test_an_empty_gas_key_is_refused(world):
+    """The account's own NEAR pays no gas; the error has the key's balance and the cost."""
+    add_gas_key(funds=1)
+    with pytest.raises(chain_errors.NotEnoughGasKeyBalanceError) as caught:
+        lk.transfer("dave.near", 5, **BY_GAS_KEY)
+    cost = 223_182_562_500 * (10**8 + 10**9)
+    assert (caught.value.balance, caught.value.cost) == (1, cost)
+    with pytest.raises(chain_errors.NotEnoughGasKeyBalanceError):
+        lk.transfer("dave.near", 10**30, **BY_GAS_KEY)
+    lk.send("alice.near", [TransferToGasKey(GAS.public_key, NEAR)], **ALICE, wait_until="FINAL")
+    with pytest.raises(chain_errors.NotEnoughBalanceForDepositError):
+        lk.transfer("dave.near", 10**30, **BY_GAS_KEY)
+    assert gas_balance(world) == NEAR + 1
+    assert lk.transfer("dave.near", 5, **BY_GAS_KEY).fully_succeeded is True
+
+
+def test_a_lost_transaction_of_a_gas_key(world):
+    """Lost bytes are sent again, and those whose nonce was used elsewhere count as dropped."""
+    add_gas_key(count=1)
+    world.drop_transactions(1)
+    lost = lk.transfer("dave.near", 2, **BY_GAS_KEY, wait_until="NONE")
+    assert lost.wait().fully_succeeded is True
+    world.drop_transactions(1)
+    overtaken = lk.transfer("dave.near", 3, **BY_GAS_KEY, wait_until="NONE")
+    assert overtaken.signed is not None
+    tx = overtaken.signed.transaction
+    other = Transaction(
+        "alice.near",
+        GAS.public_key,
+        tx.nonce,
+        "bob.near",
+        tx.block_hash,
+        [Transfer(1)],
+        version=1,
+        nonce_index=0,
+    )
+    world.submit(other.sign(GAS))
+    world.settle()
+    assert overtaken.wait().drop_reason == "nonce overtaken"
+
+
+def test_a_gas_key_signs_no_delegate_action(world):
+    """A delegate action of this version has no index, so the chain would refuse it."""
+    add_gas_key()
+    for _ in range(2):
+        with pytest.raises(errors.InvalidRequestError, match="no gas key") as caught:
+            lk.delegate("dave.near", [Transfer(1)], **BY_GAS_KEY)
+        assert caught.value.field == "key"
+    del world
+
+
+@pytest.mark.parametrize(
+    ("permission", "field"),
+    [
+        (GasKeyFullAccess(0, 0), "num_nonces"),
+        (GasKeyFullAccess(0, 1025), "num_nonces"),
+        (GasKeyFullAccess(1, 1), "balance"),
+        (GasKeyFunctionCall(0, 1, 5, "c.near"), "allowance"),
+    ],
+)
+def test_a_gas_key_that_cannot_be_is_not_sent(permission, field):
+    """What every node refuses is refused before anything is read."""
+    lk.connect("local")
+    with pytest.raises(errors.InvalidRequestError) as caught:
+        lk.send("alice.near", [AddKey(KEY.public_key, AccessKey(0, permission))], **ALICE)
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize("fields", [{}, {"num_nonces": 0}, {"num_nonces": "4"}, []])
+def test_a_gas_key_of_another_shape_is_no_ordinary_key(fields):
+    """A permission that cannot be read is an error, and nothing is signed as if it were known."""
+    with pytest.raises(errors.DecodeError) as caught:
+        access_keys.num_nonces({"GasKeyFullAccess": fields})
+    assert caught.value.path == "permission"
 
 
 # Concurrency ----------------------------------------------------------------------------

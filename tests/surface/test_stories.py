@@ -11,12 +11,22 @@ import pytest
 import ledgerkit as lk
 from ledgerkit import errors
 from ledgerkit.localnet.worlds import open_world
+from ledgerkit.protocol import (
+    AccessKey,
+    AddKey,
+    DeleteKey,
+    GasKeyFullAccess,
+    TransferToGasKey,
+    WithdrawFromGasKey,
+)
+from ledgerkit.protocol.access_keys import GasKey
 from tests.unit.localnet.chaos import TOKEN, Chaos
-from tests.unit.localnet.ledger import TGAS, Ledger, do
+from tests.unit.localnet.ledger import TGAS, Ledger, N, do, public
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from ledgerkit.localnet.state import State
     from ledgerkit.localnet.world import World
 
 ALONE = {"boundaries": (), "shard_ids": (0,)}
@@ -72,16 +82,37 @@ def summed(world: World, ledger: lk.Ledger) -> Counter[tuple[str, str]]:
     return sums
 
 
+def in_near(sums: Counter[tuple[str, str]]) -> Counter[str]:
+    """
+    Add up what changed in accounts and their gas keys.
+
+    A trace cannot know that another transaction deleted its gas key, so that the account itself
+    was refunded.
+    """
+    totals: Counter[str] = Counter()
+    for (account_id, asset), total in sums.items():
+        if asset == "near" or asset.startswith("gas_key"):
+            totals[account_id] += total
+    return totals
+
+
 def difference(world: World, names: Iterable[str]) -> dict[str, int]:
-    """Tell by how much the chain's own balances changed since genesis, staked or not."""
+    """Tell by how much the chain's own balances changed since genesis, staked or in gas keys."""
     found = {}
     for name in names:
-        held = [
-            world.state(at.height).account(name) for at in (world.chain.genesis, world.chain.head)
+        before, after = [
+            balance(world.state(at.height), name) for at in (world.chain.genesis, world.chain.head)
         ]
-        before, after = [0 if one is None else one.amount + one.locked for one in held]
         found[name] = after - before
     return found
+
+
+def balance(state: State, name: str) -> int:
+    """Add up what an account has, staked or in gas keys."""
+    account = state.account(name)
+    own = 0 if account is None else account.amount + account.locked
+    permissions = [key.permission for _, key in state.access_keys(name)]
+    return own + sum(each.balance for each in permissions if isinstance(each, GasKey))
 
 
 def units(world: World, contract_id: str, account_id: str) -> int:
@@ -116,14 +147,14 @@ def test_random_worlds_add_up(seed: int) -> None:
     chaos.world.settle()
     world = chaos.world
     sums = summed(world, lk.connect(world=world))
-    near = {account_id: total for (account_id, asset), total in sums.items() if asset == "near"}
+    near = in_near(sums)
     real = difference(world, {*near, *world.account_ids()})
     rest = {name: real[name] - near.get(name, 0) for name in real}
     minted = {name: more for name, more in rest.items() if more}  # rewards of validators
     assert sum(minted.values()) == world.minted
     assert all(more > 0 for more in minted.values())
     for (account_id, asset), total in sums.items():
-        if asset != "near":
+        if asset.startswith("nep141:"):
             assert units(world, TOKEN, account_id) == total
 
 
@@ -151,7 +182,8 @@ def test_random_trees_are_causal_and_add_up() -> None:
         assert roots["subtree_gas"].sum() == receipts["gas_burnt"].sum()
         heights = receipts["block_height"].tolist()
         assert heights == sorted(heights)
-        total = found.gas["tokens_burnt"].sum()
+        burnt = found.transfers.loc[found.transfers["kind"] == "burnt", "amount"].sum()
+        total = found.gas["tokens_burnt"].sum() - burnt
         fee = found.transfers.loc[found.transfers["kind"] == "fee", "amount"].sum()
         back = found.gas["gas_refund"].sum()
         assert fee == total + back
@@ -203,6 +235,27 @@ def test_a_yield_that_nobody_resumed() -> None:
     assert receipts["block_height"].diff().tolist()[1:] == [9]
     assert "do on s.near waited for data from outside this transaction." in found.explain()
     assert found.verdict == "fully_succeeded"
+
+
+def test_changes_of_gas_keys_add_up() -> None:
+    """What a gas key paid, got back, received and lost is its balance, not its account's."""
+    ledger = scripted()
+    key, burnt = public("gas"), public("burnt")
+    access = AccessKey(0, GasKeyFullAccess(0, 2))
+    adding = [AddKey(each, access) for each in (key, burnt)]
+    funding = [TransferToGasKey(key, N), TransferToGasKey(burnt, 7)]
+    ledger.run("ann.near", "ann.near", *adding, *funding)
+    by_key = {"key": "gas", "version": 1, "nonce_index": 1}
+    for call in (do(["value", 1], deposit=N), do(["panic", "no"])):
+        nonce = ledger.world.state().gas_key_nonce("ann.near", key.packed, 1) + 1
+        ledger.run("ann.near", "s.near", call, nonce=nonce, **by_key)
+    ledger.run("ann.near", "ann.near", WithdrawFromGasKey(key, N // 2), DeleteKey(burnt))
+    sums = summed(ledger.world, lk.connect(world=ledger.world))
+    left = ledger.access_key("ann.near", "gas").permission.balance
+    assert 0 < left < N // 2
+    assert sums["ann.near", f"gas_key:{key}"] == left
+    assert sums["ann.near", f"gas_key:{burnt}"] == 0
+    assert sums["ann.near", "near"] == ledger.account("ann.near").amount - 1000 * N
 
 
 def test_a_chain_of_sixty() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ledgerkit.protocol import CryptoHash, SecretKey, Transaction, Transfer
 from ledgerkit.sending import nonces
-from ledgerkit.sending.nonces import Anchor, NonceQueue, next_nonce
+from ledgerkit.sending.nonces import Anchor, KeyQueues, NonceQueue, next_nonce
 
 ANCHOR = Anchor(100, CryptoHash.of(b"a block"))
 
@@ -167,7 +167,7 @@ def test_a_lane_is_shared_by_the_process():
     chain, found = Chain(), []
 
     def look(where=chain):
-        found.append(nonces.nonce_queue(where, "a.near", "k"))
+        found.append(nonces.key_queues(where, "a.near", "k"))
 
     threads = [threading.Thread(target=look) for _ in range(8)]
     for thread in threads:
@@ -176,15 +176,39 @@ def test_a_lane_is_shared_by_the_process():
         thread.join()
     assert len(set(map(id, found))) == 1
     others = [
-        nonces.nonce_queue(chain, "b.near", "k"),
-        nonces.nonce_queue(chain, "a.near", "l"),
-        nonces.nonce_queue(Chain(), "a.near", "k"),
-        nonces.nonce_queue("https://a", "a.near", "k"),
+        nonces.key_queues(chain, "b.near", "k"),
+        nonces.key_queues(chain, "a.near", "l"),
+        nonces.key_queues(Chain(), "a.near", "k"),
+        nonces.key_queues("https://a", "a.near", "k"),
     ]
     assert len({*map(id, [*others, found[0]])}) == 5
-    assert nonces.nonce_queue("https://a", "a.near", "k") is others[3]
+    assert nonces.key_queues("https://a", "a.near", "k") is others[3]
     shared = weakref.ref(found[0])
     del chain, look, threads, thread
     found.clear()
     gc.collect()
     assert shared() is None
+
+
+def test_senders_of_a_gas_key_share_its_nonces():
+    """Each takes the first index that nobody uses, then those with the fewest senders."""
+    queues = KeyQueues()
+    assert queues.pick() is queues.pick() is queues.ordinary
+    queues.num_nonces = 3
+    with queues.pick().turn(), queues.pick().turn(), queues.pick().turn():
+        assert queues.pick().nonce_index == 0
+        assert [queue.sender_count for queue in queues._queues.values()] == [0, 1, 1, 1]
+    with queues.pick().turn():
+        assert queues.pick().nonce_index == 1
+    assert queues.pick().nonce_index == 0
+
+
+def test_a_queue_fits_one_kind_of_key():
+    """An ordinary key has no index, and a gas key has as many as it has nonces."""
+    queues = KeyQueues()
+    last = NonceQueue(2)
+    assert (queues.fits(queues.ordinary), queues.fits(last)) == (True, False)
+    queues.num_nonces = 3
+    assert (queues.fits(queues.ordinary), queues.fits(last)) == (False, True)
+    queues.num_nonces = 2
+    assert not queues.fits(last)

@@ -48,7 +48,7 @@ class WrappedNear(FungibleTokenBase, code_name="ledgerkit.localnet.contracts.wra
         self.assert_one_yocto()
         account_id = self.vm.predecessor_id
         self.debit(account_id, amount)
-        self.vm.log(f"Withdraw {amount} yoctoNEAR from {account_id}")
+        self.vm.log(f"Withdraw {amount} NEAR from {account_id}")
         return self.vm.promise(account_id).transfer(amount + 1)
 
     @classmethod

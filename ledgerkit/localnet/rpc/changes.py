@@ -8,6 +8,7 @@ from ledgerkit.localnet import rpc_json
 from ledgerkit.localnet.chain_types import NO_CODE, Account, Change
 from ledgerkit.localnet.rpc import blocks
 from ledgerkit.localnet.rpc import params as read
+from ledgerkit.localnet.state import split_nonce_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -74,7 +75,20 @@ def _account_filter(kind: str) -> Callable[[Members], Callable[[Change], bool]]:
 def _key_filter(members: Members) -> Callable[[Change], bool]:
     """Parse a filter by access keys."""
     keys = set(read.member(members, "keys", read.many(_account_and_key)))
-    return lambda change: change.kind == "access_key" and (change.account_id, change.key) in keys
+    return lambda change: (change.account_id, _public_key(change)) in keys
+
+
+def _all_keys_filter(members: Members) -> Callable[[Change], bool]:
+    """Parse a filter by the accounts of access keys."""
+    account_ids = set(read.member(members, "account_ids", read.many(read.account_id)))
+    return lambda change: _public_key(change) is not None and change.account_id in account_ids
+
+
+def _public_key(change: Change) -> bytes | None:
+    """Return the packed public key of a changed access key, or of a gas key's nonce."""
+    if change.kind == "gas_key_nonce":
+        return split_nonce_key(change.key)[0]
+    return change.key if change.kind == "access_key" else None
 
 
 def _account_and_key(value: Any) -> tuple[str, bytes]:
@@ -94,7 +108,7 @@ def _data_filter(members: Members) -> Callable[[Change], bool]:
 _FILTERS: dict[str, Callable[[Members], Callable[[Change], bool]]] = {
     "account_changes": _account_filter("account"),
     "single_access_key_changes": _key_filter,
-    "all_access_key_changes": _account_filter("access_key"),
+    "all_access_key_changes": _all_keys_filter,
     "contract_code_changes": _account_filter("code"),
     "data_changes": _data_filter,
 }

@@ -303,12 +303,15 @@ def _parse_access_key_list(members: Members) -> Query:
 
 
 def _parse_gas_key_nonces(members: Members) -> Query:
-    """Parse a `view_gas_key_nonces` request; this chain has no gas keys."""
+    """Parse a `view_gas_key_nonces` request."""
     account_id = read.member(members, "account_id", read.account_id)
     public_key = read.member(members, "public_key", read.public_key)
 
     def view_gas_key_nonces(at: Snapshot) -> Object:
         at.account(account_id)
+        nonces = at.state.gas_key_nonces(account_id, public_key.packed)
+        if nonces:
+            return {"nonces": nonces}
         data = (
             f"Gas key for public key {public_key} has never been observed on the node "
             f"at block #{at.block.height}"

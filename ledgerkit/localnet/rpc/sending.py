@@ -109,7 +109,7 @@ def _send(world: World, signed: SignedTransaction, wait_until: str) -> Steps:
         world.submit(signed)
     except InvalidTransactionError as error:
         if not _is_resent(world, signed, error.error):
-            raise _invalid_transaction(error) from None
+            raise _invalid_transaction(world, error) from None
     request = StatusRequest(signed.hash, signed, wait_until)
     execution = yield from _wait(world, request, receipts=False)
     return outcomes.result(world, execution, receipts=False)
@@ -171,21 +171,20 @@ def _execution(world: World, request: StatusRequest) -> Execution | None:
         try:
             world.check(request.signed)
         except InvalidTransactionError as error:
-            raise _invalid_transaction(error) from None
+            raise _invalid_transaction(world, error) from None
     return None
 
 
 # Errors ----------------------------------------------------------------------------------
 
 
-def _invalid_transaction(error: InvalidTransactionError) -> HandlerError:
-    """Build the error for an invalid transaction."""
+def _invalid_transaction(world: World, error: InvalidTransactionError) -> HandlerError:
+    """Build the error for an invalid transaction, whose reason a node sends in `data`."""
     reason = error.error
     data = {"TxExecutionError": {"InvalidTxError": reason}}
     failure = HandlerError("INVALID_TRANSACTION", data, {})
-    # A node sends the reason only in `data`; the API's description names this member, so that
-    # clients may read either.
-    failure.error["InvalidTransaction"] = {reason: None} if isinstance(reason, str) else reason
+    if world.settings.error_member:
+        failure.error["InvalidTransaction"] = {reason: None} if isinstance(reason, str) else reason
     return failure
 
 

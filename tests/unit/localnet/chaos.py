@@ -18,14 +18,24 @@ from ledgerkit.protocol import (
     DeleteAccount,
     DeleteKey,
     DeployContract,
+    DeployGlobalContract,
+    DeterministicStateInit,
     FunctionCall,
     FunctionCallPermission,
+    GasKeyFullAccess,
+    GasKeyFunctionCall,
     SignedTransaction,
     Stake,
+    StateInit,
     Transaction,
     Transfer,
+    TransferToGasKey,
+    UseGlobalContract,
+    WithdrawFromGasKey,
+    deterministic_account_id,
     implicit_account_id,
 )
+from ledgerkit.protocol.access_keys import GasKey
 from tests.unit.localnet.ledger import START, TGAS, N, Script, do, public, secret
 
 PEOPLE = ("ann.near", "ben.near", "cat.near", "dan.near", "eve.near", "fay.near")
@@ -33,6 +43,13 @@ SCRIPTS = ("s.near", "t.near", "u.near")
 TOKEN = "token.near"
 BOUNDARIES = ("a", "b", "bz", "c", "ea", "f", "m", "s.near", "t", "token", "u", "z")
 KEYS = [f"key{number}" for number in range(12)]
+GAS_KEYS = ("gas0", "gas1")
+# Some fit into an account without a balance, and some need one.
+STATES = [
+    StateInit(code, {b"a": bytes(size)})
+    for code in (Script.code_hash, "ben.near")
+    for size in (0, 9, 3000)
+]
 
 PLAIN = "log write write remove value results results resume panic burn".split()
 PROMISING = "call call call transfer batch wait".split()
@@ -97,11 +114,19 @@ class Chaos:
         signer_id, key = self.signer()
         receiver_id, actions = self.wanted(signer_id)
         held = secret(key)
-        nonce = self.nonce(signer_id, key)
+        index = self.index(signer_id, key)
+        nonce = self.nonce(signer_id, key, index)
         block = self.world.chain.head.hash if self.random.random() < 0.98 else bytes(32)
-        version = 1 if self.settings.profile != "84" and self.random.random() < 0.1 else 0
+        version = 1 if self.has_gas_keys and self.random.random() < 0.1 else 0
         tx = Transaction(
-            signer_id, held.public_key, nonce, receiver_id, block, actions, version=version
+            signer_id,
+            held.public_key,
+            nonce,
+            receiver_id,
+            block,
+            actions,
+            version=version if index is None else 1,
+            nonce_index=index,
         )
         signer = held if self.random.random() < 0.99 else secret("forger")
         signed = SignedTransaction(tx, signer.sign(tx.hash))
@@ -111,7 +136,7 @@ class Chaos:
             self.refused += 1
             return
         self.made += 1
-        self.nonces[signer_id, key] = nonce
+        self.nonces[signer_id, key, index] = nonce
 
     def signer(self):
         """Choose who signs, with which key: nearly always one that may."""
@@ -124,10 +149,28 @@ class Chaos:
                 return signer_id, key
         return chosen[0]
 
-    def nonce(self, signer_id, key):
-        """Choose a nonce: nearly always a good one."""
+    @property
+    def has_gas_keys(self):
+        """True in the versions of the protocol that have gas keys."""
+        return self.settings.profile != "84"
+
+    def index(self, signer_id, key):
+        """Choose the index of a gas key's nonce; nearly always one that there is."""
         held = self.world.state().access_key(signer_id, public(key).packed)
-        last = max(self.nonces.get((signer_id, key), 0), held.nonce if held else 0)
+        if held is None or not isinstance(held.permission, GasKey):
+            return None
+        if self.random.random() < 0.03:
+            return self.random.choice([None, held.permission.num_nonces])
+        return self.random.randrange(held.permission.num_nonces)
+
+    def nonce(self, signer_id, key, index):
+        """Choose a nonce: nearly always a good one."""
+        state, packed = self.world.state(), public(key).packed
+        held = state.access_key(signer_id, packed)
+        known = held.nonce if held else 0
+        if index is not None:
+            known = state.gas_key_nonce(signer_id, packed, index) or 0
+        last = max(self.nonces.get((signer_id, key, index), 0), known)
         chance = self.random.random()
         if chance < 0.02:
             return last
@@ -137,8 +180,10 @@ class Chaos:
 
     def wanted(self, signer_id):
         """Choose what is done, to whom."""
-        kinds = [self.moved] * 3 + [self.called] * 5 + [self.token] * 3 + [self.delegated] * 2
+        kinds = [self.moved] * 3 + [self.called] * 9 + [self.token] * 3 + [self.delegated] * 2
         kinds += [self.created, self.created, self.keys, self.keys, self.staked, self.batch]
+        kinds += [self.initialized, self.initialized, self.published]
+        kinds += [self.gas_keys] * 3 if self.has_gas_keys else []
         if self.random.random() < 0.1:
             kinds = [self.deleted, self.deployed]
         return self.random.choice(kinds)(signer_id)
@@ -155,6 +200,8 @@ class Chaos:
             key = self.random.choice(KEYS)
             name = str(implicit_account_id(public(key)))
             self.met(name, key)
+        elif self.random.random() < 0.1:
+            name = str(deterministic_account_id(self.random.choice(STATES)))
         return name, [Transfer(self.amount())]
 
     def met(self, name, key):
@@ -231,11 +278,13 @@ class Chaos:
         if self.settings.profile == "86":
             kinds.append(DelegateActionV2)
         height = self.world.chain.head.height + self.random.choice([0, 50, 50, 50])
-        nonce = self.nonce(sender_id, key)
-        self.nonces[sender_id, key] = nonce
-        held = secret(key)
         kind = self.random.choice(kinds)
-        wanted = kind(sender_id, receiver_id, actions, nonce, height, held.public_key)
+        index = self.index(sender_id, key) if kind is DelegateActionV2 else None
+        nonce = self.nonce(sender_id, key, index)
+        self.nonces[sender_id, key, index] = nonce
+        held = secret(key)
+        more = {} if index is None else {"nonce_index": index}
+        wanted = kind(sender_id, receiver_id, actions, nonce, height, held.public_key, **more)
         return sender_id, [wanted.sign(held)]
 
     def created(self, signer_id):
@@ -264,6 +313,48 @@ class Chaos:
         allowance = self.random.choice([None, N // 100, N])
         permission = FunctionCallPermission(allowance, self.random.choice(SCRIPTS), ["do"])
         return name, [AddKey(public(key), AccessKey(0, permission))]
+
+    def gas_keys(self, signer_id):
+        """Add a gas key, fund it, take from it or delete it, now and then another's."""
+        key = self.random.choice(GAS_KEYS)
+        name = signer_id if self.random.random() < 0.8 else self.random.choice(self.names)
+        chance = self.random.random()
+        if chance < 0.1:
+            return name, [DeleteKey(public(key))]
+        if chance < 0.3:
+            amount = self.random.choice([0, N // 1000, N // 10, 2 * N])
+            return name, [WithdrawFromGasKey(public(key), amount)]
+        fund = TransferToGasKey(public(key), self.random.choice([1, N // 10, N, 2 * N]))
+        if chance < 0.6:
+            return name, [fund]
+        self.met(name, key)
+        count = self.random.randrange(1, 4)
+        permission = self.random.choice([
+            GasKeyFullAccess(0, count),
+            GasKeyFullAccess(0, count),
+            GasKeyFunctionCall(0, count, None, self.random.choice(SCRIPTS), ["do"]),
+        ])  # fmt: skip
+        return name, [AddKey(public(key), AccessKey(0, permission)), fund]
+
+    def initialized(self, signer_id):
+        """Initialize a deterministic account, new or not, with more deposit than it needs."""
+        del signer_id
+        state_init = self.random.choice(STATES)
+        name = str(deterministic_account_id(state_init))
+        actions: list = [DeterministicStateInit(state_init, self.random.choice([0, 1, N, 5 * N]))]
+        if self.random.random() < 0.3:
+            actions.append(self.random.choice([Transfer(7), do(["panic", "x"]), do()]))
+        return name, actions
+
+    def published(self, signer_id):
+        """Publish a global contract, which may cost too much, or use one."""
+        if signer_id == TOKEN:
+            return self.moved(signer_id)
+        code = self.random.choice([Script.code, Script.code, bytes(300_000)])
+        mode = self.random.choice(["CodeHash", "AccountId"]) if code == Script.code else "CodeHash"
+        use = UseGlobalContract(self.random.choice([Script.code_hash, "ben.near"]))
+        deploy = DeployGlobalContract(code, mode)
+        return signer_id, [self.random.choice([deploy, use])]
 
     def staked(self, signer_id):
         """Stake, more or less or nothing."""

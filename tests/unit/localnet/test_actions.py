@@ -1,9 +1,10 @@
 """What each action does, who may do it, and the exact error where somebody may not."""
 
 import pytest
+from msgspec import structs
 
 from ledgerkit.localnet import contract_sdk
-from ledgerkit.localnet.chain_types import NO_CODE
+from ledgerkit.localnet.chain_types import NO_CODE, DistributionReceipt
 from ledgerkit.localnet.contracts.ethereum_wallet import EthereumWallet
 from ledgerkit.localnet.genesis import Genesis
 from ledgerkit.protocol import (
@@ -18,12 +19,16 @@ from ledgerkit.protocol import (
     DeleteKey,
     DeployContract,
     DeployGlobalContract,
+    DeterministicStateInit,
     FunctionCallPermission,
     PublicKey,
     Stake,
+    StateInit,
     Transfer,
     UseGlobalContract,
+    deterministic_account_id,
     implicit_account_id,
+    receipt_id_of,
 )
 from tests.unit.localnet.ledger import (
     PRICE,
@@ -164,16 +169,31 @@ def test_a_transfer_creates_the_account_of_an_address(ledger):
     ("name", "actions"),
     [
         ("ab" * 32, (Transfer(1), Transfer(1))),
-        ("0s" + "ab" * 20, (Transfer(1),)),
+        ("0s" + "ab" * 20, (Transfer(1), Transfer(1))),
         ("new.near", (Transfer(1),)),
         ("ab" * 32, (do(),)),
     ],
     ids=["two", "deterministic", "named", "call"],
 )
 def test_only_a_lone_transfer_creates_an_account(ledger, name, actions):
-    """Two transfers, a call, a named receiver or one made of code create nothing."""
+    """Two transfers, a call and a named receiver create nothing."""
     error = failure(ledger, "alice.near", name, *actions)
     assert error == {"AccountDoesNotExist": {"account_id": name}}
+
+
+def test_a_transfer_creates_the_account_of_a_state(ledger):
+    """`0s` and 40 digits: 100 bytes, no key, and no code before the state is initialized."""
+    name = "0s" + "ab" * 20
+    outcome = ledger.run("alice.near", name, Transfer(5))
+    account = ledger.account(name)
+    assert (account.amount, account.storage_usage, account.code_hash) == (5, 100, NO_CODE)
+    assert list(ledger.world.state().access_keys(name)) == []
+    # The creation burns 0.007 NEAR in all, instead of 7.2 Tgas at 10^8.
+    charge = 7 * 10**21 - 7_200_000_000_000 * PRICE
+    assert outcome.tokens_burnt == outcome.gas_burnt * PRICE + charge
+    assert failure(ledger, "bob.near", name, do()) == {
+        "FunctionCallError": {"CompilationError": {"CodeDoesNotExist": {"account_id": name}}}
+    }
 
 
 # Keys ------------------------------------------------------------------------------------
@@ -382,6 +402,37 @@ def test_code_of_no_known_contract_cannot_be_prepared(ledger):
     assert list(error["FunctionCallError"]) == ["CompilationError"]
 
 
+def test_global_code_burns_its_bytes(ledger):
+    """10^20 yocto a byte of the account itself, in tokens_burnt, beside the price of the gas."""
+    before = ledger.account("alice.near").amount
+    outcome = ledger.run("alice.near", "alice.near", DeployGlobalContract(bytes(70), "CodeHash"))
+    paid = outcome.gas_burnt * PRICE + 70 * 10**20
+    assert outcome.tokens_burnt == paid
+    sent = 108_059_500_000 + 184_765_750_000 + 70 * 6_812_999
+    assert ledger.account("alice.near").amount == before - paid - sent * PRICE
+    assert ledger.account("alice.near").storage_usage == 182
+    assert ledger.is_whole()
+
+
+def test_global_code_must_be_paid_for(ledger):
+    """A byte more than the account has NEAR for is an error with the whole price."""
+    genesis = Genesis()
+    genesis.account("poor.near", N, keys=[public("poor.near")])
+    ledger = Ledger(genesis=genesis)
+    code = bytes(10_000)
+    error = failure(ledger, "poor.near", "poor.near", DeployGlobalContract(code, "AccountId"))
+    assert error == {"LackBalanceForState": {"account_id": "poor.near", "amount": str(N)}}
+    assert ledger.world.state().global_code_hash("poor.near") is None
+
+
+def test_local_code_is_not_global(ledger):
+    """What is deployed to an account, or published by its name, has no global hash."""
+    ledger.run("alice.near", "alice.near", DeployGlobalContract(Script.code, "AccountId"))
+    identifier = {"hash": str(Script.code_hash)}
+    error = failure(ledger, "bob.near", "bob.near", UseGlobalContract(Script.code_hash))
+    assert error == {"GlobalContractDoesNotExist": {"identifier": identifier}}
+
+
 def test_global_code_is_used_by_its_hash(ledger):
     """Published once, it runs elsewhere, where it takes the 32 bytes of its name."""
     ledger.run("alice.near", "alice.near", DeployGlobalContract(Script.code, "CodeHash"))
@@ -393,6 +444,46 @@ def test_global_code_is_used_by_its_hash(ledger):
     assert result_of(ledger.run("alice.near", "bob.near", do(["value", 5]))) == 5
 
 
+def test_global_code_goes_from_shard_to_shard():
+    """A receipt carries it to the publisher's shard, then to the others in their order."""
+    ledger = Ledger("alice.near", boundaries=("h", "p"), shard_ids=(9, 2, 5))
+    for _ in range(2):
+        outcome = ledger.run("alice.near", "alice.near", DeployGlobalContract(b"c", "AccountId"))
+    receipts = ledger.world.receipts()
+    first, second, third = [r for r in receipts if isinstance(r, DistributionReceipt)][-3:]
+    height = outcome.block_height
+    assert first == DistributionReceipt(
+        receipt_id_of(outcome.id, height, 0),
+        "alice.near",
+        "system",
+        "alice.near",
+        CryptoHash.of(b"c"),
+        target_shard=9,
+        nonce=2,
+    )
+    second_id = receipt_id_of(first.receipt_id, height + 1, 0)
+    assert second == structs.replace(
+        first, receipt_id=second_id, target_shard=2, delivered_shards=(9,)
+    )
+    third_id = receipt_id_of(second_id, height + 2, 0)
+    assert third == structs.replace(
+        first, receipt_id=third_id, target_shard=5, delivered_shards=(2, 9)
+    )
+    # It takes the first place among the new receipts, but only the refund is in the outcome.
+    assert outcome.receipt_ids == (receipt_id_of(outcome.id, height, 1),)
+
+
+def test_global_code_is_not_there_at_once(ledger):
+    """The next action finds none: it arrives with the next block, and then it can be used."""
+    actions = [DeployGlobalContract(Script.code, "CodeHash"), UseGlobalContract(Script.code_hash)]
+    error = failure(ledger, "alice.near", "alice.near", *actions, index=1)
+    assert error == {"GlobalContractDoesNotExist": {"identifier": {"hash": str(Script.code_hash)}}}
+    outcome = ledger.run("alice.near", "alice.near", actions[0])
+    heights = (outcome.block_height, outcome.block_height + 1)
+    codes = [ledger.world.state(height).global_code_hash(Script.code_hash) for height in heights]
+    assert codes == [None, Script.code_hash]
+
+
 def test_global_code_is_followed_by_its_owner(ledger):
     """By the publisher's name, which takes the bytes of the name; unknown names fail."""
     assert failure(ledger, "bob.near", "bob.near", UseGlobalContract("alice.near")) == {
@@ -402,6 +493,98 @@ def test_global_code_is_followed_by_its_owner(ledger):
     ledger.run("bob.near", "bob.near", UseGlobalContract("alice.near"))
     assert ledger.account("bob.near").storage_usage == 182 + len("alice.near")
     assert result_of(ledger.run("alice.near", "bob.near", do(["value", 6]))) == 6
+
+
+# Deterministic accounts ------------------------------------------------------------------
+
+
+BIG = StateInit(Script.code_hash, {b"key": bytes(100_000)})
+BIG_STAKE = 1_001_750_000_000_000_000_000_000  # nearcore, test-loop-tests: by_hash_above_zba
+
+
+@pytest.fixture
+def published(ledger):
+    """Return the chain with the contract published by its hash."""
+    ledger.run("alice.near", "alice.near", DeployGlobalContract(Script.code, "CodeHash"))
+    return ledger
+
+
+def start(ledger, state_init, deposit, *more, signer="alice.near"):
+    """Initialize a deterministic account; give its id and the receipt's outcome."""
+    name = deterministic_account_id(state_init)
+    return name, ledger.run(signer, name, DeterministicStateInit(state_init, deposit), *more)
+
+
+def deposit_refunds(ledger, outcome):
+    """List whom a receipt returned deposits, and how much."""
+    receipts = [ledger.receipt(receipt_id) for receipt_id in outcome.receipt_ids]
+    returned = [r for r in receipts if (r.predecessor_id, r.signer_id) == ("system", "system")]
+    return [(r.receiver_id, r.actions[0].deposit) for r in returned]
+
+
+def test_an_initial_state_is_an_account(published):
+    """Its code runs, its records are there; it has no key, and 100 + 32 bytes and its records."""
+    state_init = StateInit(Script.code_hash, {b"a": b"one", b"b": b"two"})
+    name, outcome = start(published, state_init, 0)
+    account = published.account(name)
+    assert (account.amount, account.global_contract) == (0, Script.code_hash)
+    assert account.storage_usage == 100 + 32 + 2 * (1 + 3 + 40)
+    assert list(published.world.state().access_keys(name)) == []
+    assert dict(published.world.state().records(name)) == state_init.data
+    assert result_of(published.run("bob.near", name, do(["value", 4]))) == 4
+    charge = 7 * 10**21 - 7_200_000_000_000 * PRICE
+    assert outcome.tokens_burnt == outcome.gas_burnt * PRICE + charge
+    gas = RECEIPT + 7_430_000_000_000 + 2 * 200_000_000_000 + 8 * 70_000_000
+    assert outcome.gas_burnt == gas
+
+
+def test_only_the_needed_deposit_is_kept(published):
+    """Exactly the storage stake stays; the rest returns to the sender of a successful receipt."""
+    before = published.account("alice.near").amount
+    name, outcome = start(published, BIG, 5 * N)
+    assert published.account(name).amount == BIG_STAKE
+    assert deposit_refunds(published, outcome) == [("alice.near", 5 * N - BIG_STAKE)]
+    assert 0 < before - BIG_STAKE - published.account("alice.near").amount < N // 10
+    # The second time nothing happens, and everything returns.
+    _, outcome = start(published, BIG, 5 * N, signer="bob.near")
+    assert index_of_success(outcome)
+    assert deposit_refunds(published, outcome) == [("bob.near", 5 * N)]
+    assert published.account(name).amount == BIG_STAKE
+    assert published.is_whole()
+
+
+def test_a_state_may_be_paid_for_before(published):
+    """A transfer creates the account without code; the state then needs no deposit."""
+    name = deterministic_account_id(BIG)
+    error = failure(published, "alice.near", name, DeterministicStateInit(BIG, 7), index=None)
+    assert error == {"LackBalanceForState": {"account_id": str(name), "amount": str(BIG_STAKE - 7)}}
+    assert published.account(name) is None
+    published.run("bob.near", name, Transfer(BIG_STAKE - 7))
+    _, outcome = start(published, BIG, 8)
+    assert published.account(name).amount == BIG_STAKE
+    assert deposit_refunds(published, outcome) == [("alice.near", 1)]
+
+
+def test_a_state_needs_its_code(ledger):
+    """Code that nobody published fails the receipt, and all of the deposit returns."""
+    state_init = StateInit("alice.near")
+    name, outcome = start(ledger, state_init, N)
+    identifier = {"account_id": "alice.near"}
+    assert result_of(outcome) == {"GlobalContractDoesNotExist": {"identifier": identifier}}
+    assert deposit_refunds(ledger, outcome) == [("alice.near", N)]
+    assert ledger.account(name) is None
+
+
+def test_the_creator_is_not_the_owner(published):
+    """The actions after the state are the sender's: no key and no code are added."""
+    state_init = StateInit(Script.code_hash)
+    name, outcome = start(published, state_init, 0, AddKey(public("k")))
+    denied = {"account_id": str(name), "actor_id": "alice.near"}
+    assert result_of(outcome) == {"ActorNoPermission": denied}
+    assert index_of(outcome) == 1
+    assert published.account(name) is None
+    start(published, state_init, 0, Transfer(3), do(["value", 1]))
+    assert published.account(name).amount > 3  # with its reward
 
 
 # Stakes ----------------------------------------------------------------------------------

@@ -463,7 +463,7 @@ class TestWrapped:
         harness = self.wrapped()
         harness.call("near_deposit", deposit=REGISTRATION + 12)
         done = harness.call("near_withdraw", deposit=1, amount="10")
-        assert done.logs == ["Withdraw 10 yoctoNEAR from alice.near"]
+        assert done.logs == ["Withdraw 10 NEAR from alice.near"]
         assert done.payments == [("alice.near", 11)]
         assert done.value.drafts == done.drafts
         assert harness.view("ft_total_supply") == "2"
@@ -979,7 +979,7 @@ class TestOnAChain:
         amount = 998750000000000000000000
         value, logs = chain.call("wrap.near", "near_withdraw", 1, amount=str(amount))
         assert value == b""
-        assert logs == [f"Withdraw {amount} yoctoNEAR from alice.near"]
+        assert logs == [f"Withdraw {amount} NEAR from alice.near"]
         fees_paid = before + amount - (chain.world.balance("alice.near") or 0)
         assert 0 < fees_paid < NEAR // 100
         assert chain.view("wrap.near", "ft_total_supply") == "0"

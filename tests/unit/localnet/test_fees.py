@@ -11,10 +11,16 @@ from ledgerkit.protocol import (
     DeleteAccount,
     DeleteKey,
     DeployContract,
+    DeterministicStateInit,
     FunctionCall,
     FunctionCallPermission,
+    GasKeyFullAccess,
+    GasKeyFunctionCall,
     Stake,
+    StateInit,
     Transfer,
+    TransferToGasKey,
+    WithdrawFromGasKey,
 )
 from ledgerkit.protocol.actions import attached_gas, deposits
 from tests.unit.localnet.ledger import TGAS, N, public, secret
@@ -22,6 +28,7 @@ from tests.unit.localnet.ledger import TGAS, N, public, secret
 OLD, NOW, NEXT = (fees.PROFILES[version] for version in ("84", "86", "87"))
 HEX = "ab" * 32
 ETH = "0x" + "cd" * 20
+STATE = "0s" + "ef" * 20
 FULL = AddKey(public("k"))
 CALLS = AddKey(public("k"), AccessKey(0, FunctionCallPermission(None, "a.near", ["set", "get"])))
 TRANSFER = (115_123_062_500,) * 3
@@ -29,6 +36,7 @@ CREATE_OLD = (3_850_000_000_000,) * 3
 CREATE = (500_000_000_000, 500_000_000_000, 7_200_000_000_000)
 KEY = (101_765_125_000,) * 3
 CALL = (200_000_000_000, 200_000_000_000, 780_000_000_000)
+GAS_KEY = (115_123_062_500, 115_123_062_500, 235_676_644_250)
 
 
 def by_byte(count, base, byte):
@@ -61,6 +69,43 @@ EXPECTED = [
         "bob.near",
         by_byte(6, CALL, (2_235_934, 47_683_715, 2_235_934)),
     ),
+    # One record of 5 and 3 bytes.
+    (
+        DeterministicStateInit(StateInit("a.near", {b"STATE": b"one"})),
+        STATE,
+        (500_576_000_000, 500_576_000_000, 7_630_560_000_000),
+    ),
+    # The key is 33 bytes. In the state its path has 1 + 8 + 1 + 33, and its shortest value 27.
+    (
+        TransferToGasKey(public("k"), 1),
+        "bob.near",
+        by_byte(1, GAS_KEY, (33 * 59_357_464, 33 * 59_357_464, 70 * 101_435_400)),
+    ),
+    (
+        WithdrawFromGasKey(public("k"), 1),
+        "bob.near",
+        by_byte(1, GAS_KEY, (33 * 59_357_464, 33 * 59_357_464, 70 * 101_435_400)),
+    ),
+    # Each of three nonces has the path, 2 bytes of index and 8 of value.
+    (
+        AddKey(public("k"), AccessKey(0, GasKeyFullAccess(0, 3))),
+        "bob.near",
+        by_byte(
+            1,
+            KEY,
+            (18 * 59_357_464, 18 * 59_357_464, 3 * (64_196_736_000 + 53 * 101_435_400)),
+        ),
+    ),
+    (
+        AddKey(public("k"), AccessKey(0, GasKeyFunctionCall(0, 1, None, "a.near", ["set"]))),
+        "bob.near",
+        by_byte(
+            1,
+            by_byte(4, (102_217_625_000,) * 3, (1_925_331, 47_683_715, 1_925_331)),
+            (18 * 59_357_464, 18 * 59_357_464, 64_196_736_000 + 53 * 101_435_400),
+        ),
+    ),
+    (Transfer(1), STATE, tuple(map(sum, zip(TRANSFER, CREATE, strict=True)))),
 ]
 
 

@@ -6,7 +6,19 @@ from itertools import pairwise
 import pytest
 
 from ledgerkit.localnet.chain_types import ActionReceipt, DataReceipt, Failure, Receipt
-from ledgerkit.protocol import CryptoHash, FullAccess, PublicKey, implicit_account_id
+from ledgerkit.localnet.state import split_nonce_key
+from ledgerkit.protocol import (
+    CryptoHash,
+    DelegateV2,
+    FullAccess,
+    GasKeyFullAccess,
+    PublicKey,
+    TransferToGasKey,
+    WithdrawFromGasKey,
+    implicit_account_id,
+)
+from ledgerkit.protocol.access_keys import GasKey
+from ledgerkit.protocol.actions import ACTIONS
 from tests.unit.localnet.chaos import TOKEN, Chaos
 
 SEEDS = (1, 2, 3, 4, 5, 6)
@@ -22,14 +34,27 @@ def check_supply(chaos):
         for held in world.store.accounts.head.values()
         if held
     )
+    assert all(
+        key.permission.balance >= 0
+        for keys in world.store.access_keys.head.values()
+        for key in keys.values()
+        if isinstance(key.permission, GasKey)
+    )
 
 
 def snapshot(state, names):
     """Gather all that a state has of accounts."""
     return {
-        name: (account, dict(state.access_keys(name)), dict(state.records(name)))
+        name: (account, keys(state, name), dict(state.records(name)))
         for name in names
         if (account := state.account(name)) is not None
+    }
+
+
+def keys(state, name):
+    """Gather an account's access keys, with the nonces of its gas keys."""
+    return {
+        packed: (key, state.gas_key_nonces(name, packed)) for packed, key in state.access_keys(name)
     }
 
 
@@ -67,6 +92,28 @@ def test_much_happens(chaos):
     assert len(kinds) >= 8
     assert sum(isinstance(receipt, DataReceipt) for receipt in receipts) > 50
     assert sum(isinstance(r, ActionReceipt) and r.is_promise_yield for r in receipts) > 5
+
+
+def test_each_action_succeeds(chaos):
+    """Each kind of action is executed in each world, and gas keys sign where there are any."""
+    world = chaos.world
+    executed = {
+        type(action)
+        for receipt in world.receipts()
+        if isinstance(receipt, ActionReceipt)
+        and (outcome := world.outcome(receipt.receipt_id)) is not None
+        and not isinstance(outcome.status, Failure)
+        for action in receipt.actions
+    }
+    later = {TransferToGasKey, WithdrawFromGasKey} if not chaos.has_gas_keys else set()
+    later |= {DelegateV2} if chaos.settings.profile != "86" else set()
+    assert executed == set(ACTIONS) - later
+    signed = [tx for block in world.chain.blocks() for tx in new(block)]
+    by_gas_keys = [tx for tx in signed if tx.transaction.nonce_index is not None]
+    assert (len(by_gas_keys) > 20) is chaos.has_gas_keys
+    assert any(
+        outcome.tokens_burnt > 10**23 and outcome.gas_burnt < 10**14 for outcome in outcomes(world)
+    )
 
 
 def test_no_token_is_lost(chaos):
@@ -168,7 +215,7 @@ def test_nonces_rise(chaos):
     for block in chaos.world.chain.blocks():
         for signed in new(block):
             tx = signed.transaction
-            lane = (tx.signer_id, tx.public_key)
+            lane = (tx.signer_id, tx.public_key, tx.nonce_index)
             assert tx.nonce > seen.get(lane, -1)
             assert tx.nonce < block.height * 10**6
             seen[lane] = tx.nonce
@@ -180,10 +227,11 @@ def test_a_keys_nonce_never_falls(chaos):
     seen: dict = {}
     for block in chaos.world.chain.blocks():
         for change in chaos.world.chain.changes(block.height):
-            if change.kind == "access_key" and change.value is not None:
-                lane = (change.account_id, change.key)
-                assert change.value.nonce >= seen.get(lane, 0)
-                seen[lane] = change.value.nonce
+            if change.kind in ("access_key", "gas_key_nonce") and change.value is not None:
+                lane = (change.kind, change.account_id, change.key)
+                nonce = change.value if isinstance(change.value, int) else change.value.nonce
+                assert nonce >= seen.get(lane, 0)
+                seen[lane] = nonce
     assert len(seen) > 20
 
 
@@ -197,9 +245,13 @@ def test_changes_add_up_to_the_state(chaos):
             held[change.kind, change.account_id, change.key] = change.value
     read = {"account": lambda a, _: state.account(a), "access_key": state.access_key}
     read |= {"data": state.data}
+    read["gas_key_nonce"] = lambda a, key: state.gas_key_nonce(a, *split_nonce_key(key))
+    read["global_code"] = lambda name, _: world.store.global_codes.get(name)
+    read["global_nonce"] = lambda name, _: world.store.global_nonces.get(name)
     for (kind, account_id, key), value in held.items():
         assert read[kind](account_id, key) == value
-    assert {kind for kind, _, _ in held} == {"account", "access_key", "data"}
+    later = set() if chaos.has_gas_keys else {"gas_key_nonce"}
+    assert {kind for kind, _, _ in held} == read.keys() - later
 
 
 def test_blocks_are_in_line(chaos):
@@ -218,7 +270,9 @@ def test_storage_is_counted(chaos):
     state = world.state()
     for name in world.account_ids():
         account = state.account(name)
-        keys = sum(len(packed) + len(key.encode()) + 40 for packed, key in state.access_keys(name))
+        held = list(state.access_keys(name))
+        keys = sum(len(packed) + len(key.encode()) + 40 for packed, key in held)
+        keys += sum(83 * len(state.gas_key_nonces(name, packed)) for packed, _ in held)
         records = sum(len(key) + len(value) + 40 for key, value in state.records(name))
         code = len(world.store.codes[account.code_hash])
         if account.global_contract is not None:
@@ -235,7 +289,7 @@ def test_the_index_knows_whose_keys_they_are(chaos):
     for name in world.account_ids():
         for packed, key in state.access_keys(name):
             every.setdefault(packed, set()).add(name)
-            if isinstance(key.permission, FullAccess):
+            if isinstance(key.permission, FullAccess | GasKeyFullAccess):
                 full.setdefault(packed, set()).add(name)
     for packed, names in every.items():
         key = PublicKey.decode(packed)

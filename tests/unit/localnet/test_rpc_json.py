@@ -15,6 +15,7 @@ from ledgerkit.localnet.chain_types import (
     Change,
     Chunk,
     DataReceipt,
+    DistributionReceipt,
     Failure,
     GasCost,
     Outcome,
@@ -36,16 +37,21 @@ from ledgerkit.protocol import (
     DeleteKey,
     DeployContract,
     DeployGlobalContract,
+    DeterministicStateInit,
     FunctionCall,
     FunctionCallPermission,
     GasKeyFullAccess,
+    GasKeyFunctionCall,
     PublicKey,
     Signature,
     SignedTransaction,
     Stake,
+    StateInit,
     Transaction,
     Transfer,
+    TransferToGasKey,
     UseGlobalContract,
+    WithdrawFromGasKey,
 )
 
 ONES = "1" * 32
@@ -118,6 +124,66 @@ ACTIONS = [
         UseGlobalContract("a.near"),
         {"UseGlobalContractByAccountId": {"account_id": "a.near"}},
         {"UseGlobalContract": {"contract_identifier": {"account_id": "a.near"}}},
+    ),
+    (
+        DeterministicStateInit(StateInit(ONE, {b"key": b"value"}), 5),
+        {
+            "DeterministicStateInit": {
+                "code": {"hash": ONE_TEXT},
+                "data": {"a2V5": "dmFsdWU="},
+                "deposit": "5",
+            }
+        },
+        {
+            "DeterministicStateInit": {
+                "state_init": {"V1": {"code": {"hash": ONE_TEXT}, "data": {"a2V5": "dmFsdWU="}}},
+                "deposit": "5",
+            }
+        },
+    ),
+    (
+        TransferToGasKey(KEY, 9),
+        {"TransferToGasKey": {"public_key": KEY_TEXT, "deposit": "9"}},
+        None,
+    ),
+    (
+        WithdrawFromGasKey(KEY, 9),
+        {"WithdrawFromGasKey": {"public_key": KEY_TEXT, "amount": "9"}},
+        None,
+    ),
+    (
+        AddKey(KEY, AccessKey(0, GasKeyFunctionCall(0, 2, None, "s.near", ["set"]))),
+        {
+            "AddKey": {
+                "public_key": KEY_TEXT,
+                "access_key": {
+                    "nonce": 0,
+                    "permission": {
+                        "GasKeyFunctionCall": {
+                            "balance": "0",
+                            "num_nonces": 2,
+                            "allowance": None,
+                            "receiver_id": "s.near",
+                            "method_names": ["set"],
+                        }
+                    },
+                },
+            }
+        },
+        {
+            "AddKey": {
+                "public_key": KEY_TEXT,
+                "access_key": {
+                    "nonce": 0,
+                    "permission": {
+                        "GasKeyFunctionCall": [
+                            {"balance": "0", "num_nonces": 2},
+                            {"allowance": None, "receiver_id": "s.near", "method_names": ["set"]},
+                        ]
+                    },
+                },
+            }
+        },
     ),
 ]
 NAMES = [f"{place}-{action.name}" for place, (action, _, _) in enumerate(ACTIONS)]
@@ -215,9 +281,24 @@ class TestAccounts:
         }
 
     def test_gas_key(self):
-        """There are no gas keys here, and none is shown as something else."""
-        with pytest.raises(TypeError, match="GasKeyFullAccess"):
-            rpc_json.access_key(AccessKey(1, GasKeyFullAccess(0, 1)))
+        """A gas key has its balance as a text, and the members of a call key beside it."""
+        full = AccessKey(0, GasKeyFullAccess(10**24, 4))
+        assert written(rpc_json.access_key(full)) == {
+            "nonce": 0,
+            "permission": {
+                "GasKeyFullAccess": {"balance": "1000000000000000000000000", "num_nonces": 4}
+            },
+        }
+        calls = AccessKey(0, GasKeyFunctionCall(7, 2, None, "s.near", ["set"]))
+        assert written(rpc_json.access_key(calls))["permission"] == {
+            "GasKeyFunctionCall": {
+                "balance": "7",
+                "num_nonces": 2,
+                "allowance": None,
+                "receiver_id": "s.near",
+                "method_names": ["set"],
+            }
+        }
 
 
 class TestTransactions:
@@ -287,6 +368,34 @@ class TestTransactions:
         shown = written(rpc_json.receipt(DataReceipt(ONE, "a.near", "b.near", NO_CODE, data)))
         assert shown["receipt"] == {
             "Data": {"data_id": ONES, "data": text, "is_promise_resume": False}
+        }
+
+    @pytest.mark.parametrize(
+        ("contract", "identifier"),
+        [(ONE, {"hash": ONE_TEXT}), ("a.near", {"account_id": "a.near"})],
+    )
+    def test_distribution_receipt(self, contract, identifier):
+        """The code of a global contract is shown as the base64 of its hash."""
+        record = DistributionReceipt(
+            ONE,
+            "a.near",
+            "system",
+            contract,
+            NO_CODE,
+            target_shard=7,
+            nonce=2,
+            delivered_shards=(3,),
+        )
+        shown = written(rpc_json.receipt(record))
+        assert shown["receiver_id"] == "system"
+        assert shown["receipt"] == {
+            "GlobalContractDistribution": {
+                "id": identifier,
+                "target_shard": 7,
+                "already_delivered_shards": [3],
+                "code": "A" * 43 + "=",
+                "nonce": 2,
+            }
         }
 
     @pytest.mark.parametrize(
@@ -431,6 +540,13 @@ class TestChanges:
         ("kind", "key", "value", "name", "shown"),
         [
             ("account", b"", None, "account_deletion", {}),
+            (
+                "gas_key_nonce",
+                KEY.packed + b"\1\2",
+                MANY,
+                "gas_key_nonce_update",
+                {"public_key": KEY_TEXT, "index": 258, "nonce": MANY},
+            ),
             (
                 "access_key",
                 KEY.packed,

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerkit.localnet.chain_types import Account, Change
-from ledgerkit.localnet.state import StateStore
+from ledgerkit.localnet.state import StateStore, nonce_key, split_nonce_key
 from ledgerkit.protocol import AccessKey, CryptoHash
+from tests.unit.localnet.ledger import public
 
 CAUSE = ("receipt_processing", CryptoHash(bytes(32)))
 ACCOUNTS = ("a", "b")
@@ -228,14 +229,30 @@ def test_global_code_has_a_past_too(by_hash):
     store = StateStore()
     code = CryptoHash.of(b"code")
     store.codes[code] = b"code"
-    if by_hash:
-        assert store.at().global_code_hash(code) == code
-        assert store.at().global_code_hash(CryptoHash.of(b"other")) is None
-        return
-    store.global_codes.put("a", b"", code)
+    identifier = code if by_hash else "a"
+    store.global_codes.put(code.hex() if by_hash else "a", b"", code)
     store.commit(5, CAUSE)
-    account = Account(1, global_contract="a")
+    account = Account(1, global_contract=identifier)
+    assert store.at().global_code_hash(identifier) == code
+    assert store.at().global_code_hash(CryptoHash.of(b"other")) is None
     assert store.at(5).code_hash(account) == code
     assert store.at(4).code_hash(account) is None
     assert store.at(5).code_hash(Account(1, code_hash=code)) == code
     assert store.at(5).code_hash(Account(1)) is None
+
+
+def test_nonces_of_a_gas_key_have_a_past():
+    """Each index is on its own, in the order of the indexes, and as it was at each height."""
+    store = StateStore()
+    key, other = public("k").packed, public("other").packed
+    for index in (256, 1, 0):
+        store.gas_key_nonces.put("a", nonce_key(key, index), 10 + index)
+    store.gas_key_nonces.put("a", nonce_key(other, 0), 1)
+    store.commit(5, CAUSE)
+    store.gas_key_nonces.put("a", nonce_key(key, 1), 99)
+    store.commit(6, CAUSE)
+    assert store.at().gas_key_nonces("a", key) == [10, 99, 266]
+    assert store.at(5).gas_key_nonces("a", key) == [10, 11, 266]
+    assert store.at(4).gas_key_nonces("a", key) == []
+    assert store.at().gas_key_nonce("a", key, 2) is None
+    assert split_nonce_key(nonce_key(key, 256)) == (key, 256)

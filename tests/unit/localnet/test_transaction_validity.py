@@ -33,6 +33,7 @@ from ledgerkit.protocol import (
     Transfer,
     TransferToGasKey,
     WithdrawFromGasKey,
+    deterministic_account_id,
 )
 from ledgerkit.units import U128_MAX
 from tests.unit.localnet.ledger import START, TGAS, Ledger, N, do, public, secret
@@ -416,6 +417,51 @@ def test_delegated_actions_are_checked_too():
 # Age -------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("records", "error"),
+    [
+        ({b"k" * 2048: b""}, None),
+        ({b"k" * 2049: b""}, {"KeyLengthExceeded": {"length": 2049, "limit": 2048}}),
+        (
+            {b"k": bytes(4 * MIB + 1)},
+            {"ValueLengthExceeded": {"length": 4_194_305, "limit": 4_194_304}},
+        ),
+    ],
+    ids=["fits", "key", "value"],
+)
+def test_records_of_an_initial_state_are_limited(records, error):
+    """A key of 2048 bytes and a value of 4 MiB at most, as everywhere in the state."""
+    ledger = Ledger("alice.near")
+    state_init = StateInit("alice.near", records)
+    name = deterministic_account_id(state_init)
+    signed = ledger.sign("alice.near", name, DeterministicStateInit(state_init))
+    if error is None:
+        ledger.world.submit(signed)
+        return
+    ((suffix, payload),) = error.items()
+    expected = action_error(f"DeterministicStateInit{suffix}", **payload)
+    assert refusal(ledger, signed) == expected
+
+
+def test_an_initial_state_belongs_to_one_account():
+    """Its receiver is the account that is derived from it, also inside a delegated action."""
+    ledger = Ledger("alice.near")
+    state_init = StateInit("alice.near", {b"STATE": b"hello"})
+    derived_id = "0s21441cb83e7a27d2a18e63324e553b4400964ba0"  # of the shared vectors
+    action = DeterministicStateInit(state_init)
+    names = {"derived_id": derived_id, "receiver_id": "alice.near"}
+    expected = action_error("InvalidDeterministicStateInitReceiver", **names)
+    assert refusal(ledger, ledger.sign("alice.near", "alice.near", action)) == expected
+    key = secret("alice.near")
+    for receiver_id in ("alice.near", derived_id):
+        inner = DelegateAction("alice.near", receiver_id, [action], 9, 9999, key.public_key)
+        signed = ledger.sign("alice.near", "alice.near", inner.sign(key))
+        if receiver_id == derived_id:
+            ledger.world.submit(signed)
+        else:
+            assert refusal(ledger, signed) == expected
+
+
 def test_a_transaction_is_valid_for_a_day_of_blocks():
     """At head height = block height + validity it is admitted, at one more it is expired."""
     ledger = Ledger("alice.near", validity=5)
@@ -623,16 +669,15 @@ def test_mangled_bytes_harm_nothing(data):
 @pytest.mark.parametrize(
     ("action", "tag"),
     [
-        (DeterministicStateInit(StateInit(CryptoHash(bytes(32)))), 11),
         (TransferToGasKey(public("x"), 1), 12),
         (WithdrawFromGasKey(public("x"), 1), 13),
         (AddKey(public("x"), AccessKey(0, GasKeyFullAccess(0, 2))), 3),
     ],
-    ids=["init", "fund", "withdraw", "key"],
+    ids=["fund", "withdraw", "key"],
 )
 def test_later_actions_are_unknown(action, tag):
     """What gas keys brought is refused as a node refuses a tag it does not know."""
-    ledger = Ledger("alice.near")
+    ledger = Ledger("alice.near", profile="84")
     data = ledger.sign("alice.near", "alice.near", action).encode()
     with pytest.raises(UndecodableError) as caught:
         transaction_validity.decode(data, ledger.world.runtime.profile)

@@ -252,13 +252,7 @@ def test_the_table_of_fees_is_the_files(table, version):
     expected = {name: tuple(fee) for name, fee in table["fees_pv84"].items()}
     if version != "84":
         expected |= {name: tuple(fee) for name, fee in table["fees_pv86_overrides"].items()}
-    renamed = {"action_receipt": "new_action_receipt"}
-    unknown = ("deterministic_", "gas_key_")
-    expected = {
-        renamed.get(name, name): fee
-        for name, fee in expected.items()
-        if not name.startswith(unknown)
-    }
+    expected["new_action_receipt"] = expected.pop("action_receipt")
     assert {name: tuple(fee) for name, fee in fees.PROFILES[version].table.items()} == expected
 
 

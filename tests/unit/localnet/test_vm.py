@@ -51,7 +51,7 @@ class Nosy(Contract):
     @view
     def spin(self) -> None:
         """Burn more than a view has."""
-        self.vm.gas.burn(301 * TGAS, "WASM_HOST_COST", "WASM_INSTRUCTION")
+        self.vm.gas.burn(1001 * TGAS, "WASM_HOST_COST", "WASM_INSTRUCTION")
 
     @call(private=True)
     def own(self) -> None:
@@ -297,7 +297,7 @@ def test_results_and_records_are_limited(ledger):
         ("return", "Returning joint promise is currently prohibited."),
         ("name", "Tried to call an empty method name."),
         ("key", "VM Logic provided an invalid public key"),
-        ("account", "Account ID is invalid"),
+        ("account", "VM Logic returned an invalid account id"),
         ("resume", "Yield resume payload is 1025 bytes which exceeds the 1024 byte limit"),
     ],
 )
