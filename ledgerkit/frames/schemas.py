@@ -115,9 +115,10 @@ _EVENTS = (
     _c("is_effective", "bool", "True if the receipt succeeded; if not, the event had no effect"),
     _c("note", "str", "the reason if the event does not follow NEP-297"),
 )
+_TX_HASH = _c("tx_hash", "str", "hash of the transaction")
 _TRANSACTION = (
     _c("tx_block_height", "Int64", "height of the block that includes the transaction", "block"),
-    _c("tx_hash", "str", "hash of the transaction"),
+    _TX_HASH,
 )
 
 _COLLECTION = _c("contract_id", "str", "contract of the collection")
@@ -305,7 +306,6 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
     ),
     "receipts": _RECEIPTS,
     "collected_receipts": (*_TRANSACTION, *_RECEIPTS),
-    "traces": (_c("tx_hash", "str", "hash of the transaction"), *_RECEIPTS),
     "events": _EVENTS,
     "collected_events": (*_TRANSACTION, *_EVENTS),
     "transfers": (
@@ -547,3 +547,30 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("body", "str", "body of the request; missing for GET"),
     ),
 }
+
+PLURAL = "traces_"  # prefix of the frames of many transactions
+_ROW_TIME = _c(
+    "time",
+    "time",
+    "timestamp of the block in which the row's receipt ran; for rows without a receipt, of the "
+    "block in which the transaction's first receipt ran",
+)
+
+
+def _of_many(columns: tuple[Column, ...]) -> tuple[Column, ...]:
+    """Add the columns that tell the rows of several transactions apart."""
+    has_time = any(column.name == "time" for column in columns)
+    return (_TX_HASH, *(() if has_time else (_ROW_TIME,)), *columns)
+
+
+TRACE_FRAMES = (
+    "receipts",
+    "edges",
+    "actions",
+    "logs",
+    "events",
+    "transfers",
+    "balance_changes",
+    "gas",
+)
+SCHEMAS |= {PLURAL + name: _of_many(SCHEMAS[name]) for name in TRACE_FRAMES}

@@ -103,11 +103,11 @@ def action_columns(tree: Tree, actions: Iterable[Actions | None]) -> Columns:
         "args": [decode_args(call) if call else NA for call in calls],
         "gas_attached": [call.gas if call else None for call in calls],
         "deposit": [NA if yocto is None else yocto for yocto in deposits],
-        "details": [_details(row.action) for row in rows],
+        "details": [action_details(row.action) for row in rows],
     }
 
 
-def _details(action: Action | str) -> Any:
+def action_details(action: Action | str) -> Any:
     """Decode the members of an action that is neither call nor transfer."""
     if isinstance(action, str) or action.function_call or action.transfer:
         return NA

@@ -10,9 +10,9 @@ import msgspec
 from ledgerkit import client, validation
 from ledgerkit.api import rpc
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.tracing.trace import receipts_of
+from ledgerkit.tracing.traces import Traces
 from ledgerkit.verbs.blocks import transactions
-from ledgerkit.verbs.fetching import Fetcher
+from ledgerkit.verbs.fetching import Fetcher, errors_frame, provenance
 from ledgerkit.verbs.trace_inputs import SOURCE, build_traces
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from ledgerkit.api.calls import Call
     from ledgerkit.client import Ledger, OnError
     from ledgerkit.tracing.trace import Trace
-    from ledgerkit.verbs.fetching import FrameResult
 
 Pairs = Iterable[tuple[str, str]]
 
@@ -139,7 +138,7 @@ def traces(
     on_error: Literal["raise"] = "raise",
     progress: bool = True,
     ledger: Ledger | None = None,
-) -> pd.DataFrame: ...
+) -> Traces: ...
 @overload
 def traces(
     pairs: Pairs,
@@ -149,7 +148,7 @@ def traces(
     on_error: Literal["collect"],
     progress: bool = True,
     ledger: Ledger | None = None,
-) -> tuple[pd.DataFrame, pd.DataFrame]: ...
+) -> tuple[Traces, pd.DataFrame]: ...
 def traces(
     pairs: Pairs,
     *,
@@ -158,9 +157,9 @@ def traces(
     on_error: OnError = "raise",
     progress: bool = True,
     ledger: Ledger | None = None,
-) -> FrameResult:
+) -> Traces | tuple[Traces, pd.DataFrame]:
     """
-    Return the receipts of several transactions as one frame.
+    Return the traces of several transactions, with the frames of all of them combined.
 
     Parameters
     ----------
@@ -170,11 +169,12 @@ def traces(
         The level to wait for: NONE, INCLUDED, EXECUTED_OPTIMISTIC, INCLUDED_FINAL,
         EXECUTED or FINAL.
     blocks
-        Read the blocks in which the receipts ran, for heights, times and shards. Each is
-        read once and cached.
+        Read the blocks in which the receipts ran, for heights and times, and the protocol
+        configuration in force, for shards and contract rewards. Each is read once and
+        cached.
     on_error
-        ``raise`` raises the first failure; ``collect`` returns a second frame of all
-        failures, by transaction hash.
+        ``raise`` raises the first failure; ``collect`` also returns a frame of all failures,
+        by transaction hash.
     progress
         Show a progress bar.
     ledger
@@ -182,9 +182,9 @@ def traces(
 
     Returns
     -------
-    receipts
-        One row per receipt, in the order of `pairs` and then in causal order, typed as
-        `schema("traces")`.
+    traces
+        A mapping from hash to `Trace`, in the order of `pairs`. Its frames, such as
+        `receipts` and `transfers`, are those of a trace with `tx_hash` and `time` on each row.
 
     Raises
     ------
@@ -196,7 +196,7 @@ def traces(
 
     Notes
     -----
-    Source: EXPERIMENTAL_tx_status; heights and times from block; shards from
+    Source: EXPERIMENTAL_tx_status; heights and times from block; shards and rewards from
     EXPERIMENTAL_protocol_config.
     """
     checked = list(dict.fromkeys(_check_pair(pair) for pair in pairs))
@@ -205,7 +205,9 @@ def traces(
     fetched = dict(fetcher.fetch([tx_hash for tx_hash, _ in checked], calls, "transactions"))
     answers = list(fetched.values())
     built = build_traces(fetcher.ledger, answers, blocks=blocks, progress=progress)
-    return fetcher.result(receipts_of(dict(zip(fetched, built, strict=True))), SOURCE)
+    by_hash = dict(zip(fetched, built, strict=True))
+    result = Traces(by_hash, attrs=provenance(fetcher.ledger, SOURCE))
+    return (result, errors_frame(fetcher.failures)) if on_error == "collect" else result
 
 
 def _check_pair(pair: object) -> tuple[str, str]:
@@ -226,7 +228,7 @@ def trace_block(
     on_error: Literal["raise"] = "raise",
     progress: bool = True,
     ledger: Ledger | None = None,
-) -> pd.DataFrame: ...
+) -> Traces: ...
 @overload
 def trace_block(
     at: object = "final",
@@ -236,7 +238,7 @@ def trace_block(
     on_error: Literal["collect"],
     progress: bool = True,
     ledger: Ledger | None = None,
-) -> tuple[pd.DataFrame, pd.DataFrame]: ...
+) -> tuple[Traces, pd.DataFrame]: ...
 def trace_block(
     at: object = "final",
     *,
@@ -245,9 +247,9 @@ def trace_block(
     on_error: OnError = "raise",
     progress: bool = True,
     ledger: Ledger | None = None,
-) -> FrameResult:
+) -> Traces | tuple[Traces, pd.DataFrame]:
     """
-    Return the receipts of all transactions that a block includes.
+    Return the traces of all transactions that a block includes, with their frames combined.
 
     Parameters
     ----------
@@ -257,10 +259,11 @@ def trace_block(
         The level to wait for: NONE, INCLUDED, EXECUTED_OPTIMISTIC, INCLUDED_FINAL,
         EXECUTED or FINAL.
     blocks
-        Read the blocks in which the receipts ran, for heights, times and shards.
+        Read the blocks in which the receipts ran, for heights and times, and the protocol
+        configuration in force, for shards and contract rewards.
     on_error
-        ``raise`` raises the first failure; ``collect`` returns a second frame of all
-        failures, by transaction hash.
+        ``raise`` raises the first failure; ``collect`` also returns a frame of all failures,
+        by transaction hash.
     progress
         Show a progress bar.
     ledger
@@ -268,9 +271,9 @@ def trace_block(
 
     Returns
     -------
-    receipts
-        One row per receipt, in the block's order of transactions and then in causal order,
-        typed as `schema("traces")`.
+    traces
+        A mapping from hash to `Trace`, in the block's order. Its frames, such as `receipts`
+        and `transfers`, are those of a trace with `tx_hash` and `time` on each row.
 
     Raises
     ------
@@ -280,7 +283,7 @@ def trace_block(
 
     Notes
     -----
-    Source: block, chunk and EXPERIMENTAL_tx_status; shards from
+    Source: block, chunk and EXPERIMENTAL_tx_status; shards and rewards from
     EXPERIMENTAL_protocol_config.
     """
     validation.one_of(wait_until, "wait_until", validation.WAIT_LEVELS)
