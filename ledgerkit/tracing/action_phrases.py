@@ -38,9 +38,8 @@ def describe_request(request: Request, amounts: AmountTexts) -> Phrase:
     """Describe the actions of a request."""
     receiver_id = _receiver(request)
     if request.actions is None:
-        return _phrase(
-            "send", "sent", f"a transaction for {receiver_id}, whose actions are unknown"
-        )
+        rest = f"unknown actions to {receiver_id}"
+        return _phrase("send", "sent", rest)
     if not request.actions:
         return _phrase("send", "sent", f"a transaction without actions to {receiver_id}")
     if "CreateAccount" in map(action_name, request.actions):

@@ -54,9 +54,10 @@ def token_transfers(tree: Tree) -> tuple[list[Transfer], tuple[str, ...]]:
         if status[event.at] not in actions.SUCCEEDED:
             continue
         try:
-            event_transfers = list(_event_transfers(event, contracts[event.at]))
+            event_transfers = list(_event_transfers(event, _text(contracts[event.at])))
         except (ValueError, TypeError, AttributeError, KeyError):
-            bad_events.append(f"{event.event} of {contracts[event.at]} in {tree.ids[event.at]}")
+            contract_id = contracts[event.at] or "an unknown contract"
+            bad_events.append(f"{event.event} of {contract_id} in {tree.ids[event.at]}")
             continue
         transfers += event_transfers
         with_events |= {event.at for transfer in event_transfers if transfer.kind == "token"}
@@ -112,7 +113,8 @@ def _wrap_transfers(tree: Tree) -> Iterator[Transfer]:
     columns = tree.columns
     for at, methods in enumerate(columns["method_name"]):
         for method in (methods or "").split("+"):
-            if method not in _WRAP_LINES or columns["status"][at] not in actions.SUCCEEDED:
+            is_known = columns["receiver_id"][at] and columns["status"][at] in actions.SUCCEEDED
+            if method not in _WRAP_LINES or not is_known:
                 continue
             asset = f"nep141:{columns['receiver_id'][at]}"
             for match in filter(None, map(_WRAP_LINES[method].fullmatch, columns["logs"][at])):

@@ -1181,7 +1181,10 @@ def test_a_blocks_traces() -> None:
     told = {"chunk": chunk, "EXPERIMENTAL_tx_status": transaction_result()}
     with asking(Fake(methods=told)) as server:
         found = lk.trace_block(121, blocks=False, wait_until="EXECUTED")
-    assert rows(found, "tx_hash", "receipt_id") == [(fake_hash("tx"), fake_hash("receipt"))]
+    assert list(found) == [fake_hash("tx")]
+    assert rows(found.receipts, "tx_hash", "receipt_id") == [
+        (fake_hash("tx"), fake_hash("receipt"))
+    ]
     wanted = {"tx_hash": fake_hash("tx"), "sender_account_id": "a.near", "wait_until": "EXECUTED"}
     assert server.calls[-1]["params"] == wanted
 
@@ -1482,9 +1485,10 @@ def test_traces_and_a_blocks_traces() -> None:
         again = lk.traces(pairs, blocks=False)
     columns = ("tx_hash", "receipt_id", "block_height", "shard_id")
     expected = [(tx_hash, fake_hash("receipt"), 121, 3) for tx_hash, _ in pairs]
-    assert rows(found, *columns) == expected
-    assert again["block_height"].isna().all()
-    assert list(found.columns) == [column.name for column in schemas.SCHEMAS["traces"]]
+    assert rows(found.receipts, *columns) == expected
+    assert again.receipts["block_height"].isna().all()
+    declared = [column.name for column in schemas.SCHEMAS["traces_receipts"]]
+    assert list(found.receipts.columns) == declared
     asked = Counter(call["method"] for call in server.calls)
     assert asked == {"EXPERIMENTAL_tx_status": 2, "block": 1, "EXPERIMENTAL_protocol_config": 1}
 
