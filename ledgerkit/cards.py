@@ -50,7 +50,7 @@ def trace_card(
     rows = _records(receipts)
     is_short = len(rows) <= _MAX_OPEN
     parts = [
-        f"<h3>{_text(headline)}</h3>",
+        f"<h3>{_text(headline, 4 * _MAX_TEXT)}</h3>",
         *_paragraphs(explanation),
         _section("Receipts as a tree", len(receipts), _tree(rows), is_open=is_short),
         _section("Receipts as a table", len(receipts), _receipt_table(rows, edges)),

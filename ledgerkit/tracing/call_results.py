@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from ledgerkit.tracing.action_fields import deposit
 from ledgerkit.tracing.action_phrases import (
     deposit_of,
     describe_request,
@@ -102,7 +103,7 @@ class Calls:
 def summarize_calls(tx: TransactionData, request: Request) -> Summary | None:
     """Summarize the calls of a successful transaction; None if they show no known result."""
     calls = function_calls_only(request.actions)
-    if not calls:
+    if not calls or request.sender_id is None:
         return None
     gives, gets = net_amounts(tx.transfers, request, len(calls))
     data = Calls(tx, request, calls, gives, gets)
@@ -127,7 +128,7 @@ def net_amounts(
     totals: dict[str, int] = {}
     for row in _value_rows(transfers):
         for account_id, change in ((row.sender_id, -row.amount), (row.receiver_id, row.amount)):
-            if account_id == request.sender_id:
+            if account_id is not None and account_id == request.sender_id:
                 totals[row.asset] = totals.get(row.asset, 0) + change
     if abs(totals.get(NEAR, 0)) <= n_calls:
         totals.pop(NEAR, None)
@@ -166,9 +167,9 @@ def _creation(data: Calls) -> Summary | None:
     created = [at for at in data.tx.own_receipts() if "CreateAccount" in names[at]]
     if len(created) != 1:
         return None
-    at, deposit = created[0], columns["deposit"][created[0]]
+    at, yocto = created[0], columns["deposit"][created[0]]
     amounts = data.tx.amounts
-    near = f" with {amounts.short(NEAR, deposit)}" if isinstance(deposit, int) and deposit else ""
+    near = f" with {amounts.short(NEAR, yocto)}" if isinstance(yocto, int) and yocto else ""
     rest = f"{account(columns['receiver_id'][at])}{near} through {data.contract_id}"
     if columns["status"][at] in SUCCEEDED:
         return Summary(f"created {rest}")
@@ -215,7 +216,12 @@ def _swap(data: Calls) -> Summary | None:
         return None
     # Beside tokens, NEAR that went out paid for storage.
     given = {asset: n for asset, n in gives.items() if asset != NEAR} or gives
-    place = account(receiver_id) if call else data.contract_id
+    place_id = receiver_id if call else data.request.receiver_id
+    place = account(place_id)
+    # A contract that hands out tokens of its own has accepted a deposit: shares, or a balance.
+    if call and all(split_asset(asset)[1] == place_id for asset in gets):
+        text = f"sent {data.text(given)} to {place} with a call and received {data.text(gets)}"
+        return Summary(text)
     return Summary(f"swapped {data.text(given)} for {data.text(gets)} on {place}")
 
 
@@ -395,8 +401,9 @@ def _deletion(tx: TransactionData) -> str | None:
 
 
 def returned_near(tx: TransactionData, request: Request) -> str:
-    """Return the NEAR that came back to the sender or the relayer; "" for dust and for none."""
-    calls = [] if request.actions is None else request.actions
+    """Return the NEAR that came back to the sender or the relayer; "" if it is not a deposit."""
+    actions = request.actions or ()
+    attached = sum(deposit(action) or 0 for action in actions)
     payers = (request.sender_id, request.relayer_id)
     rows = [row for row in tx.transfers if row.asset == NEAR and row.receiver_id in payers]
     total = sum(
@@ -405,4 +412,4 @@ def returned_near(tx: TransactionData, request: Request) -> str:
         if row.kind == "refund_deposit"
         or (row.kind in ("transfer", "deposit") and row.sender_id not in payers)
     )
-    return tx.amounts.short(NEAR, total) if total > len(calls) else ""
+    return tx.amounts.short(NEAR, total) if len(actions) < total <= attached else ""

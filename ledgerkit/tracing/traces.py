@@ -113,9 +113,12 @@ class Traces(Mapping[str, "Trace"]):
             frame = build.empty_frame(PLURAL + name)
             frame.attrs.update(self._attrs)
             return frame
-        columns = combined_columns(name, self._traces)
+        parts = _parts(name, self._traces)
+        columns = _combine(self._traces, parts)
         if "time" not in columns:
-            columns["time"] = _concat([_row_times(trace, name) for trace in self.values()])
+            columns["time"] = _concat(
+                [_row_times(*pair) for pair in zip(self.values(), parts, strict=True)]
+            )
         return build.build_frame(PLURAL + name, columns, attrs=self._attrs)
 
     def __repr__(self) -> str:
@@ -152,26 +155,33 @@ class Traces(Mapping[str, "Trace"]):
 
 def collected_frame(name: str, block_height: int, traces: Mapping[str, Trace]) -> pd.DataFrame:
     """Combine a frame of a block's transactions, typed as ``schema("collected_receipts")`` etc."""
-    columns = combined_columns(name, traces)
+    columns = _combine(traces, _parts(name, traces))
     heights = [block_height] * len(columns["tx_hash"])
     return build.build_frame(f"collected_{name}", {"tx_block_height": heights, **columns})
 
 
-def combined_columns(name: str, traces: Mapping[str, Trace]) -> dict[str, Any]:
-    """Concatenate the columns of one frame of at least one trace, after the column `tx_hash`."""
-    parts = [trace._columns(name) for trace in traces.values()]  # noqa: SLF001 - of this package
-    sizes = [len(next(iter(part.values()))) for part in parts]
-    hashes = np.repeat(np.array(list(traces), dtype=object), sizes)
+def _parts(name: str, traces: Mapping[str, Trace]) -> list[Mapping[str, Any]]:
+    """Return the columns of one frame of each trace."""
+    return [trace._columns(name) for trace in traces.values()]  # noqa: SLF001 - of this package
+
+
+def _combine(traces: Mapping[str, Trace], parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Concatenate the columns of at least one trace, after the column `tx_hash`."""
+    hashes = np.repeat(np.array(list(traces), dtype=object), [_n_rows(part) for part in parts])
     return {"tx_hash": hashes} | {key: _concat([part[key] for part in parts]) for key in parts[0]}
 
 
-def _row_times(trace: Trace, name: str) -> Any:
+def _n_rows(columns: Mapping[str, Any]) -> int:
+    """Return the length of columns."""
+    return len(next(iter(columns.values())))
+
+
+def _row_times(trace: Trace, columns: Mapping[str, Any]) -> Any:
     """Return the time of each row of a frame that has no such column."""
     times = trace._columns("receipts")["time"]  # noqa: SLF001 - of this package
     # Position -1 stands for the transaction: it reads the time of the first receipt.
     times = _concat([times, times[:1] if len(times) else np.ma.MaskedArray([0], [True])])
-    columns = trace._columns(name)  # noqa: SLF001 - of this package
-    positions = columns.get("order", np.full(len(next(iter(columns.values()))), -1))
+    positions = columns.get("order", np.full(_n_rows(columns), -1))
     return times[np.ma.getdata(positions)]
 
 

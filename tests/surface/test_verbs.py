@@ -1471,6 +1471,60 @@ def test_trace_receipts_and_tx() -> None:
     assert server.calls[-1]["params"]["wait_until"] == "INCLUDED"
 
 
+def token_transfer() -> dict[str, Any]:
+    """Invent a transfer of 2.5 tokens, with its event."""
+    found = transaction_result()
+    args = base64.b64encode(b'{"receiver_id":"c.near","amount":"250"}').decode()
+    call = {"method_name": "ft_transfer", "args": args, "gas": 9, "deposit": "1"}
+    data = [{"old_owner_id": "a.near", "new_owner_id": "c.near", "amount": "250"}]
+    event = {"standard": "nep141", "version": "1.0.0", "event": "ft_transfer", "data": data}
+    outcome = found["receipts_outcome"][0]["outcome"]
+    outcome["logs"] = ["EVENT_JSON:" + json.dumps(event)]
+    found["transaction"]["actions"] = [{"FunctionCall": call}]
+    found["receipts"][0]["receipt"]["Action"]["actions"] = [{"FunctionCall": call}]
+    return found
+
+
+def test_an_explanation_reads_the_metadata_of_a_token_once() -> None:
+    """Amounts are in whole tokens; two transactions of one token are one request for it."""
+    fake = Fake(methods={"EXPERIMENTAL_tx_status": token_transfer()})
+    fake.views["b.near", "ft_metadata"] = as_bytes({"symbol": "TOK", "decimals": 2})
+    with asking(fake) as server:
+        traces = [lk.trace(fake_hash("tx"), "a.near", blocks=False) for _ in range(2)]
+        raw = traces[0].explain(metadata=False)
+        assert "query" not in [call["method"] for call in server.calls]
+        texts = [trace.explain() for trace in (*traces, traces[0])]
+    assert raw.startswith("a.near sent 250 units of b.near to c.near.\n")
+    assert texts[0].startswith("a.near sent 2.5 TOK to c.near.\n")
+    assert "2.5 TOK (b.near) from a.near to c.near" in texts[0]
+    assert texts == [texts[0]] * 3
+    assert [call["method"] for call in server.calls].count("query") == 1
+
+
+@pytest.mark.parametrize("answer", [Reply(503), panic("no metadata"), b"[]"], ids=repr)
+def test_an_explanation_stands_without_metadata(answer: Any) -> None:
+    """A host that does not answer, and a token without metadata: amounts in the smallest unit."""
+    fake = Fake(methods={"EXPERIMENTAL_tx_status": token_transfer()})
+    fake.views["b.near", "ft_metadata"] = answer
+    with asking(fake):
+        trace = lk.trace(fake_hash("tx"), "a.near", blocks=False)
+        text = trace.explain()
+    assert text == trace.explain(metadata=False)
+    assert text.startswith("a.near sent 250 units of b.near to c.near.\n")
+
+
+def test_a_closed_ledger_explains_without_metadata() -> None:
+    """A trace outlives the ledger that it was read from, and so does its card."""
+    fake = Fake(methods={"EXPERIMENTAL_tx_status": token_transfer()})
+    with asking(fake):
+        trace = lk.trace(fake_hash("tx"), "a.near", blocks=False)
+        lk.disconnect()
+    assert trace._repr_html_().startswith(
+        '<div class="ledgerkit-trace tex2jax_ignore mathjax_ignore">'
+        "<h3>a.near sent 250 units of b.near to c.near.</h3>"
+    )
+
+
 def test_traces_and_a_blocks_traces() -> None:
     """Many transactions are one frame, their blocks and rules read once for all."""
 

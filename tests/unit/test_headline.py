@@ -44,7 +44,7 @@ def nft(name: str, **data: Any) -> str:
     return builders.event("nep171", f"nft_{name}", data)
 
 
-Step = tuple[str, str, Any, list[str]] | tuple[str, str, Any, list[str], str]
+Step = Any  # sender, receiver, action or actions, logs, and the message of a panic if there is one
 
 
 def document(*steps: Step, to: str, actions: Any, **fields: Any) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def called(method: str, args: Any = None, deposit: int = 0) -> dict[str, Any]:
 
 def alone(contract: str, action: Any, *logs: str, **fields: Any) -> dict[str, Any]:
     """Build the result of one action that led to one receipt."""
-    step = ("alice.near", contract, action, list(logs))
+    step: Step = ("alice.near", contract, action, list(logs))
     return document(step, to=contract, actions=[action], **fields)
 
 
@@ -97,12 +97,12 @@ def transfer_call(*others: Step, amount: int = 120_000_000, msg: str = SWAP) -> 
     """Build an ``ft_transfer_call`` of gold to an exchange, and what followed."""
     args = {"receiver_id": "dex.near", "amount": str(amount), "msg": msg}
     call = called("ft_transfer_call", args, 1)
-    first = ("alice.near", "gold.near", call, [moved("alice.near", "dex.near", amount)])
+    first: Step = ("alice.near", "gold.near", call, [moved("alice.near", "dex.near", amount)])
     return document(first, *others, to="gold.near", actions=[call])
 
 
-ARRIVES = ("gold.near", "dex.near", called("ft_on_transfer"), [])
-PAYS = (
+ARRIVES: Step = ("gold.near", "dex.near", called("ft_on_transfer"), [])
+PAYS: Step = (
     "dex.near",
     "wrap.near",
     called("ft_transfer", {}, 1),
@@ -158,6 +158,26 @@ def test_a_swap_is_what_went_out_and_what_came_in(result: dict[str, Any], senten
     assert headline(result) == sentence
 
 
+def test_a_deposit_is_no_swap():
+    """A contract that mints its own tokens for what arrives holds it for the sender."""
+    args = {"receiver_id": "intents.near", "amount": "5", "msg": ""}
+    call = called("ft_transfer_call", args, 1)
+    data = {"owner_id": "alice.near", "token_ids": ["nep141:gold.near"], "amounts": ["5000000"]}
+    minted = builders.event("nep245", "mt_mint", data)
+    first: Step = (
+        "alice.near",
+        "gold.near",
+        call,
+        [moved("alice.near", "intents.near", 5_000_000)],
+    )
+    arrives: Step = ("gold.near", "intents.near", called("ft_on_transfer"), [minted])
+    result = document(first, arrives, to="gold.near", actions=[call])
+    assert headline(result) == (
+        "alice.near sent 5 GOLD to intents.near with a call and received 5000000 of token "
+        "nep141:gold.near of intents.near."
+    )
+
+
 def test_near_is_swapped_through_its_wrapper():
     """A batch wraps NEAR and hands it to the exchange: NEAR went out, gold came in."""
     args = {"receiver_id": "dex.near", "amount": str(15 * NEAR), "msg": SWAP}
@@ -179,9 +199,14 @@ def test_a_method_named_swap_proves_nothing():
     swap = called("swap", {"actions": []}, 1)
     assert headline(alone("dex.near", swap)) == "alice.near called swap on dex.near."
     gold = moved("alice.near", "dex.near", 5_000_000)
-    in_ = ("dex.near", "wrap.near", called("ft_transfer"), [moved("dex.near", "alice.near", NEAR)])
-    out = ("dex.near", "gold.near", called("take"), [gold])
-    first = ("alice.near", "dex.near", swap, [])
+    in_: Step = (
+        "dex.near",
+        "wrap.near",
+        called("ft_transfer"),
+        [moved("dex.near", "alice.near", NEAR)],
+    )
+    out: Step = ("dex.near", "gold.near", called("take"), [gold])
+    first: Step = ("alice.near", "dex.near", swap, [])
     result = document(first, out, in_, to="dex.near", actions=[swap])
     assert headline(result) == "alice.near swapped 5 GOLD for 1 wNEAR on dex.near."
     result = document(first, out, to="dex.near", actions=[swap])
@@ -196,7 +221,7 @@ def test_tokens_are_sent_if_they_moved():
     assert headline(sent) == "alice.near sent 2.5 GOLD to bob.near."
     other = called("ft_transfer", {"receiver_id": "carl.near", "amount": "500000"}, 1)
     logs = [moved("alice.near", "bob.near", 2_500_000), moved("alice.near", "carl.near", 500_000)]
-    step = ("alice.near", "gold.near", [send, other], logs)
+    step: Step = ("alice.near", "gold.near", [send, other], logs)
     result = document(step, to="gold.near", actions=[send, other])
     assert headline(result) == "alice.near sent 3 GOLD to 2 accounts."
     register = called("storage_deposit", {"account_id": "bob.near"}, NEAR // 800)
@@ -208,8 +233,8 @@ def test_tokens_are_sent_if_they_moved():
 def test_a_storage_deposit_costs_what_did_not_come_back():
     """The contract returns what it does not need (NEP-145)."""
     call = called("storage_deposit", {"account_id": "bob.near"}, NEAR // 10)
-    paid_back = ("gold.near", "alice.near", builders.transfer(NEAR // 10 - NEAR // 800), [])
-    first = ("alice.near", "gold.near", call, [])
+    paid_back: Step = ("gold.near", "alice.near", builders.transfer(NEAR // 10 - NEAR // 800), [])
+    first: Step = ("alice.near", "gold.near", call, [])
     result = document(first, paid_back, to="gold.near", actions=[call])
     sentence = "alice.near paid 0.00125 NEAR for storage of bob.near on gold.near."
     assert headline(result) == sentence
@@ -226,8 +251,13 @@ def test_near_is_wrapped_and_unwrapped():
     log = f"Deposit {15 * NEAR} NEAR to alice.near"
     assert headline(alone("wrap.near", wrap, log)) == "alice.near wrapped 15 NEAR."
     unwrap = called("near_withdraw", {"amount": str(2 * NEAR)}, 1)
-    first = ("alice.near", "wrap.near", unwrap, [f"Withdraw {2 * NEAR} yoctoNEAR from alice.near"])
-    paid = ("wrap.near", "alice.near", builders.transfer(2 * NEAR + 1), [])
+    first: Step = (
+        "alice.near",
+        "wrap.near",
+        unwrap,
+        [f"Withdraw {2 * NEAR} yoctoNEAR from alice.near"],
+    )
+    paid: Step = ("wrap.near", "alice.near", builders.transfer(2 * NEAR + 1), [])
     result = document(first, paid, to="wrap.near", actions=[unwrap])
     assert headline(result) == "alice.near unwrapped 2 wNEAR."
     unpaid = document(first, to="wrap.near", actions=[unwrap])
@@ -279,8 +309,8 @@ def test_a_withdrawal_is_paid():
     """The pool logs it, and a receipt pays it."""
     call = called("withdraw_all")
     log = f"@alice.near withdrawing {20 * NEAR}. New unstaked balance is 0"
-    first = ("alice.near", "north.poolv1.near", call, [log])
-    paid = ("north.poolv1.near", "alice.near", builders.transfer(20 * NEAR), [])
+    first: Step = ("alice.near", "north.poolv1.near", call, [log])
+    paid: Step = ("north.poolv1.near", "alice.near", builders.transfer(20 * NEAR), [])
     result = document(first, paid, to="north.poolv1.near", actions=[call])
     assert headline(result) == "alice.near withdrew 20 NEAR from north.poolv1.near."
 
@@ -292,8 +322,8 @@ def test_liquid_staking_mints_and_burns_tokens():
     staked = alone("liquid.near", stake, moved(None, "alice.near", 39 * NEAR))
     assert headline(staked, facts) == "alice.near staked 40 NEAR with liquid.near for 39 LIQ."
     unstake = called("liquid_unstake")
-    first = ("alice.near", "liquid.near", unstake, [moved("alice.near", None, 39 * NEAR)])
-    paid = ("liquid.near", "alice.near", builders.transfer(38 * NEAR), [])
+    first: Step = ("alice.near", "liquid.near", unstake, [moved("alice.near", None, 39 * NEAR)])
+    paid: Step = ("liquid.near", "alice.near", builders.transfer(38 * NEAR), [])
     result = document(first, paid, to="liquid.near", actions=[unstake])
     sentence = "alice.near unstaked 39 LIQ from liquid.near for 38 NEAR."
     assert headline(result, facts) == sentence
@@ -350,7 +380,7 @@ def test_an_nft_is_bought_if_value_went_the_other_way(
     call: Any, log: str, others: list[Any], sentence: str
 ):
     """The event names the owners; what was paid for it is NEAR or tokens that moved."""
-    first = (ALICE, "art.near", call, [log])
+    first: Step = (ALICE, "art.near", call, [log])
     assert headline(document(first, *others, to="art.near", actions=[call])) == sentence
 
 
@@ -363,7 +393,9 @@ def with_key(permission: Any) -> dict[str, Any]:
     return {"AddKey": {"public_key": "ed25519:1", "access_key": access_key}}
 
 
-FUNCTION_CALL = {"FunctionCall": {"allowance": None, "receiver_id": "dex.near", "method_names": []}}
+FUNCTION_CALL: Any = {
+    "FunctionCall": {"allowance": None, "receiver_id": "dex.near", "method_names": []}
+}
 
 
 @pytest.mark.parametrize(
@@ -398,7 +430,7 @@ def test_each_action_has_its_words(action: Any, sentence: str):
 def test_a_batch_lists_its_actions():
     """In their order; equal ones are counted, and after the third the others are."""
     actions = [called("a"), called("a"), called("b"), called("c"), called("d"), called("e")]
-    step = ("alice.near", "bob.near", actions, [])
+    step: Step = ("alice.near", "bob.near", actions, [])
     result = document(step, to="bob.near", actions=actions)
     assert headline(result) == (
         "alice.near called a on bob.near 2 times, then called b on bob.near, then called c on "
@@ -410,12 +442,12 @@ def test_an_account_is_created_with_what_it_gets():
     """The batch that creates an account reads as one deed, and so does its failure."""
     parts = ["CreateAccount", builders.transfer(3 * NEAR), with_key("FullAccess")]
     actions = [*parts, {"DeployContract": {"code": "aGk="}}, called("new")]
-    step = ("alice.near", "sub.alice.near", actions, [])
+    step: Step = ("alice.near", "sub.alice.near", actions, [])
     result = document(step, to="sub.alice.near", actions=actions)
     assert headline(result) == (
         "alice.near created sub.alice.near with 3 NEAR, a key, a contract and a call of new."
     )
-    refund = ("system", "alice.near", builders.transfer(3 * NEAR), [])
+    refund: Step = ("system", "alice.near", builders.transfer(3 * NEAR), [])
     failed = document(
         (*step, "bad state"),
         refund,
@@ -432,7 +464,7 @@ def test_an_account_is_created_with_what_it_gets():
 def test_a_contract_creates_an_account_if_its_receipt_succeeds():
     """A success of the transaction is not the account's creation; the receipt decides."""
     call = called("create_account", {"new_account_id": "nina.near"}, 2 * NEAR)
-    first = ("alice.near", "near", call, [])
+    first: Step = ("alice.near", "near", call, [])
     actions = ["CreateAccount", builders.transfer(2 * NEAR)]
     created = document(first, ("near", "nina.near", actions, []), to="near", actions=[call])
     assert headline(created) == "alice.near created nina.near with 2 NEAR through near."
@@ -516,6 +548,30 @@ def test_a_failure_elsewhere_names_its_account():
     )
 
 
+def test_what_a_failure_did_not_return_is_stated():
+    """Earlier receipts are not rolled back: tokens that left stay away."""
+    call = called("buy", {}, 1)
+    gone: Step = (
+        "shop.near",
+        "gold.near",
+        called("pull"),
+        [moved("alice.near", "shop.near", 7_000_000)],
+    )
+    result = document(
+        ("alice.near", "shop.near", call, []),
+        gone,
+        ("shop.near", "shop.near", called("done"), [], "oh"),
+        ("shop.near", "alice.near", builders.transfer(NEAR), []),
+        to="shop.near",
+        actions=[call],
+        status=builders.failing("oh"),
+    )
+    assert headline(result) == (
+        "alice.near tried to call buy on shop.near; the contract panicked: oh; 7 GOLD did not "
+        "come back."
+    )
+
+
 def test_what_a_call_brought_is_stated():
     """Any call names the amounts that its sender gave and got."""
     claim = called("claim")
@@ -556,8 +612,13 @@ def test_two_tokens_of_one_symbol_are_told_apart():
     """Anyone may call a token GOLD: the headline then names the contracts."""
     args = {"receiver_id": "dex.near", "amount": "5", "msg": SWAP}
     call = called("ft_transfer_call", args, 1)
-    first = ("alice.near", "gold.near", call, [moved("alice.near", "dex.near", 5_000_000)])
-    fake = ("dex.near", "g0ld.near", called("pay"), [moved("dex.near", "alice.near", 6_000_000)])
+    first: Step = ("alice.near", "gold.near", call, [moved("alice.near", "dex.near", 5_000_000)])
+    fake: Step = (
+        "dex.near",
+        "g0ld.near",
+        called("pay"),
+        [moved("dex.near", "alice.near", 6_000_000)],
+    )
     result = document(first, fake, to="gold.near", actions=[call])
     facts = {"gold.near": GOLD, "g0ld.near": TokenFacts("ok", "Gold", 6)}
     assert headline(result, facts) == (
@@ -620,7 +681,7 @@ def test_a_headline_is_one_line_whatever_the_chain_says(text: str):
     args = {"receiver_id": text, "amount": text, "msg": text, "token_id": text, "data": {text: {}}}
     for method in (text, "ft_transfer_call", "nft_transfer", "set", "create_account"):
         call = called(method, {**args, "new_account_id": text}, 1)
-        step = ("alice.near", "bob.near", call, [], text)
+        step: Step = ("alice.near", "bob.near", call, [], text)
         result = document(step, to="bob.near", actions=[call], status=builders.failing(text))
         sentence = headline(result)
         assert sentence.isprintable()
