@@ -66,7 +66,7 @@ class AmountTexts:
             return token if standard == "nep171" and amount == 1 else f"{amount} of {token}"
         fact = self._facts.get(contract_id)
         if fact is None or fact.decimals is None:
-            return f"{amount} units of {plain(contract_id)}"
+            return f"{amount} {'unit' if amount == 1 else 'units'} of {plain(contract_id)}"
         number = to_text(amount, fact.decimals)
         number = number if is_exact else _cut(number)
         symbol = fact.symbol or ""

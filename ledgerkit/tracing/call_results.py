@@ -33,7 +33,10 @@ if TYPE_CHECKING:
     from ledgerkit.tracing.token_events import Transfer
     from ledgerkit.tracing.transaction_data import Request, TransactionData
 
-_VALUE_KINDS = ("transfer", "deposit", "delegated", "beneficiary")  # of NEAR, without gas
+_VALUE_KINDS = (
+    *("transfer", "deposit", "delegated", "beneficiary"),
+    *("token", "nft", "multi_token"),
+)
 _PANIC = "Smart contract panicked: "
 _MAX_REASON = 120
 # near/core-contracts, staking-pool/src/internal.rs logs each change of an account in this form.
@@ -117,8 +120,8 @@ def function_calls_only(actions: Actions | None) -> list[FunctionCall]:
 
 
 def _value_rows(transfers: Iterable[Transfer]) -> list[Transfer]:
-    """Select the transfers between accounts: no fees, refunds or rewards."""
-    return [row for row in transfers if row.asset != NEAR or row.kind in _VALUE_KINDS]
+    """Select the transfers of known amounts between accounts: no fees, refunds or rewards."""
+    return [row for row in transfers if row.kind in _VALUE_KINDS and row.amount]
 
 
 def net_amounts(

@@ -279,7 +279,7 @@ class Trace:
     def _transfers(self) -> tuple[list[Transfer], tuple[str, ...]]:
         """The transfers, and notes about what is not counted."""
         with collector_paused():
-            return transfer_rows.list_transfers(self._values)
+            return transfer_rows.list_transfers(self._values, self._result)
 
     @property
     def verdict(self) -> str:

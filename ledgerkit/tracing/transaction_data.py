@@ -82,7 +82,7 @@ def read_request(result: TxResult) -> Request | None:
         return None
     actions = transaction.actions
     inner = delegate_action(actions[0]) if actions and len(actions) == 1 else None
-    if inner is None:
+    if inner is None or inner.actions is None:
         return Request(transaction.signer_id, transaction.receiver_id, actions)
     return Request(inner.sender_id, inner.receiver_id, inner.actions, transaction.signer_id)
 

@@ -700,6 +700,14 @@ RECORDED = {
         "serhii.near tried to send 10000000000000000000 units of berryclub.ek.near to "
         "volovyk.near; the contract panicked: The account doesn't have enough balance."
     ),
+    "tx/ft_transfer_success.json": (
+        "serhii.near sent 1 unit of berryclub.ek.near to volovyk.near."
+    ),
+    "tx/ft_transfer_call_with_callback.json": (
+        "serhii.testnet sent 10 units of dev-1623333795623-21399959778159 to "
+        "dev-1623693121955-71667632531176 with a call; 1 unit of "
+        "dev-1623333795623-21399959778159 came back."
+    ),
     "tx/local_receipt_omitted.json": (
         "multisigtest.testnet called add_request_and_confirm on itself."
     ),
@@ -714,7 +722,10 @@ RECORDED = {
         "oracle.sweat called defer_batch on token.sweat and received 609798449060883906 units of "
         "token.sweat, relayed by sweat-relayer.near."
     ),
-    "txapi/intents_execute.json": "intents.near called execute_intents on itself.",
+    "txapi/intents_execute.json": (
+        "intents.near called execute_intents on itself and gave 120314105211849496797804 units of "
+        "wrap.near."
+    ),
 }
 
 
