@@ -16,7 +16,9 @@ from ledgerkit.api import chain_errors
 from ledgerkit.api.models.transactions import Status
 from ledgerkit.tracing.action_fields import action_name, delegate_action, deposit
 from ledgerkit.tracing.actions import SUCCEEDED
+from ledgerkit.tracing.gas import action_deposit
 from ledgerkit.tracing.tree import verdict
+from ledgerkit.tracing.tree.frame_columns import SYSTEM
 from ledgerkit.units import gas_text, near_text
 
 if TYPE_CHECKING:
@@ -115,13 +117,13 @@ def _describe_request(tx: _TransactionData) -> str:
     actions = transaction.actions or []
     inner = delegate_action(actions[0]) if len(actions) == 1 else None
     name = "a transaction" if transaction.hash is None else f"transaction {transaction.hash}"
-    if inner is None:
+    if inner is None or inner.actions is None:
         receiver = _receiver(transaction.receiver_id, transaction.signer_id)
         return f"{transaction.signer_id} sent {name} to {receiver}: {_list_actions(actions)}."
     receiver = _receiver(inner.receiver_id, inner.sender_id)
     return (
         f"{inner.sender_id} signed a delegate action for {receiver}: "
-        f"{_list_actions(inner.actions or [])}. "
+        f"{_list_actions(inner.actions)}. "
         f"{transaction.signer_id} relayed it in {name} and paid for it."
     )
 
@@ -387,28 +389,51 @@ def _describe_callback(tx: _TransactionData, positions: list[int]) -> str:
 
 # The transfers ---------------------------------------------------------------------------
 
-_NEAR_KINDS = ("transfer", "deposit", "delegated", "beneficiary")
+_NEAR_KINDS = ("transfer", "deposit", "delegated", "beneficiary", "burnt")
 
 
 def _describe_transfers(tx: _TransactionData) -> str:
     """Describe the transfers between accounts, and the deposits that were refunded."""
-    rows = [row for row in tx.transfers if row.kind in _NEAR_KINDS or row.asset != "near"]
+    rows = [
+        row
+        for row in tx.transfers
+        if row.kind in _NEAR_KINDS or (row.asset != "near" and row.kind != "fee")
+    ]
     parts = [_describe_transfer(row) for row in rows[:_MAX_TRANSFERS] if row.amount]
     n_others = len(rows) - _MAX_TRANSFERS
     if n_others > 0:
         parts.append(f"and {n_others} more")
-    text = f"Transferred: {'; '.join(parts)}." if parts else "Nothing was transferred."
+    text = f"Transferred: {'; '.join(parts)}." if parts else _describe_no_transfers(tx)
     refunds = [row for row in tx.transfers if row.kind == "refund_deposit"]
-    amounts = [f"{near_text(row.amount)} to {row.receiver_id}" for row in refunds[:_MAX_NAMED]]
+    amounts = [f"{near_text(row.amount or 0)} to {row.receiver_id}" for row in refunds[:_MAX_NAMED]]
     text += f" Deposits refunded: {', '.join(amounts)}." if amounts else ""
     n_others = len(refunds) - len(amounts)
     return text + (f" Also refunded: {_count(n_others, 'more deposit')}." if n_others > 0 else "")
 
 
+def _describe_no_transfers(tx: _TransactionData) -> str:
+    """Return whether nothing was transferred, nothing yet, or whether that is unknown."""
+    status = tx.column("status")
+    actions = [action for receipt in tx.actions for action in receipt or ()]
+    if not status or None in tx.actions or None in map(action_deposit, actions):
+        return "The document does not contain what was transferred."
+    if all(name in SUCCEEDED or name == "failure" for name in status):
+        return "Nothing was transferred."
+    return "Nothing has been transferred yet."
+
+
 def _describe_transfer(row: Transfer) -> str:
     """Describe one transfer."""
+    near = near_text(row.amount or 0)
+    if row.kind == "burnt":
+        owner = row.sender_id if row.asset == "near" else f"a gas key of {row.sender_id}"
+        return f"{near} of {owner} burnt"
+    if row.kind == "gas_key":
+        is_added = row.sender_id == SYSTEM
+        account_id = row.receiver_id if is_added else row.sender_id
+        return f"{near} {'to' if is_added else 'from'} a gas key of {account_id}"
     if row.asset == "near":
-        return f"{near_text(row.amount)} from {row.sender_id} to {row.receiver_id}"
+        return f"{near} from {row.sender_id} to {row.receiver_id}"
     standard, _, token = row.asset.partition(":")
     contract_id, _, token_id = token.partition(":")
     amount = f"{row.amount} units of {contract_id}"
@@ -423,18 +448,18 @@ def _describe_transfer(row: Transfer) -> str:
 
 
 def _describe_cost(tx: _TransactionData) -> str:
-    """Describe the gas burnt, its cost and payer, gas refunds and contract rewards."""
+    """Describe the gas burnt, its cost and payer, and contract rewards."""
     first = tx.tree.conversion
-    gas = (first.gas_burnt or 0) + int(tx.tree.columns["gas_burnt"].filled(0).sum())
-    tokens = (first.tokens_burnt or 0) + sum(
-        tokens for tokens in tx.tree.columns["tokens_burnt"] if isinstance(tokens, int)
-    )
+    gas = (first.gas_burnt or 0) + sum(tx.tree.columns["gas_burnt"].filled(0).tolist())
     if not gas:
         return ""
     payer = first.signer_id or "the signer"
-    parts = [f"It burnt {gas_text(gas)} of gas, which cost {payer} {near_text(tokens)}."]
-    refunds = _sum_by_receiver(tx.transfers, "refund_gas")
-    parts += [f"Refunded for unused gas: {refunds}."] if refunds else []
+    fees = [row for row in tx.transfers if row.kind == "fee"]
+    if fees and fees[0].asset != "near":
+        payer = f"a gas key of {payer}"
+    fee = fees[0].amount if fees else None
+    cost = "an unknown amount" if fee is None else near_text(fee)
+    parts = [f"It burnt {gas_text(gas)} of gas, which cost {payer} {cost}."]
     rewards = _sum_by_receiver(tx.transfers, "contract_reward")
     parts += [f"Contract rewards from the burnt gas: {rewards}."] if rewards else []
     return " ".join(parts)
@@ -445,7 +470,8 @@ def _sum_by_receiver(transfers: list[Transfer], kind: str) -> str:
     sums: dict[str, int] = {}
     for row in transfers:
         if row.kind == kind:
-            sums[str(row.receiver_id)] = sums.get(str(row.receiver_id), 0) + row.amount
+            account_id = str(row.receiver_id)
+            sums[account_id] = sums.get(account_id, 0) + (row.amount or 0)
     amounts = [
         f"{near_text(total)} to {account_id}"
         for account_id, total in list(sums.items())[:_MAX_NAMED]

@@ -40,7 +40,7 @@ class Transfer(NamedTuple):
     asset: str
     sender_id: str | None
     receiver_id: str | None
-    amount: int
+    amount: int | None
     memo: str | None = None
 
 

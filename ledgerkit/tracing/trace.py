@@ -222,7 +222,7 @@ class Trace:
         """One row per account and asset, with the exact ``change``; `notes` lists omissions."""
         return self._frame(
             "balance_changes",
-            lambda: balance_changes.balance_change_columns(self._values, self._transfers[0]),
+            lambda: balance_changes.balance_change_columns(self._transfers[0]),
         )
 
     @cached_property

@@ -100,7 +100,7 @@ def build_tree(
     Raises
     ------
     DecodeError
-        If an amount is not decimal digits of at most 128 bits, or gas exceeds an Int64.
+        If an amount is not decimal digits of at most 128 bits, or gas does not fit 64 bits.
 
     Notes
     -----
