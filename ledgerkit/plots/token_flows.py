@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 COLUMNS = ("kind", "asset", "sender_id", "receiver_id", "amount")
 NEAR = "near"
+_GAS_KEY = "gas_key"  # assets of this name are NEAR, too
 _MAX_ACCOUNTS = 12  # a side; the smallest are summed
 _MAX_ASSETS = 6
 _LEFT, _RIGHT = 0.0, 1.0
@@ -34,6 +35,7 @@ _GROUPS = {  # colour, hatch, label
 }
 _GROUP_OF_KIND = {
     "fee": "fee",
+    "burnt": "fee",
     "refund_gas": "refund",
     "refund_deposit": "refund",
     "contract_reward": "reward",
@@ -301,7 +303,7 @@ def _label_node(ax: Axes, node: _Node, x: float, align: str, asset: str) -> None
 
 def _amount_text(amount: int, asset: str) -> str:
     """Format an amount: in NEAR, or in a token's smallest unit."""
-    if asset != NEAR:
+    if asset != NEAR and not asset.startswith(_GAS_KEY):
         return canvas.format_number(amount)
     if 0 < amount < _SMALL_AMOUNT:
         return units.near_text(amount)

@@ -68,8 +68,7 @@ def split_burnt_tokens(executions: Sequence[Execution]) -> list[BurntTokens]:
         if part is not None and part.gas_price is not None
     }
     return [
-        part or _split(execution, prices)
-        for execution, part in zip(executions, parts, strict=True)
+        part or _split(execution, prices) for execution, part in zip(executions, parts, strict=True)
     ]
 
 

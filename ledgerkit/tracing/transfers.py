@@ -54,7 +54,11 @@ def _near_transfers(values: ReceiptValues) -> Iterator[Transfer]:
 
 def _delivered(values: ReceiptValues, at: int) -> Iterator[Transfer]:
     """List the transfers of a receipt that succeeded."""
-    payer, receiver_id, refund_kind = values.payer(at), values.receivers[at], values.refund_kinds[at]
+    payer, receiver_id, refund_kind = (
+        values.payer(at),
+        values.receivers[at],
+        values.refund_kinds[at],
+    )
     if refund_kind == "refund_gas" and not values.is_refund_to_account(at):
         return  # the fee is less refunds
     actions = values.actions[at] or ()

@@ -104,7 +104,10 @@ def state_init(deposit: int) -> dict[str, Any]:
 def test_a_state_init_keeps_only_what_its_storage_needs():
     """The rest of its deposit returns from the account, although the receipt succeeded."""
     found = traced(
-        [builders.outcome("R0", ["R1", "R2"]), *[builders.outcome(f"R{n}", tokens=0) for n in (1, 2)]],
+        [
+            builders.outcome("R0", ["R1", "R2"]),
+            *[builders.outcome(f"R{n}", tokens=0) for n in (1, 2)],
+        ],
         [
             builders.body("R0", state_init(5000), to=NEW),
             builders.refund("R1", 4990, signer="system"),
@@ -135,7 +138,10 @@ def test_a_state_init_before_a_deletion():
     """Of the refunds of a deleted account only that to its beneficiary is the rest it had."""
     own = [state_init(50), {"DeleteAccount": {"beneficiary_id": "heir.near"}}]
     found = traced(
-        [builders.outcome("R0", ["R1", "R2"]), *[builders.outcome(f"R{n}", tokens=0) for n in (1, 2)]],
+        [
+            builders.outcome("R0", ["R1", "R2"]),
+            *[builders.outcome(f"R{n}", tokens=0) for n in (1, 2)],
+        ],
         [
             builders.body("R0", *own, to="alice.near"),
             builders.refund("R1", 40, "carl.near", signer="system"),
@@ -275,9 +281,7 @@ def test_any_other_key_pays_from_its_account(key: Any):
 
 def test_a_gas_key_that_is_not_named():
     """A document may lack the key; its change is still not the account's."""
-    found = traced_with_key(
-        [builders.outcome("R0")], [builders.body("R0")], key={"nonce_index": 0}
-    )
+    found = traced_with_key([builders.outcome("R0")], [builders.body("R0")], key={"nonce_index": 0})
     assert changes(found) == {}
     assert changes(found, "gas_key") == {"alice.near": -CONVERSION - 5 * builders.PRICE}
 
@@ -641,10 +645,10 @@ def test_missing_tokens_leave_the_fee_unknown(missing: str):
 
 def test_a_receipt_of_unknown_status_that_burnt_gas():
     """It has run: its cost counts, what it delivered is unknown, and the verdict says so."""
-    found = traced(
-        [builders.outcome("R0", status="Unknown")], [builders.body("R0", builders.transfer(90))]
-    )
+    parts = [builders.outcome("R0", status="Unknown")], [builders.body("R0", builders.transfer(90))]
+    found = traced(*parts)
     assert found.verdict == "unknown"
+    assert traced(*parts, status=None, final_execution_status=None).verdict == "unknown"
     fee = CONVERSION + 5 * builders.PRICE
     assert moved(found) == [
         ("fee", "near", "alice.near", "system", fee),
@@ -658,7 +662,8 @@ def test_a_receipt_of_unknown_status_that_burnt_gas():
 
 def test_a_receipt_of_unknown_status_without_gas_has_not_run():
     """Nodes write Unknown before a receipt runs: then the transaction is pending."""
-    found = traced([builders.outcome("R0", status="Unknown", gas=0)], [builders.body("R0")])
+    ended = builders.outcome("R0", status="Unknown", gas=0)
+    found = traced([ended], [builders.body("R0")], final_execution_status="INCLUDED")
     assert found.verdict == "pending"
     assert found.notes == ("gas bought for receipts that have not run is not counted: R0",)
 

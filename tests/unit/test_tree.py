@@ -252,9 +252,7 @@ class TestActions:
         found = grown(document([outcome("R0")], [body("R0", *actions)]))
         names = ("actions", "method_name", "args", "deposit")
         gas = found.columns["gas_attached"]
-        return {name: column(found, name)[0] for name in names} | {
-            "gas": gas.tolist()[0]
-        }
+        return {name: column(found, name)[0] for name in names} | {"gas": gas.tolist()[0]}
 
     def test_several_actions_add_up(self):
         """Names are joined, deposits and gas add up, several calls make a list of arguments."""
