@@ -29,13 +29,14 @@ _SMALL_AMOUNT = 10**12  # yoctoNEAR; below, an amount is written in yocto or Tyo
 _GROUPS = {  # colour, hatch, label
     "value": (canvas.BLUE, "", "NEAR sent"),
     "fee": (canvas.FAINT, "//", "fee"),
+    "burnt": (canvas.FAINT, "\\\\", "burnt"),
     "refund": (canvas.SKY, "..", "refund"),
     "reward": (canvas.GREEN, "xx", "contract reward"),
     "token": (canvas.ORANGE, "", "tokens"),
 }
 _GROUP_OF_KIND = {
     "fee": "fee",
-    "burnt": "fee",
+    "burnt": "burnt",
     "refund_gas": "refund",
     "refund_deposit": "refund",
     "contract_reward": "reward",

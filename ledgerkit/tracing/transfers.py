@@ -12,7 +12,7 @@ from ledgerkit.tracing.tree.frame_columns import SYSTEM
 from ledgerkit.tracing.tree.linking import first_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from ledgerkit.tracing.action_fields import Actions
     from ledgerkit.tracing.gas import ReceiptValues

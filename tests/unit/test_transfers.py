@@ -226,14 +226,8 @@ def test_a_global_contract_whose_bytes_are_not_in_the_tokens_burnt(status: Any):
     fee = CONVERSION + DEPLOY_GAS * builders.PRICE
     assert moved(found) == [("fee", "near", "alice.near", "system", fee)]
     assert found.gas["balance_burnt"].tolist() == [0, 0 if failed else pd.NA]
-    assert found.notes == (
-        ()
-        if failed
-        else (
-            "what these receipts took from the account that ran them or its gas keys is unknown: "
-            "R0",
-        )
-    )
+    note = "what these receipts took from the account that ran them or its gas keys is unknown: R0"
+    assert found.notes == (() if failed else (note,))
 
 
 def test_tokens_that_cannot_be_split_leave_the_fee_unknown():
@@ -628,7 +622,7 @@ def test_a_body_that_is_missing_is_named():
 
 @pytest.mark.parametrize("missing", ["T", "R0"])
 def test_missing_tokens_leave_the_fee_unknown(missing: str):
-    """An outcome without tokens_burnt did not cost 0: the fee and the payer's change are missing."""
+    """An outcome without tokens_burnt did not cost 0: fee and payer's change are missing."""
     document = builders.result(
         [builders.outcome("R0")], [builders.body("R0", builders.transfer(90))]
     )
