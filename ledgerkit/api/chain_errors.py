@@ -1130,10 +1130,11 @@ def receipt_failure(
 
 def _failed_leaf(value: object) -> _Leaf[ReceiptFailedError]:
     """Return the innermost variant of a receipt's failure."""
-    old_type = value.get("error_type") if isinstance(value, dict) else None
-    if isinstance(old_type, str):  # nodes of 2020 sent type and message as two texts
-        template = "{error_message}" if isinstance(value.get("error_message"), str) else _UNKNOWN
-        return _Leaf(old_type, old_type, ReceiptFailedError, ReceiptFailedError, template, value)
+    old = value if isinstance(value, dict) else {}
+    kind, message = old.get("error_type"), old.get("error_message")
+    if isinstance(kind, str):  # nodes of 2020 sent type and message as two texts
+        template = "{error_message}" if isinstance(message, str) else _UNKNOWN
+        return _Leaf(kind, kind, ReceiptFailedError, ReceiptFailedError, template, old)
     name, payload = variant(value)
     if name == "ActionError" and isinstance(payload, dict):
         return _innermost_variant(ReceiptFailedError, "ActionErrorKind", payload.get("kind"))

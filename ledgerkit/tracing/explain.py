@@ -459,7 +459,8 @@ def _describe_cost(tx: _TransactionData) -> str:
         payer = f"a gas key of {payer}"
     fee = fees[0].amount if fees else None
     cost = "an unknown amount" if fee is None else near_text(fee)
-    parts = [f"It burnt {gas_text(gas)} of gas, which cost {payer} {cost}."]
+    start = "So far it burnt" if verdict(tx.tree) == "pending" else "It burnt"
+    parts = [f"{start} {gas_text(gas)} of gas, which cost {payer} {cost}."]
     rewards = _sum_by_receiver(tx.transfers, "contract_reward")
     parts += [f"Contract rewards from the burnt gas: {rewards}."] if rewards else []
     return " ".join(parts)

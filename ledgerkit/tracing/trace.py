@@ -212,14 +212,14 @@ class Trace:
 
     @cached_property
     def transfers(self) -> pd.DataFrame:
-        """One row per executed transfer of NEAR or tokens, typed as ``schema("transfers")``."""
+        """One row per transfer of NEAR or tokens, typed as ``schema("transfers")``."""
         return self._frame(
             "transfers", lambda: transfer_rows.transfer_columns(self._tree, self._transfers[0])
         )
 
     @cached_property
     def balance_changes(self) -> pd.DataFrame:
-        """One row per account and asset, with the exact ``change``; `notes` lists omissions."""
+        """The sum of `transfers` by account and asset, exact; `notes` lists omissions."""
         return self._frame(
             "balance_changes",
             lambda: balance_changes.balance_change_columns(self._transfers[0]),
