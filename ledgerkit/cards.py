@@ -315,7 +315,9 @@ def _amount(row: Record) -> str:
     if row["amount"] is None:
         return "unknown"
     amount = int(row["amount"])
-    return _text(near_text(amount) if row["asset"] == "near" else f"{amount:,}")
+    asset = row["asset"]
+    is_near = asset == "near" or asset.startswith("gas_key")
+    return _text(near_text(amount) if is_near else f"{amount:,}")
 
 
 def _table(caption: str, head: Sequence[str], body: Sequence[Sequence[str]]) -> str:

@@ -86,8 +86,8 @@ _RECEIPTS = (
     _c("method_name", "str", "methods of calls joined by +, including those in a Delegate"),
     _c("args", "object", "arguments of calls, decoded JSON or bytes; a list if there are several"),
     _c("deposit", "u128", "sum over its actions, except those in a Delegate", YOCTO),
-    _c("gas_attached", "Int64", "sum over calls, including those in a Delegate", "gas"),
-    _c("gas_burnt", "Int64", "gas burnt by this receipt alone; missing if it has not run", "gas"),
+    _c("gas_attached", "u128", "sum over calls, including those in a Delegate", "gas"),
+    _c("gas_burnt", "u128", "gas burnt by this receipt alone; missing if it has not run", "gas"),
     _c("tokens_burnt", "u128", "cost of the gas burnt by this receipt alone", YOCTO),
     _c("status", "str", "success_value, success_receipt_id, failure, unknown or not_executed"),
     _c("error_kind", "str", "failures: the ledger's error names joined by dots"),
@@ -285,8 +285,8 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("is_new", "boolean", "False if the block repeats an older chunk"),
         _c("height_created", "Int64", "height for which it was produced", "block"),
         _c("height_included", "Int64", "height of the block that included it", "block"),
-        _c("gas_used", "Int64", "gas burnt by the shard's previous chunk", "gas"),
-        _c("gas_limit", "Int64", "gas limit of the chunk", "gas"),
+        _c("gas_used", "u128", "gas burnt by the shard's previous chunk", "gas"),
+        _c("gas_limit", "u128", "gas limit of the chunk", "gas"),
         _c("balance_burnt", "u128", "fees burnt by the shard's previous chunk", YOCTO),
         _c("n_transactions", "Int64", "transactions; missing if read from a block", "count"),
         _c("n_receipts", "Int64", "receipts in the chunk; missing if read from a block", "count"),
@@ -302,7 +302,7 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("actions", "str", "action names joined by +"),
         _c("method_name", "str", "methods of calls joined by +, including those in a Delegate"),
         _c("deposit", "u128", "sum over its actions, except those in a Delegate", YOCTO),
-        _c("gas_attached", "Int64", "sum over calls, including those in a Delegate", "gas"),
+        _c("gas_attached", "u128", "sum over calls, including those in a Delegate", "gas"),
     ),
     "receipts": _RECEIPTS,
     "collected_receipts": (*_TRANSACTION, *_RECEIPTS),
@@ -313,18 +313,21 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c(
             "kind",
             "str",
-            "transfer, deposit (with a call), delegated (a relayer pays for a Delegate), fee, "
-            "refund_gas, refund_deposit, contract_reward, beneficiary (of a deleted account), "
-            "token, nft or multi_token",
+            "transfer, deposit (with a call), delegated (a relayer pays for a Delegate), "
+            "gas_key (into or out of the balance of a gas key), undelivered (deposit of a receipt "
+            "that failed or has not run), refund_deposit, beneficiary (of a deleted account), fee "
+            "(paid for gas, less refunds), refund_gas (to the account of a deleted gas key), "
+            "contract_reward, burnt (`balance_burnt` of the gas frame), token, nft or multi_token",
         ),
         _c(
             "asset",
             "str",
-            "near, nep141:contract_id, nep171:contract_id:token_id or nep245:contract_id:token_id",
+            "near, gas_key:public_key (the NEAR of a gas key; gas_key if it is not known which), "
+            "nep141:contract_id, nep171:contract_id:token_id or nep245:contract_id:token_id",
         ),
         _c("sender_id", "str", "account that sent it, or system; missing if minted"),
         _c("receiver_id", "str", "account that received it, or system; missing if burnt"),
-        _c("amount", "u128", "exact amount; yoctoNEAR for near", AMOUNT_UNIT),
+        _c("amount", "u128", "exact amount; yoctoNEAR for near; missing if unknown", AMOUNT_UNIT),
         _c("memo", "str", "memo of the token's movement"),
         _c(
             "evidence",
@@ -336,15 +339,22 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
     "balance_changes": (
         _c("account_id", "str", "the account"),
         _c("asset", "str", "as in transfers; near is the sum of the unlocked and locked balance"),
-        _c("change", "object", "exact signed Python integer; yoctoNEAR for near", AMOUNT_UNIT),
+        _c("change", "object", "exact signed Python integer; missing if unknown", AMOUNT_UNIT),
     ),
     "gas": (
         *_RECEIPT_KEY,
         _c("kind", "str", "conversion (of the transaction into a receipt), action or refund"),
         _c("account_id", "str", "account that executed it; for the conversion, the signer"),
-        _c("gas_burnt", "Int64", "gas burnt; missing if it has not run", "gas"),
-        _c("gas_in_calls", "Int64", "gas burnt inside calls; missing if unknown", "gas"),
-        _c("tokens_burnt", "u128", "cost of the gas burnt", YOCTO),
+        _c("gas_burnt", "u128", "gas burnt; missing if it has not run", "gas"),
+        _c("gas_in_calls", "u128", "gas burnt inside calls; missing if unknown", "gas"),
+        _c("tokens_burnt", "u128", "cost of the gas burnt, and `balance_burnt`", YOCTO),
+        _c(
+            "balance_burnt",
+            "u128",
+            "part of `tokens_burnt` that is no fee: the account's payment for the bytes of a "
+            "global contract, or the balance of its deleted gas keys; missing if unknown",
+            YOCTO,
+        ),
         _c("gas_price", "u128", "price of the burnt gas; missing if unknown", "yoctoNEAR per gas"),
         _c("gas_refund", "u128", "amount refunded for gas that it did not burn", YOCTO),
         _c("contract_reward", "u128", "share paid to the contract; missing if unknown", YOCTO),
@@ -360,7 +370,7 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("receiver_id", "str", "account that the action applies to"),
         _c("method_name", "str", "function calls: the method"),
         _c("args", "object", "function calls: the arguments, decoded JSON, or bytes if not JSON"),
-        _c("gas_attached", "Int64", "function calls: gas attached", "gas"),
+        _c("gas_attached", "u128", "function calls: gas attached", "gas"),
         _c("deposit", "u128", "NEAR that the action transfers; missing if unknown", YOCTO),
         _c("details", "object", "other fields of the action, decoded; missing if there are none"),
     ),

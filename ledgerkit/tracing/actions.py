@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import numpy as np
+from msgspec import Struct
 from pandas import NA
 
 from ledgerkit.api.models.transactions import Action, DelegateAction, Transaction
@@ -116,8 +117,11 @@ def action_details(action: Action | str) -> Any:
     if inner is not None:
         return {"sender_id": inner.sender_id, "receiver_id": inner.receiver_id}
     members = (getattr(action, name) for name in Action.__struct_fields__)
-    raw = next((member for member in members if isinstance(member, msgspec.Raw)), None)
-    return NA if raw is None else msgspec.json.decode(raw)
+    content = next((member for member in members if isinstance(member, msgspec.Raw | Struct)), None)
+    if isinstance(content, msgspec.Raw):
+        return msgspec.json.decode(content)
+    fields = {} if content is None else msgspec.to_builtins(content)
+    return {name: fields[name] for name in fields if name != "deposit"} or NA
 
 
 def log_columns(tree: Tree) -> Columns:

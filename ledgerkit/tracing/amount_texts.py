@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ledgerkit.frames.tokens import TokenFacts
 
-NEAR = "near"
+NEAR, GAS_KEY = "near", "gas_key"
 _SYMBOL = re.compile(r"(?=.*[^\W\d_])[\w.$+-]{1,20}")  # one word with a letter
 _RIGHT_TO_LEFT = ("R", "AL", "AN")  # such letters change the order of the text beside them
 _NATIVE = ("near", "yocto", "yoctonear")
@@ -47,7 +47,7 @@ class AmountTexts:
 
     def exact(self, asset: str, amount: int) -> str:
         """Format an amount with all digits and, for a token, its contract."""
-        if asset == NEAR:
+        if asset == NEAR or asset.startswith(GAS_KEY):
             return near_text(amount)
         return self._token(asset, amount, is_exact=True)
 

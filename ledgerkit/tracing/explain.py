@@ -13,9 +13,11 @@ from ledgerkit.api.models.transactions import Status
 from ledgerkit.tracing.action_fields import action_name, deposit
 from ledgerkit.tracing.actions import SUCCEEDED
 from ledgerkit.tracing.amount_texts import NEAR, plain
+from ledgerkit.tracing.gas import action_deposit
 from ledgerkit.tracing.headline import headline
 from ledgerkit.tracing.transaction_data import account
 from ledgerkit.tracing.tree import verdict
+from ledgerkit.tracing.tree.frame_columns import SYSTEM
 from ledgerkit.units import gas_text, near_text
 
 if TYPE_CHECKING:
@@ -329,52 +331,79 @@ def _describe_callback(tx: TransactionData, positions: list[int]) -> str:
 
 # The transfers ---------------------------------------------------------------------------
 
-_NEAR_KINDS = ("transfer", "deposit", "delegated", "beneficiary")
+_NEAR_KINDS = ("transfer", "deposit", "delegated", "beneficiary", "burnt")
 
 
 def _describe_transfers(tx: TransactionData) -> str:
     """Describe the transfers between accounts, and the deposits that were refunded."""
-    rows = [row for row in tx.transfers if row.kind in _NEAR_KINDS or row.asset != NEAR]
+    rows = [
+        row
+        for row in tx.transfers
+        if row.kind in _NEAR_KINDS or (row.asset != NEAR and row.kind != "fee")
+    ]
     parts = [_describe_transfer(tx, row) for row in rows[:_MAX_TRANSFERS] if row.amount]
     n_others = len(rows) - _MAX_TRANSFERS
     if n_others > 0:
         parts.append(f"and {n_others} more")
-    text = f"Transferred: {'; '.join(parts)}." if parts else "Nothing was transferred."
+    text = f"Transferred: {'; '.join(parts)}." if parts else _describe_no_transfers(tx)
     refunds = [row for row in tx.transfers if row.kind == "refund_deposit"]
     amounts = [
-        f"{near_text(row.amount)} to {account(row.receiver_id)}" for row in refunds[:_MAX_NAMED]
+        f"{near_text(row.amount or 0)} to {account(row.receiver_id)}"
+        for row in refunds[:_MAX_NAMED]
     ]
     text += f" Deposits refunded: {', '.join(amounts)}." if amounts else ""
     n_others = len(refunds) - len(amounts)
     return text + (f" Also refunded: {_count(n_others, 'more deposit')}." if n_others > 0 else "")
 
 
+def _describe_no_transfers(tx: TransactionData) -> str:
+    """Return whether nothing was transferred, nothing yet, or whether that is unknown."""
+    status = tx.column("status")
+    actions = [action for receipt in tx.actions for action in receipt or ()]
+    if not status or None in tx.actions or None in map(action_deposit, actions):
+        return "The document does not contain what was transferred."
+    if all(name in SUCCEEDED or name == "failure" for name in status):
+        return "Nothing was transferred."
+    return "Nothing has been transferred yet."
+
+
 def _describe_transfer(tx: TransactionData, row: Transfer) -> str:
     """Describe one transfer."""
-    amount = tx.amounts.exact(row.asset, row.amount)
+    amount = tx.amounts.exact(row.asset, row.amount or 0)
     sender_id, receiver_id = account(row.sender_id), account(row.receiver_id)
-    if row.asset == NEAR:
-        return f"{amount} from {sender_id} to {receiver_id}"
-    if row.sender_id is None:
+    if row.kind in ("burnt", "gas_key"):
+        return f"{amount} {_gas_key_text(row)}"
+    if row.asset != NEAR and row.sender_id is None:
         return f"{amount} minted for {receiver_id}"
-    if row.receiver_id is None:
+    if row.asset != NEAR and row.receiver_id is None:
         return f"{amount} burnt by {sender_id}"
     return f"{amount} from {sender_id} to {receiver_id}"
 
 
+def _gas_key_text(row: Transfer) -> str:
+    """Return the rest of a sentence about NEAR that was burnt, or that a gas key holds."""
+    sender_id = account(row.sender_id)
+    if row.kind == "burnt":
+        return f"of {sender_id if row.asset == NEAR else f'a gas key of {sender_id}'} burnt"
+    if row.sender_id == SYSTEM:
+        return f"to a gas key of {account(row.receiver_id)}"
+    return f"from a gas key of {sender_id}"
+
+
 def _describe_cost(tx: TransactionData) -> str:
-    """Describe the gas burnt, its cost and payer, gas refunds and contract rewards."""
+    """Describe the gas burnt, its cost and payer, and contract rewards."""
     first = tx.tree.conversion
-    gas = (first.gas_burnt or 0) + int(tx.tree.columns["gas_burnt"].filled(0).sum())
-    tokens = (first.tokens_burnt or 0) + sum(
-        tokens for tokens in tx.tree.columns["tokens_burnt"] if isinstance(tokens, int)
-    )
+    gas = (first.gas_burnt or 0) + sum(tx.tree.columns["gas_burnt"].filled(0).tolist())
     if not gas:
         return ""
     payer = "the signer" if first.signer_id is None else account(first.signer_id)
-    parts = [f"It burnt {gas_text(gas)} of gas, which cost {payer} {near_text(tokens)}."]
-    refunds = _sum_by_receiver(tx.transfers, "refund_gas")
-    parts += [f"Refunded for unused gas: {refunds}."] if refunds else []
+    fees = [row for row in tx.transfers if row.kind == "fee"]
+    if fees and fees[0].asset != NEAR:
+        payer = f"a gas key of {payer}"
+    fee = fees[0].amount if fees else None
+    cost = "an unknown amount" if fee is None else near_text(fee)
+    start = "So far it burnt" if verdict(tx.tree) == "pending" else "It burnt"
+    parts = [f"{start} {gas_text(gas)} of gas, which cost {payer} {cost}."]
     rewards = _sum_by_receiver(tx.transfers, "contract_reward")
     parts += [f"Contract rewards from the burnt gas: {rewards}."] if rewards else []
     return " ".join(parts)
@@ -386,7 +415,7 @@ def _sum_by_receiver(transfers: list[Transfer], kind: str) -> str:
     for row in transfers:
         if row.kind == kind:
             receiver_id = account(row.receiver_id)
-            sums[receiver_id] = sums.get(receiver_id, 0) + row.amount
+            sums[receiver_id] = sums.get(receiver_id, 0) + (row.amount or 0)
     amounts = [
         f"{near_text(total)} to {account_id}"
         for account_id, total in list(sums.items())[:_MAX_NAMED]

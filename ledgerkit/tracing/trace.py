@@ -225,12 +225,12 @@ class Trace:
 
     @cached_property
     def transfers(self) -> pd.DataFrame:
-        """One row per executed transfer of NEAR or tokens, typed as ``schema("transfers")``."""
+        """One row per transfer of NEAR or tokens, typed as ``schema("transfers")``."""
         return self._frame("transfers")
 
     @cached_property
     def balance_changes(self) -> pd.DataFrame:
-        """One row per account and asset, with the exact ``change``; `notes` lists omissions."""
+        """The sum of `transfers` by account and asset, exact; `notes` lists omissions."""
         return self._frame("balance_changes")
 
     @cached_property
@@ -248,9 +248,7 @@ class Trace:
             "logs": lambda: action_rows.log_columns(tree),
             "events": lambda: action_rows.event_columns(tree),
             "transfers": lambda: transfer_rows.transfer_columns(tree, self._transfers[0]),
-            "balance_changes": lambda: balance_changes.balance_change_columns(
-                self._values, self._transfers[0]
-            ),
+            "balance_changes": lambda: balance_changes.balance_change_columns(self._transfers[0]),
             "gas": lambda: receipt_gas.gas_columns(self._values),
         }
         with collector_paused():

@@ -154,8 +154,9 @@ def test_random_trees_are_causal_and_add_up() -> None:
         assert heights == sorted(heights)
         total = found.gas["tokens_burnt"].sum()
         fee = found.transfers.loc[found.transfers["kind"] == "fee", "amount"].sum()
-        back = found.gas["gas_refund"].sum()
-        assert fee == total + back
+        refunds = receipts[(receipts["kind"] == "refund") & (receipts["signer_id"] != "system")]
+        assert fee == total + refunds.loc[refunds["status"] == "failure", "deposit"].sum()
+        assert found.gas["gas_refund"].sum() == refunds["deposit"].sum()
 
 
 # Trees with known answers ---------------------------------------------------------------

@@ -75,10 +75,7 @@ def test_the_whole_text():
             "Transferred: 1 NEAR from alice.near to bob.near; 0.1 NEAR from bob.near to carl.near. "
             "Deposits refunded: 7 yocto to bob.near."
         ),
-        (
-            "It burnt 0.000000000028 Tgas of gas, which cost alice.near 0.0000000000000018 NEAR. "
-            "Refunded for unused gas: 60 yocto to alice.near."
-        ),
+        "It burnt 0.000000000028 Tgas of gas, which cost alice.near 0.0000000000000018 NEAR.",
         (
             "Its receipts ran in blocks 100 to 104, 4 blocks and 2.4 seconds apart, starting at "
             "2023-11-14 22:13:20 UTC."
