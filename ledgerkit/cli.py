@@ -259,12 +259,6 @@ def _ids(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     return parser
 
 
-def _id(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    """Declare one account id; optional, because --from-file needs none."""
-    parser.add_argument("account_id", nargs="?", help="the account id")
-    return parser
-
-
 def _at(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     """Declare the option that chooses a block."""
     parser.add_argument("--at", help="a height, a hash, final, optimistic, or an ISO time")
@@ -317,8 +311,10 @@ def _plan_keys(args: argparse.Namespace) -> list[Call[Any]]:
     """Plan the calls of `keys`."""
     from ledgerkit.api import rpc
 
-    account_id = validation.account_id(args.account_id)
-    return [rpc.view_access_key_list(account_id, _block_ref(args.at))]
+    at = _block_ref(args.at)
+    account_ids = _account_ids(args)
+    pages = [rpc.view_access_key_list(account_id, at) for account_id in account_ids]
+    return pages if len(pages) == 1 else [rpc.block(at), *pages]
 
 
 def _plan_block(args: argparse.Namespace) -> list[Call[Any]]:
@@ -388,10 +384,11 @@ def _read_account(args: argparse.Namespace, ledger: Ledger) -> Any:
 
 
 def _read_keys(args: argparse.Namespace, ledger: Ledger) -> Any:
-    """Read the access keys of an account."""
+    """Read the access keys of accounts."""
     from ledgerkit.verbs import accounts
 
-    return accounts.keys(args.account_id, at=_height_or_text(args.at), ledger=ledger)
+    at = _height_or_text(args.at)
+    return accounts.keys(_account_ids(args), at=at, **_options(ledger))
 
 
 def _read_block(args: argparse.Namespace, ledger: Ledger) -> Any:
@@ -487,8 +484,8 @@ COMMANDS = {
         "staking",
     ),
     "keys": Command(
-        "access keys of an account",
-        lambda parser: _at(_id(parser)),
+        "access keys of accounts",
+        lambda parser: _at(_ids(parser)),
         _plan_keys,
         _read_keys,
         lambda _: "keys",

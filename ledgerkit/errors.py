@@ -298,14 +298,14 @@ class UnknownChunkError(NotFoundError):
 
 
 class UnknownTransactionError(NotFoundError):
-    """The host does not have the transaction."""
+    """The transaction does not exist, or this host does not have it."""
 
     transaction_hash: str | None
     requested_transaction_hash: str | None
-    template = "This host does not have transaction {transaction_hash}"
+    template = "No transaction {transaction_hash} is known to this network"
     remedy = (
-        "Check the hash and the sender; use the archival host for an old transaction, or wait"
-        " for a new one."
+        "Check the hash, the sender and the network; use the archival host for an old"
+        " transaction, or wait for a new one."
     )
     elsewhere = True
 
@@ -457,7 +457,7 @@ class TooManyAccessKeysError(InvalidRequestError):
     block_height: int | None
     block_hash: str | None
     template = "Account {account_id} has more than {limit} access keys"
-    remedy = "Request them in pages with limit= and after_key=."
+    remedy = "Read them with keys(), which requests them in pages."
 
 
 class ValidatorInfoUnavailableError(InvalidRequestError):

@@ -242,7 +242,7 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
     "keys": (
         _ACCOUNT,
         _c("public_key", "str", "the key as text, curve:base58"),
-        _c("nonce", "UInt64", "last nonce used, or the initial one"),
+        _c("nonce", "UInt64", "last nonce used, or the initial one; 0 for gas keys"),
         _c("permission", "str", "FullAccess, FunctionCall, GasKeyFullAccess or GasKeyFunctionCall"),
         _c("receiver_id", "str", "function-call keys: contract that the key may call"),
         _c(
@@ -255,10 +255,17 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c(
             "added_at_block",
             "Int64",
-            "height at which it was added, from its nonce; missing for old keys",
+            "height at which it was added, from its nonce; missing for old keys and gas keys",
             "block",
         ),
-        _c("use_count", "Int64", "approximate number of uses, from its nonce", "count"),
+        _c(
+            "use_count",
+            "Int64",
+            "approximate number of uses, from its nonce; missing for gas keys",
+            "count",
+        ),
+        _c("balance", "u128", "gas keys: balance that pays for gas", YOCTO),
+        _c("num_nonces", "Int64", "gas keys: number of nonces", "count"),
     ),
     "blocks": (
         _c("block_height", "Int64", "height of the block", "block"),
@@ -507,7 +514,8 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c(
             "kind",
             "str",
-            "failed, malformed or duplicate (not requested), or skipped (no such block)",
+            "failed, malformed or duplicate (not requested), skipped (no such block), or waiting"
+            " (rows so far are stored; a later run completes them)",
         ),
         _c("error", "str", "class of the error"),
         _c("message", "str", "what happened and what to do"),

@@ -307,7 +307,10 @@ class Trace:
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes on missing parts of the document, and on contradictions that were ignored."""
-        return (*self._tree.notes, *self._transfers[1])
+        level = self._result.final_execution_status
+        is_final = level in (None, "FINAL")
+        unfinished = () if is_final else (f"the transaction is {level} and not final yet",)
+        return (*unfinished, *self._tree.notes, *self._transfers[1])
 
     @property
     def block_hashes(self) -> list[str]:

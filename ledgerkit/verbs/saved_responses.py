@@ -153,7 +153,7 @@ _VIEWS: dict[str, Callable[[bytes], pd.DataFrame]] = {
     "top_holders": _reader(rest.top_holders(_ANY_ID), token_frames.top_holders),
     "keys": _reader(
         rpc.view_access_key_list(_ANY_ID, _FINAL),
-        lambda response: account_frames.keys(None, response),
+        lambda response: account_frames.keys([(None, response)]),
     ),
     "blocks": _reader(rpc.block(_FINAL), lambda block: chain_frames.blocks([block])),
     "chunks": _chunks,

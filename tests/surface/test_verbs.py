@@ -20,7 +20,7 @@ import pytest
 import ledgerkit as lk
 from ledgerkit import client, errors
 from ledgerkit.frames import schemas
-from tests.loopback import Reply, Server, as_json, asking, failure, result
+from tests.loopback import Reply, Server, as_json, asking, failure, result, serve
 from tests.unit.builders import RULES
 
 if TYPE_CHECKING:
@@ -366,12 +366,13 @@ def test_accounts_of_a_key() -> None:
 def test_keys_of_every_permission() -> None:
     """Each kind of key, also the gas keys, is a row; nonces beyond 2^63 stay exact."""
     call = {"allowance": None, "receiver_id": "app.near", "method_names": ["go", "stop"]}
-    gas_key = {"balance": "1", "num_nonces": 4}
+    gas_key = {"balance": str(2**128 - 1), "num_nonces": 4}
     listed = [
         (3 * 10**6 + 5, "FullAccess"),
         (2**64 - 1, {"FunctionCall": call}),
-        (1, {"GasKeyFullAccess": gas_key}),
-        (2, {"GasKeyFunctionCall": gas_key | call | {"allowance": "9"}}),
+        (0, {"GasKeyFullAccess": gas_key}),
+        (0, {"GasKeyFunctionCall": gas_key | call}),
+        (5, {"FunctionCall": call | {"allowance": "9"}}),
     ]
     entries = [
         {"public_key": KEY, "access_key": {"nonce": nonce, "permission": permission}}
@@ -383,15 +384,44 @@ def test_keys_of_every_permission() -> None:
     assert rows(frame, "nonce", "permission", "added_at_block", "use_count") == [
         (3 * 10**6 + 5, "FullAccess", 4, 5),
         (2**64 - 1, "FunctionCall", 18446744073710, 551615),
-        (1, "GasKeyFullAccess", None, 1),
-        (2, "GasKeyFunctionCall", None, 2),
+        # The nonce of a gas key itself is not used (nearcore, add_gas_key).
+        (0, "GasKeyFullAccess", None, None),
+        (0, "GasKeyFunctionCall", None, None),
+        (5, "FunctionCall", None, 5),
     ]
     assert rows(frame, "receiver_id", "method_names", "allowance", "is_unlimited") == [
         (None, None, None, None),
         ("app.near", ["go", "stop"], None, True),
         (None, None, None, None),
+        ("app.near", ["go", "stop"], None, True),
         ("app.near", ["go", "stop"], 9, False),
     ]
+    assert rows(frame, "balance", "num_nonces") == [
+        (None, None),
+        (None, None),
+        (2**128 - 1, 4),
+        (2**128 - 1, 4),
+        (None, None),
+    ]
+    assert frame["balance"].dtype == "u128"
+
+
+@pytest.mark.parametrize(
+    "gas_key",
+    [{"balance": "1", "num_nonces": 1.5}, {"balance": "1", "num_nonces": "4"}, {"balance": 1}],
+    ids=str,
+)
+def test_a_gas_key_of_unknown_shape_is_refused(gas_key: dict[str, Any]) -> None:
+    """A balance is text and a number of nonces an integer; nothing else is rounded to them."""
+    access_key = {"nonce": 0, "permission": {"GasKeyFullAccess": gas_key}}
+    entries = [{"public_key": KEY, "access_key": access_key}]
+    with asking(Fake(keys={"a.near": entries})):
+        with pytest.raises(errors.DecodeError) as caught:
+            lk.keys("a.near")
+        frame, failed = lk.keys("a.near", on_error="collect")
+    assert caught.value.request == "the keys of a.near"
+    assert len(frame) == 0
+    assert rows(failed, "subject", "error") == [("a.near", "DecodeError")]
 
 
 def test_keys_of_a_missing_account() -> None:
@@ -404,6 +434,105 @@ def test_keys_of_a_missing_account() -> None:
     assert caught.value.account_id == "gone.near"
     assert caught.value.block_height == HEAD
     assert len(bare) == 0
+
+
+def paged_keys(size: int) -> Callable[[dict[str, Any]], Any]:
+    """Answer with pages of keys as a node does, at most `size` keys each."""
+    names = {"big.near": "abcdefg", "small.near": "xy", "even.near": "klmnop"}
+
+    def query(params: dict[str, Any]) -> Any:
+        if params.get("finality"):
+            place = {"block_height": HEAD, "block_hash": fake_hash(HEAD)}
+        else:
+            place = {"block_height": 0, "block_hash": params["block_id"]}
+        if params["account_id"] not in names:
+            return failure("UNKNOWN_ACCOUNT", {"requested_account_id": params["account_id"]})
+        listed = sorted(fake_key(letter) for letter in names[params["account_id"]])
+        there = [key for key in listed if key > params.get("after_key", "")]
+        page = there[: min(size, params["limit"])]
+        last_key = {"last_key": page[-1]} if len(page) < len(there) else {}
+        access_key = {"nonce": 1, "permission": "FullAccess"}
+        entries = [{"public_key": key, "access_key": access_key} for key in page]
+        return {"keys": entries, **last_key, **place}
+
+    return query
+
+
+def fake_key(seed: object) -> str:
+    """Invent a public key."""
+    return f"ed25519:{fake_hash(seed)}"
+
+
+def test_keys_come_in_pages() -> None:
+    """All pages are read, each from the block of the first one; a full last page ends it."""
+    with asking(Fake(methods={"query": paged_keys(3)})) as server:
+        frame = lk.keys("big.near")
+        even = lk.keys("even.near")
+    assert frame["public_key"].tolist() == sorted(fake_key(letter) for letter in "abcdefg")
+    assert even["public_key"].tolist() == sorted(fake_key(letter) for letter in "klmnop")
+    sent = [call["params"] for call in server.calls]
+    assert [len(frame) for frame in (frame, even)] == [7, 6]
+    assert [params["account_id"] for params in sent] == ["big.near"] * 3 + ["even.near"] * 2
+    assert {params["limit"] for params in sent} == {100}  # the maximum of nodes by default
+    assert [params.get("block_id") for params in sent[:3]] == [None] + [fake_hash(HEAD)] * 2
+    assert sent[1]["after_key"] == frame["public_key"].iloc[2]
+    assert frame.attrs["block_hash"] == fake_hash(HEAD)
+
+
+@pytest.mark.parametrize("size", [1, 2, 6, 7, 8])
+def test_every_page_size_gives_the_same_keys(size: int) -> None:
+    """Each key comes once and in order, also if the last page is full."""
+    with asking(Fake(methods={"query": paged_keys(size)})) as server:
+        frame = lk.keys("big.near")
+    assert frame["public_key"].tolist() == sorted(fake_key(letter) for letter in "abcdefg")
+    assert len(server.requests) == -(-7 // size)
+
+
+def test_keys_of_many_accounts() -> None:
+    """The rows are in the order of the ids, all at one block; a missing account is a failure."""
+    ids = ["small.near", "gone.near", "big.near", "small.near"]
+    with asking(Fake(methods={"query": paged_keys(3)})) as server:
+        frame, failed = lk.keys(ids, on_error="collect", progress=False)
+        with pytest.raises(errors.UnknownAccountError):
+            lk.keys(ids, progress=False)
+        nothing, no_failures = lk.keys([], on_error="collect")
+    assert frame.columns[0] == "account_id"
+    assert frame["account_id"].tolist() == ["small.near"] * 2 + ["big.near"] * 7
+    assert rows(failed, "subject", "error") == [("gone.near", "UnknownAccountError")]
+    queries = [call["params"] for call in server.calls if call["method"] == "query"]
+    assert {params["block_id"] for params in queries} == {fake_hash(HEAD)}
+    assert frame.attrs["block_hash"] == fake_hash(HEAD)
+    assert (len(nothing), len(no_failures)) == (0, 0)
+    assert dtypes(nothing) == dtypes(frame)
+
+
+def test_one_key_of_many_accounts() -> None:
+    """A key is read from each account; one that lacks it is a failure."""
+    place = {"block_height": 9, "block_hash": fake_hash(HEAD)}
+
+    def query(params: dict[str, Any]) -> Any:
+        if params["account_id"] == "b.near":
+            return {"error": f"access key {KEY} does not exist while viewing", "logs": [], **place}
+        return {"nonce": 7, "permission": "FullAccess", **place}
+
+    ids = ["c.near", "b.near", "a.near"]
+    with asking(Fake(methods={"query": query})):
+        frame, failed = lk.keys(ids, public_key=KEY, on_error="collect", progress=False)
+    assert rows(frame, "account_id", "nonce") == [("c.near", 7), ("a.near", 7)]
+    assert rows(failed, "subject", "error") == [("b.near", "UnknownAccessKeyError")]
+
+
+def test_pages_of_keys_that_do_not_advance_are_refused() -> None:
+    """A host that ignores `after_key` is an error, and no endless list of keys."""
+
+    def query(params: dict[str, Any]) -> Any:
+        return paged_keys(3)({name: params[name] for name in set(params) - {"after_key"}})
+
+    with asking(Fake(methods={"query": query})) as server:
+        with pytest.raises(errors.DecodeError, match="does not begin after") as caught:
+            lk.keys("big.near")
+        assert len(server.requests) == 2
+    assert caught.value.request == "the keys of big.near"
 
 
 def test_one_key_and_the_lanes_of_a_gas_key() -> None:
@@ -1548,6 +1677,112 @@ def test_traces_and_a_blocks_traces() -> None:
     assert asked == {"EXPERIMENTAL_tx_status": 2, "block": 1, "EXPERIMENTAL_protocol_config": 1}
 
 
+def unfinished_result() -> dict[str, Any]:
+    """Invent a transaction whose receipt created another one, which has not run yet."""
+    told = transaction_result()
+    waiting = {
+        "receipt_ids": [fake_hash("late")],
+        "status": {"SuccessReceiptId": fake_hash("late")},
+    }
+    [executed] = told["receipts_outcome"]
+    executed["outcome"] |= waiting
+    return told | {"final_execution_status": "INCLUDED_FINAL", "status": "Started"}
+
+
+def late(answer: Any, info: Any = None) -> Callable[[dict[str, Any]], Any]:
+    """Time out as a node does while it waits, and answer what waits for nothing."""
+
+    def told(params: dict[str, Any]) -> Any:
+        return answer if params["wait_until"] == "NONE" else failure("TIMEOUT_ERROR", info, 408)
+
+    return told
+
+
+# Older nodes send no info; newer ones as TimeoutErrorCause of nearcore writes it
+# (chain/jsonrpc-primitives/src/types/transactions.rs).
+PENDING = {"cause": "PENDING", "status": {"final_execution_status": "INCLUDED_FINAL"}}
+UNSEEN = failure("UNKNOWN_TRANSACTION", {"requested_transaction_hash": fake_hash("tx")})
+
+
+@pytest.mark.parametrize("info", [None, PENDING], ids=["older node", "newer node"])
+def test_a_transaction_that_is_not_done(info: Any) -> None:
+    """What is known of a pending transaction is its trace; the timeout is no error."""
+    fake = Fake(methods={"EXPERIMENTAL_tx_status": late(unfinished_result(), info)})
+    with asking(fake, retries=lk.RetryPolicy()) as server:
+        found = lk.trace(fake_hash("tx"), "a.near")
+        frame = lk.receipts(fake_hash("tx"), "a.near")
+        _, failed = lk.traces([(fake_hash("tx"), "a.near")], on_error="collect")
+    assert (found.verdict, found.signer_id) == ("pending", "a.near")
+    assert "the transaction is INCLUDED_FINAL and not final yet" in found.notes
+    assert rows(frame, "receipt_id", "status", "block_height") == [
+        (fake_hash("receipt"), "success_receipt_id", 121),
+        (fake_hash("late"), "not_executed", None),
+    ]
+    assert len(failed) == 0
+    levels = [call["params"]["wait_until"] for call in server.calls if "wait" in str(call)]
+    assert levels == ["FINAL", "NONE"] * 3
+
+
+def test_a_transaction_in_a_chunk_that_has_not_run() -> None:
+    """Nodes send its level alone: it is pending, and has no receipts yet."""
+    fake = Fake(methods={"EXPERIMENTAL_tx_status": late({"final_execution_status": "INCLUDED"})})
+    with asking(fake):
+        found = lk.trace(fake_hash("tx"), "a.near")
+    assert (found.verdict, len(found.receipts)) == ("pending", 0)
+
+
+def test_a_transaction_that_nobody_knows() -> None:
+    """A hash that no node has seen is not found: it is neither pending nor a timeout."""
+    fake = Fake(methods={"EXPERIMENTAL_tx_status": late(UNSEEN, {"cause": "NOT_OBSERVED"})})
+    verbs: list[Callable[..., Any]] = [lk.trace, lk.receipts, lambda *pair: lk.traces([pair])]
+    with asking(fake):
+        for verb in verbs:
+            with pytest.raises(errors.UnknownTransactionError) as caught:
+                verb(fake_hash("tx"), "a.near")
+            sentence = f"No transaction {fake_hash('tx')} is known to this network"
+            assert caught.value.sentence == sentence
+        _, failed = lk.traces([(fake_hash("tx"), "a.near")], on_error="collect")
+    assert rows(failed, "subject", "error") == [(fake_hash("tx"), "UnknownTransactionError")]
+
+
+@pytest.mark.parametrize(
+    ("answer", "info"),
+    [(UNSEEN, PENDING), ({"final_execution_status": "NONE"}, None)],
+    ids=["seen by one node alone", "shard not tracked"],
+)
+def test_nothing_is_claimed_of_a_transaction_without_a_status(answer: Any, info: Any) -> None:
+    """A node that cannot tell leaves it at the timeout: not unknown, and not pending."""
+    fake = Fake(methods={"EXPERIMENTAL_tx_status": late(answer, info)})
+    with asking(fake), pytest.raises(errors.TransactionTimeoutError) as caught:
+        lk.trace(fake_hash("tx"), "a.near")
+    assert caught.value.rpc_cause == "TIMEOUT_ERROR"
+    assert caught.value.retryable
+
+
+def test_an_old_transaction_is_read_from_the_archival_host() -> None:
+    """What the regular host waited for and does not know, the archival host has."""
+    archive = Fake(methods={"EXPERIMENTAL_tx_status": transaction_result()})
+    regular = Fake(methods={"EXPERIMENTAL_tx_status": late(UNSEEN, {"cause": "NOT_OBSERVED"})})
+    with serve(archive) as other, asking(regular, archival_rpc_url=other.url) as server:
+        found = lk.trace(fake_hash("tx"), "a.near", blocks=False)
+    assert found.verdict == "fully_succeeded"
+    assert (len(server.requests), len(other.requests)) == (2, 1)
+
+
+@pytest.mark.parametrize("wait_until", ["FINAL", "NONE"])
+def test_a_wrong_sender_is_named_with_the_right_one(wait_until: str) -> None:
+    """The node only derives a shard from the sender; the result says who signed."""
+    fake = Fake(methods={"EXPERIMENTAL_tx_status": transaction_result()})
+    pairs = [(fake_hash("tx"), "b.near")]
+    with asking(fake):
+        with pytest.raises(errors.InvalidRequestError) as caught:
+            lk.trace(*pairs[0], wait_until=wait_until)
+        _, failed = lk.traces(pairs, wait_until=wait_until, on_error="collect")
+    assert (caught.value.field, caught.value.value) == ("sender", "b.near")
+    assert caught.value.rule == f"'a.near', which signed transaction {fake_hash('tx')}"
+    assert rows(failed, "subject", "error") == [(fake_hash("tx"), "InvalidRequestError")]
+
+
 def test_receipt() -> None:
     """One receipt comes as sent."""
     told = transaction_result()["receipts"][0]
@@ -1818,6 +2053,7 @@ REFUSED: list[tuple[Callable[[], Any], str, str, str]] = [
     (lambda: client.current().rpc(""), "method", "''", "1 to 256"),
 ]
 COLLECTING: dict[str, Callable[..., Any]] = MANY | {
+    "keys": lk.keys,
     "accounts at": lambda ids, **options: lk.accounts(ids, at=120, **options),
     "nft_tokens": lambda ids, **options: lk.nft_tokens(ids, "c.near", **options),
 }

@@ -77,6 +77,7 @@ def one_account() -> None:
     assert_type(lk.accounts_of("ed25519:1", include_limited=True), pd.DataFrame)
     assert_type(lk.keys("root.near", at=pd.Timestamp("2026-01-01")), pd.DataFrame)
     assert_type(lk.keys("root.near", public_key="ed25519:1"), pd.DataFrame)
+    assert_type(lk.keys(["root.near"], on_error="collect"), Both)
     assert_type(lk.gas_key_nonces("root.near", "ed25519:1"), list[int])
     assert_type(lk.top_holders("wrap.near"), pd.DataFrame)
 
