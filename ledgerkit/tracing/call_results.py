@@ -95,7 +95,9 @@ class Calls:
         parties = (asset, sender_id, receiver_id)
         rows = _value_rows(self.tx.transfers)
         return sum(
-            row.amount for row in rows if (row.asset, row.sender_id, row.receiver_id) == parties
+            row.amount or 0
+            for row in rows
+            if (row.asset, row.sender_id, row.receiver_id) == parties
         )
 
     def text(self, amounts: dict[str, int]) -> str:
@@ -130,7 +132,8 @@ def net_amounts(
     """Return what the sender gave and got in total, without the yoctoNEAR that calls demand."""
     totals: dict[str, int] = {}
     for row in _value_rows(transfers):
-        for account_id, change in ((row.sender_id, -row.amount), (row.receiver_id, row.amount)):
+        amount = row.amount or 0
+        for account_id, change in ((row.sender_id, -amount), (row.receiver_id, amount)):
             if account_id is not None and account_id == request.sender_id:
                 totals[row.asset] = totals.get(row.asset, 0) + change
     if abs(totals.get(NEAR, 0)) <= n_calls:
@@ -399,7 +402,7 @@ def _deletion(tx: TransactionData) -> str | None:
     rows = [row for row in tx.transfers if row.kind == "beneficiary"]
     if len(rows) != 1:
         return None
-    amount = tx.amounts.short(NEAR, rows[0].amount)
+    amount = tx.amounts.short(NEAR, rows[0].amount or 0)
     return f"deleted its account, leaving {amount} to {account(rows[0].receiver_id)}"
 
 
@@ -410,7 +413,7 @@ def returned_near(tx: TransactionData, request: Request) -> str:
     payers = (request.sender_id, request.relayer_id)
     rows = [row for row in tx.transfers if row.asset == NEAR and row.receiver_id in payers]
     total = sum(
-        row.amount
+        row.amount or 0
         for row in rows
         if row.kind == "refund_deposit"
         or (row.kind in ("transfer", "deposit") and row.sender_id not in payers)
