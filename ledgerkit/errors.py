@@ -162,10 +162,17 @@ class LedgerError(Exception):
 
 
 class TransportError(LedgerError):
-    """No usable response: no connection, a timeout, a failing host, or a body that is not JSON."""
+    """
+    No usable response: no connection, a timeout, a failing host, or a body that is not JSON.
+
+    `reason` is why there was no response at all. `not_sent` is True if the request was not even
+    sent, because many before it had no response.
+    """
 
     status: int | None
     retry_after: float | None
+    reason: str | None
+    not_sent: bool | None
     template = "The host did not respond"
     remedy = "Check the connection and the address of the host, then try again."
     retryable = True
@@ -298,14 +305,14 @@ class UnknownChunkError(NotFoundError):
 
 
 class UnknownTransactionError(NotFoundError):
-    """The host does not have the transaction."""
+    """The transaction does not exist, or this host does not have it."""
 
     transaction_hash: str | None
     requested_transaction_hash: str | None
-    template = "This host does not have transaction {transaction_hash}"
+    template = "No transaction {transaction_hash} is known to this network"
     remedy = (
-        "Check the hash and the sender; use the archival host for an old transaction, or wait"
-        " for a new one."
+        "Check the hash, the sender and the network; use the archival host for an old"
+        " transaction, or wait for a new one."
     )
     elsewhere = True
 
@@ -457,7 +464,7 @@ class TooManyAccessKeysError(InvalidRequestError):
     block_height: int | None
     block_hash: str | None
     template = "Account {account_id} has more than {limit} access keys"
-    remedy = "Request them in pages with limit= and after_key=."
+    remedy = "Read them with keys(), which requests them in pages."
 
 
 class ValidatorInfoUnavailableError(InvalidRequestError):

@@ -10,12 +10,13 @@ import msgspec
 
 from ledgerkit.api import calls
 from ledgerkit.api.models import chain, transactions
-from ledgerkit.errors import DecodeError
+from ledgerkit.errors import DecodeError, TransactionTimeoutError, UnknownTransactionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ledgerkit.api.calls import Call
+    from ledgerkit.errors import LedgerError
     from ledgerkit.validation import BlockReference
 
 # Methods that `call` may repeat: all documented ones, which are safe to send twice.
@@ -24,6 +25,9 @@ _READS = frozenset(
     "genesis_config light_client_proof next_light_client_block maintenance_windows client_config "
     "broadcast_tx_async broadcast_tx_commit send_tx".split()
 )
+
+# The default maximum of nodes, which refuse longer lists of keys that are not requested in pages.
+_KEYS_PER_PAGE = 100
 
 
 def _always(_: object) -> bool:
@@ -80,10 +84,25 @@ def view_access_key(account_id: str, public_key: str, at: BlockReference) -> Cal
     return query("view_access_key", at, chain.AccessKey, request, **fields)
 
 
-def view_access_key_list(account_id: str, at: BlockReference) -> Call[chain.KeyList]:
-    """Build the call for all access keys of an account."""
+def view_access_key_list(
+    account_id: str, at: BlockReference, after_key: str | None = None
+) -> Call[chain.KeyList]:
+    """Build the call for a page of an account's access keys; older nodes send all of them."""
     request = f"the keys of {account_id}"
-    return query("view_access_key_list", at, chain.KeyList, request, account_id=account_id)
+    fields: dict[str, Any] = {"account_id": account_id, "limit": _KEYS_PER_PAGE}
+    if after_key is None:
+        return query("view_access_key_list", at, chain.KeyList, request, **fields)
+    fields["after_key"] = after_key
+    base_call = query("view_access_key_list", at, chain.KeyList, request, **fields)
+
+    def read(response: calls.Response) -> chain.KeyList:
+        page: chain.KeyList = base_call.read(response)
+        if page.last_key == after_key:  # the pages would never end
+            msg = f"the response to {request} is a page that does not begin after {after_key}"
+            raise DecodeError(msg, request=request, path="$.result.last_key")
+        return page
+
+    return replace(base_call, read=read)
 
 
 def view_state(account_id: str, prefix: bytes, at: BlockReference) -> Call[chain.State]:
@@ -241,6 +260,50 @@ def transaction(
         return is_final and transaction is not None and transaction.hash == tx_hash
 
     return replace(base_call, read=read, keep=keep, kind="transaction")
+
+
+class TimedOut(NamedTuple):
+    """The value of a transaction of which the host knows nothing, or not enough, in time."""
+
+    error: TransactionTimeoutError
+
+
+def transaction_or_timeout(
+    tx_hash: str, sender_account_id: str, wait_until: str
+) -> Call[TransactionResponse | TimedOut]:
+    """Build the call for a result with receipts; a timeout is a value, and not retried."""
+    base_call: Call[Any] = transaction(tx_hash, sender_account_id, wait_until)
+
+    def read(response: calls.Response) -> TransactionResponse | TimedOut:
+        try:
+            answer: TransactionResponse = base_call.read(response)
+        except TransactionTimeoutError as error:
+            return TimedOut(error.with_traceback(None))
+        result = answer.result
+        # A node that does not track the sender's shard sends this level alone, for any hash.
+        if result.final_execution_status == "NONE" and result.transaction is None:
+            msg = f"This host does not know the status of {base_call.request} yet"
+            return TimedOut(TransactionTimeoutError(msg, request=base_call.request))
+        return answer
+
+    def keep(value: TransactionResponse | TimedOut) -> bool:
+        return not isinstance(value, TimedOut) and bool(base_call.keep and base_call.keep(value))
+
+    return replace(base_call, read=read, keep=keep)
+
+
+def known_so_far(
+    timed_out: TimedOut, answer: TransactionResponse | TimedOut | LedgerError
+) -> TransactionResponse | LedgerError:
+    """
+    Return what is known of a transaction after a timeout: its result so far, or an error.
+
+    `answer` is the value of the same request with the level NONE, for which nodes do not wait.
+    """
+    is_unknown = isinstance(answer, UnknownTransactionError)
+    # A node that has the transaction may share its address with one that does not.
+    is_contradiction = is_unknown and timed_out.error.cause_name == "PENDING"
+    return timed_out.error if isinstance(answer, TimedOut) or is_contradiction else answer
 
 
 def result_bytes(call_result: chain.CallResult, request: str) -> bytes:

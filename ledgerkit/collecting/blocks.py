@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.models import chain
     from ledgerkit.api.models.protocol_rules import Rules
+    from ledgerkit.api.rpc import TransactionResponse
     from ledgerkit.client import Ledger
     from ledgerkit.collecting.outcomes import Outcome
     from ledgerkit.collecting.request_scheduling import Steps
@@ -41,11 +42,16 @@ _UNFINISHED = ("not_executed", "unknown")
 
 
 class Contents(NamedTuple):
-    """The block at a height, the chunks that are new in it, and frames of its transactions."""
+    """
+    The block at a height, the chunks that are new in it, and frames of its transactions.
+
+    `waiting` is set if transactions are not final yet: their rows are those known so far.
+    """
 
     block: chain.Block
     chunks: list[chain.Chunk]
     trace_frames: dict[str, pd.DataFrame]
+    waiting: TransactionTimeoutError | None = None
 
 
 class BlockReader:
@@ -106,11 +112,11 @@ class BlockReader:
         signers = {tx.hash: tx.signer_id for chunk in chunks for tx in chunk.transactions}
         if not views or not signers:
             return Contents(block, chunks, {})
-        traces = yield from self._read_traces(signers)
-        views = list(dict.fromkeys(["receipts", *views]))  # for `_check_finished`
+        results = yield from _read_results(signers)
+        traces = yield from self._build_traces(results)
+        views = list(dict.fromkeys(["receipts", *views]))  # for `_waiting`
         frames = {view: collected_frame(view, subject.position, traces) for view in views}
-        _check_finished(frames["receipts"])
-        return Contents(block, chunks, frames)
+        return Contents(block, chunks, frames, _waiting(results, frames["receipts"]))
 
     def _cache_header(self, header: chain.BlockHeader) -> None:
         """Cache the header of a block for the receipts that ran in it."""
@@ -118,15 +124,8 @@ class BlockReader:
         if len(self._headers) > _MAX_HEADERS:
             del self._headers[next(iter(self._headers))]
 
-    def _read_traces(self, signers: dict[str, str]) -> Steps:
-        """Read the results of transactions, and the blocks in which their receipts ran."""
-        calls = [rpc.transaction(tx_hash, sender, "FINAL") for tx_hash, sender in signers.items()]
-        values = yield calls
-        _raise_first(values)
-        results = dict(zip(signers, values, strict=True))
-        for tx_hash, response in results.items():
-            transaction = response.result.transaction
-            _check_same(transaction and transaction.hash, tx_hash, f"transaction {tx_hash}")
+    def _build_traces(self, results: dict[str, TransactionResponse]) -> Steps:
+        """Read the blocks in which receipts ran, and build the traces of their transactions."""
         hashes = {tx_hash: response.result.block_hashes() for tx_hash, response in results.items()}
         unique = dict.fromkeys(block_hash for group in hashes.values() for block_hash in group)
         headers = yield from self._read_headers(unique)
@@ -170,6 +169,25 @@ def _read_chunks(block: chain.Block) -> Steps:
     return chunks
 
 
+def _read_results(signers: dict[str, str]) -> Steps:
+    """Read the results of transactions; those not done in time are read as far as they are."""
+    pairs = list(signers.items())
+    values = yield [rpc.transaction_or_timeout(*pair, "FINAL") for pair in pairs]
+    late = [at for at, value in enumerate(values) if isinstance(value, rpc.TimedOut)]
+    if late:
+        answers = yield [rpc.transaction_or_timeout(*pairs[at], "NONE") for at in late]
+        for at, answer in zip(late, answers, strict=True):
+            values[at] = rpc.known_so_far(values[at], answer)
+    _raise_first(values)
+    results = dict(zip(signers, values, strict=True))
+    for tx_hash, response in results.items():
+        transaction = response.result.transaction
+        # Of a transaction in a chunk that has not run, nodes send the level alone.
+        if transaction is not None or not _is_below_final(response):
+            _check_same(transaction and transaction.hash, tx_hash, f"transaction {tx_hash}")
+    return results
+
+
 def _raise_first(values: Sequence[Any]) -> None:
     """Raise the first error among values."""
     for value in values:
@@ -184,16 +202,28 @@ def _check_same(received: object, requested: object, subject: str) -> None:
         raise DecodeError(msg, request=subject)
 
 
-def _check_finished(receipts: pd.DataFrame) -> None:
-    """Raise if a receipt has not run yet."""
-    pending = receipts[receipts["status"].isin(_UNFINISHED)]
-    if len(pending):
-        tx_hash = pending["tx_hash"].iloc[0]
-        msg = f"{len(pending)} receipts have not run yet, the first of transaction {tx_hash}"
-        raise TransactionTimeoutError(msg, remedy=_RETRY_LATER)
+def _waiting(
+    results: dict[str, TransactionResponse], receipts: pd.DataFrame
+) -> TransactionTimeoutError | None:
+    """Return why a height is not complete yet; None if its transactions are done."""
+    unfinished = set(receipts.loc[receipts["status"].isin(_UNFINISHED), "tx_hash"])
+    waiting = [
+        tx_hash
+        for tx_hash, response in results.items()
+        if tx_hash in unfinished or _is_below_final(response)
+    ]
+    if not waiting:
+        return None
+    msg = f"{len(waiting)} transactions are not final yet, the first is {waiting[0]}"
+    return TransactionTimeoutError(msg, remedy=_RUN_LATER)
 
 
-_RETRY_LATER = "Run the same command with retry_failed=True in a while."
+_RUN_LATER = "Run the same command again later: it completes this height."
+
+
+def _is_below_final(response: TransactionResponse) -> bool:
+    """Return True if a transaction has not reached the level FINAL; old nodes sent no level."""
+    return response.result.final_execution_status not in (None, "FINAL")
 
 
 def _rules(config: Any) -> Rules | None:
@@ -216,10 +246,10 @@ def _blocks(contents: Sequence[Contents]) -> Any:
 def _chunks(contents: Sequence[Contents]) -> Any:
     """Build the table of chunks: new ones in full, older ones from their headers."""
     rows = []
-    for block, chunks, _ in contents:
-        new = {chunk.header.chunk_hash: chunk for chunk in chunks}
-        height = block.header.height
-        rows += [(height, header, new.get(header.chunk_hash)) for header in block.chunks]
+    for item in contents:
+        new = {chunk.header.chunk_hash: chunk for chunk in item.chunks}
+        height = item.block.header.height
+        rows += [(height, header, new.get(header.chunk_hash)) for header in item.block.chunks]
     return arrow_tables.table("chunks", chain_frames.chunks_of(rows))
 
 

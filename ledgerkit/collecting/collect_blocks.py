@@ -77,10 +77,13 @@ def collect_blocks(
     Read the blocks of a range of heights, and their contents, into a Parquet dataset.
 
     The run can be killed at any moment: the same call continues it, without losing or
-    repeating a row. A height is either complete in all tables, or a row of the table
+    repeating a row. A height that is not complete in all tables is a row of the table
     ``errors``: of kind ``failed`` if the block or a part of it could not be read, of kind
-    ``skipped`` if the chain has no block there, as the parent of the next block shows.
-    Another range, wider or elsewhere, can be added to the same folder.
+    ``skipped`` if the chain has no block there, as the parent of the next block shows. It is
+    of kind ``waiting`` if transactions of the block are not final in time, for example
+    because a receipt waits for data: what is known is in the tables, and each later call
+    over this height requests it again, until it is complete. Another range, wider or
+    elsewhere, can be added to the same folder.
 
     Parameters
     ----------
@@ -134,14 +137,15 @@ def collect_blocks(
     RateLimitedError
         If every request is rate limited for ten minutes.
     TransportError
-        If 64 heights in a row have no response; responses before that are stored.
+        If 64 heights in a row have no usable response, or 10 requests none at all; responses
+        before that are stored.
     FileError
         If a file cannot be written.
 
     Warns
     -----
     UserWarning
-        If heights could not be read.
+        If heights could not be read, or are waiting.
 
     Notes
     -----
@@ -239,16 +243,16 @@ def _print_plan(
 ) -> Plan:
     """Print and return what the run would do."""
     commits = subjects.overlapping(manifests.read_commits(job.folder))
-    failed = sum(commit.counts[part_writer.FAILED] for commit in resuming.with_failures(commits))
+    kinds = resuming.retried_kinds(retry_failed=retry_failed)
     stored = subjects.count_stored(commits)
     planned = Plan(
         str(job.folder),
         manifest.network,
         _requests_for(manifest.views),
-        subjects.total - stored + (failed if retry_failed else 0),
-        ledger.rate,
+        subjects.total - stored + resuming.count(commits, kinds),
+        ledger.limit,
         stored,
-        failed,
+        resuming.count(commits, [part_writer.FAILED]),
         schemas=plan.arrow_types(manifest),
     )
     print(planned)  # noqa: T201 - the purpose of a dry run

@@ -101,7 +101,7 @@ class Collection:
 
     @property
     def counts(self) -> dict[str, int]:
-        """The number of entries that were ok, failed, malformed or duplicate."""
+        """The number of entries by outcome: ok, and the kinds of rows of `errors`."""
         return self.files.counts()
 
     def __repr__(self) -> str:
@@ -149,13 +149,13 @@ class Collection:
 
     def errors(self) -> pd.DataFrame:
         """
-        List the entries of the source that could not be read, with the reasons.
+        List the entries of the source that are missing or not complete, with the reasons.
 
         Returns
         -------
         errors
-            Failed requests, malformed ids, and repeated ids; typed as
-            ``schema("collection_errors")``.
+            Failed requests, malformed ids, repeated ids, skipped heights, and heights with
+            transactions that are not final yet; typed as ``schema("collection_errors")``.
         """
         return self.pandas(manifests.ERRORS)
 

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 PART_SIZE = 20_000
 _PART_S = 60.0  # the most work that a kill may cost
-OK, FAILED = "ok", "failed"
+# Of a subject that is waiting, rows are stored, and a later run completes them.
+OK, FAILED, WAITING = "ok", "failed", "waiting"
 _BATCH = 1_024  # outcomes converted to tables together: small tables cost as much as large ones
 _MAX_PENDING_S = 5.0
 _NOT_REQUESTED = InvalidRequestError()
@@ -159,27 +160,40 @@ def _checked(reader: SubjectReader, outcome: Outcome) -> Outcome:
 
 
 def failure_kind(subject: Subject, value: object) -> str | None:
-    """Return why a subject has no response; None if it has one."""
-    return subject.problem or (FAILED if isinstance(value, LedgerError) else None)
+    """Return why a subject has no response, or no complete one; None if it has one."""
+    if subject.problem or isinstance(value, LedgerError):
+        return subject.problem or FAILED
+    return WAITING if _waiting_error(value) else None
+
+
+def _waiting_error(value: object) -> LedgerError | None:
+    """Return why a response is not complete yet, if it is not."""
+    error: LedgerError | None = getattr(value, "waiting", None)
+    return error
 
 
 def _status_tables(batch: Sequence[Outcome]) -> dict[str, Any]:
-    """Return the tables of subjects that were read, and of those that were not."""
+    """Return the tables of subjects that were read, and of those that were not, or in part."""
     at = pd.Timestamp.now("UTC").value
-    good = [s for s, value in batch if failure_kind(s, value) is None]
-    bad = [(s, value) for s, value in batch if failure_kind(s, value) is not None]
+    kinds = [failure_kind(s, value) for s, value in batch]
+    good = [s for (s, _), kind in zip(batch, kinds, strict=True) if kind in (None, WAITING)]
+    bad = [
+        (s, _waiting_error(value) or value, kind)
+        for (s, value), kind in zip(batch, kinds, strict=True)
+        if kind is not None
+    ]
     subjects = {
         "position": [subject.position for subject in good],
         "subject": [subject.text for subject in good],
         "fetched_at": [at] * len(good),
     }
     failures = {
-        "position": [subject.position for subject, _ in bad],
-        "subject": [subject.text for subject, _ in bad],
-        "kind": [failure_kind(subject, value) for subject, value in bad],
-        "error": [type(v or _NOT_REQUESTED).__name__ for _, v in bad],
-        "message": [subject.message if subject.problem else str(v) for subject, v in bad],
-        "retryable": [not subject.problem and v.retryable for subject, v in bad],
+        "position": [subject.position for subject, *_ in bad],
+        "subject": [subject.text for subject, *_ in bad],
+        "kind": [kind for *_, kind in bad],
+        "error": [type(error or _NOT_REQUESTED).__name__ for _, error, _ in bad],
+        "message": [subject.message if subject.problem else str(e) for subject, e, _ in bad],
+        "retryable": [not subject.problem and error.retryable for subject, error, _ in bad],
         "fetched_at": [at] * len(bad),
     }
     columns = {manifests.SUBJECTS: subjects, manifests.ERRORS: failures}

@@ -1,4 +1,4 @@
-"""Resuming a run: the subjects that are not stored yet, and the retry of failed ones."""
+"""Resuming a run: the subjects that are not stored yet, and the retry of others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from ledgerkit.collecting import arrow_tables, manifests, part_writer
 from ledgerkit.collecting.part_files import Part
-from ledgerkit.collecting.part_writer import FAILED, OK
+from ledgerkit.collecting.part_writer import FAILED, OK, WAITING
 from ledgerkit.collecting.sources import Digest, Subject
 from ledgerkit.errors import DecodeError, InvalidRequestError
 from ledgerkit.u128 import arrow
@@ -69,50 +69,78 @@ def _other_source(reason: str) -> InvalidRequestError:
     return InvalidRequestError(msg, remedy=remedy, field="ids")
 
 
-def with_failures(commits: Sequence[Commit]) -> list[Commit]:
-    """Return the commits of parts with failed subjects."""
-    return [commit for commit in commits if commit.counts.get(FAILED)]
+def count(commits: Iterable[Commit], kinds: Sequence[str]) -> int:
+    """Count the subjects of some kinds, such as `FAILED`, in stored parts."""
+    return sum(commit.counts.get(kind, 0) for commit in commits for kind in kinds)
 
 
-def retry(job: Job, ledger: Ledger, commit: Commit) -> Commit:
+def retried_kinds(*, retry_failed: bool) -> tuple[str, ...]:
+    """Return the kinds of stored subjects that a run requests again."""
+    return (WAITING, FAILED) if retry_failed else (WAITING,)
+
+
+def retry(
+    job: Job, ledger: Ledger, commit: Commit, kinds: Sequence[str] = (WAITING, FAILED)
+) -> Commit:
     """
-    Request the failed subjects of a part again, rewrite the part and return its commit.
+    Request the subjects of some kinds again, rewrite their part and return its commit.
 
-    The rows are in the order of an uninterrupted run. Raises `LedgerError` if the service does
-    not respond, or a file cannot be read or written; the stored part is then unchanged.
+    The rows are in the order of an uninterrupted run. A waiting subject that cannot be read
+    again keeps its rows. Raises `LedgerError` if the service does not respond, or a file cannot
+    be read or written; the stored part is then unchanged.
     """
     errors = read_table(job.folder, commit, manifests.ERRORS)
-    kinds = errors["kind"].to_pylist()
-    entries = zip(errors["position"].to_pylist(), errors["subject"].to_pylist(), strict=True)
-    failed = [Subject(*entry) for entry, kind in zip(entries, kinds, strict=True) if kind == FAILED]
-    batch = [outcome for batch in job.reader.read(ledger, failed) for outcome in batch]
+    columns = [errors[name].to_pylist() for name in ("position", "subject", "kind")]
+    entries = [entry for entry in zip(*columns, strict=True) if entry[2] in kinds]
+    kinds_before = {position: kind for position, _, kind in entries}
+    subjects = [Subject(position, text) for position, text, _ in entries]
+    batch = [
+        outcome
+        for outcomes in job.reader.read(ledger, subjects)
+        for outcome in outcomes
+        if kinds_before[outcome.subject.position] == FAILED
+        or part_writer.failure_kind(*outcome) != FAILED
+    ]
+    if not batch:
+        return commit
     outcomes, new = part_writer.to_tables(job.reader, batch)
-    other_errors = errors.filter(arrow.library("pyarrow.compute").field("kind") != FAILED)
+    counts = Counter(commit.counts)
+    counts -= Counter(kinds_before[subject.position] for subject, _ in outcomes)
+    counts += Counter(part_writer.failure_kind(*outcome) or OK for outcome in outcomes)
+    merged = _merged(job, commit, [subject for subject, _ in outcomes], new)
     with Part(job.folder, commit.start, commit.generation + 1) as part:
-        for name, table in _merged(job, commit, other_errors, new).items():
+        for name, table in merged.items():
             part.add(name, table)
-        outcomes_by_kind = Counter(part_writer.failure_kind(*outcome) or OK for outcome in outcomes)
-        counts = dict(Counter({**commit.counts, FAILED: 0}) + outcomes_by_kind)
-        new_commit = part.replace(commit, counts)
+        new_commit = part.replace(commit, dict(counts))
     for file in commit.files.values():
         job.folder.remove(file.name)
     return new_commit
 
 
-def _merged(job: Job, commit: Commit, errors: Any, new: dict[str, Any]) -> dict[str, Any]:
-    """Merge the stored rows of a part with new ones, in the order of its subjects."""
-    pa = arrow.library()
-    stored = {
-        name: errors if name == manifests.ERRORS else read_table(job.folder, commit, name)
-        for name in new
-    }
-    merged = {name: pa.concat_tables([stored[name], new[name]]) for name in new}
+def _merged(
+    job: Job, commit: Commit, replaced: Sequence[Subject], new: dict[str, Any]
+) -> dict[str, Any]:
+    """Replace the stored rows of some subjects of a part by new ones, in the order of all."""
+    concat = arrow.library().concat_tables
+    positions = [str(subject.position) for subject in replaced]
+    texts = [subject.text for subject in replaced]
+    merged = {}
     for name in (manifests.SUBJECTS, manifests.ERRORS):
-        merged[name] = merged[name].sort_by("position")
+        stored = _without(read_table(job.folder, commit, name), "position", positions)
+        merged[name] = concat([stored, new[name]]).sort_by("position")
     order = merged[manifests.SUBJECTS]["subject"]
-    for name in set(merged) - {manifests.SUBJECTS, manifests.ERRORS}:
-        merged[name] = _sorted_by_subject(merged[name], job.reader.key_column(name), order)
+    for name in set(new) - set(merged):
+        key_column = job.reader.key_column(name)
+        stored = _without(read_table(job.folder, commit, name), key_column, texts)
+        merged[name] = _sorted_by_subject(concat([stored, new[name]]), key_column, order)
     return merged
+
+
+def _without(table: Any, column: str, values: Sequence[str]) -> Any:
+    """Return the rows of a table whose value in a column, as text, is none of some."""
+    pa, compute = arrow.library(), arrow.library("pyarrow.compute")
+    is_in = compute.is_in(table[column].cast(pa.string()), pa.array(values, pa.string()))
+    return table.filter(compute.invert(is_in))
 
 
 def _sorted_by_subject(table: Any, key_column: str, order: Any) -> Any:

@@ -60,7 +60,7 @@ class Run:
     progress: bool
 
     def execute(self, *, retry_failed: bool) -> None:
-        """Read the remaining subjects and, if requested, those that failed before."""
+        """Read the remaining subjects, those that wait and, if requested, those that failed."""
         folder = self.job.folder
         manifest = manifests.open_manifest(folder, self.manifest)
         with manifests.marked_run(folder):
@@ -72,15 +72,16 @@ class Run:
         folder = self.job.folder
         stored = manifests.read_commits(folder)
         manifests.remove_uncommitted(folder, manifest, stored)
+        kinds = resuming.retried_kinds(retry_failed=retry_failed)
         overlapping = self.subjects.overlapping(stored)
-        failed = resuming.with_failures(overlapping) if retry_failed else []
-        with self._progress_bar(stored, failed) as bar:
+        retried = [commit for commit in overlapping if resuming.count([commit], kinds)]
+        with self._progress_bar(stored, resuming.count(retried, kinds)) as bar:
             for _ in self._write(self.subjects.remaining(stored), bar.update):
                 bar.refresh()
             commits = manifests.read_commits(folder)
             n_subjects = sum(commit.stop - commit.start for commit in commits)
             manifests.write_finished(folder, n_subjects, utc_now())
-            for _ in self._retry(failed, bar.update):
+            for _ in self._retry(retried, kinds, bar.update):
                 bar.refresh()
 
     def _write(
@@ -91,21 +92,22 @@ class Run:
             return part_writer.write(self.job, self.ledger, subjects, done)
         return self.dask.write(self.job, self.ledger, subjects, done)
 
-    def _retry(self, commits: Sequence[Commit], done: Callable[[int], object]) -> Iterator[Commit]:
-        """Request the failed subjects of stored parts again."""
-        if self.dask is not None:
+    def _retry(
+        self, commits: Sequence[Commit], kinds: Sequence[str], done: Callable[[int], object]
+    ) -> Iterator[Commit]:
+        """Request the subjects of some kinds in stored parts again."""
+        if self.dask is not None:  # which reads accounts, of which none wait
             yield from self.dask.retry(self.job, self.ledger, commits, done)
             return
         for commit in commits:
-            yield resuming.retry(self.job, self.ledger, commit)
-            done(commit.counts[part_writer.FAILED])
+            yield resuming.retry(self.job, self.ledger, commit, kinds)
+            done(resuming.count([commit], kinds))
 
-    def _progress_bar(self, stored: Sequence[Commit], failed: Sequence[Commit]) -> Any:
+    def _progress_bar(self, stored: Sequence[Commit], n_retried: int) -> Any:
         """Open the progress bar."""
-        n_retries = sum(commit.counts[part_writer.FAILED] for commit in failed)
         total = self.subjects.total
         return client.bar(
-            total=None if total is None else total + n_retries,
+            total=None if total is None else total + n_retried,
             initial=self.subjects.count_stored(stored),
             unit=f" {self.subjects.noun}",
             desc=f"collect to {self.job.folder}",
@@ -115,12 +117,18 @@ class Run:
 
 
 def _warn_of_failures(folder: Folder, noun: str) -> None:
-    """Warn if subjects could not be read."""
+    """Warn if subjects could not be read, or not completely."""
     commits = manifests.read_commits(folder)
-    n_failed = sum(commit.counts.get(part_writer.FAILED, 0) for commit in commits)
-    if n_failed:
+    errors = f"see open_collection({str(folder)!r}).errors()"
+    if n_failed := resuming.count(commits, [part_writer.FAILED]):
         user_warnings.warn(
-            f"{n_failed:,} {noun} could not be read: see open_collection({str(folder)!r})"
-            ".errors(). Repeat the call with retry_failed=True to request them again.",
+            f"{n_failed:,} {noun} could not be read: {errors}. Repeat the call with"
+            " retry_failed=True to request them again.",
+            stacklevel=client.depth(),
+        )
+    if n_waiting := resuming.count(commits, [part_writer.WAITING]):
+        user_warnings.warn(
+            f"{n_waiting:,} {noun} have transactions that are not final yet: {errors}. Repeat the"
+            " call later to complete them.",
             stacklevel=client.depth(),
         )

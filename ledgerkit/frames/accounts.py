@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from ledgerkit.errors import DecodeError
 from ledgerkit.frames import amounts, build
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    import pandas as pd
 
     from ledgerkit.api.models import chain, rest
 
@@ -32,11 +32,16 @@ def accounts(responses: Sequence[rest.Full]) -> pd.DataFrame:
         [None if state is None else state.balance for state in states],
         [None if state is None else state.locked for state in states],
         [None if state is None else state.storage_bytes for state in states],
-        n_tokens=[len(response.tokens or ()) for response in responses],
-        n_nfts=[len(response.nfts or ()) for response in responses],
-        n_pools=[len(response.pools or ()) for response in responses],
+        n_tokens=[len(r.tokens or ()) if r.is_indexed else None for r in responses],
+        n_nfts=[_count_collections(r) if r.is_indexed else None for r in responses],
+        n_pools=[len(r.pools or ()) if r.is_indexed else None for r in responses],
         last_update_block_height=[_last_update(response) for response in responses],
     )
+
+
+def _count_collections(response: rest.Full) -> int:
+    """Count the collections; a service may list several tokens of one."""
+    return len({entry.contract_id for entry in response.nfts or ()})
 
 
 def accounts_at(responses: Sequence[tuple[str, chain.Account | None]]) -> pd.DataFrame:
@@ -57,7 +62,7 @@ def accounts_at(responses: Sequence[tuple[str, chain.Account | None]]) -> pd.Dat
 
 
 def _accounts_frame(
-    account_ids: list[str],
+    account_ids: Sequence[str | None],
     statuses: list[str],
     balances: list[str | None],
     locked: list[str | None],
@@ -75,7 +80,9 @@ def _accounts_frame(
         "storage_bytes": sizes,
         "storage_cost": [None if size is None else size * STORAGE_PRICE for size in sizes],
         "spendable": [
-            None if size is None else spendable(free, staked, size)
+            None
+            if size is None or free is pd.NA or staked is pd.NA
+            else spendable(free, staked, size)
             for free, staked, size in zip(balance, lock, sizes, strict=True)
         ],
     }
@@ -107,19 +114,26 @@ def accounts_of(response: rest.KeyAccounts) -> pd.DataFrame:
     return build.build_frame("accounts_of", columns)
 
 
-def keys(account_id: str | None, response: chain.KeyList) -> pd.DataFrame:
-    """Build the keys frame of an account, which may be unknown; one row per key."""
-    permissions = [_permission(entry.access_key.permission) for entry in response.keys]
+def keys(responses: Sequence[tuple[str | None, chain.KeyList]]) -> pd.DataFrame:
+    """Build the keys frame of accounts, whose ids may be unknown; one row per key."""
+    entries = [entry for _, response in responses for entry in response.keys]
+    permissions = [_permission(entry.access_key.permission) for entry in entries]
+    kinds = [kind for kind, _ in permissions]
     fields = [own_fields for _, own_fields in permissions]
-    nonces = [entry.access_key.nonce for entry in response.keys]
+    nonces = [entry.access_key.nonce for entry in entries]
     receivers = [own.get("receiver_id") for own in fields]
+    # Nodes do not use the nonce of a gas key itself, which stays 0 (nearcore, add_gas_key).
+    counted = [
+        None if kind.startswith("GasKey") else nonce
+        for nonce, kind in zip(nonces, kinds, strict=True)
+    ]
     return build.build_frame(
         "keys",
         {
-            "account_id": [account_id] * len(nonces),
-            "public_key": [entry.public_key for entry in response.keys],
+            "account_id": [name for name, response in responses for _ in response.keys],
+            "public_key": [entry.public_key for entry in entries],
             "nonce": nonces,
-            "permission": [kind for kind, _ in permissions],
+            "permission": kinds,
             "receiver_id": receivers,
             "method_names": [own.get("method_names") for own in fields],
             "allowance": amounts.parse([own.get("allowance") for own in fields], name="allowance"),
@@ -127,8 +141,12 @@ def keys(account_id: str | None, response: chain.KeyList) -> pd.DataFrame:
                 None if receiver is None else own.get("allowance") is None
                 for receiver, own in zip(receivers, fields, strict=True)
             ],
-            "added_at_block": [n // NONCE_STEP + 1 if n >= NONCE_STEP else None for n in nonces],
-            "use_count": [nonce % NONCE_STEP for nonce in nonces],
+            "added_at_block": [
+                n // NONCE_STEP + 1 if n is not None and n >= NONCE_STEP else None for n in counted
+            ],
+            "use_count": [None if n is None else n % NONCE_STEP for n in counted],
+            "balance": amounts.parse([own.get("balance") for own in fields], name="balance"),
+            "num_nonces": [own.get("num_nonces") for own in fields],
         },
     )
 
@@ -139,12 +157,11 @@ def _permission(value: Any) -> tuple[str, dict[str, Any]]:
         return value, {}
     if len(value) == 1:
         kind, fields = next(iter(value.items()))
-        if isinstance(fields, dict):
-            return kind, fields
         if isinstance(fields, list):  # the raw form of gas keys: two objects in an array
             objects = [part for part in fields if isinstance(part, dict)]
-            return kind, {name: item for part in objects for name, item in part.items()}
-        if fields is None:
-            return kind, {}
+            fields = {name: item for part in objects for name, item in part.items()}
+        fields = {} if fields is None else fields
+        if isinstance(fields, dict) and isinstance(fields.get("num_nonces"), int | None):
+            return kind, fields
     quoted = repr(str(value)[:_PERMISSION_QUOTED])
     raise DecodeError(f"a key's permission {quoted} has no known shape", path="permission")

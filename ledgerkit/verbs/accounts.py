@@ -17,6 +17,7 @@ from ledgerkit.verbs.fetching import Fetcher, provenance, request_in_errors, sou
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ledgerkit.api.calls import Call
     from ledgerkit.api.models import rest as rest_models
     from ledgerkit.client import Ledger, OnError
     from ledgerkit.verbs.fetching import FrameResult, Ids
@@ -147,10 +148,11 @@ class Snapshot:
 
     def _summary(self) -> str:
         """Format the counts of tokens, collections and pools."""
-        if self.state["status"].iloc[0] == "not_indexed":
+        words = {"n_tokens": "tokens", "n_nfts": "NFT collections", "n_pools": "pools"}
+        counts = self.state[list(words)].iloc[0]
+        if counts.isna().any():
             return "not indexed"
-        counts = [(self.ft, "tokens"), (self.nft, "NFT collections"), (self.staking, "pools")]
-        return ", ".join(f"{len(frame)} {word}" for frame, word in counts)
+        return ", ".join(f"{counts[name]} {word}" for name, word in words.items())
 
     def _repr_html_(self) -> str:
         """Render the account and its frames as a card; all text is escaped."""
@@ -196,20 +198,21 @@ def snapshot(account_id: str, *, ledger: Ledger | None = None) -> Snapshot:
     Source: GET /v1/account/{account_id}/full.
     """
     ledger = client.current(ledger)
-    call = rest.full(validation.account_id(account_id))
+    account_id = validation.account_id(account_id)
+    call = rest.full(account_id)
     response = ledger.send(call)
     with request_in_errors(call.request):
-        snapshot = build_snapshot(response)
+        snapshot = _build_snapshot(account_id, response)
     attrs = provenance(ledger, "GET /v1/account/{account_id}/full")
     for frame in (snapshot.state, snapshot.ft, snapshot.nft, snapshot.staking):
         frame.attrs.update(attrs)
     return snapshot
 
 
-def build_snapshot(response: rest_models.Full) -> Snapshot:
-    """Build a snapshot from a decoded ``/full`` response."""
+def _build_snapshot(account_id: str, response: rest_models.Full) -> Snapshot:
+    """Build the snapshot of an account from its ``/full`` response."""
     return Snapshot(
-        response.account_id,
+        account_id,
         account_frames.accounts([response]),
         token_frames.ft([response]),
         token_frames.nft([(response.account_id, response.nfts)]),
@@ -256,31 +259,60 @@ def accounts_of(
     return sourced_frame(ledger, lambda: account_frames.accounts_of(response), source)
 
 
+@overload
 def keys(
-    account_id: str,
+    ids: Ids,
     *,
     public_key: str | None = None,
     at: object = None,
+    on_error: Literal["raise"] = "raise",
+    progress: bool = True,
     ledger: Ledger | None = None,
-) -> pd.DataFrame:
+) -> pd.DataFrame: ...
+@overload
+def keys(
+    ids: Ids,
+    *,
+    public_key: str | None = None,
+    at: object = None,
+    on_error: Literal["collect"],
+    progress: bool = True,
+    ledger: Ledger | None = None,
+) -> tuple[pd.DataFrame, pd.DataFrame]: ...
+def keys(
+    ids: Ids,
+    *,
+    public_key: str | None = None,
+    at: object = None,
+    on_error: OnError = "raise",
+    progress: bool = True,
+    ledger: Ledger | None = None,
+) -> FrameResult:
     """
-    Return the access keys of an account, or one of them.
+    Return the access keys of accounts, or one of them.
 
     Parameters
     ----------
-    account_id
-        The account.
+    ids
+        One account id or several; duplicates are dropped.
     public_key
         The only key to read; None reads all.
     at
-        A height, block hash, finality name or time; None is ``final``.
+        A height, block hash, finality name or time; None is ``final``. Several accounts are
+        read at the same block.
+    on_error
+        ``raise`` raises the first failure; ``collect`` returns a second frame of all
+        failures.
+    progress
+        Show a progress bar.
     ledger
         The ledger to read from; None is the session's default.
 
     Returns
     -------
     keys
-        One row per key, typed as `schema("keys")`.
+        One row per key, by account, typed as `schema("keys")`. Gas keys have a balance and
+        a number of nonces, which `gas_key_nonces` reads.
 
     Raises
     ------
@@ -291,48 +323,83 @@ def keys(
     InvalidRequestError
         If an argument is malformed. Nothing is sent.
     LedgerError
-        If the response could not be read.
+        If a response could not be read and failures are not collected.
 
     Notes
     -----
-    Source: query view_access_key_list, or view_access_key.
+    Source: query view_access_key_list, in pages until all keys are read, or view_access_key;
+    for several accounts also block.
     """
-    ledger = client.current(ledger)
-    account_id = validation.account_id(account_id)
+    fetcher = Fetcher(client.current(ledger), on_error, progress)
+    account_ids = validation.account_ids(ids)
     key = None if public_key is None else validation.public_key(public_key)
-    block = ledger.locate(at)
+    block = fetcher.ledger.locate(at)
+    if len(account_ids) > 1:
+        block = validation.block_reference(fetcher.ledger.send(rpc.block(block)).header.hash)
     if key is None:
-        response, source = _all_keys(ledger, account_id, block), "query view_access_key_list"
+        lists, source = _all_keys(fetcher, account_ids, block), "query view_access_key_list"
     else:
-        response, source = _one_key(ledger, account_id, key, block), "query view_access_key"
-    return sourced_frame(
-        ledger,
-        lambda: account_frames.keys(account_id, response),
-        source,
-        block_height=response.block_height,
-        block_hash=response.block_hash,
+        lists, source = _one_key(fetcher, account_ids, key, block), "query view_access_key"
+    frame = fetcher.frame([(item[0], item) for item in lists], account_frames.keys, "the keys")
+    first = lists[0][1] if lists else chain.KeyList([])
+    return fetcher.result(
+        frame, source, block_height=first.block_height, block_hash=first.block_hash
     )
 
 
-def _all_keys(ledger: Ledger, account_id: str, at: validation.BlockReference) -> chain.KeyList:
-    """Read all keys of an account."""
-    response = ledger.send(rpc.view_access_key_list(account_id, at))
-    if not response.keys:
-        # A node also returns an empty list for an account that does not exist; reading the
-        # account raises the error for it.
-        block_hash = response.block_hash
-        block = validation.block_reference(block_hash) if block_hash else at
-        ledger.send(rpc.view_account(account_id, block))
-    return response
+def _all_keys(
+    fetcher: Fetcher, account_ids: list[str], at: validation.BlockReference
+) -> list[tuple[str, chain.KeyList]]:
+    """Read all keys of accounts: the first pages of all, then the second ones, and so on."""
+    pages: dict[str, list[chain.KeyList]] = {}
+    names = account_ids
+    while names:
+        calls = [_next_page(name, pages.get(name), at) for name in names]
+        fetched = dict(fetcher.fetch(names, calls, "accounts"))
+        for name in set(names) - set(fetched):
+            pages.pop(name, None)
+        for name, page in fetched.items():
+            pages.setdefault(name, []).append(page)
+        names = [name for name, page in fetched.items() if page.last_key is not None]
+    # Nodes also return an empty list for an account that does not exist; reading the account
+    # returns the error for it.
+    empty = {name: _block_of(listed[0], at) for name, listed in pages.items() if not listed[0].keys}
+    calls_of_empty = [rpc.view_account(name, block) for name, block in empty.items()]
+    existing = dict(fetcher.fetch(list(empty), calls_of_empty, "accounts"))
+    missing = set(empty) - set(existing)
+    return [(name, _join(listed)) for name, listed in pages.items() if name not in missing]
+
+
+def _next_page(
+    account_id: str, pages: list[chain.KeyList] | None, at: validation.BlockReference
+) -> Call[chain.KeyList]:
+    """Build the call for the next page of keys, at the block of the first one."""
+    if not pages:
+        return rpc.view_access_key_list(account_id, at)
+    return rpc.view_access_key_list(account_id, _block_of(pages[0], at), pages[-1].last_key)
+
+
+def _block_of(page: chain.KeyList, at: validation.BlockReference) -> validation.BlockReference:
+    """Return the block that a page was read at."""
+    return validation.block_reference(page.block_hash) if page.block_hash else at
+
+
+def _join(pages: list[chain.KeyList]) -> chain.KeyList:
+    """Join the pages of an account's keys."""
+    entries = [entry for page in pages for entry in page.keys]
+    return chain.KeyList(entries, None, pages[0].block_height, pages[0].block_hash)
 
 
 def _one_key(
-    ledger: Ledger, account_id: str, public_key: str, at: validation.BlockReference
-) -> chain.KeyList:
-    """Read one key, as a list."""
-    key = ledger.send(rpc.view_access_key(account_id, public_key, at))
-    entry = chain.KeyEntry(public_key, key)
-    return chain.KeyList([entry], None, key.block_height, key.block_hash)
+    fetcher: Fetcher, account_ids: list[str], public_key: str, at: validation.BlockReference
+) -> list[tuple[str, chain.KeyList]]:
+    """Read one key of each account, as lists."""
+    calls = [rpc.view_access_key(name, public_key, at) for name in account_ids]
+    fetched = fetcher.fetch(account_ids, calls, "accounts")
+    return [
+        (name, chain.KeyList([chain.KeyEntry(public_key, k)], None, k.block_height, k.block_hash))
+        for name, k in fetched
+    ]
 
 
 def gas_key_nonces(

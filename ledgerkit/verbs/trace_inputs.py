@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ledgerkit import validation
 from ledgerkit.api import rpc
 from ledgerkit.api.models.protocol_rules import rules_of
-from ledgerkit.errors import DecodeError, LedgerError
+from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError
 from ledgerkit.tracing.trace import Trace
 from ledgerkit.verbs.fetching import provenance
 from ledgerkit.verbs.tokens import read_token_facts
@@ -22,8 +22,43 @@ if TYPE_CHECKING:
     from ledgerkit.api.rpc import TransactionResponse
     from ledgerkit.client import Ledger
     from ledgerkit.tracing.trace import TokenLookup
+    from ledgerkit.verbs.fetching import Fetcher
 
 SOURCE = "EXPERIMENTAL_tx_status"
+
+
+def read_results(
+    fetcher: Fetcher, pairs: Sequence[tuple[str, str]], wait_until: str
+) -> dict[str, TransactionResponse]:
+    """Read results by transaction hash; those not done in time are read as far as they are."""
+    calls = [rpc.transaction_or_timeout(*pair, wait_until) for pair in pairs]
+    received = fetcher.send(calls, "transactions")
+    values: dict[tuple[str, str], Any] = dict(zip(pairs, received, strict=True))
+    late = {pair: value for pair, value in values.items() if isinstance(value, rpc.TimedOut)}
+    # The errors are collected: each is compared with the timeout before it.
+    calls = [rpc.transaction_or_timeout(*pair, "NONE") for pair in late]
+    answers = fetcher.ledger.send_many(calls, on_error="collect", progress=False) if late else []
+    for (pair, value), answer in zip(late.items(), answers, strict=True):
+        values[pair] = rpc.known_so_far(value, answer)
+    results = {}
+    for (tx_hash, sender), answer in values.items():
+        value = _check_sender(answer, tx_hash, sender)
+        if isinstance(value, LedgerError):
+            fetcher.fail(tx_hash, value)
+        else:
+            results[tx_hash] = value
+    return results
+
+
+def _check_sender(value: Any, tx_hash: str, sender: str) -> Any:
+    """Return a result, or the error if another account signed the transaction."""
+    # The node only derives the shard from the sender, and ignores it if it tracks that shard.
+    transaction = None if isinstance(value, LedgerError) else value.result.transaction
+    signer_id = transaction.signer_id if transaction else None
+    if signer_id in (None, sender):
+        return value
+    expected = f"'{signer_id}', which signed transaction {tx_hash}"
+    return InvalidRequestError.refuse("sender", sender, expected)
 
 
 def build_traces(

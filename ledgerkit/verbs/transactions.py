@@ -13,28 +13,15 @@ from ledgerkit.errors import InvalidRequestError
 from ledgerkit.tracing.traces import Traces
 from ledgerkit.verbs.blocks import transactions
 from ledgerkit.verbs.fetching import Fetcher, errors_frame, provenance
-from ledgerkit.verbs.trace_inputs import SOURCE, build_traces
+from ledgerkit.verbs.trace_inputs import SOURCE, build_traces, read_results
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ledgerkit.api.calls import Call
     from ledgerkit.client import Ledger, OnError
     from ledgerkit.tracing.trace import Trace
 
 Pairs = Iterable[tuple[str, str]]
-
-
-def _status_call(
-    tx_hash: str, sender: str, wait_until: str, *, receipts: bool
-) -> Call[rpc.TransactionResponse]:
-    """Check the arguments and build the call."""
-    return rpc.transaction(
-        validation.crypto_hash(tx_hash, "tx_hash"),
-        validation.account_id(sender, "sender"),
-        validation.one_of(wait_until, "wait_until", validation.WAIT_LEVELS),
-        receipts=receipts,
-    )
 
 
 def tx(
@@ -73,7 +60,10 @@ def tx(
     -----
     Source: tx.
     """
-    answer = client.current(ledger).send(_status_call(tx_hash, sender, wait_until, receipts=False))
+    call = rpc.transaction(
+        *_check_pair((tx_hash, sender)), _check_level(wait_until), receipts=False
+    )
+    answer = client.current(ledger).send(call)
     result: dict[str, Any] = msgspec.json.decode(answer.body)["result"]
     return result
 
@@ -97,7 +87,8 @@ def trace(
         The account that signed it.
     wait_until
         The level to wait for: NONE, INCLUDED, EXECUTED_OPTIMISTIC, INCLUDED_FINAL,
-        EXECUTED or FINAL.
+        EXECUTED or FINAL. A transaction that does not reach it in time is returned as far
+        as it is known.
     blocks
         Read the blocks in which the receipts ran, for heights and times, and the protocol
         configuration in force, for shards and contract rewards. Each is read once and
@@ -108,14 +99,18 @@ def trace(
     Returns
     -------
     trace
-        The tree of receipts, with frames, a `verdict` and an explanation.
+        The tree of receipts, with frames, a `verdict` and an explanation. The verdict is
+        ``pending`` while receipts have not run.
 
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed. Nothing is sent.
+        If an argument is malformed; nothing is sent then. If another account signed the
+        transaction.
+    UnknownTransactionError
+        If there is no such transaction, or the host does not have it.
     TransactionTimeoutError
-        If the level was not reached in time; the transaction may still succeed.
+        If the host does not know in time what became of the transaction.
     LedgerError
         If the response could not be read.
 
@@ -124,9 +119,10 @@ def trace(
     Source: EXPERIMENTAL_tx_status; heights and times from block; shards and rewards from
     EXPERIMENTAL_protocol_config.
     """
-    ledger = client.current(ledger)
-    answer = ledger.send(_status_call(tx_hash, sender, wait_until, receipts=True))
-    return build_traces(ledger, [answer], blocks=blocks)[0]
+    pair, level = _check_pair((tx_hash, sender)), _check_level(wait_until)
+    fetcher = Fetcher(client.current(ledger))
+    results = read_results(fetcher, [pair], level)
+    return build_traces(fetcher.ledger, list(results.values()), blocks=blocks)[0]
 
 
 @overload
@@ -167,7 +163,8 @@ def traces(
         Pairs of a transaction's hash and the account that signed it.
     wait_until
         The level to wait for: NONE, INCLUDED, EXECUTED_OPTIMISTIC, INCLUDED_FINAL,
-        EXECUTED or FINAL.
+        EXECUTED or FINAL. A transaction that does not reach it in time is returned as far
+        as it is known.
     blocks
         Read the blocks in which the receipts ran, for heights and times, and the protocol
         configuration in force, for shards and contract rewards. Each is read once and
@@ -189,10 +186,11 @@ def traces(
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed. Nothing is sent.
+        If an argument is malformed; nothing is sent then. If another account signed a
+        transaction and failures are not collected.
     LedgerError
-        If a transaction could not be read and failures are not collected, or if a block
-        could not be read.
+        If a transaction is unknown or could not be read and failures are not collected,
+        or if a block could not be read.
 
     Notes
     -----
@@ -200,12 +198,12 @@ def traces(
     EXPERIMENTAL_protocol_config.
     """
     checked = list(dict.fromkeys(_check_pair(pair) for pair in pairs))
-    calls = [_status_call(*pair, wait_until, receipts=True) for pair in checked]
+    level = _check_level(wait_until)
     fetcher = Fetcher(client.current(ledger), on_error, progress)
-    fetched = dict(fetcher.fetch([tx_hash for tx_hash, _ in checked], calls, "transactions"))
-    answers = list(fetched.values())
+    results = read_results(fetcher, checked, level)
+    answers = list(results.values())
     built = build_traces(fetcher.ledger, answers, blocks=blocks, progress=progress)
-    by_hash = dict(zip(fetched, built, strict=True))
+    by_hash = dict(zip(results, built, strict=True))
     result = Traces(by_hash, attrs=provenance(fetcher.ledger, SOURCE))
     return (result, errors_frame(fetcher.failures)) if on_error == "collect" else result
 
@@ -217,6 +215,11 @@ def _check_pair(pair: object) -> tuple[str, str]:
         rule = "pairs of a transaction's hash and its signer's account id"
         raise InvalidRequestError.refuse("pairs", pair, rule)
     return validation.crypto_hash(items[0], "tx_hash"), validation.account_id(items[1], "sender")
+
+
+def _check_level(wait_until: str) -> str:
+    """Check the level to wait for."""
+    return validation.one_of(wait_until, "wait_until", validation.WAIT_LEVELS)
 
 
 @overload
@@ -257,7 +260,8 @@ def trace_block(
         A height, block hash, finality name or time.
     wait_until
         The level to wait for: NONE, INCLUDED, EXECUTED_OPTIMISTIC, INCLUDED_FINAL,
-        EXECUTED or FINAL.
+        EXECUTED or FINAL. A transaction that does not reach it in time is returned as far
+        as it is known.
     blocks
         Read the blocks in which the receipts ran, for heights and times, and the protocol
         configuration in force, for shards and contract rewards.
@@ -286,7 +290,7 @@ def trace_block(
     Source: block, chunk and EXPERIMENTAL_tx_status; shards and rewards from
     EXPERIMENTAL_protocol_config.
     """
-    validation.one_of(wait_until, "wait_until", validation.WAIT_LEVELS)
+    _check_level(wait_until)
     included = transactions(at, progress=progress, ledger=ledger)
     pairs = zip(included["tx_hash"], included["signer_id"], strict=True)
     options: dict[str, Any] = {"wait_until": wait_until, "blocks": blocks, "progress": progress}
@@ -312,7 +316,8 @@ def receipts(
         The account that signed it.
     wait_until
         The level to wait for: NONE, INCLUDED, EXECUTED_OPTIMISTIC, INCLUDED_FINAL,
-        EXECUTED or FINAL.
+        EXECUTED or FINAL. A transaction that does not reach it in time is returned as far
+        as it is known.
     blocks
         Read the blocks in which the receipts ran, for heights and times.
     ledger
@@ -326,9 +331,12 @@ def receipts(
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed. Nothing is sent.
+        If an argument is malformed; nothing is sent then. If another account signed the
+        transaction.
+    UnknownTransactionError
+        If there is no such transaction, or the host does not have it.
     TransactionTimeoutError
-        If the level was not reached in time; the transaction may still succeed.
+        If the host does not know in time what became of the transaction.
     LedgerError
         If the response could not be read.
 

@@ -22,6 +22,7 @@ FT = {
 }
 BLOCK_HASH = "11111111111111111111111111111112"
 KEY = "ed25519:11111111111111111111111111111112"
+UNKNOWN_TRANSACTION = failure("UNKNOWN_TRANSACTION", {"requested_transaction_hash": BLOCK_HASH})
 
 
 def run(handler, *argv):
@@ -168,6 +169,41 @@ def test_a_dry_run_prints_the_requests_and_the_columns(argv, address, column, ca
     printed = " ".join(capsys.readouterr().out.split())
     assert address in printed
     assert column in printed
+    assert "rate limit: at most 50 requests a minute without an API key" in printed
+
+
+def test_a_dry_run_knows_what_a_key_changes(capsys, monkeypatch, tmp_path):
+    """With a key in the environment the plans say the higher limit, and never the key."""
+    key = "lk_planted_0123456789abcdef"
+    monkeypatch.setenv("LEDGERKIT_API_KEY", key)
+    ids = tmp_path / "ids.txt"
+    ids.write_text("\n".join(f"a{n}.near" for n in range(20_001)))
+    assert main(["ft", "a.near", "--network", "mainnet", "--dry-run"]) == 0
+    plan = ["collect", str(ids), str(tmp_path / "out"), "--network", "mainnet", "--dry-run"]
+    assert main(plan) == 0
+    out = capsys.readouterr().out
+    assert "rate limit: at most 10,000 requests a minute with the API key" in out
+    assert "time       at most 10,000 requests a minute with the API key: 2 min or more" in out
+    assert key not in out
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "printed"),
+    [
+        (UNKNOWN_TRANSACTION, 3, f"No transaction {BLOCK_HASH} is known"),
+        (result({"final_execution_status": "INCLUDED"}), 0, "no rows"),
+    ],
+    ids=["unknown", "pending"],
+)
+def test_receipts_of_a_transaction_that_is_not_done(answer, code, printed, capsys):
+    """A transaction that nobody knows is not found; a pending one is printed as far as it is."""
+
+    def handler(_method, _path, _headers, body):
+        waits = json.loads(body)["params"]["wait_until"] != "NONE"
+        return failure("TIMEOUT_ERROR", status=408) if waits else answer
+
+    assert run(handler, "receipts", BLOCK_HASH, "a.near", "--network", "lab")[0] == code
+    assert printed in "".join(capsys.readouterr())
 
 
 def test_every_command_can_read_a_saved_answer(tmp_path, capsys):
@@ -194,6 +230,25 @@ def _returned(text):
     return {"result": list(text.encode()), "logs": [], "block_height": 1, "block_hash": BLOCK_HASH}
 
 
+def test_keys_of_many_accounts_and_of_a_missing_one(capsys):
+    """The rows of all accounts are one table; a missing account is named, and not found."""
+
+    def handler(_method, _path, _headers, body):
+        call = json.loads(body)
+        if call["method"] == "block":
+            return failure("UNKNOWN_BLOCK")
+        if call["params"]["request_type"] == "view_account":
+            return failure("UNKNOWN_ACCOUNT", {"requested_account_id": "gone.near"})
+        return result({"keys": [], "block_height": 9, "block_hash": BLOCK_HASH})
+
+    assert run(handler, "keys", "gone.near", "--network", "lab")[0] == 3
+    assert "gone.near: Account gone.near does not exist" in capsys.readouterr().err
+    assert run(handler, "keys", "a.near", "b.near", "--network", "lab")[0] == 3
+    assert main(["keys", "alice.near", "bob.near", "--format", "csv", "--network", "local"]) == 0
+    owners = [line.split(",")[0] for line in capsys.readouterr().out.splitlines()[1:]]
+    assert list(dict.fromkeys(owners)) == ["alice.near", "bob.near"]
+
+
 def test_keys_and_a_block_by_its_height_reach_the_node(capsys):
     """The RPC commands send what their dry run says."""
 
@@ -204,7 +259,7 @@ def test_keys_and_a_block_by_its_height_reach_the_node(capsys):
     code, server = run(handler, "keys", "alice.near", "--format", "csv")
     assert code == 0
     assert server.calls[0]["params"]["finality"] == "final"
-    assert capsys.readouterr().out.splitlines()[1] == f"alice.near,{KEY},5,FullAccess,,,,,,5"
+    assert capsys.readouterr().out.splitlines()[1] == f"alice.near,{KEY},5,FullAccess,,,,,,5,,"
 
 
 def test_the_module_runs_as_a_program():

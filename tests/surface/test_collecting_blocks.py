@@ -19,7 +19,7 @@ from ledgerkit.cli import main
 from ledgerkit.errors import AuthError, InvalidRequestError, RateLimitedError, TransportError
 from ledgerkit.localnet.worlds import open_world
 from ledgerkit.transport.embedded import Local
-from tests.loopback import Reply, Server, as_json, failure, serve
+from tests.loopback import Reply, Server, as_json, failure, result, serve
 from tests.unit.localnet.chaos import Chaos
 from tests.unit.localnet.ledger import Ledger, do
 
@@ -346,12 +346,19 @@ def test_an_interrupt_keeps_what_was_answered(busy: World, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("status", "raised"), [(401, AuthError), (502, TransportError), (503, TransportError)]
+    ("reply", "raised"),
+    [
+        (Reply(401), AuthError),
+        (Reply(502), TransportError),
+        (Reply(503), TransportError),
+        (Reply(200, b"{}", truncate=0), TransportError),
+    ],
+    ids=["key", "gateway", "busy", "no-response"],
 )
 def test_a_host_that_fails_for_good_ends_it(
-    tmp_path: Path, status: int, raised: type[Exception]
+    tmp_path: Path, reply: Reply, raised: type[Exception]
 ) -> None:
-    """A refused key and a dead service are no height's failure."""
+    """A refused key, a dead service and a lost network are no height's failure."""
     world = open_world("empty")
     world.advance(200, skip=2)
     first, stop = ends(world)
@@ -359,7 +366,7 @@ def test_a_host_that_fails_for_good_ends_it(
 
     def dying(_: dict[str, Any]) -> Reply | None:
         left[0] -= 1
-        return Reply(status) if left[0] < 0 else None
+        return reply if left[0] < 0 else None
 
     with lab(world, dying, in_flight=1) as (_, ledger):
         with pytest.raises(raised):
@@ -455,39 +462,132 @@ def test_a_height_that_lacks_a_part_is_in_no_table(busy: World, tmp_path: Path) 
     assert_same(again, whole)
 
 
-def test_a_transaction_that_is_not_over_fails_its_height(tmp_path: Path) -> None:
-    """While a receipt waits for its data its block is a failure; later it is complete."""
+def waiting_world() -> World:
+    """Return a world in which one call of a block waits for its data, and others do not."""
     made = Ledger("a.near", scripts=["s.near"], yield_timeout=20)
+    made.send("a.near", "s.near", do(["log", "done"]))
     made.send("a.near", "s.near", do(["wait", "later", [["log", "late"]]], ["give", "later"]))
     made.world.advance(6)
-    first, stop = ends(made.world)
-    options: dict[str, Any] = {"part_size": 100}
-    with lab(made.world, not_over(made.world)) as (_, ledger):
-        with pytest.warns(UserWarning, match="1 heights"):
-            found = collect(first, stop, tmp_path / "out", ledger, **options)
-        assert found.errors()["error"].tolist() == ["TransactionTimeoutError"]
-        assert len(found.pandas("blocks")) == stop - first - 1
-    made.world.settle()
-    with lab(made.world) as (_, ledger):
-        found = collect(first, stop, tmp_path / "out", ledger, retry_failed=True, **options)
-        whole = collect(first, stop, tmp_path / "peace", ledger, **options)
-    assert found.counts == {"ok": stop - first}
-    assert found.pandas("receipts")["logs"].tolist() == whole.pandas("receipts")["logs"].tolist()
-    assert ["late"] in found.pandas("receipts")["logs"].tolist()
-    assert_same(found, whole)
+    return made.world
 
 
-def not_over(world: World) -> Script:
-    """Answer about a transaction at once, whatever it is to wait for."""
+def not_over(world: World, info: Any = None) -> Script:
+    """Time out on transactions that are not final, whatever is waited for: no block passes."""
     way = Local(world)
 
     def script(request: dict[str, Any]) -> Reply | None:
         if request["method"] != "EXPERIMENTAL_tx_status":
             return None
+        waits = request["params"]["wait_until"] == "FINAL"
         request["params"]["wait_until"] = "NONE"
-        return respond(way, json.dumps(request).encode())
+        reply = respond(way, json.dumps(request).encode())
+        is_final = b'"final_execution_status":"FINAL"' in reply.body
+        return reply if is_final or not waits else failure("TIMEOUT_ERROR", info, 408)
 
     return script
+
+
+@pytest.mark.parametrize("retry_failed", [False, True])
+def test_a_height_whose_receipts_wait_is_kept_and_completed(
+    tmp_path: Path, *, retry_failed: bool
+) -> None:
+    """One call that waits for its data marks its block; the next run completes it."""
+    world = waiting_world()
+    first, stop = ends(world)
+    options: dict[str, Any] = {"part_size": 100, "retry_failed": retry_failed}
+    with lab(world, not_over(world)) as (_, ledger):
+        with pytest.warns(UserWarning, match="1 heights have transactions that are not final"):
+            found = collect(first, stop, tmp_path / "out", ledger, **options)
+        assert found.counts == {"ok": stop - first - 1, "waiting": 1}
+        assert (found.n_subjects, found.finished) == (stop - first, True)
+        assert found.pandas("blocks")["block_height"].tolist() == list(range(first, stop))
+        assert found.pandas("subjects")["position"].tolist() == list(range(first, stop))
+        [row] = found.errors().itertuples()
+        sent = found.pandas("transactions")
+        assert (row.kind, row.error, row.retryable) == ("waiting", "TransactionTimeoutError", True)
+        assert row.position == sent["block_height"].iloc[1]
+        assert sent["tx_hash"].iloc[1] in row.message
+        receipts = read_rows(found, "receipts")
+        assert set(receipts["tx_hash"]) == set(sent["tx_hash"])
+        assert "not_executed" in receipts["status"].tolist()
+        assert ["done"] in receipts["logs"].tolist()
+        with pytest.warns(UserWarning, match="1 heights have"):
+            again = collect(first, stop, tmp_path / "out", ledger, **options)
+        assert again.counts == found.counts
+        assert_frame_equal(read_rows(again, "receipts"), receipts)
+        assert again.errors()["position"].tolist() == [row.position]
+    world.settle()
+    with lab(world) as (server, ledger):
+        plan = collect(first, stop, tmp_path / "out", ledger, dry_run=True)
+        assert (plan.requests, plan.failed) == (1, 0)
+        server.requests.clear()
+        found = collect(first, stop, tmp_path / "out", ledger, **options)
+        assert count_methods(server)["EXPERIMENTAL_tx_status"] == len(sent)
+        whole = collect(first, stop, tmp_path / "peace", ledger, part_size=100)
+    assert found.counts == {"ok": stop - first}
+    assert ["late"] in found.pandas("receipts")["logs"].tolist()
+    assert_same(found, whole)
+
+
+def test_a_waiting_height_that_cannot_be_read_again_keeps_its_rows(tmp_path: Path) -> None:
+    """A failure later on takes nothing away: the height goes on waiting."""
+    world = waiting_world()
+    first, stop = ends(world)
+    with lab(world, not_over(world)) as (_, ledger), pytest.warns(UserWarning, match="1 heights"):
+        found = collect(first, stop, tmp_path / "out", ledger)
+    [height] = found.errors()["position"]
+
+    def script(request: dict[str, Any]) -> Reply | None:
+        is_waiting = request["params"].get("block_id") == height
+        return failure("INTERNAL_ERROR") if is_waiting else None
+
+    with lab(world, script) as (_, ledger), pytest.warns(UserWarning, match="1 heights have"):
+        again = collect(first, stop, tmp_path / "out", ledger, retry_failed=True)
+    assert again.counts == found.counts
+    assert_same(again, found)
+
+
+def test_a_transaction_that_has_not_run_yet_leaves_its_height_waiting(
+    busy: World, tmp_path: Path
+) -> None:
+    """Of a transaction in a chunk that was not executed, nodes send the level alone."""
+    first, stop = ends(busy)
+    with lab(busy) as (_, ledger):
+        whole = collect(first, stop, tmp_path / "peace", ledger)
+    tx_hash = read_rows(whole, "transactions")["tx_hash"].iloc[0]
+
+    def script(request: dict[str, Any]) -> Reply | None:
+        if request["params"].get("tx_hash") != tx_hash:
+            return None
+        is_patient = request["params"]["wait_until"] == "FINAL"
+        level = {"final_execution_status": "INCLUDED"}
+        return failure("TIMEOUT_ERROR", status=408) if is_patient else result(level)
+
+    with lab(busy, script) as (_, ledger), pytest.warns(UserWarning, match="1 heights have"):
+        found = collect(first, stop, tmp_path / "out", ledger)
+    assert found.counts["waiting"] == 1
+    assert_frame_equal(read_rows(found, "transactions"), read_rows(whole, "transactions"))
+    receipts = read_rows(whole, "receipts")
+    rest = receipts[receipts["tx_hash"] != tx_hash].reset_index(drop=True)
+    assert_frame_equal(read_rows(found, "receipts"), rest)
+
+
+def test_the_fresh_demo_world_is_collected_with_its_waiting_call(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its call that waits for 200 blocks costs no other row of its block."""
+    command = ["collect-blocks", "180000010", "180000015", str(tmp_path / "out")]
+    assert main([*command, "--network", "local"]) == 0
+    printed = capsys.readouterr()
+    assert "ledgerkit: 1 heights have transactions that are not final yet" in printed.err
+    found = lk.open_collection(tmp_path / "out")
+    assert found.counts == {"ok": 4, "waiting": 1}
+    assert found.errors()["position"].tolist() == [180_000_012]
+    heights = found.pandas("transactions")["block_height"]
+    assert (heights == 180_000_012).sum() == 16
+    own = found.pandas("receipts").query("tx_block_height == 180_000_012")
+    assert own["tx_hash"].nunique() == 16
+    assert own["status"].isin(["not_executed"]).sum() == 1
 
 
 @pytest.mark.parametrize("method", ["block", "chunk", "EXPERIMENTAL_tx_status"])

@@ -16,9 +16,19 @@ from ledgerkit.cli import main
 from ledgerkit.localnet.faults import Faults
 from ledgerkit.localnet.world_summary import WorldSummary
 from ledgerkit.localnet.worlds import open_world
-from ledgerkit.protocol import CryptoHash, SecretKey, SignedTransaction, Transaction, Transfer
+from ledgerkit.protocol import (
+    AccessKey,
+    AddKey,
+    CryptoHash,
+    SecretKey,
+    SignedTransaction,
+    Transaction,
+    Transfer,
+)
 from ledgerkit.transport import embedded
 from ledgerkit.transport.embedded import AsyncLocal, Local
+from tests.unit.localnet.ledger import Ledger as LocalAccounts
+from tests.unit.localnet.ledger import public
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,6 +83,20 @@ def test_an_account_over_both_surfaces() -> None:
     assert frame.attrs["network"] == "local"
     assert lk.keys("near")["permission"].tolist() == ["FullAccess"]
     assert lk.status()["chain_id"].tolist() == ["localnet"]
+
+
+def test_all_keys_of_an_account() -> None:
+    """More keys than a node sends at once are read; the refusal of a whole list says how."""
+    made = LocalAccounts("a.near")
+    for start in (0, 65):
+        keys = [public(f"key {number}") for number in range(start, start + 65)]
+        made.run("a.near", "a.near", *[AddKey(key, AccessKey(0)) for key in keys])
+    ledger = lk.connect(world=made.world)
+    assert len(lk.keys("a.near", at="optimistic")) == 131
+    params = {"request_type": "view_access_key_list", "account_id": "a.near"}
+    with pytest.raises(errors.TooManyAccessKeysError, match=r"Read them with keys\(\)") as caught:
+        ledger.rpc("query", params | {"finality": "optimistic"})
+    assert (caught.value.account_id, caught.value.limit) == ("a.near", 100)
 
 
 def test_a_world_begins_the_same_each_time() -> None:

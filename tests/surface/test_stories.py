@@ -410,6 +410,29 @@ def test_a_block_is_traced_whole(demo: World) -> None:
     assert len(lk.trace_block(demo.chain.genesis.height)) == 0
 
 
+def test_a_call_that_waits_for_its_data_is_pending() -> None:
+    """In the fresh demo world one call of a block waits; the others of its block are whole."""
+    ledger = lk.connect("local")
+    block = lk.transactions(180_000_012)
+    verdicts = {
+        row.method_name: lk.trace(row.tx_hash, row.signer_id).verdict
+        for row in block.itertuples()
+        if row.receiver_id == "async.near"
+    }
+    assert verdicts == {
+        "join": "succeeded_with_failed_receipts",
+        "chain": "fully_succeeded",
+        "fan_out": "fully_succeeded",
+        "wait_for": "pending",
+    }
+    whole, failed = lk.trace_block(180_000_012, on_error="collect")
+    assert list(whole) == block["tx_hash"].tolist()
+    assert len(failed) == 0
+    ledger.world.advance(250)
+    [waited] = block[block["method_name"] == "wait_for"].itertuples()
+    assert lk.trace(waited.tx_hash, waited.signer_id).verdict == "fully_succeeded"
+
+
 def test_a_graph_for_networkx(story: Any) -> None:
     """Nodes are receipts with their columns, edges are both kinds, and it has no ring."""
     import networkx as nx

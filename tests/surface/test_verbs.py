@@ -20,7 +20,7 @@ import pytest
 import ledgerkit as lk
 from ledgerkit import client, errors
 from ledgerkit.frames import schemas
-from tests.loopback import Reply, Server, as_json, asking, failure, result
+from tests.loopback import Reply, Server, as_json, asking, failure, result, serve
 from tests.unit.builders import RULES
 
 if TYPE_CHECKING:
@@ -192,6 +192,13 @@ def ft_view(account_id: str, *tokens: tuple[Any, ...]) -> dict[str, Any]:
     }
 
 
+def nft_view(account_id: str, *entries: tuple[Any, ...]) -> dict[str, Any]:
+    """Invent an NFT view: contract, height, and the token if there is one."""
+    fields = ("contract_id", "last_update_block_height", "token_id")
+    rows = [dict(zip(fields, entry, strict=False)) for entry in entries]
+    return {"account_id": account_id, "tokens": rows}
+
+
 def full_view(account_id: str, **members: Any) -> dict[str, Any]:
     """Invent a `/full` view."""
     state = {"balance": "10", "locked": "0", "storage_bytes": 100}
@@ -245,7 +252,7 @@ def test_accounts_of_many() -> None:
     ]
     assert rows(frame, "n_tokens", "n_nfts", "n_pools", "last_update_block_height") == [
         (1, 1, 1, 9),
-        (0, 0, 0, None),
+        (None, None, None, None),
         (0, 0, 0, None),
     ]
     assert frame.attrs["network"] == "lab"
@@ -366,12 +373,13 @@ def test_accounts_of_a_key() -> None:
 def test_keys_of_every_permission() -> None:
     """Each kind of key, also the gas keys, is a row; nonces beyond 2^63 stay exact."""
     call = {"allowance": None, "receiver_id": "app.near", "method_names": ["go", "stop"]}
-    gas_key = {"balance": "1", "num_nonces": 4}
+    gas_key = {"balance": str(2**128 - 1), "num_nonces": 4}
     listed = [
         (3 * 10**6 + 5, "FullAccess"),
         (2**64 - 1, {"FunctionCall": call}),
-        (1, {"GasKeyFullAccess": gas_key}),
-        (2, {"GasKeyFunctionCall": gas_key | call | {"allowance": "9"}}),
+        (0, {"GasKeyFullAccess": gas_key}),
+        (0, {"GasKeyFunctionCall": gas_key | call}),
+        (5, {"FunctionCall": call | {"allowance": "9"}}),
     ]
     entries = [
         {"public_key": KEY, "access_key": {"nonce": nonce, "permission": permission}}
@@ -383,15 +391,44 @@ def test_keys_of_every_permission() -> None:
     assert rows(frame, "nonce", "permission", "added_at_block", "use_count") == [
         (3 * 10**6 + 5, "FullAccess", 4, 5),
         (2**64 - 1, "FunctionCall", 18446744073710, 551615),
-        (1, "GasKeyFullAccess", None, 1),
-        (2, "GasKeyFunctionCall", None, 2),
+        # The nonce of a gas key itself is not used (nearcore, add_gas_key).
+        (0, "GasKeyFullAccess", None, None),
+        (0, "GasKeyFunctionCall", None, None),
+        (5, "FunctionCall", None, 5),
     ]
     assert rows(frame, "receiver_id", "method_names", "allowance", "is_unlimited") == [
         (None, None, None, None),
         ("app.near", ["go", "stop"], None, True),
         (None, None, None, None),
+        ("app.near", ["go", "stop"], None, True),
         ("app.near", ["go", "stop"], 9, False),
     ]
+    assert rows(frame, "balance", "num_nonces") == [
+        (None, None),
+        (None, None),
+        (2**128 - 1, 4),
+        (2**128 - 1, 4),
+        (None, None),
+    ]
+    assert frame["balance"].dtype == "u128"
+
+
+@pytest.mark.parametrize(
+    "gas_key",
+    [{"balance": "1", "num_nonces": 1.5}, {"balance": "1", "num_nonces": "4"}, {"balance": 1}],
+    ids=str,
+)
+def test_a_gas_key_of_unknown_shape_is_refused(gas_key: dict[str, Any]) -> None:
+    """A balance is text and a number of nonces an integer; nothing else is rounded to them."""
+    access_key = {"nonce": 0, "permission": {"GasKeyFullAccess": gas_key}}
+    entries = [{"public_key": KEY, "access_key": access_key}]
+    with asking(Fake(keys={"a.near": entries})):
+        with pytest.raises(errors.DecodeError) as caught:
+            lk.keys("a.near")
+        frame, failed = lk.keys("a.near", on_error="collect")
+    assert caught.value.request == "the keys of a.near"
+    assert len(frame) == 0
+    assert rows(failed, "subject", "error") == [("a.near", "DecodeError")]
 
 
 def test_keys_of_a_missing_account() -> None:
@@ -404,6 +441,105 @@ def test_keys_of_a_missing_account() -> None:
     assert caught.value.account_id == "gone.near"
     assert caught.value.block_height == HEAD
     assert len(bare) == 0
+
+
+def paged_keys(size: int) -> Callable[[dict[str, Any]], Any]:
+    """Answer with pages of keys as a node does, at most `size` keys each."""
+    names = {"big.near": "abcdefg", "small.near": "xy", "even.near": "klmnop"}
+
+    def query(params: dict[str, Any]) -> Any:
+        if params.get("finality"):
+            place = {"block_height": HEAD, "block_hash": fake_hash(HEAD)}
+        else:
+            place = {"block_height": 0, "block_hash": params["block_id"]}
+        if params["account_id"] not in names:
+            return failure("UNKNOWN_ACCOUNT", {"requested_account_id": params["account_id"]})
+        listed = sorted(fake_key(letter) for letter in names[params["account_id"]])
+        there = [key for key in listed if key > params.get("after_key", "")]
+        page = there[: min(size, params["limit"])]
+        last_key = {"last_key": page[-1]} if len(page) < len(there) else {}
+        access_key = {"nonce": 1, "permission": "FullAccess"}
+        entries = [{"public_key": key, "access_key": access_key} for key in page]
+        return {"keys": entries, **last_key, **place}
+
+    return query
+
+
+def fake_key(seed: object) -> str:
+    """Invent a public key."""
+    return f"ed25519:{fake_hash(seed)}"
+
+
+def test_keys_come_in_pages() -> None:
+    """All pages are read, each from the block of the first one; a full last page ends it."""
+    with asking(Fake(methods={"query": paged_keys(3)})) as server:
+        frame = lk.keys("big.near")
+        even = lk.keys("even.near")
+    assert frame["public_key"].tolist() == sorted(fake_key(letter) for letter in "abcdefg")
+    assert even["public_key"].tolist() == sorted(fake_key(letter) for letter in "klmnop")
+    sent = [call["params"] for call in server.calls]
+    assert [len(frame) for frame in (frame, even)] == [7, 6]
+    assert [params["account_id"] for params in sent] == ["big.near"] * 3 + ["even.near"] * 2
+    assert {params["limit"] for params in sent} == {100}  # the maximum of nodes by default
+    assert [params.get("block_id") for params in sent[:3]] == [None] + [fake_hash(HEAD)] * 2
+    assert sent[1]["after_key"] == frame["public_key"].iloc[2]
+    assert frame.attrs["block_hash"] == fake_hash(HEAD)
+
+
+@pytest.mark.parametrize("size", [1, 2, 6, 7, 8])
+def test_every_page_size_gives_the_same_keys(size: int) -> None:
+    """Each key comes once and in order, also if the last page is full."""
+    with asking(Fake(methods={"query": paged_keys(size)})) as server:
+        frame = lk.keys("big.near")
+    assert frame["public_key"].tolist() == sorted(fake_key(letter) for letter in "abcdefg")
+    assert len(server.requests) == -(-7 // size)
+
+
+def test_keys_of_many_accounts() -> None:
+    """The rows are in the order of the ids, all at one block; a missing account is a failure."""
+    ids = ["small.near", "gone.near", "big.near", "small.near"]
+    with asking(Fake(methods={"query": paged_keys(3)})) as server:
+        frame, failed = lk.keys(ids, on_error="collect", progress=False)
+        with pytest.raises(errors.UnknownAccountError):
+            lk.keys(ids, progress=False)
+        nothing, no_failures = lk.keys([], on_error="collect")
+    assert frame.columns[0] == "account_id"
+    assert frame["account_id"].tolist() == ["small.near"] * 2 + ["big.near"] * 7
+    assert rows(failed, "subject", "error") == [("gone.near", "UnknownAccountError")]
+    queries = [call["params"] for call in server.calls if call["method"] == "query"]
+    assert {params["block_id"] for params in queries} == {fake_hash(HEAD)}
+    assert frame.attrs["block_hash"] == fake_hash(HEAD)
+    assert (len(nothing), len(no_failures)) == (0, 0)
+    assert dtypes(nothing) == dtypes(frame)
+
+
+def test_one_key_of_many_accounts() -> None:
+    """A key is read from each account; one that lacks it is a failure."""
+    place = {"block_height": 9, "block_hash": fake_hash(HEAD)}
+
+    def query(params: dict[str, Any]) -> Any:
+        if params["account_id"] == "b.near":
+            return {"error": f"access key {KEY} does not exist while viewing", "logs": [], **place}
+        return {"nonce": 7, "permission": "FullAccess", **place}
+
+    ids = ["c.near", "b.near", "a.near"]
+    with asking(Fake(methods={"query": query})):
+        frame, failed = lk.keys(ids, public_key=KEY, on_error="collect", progress=False)
+    assert rows(frame, "account_id", "nonce") == [("c.near", 7), ("a.near", 7)]
+    assert rows(failed, "subject", "error") == [("b.near", "UnknownAccessKeyError")]
+
+
+def test_pages_of_keys_that_do_not_advance_are_refused() -> None:
+    """A host that ignores `after_key` is an error, and no endless list of keys."""
+
+    def query(params: dict[str, Any]) -> Any:
+        return paged_keys(3)({name: params[name] for name in set(params) - {"after_key"}})
+
+    with asking(Fake(methods={"query": query})) as server:
+        with pytest.raises(errors.DecodeError, match="does not begin after") as caught:
+            lk.keys("big.near")
+        assert len(server.requests) == 2
+    assert caught.value.request == "the keys of big.near"
 
 
 def test_one_key_and_the_lanes_of_a_gas_key() -> None:
@@ -431,12 +567,10 @@ def test_one_key_and_the_lanes_of_a_gas_key() -> None:
 # Tokens ---------------------------------------------------------------------------------
 
 
-def test_null_empty_zero_and_absent_are_four_things() -> None:
-    """A balance of null, of "", of "0" and an absent one never become each other."""
+def test_null_empty_and_zero_are_three_things() -> None:
+    """A balance of null, of "" and of "0" never become each other."""
     fake = Fake()
-    view = ft_view(
-        "a.near", ("x.near", None, 1), ("y.near", "", 2), ("z.near", "0", None), ("w.near",)
-    )
+    view = ft_view("a.near", ("x.near", None, 1), ("y.near", "", 2), ("z.near", "0", None))
     fake.rest["/v1/account/a.near/ft"] = view
     fake.rest["/v1/account/b.near/ft"] = {"account_id": "b.near"}
     fake.rest["/v1/account/c.near/ft"] = {"account_id": "c.near", "tokens": None, "new": [1]}
@@ -447,7 +581,6 @@ def test_null_empty_zero_and_absent_are_four_things() -> None:
         ("x.near", None, "pending", 1),
         ("y.near", None, "broken", 2),
         ("z.near", 0, "ok", None),
-        ("w.near", None, "pending", None),
     ]
     assert frame["balance"].iloc[0] is pd.NA
     assert len(empty) == 0
@@ -460,7 +593,7 @@ def two_of_three() -> Fake:
     for account_id in ("a.near", "c.near"):
         path = f"/v1/account/{account_id}"
         fake.rest[path + "/ft"] = ft_view(account_id, ("t.near", str(2**128 - 1), 5))
-        fake.rest[path + "/nft"] = ft_view(account_id, ("n.near", None, 6))
+        fake.rest[path + "/nft"] = nft_view(account_id, ("n.near", 6))
         fake.rest[path + "/full"] = full_view(account_id)
         fake.rest[path + "/staking"] = {"account_id": account_id, "pools": [{"pool_id": "p.near"}]}
     for view in ("ft", "nft", "full", "staking"):
@@ -572,20 +705,152 @@ def test_frames_go_to_parquet_and_come_back(tmp_path: Path) -> None:
     fake.rest["/v1/account/a.near/ft"] = ft_view("a.near", *tokens)
     with asking(fake):
         frame = lk.ft("a.near")
-    with pytest.warns(UserWarning, match="balance"):
-        lk.write_parquet(frame, tmp_path / "ft.parquet")
-    pd.testing.assert_frame_equal(lk.read_parquet(tmp_path / "ft.parquet"), frame)
+    lk.write_parquet(frame, tmp_path / "lk.parquet")
+    frame.to_parquet(tmp_path / "pd.parquet")
+    for name in ("lk", "pd"):
+        pd.testing.assert_frame_equal(lk.read_parquet(tmp_path / f"{name}.parquet"), frame)
+        balance = pd.read_parquet(tmp_path / f"{name}.parquet")["balance"]
+        pd.testing.assert_series_equal(balance, frame["balance"])
     table = lk.to_arrow(frame[:2])
     assert str(table.schema.field("balance").type) == "decimal128(38, 0)"
     assert table.column("balance").to_pylist() == [5, None]
+
+
+def test_frames_go_to_excel(tmp_path: Path) -> None:
+    """An Excel file of a verb's frame has every digit of the largest amount."""
+    pytest.importorskip("xlsxwriter", reason="the extra `excel`")
+    pytest.importorskip("openpyxl")
+    fake = Fake()
+    tokens = [("t.near", "5", 7), ("u.near", None, None), ("v.near", str(2**128 - 1), 1)]
+    fake.rest["/v1/account/a.near/ft"] = ft_view("a.near", *tokens)
+    with asking(fake):
+        frame = lk.ft("a.near")
+    lk.to_excel(frame, tmp_path / "ft.xlsx")
+    balance = pd.read_excel(tmp_path / "ft.xlsx", dtype={"balance": "u128"})["balance"]
+    pd.testing.assert_series_equal(balance, frame["balance"])
 
 
 def test_nft_collections() -> None:
     """Collections are rows; no token is named, none is invented."""
     with asking(two_of_three()):
         frame = lk.nft("a.near")
-    assert list(frame.columns) == ["account_id", "contract_id", "last_update_block_height"]
-    assert rows(frame, "contract_id", "last_update_block_height") == [("n.near", 6)]
+    assert rows(frame, "contract_id", "token_id", "last_update_block_height") == [
+        ("n.near", None, 6)
+    ]
+
+
+def test_nft_entries_with_a_token_id() -> None:
+    """Two tokens of one collection are two rows, and still one collection in the counts."""
+    entries = nft_view("a.near", ("n.near", 6, "1"), ("n.near", 7, "2"), ("m.near", None))
+    fake = Fake()
+    fake.rest["/v1/account/a.near/nft"] = entries
+    fake.rest["/v1/account/a.near/full"] = full_view("a.near", nfts=entries["tokens"])
+    with asking(fake):
+        frame, snapshot = lk.nft("a.near"), lk.snapshot("a.near")
+    assert rows(frame, "account_id", "contract_id", "token_id", "last_update_block_height") == [
+        ("a.near", "n.near", "1", 6),
+        ("a.near", "n.near", "2", 7),
+        ("a.near", "m.near", None, None),
+    ]
+    pd.testing.assert_frame_equal(snapshot.nft, frame)
+    assert snapshot.state["n_nfts"].tolist() == [2]
+    assert repr(snapshot) == "<Snapshot a.near: 0 tokens, 2 NFT collections, 0 pools>"
+
+
+def test_the_subject_of_the_request_completes_a_response() -> None:
+    """A response that does not repeat its account, key or token is about the requested one."""
+    token = {"contract_id": "t.near", "balance": "5"}
+    fake = Fake()
+    for account_id in ("a.near", "b.near"):
+        path = f"/v1/account/{account_id}"
+        fake.rest[f"{path}/ft"] = {"tokens": [token]}
+        fake.rest[f"{path}/nft"] = {"tokens": [{"contract_id": "n.near", "token_id": "1"}]}
+        fake.rest[f"{path}/staking"] = {"pools": [{"pool_id": "p.near"}]}
+        fake.rest[f"{path}/full"] = {"tokens": [token], "state": {}}
+    fake.rest[f"/v1/public_key/{KEY.replace(':', '%3A')}"] = {"account_ids": ["a.near"]}
+    fake.rest["/v1/ft/t.near/top"] = {"accounts": [{"account_id": "a.near", "balance": "5"}]}
+    with asking(fake):
+        for verb in ("ft", "nft", "staking", "accounts", "exposure"):
+            frame = MANY[verb](["a.near", "b.near"])
+            assert frame["account_id"].tolist() == ["a.near", "b.near"]
+        keys = lk.accounts_of(KEY)
+        holders = lk.top_holders("t.near")
+    assert rows(keys, "public_key", "account_id") == [(KEY, "a.near")]
+    assert rows(holders, "contract_id", "account_id", "balance") == [("t.near", "a.near", 5)]
+
+
+@pytest.mark.parametrize(
+    ("state", "amounts"),
+    [
+        ({}, (None, None, None, None)),
+        ({"balance": "10"}, (10, None, None, None)),
+        ({"balance": "10", "storage_bytes": 1000}, (10, None, 1000, None)),
+        ({"balance": "10", "locked": "0", "storage_bytes": 1}, (10, 0, 1, 10)),
+    ],
+)
+def test_a_state_that_lacks_members(state: dict[str, Any], amounts: tuple[Any, ...]) -> None:
+    """What a state does not state is missing, also what would be computed from it."""
+    fake = Fake()
+    fake.rest["/v1/account/a.near/full"] = full_view("a.near", state=state)
+    with asking(fake):
+        frame = lk.accounts("a.near")
+    assert rows(frame, "balance", "locked", "storage_bytes", "spendable") == [amounts]
+    assert rows(frame, "status", "n_tokens") == [("ok", 0)]
+
+
+OTHER_KINDS: dict[str, tuple[dict[str, Any], ...]] = {
+    "ft": (
+        {"account_id": "a.near", "contract_ids": ["t.near"]},
+        {"account_id": "a.near", "pools": []},
+        {"account_id": "a.near", "tokens": [{"contract_id": "n.near"}]},
+        {"status": "ok"},
+        {},
+    ),
+    "nft": (
+        {"account_id": "a.near", "contract_ids": ["n.near"]},
+        {"account_id": "a.near", "tokens": [{"contract_id": "t.near", "balance": None}]},
+        {"account_id": "a.near", "nfts": []},
+    ),
+    "staking": (
+        {"account_id": "a.near", "tokens": []},
+        {"account_id": "a.near", "pools": ["p.near"]},
+    ),
+    "accounts": (
+        {"account_id": "a.near", "tokens": []},
+        {"account_id": "a.near", "pools": []},
+        {"account_id": "a.near", "contract_ids": []},
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("verb", "body"), [(verb, body) for verb, bodies in OTHER_KINDS.items() for body in bodies]
+)
+def test_a_response_of_another_kind(verb: str, body: dict[str, Any]) -> None:
+    """A response of another kind is an error with its request, never an empty frame."""
+    with asking(lambda *_: as_json(body)), pytest.raises(errors.DecodeError) as caught:
+        MANY[verb](["a.near"])
+    assert "a.near" in str(caught.value)
+    assert caught.value.path is not None
+
+
+def test_a_response_with_nothing_but_its_account() -> None:
+    """Any list may be absent: an account without any has no rows, and nothing is known of it."""
+    with asking(lambda *_: as_json({"account_id": "a.near"})):
+        assert [len(MANY[verb](["a.near"])) for verb in ("ft", "nft", "staking")] == [0, 0, 0]
+        assert rows(MANY["accounts"](["a.near"]), "status", "n_tokens") == [("not_indexed", None)]
+
+
+def test_a_query_passes_through() -> None:
+    """`get` sends a query unchanged, and never a key in it."""
+    with asking(lambda *_: as_json([1])) as server:
+        ledger = client.current()
+        assert ledger.get("/v1/x?network=testnet&a=%20b") == [1]
+        assert server.paths == ["/v1/x?network=testnet&a=%20b"]
+        with pytest.raises(errors.InvalidRequestError) as caught:
+            ledger.get("/v1/x?a=1&APIKEY=secret")
+    assert "secret" not in str(caught.value)
+    assert len(server.requests) == 1
 
 
 def test_top_holders() -> None:
@@ -916,6 +1181,33 @@ def test_exposure_drops_zeros_when_asked() -> None:
         ("mixed", 1, 1, 2),
     ]
     assert frame["direct_pools"].tolist()[1] == ["one.near"]
+
+
+def test_an_account_that_is_not_indexed_has_no_known_exposure() -> None:
+    """Unknown is not zero: the class is of what is visible, the status says that nothing is."""
+    fake = Fake()
+    pools = [{"pool_id": "p.near"}]
+    fake.rest["/v1/account/a.near/full"] = full_view("a.near", state=None)
+    fake.rest["/v1/account/b.near/full"] = full_view("b.near")
+    fake.rest["/v1/account/c.near/full"] = full_view("c.near", state=None, pools=pools)
+    with asking(fake):
+        frame = lk.exposure(["a.near", "b.near", "c.near"], liquid_tokens=[], progress=False)
+        accounts = lk.accounts(["a.near", "b.near", "c.near"], progress=False)
+        snapshots = [repr(lk.snapshot(name)) for name in ("a.near", "c.near")]
+    assert rows(frame, "status", *COUNTS) == [
+        ("not_indexed", "no_visible_staking_position", None, None, None),
+        ("ok", "no_visible_staking_position", 0, 0, 0),
+        ("ok", "direct_only", 1, 0, 1),
+    ]
+    assert rows(accounts, "status", "n_tokens", "n_nfts", "n_pools") == [
+        ("not_indexed", None, None, None),
+        ("ok", 0, 0, 0),
+        ("not_indexed", 0, 0, 1),
+    ]
+    assert snapshots == [
+        "<Snapshot a.near: not indexed>",
+        "<Snapshot c.near: 0 tokens, 0 NFT collections, 1 pools>",
+    ]
 
 
 def test_exposure_needs_to_know_the_tokens() -> None:
@@ -1548,6 +1840,112 @@ def test_traces_and_a_blocks_traces() -> None:
     assert asked == {"EXPERIMENTAL_tx_status": 2, "block": 1, "EXPERIMENTAL_protocol_config": 1}
 
 
+def unfinished_result() -> dict[str, Any]:
+    """Invent a transaction whose receipt created another one, which has not run yet."""
+    told = transaction_result()
+    waiting = {
+        "receipt_ids": [fake_hash("late")],
+        "status": {"SuccessReceiptId": fake_hash("late")},
+    }
+    [executed] = told["receipts_outcome"]
+    executed["outcome"] |= waiting
+    return told | {"final_execution_status": "INCLUDED_FINAL", "status": "Started"}
+
+
+def late(answer: Any, info: Any = None) -> Callable[[dict[str, Any]], Any]:
+    """Time out as a node does while it waits, and answer what waits for nothing."""
+
+    def told(params: dict[str, Any]) -> Any:
+        return answer if params["wait_until"] == "NONE" else failure("TIMEOUT_ERROR", info, 408)
+
+    return told
+
+
+# Older nodes send no info; newer ones as TimeoutErrorCause of nearcore writes it
+# (chain/jsonrpc-primitives/src/types/transactions.rs).
+PENDING = {"cause": "PENDING", "status": {"final_execution_status": "INCLUDED_FINAL"}}
+UNSEEN = failure("UNKNOWN_TRANSACTION", {"requested_transaction_hash": fake_hash("tx")})
+
+
+@pytest.mark.parametrize("info", [None, PENDING], ids=["older node", "newer node"])
+def test_a_transaction_that_is_not_done(info: Any) -> None:
+    """What is known of a pending transaction is its trace; the timeout is no error."""
+    fake = Fake(methods={"EXPERIMENTAL_tx_status": late(unfinished_result(), info)})
+    with asking(fake, retries=lk.RetryPolicy()) as server:
+        found = lk.trace(fake_hash("tx"), "a.near")
+        frame = lk.receipts(fake_hash("tx"), "a.near")
+        _, failed = lk.traces([(fake_hash("tx"), "a.near")], on_error="collect")
+    assert (found.verdict, found.signer_id) == ("pending", "a.near")
+    assert "the transaction is INCLUDED_FINAL and not final yet" in found.notes
+    assert rows(frame, "receipt_id", "status", "block_height") == [
+        (fake_hash("receipt"), "success_receipt_id", 121),
+        (fake_hash("late"), "not_executed", None),
+    ]
+    assert len(failed) == 0
+    levels = [call["params"]["wait_until"] for call in server.calls if "wait" in str(call)]
+    assert levels == ["FINAL", "NONE"] * 3
+
+
+def test_a_transaction_in_a_chunk_that_has_not_run() -> None:
+    """Nodes send its level alone: it is pending, and has no receipts yet."""
+    fake = Fake(methods={"EXPERIMENTAL_tx_status": late({"final_execution_status": "INCLUDED"})})
+    with asking(fake):
+        found = lk.trace(fake_hash("tx"), "a.near")
+    assert (found.verdict, len(found.receipts)) == ("pending", 0)
+
+
+def test_a_transaction_that_nobody_knows() -> None:
+    """A hash that no node has seen is not found: it is neither pending nor a timeout."""
+    fake = Fake(methods={"EXPERIMENTAL_tx_status": late(UNSEEN, {"cause": "NOT_OBSERVED"})})
+    verbs: list[Callable[..., Any]] = [lk.trace, lk.receipts, lambda *pair: lk.traces([pair])]
+    with asking(fake):
+        for verb in verbs:
+            with pytest.raises(errors.UnknownTransactionError) as caught:
+                verb(fake_hash("tx"), "a.near")
+            sentence = f"No transaction {fake_hash('tx')} is known to this network"
+            assert caught.value.sentence == sentence
+        _, failed = lk.traces([(fake_hash("tx"), "a.near")], on_error="collect")
+    assert rows(failed, "subject", "error") == [(fake_hash("tx"), "UnknownTransactionError")]
+
+
+@pytest.mark.parametrize(
+    ("answer", "info"),
+    [(UNSEEN, PENDING), ({"final_execution_status": "NONE"}, None)],
+    ids=["seen by one node alone", "shard not tracked"],
+)
+def test_nothing_is_claimed_of_a_transaction_without_a_status(answer: Any, info: Any) -> None:
+    """A node that cannot tell leaves it at the timeout: not unknown, and not pending."""
+    fake = Fake(methods={"EXPERIMENTAL_tx_status": late(answer, info)})
+    with asking(fake), pytest.raises(errors.TransactionTimeoutError) as caught:
+        lk.trace(fake_hash("tx"), "a.near")
+    assert caught.value.rpc_cause == "TIMEOUT_ERROR"
+    assert caught.value.retryable
+
+
+def test_an_old_transaction_is_read_from_the_archival_host() -> None:
+    """What the regular host waited for and does not know, the archival host has."""
+    archive = Fake(methods={"EXPERIMENTAL_tx_status": transaction_result()})
+    regular = Fake(methods={"EXPERIMENTAL_tx_status": late(UNSEEN, {"cause": "NOT_OBSERVED"})})
+    with serve(archive) as other, asking(regular, archival_rpc_url=other.url) as server:
+        found = lk.trace(fake_hash("tx"), "a.near", blocks=False)
+    assert found.verdict == "fully_succeeded"
+    assert (len(server.requests), len(other.requests)) == (2, 1)
+
+
+@pytest.mark.parametrize("wait_until", ["FINAL", "NONE"])
+def test_a_wrong_sender_is_named_with_the_right_one(wait_until: str) -> None:
+    """The node only derives a shard from the sender; the result says who signed."""
+    fake = Fake(methods={"EXPERIMENTAL_tx_status": transaction_result()})
+    pairs = [(fake_hash("tx"), "b.near")]
+    with asking(fake):
+        with pytest.raises(errors.InvalidRequestError) as caught:
+            lk.trace(*pairs[0], wait_until=wait_until)
+        _, failed = lk.traces(pairs, wait_until=wait_until, on_error="collect")
+    assert (caught.value.field, caught.value.value) == ("sender", "b.near")
+    assert caught.value.rule == f"'a.near', which signed transaction {fake_hash('tx')}"
+    assert rows(failed, "subject", "error") == [(fake_hash("tx"), "InvalidRequestError")]
+
+
 def test_receipt() -> None:
     """One receipt comes as sent."""
     told = transaction_result()["receipts"][0]
@@ -1650,9 +2048,10 @@ def reading(reply: Reply, ask: Callable[[], Any]) -> errors.LedgerError:
         (b"null", "$"),
         (b"\xff\xfe", "$"),
         (b"[" * 10**5, "$"),
-        (b'{"tokens":[]}', "$"),
+        (b'{"pools":[]}', "$"),
         (b'{"account_id":"a.near","tokens":{}}', "$.tokens"),
         (b'{"account_id":"a.near","tokens":[{"contract_id":7}]}', "$.tokens[0].contract_id"),
+        (b'{"account_id":"a.near","tokens":[{"contract_id":"t.near"}]}', "$.tokens[0]"),
         (
             b'{"account_id":"a.near","tokens":[{"contract_id":"t.near","balance":12}]}',
             "$.tokens[0].balance",
@@ -1814,10 +2213,12 @@ REFUSED: list[tuple[Callable[[], Any], str, str, str]] = [
     (lambda: lk.read("/no/such/file", "ft"), "source", "'/no/such/file'", "No such file"),
     (lambda: lk.schema("tokens"), "name", "'tokens'", "one of"),
     (lambda: client.current().get("v1/x"), "path", "'v1/x'", "begins with /"),
-    (lambda: client.current().get("/x?apiKey=1"), "path", "/x", "no query"),
+    (lambda: client.current().get("/x?apiKey=1"), "path", "/x", "api_key="),
+    (lambda: client.current().get("/x?a=b#c"), "path", "/x", "without a fragment"),
     (lambda: client.current().rpc(""), "method", "''", "1 to 256"),
 ]
 COLLECTING: dict[str, Callable[..., Any]] = MANY | {
+    "keys": lk.keys,
     "accounts at": lambda ids, **options: lk.accounts(ids, at=120, **options),
     "nft_tokens": lambda ids, **options: lk.nft_tokens(ids, "c.near", **options),
 }

@@ -77,6 +77,7 @@ def one_account() -> None:
     assert_type(lk.accounts_of("ed25519:1", include_limited=True), pd.DataFrame)
     assert_type(lk.keys("root.near", at=pd.Timestamp("2026-01-01")), pd.DataFrame)
     assert_type(lk.keys("root.near", public_key="ed25519:1"), pd.DataFrame)
+    assert_type(lk.keys(["root.near"], on_error="collect"), Both)
     assert_type(lk.gas_key_nonces("root.near", "ed25519:1"), list[int])
     assert_type(lk.top_holders("wrap.near"), pd.DataFrame)
 
@@ -92,6 +93,7 @@ def the_chain() -> None:
     assert_type(lk.status(), pd.DataFrame)
     assert_type(lk.indexer_status(), pd.DataFrame)
     assert_type(lk.health(), str)
+    assert_type(lk.doctor(save="report.json"), pd.DataFrame)
     assert_type(lk.gas_price(), pd.DataFrame)
     assert_type(lk.validators(which="kickouts"), pd.DataFrame)
     assert_type(lk.changes("account_changes", ["root.near"]), pd.DataFrame)
@@ -247,6 +249,7 @@ def amounts(frame: pd.DataFrame, held: pd.Series[int], taken: lk.U128Array) -> N
     assert_type(lk.amount_format(6, "USDT", thousands=",")(5), str)
     assert_type(lk.to_arrow(frame), Any)
     assert_type(lk.write_parquet(frame, Path("ft.parquet")), None)
+    assert_type(lk.to_excel(frame, Path("ft.xlsx"), sheet_name="ft"), None)
     assert_type(lk.read_parquet("ft.parquet"), pd.DataFrame)
 
 

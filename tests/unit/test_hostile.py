@@ -293,20 +293,21 @@ def test_a_call_that_fails_is_sent_and_told(made: SimpleNamespace):
 
 
 def test_a_pending_transaction_is_told(made: SimpleNamespace):
-    """What is not final yet is an error with its remedy, and asked again it is answered."""
+    """What is not final yet is shown as far as it is, and asked again it is final."""
     world = made.ledger.world
     world.hold_finality()
     sent = lk.call(
         "trap.near", "log", gas="100 Tgas", signer_id="near", wait_until="NONE", ledger=made.ledger
     )
     panel = lk.widgets.TransactionExplorer(sent.tx_hash, "near", ledger=made.ledger).press()
-    assert isinstance(panel.error, lk.errors.TransactionTimeoutError)
-    assert "did not reach the requested level" in seen(panel)
+    assert panel.error is None
+    assert "is EXECUTED_OPTIMISTIC and not final yet" in seen(panel)
 
     world.hold_finality(hold=False)
     world.settle()
 
     assert panel.press().error is None
+    assert "not final yet" not in seen(panel)
     assert hostile.MARKUP in seen(panel)
     assert "accepted" in read(sent._repr_html_())
 

@@ -798,7 +798,10 @@ def test_an_unfinished_transaction_counts_what_has_left():
         final_execution_status="INCLUDED",
     )
     assert changes(found) == {"alice.near": -CONVERSION - 5 * builders.PRICE - 90, "bob.near": 20}
-    assert found.notes == ("gas bought for receipts that have not run is not counted: R1",)
+    assert found.notes == (
+        "the transaction is INCLUDED and not final yet",
+        "gas bought for receipts that have not run is not counted: R1",
+    )
 
 
 def test_plain_tx_says_what_it_does_not_tell():

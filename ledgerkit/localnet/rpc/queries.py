@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ledgerkit.localnet.world import World
 
 MAX_STATE_BYTES = 50_000  # of records in one response
+MAX_ACCESS_KEYS = 100  # in one response (nearcore, default_view_access_keys_limit)
 _MAX_PATH_QUERY_BYTES = 10 * 1024
 _BASE58_ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
@@ -284,9 +285,16 @@ def _parse_access_key_list(members: Members) -> Query:
             for entry in at.state.access_keys(account_id)
             if after_key is None or entry[0] > after_key.packed
         ]
+        if limit is None and after_key is None and len(entries) > MAX_ACCESS_KEYS:
+            data = (
+                f"Account {account_id} has more than {MAX_ACCESS_KEYS} access keys; use a paginated"
+                " view_access_key_list request"
+            )
+            info: Object = {"requested_account_id": account_id, "limit": MAX_ACCESS_KEYS}
+            raise at.error("TOO_MANY_ACCESS_KEYS", data, **info)
         keys = [
             {"public_key": rpc_json.public_key_text(packed), "access_key": rpc_json.access_key(key)}
-            for packed, key in entries[:limit]
+            for packed, key in entries[: min(limit or MAX_ACCESS_KEYS, MAX_ACCESS_KEYS)]
         ]
         last_key = {"last_key": keys[-1]["public_key"]} if len(keys) < len(entries) else {}
         return {"keys": keys} | last_key

@@ -534,6 +534,30 @@ class TestQuery:
         assert handler(world, "query", request) == refused
         assert handler(world, f"EXPERIMENTAL_{params['request_type']}", request) == refused
 
+    def test_a_long_list_of_keys_comes_in_pages(self, ledger, world):
+        """Above 100 keys a whole list is refused; a longer page is shortened to 100 keys."""
+        # nearcore, test_view_access_keys_unpaginated_over_limit_errors and the tests beside it
+        for start in (0, 50):
+            keys = [public(f"key {n}") for n in range(start, start + 50)]
+            added = [AddKey(key, AccessKey(0)) for key in keys]
+            ledger.run("alice.near", "alice.near", *added)
+            params = query("view_access_key_list", account_id="alice.near")
+            if start == 0:
+                assert len(result(world, "query", params)["keys"]) == 51
+        info = {"requested_account_id": "alice.near", "limit": 100}
+        data = (
+            "Account alice.near has more than 100 access keys; use a paginated "
+            "view_access_key_list request"
+        )
+        refused = ("TOO_MANY_ACCESS_KEYS", info | at(world), data)
+        assert handler(world, "query", params) == refused
+        assert handler(world, "EXPERIMENTAL_view_access_key_list", params) == refused
+        page = result(world, "query", params | {"limit": 1_000})
+        assert len(page["keys"]) == 100
+        rest = result(world, "query", params | {"after_key": page["last_key"]})
+        assert len(rest["keys"]) == 1
+        assert "last_key" not in rest
+
     def test_keys_of_a_missing_account(self, world):
         """An account that does not exist has no keys, for `query`."""
         params = query("view_access_key_list", account_id="ghost.near")
