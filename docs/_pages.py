@@ -17,6 +17,7 @@ MORE = "More"  # a name without a group is listed all the same
 # The group of the first module that a name is defined in or below.
 GROUPS = {
     "ledgerkit.client": "Opening a ledger",
+    "ledgerkit.verbs.doctor": "Opening a ledger",
     "ledgerkit.verbs.accounts": "Accounts",
     "ledgerkit.verbs.history": "Accounts",
     "ledgerkit.verbs.tokens": "Tokens and staking",
@@ -32,6 +33,7 @@ GROUPS = {
     "ledgerkit.u128": "Amounts and files",
     "ledgerkit.verbs.saved_responses": "Amounts and files",
     "ledgerkit.frames.build": "Amounts and files",
+    "ledgerkit.frames.excel": "Amounts and files",
     "ledgerkit.widgets": "Panels",
     "ledgerkit.plots": "Plots",
 }

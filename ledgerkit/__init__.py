@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ledgerkit.collecting.plan import Plan
     from ledgerkit.errors import LedgerError
     from ledgerkit.frames.build import schema
+    from ledgerkit.frames.excel import to_excel
     from ledgerkit.sending.signers import Signer, signer, use_signer
     from ledgerkit.sending.submission import Submission
     from ledgerkit.sending.verbs import (
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
         view,
         view_many,
     )
+    from ledgerkit.verbs.doctor import doctor
     from ledgerkit.verbs.history import history
     from ledgerkit.verbs.node import (
         gas_price,
@@ -127,6 +129,7 @@ _HOMES = {
         "view",
         "view_many",
     ),
+    "verbs.doctor": ("doctor",),
     "verbs.cache": ("cache_info", "clear_cache"),
     "verbs.node": (
         "gas_price",
@@ -137,6 +140,7 @@ _HOMES = {
         "validators",
     ),
     "frames.build": ("schema",),
+    "frames.excel": ("to_excel",),
     "verbs.history": ("history",),
     "verbs.tokens": ("exposure", "ft", "nft", "nft_tokens", "staking", "top_holders"),
     "verbs.transactions": ("receipt", "receipts", "trace", "trace_block", "traces", "tx"),
@@ -187,6 +191,7 @@ __all__ = [
     "deploy",
     "diff",
     "disconnect",
+    "doctor",
     "errors",
     "explore",
     "exposure",
@@ -216,6 +221,7 @@ __all__ = [
     "staking",
     "status",
     "to_arrow",
+    "to_excel",
     "to_units",
     "top_holders",
     "trace",

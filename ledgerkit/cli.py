@@ -192,9 +192,9 @@ def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
 def _print_plan(args: argparse.Namespace, planned: Sequence[Call[Any]], name: str) -> None:
     """Print the first requests that a command would send, and the columns of its frame."""
     from ledgerkit.frames import build
-    from ledgerkit.transport import networks
 
-    network = networks.resolve(args.network, rpc_url=args.rpc_url, api_url=args.api_url)
+    with _connect(args) as ledger:
+        network, limit = ledger.network, ledger.limit
     columns = {
         "surface": [call.surface for call in planned],
         "method": ["GET" if call.body is None else "POST" for call in planned],
@@ -205,6 +205,7 @@ def _print_plan(args: argparse.Namespace, planned: Sequence[Call[Any]], name: st
     print(
         build.build_frame("requests", columns).to_string(index=False, na_rep="", max_colwidth=None)
     )
+    print(f"rate limit: {limit}")
     if name:
         print(f"\ncolumns of the result ({name}):")
         print(build.schema(name).to_string(index=False, na_rep=""))
@@ -513,6 +514,43 @@ COMMANDS = {
 }
 
 
+# The connection ---------------------------------------------------------------------------
+
+
+def _doctor_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `doctor`."""
+    _network_arguments(parser)
+    _format_argument(parser)
+    parser.add_argument(
+        "--save", metavar="FILE", help="write the responses to a file, without the API key"
+    )
+
+
+def _doctor(args: argparse.Namespace) -> int:
+    """Check each surface, and print a table; exit with the code of the first error."""
+    from ledgerkit.verbs import doctor
+
+    with _connect(args) as ledger:
+        frame = doctor.doctor(save=args.save, ledger=ledger)
+    _print_surfaces(frame) if args.format == "table" else _print(frame, args.format)
+    failures = frame[frame["error"].notna()]
+    for surface, message in zip(failures["surface"], failures["message"], strict=True):
+        _print_message(f"{surface}: {message}")
+    return _first_exit_code(failures)
+
+
+def _print_surfaces(frame: pd.DataFrame) -> None:
+    """Print a line for each surface, the limits, and the members that ledgerkit does not know."""
+    table = frame.drop(columns=["unknown_members", "per_minute", "has_key", "message"])
+    table["error"] = table["error"].fillna("ok")
+    table = table.rename(columns={"error": "status"})
+    print(table.to_string(index=False, na_rep=""))
+    print(f"\nlimits: {frame.attrs['limits']}")
+    for surface, members in zip(frame["surface"], frame["unknown_members"], strict=True):
+        if members:
+            print(f"{surface}: ledgerkit does not know {', '.join(members)}")
+
+
 # The embedded ledger ----------------------------------------------------------------------
 
 
@@ -712,6 +750,7 @@ def _diff(args: argparse.Namespace) -> int:
 
 
 TASKS = {
+    "doctor": Task("check the hosts of the network", _doctor_arguments, _doctor),
     "collect": Task("read many accounts into Parquet files", _collect_arguments, _collect),
     "collect-blocks": Task(
         "read a range of blocks into Parquet files", _collect_blocks_arguments, _collect_blocks

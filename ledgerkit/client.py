@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Never, Self, TypeVar
+from urllib.parse import parse_qsl
 
 from ledgerkit import user_warnings, validation
 from ledgerkit.api import calls, rpc
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ledgerkit.transport.disk_cache import DiskCache
     from ledgerkit.transport.embedded import Faults, World
     from ledgerkit.transport.networks import Network
+    from ledgerkit.transport.rate_limit import Limit
     from ledgerkit.transport.settings import Cache, RetryPolicy, Settings
     from ledgerkit.transport.transports import AnyTransport
     from ledgerkit.validation import BlockReference
@@ -59,9 +61,9 @@ class Ledger:
         self._memo: dict[str, Any] = {}
 
     @property
-    def rate(self) -> float | None:
-        """The maximum number of requests a second; None if there is no limit."""
-        return self._session.settings.rate
+    def limit(self) -> Limit:
+        """The rate limit of the host that is sent the fewest requests."""
+        return self._session.settings.lowest_limit
 
     @property
     def world(self) -> World:
@@ -117,7 +119,7 @@ class Ledger:
         Parameters
         ----------
         path
-            The path, such as ``"/v1/account/root.near/ft"``.
+            The path, such as ``"/v1/account/root.near/ft"``, and its query if it has one.
 
         Returns
         -------
@@ -248,12 +250,14 @@ class Ledger:
         in_flight
             Maximum number of concurrent requests; None is this ledger's limit.
         rate
-            Maximum number of requests a second, up to this ledger's limit; None is that limit.
+            Maximum number of requests a second to each host, up to this ledger's limit; None
+            is that limit.
 
         Returns
         -------
         ledger
-            The open ledger. The limits of the two ledgers apply separately.
+            The open ledger. The limits of the two ledgers apply separately; a public host's
+            limit for a minute is shared by all ledgers of the process that have the same rate.
 
         Raises
         ------
@@ -457,7 +461,8 @@ class Ledger:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<Ledger {self.network.name}>"
+        limits = self._session.settings.limits_text()
+        return f"<Ledger {self.network.name}{': ' if limits else ''}{limits}>"
 
     def __reduce__(self) -> Never:
         """Refuse to be pickled."""
@@ -512,6 +517,29 @@ def reopen(
         raise InvalidRequestError.refuse("description", description, rule)
     settings = _limited(description.settings, in_flight, rate)
     return Ledger(replace(settings, key=_required_key()) if description.needs_key else settings)
+
+
+def settings(ledger: Ledger) -> Settings:
+    """Return the settings of an open ledger."""
+    return ledger._session.ready().settings  # noqa: SLF001 - this module's
+
+
+def without_retries(ledger: Ledger) -> Ledger:
+    """Open a ledger for single requests: the same hosts and key, no retries, limits or cache."""
+    given = settings(ledger)
+    retries = replace(given.retries, attempts=1, total_s=given.timeout_s)
+    in_flight = len(networks.SURFACES)
+    return Ledger(
+        replace(
+            given,
+            retries=retries,
+            rate=None,
+            polite=False,
+            in_flight=in_flight,
+            cache=None,
+            borrowed=True,
+        )
+    )
 
 
 def _required_key() -> ApiKey:
@@ -573,10 +601,14 @@ def bar(*, disable: bool, **options: Any) -> Any:
 
 def _raw_path(path: str) -> Call[Any]:
     """Build the call of any path of the REST API."""
-    if not isinstance(path, str) or not path.startswith("/") or "?" in path or "#" in path:
-        rule = "a path that begins with / and has no query"
+    if not isinstance(path, str) or not path.startswith("/") or "#" in path:
+        rule = "a path that begins with /, without a fragment"
         value = path.partition("?")[0] if isinstance(path, str) else path  # a query may hold a key
         raise InvalidRequestError.refuse("path", value, rule)
+    path_alone, _, query = path.partition("?")
+    if "apikey" in (name.lower() for name, _ in parse_qsl(query, keep_blank_values=True)):
+        rule = "a path without the key: pass api_key= to connect()"
+        raise InvalidRequestError.refuse("path", path_alone, rule)
     return calls.get(path, Any, request=f"GET {path}")
 
 
@@ -626,8 +658,10 @@ def connect(
     retries
         The limits for repeating a failed read; None is ``RetryPolicy()``.
     rate
-        Maximum number of requests a second. ``"polite"`` is 20 on the public hosts and no
-        limit elsewhere; None is no limit.
+        Maximum number of requests a second to each host. ``"polite"`` is what the public
+        hosts accept: without a key, 50 requests a minute to each host of fastnear.com and
+        180 to neardata.xyz, in bursts of 20 a second; with a key, 10,000 a minute. For other
+        hosts it is no limit. None is no limit.
     in_flight
         Maximum number of concurrent requests; with the extra ``ledgerkit[bulk]`` they take
         less work.
@@ -686,7 +720,9 @@ def connect(
         transport=transport,
         timeout_s=timeout_s,
         retries=retries or RetryPolicy(),
-        rate=_rate(rate, chosen, transport),
+        rate=None if rate == "polite" else rate,
+        # The public hosts' limits do not apply to a transport of the caller.
+        polite=rate == "polite" and transport is None,
         in_flight=in_flight,
         cache=cache_settings,
     )
@@ -783,12 +819,3 @@ def _with_folder(cache: Cache, network: Network) -> Cache:
     from ledgerkit.transport import disk_cache
 
     return replace(cache, path=disk_cache.default_folder())
-
-
-def _rate(
-    rate: float | Literal["polite"] | None, network: Network, transport: AnyTransport | None
-) -> float | None:
-    """Return the rate limit; the network's own does not apply to a transport of the caller."""
-    if rate != "polite":
-        return rate
-    return network.rate if transport is None else None

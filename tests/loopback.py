@@ -85,10 +85,10 @@ def failure(cause: str, info: object = None, status: int = 200, **members: objec
 
 
 @contextmanager
-def serve(handler: Handler) -> Iterator[Server]:
-    """Run a server on a free port until the block ends."""
+def serve(handler: Handler, *, port: int = 0) -> Iterator[Server]:
+    """Run a server until the block ends; port 0 is a free one."""
     seen: list[Request] = []
-    with _Loopback(handler, seen) as httpd:
+    with _Loopback(handler, seen, port) as httpd:
         thread = threading.Thread(target=httpd.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         try:
@@ -117,8 +117,8 @@ class _Loopback(ThreadingHTTPServer):
     block_on_close = False  # a client may keep its connection open
     request_queue_size = 128
 
-    def __init__(self, script: Handler, seen: list[Request]) -> None:
-        super().__init__(("127.0.0.1", 0), _Connection)
+    def __init__(self, script: Handler, seen: list[Request], port: int) -> None:
+        super().__init__(("127.0.0.1", port), _Connection)
         self.script = script
         self.seen = seen
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from ledgerkit.errors import LedgerError
 
 T = TypeVar("T")
+Surface = Literal["rpc", "archival_rpc", "api", "transactions", "transfers", "blocks", "kv"]
 
+NOT_AS_DOCUMENTED = " is not as documented: "  # before the reason in the sentence of an error
 _HTTP_ERROR = 400
 _decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
 _decoders_lock = Lock()
@@ -44,7 +46,7 @@ class Call(Generic[T]):
     may be sent twice.
     """
 
-    surface: Literal["rpc", "api"]
+    surface: Surface
     request: str
     read: Callable[[Response], T] = field(repr=False)
     path: str = ""
@@ -67,11 +69,12 @@ def rpc(
     request: str,
     keep: Callable[[Any], bool] | None = None,
     repeatable: bool = True,
+    surface: Surface = "rpc",
 ) -> Call[Any]:
     """Build a JSON-RPC call; `keep` and `repeatable` as in `Call`."""
     document = {"jsonrpc": "2.0", "id": "ledgerkit", "method": method, "params": params}
     return Call(
-        surface="rpc",
+        surface=surface,
         request=request,
         read=lambda response: read_rpc(response, result, request),
         body=msgspec.json.encode(document),
@@ -80,13 +83,22 @@ def rpc(
     )
 
 
-def get(path: str, result: Any, *, request: str) -> Call[Any]:
-    """Build a call of the REST API; `path` is percent-encoded, below the address of the API."""
+def get(path: str, result: Any, *, request: str, surface: Surface = "api") -> Call[Any]:
+    """Build a call of a REST service; `path` is percent-encoded, below the service's address."""
     return Call(
-        surface="api",
+        surface=surface,
         request=request,
         read=lambda response: read_api(response, result, request),
         path=path,
+    )
+
+
+def post(
+    surface: Surface, path: str, body: dict[str, Any], result: Any, *, request: str
+) -> Call[Any]:
+    """Build a call of a REST service that sends a JSON object."""
+    return replace(
+        get(path, result, request=request, surface=surface), body=msgspec.json.encode(body)
     )
 
 
@@ -128,7 +140,7 @@ def not_as_documented(request: str, decode_error: Exception) -> errors.DecodeErr
     """Build the error for a response that could not be decoded, with the path in the document."""
     reason, _, path = str(decode_error).partition(" - at `")
     path = path.rstrip("`") or "$"
-    sentence = f"the response to {request} is not as documented: {reason} at {path}"
+    sentence = f"the response to {request}{NOT_AS_DOCUMENTED}{reason} at {path}"
     return errors.DecodeError(sentence, request=request, path=path)
 
 

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
+import msgspec
+
+from ledgerkit import errors
 from ledgerkit.api import calls
 from ledgerkit.api.models import rest
 
 if TYPE_CHECKING:
-    from ledgerkit.api.calls import Call
+    from ledgerkit.api.calls import Call, Response
+
+Listing = TypeVar("Listing", bound=rest.Listing)
+
+
+_MOST_MEMBERS = 8  # of an unexpected document, in its error
 
 
 def _quote(text: str) -> str:
@@ -17,40 +26,74 @@ def _quote(text: str) -> str:
     return quote(text, safe="")
 
 
+def read_listing(response: Response, kind: type[Listing], request: str) -> Listing:
+    """
+    Decode a response about one account, key or token.
+
+    A response without any content of its kind has nothing but its subject; with other members it
+    is of another kind, and an error.
+    """
+    value: Listing = calls.read_api(response, kind, request)
+    if not value.has_content:
+        members = calls.decoder(dict[str, msgspec.Raw]).decode(response.body)
+        if members.keys() != {kind.subject} and members.keys().isdisjoint(kind.content):
+            raise calls.not_as_documented(request, _no_content(kind, members))
+    return value
+
+
+def _no_content(kind: type[Any], members: dict[str, Any]) -> msgspec.DecodeError:
+    """Describe the members of a document of another kind."""
+    expected = " or ".join(f"`{name}`" for name in kind.content)
+    present = ", ".join(f"`{errors.cut(name)}`" for name in list(members)[:_MOST_MEMBERS])
+    return msgspec.DecodeError(f"Object has no {expected}, but {present or 'no members'}")
+
+
+def _get(path: str, kind: type[Listing], subject: str, request: str) -> Call[Listing]:
+    """Build the call for a listing; a response that does not repeat its subject is completed."""
+
+    def read(response: Response) -> Listing:
+        value = read_listing(response, kind, request)
+        if getattr(value, kind.subject) is None:
+            setattr(value, kind.subject, subject)
+        return value
+
+    return replace(calls.get(path, kind, request=request), read=read)
+
+
 def accounts_of(public_key: str, *, every_kind: bool = False) -> Call[rest.KeyAccounts]:
     """Build the call for the accounts of a key: with full access, or with any permission."""
     path = f"/v1/public_key/{_quote(public_key)}" + ("/all" if every_kind else "")
-    return calls.get(path, rest.KeyAccounts, request=f"the accounts of {public_key}")
+    return _get(path, rest.KeyAccounts, public_key, f"the accounts of {public_key}")
 
 
 def full(account_id: str) -> Call[rest.Full]:
     """Build the call for everything that is indexed about an account."""
     path = f"/v1/account/{_quote(account_id)}/full"
-    return calls.get(path, rest.Full, request=f"the state and holdings of {account_id}")
+    return _get(path, rest.Full, account_id, f"the state and holdings of {account_id}")
 
 
 def staking(account_id: str) -> Call[rest.Staking]:
     """Build the call for the staking pools of an account."""
     path = f"/v1/account/{_quote(account_id)}/staking"
-    return calls.get(path, rest.Staking, request=f"the staking pools of {account_id}")
+    return _get(path, rest.Staking, account_id, f"the staking pools of {account_id}")
 
 
 def ft(account_id: str) -> Call[rest.FungibleTokens]:
     """Build the call for the fungible tokens of an account."""
     path = f"/v1/account/{_quote(account_id)}/ft"
-    return calls.get(path, rest.FungibleTokens, request=f"the tokens of {account_id}")
+    return _get(path, rest.FungibleTokens, account_id, f"the tokens of {account_id}")
 
 
 def nft(account_id: str) -> Call[rest.Collections]:
     """Build the call for the NFT collections of an account."""
     path = f"/v1/account/{_quote(account_id)}/nft"
-    return calls.get(path, rest.Collections, request=f"the NFTs of {account_id}")
+    return _get(path, rest.Collections, account_id, f"the NFTs of {account_id}")
 
 
 def top_holders(contract_id: str) -> Call[rest.TopHolders]:
     """Build the call for the largest holders of a token."""
     path = f"/v1/ft/{_quote(contract_id)}/top"
-    return calls.get(path, rest.TopHolders, request=f"the top holders of {contract_id}")
+    return _get(path, rest.TopHolders, contract_id, f"the top holders of {contract_id}")
 
 
 def staking_v0(account_id: str) -> Call[rest.StakingV0]:

@@ -138,7 +138,8 @@ def collect(
     RateLimitedError
         If every request is rate limited for ten minutes.
     TransportError
-        If 64 accounts in a row have no response; responses before that are stored.
+        If 64 accounts in a row have no usable response, or 10 requests none at all; responses
+        before that are stored.
     FileError
         If a file cannot be written.
 
@@ -177,7 +178,7 @@ def _print_plan(
         manifests.read_commits(job.folder),
         source,
         request=request_for(manifest.views),
-        rate=ledger.rate,
+        limit=ledger.limit,
         retry_failed=retry_failed,
     )
     print(planned)  # noqa: T201 - the purpose of a dry run

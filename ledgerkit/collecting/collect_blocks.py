@@ -137,7 +137,8 @@ def collect_blocks(
     RateLimitedError
         If every request is rate limited for ten minutes.
     TransportError
-        If 64 heights in a row have no response; responses before that are stored.
+        If 64 heights in a row have no usable response, or 10 requests none at all; responses
+        before that are stored.
     FileError
         If a file cannot be written.
 
@@ -249,7 +250,7 @@ def _print_plan(
         manifest.network,
         _requests_for(manifest.views),
         subjects.total - stored + resuming.count(commits, kinds),
-        ledger.rate,
+        ledger.limit,
         stored,
         resuming.count(commits, [part_writer.FAILED]),
         schemas=plan.arrow_types(manifest),

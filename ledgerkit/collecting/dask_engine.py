@@ -282,7 +282,7 @@ class DaskEngine:
         """Check the workers before anything is requested."""
         if isinstance(job.folder, LocalFolder):
             job = replace(job, folder=LocalFolder(job.folder.path.absolute()))
-        run = _DaskRun(self._cluster, job, ledger.description())
+        run = _DaskRun(self._cluster, job, ledger)
         run.check_workers()
         return run
 
@@ -290,9 +290,10 @@ class DaskEngine:
 class _DaskRun:
     """The tasks of a run: submitted, active and lost ones."""
 
-    def __init__(self, cluster: Any, job: Job, description: Description) -> None:
-        self._cluster, self._job, self._description = cluster, job, description
-        self._limits = ClusterLimits(description.settings.in_flight, description.settings.rate)
+    def __init__(self, cluster: Any, job: Job, ledger: Ledger) -> None:
+        self._cluster, self._job, self._description = cluster, job, ledger.description()
+        in_flight = self._description.settings.in_flight
+        self._limits = ClusterLimits(in_flight, ledger.limit.sustained_rate)
         self._run = manifests.current_run(job.folder)
         self._active: dict[Any, Task] = {}
         self._lost: deque[PartTask] = deque()

@@ -30,6 +30,7 @@ _SIDES = ("before", "after")
 _KEYS = {"ft": "contract_id", "nft": "contract_id", "staking": "pool_id"}  # and account_id
 _AMOUNTS = ("accounts", "ft")
 _NO_POSITION = "no_visible_staking_position"
+_NOT_INDEXED = "not_indexed"
 # Limits of DuckDB. What does not fit into memory is spilled to a temporary folder.
 _LIMITS = {"memory_limit": "500MB", "threads": "4"}
 _BALANCE_CHANGES = ("entered", "left", "grew", "shrank", "became_known", "became_unknown")
@@ -172,7 +173,7 @@ def _compare(connection: Any, view: str, names: Sequence[str]) -> Diff:
     """Compare two collections whose tables are views of a connection."""
     keys = ["account_id", _KEYS[view]] if view in _KEYS else ["account_id"]
     values = [name for name in ("balance", "balance_text", "status") if name in names]
-    values = ["exposure_class"] if view == "exposure" else values
+    values = ["exposure_class", "status"] if view == "exposure" else values
     for side in _SIDES:
         connection.execute(_status_query(side, view, keys))
     connection.execute(_PAIRED)
@@ -249,10 +250,21 @@ def _changes(view: str, changed: Any, keys: Sequence[str]) -> pd.DataFrame:
 
 
 def _class_changes(changed: Any) -> dict[str, Any]:
-    """Return the columns of changed exposure classes."""
-    old, new = (changed[f"{side}_exposure_class"].to_numpy() for side in _SIDES)
-    change = _select([old == _NO_POSITION, new == _NO_POSITION], ("entered", "left"), "changed")
+    """Return the columns of changed exposure classes; an account may be not indexed instead."""
+    old, new = (_classes(changed, side) for side in _SIDES)
+    is_unknown = (old == _NOT_INDEXED) | (new == _NOT_INDEXED)
+    conditions = [is_unknown, old == _NO_POSITION, new == _NO_POSITION]
+    change = _select(conditions, ("changed", "entered", "left"), "changed")
     return {"change": change, "before": old, "after": new}
+
+
+def _classes(changed: Any, side: str) -> np.ndarray:
+    """Return the exposure classes of one side, and the status of accounts that have none."""
+    classes, status = (
+        changed[f"{side}_{name}"].to_numpy() for name in ("exposure_class", "status")
+    )
+    labels: np.ndarray = np.where(status == _NOT_INDEXED, status, classes).astype(object)
+    return labels
 
 
 def _select(conditions: Sequence[np.ndarray], words: Sequence[str], default: str) -> np.ndarray:

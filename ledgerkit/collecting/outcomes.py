@@ -95,6 +95,8 @@ def count_unanswered(
     """
     Count how many subjects in a row have no response.
 
+    A request that was not sent, because the host is down, ends the run like many such subjects.
+
     Parameters
     ----------
     batch
@@ -114,12 +116,13 @@ def count_unanswered(
         if isinstance(value, AuthError):
             return 0, n, value
         if isinstance(value, RateLimitedError):  # after MAX_RATE_LIMITED_S of attempts
-            return 0, n, RateLimitedError(value.sentence, remedy=_RUN_AGAIN)
+            remedy = f"{value.remedy} {_RUN_AGAIN}"
+            return 0, n, RateLimitedError(value.sentence, remedy=remedy)
         if not isinstance(value, TransportError) or isinstance(value, TransactionTimeoutError):
             unanswered = 0 if value is not None else unanswered
             continue
         unanswered += 1
-        if unanswered >= _MAX_UNANSWERED:
+        if unanswered >= _MAX_UNANSWERED or value.not_sent:
             sentence = f"{unanswered} {noun} in a row had no response; the last: {value.sentence}"
             error = TransportError(sentence, remedy=_RUN_AGAIN, request=value.request)
             return unanswered, max(0, n + 1 - unanswered), error

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from ledgerkit.collecting.manifests import Commit, Manifest
     from ledgerkit.collecting.sources import Source
+    from ledgerkit.transport.rate_limit import Limit
 
 
 @dataclass(frozen=True)
@@ -31,8 +32,8 @@ class Plan:
         The request for one subject.
     requests
         Number of requests; None if the source can be read only once.
-    rate
-        Maximum number of requests a second; None is no limit.
+    limit
+        The rate limit: `rate` requests a second, and `per_minute` in any minute.
     stored
         Number of subjects that are stored already.
     failed
@@ -47,7 +48,7 @@ class Plan:
     network: str
     request: str
     requests: int | None
-    rate: float | None
+    limit: Limit
     stored: int
     failed: int
     skipped: dict[str, int] = field(default_factory=dict)
@@ -56,9 +57,7 @@ class Plan:
     @property
     def seconds(self) -> float | None:
         """The minimum time of the requests in seconds; None if it is unknown."""
-        if self.requests is None or self.rate is None:
-            return None
-        return self.requests / self.rate
+        return None if self.requests is None else self.limit.seconds(self.requests)
 
     def __str__(self) -> str:
         lines = [
@@ -89,11 +88,9 @@ class Plan:
         return f", {self.failed:,} of them failed (retry_failed=True requests them again)"
 
     def _time_text(self) -> str:
-        """Return the rate and the minimum time."""
-        if self.rate is None:
-            return "no rate limit"
-        rate = f"at most {self.rate:g} requests a second"
-        return rate if self.seconds is None else f"{rate}: {_duration(self.seconds)} or more"
+        """Return the rate limit and the minimum time."""
+        limit = str(self.limit)
+        return limit if self.seconds is None else f"{limit}: {_duration(self.seconds)} or more"
 
 
 def _duration(seconds: float) -> str:
@@ -112,7 +109,7 @@ def plan_run(
     source: Source,
     *,
     request: str,
-    rate: float | None,
+    limit: Limit,
     retry_failed: bool,
 ) -> Plan:
     """
@@ -132,7 +129,7 @@ def plan_run(
                 skipped[subject.problem] = skipped.get(subject.problem, 0) + 1
     stored = sum(commit.stop - commit.start for commit in commits)
     types = arrow_types(manifest)
-    return Plan(out, manifest.network, request, requests, rate, stored, failed, skipped, types)
+    return Plan(out, manifest.network, request, requests, limit, stored, failed, skipped, types)
 
 
 def arrow_types(manifest: Manifest) -> dict[str, dict[str, str]]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from ledgerkit.errors import DecodeError
 from ledgerkit.frames import amounts, build
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    import pandas as pd
 
     from ledgerkit.api.models import chain, rest
 
@@ -32,11 +32,16 @@ def accounts(responses: Sequence[rest.Full]) -> pd.DataFrame:
         [None if state is None else state.balance for state in states],
         [None if state is None else state.locked for state in states],
         [None if state is None else state.storage_bytes for state in states],
-        n_tokens=[len(response.tokens or ()) for response in responses],
-        n_nfts=[len(response.nfts or ()) for response in responses],
-        n_pools=[len(response.pools or ()) for response in responses],
+        n_tokens=[len(r.tokens or ()) if r.is_indexed else None for r in responses],
+        n_nfts=[_count_collections(r) if r.is_indexed else None for r in responses],
+        n_pools=[len(r.pools or ()) if r.is_indexed else None for r in responses],
         last_update_block_height=[_last_update(response) for response in responses],
     )
+
+
+def _count_collections(response: rest.Full) -> int:
+    """Count the collections; a service may list several tokens of one."""
+    return len({entry.contract_id for entry in response.nfts or ()})
 
 
 def accounts_at(responses: Sequence[tuple[str, chain.Account | None]]) -> pd.DataFrame:
@@ -57,7 +62,7 @@ def accounts_at(responses: Sequence[tuple[str, chain.Account | None]]) -> pd.Dat
 
 
 def _accounts_frame(
-    account_ids: list[str],
+    account_ids: Sequence[str | None],
     statuses: list[str],
     balances: list[str | None],
     locked: list[str | None],
@@ -75,7 +80,9 @@ def _accounts_frame(
         "storage_bytes": sizes,
         "storage_cost": [None if size is None else size * STORAGE_PRICE for size in sizes],
         "spendable": [
-            None if size is None else spendable(free, staked, size)
+            None
+            if size is None or free is pd.NA or staked is pd.NA
+            else spendable(free, staked, size)
             for free, staked, size in zip(balance, lock, sizes, strict=True)
         ],
     }

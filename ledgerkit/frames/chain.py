@@ -14,17 +14,14 @@ from ledgerkit.frames import amounts, build
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ledgerkit.api.models import chain, rest
+    from ledgerkit.api.models import block_documents, chain, rest
 
 
-def blocks(responses: Sequence[chain.Block]) -> pd.DataFrame:
+def blocks(responses: Sequence[chain.Block | block_documents.Block]) -> pd.DataFrame:
     """Build the blocks frame; gas is summed over the chunks that are new in each block."""
     headers = [response.header for response in responses]
     stamps = amounts.parse([head.timestamp_nanosec for head in headers], name="timestamp_nanosec")
-    new_chunks = [
-        [chunk for chunk in response.chunks if chunk.height_included == response.header.height]
-        for response in responses
-    ]
+    new_chunks = [_new_chunks(response) for response in responses]
     return build.build_frame(
         "blocks",
         {
@@ -39,10 +36,10 @@ def blocks(responses: Sequence[chain.Block]) -> pd.DataFrame:
             "prev_hash": [head.prev_hash for head in headers],
             "epoch_id": [head.epoch_id for head in headers],
             "last_final_block": [head.last_final_block for head in headers],
-            "n_chunks": [len(response.chunks) for response in responses],
+            "n_chunks": [None if r.chunks is None else len(r.chunks) for r in responses],
             "chunks_included": [head.chunks_included for head in headers],
-            "gas_used": [sum(chunk.gas_used for chunk in chunks) for chunks in new_chunks],
-            "gas_limit": [sum(chunk.gas_limit for chunk in chunks) for chunks in new_chunks],
+            "gas_used": [_sum_gas(chunks, "gas_used") for chunks in new_chunks],
+            "gas_limit": [_sum_gas(chunks, "gas_limit") for chunks in new_chunks],
             "gas_price": amounts.parse([head.gas_price for head in headers], name="gas_price"),
             "total_supply": amounts.parse(
                 [head.total_supply for head in headers], name="total_supply"
@@ -50,6 +47,20 @@ def blocks(responses: Sequence[chain.Block]) -> pd.DataFrame:
             "protocol_version": [head.latest_protocol_version for head in headers],
         },
     )
+
+
+def _new_chunks(
+    block: chain.Block | block_documents.Block,
+) -> list[chain.ChunkHeader] | None:
+    """List the chunks that are new in a block; None if the document lists no chunks."""
+    if block.chunks is None:
+        return None
+    return [chunk for chunk in block.chunks if chunk.height_included == block.header.height]
+
+
+def _sum_gas(chunks: Sequence[chain.ChunkHeader] | None, field: str) -> int | None:
+    """Sum the gas of chunks; None if they are unknown."""
+    return None if chunks is None else sum(getattr(chunk, field) for chunk in chunks)
 
 
 def chunks(

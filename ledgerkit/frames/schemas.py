@@ -42,6 +42,8 @@ _UPDATED = _c(
     "block",
 )
 
+_IF_UNKNOWN = "missing if the indexer has neither a state nor holdings"
+
 _FT = (
     _ACCOUNT,
     _c("contract_id", "str", "contract of the token"),
@@ -162,9 +164,9 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("storage_bytes", "Int64", "size of the account's state", "byte"),
         _c("storage_cost", "u128", "`storage_bytes` at 10^19 yoctoNEAR per byte", YOCTO),
         _c("spendable", "u128", "part of `balance` that is not needed for storage", YOCTO),
-        _c("n_tokens", "Int64", "fungible tokens held at any time", "count"),
-        _c("n_nfts", "Int64", "collections of which an NFT was held at any time", "count"),
-        _c("n_pools", "Int64", "staking pools delegated to at any time", "count"),
+        _c("n_tokens", "Int64", f"fungible tokens held at any time; {_IF_UNKNOWN}", "count"),
+        _c("n_nfts", "Int64", f"NFT collections held at any time; {_IF_UNKNOWN}", "count"),
+        _c("n_pools", "Int64", f"staking pools delegated to at any time; {_IF_UNKNOWN}", "count"),
         _c(
             "last_update_block_height",
             "Int64",
@@ -179,7 +181,12 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
     ),
     "ft": _FT,
     "ft_metadata": (*_FT, *_FT_METADATA),
-    "nft": (_ACCOUNT, _c("contract_id", "str", "contract of the collection"), _UPDATED),
+    "nft": (
+        _ACCOUNT,
+        _c("contract_id", "str", "contract of the collection"),
+        _c("token_id", "str", "id of the token; missing where the indexer lists collections"),
+        _UPDATED,
+    ),
     "nft_tokens": (
         _ACCOUNT,
         _c("contract_id", "str", "contract of the collection"),
@@ -208,9 +215,10 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
             "str",
             "mixed, direct_only, liquid_only or no_visible_staking_position",
         ),
-        _c("n_direct", "Int64", "staking pools that count for the class", "count"),
-        _c("n_liquid", "Int64", "liquid staking tokens that count for the class", "count"),
-        _c("n_unknown", "Int64", "how many of these have an unknown amount", "count"),
+        _c("status", "str", "ok, or not_indexed (the indexer has neither a state nor holdings)"),
+        _c("n_direct", "Int64", f"staking pools that count for the class; {_IF_UNKNOWN}", "count"),
+        _c("n_liquid", "Int64", f"liquid tokens that count for the class; {_IF_UNKNOWN}", "count"),
+        _c("n_unknown", "Int64", f"how many have an unknown amount; {_IF_UNKNOWN}", "count"),
         _c("direct_pools", "object", "pool_ids of these pools, a list"),
         _c("liquid_tokens", "object", "contract_ids of these tokens, a list"),
     ),
@@ -276,7 +284,7 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("prev_hash", "str", "hash of the previous block"),
         _c("epoch_id", "str", "id of the epoch"),
         _c("last_final_block", "str", "hash of the last final block when this block was produced"),
-        _c("n_chunks", "Int64", "chunks, one per shard", "count"),
+        _c("n_chunks", "Int64", "chunks, one per shard; missing if not listed", "count"),
         _c("chunks_included", "Int64", "chunks that are new in this block", "count"),
         _c("gas_used", "u128", "sum of `gas_used` of the new chunks", "gas"),
         _c("gas_limit", "u128", "sum of `gas_limit` of the new chunks", "gas"),
@@ -446,6 +454,19 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("sync_latency_s", "float64", "delay behind the chain", "second"),
         _c("sync_balance_block_height", "Int64", "last block with indexed balances", "block"),
     ),
+    "doctor": (
+        _c("surface", "str", "rpc, archival_rpc, api, transactions, transfers, blocks or kv"),
+        _c("host", "str", "host that the surface is on"),
+        _c("latency_ms", "Int64", "time to its response; missing if there was none", "millisecond"),
+        _c("version", "str", "version of its software; missing if it does not say"),
+        _c("protocol_version", "Int64", "protocol version of its newest block"),
+        _c("block_height", "Int64", "height of that block", "block"),
+        _c("unknown_members", "object", "members of its response that ledgerkit does not know"),
+        _c("per_minute", "Int64", "requests a minute that the host accepts; missing if unknown"),
+        _c("has_key", "bool", "True if an API key is sent to it"),
+        _c("error", "str", "class of the error; missing if all is well"),
+        _c("message", "str", "what is wrong and what to do; missing if all is well"),
+    ),
     "gas_price": (_c("gas_price", "u128", "price of one unit of gas", "yoctoNEAR per gas"),),
     "validators": (
         _ACCOUNT,
@@ -544,8 +565,8 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
     "diff_exposure": (
         _ACCOUNT,
         _c("change", "str", "entered (had no position), left (has none) or changed"),
-        _c("before", "str", "exposure_class in the earlier collection"),
-        _c("after", "str", "exposure_class in the later collection"),
+        _c("before", "str", "exposure_class in the earlier collection, or not_indexed"),
+        _c("after", "str", "exposure_class in the later collection, or not_indexed"),
     ),
     "diff_not_compared": (
         _ACCOUNT,

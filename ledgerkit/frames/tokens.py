@@ -113,12 +113,13 @@ def top_holders(response: rest.TopHolders) -> pd.DataFrame:
     return build.build_frame("top_holders", columns)
 
 
-def nft(responses: Sequence[tuple[str, Sequence[rest.Collection] | None]]) -> pd.DataFrame:
+def nft(responses: Sequence[tuple[str | None, Sequence[rest.Collection] | None]]) -> pd.DataFrame:
     """Build the nft frame from account ids with their collections; None counts as empty."""
     rows = [(account_id, row) for account_id, collections in responses for row in collections or ()]
     columns = {
         "account_id": [account_id for account_id, _ in rows],
         "contract_id": [row.contract_id for _, row in rows],
+        "token_id": [row.token_id for _, row in rows],
         "last_update_block_height": [row.last_update_block_height for _, row in rows],
     }
     return build.build_frame("nft", columns)
@@ -169,7 +170,7 @@ def _text(value: Any) -> str | None:
 class PoolRow(NamedTuple):
     """A staking pool of an account; `source` is ``indexed`` or ``asked``."""
 
-    account_id: str
+    account_id: str | None
     pool_id: str
     last_update_block_height: int | None
     source: str

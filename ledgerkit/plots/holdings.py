@@ -28,6 +28,7 @@ _CLASSES = {
     "mixed": canvas.ORANGE,
     "no_visible_staking_position": canvas.FAINT,
 }
+_NOT_INDEXED = "not_indexed"
 _STAKE_PARTS = (  # label, colour, hatch
     ("staked", canvas.BLUE, ""),
     ("unstaked, withdrawable", canvas.SKY, ".."),
@@ -284,16 +285,21 @@ def exposure(frame: pd.DataFrame, *, ax: Axes | None = None, title: str | None =
     Returns
     -------
     ax
-        The axes: one bar per class, empty ones too, with its count and share.
+        The axes: one bar per class, empty ones too, with its count and share. Accounts that are
+        not indexed have a bar of their own.
 
     Raises
     ------
     InvalidRequestError
         If the frame lacks columns, or matplotlib is not installed.
     """
-    canvas.check_columns(frame, ("exposure_class",), "lk.exposure")
-    classes = canvas.column_values(frame, "exposure_class")
-    colours = {**dict.fromkeys(classes, canvas.PURPLE), **_CLASSES}
+    canvas.check_columns(frame, ("exposure_class", "status"), "lk.exposure")
+    columns = (canvas.column_values(frame, name) for name in ("exposure_class", "status"))
+    classes = [
+        _NOT_INDEXED if status == _NOT_INDEXED else name
+        for name, status in zip(*columns, strict=True)
+    ]
+    colours = {**dict.fromkeys(classes, canvas.PURPLE), **_CLASSES, _NOT_INDEXED: canvas.PALE}
     counts = {name: classes.count(name) for name in (*_CLASSES, *classes)}
     ax = canvas.axes_or_new(ax, 7.5, 1.1 + _ROW_HEIGHT * len(counts))
     if not classes:

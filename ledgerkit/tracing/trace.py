@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -19,7 +20,7 @@ from ledgerkit.api.models.transactions import (
     decode_transaction,
     embed_context,
 )
-from ledgerkit.errors import LedgerError
+from ledgerkit.errors import DecodeError, LedgerError
 from ledgerkit.extras import require
 from ledgerkit.frames import build
 from ledgerkit.tracing import actions as action_rows
@@ -38,7 +39,7 @@ from ledgerkit.tracing.transaction_data import (
 from ledgerkit.tracing.tree import build_tree, verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import pandas as pd
     from matplotlib.axes import Axes
@@ -143,7 +144,7 @@ class Trace:
         saved = decode_context(source)
         blocks = {**saved.blocks, **(blocks or {})}
         decoded_rules = saved.rules if rules is None else rules_of(rules)
-        with collector_paused():
+        with collector_paused(), _remedy_of_documents():
             result = decode_transaction(source, request="a saved transaction", tx_hash=tx_hash)
             return cls(result, source, blocks=blocks, rules=decoded_rules)
 
@@ -444,6 +445,16 @@ class Trace:
             edges=self.edges,
             transfers=self.transfers,
         )
+
+
+@contextmanager
+def _remedy_of_documents() -> Iterator[None]:
+    """Replace the remedy of a response: sending a request again does not repair a document."""
+    try:
+        yield
+    except DecodeError as error:
+        error.remedy = "Check that the document is complete, and the result of a transaction."
+        raise
 
 
 def _as_bytes(data: bytes | str | dict[str, Any]) -> bytes:

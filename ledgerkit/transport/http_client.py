@@ -263,13 +263,16 @@ class HttpClient:
         begin = f"the request to {host} for {request} failed"
         if isinstance(error, TimeoutError | httpx.TimeoutException):
             seconds = exchange.timeout_s
-            reason = f"no answer within {seconds:.3g} s" if seconds else "no time was left"
-            return TransportError(f"{begin}: {reason}", request=request)
+            if not seconds:  # nothing was sent
+                return TransportError(f"{begin}: no time was left", request=request)
+            sentence = f"{begin}: no answer within {seconds:.3g} s"
+            return TransportError(sentence, request=request, reason=f"{host}: no answer in time")
         text = str(error) or type(error).__name__
         if self._key is not None:
             text = self._key.hide(text.encode("utf-8", "replace")).decode()
         if self._has_own_transport or isinstance(error, httpx.HTTPError | OSError):
-            return TransportError(f"{begin}: {cut(text)}", request=request)
+            text = cut(text)
+            return TransportError(f"{begin}: {text}", request=request, reason=f"{host}: {text}")
         sentence = f"{begin}: error in the transport: {type(error).__name__}: {cut(text)}"
         return TransportError(
             f"{sentence} ({_location(error)})",

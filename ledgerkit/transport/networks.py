@@ -7,18 +7,21 @@ import ipaddress
 import os
 import re
 from dataclasses import dataclass, replace
-from typing import Literal, Never
+from typing import Literal, Never, get_args
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from ledgerkit import validation
 from ledgerkit.errors import InvalidRequestError
 
-Surface = Literal["rpc", "archival_rpc", "api"]
-SURFACES: tuple[Surface, ...] = ("rpc", "archival_rpc", "api")
+Surface = Literal["rpc", "archival_rpc", "api", "transactions", "transfers", "blocks", "kv"]
+SURFACES: tuple[Surface, ...] = get_args(Surface)
 
-# Requests a second. The public hosts publish no limit; at this rate they refused no request.
-PUBLIC_RATE = 20.0
+# Requests a minute that the hosts of a domain accept from one address without a key. For RPC,
+# FastNEAR's prices name 50; its notes on `docs.fastnear.com/debug` name about 100, perhaps for
+# all hosts of fastnear.com together. For block documents, the README of fastnear/neardata-server.
+_PER_MINUTE = {"fastnear.com": 50, "neardata.xyz": 180}
+KEY_PER_MINUTE = 10_000  # of the smallest plan; others have 20,000 and 50,000 (the same notes)
 
 LOCAL = "local"  # the embedded ledger
 
@@ -27,23 +30,22 @@ _MIN_HIDDEN_LENGTH = 8  # a shorter key may be a part of ordinary data
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Network:
-    """The addresses of one network, its rate limit, and its liquid staking tokens."""
+    """The addresses of one network, and its liquid staking tokens."""
 
     name: str
     rpc_url: str | None
     archival_rpc_url: str | None
     api_url: str | None
-    rate: float | None = None
     liquid_tokens: tuple[str, ...] = ()
+    transactions_url: str | None = None
+    transfers_url: str | None = None
+    blocks_url: str | None = None
+    kv_url: str | None = None
 
     def address(self, surface: Surface) -> str | None:
         """Return the address of one surface; None if there is none."""
-        by_surface = {
-            "rpc": self.rpc_url,
-            "archival_rpc": self.archival_rpc_url,
-            "api": self.api_url,
-        }
-        return by_surface[surface]
+        url: str | None = getattr(self, f"{surface}_url")
+        return url
 
     def __repr__(self) -> str:
         """Show the hosts only: a path may hold a provider's key."""
@@ -57,21 +59,26 @@ PRESETS = {
         "https://rpc.mainnet.fastnear.com",
         "https://archival-rpc.mainnet.fastnear.com",
         "https://api.fastnear.com",
-        PUBLIC_RATE,
         (
             "meta-pool.near",
             "linear-protocol.near",
             "v2-nearx.stader-labs.near",
             "lst.rhealab.near",
         ),
+        transactions_url="https://tx.main.fastnear.com",
+        transfers_url="https://transfers.main.fastnear.com",
+        blocks_url="https://mainnet.neardata.xyz",
+        kv_url="https://kv.main.fastnear.com",
     ),
     "testnet": Network(
         "testnet",
         "https://rpc.testnet.fastnear.com",
         "https://archival-rpc.testnet.fastnear.com",
         "https://test.api.fastnear.com",
-        PUBLIC_RATE,
         ("meta-v2.pool.testnet", "linear-protocol.testnet"),
+        transactions_url="https://tx.test.fastnear.com",
+        blocks_url="https://testnet.neardata.xyz",
+        kv_url="https://kv.test.fastnear.com",
     ),
     # Nothing is sent there: they are the default addresses of `ledgerkit serve`.
     LOCAL: Network(LOCAL, "http://127.0.0.1:3030", None, "http://127.0.0.1:3030/api"),
@@ -178,19 +185,26 @@ def resolve(
 
 
 def _with_custom_urls(preset: Network, custom: dict[str, str]) -> Network:
-    """Replace addresses of a preset; the polite rate is for the preset's own hosts."""
+    """Replace addresses of a preset; the caller's endpoints may serve another chain."""
     if not custom:
         return preset
-    rpc_url = custom.get("rpc_url", preset.rpc_url)
-    # The caller's endpoint may serve another chain than the preset's archival host.
-    archival = preset.archival_rpc_url if rpc_url == preset.rpc_url else None
-    return replace(
-        preset,
-        rpc_url=rpc_url,
-        archival_rpc_url=custom.get("archival_rpc_url", archival),
-        api_url=custom.get("api_url", preset.api_url),
-        rate=None if {"rpc_url", "api_url"} <= custom.keys() else preset.rate,
-    )
+    dropped: dict[str, None] = {}
+    if custom.get("rpc_url", preset.rpc_url) != preset.rpc_url:
+        dropped["archival_rpc_url"] = None
+    if custom.keys() & {"rpc_url", "api_url"}:
+        services = ("transactions_url", "transfers_url", "blocks_url", "kv_url")
+        dropped |= dict.fromkeys(services)
+    urls: dict[str, str | None] = {**dropped, **custom}
+    return replace(preset, **urls)  # type: ignore[arg-type]  # mypy takes them for any field
+
+
+def per_minute(url: str, *, has_key: bool) -> int | None:
+    """Return how many requests a minute a public host accepts; None for any other host."""
+    name = urlsplit(url).hostname or ""
+    for domain, anonymous in _PER_MINUTE.items():
+        if name.endswith(f".{domain}"):
+            return KEY_PER_MINUTE if has_key else anonymous
+    return None
 
 
 def host(url: str) -> str:

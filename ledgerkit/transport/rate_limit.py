@@ -5,6 +5,52 @@ from __future__ import annotations
 import math
 import threading
 import time
+from collections import deque
+from dataclasses import dataclass
+
+# A second more than the window of the hosts: requests need different times to arrive.
+_MINUTE_S = 61.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """
+    How many requests a host is sent.
+
+    Parameters
+    ----------
+    rate
+        Maximum number of requests a second; None is no limit.
+    per_minute
+        Maximum number of requests in any minute; None is no limit.
+    reason
+        What the second limit depends on, such as "without an API key".
+    """
+
+    rate: float | None = None
+    per_minute: int | None = None
+    reason: str = ""
+
+    @property
+    def sustained_rate(self) -> float | None:
+        """The maximum number of requests a second over many minutes; None is no limit."""
+        if self.per_minute is None:
+            return self.rate
+        return min(self.rate or math.inf, self.per_minute / _MINUTE_S)
+
+    def seconds(self, requests: int) -> float | None:
+        """Return the minimum time of some requests in seconds; None if there is no limit."""
+        if self.sustained_rate is None:
+            return None
+        minutes = 0 if self.per_minute is None else max(0, requests - 1) // self.per_minute
+        return max(minutes * _MINUTE_S, requests / (self.rate or math.inf))
+
+    def __str__(self) -> str:
+        if self.sustained_rate is None:
+            return "no rate limit"
+        if self.per_minute is None or self.sustained_rate == self.rate:
+            return f"at most {self.rate:g} requests a second"
+        return f"at most {self.per_minute:,} requests a minute {self.reason}".rstrip()
 
 
 class RateLimiter:
@@ -19,9 +65,12 @@ class RateLimiter:
     ----------
     rate
         Maximum number of requests a second; None is no limit.
+    per_minute
+        Maximum number of requests in any minute; None is no limit. Until it is reached they
+        start at `rate`.
     """
 
-    def __init__(self, rate: float | None) -> None:
+    def __init__(self, rate: float | None, per_minute: int | None = None) -> None:
         self._limit = self._rate = rate or math.inf
         self._gap_s = 1 / self._limit
         self._free_at = self._paused_until = 0.0
@@ -30,6 +79,8 @@ class RateLimiter:
         self._second_ends = -math.inf
         self._slowed_at = -math.inf
         self._slowed_to = self._growth = self._unlimited_from = math.inf
+        # The last starts, future ones included, as many as a minute may have.
+        self._minute: deque[float] = deque(maxlen=per_minute or 0)
         self._lock = threading.Lock()
         self.epoch = 0  # a pause begins a new one: slots that were reserved before are void
 
@@ -46,8 +97,11 @@ class RateLimiter:
             now = time.monotonic()
             self._recover(now)
             start = max(now, self._free_at)
+            if self._minute and len(self._minute) == self._minute.maxlen:
+                start = max(start, self._minute[0] + _MINUTE_S)
             if start > until:
                 return None
+            self._minute.append(start)
             self._free_at = start + self._gap_s
             if start >= self._second_ends:
                 self._start_second(start)
@@ -59,6 +113,8 @@ class RateLimiter:
         with self._lock:
             if epoch == self.epoch:
                 self._free_at -= self._gap_s
+                if self._minute:
+                    self._minute.pop()
 
     def pause(self, seconds: float) -> None:
         """Start no request for some seconds; reserved slots are void."""
@@ -112,6 +168,9 @@ class RateLimiter:
 
     def _void_slots(self, free_at: float) -> None:
         """Void all reserved slots: requests that wait for one reserve again."""
+        now = time.monotonic()
+        while self._minute and self._minute[-1] > now:
+            self._minute.pop()
         self._free_at = free_at
         self.epoch += 1
 

@@ -20,13 +20,13 @@ class Backoff:
 
     def __init__(self, attempts: int, deadline: float = math.inf) -> None:
         self._retries = attempts - 1
-        self._deadline = deadline
+        self.deadline = deadline
         self._longest_s = _FIRST_S
 
     def next_pause(self, error: LedgerError) -> float | None:
         """Return the seconds until the next attempt; None if this one was the last."""
         pause = (getattr(error, "retry_after", None) or 0.0) + _jitter(self._longest_s)
-        if self._retries <= 0 or time.monotonic() + pause >= self._deadline:
+        if self._retries <= 0 or time.monotonic() + pause >= self.deadline:
             return None
         self._retries -= 1
         self._longest_s = min(2 * self._longest_s, _LONGEST_S)

@@ -12,13 +12,15 @@ import weakref
 from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
+from urllib.parse import urlsplit
 
 from ledgerkit.api.calls import Call, Response
 from ledgerkit.errors import InvalidRequestError, LedgerError, RateLimitedError
-from ledgerkit.transport import background_loop, transports
+from ledgerkit.transport import background_loop, networks, transports
 from ledgerkit.transport.http_client import HEADERS, OK, Exchange, HttpClient, strip_error
 from ledgerkit.transport.memory_cache import MemoryCache
-from ledgerkit.transport.rate_limit import RateLimiter
+from ledgerkit.transport.outage import Outage
+from ledgerkit.transport.rate_limit import Limit, RateLimiter
 from ledgerkit.transport.retry import Backoff
 from ledgerkit.transport.streaming import Stream, batches_ahead
 from ledgerkit.transport.worker_pools import TaskPool, ThreadPool
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _LOG = logging.getLogger("ledgerkit")
+_LONG_WAIT_S = 5.0  # a longer wait for the rate limit is logged
 
 
 class Session:
@@ -55,7 +58,7 @@ class Session:
         """Open the caches, the limits and the transports in this process."""
         settings = self.settings
         self._pid = os.getpid()
-        self._rate_limiter = RateLimiter(settings.rate)
+        self._rate_limiters = _rate_limiters(settings)
         self._pools: weakref.WeakSet[WorkerPool] = weakref.WeakSet()
         self._memory_cache = MemoryCache()
         self._disk_cache = _disk_cache(settings.cache, self._client.roots)
@@ -153,20 +156,19 @@ class Session:
         self.ready()
         count = self.settings.in_flight
         pool: WorkerPool
+        limits: Any = {"rate_limit_wait_s": rate_limit_wait_s, "outage": Outage()}
         if self._client.is_async:
-            send = partial(self._send_async, rate_limit_wait_s=rate_limit_wait_s)
+            send = partial(self._send_async, **limits)
             pool = TaskPool(send, count, stop_on_error=stop_on_error)
         else:
-            blocking_send = partial(self._send, rate_limit_wait_s=rate_limit_wait_s)
+            blocking_send = partial(self._send, **limits)
             pool = ThreadPool(blocking_send, count, stop_on_error=stop_on_error)
         self._pools.add(pool)
         return pool
 
-    def _send(
-        self, call: Call[Any], sleep: Callable[[float], None], rate_limit_wait_s: float = 0.0
-    ) -> Any:
+    def _send(self, call: Call[Any], sleep: Callable[[float], None], **limits: Any) -> Any:
         """Run the steps of a call over a synchronous transport, in this thread."""
-        with self._thread_slots, closing(self._steps(call, rate_limit_wait_s)) as steps:
+        with self._thread_slots, closing(self._steps(call, **limits)) as steps:
             try:
                 step = next(steps)
                 while True:
@@ -178,10 +180,10 @@ class Session:
             except StopIteration as end:
                 return end.value
 
-    async def _send_async(self, call: Call[Any], rate_limit_wait_s: float = 0.0) -> Any:
+    async def _send_async(self, call: Call[Any], **limits: Any) -> Any:
         """Run the steps of a call over an asynchronous transport, on its loop."""
         async with self._task_slots:
-            steps = self._steps(call, rate_limit_wait_s)
+            steps = self._steps(call, **limits)
             try:
                 step = next(steps)
                 while True:
@@ -197,13 +199,25 @@ class Session:
 
     # The steps of a call: waits and exchanges, the same for threads and the loop -----------
 
-    def _steps(self, call: Call[Any], rate_limit_wait_s: float = 0.0) -> Steps[Any]:
+    def _steps(
+        self, call: Call[Any], rate_limit_wait_s: float = 0.0, outage: Outage | None = None
+    ) -> Steps[Any]:
         """Answer a call from the caches or from the hosts; a rate-limited one is repeated."""
         if call.keep and (cached := self._cached(call)):
             return cached[0]
+        if outage is None:
+            return (yield from self._read_in_time(call, rate_limit_wait_s))
+        value = outage.error(call)
+        if value is None:
+            value = yield from self._read_in_time(call, rate_limit_wait_s)
+            outage.record(call, value)
+        return value
+
+    def _read_in_time(self, call: Call[Any], rate_limit_wait_s: float) -> Steps[Any]:
+        """Read a call from the hosts; a rate-limited one is repeated for some seconds."""
         until = 0.0
         while True:
-            yield from self._wait_for_slot(math.inf)  # our own queue is not counted
+            yield from self._wait_for_slot(call.surface, math.inf)  # our own queue is not counted
             until = until or time.monotonic() + rate_limit_wait_s
             value = yield from self._read_from_hosts(call)
             is_limited = isinstance(value, RateLimitedError) and call.repeatable
@@ -212,29 +226,30 @@ class Session:
 
     def _read_from_hosts(self, call: Call[Any]) -> Steps[Any]:
         """Send a call to its host, then to the archival one if only that may have the data."""
-        deadline = time.monotonic() + self.settings.retries.total_s
-        value = yield from self._read_with_retries(call, call.surface, deadline)
+        retries = self.settings.retries
+        backoff = Backoff(retries.attempts, time.monotonic() + retries.total_s)
+        value = yield from self._read_with_retries(call, call.surface, backoff)
         if self._may_be_archived(call, value):
-            if not (yield from self._wait_for_slot(deadline)):
+            backoff = Backoff(retries.attempts, backoff.deadline)
+            if not (yield from self._wait_in_time("archival_rpc", backoff)):
                 return self._client.timeout_error(call, "archival_rpc")
-            value = yield from self._read_with_retries(call, "archival_rpc", deadline)
+            value = yield from self._read_with_retries(call, "archival_rpc", backoff)
         return value
 
-    def _read_with_retries(self, call: Call[Any], surface: Surface, deadline: float) -> Steps[Any]:
+    def _read_with_retries(self, call: Call[Any], surface: Surface, backoff: Backoff) -> Steps[Any]:
         """Send a call to one host; repeat it while a retry may succeed."""
-        backoff = Backoff(self.settings.retries.attempts, deadline)
         while True:
-            value = yield from self._read_once(call, surface, deadline)
+            value = yield from self._read_once(call, surface, backoff.deadline)
             if not self._may_succeed_later(call, surface, value):
                 return value
             pause = backoff.next_pause(value)
             if pause is None:
                 return value
             if isinstance(value, RateLimitedError):  # all requests wait, not this one alone
-                self._rate_limiter.pause(pause)
+                self._rate_limiters[surface].pause(pause)
             _LOG.info("retrying in %.2f s: %s", pause, value)
             yield pause
-            if not (yield from self._wait_for_slot(deadline)):
+            if not (yield from self._wait_in_time(surface, backoff)):
                 return value
 
     def _read_once(self, call: Call[Any], surface: Surface, deadline: float) -> Steps[Any]:
@@ -245,25 +260,43 @@ class Session:
         if not isinstance(response, Response):
             return response
         value = self._decode(call, response)
-        if isinstance(value, RateLimitedError) and (rate := self._rate_limiter.slow_down(started)):
-            _LOG.info("too many requests: at most %.3g a second for now", rate)
+        if isinstance(value, RateLimitedError):
+            self._slow_down(surface, started, value)
         if call.keep and not isinstance(value, LedgerError) and call.keep(value):
             self._add_to_caches(call, surface, response)
         return value
 
-    def _wait_for_slot(self, until: float) -> Steps[bool]:
-        """Wait for a slot of the rate limit; return False if none is free in time."""
+    def _slow_down(self, surface: Surface, started: float, error: RateLimitedError) -> None:
+        """Send less to a host that refused a request, and name its limit in the error."""
+        error.remedy = self.settings.rate_limit_remedy(surface) or error.remedy
+        if rate := self._rate_limiters[surface].slow_down(started):
+            _LOG.info("too many requests: at most %.3g a second for now", rate)
+
+    def _wait_in_time(self, surface: Surface, backoff: Backoff) -> Steps[bool]:
+        """Wait for a slot within the deadline, which a limit for each minute moves on."""
+        if self.settings.limit(surface).per_minute is None:
+            return (yield from self._wait_for_slot(surface, backoff.deadline))
+        started = time.monotonic()
+        yield from self._wait_for_slot(surface, math.inf)
+        backoff.deadline += time.monotonic() - started  # our own queue is not counted
+        return True
+
+    def _wait_for_slot(self, surface: Surface, until: float) -> Steps[bool]:
+        """Wait for a slot of the host's rate limit; return False if none is free in time."""
+        limiter = self._rate_limiters[surface]
         while True:
-            epoch = self._rate_limiter.epoch
-            seconds = self._rate_limiter.reserve(until)
+            epoch = limiter.epoch
+            seconds = limiter.reserve(until)
             if not seconds:
                 return seconds is not None
+            if seconds > _LONG_WAIT_S:
+                _LOG.info("waiting %.0f s: %s", seconds, self.settings.limit(surface))
             try:
                 yield seconds
             except GeneratorExit:  # the wait was cancelled
-                self._rate_limiter.release(epoch)
+                limiter.release(epoch)
                 raise
-            if epoch == self._rate_limiter.epoch:  # the slot was not voided by a pause
+            if epoch == limiter.epoch:  # the slot was not voided by a pause
                 return True
 
     def _may_succeed_later(self, call: Call[Any], surface: Surface, value: object) -> bool:
@@ -332,6 +365,25 @@ class Session:
         self._memory_cache.put(call.key, response.body, expires_at)
         if response.status == OK and not self._client.has_key(response.body):
             disk_cache.put(disk_cache.key(call, surface), call.kind, now, response.body)
+
+
+# The limiters of public hosts, which count the requests of the whole process for a minute.
+_shared_limiters: dict[tuple[str, Limit], RateLimiter] = {}
+if hasattr(os, "register_at_fork"):  # there is no fork on Windows
+    os.register_at_fork(after_in_child=_shared_limiters.clear)  # a thread may hold their locks
+
+
+def _rate_limiters(settings: Settings) -> dict[Surface, RateLimiter]:
+    """Build the rate limiter of each host; surfaces on one host share it."""
+    own_limiters: dict[tuple[str, Limit], RateLimiter] = {}
+    limiters: dict[Surface, RateLimiter] = {}
+    for surface in networks.SURFACES:
+        limit = settings.limit(surface)
+        host = urlsplit(settings.network.address(surface) or "").netloc
+        by_host = own_limiters if limit.per_minute is None else _shared_limiters
+        limiter = RateLimiter(limit.rate, limit.per_minute)
+        limiters[surface] = by_host.setdefault((host, limit), limiter)
+    return limiters
 
 
 def _disk_cache(settings: Cache | None, roots: Mapping[Surface, str]) -> DiskCache | None:

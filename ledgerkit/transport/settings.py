@@ -6,15 +6,18 @@ import math
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+from urllib.parse import urlsplit
 
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.transport import networks
+from ledgerkit.transport.rate_limit import Limit
 
 if TYPE_CHECKING:
     import httpx
 
-    from ledgerkit.transport.networks import ApiKey, Network
+    from ledgerkit.transport.networks import ApiKey, Network, Surface
 
+BURST_RATE = 20.0  # requests a second to a public host, until its limit for a minute is reached
 MAX_IN_FLIGHT = 1024
 _MIN_CACHE_BYTES = 2**20
 
@@ -90,7 +93,8 @@ class Settings:
     transport: httpx.BaseTransport | httpx.AsyncBaseTransport | None = None
     timeout_s: float = 20.0
     retries: RetryPolicy = RetryPolicy()
-    rate: float | None = None
+    rate: float | None = None  # requests a second to each host
+    polite: bool = False  # whether the public hosts' limits apply, too
     in_flight: int = 16
     cache: Cache | None = None
     borrowed: bool = False  # whether the transport stays open when the ledger closes
@@ -110,6 +114,51 @@ class Settings:
         if not (isinstance(self.in_flight, int) and 1 <= self.in_flight <= MAX_IN_FLIGHT):
             rule = f"an integer from 1 to {MAX_IN_FLIGHT}"
             raise InvalidRequestError.refuse("in_flight", self.in_flight, rule)
+
+    def limit(self, surface: Surface) -> Limit:
+        """Return the limit of requests to the host of a surface."""
+        url, has_key = self.network.address(surface) or "", self.key is not None
+        count = networks.per_minute(url, has_key=has_key) if self.polite else None
+        if count is None:
+            return Limit(self.rate)
+        reason = "with the API key" if has_key else "without an API key"
+        return Limit(self.rate or max(BURST_RATE, count / 60), count, reason)
+
+    @property
+    def lowest_limit(self) -> Limit:
+        """The limit of the host that accepts the fewest requests."""
+        limits = [self.limit(s) for s in networks.SURFACES if self.network.address(s)]
+        return min(limits, key=lambda limit: limit.sustained_rate or math.inf, default=Limit())
+
+    def limits_text(self) -> str:
+        """Describe the limits of all hosts; empty if there are none."""
+        lowest = self.lowest_limit
+        if lowest.sustained_rate is None:
+            return ""
+        others = {
+            urlsplit(url).hostname: limit.per_minute
+            for s in networks.SURFACES
+            if (url := self.network.address(s)) and (limit := self.limit(s)) != lowest
+        }
+        texts = [f"{count:,} to {name}" for name, count in others.items() if count]
+        return "; ".join([f"{lowest}, to each host", *texts])
+
+    def rate_limit_remedy(self, surface: Surface) -> str | None:
+        """Return what to do if a host refuses more requests; None for an unknown host."""
+        url, has_key = self.network.address(surface) or "", self.key is not None
+        count = networks.per_minute(url, has_key=has_key)
+        if count is None:
+            return None
+        name = urlsplit(url).hostname
+        if has_key:
+            return (
+                f"{name} accepts {count:,} requests a minute with an API key of the smallest "
+                "plan: wait a minute, lower rate=, or use a key of a larger plan."
+            )
+        return (
+            f"{name} accepts about {count} requests a minute without an API key: wait a minute, "
+            f"or connect with a key, which allows {networks.KEY_PER_MINUTE:,} or more."
+        )
 
     def _check_addresses(self) -> None:
         """Raise if the key would be sent where others could read it."""

@@ -148,10 +148,11 @@ class Snapshot:
 
     def _summary(self) -> str:
         """Format the counts of tokens, collections and pools."""
-        if self.state["status"].iloc[0] == "not_indexed":
+        words = {"n_tokens": "tokens", "n_nfts": "NFT collections", "n_pools": "pools"}
+        counts = self.state[list(words)].iloc[0]
+        if counts.isna().any():
             return "not indexed"
-        counts = [(self.ft, "tokens"), (self.nft, "NFT collections"), (self.staking, "pools")]
-        return ", ".join(f"{len(frame)} {word}" for frame, word in counts)
+        return ", ".join(f"{counts[name]} {word}" for name, word in words.items())
 
     def _repr_html_(self) -> str:
         """Render the account and its frames as a card; all text is escaped."""
@@ -197,20 +198,21 @@ def snapshot(account_id: str, *, ledger: Ledger | None = None) -> Snapshot:
     Source: GET /v1/account/{account_id}/full.
     """
     ledger = client.current(ledger)
-    call = rest.full(validation.account_id(account_id))
+    account_id = validation.account_id(account_id)
+    call = rest.full(account_id)
     response = ledger.send(call)
     with request_in_errors(call.request):
-        snapshot = build_snapshot(response)
+        snapshot = _build_snapshot(account_id, response)
     attrs = provenance(ledger, "GET /v1/account/{account_id}/full")
     for frame in (snapshot.state, snapshot.ft, snapshot.nft, snapshot.staking):
         frame.attrs.update(attrs)
     return snapshot
 
 
-def build_snapshot(response: rest_models.Full) -> Snapshot:
-    """Build a snapshot from a decoded ``/full`` response."""
+def _build_snapshot(account_id: str, response: rest_models.Full) -> Snapshot:
+    """Build the snapshot of an account from its ``/full`` response."""
     return Snapshot(
-        response.account_id,
+        account_id,
         account_frames.accounts([response]),
         token_frames.ft([response]),
         token_frames.nft([(response.account_id, response.nfts)]),

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import msgspec
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ledgerkit import validation
 from ledgerkit.api import calls, rest, rpc
-from ledgerkit.api.models.chain import MALFORMED
+from ledgerkit.api.models import rest as rest_models
+from ledgerkit.api.models.block_documents import BlockDocument, Chunk, Shard
 from ledgerkit.errors import DecodeError, InvalidRequestError
 from ledgerkit.frames import accounts as account_frames
 from ledgerkit.frames import chain as chain_frames
 from ledgerkit.frames import tokens as token_frames
-from ledgerkit.verbs.accounts import build_snapshot
+from ledgerkit.verbs import block_frames, document_kinds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,8 +22,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ledgerkit.api.models import chain
-    from ledgerkit.api.models import rest as rest_models
     from ledgerkit.tracing.trace import Trace
+    from ledgerkit.verbs.document_kinds import Kind
+
+    Reader = Callable[[bytes, Kind | None], pd.DataFrame]
+
+T = TypeVar("T")
 
 # The calls below only decode: their ids and hashes are never sent.
 _ANY_ID, _ANY_HASH = "saved.near", "1" * 32
@@ -39,26 +42,31 @@ def read(source: bytes | str | PathLike[str], view: str) -> pd.DataFrame:
     ----------
     source
         The response's bytes, or the path of a file with them: a whole JSON-RPC response,
-        its bare result, a REST body, or for ``receipts`` and ``edges`` also a Transactions
-        API document.
+        its bare result, a REST body, or for ``receipts``, ``edges`` and ``events`` also a
+        Transactions API document. ``blocks``, ``chunks``, ``transactions``, ``receipts``
+        and ``events`` also read a whole block, and all but ``blocks`` one shard of it, as
+        the block service and NEAR Lake send them.
     view
         The kind of frame: ``accounts``, ``accounts_of``, ``ft``, ``nft``, ``staking``,
         ``top_holders``, ``keys``, ``blocks``, ``chunks``, ``transactions``,
-        ``receipts``, ``edges``, ``state``, ``changes``, ``validators``, ``gas_price``,
-        ``status`` or ``indexer_status``.
+        ``receipts``, ``edges``, ``events``, ``state``, ``changes``, ``validators``,
+        ``gas_price``, ``status`` or ``indexer_status``.
 
     Returns
     -------
     frame
         Typed as `schema(view)`, exactly as from a live request. Values that the response
-        does not contain, such as the account of a list of keys, are missing.
+        does not contain, such as the account of a list of keys, are missing. The receipts
+        of a block document are those that ran in this block; what other blocks have, such
+        as their `parent_id` and `depth`, is missing, and `on_critical_path` is False.
 
     Raises
     ------
     InvalidRequestError
         If there is no such view, or the file can't be read.
     DecodeError
-        If the document is not a response of that view; the error states the path in it.
+        If the document is not a response of that view; the error states the path in it,
+        and the view that reads the document, if its kind is known.
     LedgerError
         If the response is an error.
 
@@ -66,8 +74,36 @@ def read(source: bytes | str | PathLike[str], view: str) -> pd.DataFrame:
     -----
     Source: the saved response.
     """
-    frame = _VIEWS[validation.one_of(view, "view", tuple(_VIEWS))]
-    return frame(read_source(source))
+    read_body = _VIEWS[validation.one_of(view, "view", tuple(_VIEWS))]
+    body = read_source(source)
+    kind = document_kinds.recognize(body)
+    try:
+        if kind is None or view in kind.views:
+            return read_body(body, kind)
+        reason, path = "", "$"
+    except DecodeError as error:
+        reason, path = _reason(error), error.path or "$"
+    kind = document_kinds.refine(kind, body)
+    if kind is not None and view not in kind.views:
+        raise _other_kind(kind, view)
+    sentence = f"the document can't be read as {view!r}: {reason}"
+    raise DecodeError(sentence, remedy=_INCOMPLETE, path=path)
+
+
+def _other_kind(kind: Kind, view: str) -> DecodeError:
+    """Build the error for a document that another view reads, or none."""
+    sentence = f"view {view!r} can't read this document: it is {kind.name}"
+    views = " or ".join(f'view="{name}"' for name in kind.views)
+    remedy = f"Read it with {views}." if views else kind.advice
+    return DecodeError(sentence, remedy=remedy, path="$")
+
+
+_INCOMPLETE = "Check that the document is complete, and that it is a response of this kind."
+
+
+def _reason(error: DecodeError) -> str:
+    """Return what is wrong with a document, without the request that was not sent."""
+    return error.sentence.rpartition(calls.NOT_AS_DOCUMENTED)[2]
 
 
 def read_source(source: bytes | str | PathLike[str]) -> bytes:
@@ -86,54 +122,83 @@ def read_source(source: bytes | str | PathLike[str]) -> bytes:
 def returned_value(source: bytes | str | PathLike[str]) -> Any:
     """Return the value of a saved ``call_function`` response: decoded JSON, or the bytes."""
     call = rpc.call_function(_ANY_ID, "view", b"", _FINAL)
-    result = calls.read_saved(call, read_source(source))
-    return rpc.json_or_bytes(rpc.result_bytes(result, call.request))
+    try:
+        result = calls.read_saved(call, read_source(source))
+        return rpc.json_or_bytes(rpc.result_bytes(result, call.request))
+    except DecodeError as error:
+        sentence = f"the document is not a response of a view call: {_reason(error)}"
+        problem = DecodeError(sentence, remedy=_INCOMPLETE, path=error.path)
+    raise problem
 
 
-def _reader(
-    call: calls.Call[Any], frame: Callable[[Any], pd.DataFrame]
-) -> Callable[[bytes], pd.DataFrame]:
+def _rpc_reader(call: calls.Call[Any], frame: Callable[[Any], pd.DataFrame]) -> Reader:
     """Build the reader of a view from a call's decoder and a frame builder."""
-    return lambda body: frame(calls.read_saved(call, body))
+    return lambda body, _: frame(calls.read_saved(call, body))
 
 
-class _FullMember(msgspec.Struct):
-    """The member that only ``/full`` responses have."""
+def _rest_reader(model: type[rest_models.Listing], frame: Callable[[Any], pd.DataFrame]) -> Reader:
+    """Build the reader of a view of the REST API; a full response has the narrow ones too."""
 
-    nfts: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    def read_body(body: bytes, kind: Kind | None) -> pd.DataFrame:
+        model_read = rest_models.Full if kind is document_kinds.FULL else model
+        return frame(rest.read_listing(calls.Response(body), model_read, "the request"))
 
-
-def _is_full(body: bytes) -> bool:
-    """Return True for a ``/full`` response."""
-    try:
-        return msgspec.json.decode(body, type=_FullMember).nfts is not msgspec.UNSET
-    except MALFORMED:
-        return False  # the view's own decoder raises the error
+    return read_body
 
 
-def _nft(body: bytes) -> pd.DataFrame:
+def _nft(response: rest_models.Collections | rest_models.Full) -> pd.DataFrame:
     """Tabulate the collections of an ``/nft`` or ``/full`` response."""
-    if _is_full(body):
-        return build_snapshot(calls.read_saved(rest.full(_ANY_ID), body)).nft
-    tokens: rest_models.FungibleTokens = calls.read_saved(rest.ft(_ANY_ID), body)
-    if b'"balance"' in body and tokens.tokens:
-        msg = "the document lists fungible tokens, not NFTs"
-        raise DecodeError(msg, remedy='Read it with view="ft".', path="$.tokens[0].balance")
-    collections: rest_models.Collections = calls.read_saved(rest.nft(_ANY_ID), body)
-    return token_frames.nft([(collections.account_id, collections.tokens)])
+    entries = response.nfts if isinstance(response, rest_models.Full) else response.tokens
+    return token_frames.nft([(response.account_id, entries)])
 
 
-def _chunk_headers(block: chain.Block) -> pd.DataFrame:
-    """Tabulate the chunk headers of a block."""
-    return chain_frames.chunks(block.chunks, block_height=block.header.height)
+def _block_reader(
+    of_block: Callable[[BlockDocument], pd.DataFrame],
+    of_shard: Callable[[Shard], pd.DataFrame],
+    otherwise: Reader,
+) -> Reader:
+    """Build the reader of a view of block documents, of their shards, and of other responses."""
+
+    def read_body(body: bytes, kind: Kind | None) -> pd.DataFrame:
+        if kind is document_kinds.WHOLE_BLOCK:
+            return of_block(_decode(body, BlockDocument))
+        if kind is document_kinds.SHARD:
+            return of_shard(_decode(body, Shard))
+        return otherwise(body, kind)
+
+    return read_body
 
 
-def _chunks(body: bytes) -> pd.DataFrame:
-    """Tabulate a chunk, or the chunk headers of a block."""
+def _decode(body: bytes, kind: type[T]) -> T:
+    """Decode a document that has no envelope."""
+    document: T = calls.read_api(calls.Response(body), kind, "the request")
+    return document
+
+
+def _blocks(body: bytes, kind: Kind | None) -> pd.DataFrame:
+    """Tabulate a whole block, or one as a node sends it."""
+    if kind is document_kinds.WHOLE_BLOCK:
+        return chain_frames.blocks([_decode(body, BlockDocument).block])
+    return chain_frames.blocks([calls.read_saved(rpc.block(_FINAL), body)])
+
+
+def _read_chunk(body: bytes) -> chain.Chunk:
+    """Decode a chunk, as a node or as the block service sends it."""
     try:
-        chunk = calls.read_saved(rpc.chunk(_ANY_HASH), body)
-    except DecodeError:
-        return _reader(rpc.block(_FINAL), _chunk_headers)(body)
+        return calls.read_saved(rpc.chunk(_ANY_HASH), body)
+    except DecodeError as error:
+        try:
+            return _decode(body, Chunk).as_node_sends()
+        except DecodeError:
+            raise error from None
+
+
+def _chunks(body: bytes, kind: Kind | None) -> pd.DataFrame:
+    """Tabulate a chunk, or the chunk headers of a block."""
+    if kind is document_kinds.BLOCK:
+        block = calls.read_saved(rpc.block(_FINAL), body)
+        return chain_frames.chunks(block.chunks, block_height=block.header.height)
+    chunk = _read_chunk(body)
     return chain_frames.chunks([chunk.header], contents=[chunk])
 
 
@@ -144,31 +209,46 @@ def _trace(body: bytes) -> Trace:
     return Trace.from_json(body)
 
 
-_VIEWS: dict[str, Callable[[bytes], pd.DataFrame]] = {
-    "accounts": _reader(rest.full(_ANY_ID), lambda response: account_frames.accounts([response])),
-    "accounts_of": _reader(rest.accounts_of(""), account_frames.accounts_of),
-    "ft": _reader(rest.ft(_ANY_ID), lambda response: token_frames.ft([response])),
-    "nft": _nft,
-    "staking": _reader(rest.staking(_ANY_ID), lambda response: token_frames.staking([response])),
-    "top_holders": _reader(rest.top_holders(_ANY_ID), token_frames.top_holders),
-    "keys": _reader(
+_VIEWS: dict[str, Reader] = {
+    "accounts": _rest_reader(rest_models.Full, lambda full: account_frames.accounts([full])),
+    "accounts_of": _rest_reader(rest_models.KeyAccounts, account_frames.accounts_of),
+    "ft": _rest_reader(rest_models.FungibleTokens, lambda listing: token_frames.ft([listing])),
+    "nft": _rest_reader(rest_models.Collections, _nft),
+    "staking": _rest_reader(rest_models.Staking, lambda listing: token_frames.staking([listing])),
+    "top_holders": _rest_reader(rest_models.TopHolders, token_frames.top_holders),
+    "keys": _rpc_reader(
         rpc.view_access_key_list(_ANY_ID, _FINAL),
         lambda response: account_frames.keys([(None, response)]),
     ),
-    "blocks": _reader(rpc.block(_FINAL), lambda block: chain_frames.blocks([block])),
-    "chunks": _chunks,
-    "transactions": _reader(
-        rpc.chunk(_ANY_HASH), lambda chunk: chain_frames.transactions(None, [chunk])
+    "blocks": _blocks,
+    "chunks": _block_reader(
+        block_frames.chunks, lambda shard: block_frames.shard_chunks([shard]), _chunks
     ),
-    "receipts": lambda body: _trace(body).receipts,
-    "edges": lambda body: _trace(body).edges,
-    "state": _reader(rpc.view_state(_ANY_ID, b"", _FINAL), chain_frames.state),
-    "changes": _reader(rpc.changes("", _FINAL, {}), chain_frames.changes),
-    "validators": _reader(
+    "transactions": _block_reader(
+        lambda document: block_frames.transactions(document.shards, document.block.header.height),
+        lambda shard: block_frames.transactions([shard]),
+        lambda body, _: chain_frames.transactions(None, [_read_chunk(body)]),
+    ),
+    "receipts": _block_reader(
+        lambda document: block_frames.receipts(document.shards, document),
+        lambda shard: block_frames.receipts([shard]),
+        lambda body, _: _trace(body).receipts,
+    ),
+    "edges": lambda body, _: _trace(body).edges,
+    "events": _block_reader(
+        lambda document: block_frames.events(document.shards, document),
+        lambda shard: block_frames.events([shard]),
+        lambda body, _: _trace(body).events,
+    ),
+    "state": _rpc_reader(rpc.view_state(_ANY_ID, b"", _FINAL), chain_frames.state),
+    "changes": _rpc_reader(rpc.changes("", _FINAL, {}), chain_frames.changes),
+    "validators": _rpc_reader(
         rpc.validators([None]),
         lambda response: chain_frames.validators(response.current_validators),
     ),
-    "gas_price": _reader(rpc.gas_price(None), chain_frames.gas_price),
-    "status": _reader(rpc.status(), chain_frames.status),
-    "indexer_status": _reader(rest.status(), chain_frames.indexer_status),
+    "gas_price": _rpc_reader(rpc.gas_price(None), chain_frames.gas_price),
+    "status": _rpc_reader(rpc.status(), chain_frames.status),
+    "indexer_status": lambda body, _: chain_frames.indexer_status(
+        _decode(body, rest_models.IndexerStatus)
+    ),
 }

@@ -200,7 +200,8 @@ def nft(
     -------
     collections
         One row per account and collection of which it ever held a token, typed as
-        `schema("nft")`; `nft_tokens` returns the tokens.
+        `schema("nft")`; `nft_tokens` returns the tokens. A service that lists tokens gives
+        one row per token, with its `token_id`.
 
     Raises
     ------
@@ -553,7 +554,8 @@ def exposure(
     -------
     exposure
         One row per account, typed as `schema("exposure")`: the class, and the pools and
-        tokens that count.
+        tokens that count. An account of which the indexer knows nothing has no visible
+        position either; its `status` is not_indexed and its counts are missing.
 
     Raises
     ------
@@ -571,7 +573,7 @@ def exposure(
     account_ids = validation.account_ids(ids)
     liquid_ids = resolve_liquid_tokens(fetcher.ledger, liquid_tokens)
     fetched = fetcher.fetch(account_ids, [rest.full(name) for name in account_ids], "exposure")
-    stakes: dict[tuple[str, str], int | None] | None = None
+    stakes: dict[tuple[str | None, str], int | None] | None = None
     if nonzero:
         rows = token_frames.pool_rows([response for _, response in fetched])
         read_rows, positions = _read_positions(fetcher, rows)
@@ -587,7 +589,7 @@ def exposure_frame(
     responses: Sequence[rest_models.Full],
     *,
     liquid: frozenset[str],
-    stakes: Mapping[tuple[str, str], int | None] | None = None,
+    stakes: Mapping[tuple[str | None, str], int | None] | None = None,
 ) -> pd.DataFrame:
     """Tabulate the exposure of accounts; with `stakes`, pools and tokens of zero are ignored."""
     tokens = [[t for t in r.tokens or () if t.contract_id in liquid] for r in responses]
@@ -602,12 +604,15 @@ def exposure_frame(
         )
         for response, account_tokens in zip(responses, tokens, strict=True)
     ]
+    indexed = [response.is_indexed for response in responses]
+    counted = list(zip(exposures, indexed, strict=True))
     columns = {
         "account_id": [response.account_id for response in responses],
         "exposure_class": [e.exposure_class for e in exposures],
-        "n_direct": [len(e.direct) for e in exposures],
-        "n_liquid": [len(e.liquid) for e in exposures],
-        "n_unknown": [e.n_unknown for e in exposures],
+        "status": ["ok" if known else "not_indexed" for known in indexed],
+        "n_direct": [len(e.direct) if known else None for e, known in counted],
+        "n_liquid": [len(e.liquid) if known else None for e, known in counted],
+        "n_unknown": [e.n_unknown if known else None for e, known in counted],
         "direct_pools": [[entry.contract_id for entry in e.direct] for e in exposures],
         "liquid_tokens": [[entry.contract_id for entry in e.liquid] for e in exposures],
     }
@@ -632,7 +637,7 @@ def _stake(position: Position) -> int | None:
 
 
 def _pool_entries(
-    response: rest_models.Full, stakes: Mapping[tuple[str, str], int | None]
+    response: rest_models.Full, stakes: Mapping[tuple[str | None, str], int | None]
 ) -> list[frames_exposure.Entry]:
     """List the pools of an account, with its stake if known."""
     return [

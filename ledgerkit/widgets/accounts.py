@@ -64,11 +64,12 @@ class AccountExplorer(Panel):
             frames["errors"] = errors
         pages += _panel.error_pages(errors)
         sentence = f"{snapshot.account_id} on {ledger.network.name}"
-        if state["status"].iloc[0] == "not_indexed":
+        nouns = {"n_tokens": "token", "n_nfts": "NFT collection", "n_pools": "pool"}
+        counts = state[list(nouns)].iloc[0]
+        if counts.isna().any():
             sentence += " is not indexed."
         else:
-            counts = {"token": ft, "NFT collection": nft, "pool": staking}
-            counted = (_html.plural(len(frame), noun) for noun, frame in counts.items())
+            counted = (_html.plural(int(counts[name]), noun) for name, noun in nouns.items())
             sentence += f": {', '.join(counted)}."
         return PanelResult(sentence, state, tuple(pages), frames, snapshot)
 
@@ -92,9 +93,15 @@ def _read_exposure(account_id: str, ledger: Ledger) -> pd.DataFrame | None:
 
 def _account_card(state: pd.DataFrame, exposure: pd.DataFrame | None) -> str:
     """Format the exposure class as a badge, and the state as a table of names and values."""
-    word = "unknown" if exposure is None else exposure["exposure_class"].iloc[0]
+    word = "unknown" if exposure is None else _exposure_word(exposure)
     pairs = [(name, _state_value(name, value)) for name, value in _html.records(state)[0].items()]
     return f"<p>Staking exposure: {_html.badge(word)}</p>{_html.facts(pairs)}"
+
+
+def _exposure_word(exposure: pd.DataFrame) -> str:
+    """Return the exposure class, or the status of an account that is not indexed."""
+    column = "exposure_class" if exposure["status"].iloc[0] == "ok" else "status"
+    return str(exposure[column].iloc[0])
 
 
 def _state_value(name: str, value: Any) -> object:

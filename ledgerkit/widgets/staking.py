@@ -58,8 +58,11 @@ class StakingExposure(Panel):
         frame, errors = tokens.exposure(
             ids, nonzero=values["nonzero"], on_error="collect", progress=False, ledger=ledger
         )
-        sizes = frame["exposure_class"].value_counts()
+        is_indexed = frame["status"] == "ok"
+        sizes = frame.loc[is_indexed, "exposure_class"].value_counts()
         counts = {name: int(sizes.get(name, 0)) for name in CLASSES}
+        if not is_indexed.all():
+            counts["not_indexed"] = int((~is_indexed).sum())
         pages = [
             Page("Classes", _html.bars(counts, f"Accounts by class, of {len(frame)}")),
             Page("Accounts", _html.table(frame), frame),

@@ -169,6 +169,22 @@ def test_a_dry_run_prints_the_requests_and_the_columns(argv, address, column, ca
     printed = " ".join(capsys.readouterr().out.split())
     assert address in printed
     assert column in printed
+    assert "rate limit: at most 50 requests a minute without an API key" in printed
+
+
+def test_a_dry_run_knows_what_a_key_changes(capsys, monkeypatch, tmp_path):
+    """With a key in the environment the plans say the higher limit, and never the key."""
+    key = "lk_planted_0123456789abcdef"
+    monkeypatch.setenv("LEDGERKIT_API_KEY", key)
+    ids = tmp_path / "ids.txt"
+    ids.write_text("\n".join(f"a{n}.near" for n in range(20_001)))
+    assert main(["ft", "a.near", "--network", "mainnet", "--dry-run"]) == 0
+    plan = ["collect", str(ids), str(tmp_path / "out"), "--network", "mainnet", "--dry-run"]
+    assert main(plan) == 0
+    out = capsys.readouterr().out
+    assert "rate limit: at most 10,000 requests a minute with the API key" in out
+    assert "time       at most 10,000 requests a minute with the API key: 2 min or more" in out
+    assert key not in out
 
 
 @pytest.mark.parametrize(

@@ -233,6 +233,25 @@ def test_a_dead_service_ends_it(tmp_path: Path) -> None:
     assert_same(tmp_path / "out", tmp_path / "peace")
 
 
+def test_a_run_that_loses_the_network_continues_where_it_was(tmp_path: Path) -> None:
+    """Accounts that could not be asked are no failures and no rows: the next run asks them."""
+    lost = set(names(60)[40:])  # fewer than end a run whose host answers with errors
+
+    def script(account_id: str) -> Reply | None:
+        return Reply(200, b"{}", truncate=0) if account_id in lost else None
+
+    with lab(disturbed(script)) as (_, ledger):
+        with pytest.raises(TransportError, match="not sent, because the last 10") as caught:
+            collect(names(60), tmp_path / "out", ledger)
+        assert "stored data is kept" in caught.value.remedy
+        assert rows(tmp_path / "out")["subjects"]["subject"].tolist() == names(40)
+        assert not (tmp_path / "out/errors").exists()
+        lost.clear()
+        collect(names(60), tmp_path / "out", ledger)
+        collect(names(60), tmp_path / "peace", ledger)
+    assert_same(tmp_path / "out", tmp_path / "peace")
+
+
 def test_too_many_requests_are_nobodys_failure(tmp_path: Path) -> None:
     """A host that answers 429 for a while is asked again until it answers."""
     left = [30]

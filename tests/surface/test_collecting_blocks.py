@@ -346,12 +346,19 @@ def test_an_interrupt_keeps_what_was_answered(busy: World, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("status", "raised"), [(401, AuthError), (502, TransportError), (503, TransportError)]
+    ("reply", "raised"),
+    [
+        (Reply(401), AuthError),
+        (Reply(502), TransportError),
+        (Reply(503), TransportError),
+        (Reply(200, b"{}", truncate=0), TransportError),
+    ],
+    ids=["key", "gateway", "busy", "no-response"],
 )
 def test_a_host_that_fails_for_good_ends_it(
-    tmp_path: Path, status: int, raised: type[Exception]
+    tmp_path: Path, reply: Reply, raised: type[Exception]
 ) -> None:
-    """A refused key and a dead service are no height's failure."""
+    """A refused key, a dead service and a lost network are no height's failure."""
     world = open_world("empty")
     world.advance(200, skip=2)
     first, stop = ends(world)
@@ -359,7 +366,7 @@ def test_a_host_that_fails_for_good_ends_it(
 
     def dying(_: dict[str, Any]) -> Reply | None:
         left[0] -= 1
-        return Reply(status) if left[0] < 0 else None
+        return reply if left[0] < 0 else None
 
     with lab(world, dying, in_flight=1) as (_, ledger):
         with pytest.raises(raised):

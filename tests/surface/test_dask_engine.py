@@ -24,6 +24,7 @@ import pytest
 from distributed import Client, KilledWorker, LocalCluster
 
 import ledgerkit as lk
+from ledgerkit import client as ledgers
 from ledgerkit.collecting import dask_engine, manifests, storage
 from ledgerkit.collecting.accounts import AccountReader
 from ledgerkit.collecting.collect import collect
@@ -499,7 +500,20 @@ class Losing:
 def run_of(lab: Any, out: Path, cluster: object) -> Any:
     """Build a run on a cluster."""
     job = Job(storage.LocalFolder(out), AccountReader(["ft"], []), part_size=20)
-    return dask_engine._DaskRun(cluster, job, lab.ledger.description())
+    return dask_engine._DaskRun(cluster, job, lab.ledger)
+
+
+def test_a_cluster_shares_what_the_host_accepts(tmp_path, monkeypatch):
+    """All tasks together send what the public host accepts with the key, which no task holds."""
+    monkeypatch.setenv("LEDGERKIT_API_KEY", "lk_planted_0123456789abcdef")
+    cluster = Losing()
+    with lk.connect("mainnet") as ledger:
+        run = run_of(SimpleNamespace(ledger=ledger), tmp_path, cluster)
+        limits = run._next_limits()
+        with ledgers.reopen(run._description, in_flight=1, rate=limits.rate) as worker:
+            assert (worker.limit.rate, worker.limit.per_minute) == (limits.rate, 10_000)
+    lk.disconnect()
+    assert limits.rate == pytest.approx(10_000 / 61 / cluster.workers)
 
 
 def test_a_part_that_is_lost_three_times_ends_the_run(tmp_path, monkeypatch):

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import gzip
 import os
+import pickle
 import shutil
 import signal
 import ssl
@@ -23,6 +24,7 @@ import httpx
 import pytest
 
 import ledgerkit as lk
+from ledgerkit.api import rest, rpc
 from ledgerkit.errors import (
     AuthError,
     DecodeError,
@@ -33,7 +35,7 @@ from ledgerkit.errors import (
     UnknownAccountError,
     UnknownBlockError,
 )
-from ledgerkit.transport import retry, transports
+from ledgerkit.transport import http_client, retry, transports
 from tests.loopback import Reply, as_json, failure, result, serve
 
 if TYPE_CHECKING:
@@ -428,10 +430,8 @@ def test_a_host_that_speaks_something_else(way, answer):
 
 def test_nobody_listens(way):
     """A refused connection could not be asked; the sentence names host and question."""
-    with create_server(("127.0.0.1", 0)) as closed:
-        url = f"http://127.0.0.1:{closed.getsockname()[1]}"
     with (
-        lk.connect("lab", rpc_url=url, **way, retries=QUICK) as ledger,
+        lk.connect("lab", rpc_url=dead_host(), **way, retries=QUICK) as ledger,
         pytest.raises(
             TransportError, match=r"the request to 127\.0\.0\.1 for the gas price failed"
         ) as caught,
@@ -499,6 +499,51 @@ def test_a_pause_in_json_rpc_form():
     ):
         lk.gas_price(ledger=ledger)
     assert caught.value.retry_after == 0.3
+
+
+@pytest.mark.parametrize(
+    ("key", "remedy"),
+    [
+        (
+            None,
+            (
+                "api.fastnear.com accepts about 50 requests a minute without an API key: wait a "
+                "minute, or connect with a key, which allows 10,000 or more."
+            ),
+        ),
+        (
+            "Sesame-0123456789",
+            (
+                "api.fastnear.com accepts 10,000 requests a minute with an API key of the "
+                "smallest plan: wait a minute, lower rate=, or use a key of a larger plan."
+            ),
+        ),
+    ],
+    ids=["anonymous", "key"],
+)
+def test_a_refusal_of_a_public_host_names_its_limit(key, remedy):
+    """HTTP 429 of a public host says how much it accepts, and what a key changes."""
+    transport = httpx.MockTransport(lambda _request: httpx.Response(429, text="slow down"))
+    with (
+        lk.connect("mainnet", transport=transport, api_key=key, retries=ONCE) as ledger,
+        pytest.raises(RateLimitedError) as caught,
+    ):
+        lk.ft("a.near", ledger=ledger)
+    assert str(caught.value) == (
+        f"HTTP 429 in response to the tokens of a.near: slow down. {remedy}"
+    )
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)  # noqa: S301 - our own
+
+
+def test_hosts_are_limited_separately():
+    """A pause that one host requests does not delay requests to another."""
+    with (
+        serve(lambda *_: GAS) as node,
+        serve(lambda *_: busy("30")) as indexer,
+        lk.connect("lab", rpc_url=node.url, api_url=indexer.url, retries=ONCE) as ledger,
+    ):
+        ledger._session._rate_limiters["api"].pause(30)
+        assert seconds(lambda: lk.gas_price(ledger=ledger)) < 5
 
 
 @two_ways
@@ -750,6 +795,103 @@ def test_failures_are_collected(way):
     assert errors["error"].tolist() == ["DecodeError", "TransportError"]
     assert errors["retryable"].tolist() == [False, True]
     assert frame["account_id"].tolist() == [one for one in ids if one not in ("a3.near", "a5.near")]
+
+
+def dead_host() -> str:
+    """Return an address on this machine where nobody listens."""
+    with create_server(("127.0.0.1", 0)) as closed:
+        return f"http://127.0.0.1:{closed.getsockname()[1]}"
+
+
+@two_ways
+def test_a_dead_host_ends_a_batch_early(way, monkeypatch):
+    """After ten requests without a response the others are not sent, and each says so."""
+    attempts: list[str] = []
+    once = http_client.HttpClient._failure
+
+    def count(self: Any, exchange: Any, error: BaseException) -> LedgerError:
+        attempts.append(exchange.call.request)
+        return once(self, exchange, error)
+
+    monkeypatch.setattr(http_client.HttpClient, "_failure", count)
+    ids = [f"a{number}.near" for number in range(100)]
+    with lk.connect("lab", api_url=dead_host(), **way, retries=QUICK) as ledger:
+        frame, errors = lk.ft(ids, ledger=ledger, on_error="collect", progress=False)
+    in_flight = way["in_flight"]
+    assert 10 * QUICK.attempts <= len(attempts) <= (10 + in_flight) * QUICK.attempts
+    assert frame.empty
+    assert errors["subject"].tolist() == ids
+    assert set(errors["error"]) == {"TransportError"}
+    assert errors["retryable"].all()
+    assert errors["message"][0].startswith("the request to 127.0.0.1 for the tokens of a0.near")
+    last = errors["message"][99]
+    assert last.startswith("not sent, because the last 10 requests had no response: 127.0.0.1: ")
+    assert "(request: the tokens of a99.near). Check the connection" in last
+    not_sent = errors["message"].str.startswith("not sent").sum()
+    assert 90 - in_flight <= not_sent <= 90
+
+
+def test_a_response_in_between_keeps_a_batch_going():
+    """Nine lost connections in a row, again and again, are no dead host: all are sent."""
+    n_requests = 0
+
+    def handler(_method: str, path: str, *_: object) -> Reply:
+        nonlocal n_requests
+        n_requests += 1
+        cut = Reply(200, b"{}", truncate=0)
+        return tokens(path) if n_requests % 10 == 0 else cut
+
+    ids = [f"a{number}.near" for number in range(60)]
+    with asking(handler, in_flight=1, retries=ONCE) as (ledger, server):
+        frame, errors = lk.ft(ids, ledger=ledger, on_error="collect", progress=False)
+    assert (len(frame), len(errors), len(server.requests)) == (6, 54, 60)
+
+
+def test_a_host_that_never_answers_is_a_dead_one():
+    """Timeouts in a row end a batch as refused connections do."""
+    ids = [f"a{number}.near" for number in range(60)]
+    slow = Reply(200, b"{}", delay=1.0)
+    with asking(lambda *_: slow, timeout_s=0.2, retries=ONCE, in_flight=4) as (ledger, _):
+        _, errors = lk.ft(ids, ledger=ledger, on_error="collect", progress=False)
+    assert errors["message"].str.contains("no answer within 0.2 s", regex=False).sum() <= 14
+    last = errors["message"][59]
+    assert last.startswith("not sent, because the last 10 requests had no response: 127.0.0.1: ")
+    assert "no answer in time (request: the tokens of a59.near)" in last
+
+
+def test_a_failing_host_is_no_dead_one():
+    """A host that answers 503 has answered: each request of a batch is sent."""
+    ids = [f"a{number}.near" for number in range(40)]
+    with asking(lambda *_: Reply(503), retries=ONCE) as (ledger, server):
+        _, errors = lk.ft(ids, ledger=ledger, on_error="collect", progress=False)
+    assert (len(errors), len(server.requests)) == (40, 40)
+
+
+def test_a_dead_host_stops_no_other():
+    """In a batch for two hosts only the requests to the dead one are not sent."""
+    calls: list[Any] = []
+    for n in range(40):
+        calls += [rest.ft(f"a{n}.near"), rpc.gas_price(n)]
+    with (
+        serve(lambda *_: GAS) as node,
+        lk.connect("lab", rpc_url=node.url, api_url=dead_host(), retries=ONCE) as ledger,
+    ):
+        values: list[Any] = ledger.send_many(calls, on_error="collect", progress=False)
+    assert [value.gas_price for value in values[1::2]] == ["100"] * 40
+    assert [value.not_sent for value in values[::2]].count(True) >= 20
+    assert len(node.requests) == 40
+
+
+def test_a_host_that_is_back_is_asked_again():
+    """Each batch tries anew: nothing is remembered of a host that was dead."""
+    with create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    ids = [f"a{number}.near" for number in range(30)]
+    with lk.connect("lab", api_url=f"http://127.0.0.1:{port}", retries=ONCE) as ledger:
+        _, errors = lk.ft(ids, ledger=ledger, on_error="collect", progress=False)
+        assert len(errors) == 30
+        with serve(by_path, port=port):
+            assert len(lk.ft(ids, ledger=ledger, progress=False)) == 30
 
 
 def test_the_first_failure_ends_it(way):

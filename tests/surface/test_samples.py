@@ -12,6 +12,7 @@ import pytest
 import ledgerkit as lk
 from ledgerkit import client, errors
 from ledgerkit.api import chain_errors
+from ledgerkit.verbs import saved_responses
 from tests.loopback import Reply, Server, asking
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 SAMPLES = Path(__file__).resolve().parents[2].parent / "shared" / "wire" / "samples"
 pytestmark = pytest.mark.skipif(not SAMPLES.is_dir(), reason="the recordings are not here")
 
-# Documents of another service, and what is sent rather than answered.
+# Whole blocks, which tests/unit/test_block_documents.py reads, and what is sent, not answered.
 ELSEWHERE = ("blocks/", "tx/signed_transactions.json")
 TAKEN: set[str] = set()
 
@@ -80,6 +81,74 @@ def test_no_recording_is_forgotten() -> None:
     found = {path.relative_to(SAMPLES).as_posix() for path in SAMPLES.rglob("*.json")}
     answers = {name for name in found if not name.startswith(ELSEWHERE)}
     assert {name for name in answers if not name.endswith(".request.json")} == TAKEN
+
+
+# By recording: the views that read it, each with its number of rows. All others refuse it.
+VIEWS = {
+    "rest/health.json": "",
+    "rest/status.json": "indexer_status 1",
+    "rest/v0_public_key_root.near.json": "accounts_of 2",
+    "rest/v1_account_ft_here.tg.json": "ft 2",
+    "rest/v1_account_full_here.tg.json": "accounts 1, ft 7, nft 4, staking 1",
+    "rest/v1_account_full_mob.near.json": "accounts 1, ft 93, nft 49, staking 5",
+    "rest/v1_account_nft_sharddog.near.json": "nft 22",
+    "rest/v1_account_staking_mob.near.json": "staking 5",
+    "rest/v1_ft_top_first.tkn.near.json": "top_holders 7",
+    "rpc/EXPERIMENTAL_changes_single_access_key.json": "changes 1",
+    "rpc/EXPERIMENTAL_receipt.json": "",
+    "rpc/EXPERIMENTAL_tx_status.response.json": "receipts 4, edges 3, events 0",
+    "rpc/block.json": "blocks 1, chunks 1",
+    "rpc/broadcast_tx_async.request.json": "",
+    "rpc/broadcast_tx_async.response.json": "",
+    "rpc/chunk.json": "chunks 1, transactions 0",
+    "rpc/gas_price.json": "gas_price 1",
+    "rpc/query_call_function_ft_metadata.json": "",
+    "rpc/query_call_function_null.json": "",
+    "rpc/query_call_function_number.json": "",
+    "rpc/query_view_access_key.json": "",
+    "rpc/query_view_access_key_list.json": "keys 12",
+    "rpc/query_view_account.json": "",
+    "rpc/query_view_state_with_proof.json": "state 35",
+    "rpc/send_tx.request.json": "",
+    "rpc/send_tx.response.json": "receipts 2, edges 1, events 0",
+    "rpc/status.json": "status 1",
+    "rpc/tx.response.json": "receipts 2, edges 1, events 0",
+    "rpc/validators.json": "validators 41",
+    "tx/ft_transfer_call_with_callback.json": "receipts 6, edges 6, events 0",
+    "tx/ft_transfer_failure_guest_panic.json": "receipts 3, edges 2, events 0",
+    "tx/ft_transfer_success.json": "receipts 2, edges 1, events 0",
+    "tx/local_receipt_omitted.json": "receipts 2, edges 1, events 0",
+    "tx/sandbox_create_account_executed_optimistic.json": "receipts 2, edges 1, events 0",
+    "txapi/delegate_cross_contract.json": "receipts 6, edges 6, events 2",
+    "txapi/delegate_small.json": "receipts 3, edges 2, events 5",
+    "txapi/intents_execute.json": "receipts 8, edges 8, events 8",
+}
+
+
+def test_every_answer_has_its_views() -> None:
+    """No recorded answer other than an error is left out of the table."""
+    assert {name for name in TAKEN if not name.startswith("errors/")} <= VIEWS.keys()
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_recording_is_read_as_its_own_views_only(name: str) -> None:
+    """Read as any other view it is an error that names those views, and no empty frame."""
+    lengths = dict(pair.split() for pair in VIEWS[name].split(", ") if pair)
+    for view in saved_responses._VIEWS:
+        if view in lengths:
+            assert len(saved(name, view)) == int(lengths[view])
+            continue
+        with pytest.raises(errors.DecodeError) as caught:
+            saved(name, view)
+        assert all(f'view="{other}"' in str(caught.value) for other in lengths)
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in (SAMPLES / "errors").glob("*.json")))
+def test_a_recorded_error_is_no_frame(name: str) -> None:
+    """An error is an error as every view."""
+    for view in saved_responses._VIEWS:
+        with pytest.raises(errors.LedgerError):
+            saved(f"errors/{name}", view)
 
 
 # The indexed REST API -------------------------------------------------------------------

@@ -192,6 +192,13 @@ def ft_view(account_id: str, *tokens: tuple[Any, ...]) -> dict[str, Any]:
     }
 
 
+def nft_view(account_id: str, *entries: tuple[Any, ...]) -> dict[str, Any]:
+    """Invent an NFT view: contract, height, and the token if there is one."""
+    fields = ("contract_id", "last_update_block_height", "token_id")
+    rows = [dict(zip(fields, entry, strict=False)) for entry in entries]
+    return {"account_id": account_id, "tokens": rows}
+
+
 def full_view(account_id: str, **members: Any) -> dict[str, Any]:
     """Invent a `/full` view."""
     state = {"balance": "10", "locked": "0", "storage_bytes": 100}
@@ -245,7 +252,7 @@ def test_accounts_of_many() -> None:
     ]
     assert rows(frame, "n_tokens", "n_nfts", "n_pools", "last_update_block_height") == [
         (1, 1, 1, 9),
-        (0, 0, 0, None),
+        (None, None, None, None),
         (0, 0, 0, None),
     ]
     assert frame.attrs["network"] == "lab"
@@ -560,12 +567,10 @@ def test_one_key_and_the_lanes_of_a_gas_key() -> None:
 # Tokens ---------------------------------------------------------------------------------
 
 
-def test_null_empty_zero_and_absent_are_four_things() -> None:
-    """A balance of null, of "", of "0" and an absent one never become each other."""
+def test_null_empty_and_zero_are_three_things() -> None:
+    """A balance of null, of "" and of "0" never become each other."""
     fake = Fake()
-    view = ft_view(
-        "a.near", ("x.near", None, 1), ("y.near", "", 2), ("z.near", "0", None), ("w.near",)
-    )
+    view = ft_view("a.near", ("x.near", None, 1), ("y.near", "", 2), ("z.near", "0", None))
     fake.rest["/v1/account/a.near/ft"] = view
     fake.rest["/v1/account/b.near/ft"] = {"account_id": "b.near"}
     fake.rest["/v1/account/c.near/ft"] = {"account_id": "c.near", "tokens": None, "new": [1]}
@@ -576,7 +581,6 @@ def test_null_empty_zero_and_absent_are_four_things() -> None:
         ("x.near", None, "pending", 1),
         ("y.near", None, "broken", 2),
         ("z.near", 0, "ok", None),
-        ("w.near", None, "pending", None),
     ]
     assert frame["balance"].iloc[0] is pd.NA
     assert len(empty) == 0
@@ -589,7 +593,7 @@ def two_of_three() -> Fake:
     for account_id in ("a.near", "c.near"):
         path = f"/v1/account/{account_id}"
         fake.rest[path + "/ft"] = ft_view(account_id, ("t.near", str(2**128 - 1), 5))
-        fake.rest[path + "/nft"] = ft_view(account_id, ("n.near", None, 6))
+        fake.rest[path + "/nft"] = nft_view(account_id, ("n.near", 6))
         fake.rest[path + "/full"] = full_view(account_id)
         fake.rest[path + "/staking"] = {"account_id": account_id, "pools": [{"pool_id": "p.near"}]}
     for view in ("ft", "nft", "full", "staking"):
@@ -701,20 +705,152 @@ def test_frames_go_to_parquet_and_come_back(tmp_path: Path) -> None:
     fake.rest["/v1/account/a.near/ft"] = ft_view("a.near", *tokens)
     with asking(fake):
         frame = lk.ft("a.near")
-    with pytest.warns(UserWarning, match="balance"):
-        lk.write_parquet(frame, tmp_path / "ft.parquet")
-    pd.testing.assert_frame_equal(lk.read_parquet(tmp_path / "ft.parquet"), frame)
+    lk.write_parquet(frame, tmp_path / "lk.parquet")
+    frame.to_parquet(tmp_path / "pd.parquet")
+    for name in ("lk", "pd"):
+        pd.testing.assert_frame_equal(lk.read_parquet(tmp_path / f"{name}.parquet"), frame)
+        balance = pd.read_parquet(tmp_path / f"{name}.parquet")["balance"]
+        pd.testing.assert_series_equal(balance, frame["balance"])
     table = lk.to_arrow(frame[:2])
     assert str(table.schema.field("balance").type) == "decimal128(38, 0)"
     assert table.column("balance").to_pylist() == [5, None]
+
+
+def test_frames_go_to_excel(tmp_path: Path) -> None:
+    """An Excel file of a verb's frame has every digit of the largest amount."""
+    pytest.importorskip("xlsxwriter", reason="the extra `excel`")
+    pytest.importorskip("openpyxl")
+    fake = Fake()
+    tokens = [("t.near", "5", 7), ("u.near", None, None), ("v.near", str(2**128 - 1), 1)]
+    fake.rest["/v1/account/a.near/ft"] = ft_view("a.near", *tokens)
+    with asking(fake):
+        frame = lk.ft("a.near")
+    lk.to_excel(frame, tmp_path / "ft.xlsx")
+    balance = pd.read_excel(tmp_path / "ft.xlsx", dtype={"balance": "u128"})["balance"]
+    pd.testing.assert_series_equal(balance, frame["balance"])
 
 
 def test_nft_collections() -> None:
     """Collections are rows; no token is named, none is invented."""
     with asking(two_of_three()):
         frame = lk.nft("a.near")
-    assert list(frame.columns) == ["account_id", "contract_id", "last_update_block_height"]
-    assert rows(frame, "contract_id", "last_update_block_height") == [("n.near", 6)]
+    assert rows(frame, "contract_id", "token_id", "last_update_block_height") == [
+        ("n.near", None, 6)
+    ]
+
+
+def test_nft_entries_with_a_token_id() -> None:
+    """Two tokens of one collection are two rows, and still one collection in the counts."""
+    entries = nft_view("a.near", ("n.near", 6, "1"), ("n.near", 7, "2"), ("m.near", None))
+    fake = Fake()
+    fake.rest["/v1/account/a.near/nft"] = entries
+    fake.rest["/v1/account/a.near/full"] = full_view("a.near", nfts=entries["tokens"])
+    with asking(fake):
+        frame, snapshot = lk.nft("a.near"), lk.snapshot("a.near")
+    assert rows(frame, "account_id", "contract_id", "token_id", "last_update_block_height") == [
+        ("a.near", "n.near", "1", 6),
+        ("a.near", "n.near", "2", 7),
+        ("a.near", "m.near", None, None),
+    ]
+    pd.testing.assert_frame_equal(snapshot.nft, frame)
+    assert snapshot.state["n_nfts"].tolist() == [2]
+    assert repr(snapshot) == "<Snapshot a.near: 0 tokens, 2 NFT collections, 0 pools>"
+
+
+def test_the_subject_of_the_request_completes_a_response() -> None:
+    """A response that does not repeat its account, key or token is about the requested one."""
+    token = {"contract_id": "t.near", "balance": "5"}
+    fake = Fake()
+    for account_id in ("a.near", "b.near"):
+        path = f"/v1/account/{account_id}"
+        fake.rest[f"{path}/ft"] = {"tokens": [token]}
+        fake.rest[f"{path}/nft"] = {"tokens": [{"contract_id": "n.near", "token_id": "1"}]}
+        fake.rest[f"{path}/staking"] = {"pools": [{"pool_id": "p.near"}]}
+        fake.rest[f"{path}/full"] = {"tokens": [token], "state": {}}
+    fake.rest[f"/v1/public_key/{KEY.replace(':', '%3A')}"] = {"account_ids": ["a.near"]}
+    fake.rest["/v1/ft/t.near/top"] = {"accounts": [{"account_id": "a.near", "balance": "5"}]}
+    with asking(fake):
+        for verb in ("ft", "nft", "staking", "accounts", "exposure"):
+            frame = MANY[verb](["a.near", "b.near"])
+            assert frame["account_id"].tolist() == ["a.near", "b.near"]
+        keys = lk.accounts_of(KEY)
+        holders = lk.top_holders("t.near")
+    assert rows(keys, "public_key", "account_id") == [(KEY, "a.near")]
+    assert rows(holders, "contract_id", "account_id", "balance") == [("t.near", "a.near", 5)]
+
+
+@pytest.mark.parametrize(
+    ("state", "amounts"),
+    [
+        ({}, (None, None, None, None)),
+        ({"balance": "10"}, (10, None, None, None)),
+        ({"balance": "10", "storage_bytes": 1000}, (10, None, 1000, None)),
+        ({"balance": "10", "locked": "0", "storage_bytes": 1}, (10, 0, 1, 10)),
+    ],
+)
+def test_a_state_that_lacks_members(state: dict[str, Any], amounts: tuple[Any, ...]) -> None:
+    """What a state does not state is missing, also what would be computed from it."""
+    fake = Fake()
+    fake.rest["/v1/account/a.near/full"] = full_view("a.near", state=state)
+    with asking(fake):
+        frame = lk.accounts("a.near")
+    assert rows(frame, "balance", "locked", "storage_bytes", "spendable") == [amounts]
+    assert rows(frame, "status", "n_tokens") == [("ok", 0)]
+
+
+OTHER_KINDS: dict[str, tuple[dict[str, Any], ...]] = {
+    "ft": (
+        {"account_id": "a.near", "contract_ids": ["t.near"]},
+        {"account_id": "a.near", "pools": []},
+        {"account_id": "a.near", "tokens": [{"contract_id": "n.near"}]},
+        {"status": "ok"},
+        {},
+    ),
+    "nft": (
+        {"account_id": "a.near", "contract_ids": ["n.near"]},
+        {"account_id": "a.near", "tokens": [{"contract_id": "t.near", "balance": None}]},
+        {"account_id": "a.near", "nfts": []},
+    ),
+    "staking": (
+        {"account_id": "a.near", "tokens": []},
+        {"account_id": "a.near", "pools": ["p.near"]},
+    ),
+    "accounts": (
+        {"account_id": "a.near", "tokens": []},
+        {"account_id": "a.near", "pools": []},
+        {"account_id": "a.near", "contract_ids": []},
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("verb", "body"), [(verb, body) for verb, bodies in OTHER_KINDS.items() for body in bodies]
+)
+def test_a_response_of_another_kind(verb: str, body: dict[str, Any]) -> None:
+    """A response of another kind is an error with its request, never an empty frame."""
+    with asking(lambda *_: as_json(body)), pytest.raises(errors.DecodeError) as caught:
+        MANY[verb](["a.near"])
+    assert "a.near" in str(caught.value)
+    assert caught.value.path is not None
+
+
+def test_a_response_with_nothing_but_its_account() -> None:
+    """Any list may be absent: an account without any has no rows, and nothing is known of it."""
+    with asking(lambda *_: as_json({"account_id": "a.near"})):
+        assert [len(MANY[verb](["a.near"])) for verb in ("ft", "nft", "staking")] == [0, 0, 0]
+        assert rows(MANY["accounts"](["a.near"]), "status", "n_tokens") == [("not_indexed", None)]
+
+
+def test_a_query_passes_through() -> None:
+    """`get` sends a query unchanged, and never a key in it."""
+    with asking(lambda *_: as_json([1])) as server:
+        ledger = client.current()
+        assert ledger.get("/v1/x?network=testnet&a=%20b") == [1]
+        assert server.paths == ["/v1/x?network=testnet&a=%20b"]
+        with pytest.raises(errors.InvalidRequestError) as caught:
+            ledger.get("/v1/x?a=1&APIKEY=secret")
+    assert "secret" not in str(caught.value)
+    assert len(server.requests) == 1
 
 
 def test_top_holders() -> None:
@@ -1045,6 +1181,33 @@ def test_exposure_drops_zeros_when_asked() -> None:
         ("mixed", 1, 1, 2),
     ]
     assert frame["direct_pools"].tolist()[1] == ["one.near"]
+
+
+def test_an_account_that_is_not_indexed_has_no_known_exposure() -> None:
+    """Unknown is not zero: the class is of what is visible, the status says that nothing is."""
+    fake = Fake()
+    pools = [{"pool_id": "p.near"}]
+    fake.rest["/v1/account/a.near/full"] = full_view("a.near", state=None)
+    fake.rest["/v1/account/b.near/full"] = full_view("b.near")
+    fake.rest["/v1/account/c.near/full"] = full_view("c.near", state=None, pools=pools)
+    with asking(fake):
+        frame = lk.exposure(["a.near", "b.near", "c.near"], liquid_tokens=[], progress=False)
+        accounts = lk.accounts(["a.near", "b.near", "c.near"], progress=False)
+        snapshots = [repr(lk.snapshot(name)) for name in ("a.near", "c.near")]
+    assert rows(frame, "status", *COUNTS) == [
+        ("not_indexed", "no_visible_staking_position", None, None, None),
+        ("ok", "no_visible_staking_position", 0, 0, 0),
+        ("ok", "direct_only", 1, 0, 1),
+    ]
+    assert rows(accounts, "status", "n_tokens", "n_nfts", "n_pools") == [
+        ("not_indexed", None, None, None),
+        ("ok", 0, 0, 0),
+        ("not_indexed", 0, 0, 1),
+    ]
+    assert snapshots == [
+        "<Snapshot a.near: not indexed>",
+        "<Snapshot c.near: 0 tokens, 0 NFT collections, 1 pools>",
+    ]
 
 
 def test_exposure_needs_to_know_the_tokens() -> None:
@@ -1885,9 +2048,10 @@ def reading(reply: Reply, ask: Callable[[], Any]) -> errors.LedgerError:
         (b"null", "$"),
         (b"\xff\xfe", "$"),
         (b"[" * 10**5, "$"),
-        (b'{"tokens":[]}', "$"),
+        (b'{"pools":[]}', "$"),
         (b'{"account_id":"a.near","tokens":{}}', "$.tokens"),
         (b'{"account_id":"a.near","tokens":[{"contract_id":7}]}', "$.tokens[0].contract_id"),
+        (b'{"account_id":"a.near","tokens":[{"contract_id":"t.near"}]}', "$.tokens[0]"),
         (
             b'{"account_id":"a.near","tokens":[{"contract_id":"t.near","balance":12}]}',
             "$.tokens[0].balance",
@@ -2049,7 +2213,8 @@ REFUSED: list[tuple[Callable[[], Any], str, str, str]] = [
     (lambda: lk.read("/no/such/file", "ft"), "source", "'/no/such/file'", "No such file"),
     (lambda: lk.schema("tokens"), "name", "'tokens'", "one of"),
     (lambda: client.current().get("v1/x"), "path", "'v1/x'", "begins with /"),
-    (lambda: client.current().get("/x?apiKey=1"), "path", "/x", "no query"),
+    (lambda: client.current().get("/x?apiKey=1"), "path", "/x", "api_key="),
+    (lambda: client.current().get("/x?a=b#c"), "path", "/x", "without a fragment"),
     (lambda: client.current().rpc(""), "method", "''", "1 to 256"),
 ]
 COLLECTING: dict[str, Callable[..., Any]] = MANY | {

@@ -93,6 +93,7 @@ def the_chain() -> None:
     assert_type(lk.status(), pd.DataFrame)
     assert_type(lk.indexer_status(), pd.DataFrame)
     assert_type(lk.health(), str)
+    assert_type(lk.doctor(save="report.json"), pd.DataFrame)
     assert_type(lk.gas_price(), pd.DataFrame)
     assert_type(lk.validators(which="kickouts"), pd.DataFrame)
     assert_type(lk.changes("account_changes", ["root.near"]), pd.DataFrame)
@@ -248,6 +249,7 @@ def amounts(frame: pd.DataFrame, held: pd.Series[int], taken: lk.U128Array) -> N
     assert_type(lk.amount_format(6, "USDT", thousands=",")(5), str)
     assert_type(lk.to_arrow(frame), Any)
     assert_type(lk.write_parquet(frame, Path("ft.parquet")), None)
+    assert_type(lk.to_excel(frame, Path("ft.xlsx"), sheet_name="ft"), None)
     assert_type(lk.read_parquet("ft.parquet"), pd.DataFrame)
 
 

@@ -175,7 +175,7 @@ def test_integers_beyond_their_column(dtype: str, value: int) -> None:
 
 def test_a_height_beyond_int64_on_the_wire() -> None:
     """The same from the wire on."""
-    tokens = [{"contract_id": "t.near", "last_update_block_height": 2**63}]
+    tokens = [{"contract_id": "t.near", "balance": "1", "last_update_block_height": 2**63}]
     body = json.dumps({"account_id": "a.near", "tokens": tokens}).encode()
     with pytest.raises(DecodeError) as caught:
         lk.read(body, "ft")

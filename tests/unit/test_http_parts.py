@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 import ledgerkit as lk
 from ledgerkit.api import rest, rpc
+from ledgerkit.api.calls import Response
 from ledgerkit.errors import InvalidRequestError, RateLimitedError, TransportError
 from ledgerkit.transport import (
     background_loop,
@@ -30,6 +31,7 @@ from ledgerkit.transport import (
     networks,
     rate_limit,
     retry,
+    session,
     transports,
     worker_pools,
 )
@@ -89,7 +91,7 @@ def test_a_place_that_comes_too_late_is_not_taken():
 def test_a_cancelled_wait_gives_its_place_back():
     """An interrupted queue leaves no hole: the next read does not wait for those who left."""
     ledger = lk.connect("lab", transport=httpx.MockTransport(_fine), rate=2)
-    pacer = ledger._session._rate_limiter
+    pacer = ledger._session._rate_limiters["api"]
     steps = [ledger._session._steps(rest.ft(f"a{i}.near")) for i in range(5)]
     waits = [next(one) for one in steps]
     assert isinstance(waits[0], http_client.Exchange)
@@ -199,13 +201,118 @@ def test_a_pause_holds_those_that_have_a_place(clock):
     assert pacer.reserve(math.inf) == 5.0
 
 
+def test_a_minute_has_so_many_requests(clock):
+    """Three a minute start at once, the fourth when the first is a minute and a second ago."""
+    pacer = rate_limit.RateLimiter(10, per_minute=3)
+    assert starts(pacer, clock, 3) == pytest.approx([0.0, 0.1, 0.1])
+    assert pacer.reserve(1060.9) is None
+    assert starts(pacer, clock, 4) == pytest.approx([60.8, 0.1, 0.1, 60.8])
+    clock(500)
+    assert starts(pacer, clock, 4) == pytest.approx([0.0, 0.1, 0.1, 60.8])
+
+
+def test_a_place_given_back_is_free_in_its_minute(clock):
+    """A cancelled or voided start does not count in its minute."""
+    pacer = rate_limit.RateLimiter(10, per_minute=2)
+    assert [pacer.reserve(math.inf) for _ in range(2)] == pytest.approx([0.0, 0.1])
+    pacer.release(pacer.epoch)
+    assert pacer.reserve(math.inf) == pytest.approx(0.1)
+    pacer.pause(5)  # voids the second one
+    assert pacer.reserve(math.inf) == pytest.approx(5.0)
+    clock(5)
+    assert pacer.reserve(math.inf) == pytest.approx(56.0)
+
+
+@given(st.integers(1, 6), st.lists(st.floats(0, 40), max_size=30), st.sampled_from([None, 0.1, 3]))
+def test_no_window_of_a_minute_has_more(per_minute, gaps, rate):
+    """Whatever the pauses between reads, no 60 seconds have more starts than allowed."""
+    now = 1000.0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ledgerkit.transport.rate_limit.time.monotonic", lambda: now)
+        pacer = rate_limit.RateLimiter(rate, per_minute)
+        times = []
+        for gap in gaps:
+            now += gap
+            now += pacer.reserve(math.inf) or 0.0
+            times.append(now)
+    spans = [late - early for early, late in zip(times, times[per_minute:], strict=False)]
+    assert all(span > 60 for span in spans)
+
+
+@pytest.mark.parametrize(
+    ("limit", "text", "seconds"),
+    [
+        (rate_limit.Limit(), "no rate limit", None),
+        (rate_limit.Limit(20.0), "at most 20 requests a second", 15.0),
+        (
+            rate_limit.Limit(20.0, 50, "without a key"),
+            "at most 50 requests a minute without a key",
+            305.0,
+        ),
+        (rate_limit.Limit(0.5, 50, "without a key"), "at most 0.5 requests a second", 600.0),
+    ],
+)
+def test_a_limit_in_words_and_as_time(limit, text, seconds):
+    """A limit names the bound that holds, and the least time of 300 requests."""
+    assert (str(limit), limit.seconds(300)) == (text, seconds)
+
+
+@pytest.fixture
+def _no_shared_limiters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget what the process has sent to public hosts; they see no request of these tests."""
+    monkeypatch.setattr(session, "_shared_limiters", {})
+
+
+@pytest.mark.usefixtures("_no_shared_limiters")
+def test_ledgers_of_one_process_share_the_limit_of_a_minute(clock):
+    """A public host counts all that comes from an address: connecting again begins no minute."""
+    with lk.connect("mainnet") as first, first.sibling() as sibling:
+        starts(first._session._rate_limiters["api"], clock, 30)
+        starts(sibling._session._rate_limiters["api"], clock, 20)
+    with lk.connect("mainnet") as again, lk.connect("mainnet", api_key="k" * 20) as keyed:
+        assert again._session._rate_limiters["api"].reserve(1e6) == pytest.approx(58.55)
+        assert again._session._rate_limiters["rpc"].reserve(1e6) == 0.0
+        assert keyed._session._rate_limiters["api"].reserve(1e6) == 0.0
+    with lk.connect("lab", api_url="http://127.0.0.1:1", rate=1) as own, own.sibling() as other:
+        starts(own._session._rate_limiters["api"], clock, 5)
+        assert other._session._rate_limiters["api"].reserve(1e6) == 0.0
+    lk.disconnect()
+
+
+def run_steps(steps: Any, clock: Callable[[float], None], replies: list[Any]) -> Any:
+    """Run the steps of a call: waits move the clock, exchanges get the next reply."""
+    reply = None
+    try:
+        while True:
+            step, reply = steps.send(reply), None
+            if isinstance(step, http_client.Exchange):
+                reply = replies.pop(0)
+            else:
+                clock(step)
+    except StopIteration as end:
+        return end.value
+
+
+@pytest.mark.usefixtures("_no_shared_limiters")
+def test_the_limit_of_a_minute_leaves_time_to_try_again(clock):
+    """Waiting for the next minute is not counted: a failed read is still tried again in it."""
+    busy, fine = Response(b"busy", 503), Response(b'{"account_id":"a.near","tokens":[]}')
+    with lk.connect("mainnet", retries=lk.RetryPolicy(attempts=3, total_s=5)) as ledger:
+        limiter = ledger._session._rate_limiters["api"]
+        starts(limiter, clock, 49)
+        value = run_steps(ledger._session._steps(rest.ft("a.near")), clock, [busy, busy, fine])
+        assert value.account_id == "a.near"
+        assert limiter.reserve(1e6) == pytest.approx(0.05)  # in the minute after the first
+    lk.disconnect()
+
+
 def test_a_read_that_waits_is_held_by_a_pause():
     """A queued read whose turn comes in a pause waits on instead of asking."""
     ledger = lk.connect("lab", transport=httpx.MockTransport(_fine), rate=2)
     first, second = (ledger._session._steps(rest.ft(f"a{i}.near")) for i in range(2))
     assert isinstance(next(first), http_client.Exchange)
     assert next(second) == pytest.approx(0.5, abs=0.1)
-    ledger._session._rate_limiter.pause(60)
+    ledger._session._rate_limiters["api"].pause(60)
     assert next(second) == pytest.approx(60, abs=0.2)
     for one in (first, second):
         one.close()

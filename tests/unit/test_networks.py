@@ -65,10 +65,9 @@ def sent(network: str | None = None, **options: str) -> list[httpx.Request]:
     ],
 )
 def test_presets(name: str, rpc: str, archival: str, api: str) -> None:
-    """The presets know all three addresses, a polite rate and some liquid tokens."""
+    """The presets know all three addresses and some liquid tokens."""
     found = networks.resolve(name)
     assert [found.address(s) for s in ("rpc", "archival_rpc", "api")] == [rpc, archival, api]
-    assert found.rate == 20.0
     assert len(found.liquid_tokens) > 0
     host = rpc.removeprefix("https://")
     assert repr(found).startswith(f"<Network {name}: ")
@@ -79,7 +78,7 @@ def test_an_address_of_ones_own() -> None:
     """Addresses of one's own make a network of any name; nothing else is assumed."""
     found = networks.resolve("lab", rpc_url=OWN + "/", api_url="http://127.0.0.1:3000")
     assert found == networks.Network("lab", OWN, None, "http://127.0.0.1:3000")
-    assert (found.rate, found.liquid_tokens) == (None, ())
+    assert (found.transactions_url, found.liquid_tokens) == (None, ())
     assert networks.resolve(None, rpc_url=OWN).name == "custom"
     assert networks.resolve(None, rpc_url=OWN).api_url is None
 
@@ -89,10 +88,9 @@ def test_a_preset_with_an_address_of_ones_own() -> None:
     found = networks.resolve("mainnet", rpc_url=OWN)
     assert (found.rpc_url, found.archival_rpc_url) == (OWN, None)
     assert found.api_url == "https://api.fastnear.com"
-    assert found.rate == 20.0  # the indexer is still the public one
-    both = networks.resolve("mainnet", rpc_url=OWN, api_url=OWN)
-    assert both.rate is None
+    assert (found.transactions_url, found.blocks_url) == (None, None)
     archive = networks.resolve("mainnet", archival_rpc_url=OWN)
+    assert archive.blocks_url == "https://mainnet.neardata.xyz"
     assert archive.rpc_url == "https://rpc.mainnet.fastnear.com"
     assert archive.archival_rpc_url == OWN
 
@@ -123,7 +121,7 @@ def test_no_network_is_chosen(name: str | None) -> None:
         None,
         "http://127.0.0.1:3030/api",
     ]
-    assert (found.name, found.rate) == ("local", None)
+    assert found.name == "local"
 
 
 def test_the_embedded_ledger_by_name_is_no_other_host(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -276,10 +274,82 @@ def test_a_key_hides() -> None:
 def test_a_ledger_is_not_pickled() -> None:
     """A ledger, which holds connections and a key, says so when it is pickled."""
     with lk.connect("testnet", api_key=KEY) as ledger:
-        assert repr(ledger) == "<Ledger testnet>"
+        assert repr(ledger) == (
+            "<Ledger testnet: at most 10,000 requests a minute with the API key, to each host>"
+        )
         assert KEY not in repr(vars(ledger))
         with pytest.raises(TypeError, match="connections"):
             pickle.dumps(ledger)
+
+
+# Limits ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("url", "without_key", "with_key"),
+    [
+        ("https://rpc.mainnet.fastnear.com", 50, 10_000),
+        ("https://api.fastnear.com", 50, 10_000),
+        ("https://testnet.neardata.xyz", 180, 10_000),
+        ("https://notfastnear.com", None, None),
+        ("https://fastnear.com.example.org", None, None),
+        ("http://127.0.0.1:3030", None, None),
+    ],
+)
+def test_the_limits_of_public_hosts(
+    url: str, without_key: int | None, with_key: int | None
+) -> None:
+    """A public host accepts 50 requests a minute, or 180 for blocks, and 10,000 with a key."""
+    assert networks.per_minute(url, has_key=False) == without_key
+    assert networks.per_minute(url, has_key=True) == with_key
+
+
+@pytest.mark.parametrize(
+    ("options", "limits"),
+    [
+        (
+            {"network": "mainnet"},
+            (
+                "mainnet: at most 50 requests a minute without an API key, to each host; "
+                "180 to mainnet.neardata.xyz"
+            ),
+        ),
+        (
+            {"network": "mainnet", "api_key": KEY},
+            "mainnet: at most 10,000 requests a minute with the API key, to each host",
+        ),
+        (
+            {"network": "mainnet", "rpc_url": OWN},  # the indexer is still the public one
+            "mainnet: at most 50 requests a minute without an API key, to each host",
+        ),
+        ({"network": "mainnet", "rpc_url": OWN, "api_url": OWN}, "mainnet"),
+        ({"network": "mainnet", "rate": 5}, "mainnet: at most 5 requests a second, to each host"),
+        ({"network": "mainnet", "rate": None}, "mainnet"),
+        ({"network": "lab", "rpc_url": OWN, "rate": "polite"}, "lab"),
+        ({"network": "local"}, "local"),
+    ],
+)
+def test_a_ledger_says_its_limits(options: dict[str, Any], limits: str) -> None:
+    """The repr of a ledger says how much it sends; the limit depends on host, key and rate."""
+    with lk.connect(**options) as ledger:
+        assert repr(ledger) == f"<Ledger {limits}>"
+
+
+def test_a_key_of_the_environment_lifts_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit is that of the key which is really sent: a custom host gets none."""
+    monkeypatch.setenv("LEDGERKIT_API_KEY", KEY)
+    with lk.connect("mainnet") as ledger:
+        assert ledger.limit.per_minute == 10_000
+    with lk.connect("mainnet", rpc_url=OWN) as ledger:
+        assert ledger.limit.per_minute == 50
+
+
+def test_a_lower_rate_keeps_the_hosts_limit() -> None:
+    """A sibling's own rate comes on top of what the hosts accept in a minute."""
+    with lk.connect("mainnet") as ledger, ledger.sibling(rate=10) as other:
+        assert (other.limit.rate, other.limit.per_minute) == (10, 50)
+        assert other.limit.seconds(20) == 2.0
+        assert other.limit.seconds(101) == 122.0  # the 101st starts in the third minute
 
 
 # Settings -------------------------------------------------------------------------------

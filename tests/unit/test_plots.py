@@ -626,7 +626,10 @@ def test_small_positions_are_gathered_in_one_bar():
 
 def classed(*classes: str) -> pd.DataFrame:
     """Tell of accounts and how they stake."""
-    told = [{"account_id": f"a{at}.near", "exposure_class": c} for at, c in enumerate(classes)]
+    told = [
+        {"account_id": f"a{at}.near", "exposure_class": c, "status": "ok"}
+        for at, c in enumerate(classes)
+    ]
     return frame("exposure", told)
 
 
@@ -637,6 +640,20 @@ def test_accounts_are_counted_by_how_they_stake():
     assert [text.get_text() for text in ax.texts] == ["1 (25%)", "0 (0%)", "3 (75%)", "0 (0%)"]
     assert boxes(ax, canvas.ORANGE) == [(0, 3, 2)]
     assert ax.get_title(loc="left") == "4 accounts by staking exposure"
+
+
+def test_accounts_that_are_not_indexed_have_a_bar_of_their_own():
+    """An account of which nothing is known is not counted as one without a position."""
+    counted = classed("mixed", *["no_visible_staking_position"] * 3)
+    counted.loc[1:2, "status"] = "not_indexed"
+    ax = plots.exposure(counted)
+    assert dict(zip(names(ax), [text.get_text() for text in ax.texts], strict=True)) == {
+        "direct_only": "0 (0%)",
+        "liquid_only": "0 (0%)",
+        "mixed": "1 (25%)",
+        "no_visible_staking_position": "1 (25%)",
+        "not_indexed": "2 (50%)",
+    }
 
 
 def test_one_account_is_one_account():

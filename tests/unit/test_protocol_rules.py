@@ -4,6 +4,7 @@ import copy
 
 import pytest
 
+import ledgerkit as lk
 from ledgerkit.api.models.protocol_rules import rules_of
 from ledgerkit.errors import DecodeError
 from tests.unit import builders
@@ -39,6 +40,26 @@ def test_an_older_layout_numbers_its_shards():
     assert rules_of(config).shard_of("carl.near") == 1
     config["shard_layout"] = {"V0": {"num_shards": 4}}
     assert rules_of(config).shard_of("carl.near") is None
+
+
+@pytest.mark.parametrize("layout", [None, {}])
+def test_a_configuration_without_a_layout_serves_for_rewards(layout: object):
+    """Before there were layouts there was none: the share and costs are read all the same."""
+    config = copy.deepcopy(builders.RULES)
+    config["shard_layout"] = layout
+    rules = rules_of(config)
+    assert rules.shard_of("carl.near") is None
+    assert (rules.reward, rules.call_gas) == ((3, 10), 1000)
+    del config["shard_layout"]
+    assert rules_of(config) == rules
+    call = builders.call()
+    size = len("m") + len(b"{}")
+    outcome = builders.outcome("R0", gas=100 + 1000 + 10 * size + 100)
+    document = builders.result([outcome], [builders.body("R0", call)], actions=[call])
+    trace = lk.Trace.from_json(document, rules=config)
+    # By hand: 100 gas beyond the fees, of which the contract gets three tenths.
+    assert trace.gas["contract_reward"].tolist() == [0, 30 * builders.PRICE]
+    assert trace.receipts["shard_id"].isna().all()
 
 
 def test_a_configuration_that_is_none_is_refused_by_its_place():

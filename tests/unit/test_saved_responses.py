@@ -136,8 +136,8 @@ def check(frame: pd.DataFrame, view: str, column: str, value: object) -> None:
 
 
 def test_every_view_has_a_test() -> None:
-    """No view of `read` is left out here; edges have one below."""
-    assert {*RPC, *REST, "edges"} == set(saved_responses._VIEWS)
+    """No view of `read` is left out here; edges and events have one below."""
+    assert {*RPC, *REST, "edges", "events"} == set(saved_responses._VIEWS)
 
 
 @pytest.mark.parametrize("view", RPC)
@@ -163,6 +163,125 @@ def test_rest_bodies(view: str) -> None:
     """A body of the REST API is read as it is."""
     body, column, value = REST[view]
     check(lk.read(dump(body), view), view, column, value)
+
+
+# By kind of document: one that is short, and all views that read it.
+KINDS: dict[str, tuple[Any, set[str]]] = {
+    "full": (FULL, {"accounts", "ft", "nft", "staking"}),
+    "ft": ({"account_id": "a.near", "tokens": FULL["tokens"]}, {"ft"}),
+    "nft": ({"account_id": "a.near", "tokens": FULL["nfts"]}, {"nft"}),
+    "empty": ({"account_id": "a.near", "tokens": []}, {"ft", "nft"}),
+    "staking": ({"account_id": "a.near", "pools": FULL["pools"]}, {"staking"}),
+    "v0": ({"account_id": "a.near", "contract_ids": ["t.near"]}, set()),
+    "v0 staking": ({"account_id": "a.near", "pools": ["p.near"]}, set()),
+    "accounts_of": (REST["accounts_of"][0], {"accounts_of"}),
+    "top_holders": (REST["top_holders"][0], {"top_holders"}),
+    "indexer_status": ({"version": "1", "sync_block_height": 5}, {"indexer_status"}),
+    "health": ({"status": "ok"}, set()),
+    "keys": (RPC["keys"][0] | {"block_hash": HASH}, {"keys"}),
+    "block": (BLOCK, {"blocks", "chunks"}),
+    "chunk": (CHUNK, {"chunks", "transactions"}),
+    "transaction": (TX_RESULT, {"receipts", "edges", "events"}),
+    "state": (RPC["state"][0] | {"block_hash": HASH}, {"state"}),
+    "changes": (RPC["changes"][0], {"changes"}),
+    "validators": (RPC["validators"][0], {"validators"}),
+    "gas_price": (RPC["gas_price"][0], {"gas_price"}),
+    "status": (STATUS, {"status"}),
+    "view_account": ({"amount": "1", "code_hash": HASH, "block_hash": HASH}, set()),
+    "view_access_key": ({"nonce": 1, "permission": "FullAccess"}, set()),
+    "call_function": ({"result": [1], "logs": [], "block_hash": HASH}, set()),
+    "nothing": ({}, set()),
+    "unknown": ({"account_id": "a.near", "items": []}, set()),
+}
+
+
+@pytest.mark.parametrize("view", sorted(saved_responses._VIEWS))
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_of_document_as_each_view(kind: str, view: str) -> None:
+    """A document is read as its own views; as any other it is an error, never an empty frame."""
+    body, views = KINDS[kind]
+    if view in views:
+        frame = lk.read(dump(body), view)
+        assert list(frame.columns) == [column.name for column in SCHEMAS[view]]
+        return
+    with pytest.raises(errors.DecodeError) as caught:
+        lk.read(dump(body), view)
+    assert view in str(caught.value)
+    assert "has changed" not in str(caught.value)
+    assert all(f'view="{name}"' in caught.value.remedy for name in views)
+    assert caught.value.path is not None
+
+
+@pytest.mark.parametrize("kind", ["v0", "v0 staking"])
+def test_version_0_is_named(kind: str) -> None:
+    """A response of version 0 has ids only: the error says so, and which version to save."""
+    with pytest.raises(errors.DecodeError, match="version 0") as caught:
+        lk.read(dump(KINDS[kind][0]), "staking")
+    assert "/v1" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("view", "body", "column", "value"),
+    [
+        ("ft", {"tokens": [{"contract_id": "t.near", "balance": "5"}]}, "balance", 5),
+        ("nft", {"tokens": [{"contract_id": "n.near", "token_id": "1"}]}, "token_id", "1"),
+        ("staking", {"pools": [{"pool_id": "p.near"}]}, "pool_id", "p.near"),
+        ("accounts", {"tokens": [], "pools": [], "state": {}}, "n_tokens", 0),
+    ],
+)
+def test_documents_without_their_account(
+    view: str, body: dict[str, Any], column: str, value: object
+) -> None:
+    """A file does not know what was requested: the account is missing, the rest is read."""
+    frame = lk.read(dump(body), view)
+    assert frame[column].tolist() == [value]
+    assert frame["account_id"].isna().tolist() == [True]
+
+
+def test_accounts_without_their_key() -> None:
+    """A list of account ids alone is read; its key is missing."""
+    frame = lk.read(dump({"account_ids": ["a.near", "b.near"]}), "accounts_of")
+    assert frame["account_id"].tolist() == ["a.near", "b.near"]
+    assert frame["public_key"].isna().all()
+
+
+def test_two_tokens_of_one_collection() -> None:
+    """Entries with a token_id are rows of their own."""
+    entries = [{"contract_id": "n.near", "token_id": token_id} for token_id in ("1", "2")]
+    frame = lk.read(dump({"account_id": "a.near", "tokens": entries}), "nft")
+    assert frame["token_id"].tolist() == ["1", "2"]
+    assert not frame.duplicated().any()
+
+
+def test_events() -> None:
+    """The events of a saved transaction are those of its trace."""
+    logs = ['EVENT_JSON:{"standard":"nep171","version":"1.0.0","event":"nft_mint","data":[]}']
+    result = OUTCOME | {"receipt_ids": [], "status": {"SuccessValue": ""}, "logs": logs}
+    executed = {"id": HASH, "block_hash": HASH, "outcome": result}
+    frame = lk.read(dump(TX_RESULT | {"receipts_outcome": [executed]}), "events")
+    assert frame[["receipt_id", "event"]].values.tolist() == [[HASH, "nft_mint"]]
+
+
+def test_the_error_of_a_file_is_about_the_file() -> None:
+    """A value that does not fit is named by its place; asking again would not help."""
+    body = {"account_id": "a.near", "tokens": [{"contract_id": "t.near", "balance": 5}]}
+    with pytest.raises(errors.DecodeError) as caught:
+        lk.read(dump(body), "ft")
+    assert caught.value.path == "$.tokens[0].balance"
+    assert caught.value.sentence == (
+        "the document can't be read as 'ft': "
+        "Expected `str | null`, got `int` at $.tokens[0].balance"
+    )
+    assert "complete" in caught.value.remedy
+
+
+@pytest.mark.parametrize("body", [b"{}", b"nonsense", dump({"receipts_outcome": {}})])
+def test_a_trace_of_no_transaction(body: bytes) -> None:
+    """The error of a trace's document is about the document too."""
+    with pytest.raises(errors.DecodeError) as caught:
+        lk.Trace.from_json(body)
+    assert "has changed" not in str(caught.value)
+    assert "complete" in caught.value.remedy
 
 
 def test_edges() -> None:

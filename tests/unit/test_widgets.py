@@ -282,6 +282,21 @@ def test_a_warning_of_the_embedded_ledger_is_shown():
     assert "Use connect(&quot;mainnet&quot;)" in panel.status.value
 
 
+def test_an_account_that_is_not_indexed_is_counted_apart():
+    """Of an account of which nothing is known the panels say so, and no class."""
+    panel = lk.widgets.StakingExposure(["alice.near", "nobody.near"]).press()
+    bars = re.findall(r'<th scope="row">(\w+)</th>.*?<td>(\d+)</td>', panel.static())
+    assert dict(bars) == {
+        "mixed": "1",
+        "direct_only": "0",
+        "liquid_only": "0",
+        "no_visible_staking_position": "0",
+        "not_indexed": "1",
+    }
+    account = lk.widgets.AccountExplorer("nobody.near").press().static()
+    assert re.search(r"Staking exposure: <strong[^>]*>not_indexed<", account)
+
+
 def test_who_answers_is_said_where_nobody_chose():
     """Without a ledger the embedded one answers, and the panel says so."""
     lk.disconnect()

@@ -102,7 +102,7 @@ class _ProtocolConfig(Struct):
 
     protocol_version: int
     runtime_config: RuntimeConfig
-    shard_layout: dict[str, _ShardLayout]
+    shard_layout: dict[str, _ShardLayout] | None = None
 
 
 def rules_of(config: Mapping[str, Any]) -> Rules:
@@ -115,8 +115,9 @@ def rules_of(config: Mapping[str, Any]) -> Rules:
         sentence = f"the protocol configuration is not as documented: {reason} at {path}"
         raise errors.DecodeError(sentence, path=path) from None
     costs = decoded.runtime_config.transaction_costs
-    # The layout is an object of one member, whose name is the layout's version.
-    layout = next(iter(decoded.shard_layout.values()))
+    # The layout is an object of one member, whose name is the layout's version. Old versions of
+    # the protocol have none.
+    layout = next(iter((decoded.shard_layout or {}).values()), _ShardLayout())
     boundaries = layout.boundary_accounts
     ids = tuple(range(0 if boundaries is None else len(boundaries) + 1))
     return Rules(

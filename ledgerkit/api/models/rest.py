@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from typing import ClassVar
+
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 
-class KeyAccounts(Struct, gc=False):
+class Listing(Struct, gc=False):
+    """
+    What is listed for one account, key or token.
+
+    `subject` is the member that repeats the request, and may be absent. `content` are the members
+    by which a response of this kind is recognized.
+    """
+
+    subject: ClassVar[str] = "account_id"
+    content: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def has_content(self) -> bool:
+        """True if a member was sent by which this kind is recognized."""
+        return getattr(self, self.content[0]) is not None
+
+
+class KeyAccounts(Listing, gc=False):
     """``/v1/public_key/{public_key}``: the accounts of a key."""
 
-    public_key: str
+    subject: ClassVar[str] = "public_key"
+    content: ClassVar[tuple[str, ...]] = ("account_ids",)
+
+    public_key: str | None = None
     account_ids: list[str] | None = None
 
 
@@ -20,57 +42,87 @@ class Pool(Struct, gc=False):
 
 
 class Token(Struct, gc=False):
-    """A fungible token that an account held at any time."""
+    """A fungible token that an account held at any time; a balance is always sent, or null."""
 
     contract_id: str
-    balance: str | None = None
+    balance: str | None
     last_update_block_height: int | None = None
 
 
 class Collection(Struct, gc=False):
-    """A collection of which an account held an NFT at any time."""
+    """
+    A collection of which an account held an NFT at any time, or one of its tokens.
+
+    The service lists collections; entries of tokens have a `token_id`.
+    """
 
     contract_id: str
     last_update_block_height: int | None = None
+    token_id: str | None = None
+    balance: Raw | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        """Refuse the entry of a fungible token."""
+        if self.balance is not UNSET:
+            raise ValueError("Object has a `balance`: this is a fungible token, no NFT")
 
 
 class State(Struct, gc=False):
-    """An account's own balance (yoctoNEAR) and storage."""
+    """An account's own balance (yoctoNEAR) and storage; any member may be absent."""
 
-    balance: str
-    locked: str
-    storage_bytes: int
+    balance: str | None = None
+    locked: str | None = None
+    storage_bytes: int | None = None
 
 
-class Staking(Struct, gc=False):
+class Staking(Listing, gc=False):
     """``/v1/account/{id}/staking``."""
 
-    account_id: str
+    content: ClassVar[tuple[str, ...]] = ("pools",)
+
+    account_id: str | None = None
     pools: list[Pool] | None = None
 
 
-class FungibleTokens(Struct, gc=False):
+class FungibleTokens(Listing, gc=False):
     """``/v1/account/{id}/ft``."""
 
-    account_id: str
+    content: ClassVar[tuple[str, ...]] = ("tokens",)
+
+    account_id: str | None = None
     tokens: list[Token] | None = None
 
 
-class Collections(Struct, gc=False):
+class Collections(Listing, gc=False):
     """``/v1/account/{id}/nft``."""
 
-    account_id: str
+    content: ClassVar[tuple[str, ...]] = ("tokens",)
+
+    account_id: str | None = None
     tokens: list[Collection] | None = None
 
 
-class Full(Struct, gc=False):
+class Full(Listing, gc=False):
     """``/v1/account/{id}/full``."""
 
-    account_id: str
+    content: ClassVar[tuple[str, ...]] = ("nfts", "state")
+
+    account_id: str | None = None
     pools: list[Pool] | None = None
     tokens: list[Token] | None = None
     nfts: list[Collection] | None = None
     state: State | None = None
+
+    @property
+    def has_content(self) -> bool:
+        """True if a member was sent that no other response has, or two that none has both of."""
+        has_two = self.pools is not None and self.tokens is not None
+        return has_two or self.nfts is not None or self.state is not None
+
+    @property
+    def is_indexed(self) -> bool:
+        """False if the indexer knows nothing about the account: no state, and no holdings."""
+        return bool(self.state is not None or self.pools or self.tokens or self.nfts)
 
 
 class StakingV0(Struct, gc=False):
@@ -91,13 +143,16 @@ class Holder(Struct, gc=False):
     """One holder of a token."""
 
     account_id: str
-    balance: str | None = None
+    balance: str | None
 
 
-class TopHolders(Struct, gc=False):
+class TopHolders(Listing, gc=False):
     """``/v1/ft/{token}/top``."""
 
-    token_id: str
+    subject: ClassVar[str] = "token_id"
+    content: ClassVar[tuple[str, ...]] = ("accounts",)
+
+    token_id: str | None = None
     accounts: list[Holder] | None = None
 
 

@@ -69,6 +69,7 @@ def view_columns(accounts: Mapping[str, Holdings]) -> dict[str, dict[str, list[A
         "nft": {
             "account_id": [row[0] for row in nft],
             "contract_id": [row[1] for row in nft],
+            "token_id": [None] * len(nft),
             "last_update_block_height": [None] * len(nft),
         },
         "staking": {
@@ -79,6 +80,9 @@ def view_columns(accounts: Mapping[str, Holdings]) -> dict[str, dict[str, list[A
         "exposure": {
             "account_id": list(accounts),
             "exposure_class": [item.exposure for item in holdings],
+            "status": [
+                "not_indexed" if item.balance[1] == "not_indexed" else "ok" for item in holdings
+            ],
             "n_direct": [len(item.staking) for item in holdings],
             "n_liquid": [0] * len(holdings),
             "n_unknown": [0] * len(holdings),

@@ -146,6 +146,23 @@ def test_an_account_that_is_not_indexed_any_more_lost_nothing_known(tmp_path):
     ]
 
 
+def test_an_account_that_is_not_indexed_any_more_left_no_class(tmp_path):
+    """Whether it has a position is unknown: the class changed, and nobody entered or left."""
+    unknown = Holdings((None, "not_indexed"))
+    direct = Holdings(exposure="direct_only")
+    was = write_collection(
+        tmp_path / "before", {"a.near": direct, "b.near": Holdings(), "c.near": unknown}
+    )
+    now = write_collection(
+        tmp_path / "after", {"a.near": unknown, "b.near": unknown, "c.near": direct}
+    )
+    assert records(lk.diff(was, now, "exposure").changes) == [
+        ("a.near", "changed", "direct_only", "not_indexed"),
+        ("b.near", "changed", NONE, "not_indexed"),
+        ("c.near", "changed", "not_indexed", "direct_only"),
+    ]
+
+
 def test_who_was_not_asked_lost_nothing(tmp_path):
     """Accounts without an answer in both are listed with the reason, and not compared."""
     rich = Holdings(ft={"t.near": (5, "ok")})

@@ -1,0 +1,125 @@
+"""
+Whole blocks, as the block service and the indexer's stream (NEAR Lake) send them.
+
+A document has a block and its shards. NEAR Lake stores it as one file of the block and one of each
+shard. Outcomes of receipts are decoded when a result is read, as in `transactions`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Raw, Struct
+
+from ledgerkit.api.models import chain
+from ledgerkit.api.models.transactions import (
+    ExecutionOutcome,
+    IndexedExecution,
+    IndexedReceipt,
+    LazyList,
+    TxResult,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_PAIR = msgspec.json.Decoder(IndexedReceipt)
+_EXECUTED = msgspec.json.Decoder(IndexedExecution)
+
+
+class Block(Struct, gc=False):
+    """A block; some services leave out the headers of its chunks."""
+
+    author: str
+    header: chain.BlockHeader
+    chunks: list[chain.ChunkHeader] | None = None
+
+
+class Conversion(Struct, gc=False):
+    """The outcome of a transaction itself: its conversion into the first receipt."""
+
+    execution_outcome: ExecutionOutcome
+
+
+class ConvertedTransaction(Struct, gc=False):
+    """A transaction of a chunk, with its outcome."""
+
+    transaction: chain.ChunkTransaction
+    outcome: Conversion
+
+
+class _ReceiptId(Struct, gc=False):
+    """A receipt of which only the id is read."""
+
+    receipt_id: str
+
+
+_RECEIPT_ID = msgspec.json.Decoder(_ReceiptId)
+
+
+class Chunk(Struct, gc=False):
+    """A chunk with the outcomes of its transactions."""
+
+    author: str
+    header: chain.ChunkHeader
+    transactions: list[ConvertedTransaction]
+    receipts: list[Raw] = []
+    local_receipts: list[Raw] | None = None
+
+    def local_ids(self) -> set[str]:
+        """Return the ids of its local receipts, which ran with their transactions."""
+        return {
+            receipt_id
+            for item in self.transactions
+            if item.transaction.signer_id == item.transaction.receiver_id
+            for receipt_id in item.outcome.execution_outcome.outcome.receipt_ids or ()
+        }
+
+    def as_node_sends(self) -> chain.Chunk:
+        """Return the chunk in the form of a node, which has no outcomes and no local receipts."""
+        receipts = self.receipts
+        if self.local_receipts is None:
+            # Before there was a member for local receipts, they came first among all receipts
+            # (nearcore, chain/indexer/src/streamer, build_streamer_message).
+            local = self.local_ids()
+            receipts = [raw for raw in receipts if _RECEIPT_ID.decode(raw).receipt_id not in local]
+        transactions = [item.transaction for item in self.transactions]
+        return chain.Chunk(self.author, self.header, transactions, receipts)
+
+
+class Shard(Struct, gc=False):
+    """
+    One shard of a block: its chunk, and the receipts that ran on it with their outcomes.
+
+    The chunk is null if the block has no new one of this shard.
+    """
+
+    shard_id: int
+    receipt_execution_outcomes: list[Raw]
+    chunk: Chunk | None = None
+
+    @property
+    def block_height(self) -> int | None:
+        """The height of the block, if its chunk states it: new chunks only are listed."""
+        return (self.chunk.header.height_included or None) if self.chunk else None
+
+    def result(self, path: str, request: str) -> TxResult:
+        """Return the executed receipts; `path` is the place of their list in the document."""
+        pairs: Sequence[Raw] = self.receipt_execution_outcomes
+        return TxResult(
+            None,
+            None,
+            None,
+            None,
+            LazyList(pairs, _PAIR, path, request, "execution_outcome"),
+            LazyList(pairs, _EXECUTED, path, request, "execution_outcome"),
+            LazyList(pairs, _PAIR, path, request, "receipt"),
+        )
+
+
+class BlockDocument(Struct, gc=False):
+    """A whole block."""
+
+    block: Block
+    shards: list[Shard]

@@ -1,0 +1,114 @@
+"""Frames of whole block documents, and of their parts: a shard, or the block alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from ledgerkit.frames import build
+from ledgerkit.frames import chain as chain_frames
+from ledgerkit.tracing import actions
+from ledgerkit.tracing.tree import build_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ledgerkit.api.models.block_documents import BlockDocument, Shard
+    from ledgerkit.tracing.tree import Tree
+
+_REQUEST = "a block document"
+_NOTE = (
+    "a block document has the receipts that ran in one block: what their transactions' other "
+    "blocks have (parent_id, depth, waits_for, subtree_gas, on_critical_path) is not known"
+)
+
+
+def chunks(document: BlockDocument) -> pd.DataFrame:
+    """Build the chunks frame: the chunks that the block lists, or those of the shards."""
+    height, headers = document.block.header.height, document.block.chunks
+    rows = _chunk_rows(document.shards, height)
+    if headers is not None:
+        contents = {header.chunk_hash: content for _, header, content in rows}
+        rows = [(height, header, contents.get(header.chunk_hash)) for header in headers]
+    return chain_frames.chunks_of(rows)
+
+
+def shard_chunks(shards: Sequence[Shard]) -> pd.DataFrame:
+    """Build the chunks frame of shards whose block is not known."""
+    return chain_frames.chunks_of(_chunk_rows(shards, None))
+
+
+def _chunk_rows(shards: Sequence[Shard], block_height: int | None) -> list[Any]:
+    """List the height, header and content of the new chunks."""
+    return [
+        (block_height or shard.block_height, shard.chunk.header, shard.chunk.as_node_sends())
+        for shard in shards
+        if shard.chunk is not None
+    ]
+
+
+def transactions(shards: Sequence[Shard], block_height: int | None = None) -> pd.DataFrame:
+    """Build the transactions frame of shards."""
+    rows = [(height, content) for height, _, content in _chunk_rows(shards, block_height)]
+    return chain_frames.transactions_of(rows)
+
+
+def receipts(shards: Sequence[Shard], document: BlockDocument | None = None) -> pd.DataFrame:
+    """Build the receipts frame of the receipts that ran on shards, in the document's order."""
+    parts = [_shard_receipts(at, shard, document)[1] for at, shard in enumerate(shards)]
+    frame = pd.concat([build.empty_frame("receipts"), *parts], ignore_index=True)
+    frame["order"] = pd.array(range(len(frame)), dtype="Int64")
+    frame.attrs["notes"] = [_NOTE]
+    return frame
+
+
+def events(shards: Sequence[Shard], document: BlockDocument | None = None) -> pd.DataFrame:
+    """Build the events frame of the receipts that ran on shards, in the document's order."""
+    parts, n_before = [], 0
+    for at, shard in enumerate(shards):
+        tree, ran = _shard_receipts(at, shard, document)
+        order = dict(zip(ran["receipt_id"], range(n_before, n_before + len(ran)), strict=True))
+        n_before += len(ran)
+        part = build.build_frame("events", actions.event_columns(tree))
+        part["order"] = part["receipt_id"].map(order).astype("Int64")
+        part["block_height"] = part["block_height"].fillna(shard.block_height)
+        parts.append(part.sort_values(["order", "log_index"]))
+    return pd.concat([build.empty_frame("events"), *parts], ignore_index=True)
+
+
+def _shard_receipts(
+    at: int, shard: Shard, document: BlockDocument | None
+) -> tuple[Tree, pd.DataFrame]:
+    """Read the receipts that ran on one shard: as a tree, and as rows in the document's order."""
+    prefix = "$" if document is None else f"$.shards[{at}]"
+    result = shard.result(f"{prefix}.receipt_execution_outcomes", _REQUEST)
+    tree = build_tree(result, blocks=_block_times(document))
+    frame = build.build_frame("receipts", tree.columns).set_index("receipt_id", drop=False)
+    ids = [outcome.id for _, piece in result.outcomes.pieces() for outcome in piece]
+    # The tree also has the receipts that were created, and ran in later blocks.
+    frame = frame.loc[list(dict.fromkeys(ids))].reset_index(drop=True)
+    local_ids = shard.chunk.local_ids() if shard.chunk else set()
+    frame["is_local"] = frame["receipt_id"].isin(local_ids)
+    frame["shard_id"] = pd.array([shard.shard_id] * len(frame), dtype="Int64")
+    frame["block_height"] = frame["block_height"].fillna(shard.block_height)
+    return tree, _without_other_blocks(frame)
+
+
+def _block_times(document: BlockDocument | None) -> dict[str, tuple[int, int]]:
+    """Return the height and time of a document's block by its hash; empty if there are none."""
+    head = None if document is None else document.block.header
+    time_ns = None if head is None else head.time_ns
+    return {} if head is None or time_ns is None else {head.hash: (head.height, time_ns)}
+
+
+def _without_other_blocks(frame: pd.DataFrame) -> pd.DataFrame:
+    """Remove what one block does not show about the trees of its receipts."""
+    frame["depth"] = pd.array([None] * len(frame), dtype="Int64")
+    frame["subtree_gas"] = build.empty_frame("receipts")["subtree_gas"].reindex(frame.index)
+    frame["on_critical_path"] = False
+    waits = zip(frame["waits_for"], frame["input_data_ids"], strict=True)
+    frame["waits_for"] = pd.Series(
+        [None if inputs else known for known, inputs in waits], index=frame.index, dtype=object
+    )
+    return frame

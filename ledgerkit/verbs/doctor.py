@@ -1,0 +1,286 @@
+"""The check of a connection: each surface of the network is sent one request."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from ledgerkit import client
+from ledgerkit._version import __version__
+from ledgerkit.api import rest, services, unknown_members
+from ledgerkit.api.models import rest as rest_models
+from ledgerkit.api.models import services as models
+from ledgerkit.api.models.chain import MALFORMED
+from ledgerkit.errors import (
+    FileError,
+    InvalidRequestError,
+    LedgerError,
+    NodeNotReadyError,
+)
+from ledgerkit.frames import build
+from ledgerkit.transport import networks
+from ledgerkit.verbs.fetching import provenance
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+
+    from ledgerkit.api.calls import Call, Response, Surface
+    from ledgerkit.client import Ledger
+    from ledgerkit.transport.networks import ApiKey
+    from ledgerkit.transport.settings import Settings
+
+_PUBLIC = ("mainnet", "testnet")
+# Block documents are a few blocks behind a node, and wait for a block that is not there yet.
+_BLOCKS_BEHIND = 20
+
+
+@dataclass
+class _Answer:
+    """What one surface answered: its response, the decoded value or the error."""
+
+    call: Call[Any]
+    model: Any
+    response: Response | None = None
+    seconds: float = 0.0
+    value: Any = None
+    error: LedgerError | None = None
+
+
+def doctor(
+    *, save: str | PathLike[str] | None = None, ledger: Ledger | None = None
+) -> pd.DataFrame:
+    """
+    Check each surface of the network with one request.
+
+    A surface that does not answer is a row with its error; the others are checked all the
+    same. Requests are not repeated.
+
+    Parameters
+    ----------
+    save
+        A file to write the responses to, as JSON, without the API key, so that they can be
+        attached to a report. None writes nothing.
+    ledger
+        The ledger to check; None is the session's default.
+
+    Returns
+    -------
+    surfaces
+        One row per surface that the network has, typed as `schema("doctor")`. The rate limits
+        are in ``attrs["limits"]``.
+
+    Raises
+    ------
+    InvalidRequestError
+        If `save` is not a path, or the ledger is closed.
+    FileError
+        If the file can't be written.
+
+    Notes
+    -----
+    Source: status of both JSON-RPC hosts, GET /status of the REST API, POST /v0/blocks of the
+    Transactions API, POST /v0/transfers of the Transfers API, GET /v0/block/{height}/headers of
+    the block documents, GET /v0/latest/{contract}/{predecessor}/{key} of the key-value data.
+    """
+    if not isinstance(save, str | PathLike | None):
+        raise InvalidRequestError.refuse("save", save, "the path of a file, or None")
+    ledger = client.current(ledger)
+    with client.without_retries(ledger) as single:
+        answers = _ask(single, _calls(single))
+        if single.network.blocks_url:
+            answers += _ask(single, [_block_call(answers)])
+    for answer in answers:
+        answer.error = answer.error or _problem(ledger, answer)
+    frame = _frame(ledger, answers)
+    if save is not None:
+        _save(save, ledger, answers, frame)
+    return frame
+
+
+def _calls(ledger: Ledger) -> list[tuple[Call[Any], Any]]:
+    """Return the call and the model of each surface; block documents need a height first."""
+    by_surface: list[tuple[Call[Any], Any]] = [
+        (services.node_status("rpc"), models.NodeStatus),
+        (services.node_status("archival_rpc"), models.NodeStatus),
+        (rest.status(), rest_models.IndexerStatus),
+        (services.last_block(), models.BlockRows),
+        (services.last_transfer(), models.Transfers),
+        (services.key_value(), models.KeyValues),
+    ]
+    return [(call, model) for call, model in by_surface if ledger.network.address(call.surface)]
+
+
+def _block_call(answers: Sequence[_Answer]) -> tuple[Call[Any], Any]:
+    """Return the call for a recent block document; without a height, for their health."""
+    heights = [height for answer in answers if (height := _block(answer.value)[1])]
+    if not heights:
+        return services.blocks_health(), rest_models.Health
+    height = max(max(heights) - _BLOCKS_BEHIND, 0)
+    return services.block_headers(height), models.BlockDocument | None
+
+
+def _ask(ledger: Ledger, calls: Sequence[tuple[Call[Any], Any]]) -> list[_Answer]:
+    """Send each call once, all at the same time."""
+    answers = [_Answer(call, model) for call, model in calls]
+    start = time.monotonic()
+    timed = [_timed(answer, start) for answer in answers]
+    values = ledger.send_many(timed, on_error="collect", progress=False)
+    for answer, value in zip(answers, values, strict=True):
+        if isinstance(value, LedgerError):
+            answer.error = value
+        else:
+            answer.value = value
+    return answers
+
+
+def _timed(answer: _Answer, start: float) -> Call[Any]:
+    """Return the call of an answer, so that it stores its response and the time to it."""
+
+    def read(response: Response) -> Any:
+        answer.response, answer.seconds = response, time.monotonic() - start
+        return answer.call.read(response)
+
+    return replace(answer.call, read=read)
+
+
+def _problem(ledger: Ledger, answer: _Answer) -> LedgerError | None:
+    """Return the error of a surface that answers and is not usable; None if it is."""
+    value, surface = answer.value, answer.call.surface
+    if isinstance(value, rest_models.Health) and value.status != "ok":
+        return NodeNotReadyError(f"the service reports that it is {value.status}")
+    if not isinstance(value, models.NodeStatus):
+        return None
+    name = ledger.network.name
+    if name in _PUBLIC and value.chain_id != name:
+        msg = f"the node is one of {value.chain_id}, not of {name}"
+        return InvalidRequestError(
+            msg, remedy=f"Pass connect() the {surface}_url= of a node of {name}.", field=surface
+        )
+    if value.sync_info.syncing:
+        return NodeNotReadyError("the node is still catching up with the chain")
+    return None
+
+
+def _block(value: Any) -> tuple[int | None, int | None]:
+    """Return the protocol version and the height of the block that an answer is about."""
+    if isinstance(value, models.NodeStatus):
+        return value.protocol_version, value.sync_info.latest_block_height
+    if isinstance(value, rest_models.IndexerStatus):
+        return None, value.sync_block_height
+    if isinstance(value, models.BlockRows) and value.blocks:
+        return value.blocks[0].protocol_version, value.blocks[0].block_height
+    if isinstance(value, models.BlockDocument):
+        return value.header.latest_protocol_version, value.header.height
+    return None, None
+
+
+def _version(value: Any) -> str | None:
+    """Return the version of the software that answered, if it says."""
+    if isinstance(value, models.NodeStatus):
+        return value.version.version
+    return value.version if isinstance(value, rest_models.IndexerStatus) else None
+
+
+def _unknown(answer: _Answer) -> list[str]:
+    """Return the members of a response that its model does not have."""
+    if answer.value is None or answer.response is None:
+        return []
+    document = unknown_members.decode(answer.response.body)
+    return unknown_members.unknown_members(document, answer.model)
+
+
+def _frame(ledger: Ledger, answers: Sequence[_Answer]) -> pd.DataFrame:
+    """Tabulate the answers."""
+    settings = client.settings(ledger)
+    blocks = [_block(answer.value) for answer in answers]
+    errors = [answer.error for answer in answers]
+    columns = {
+        "surface": [answer.call.surface for answer in answers],
+        "host": [_host(ledger, answer.call.surface) for answer in answers],
+        "latency_ms": [round(a.seconds * 1000) if a.response else None for a in answers],
+        "version": [_version(answer.value) for answer in answers],
+        "protocol_version": [version for version, _ in blocks],
+        "block_height": [height for _, height in blocks],
+        "unknown_members": [_unknown(answer) for answer in answers],
+        "per_minute": [_per_minute(settings, answer.call.surface) for answer in answers],
+        "has_key": [settings.key is not None] * len(answers),
+        "error": [type(error).__name__ if error else None for error in errors],
+        "message": [str(error) if error else None for error in errors],
+    }
+    attrs = provenance(ledger, "one request to each surface", limits=_limits(settings))
+    return build.build_frame("doctor", columns, attrs=attrs)
+
+
+def _per_minute(settings: Settings, surface: Surface) -> int | None:
+    """Return the requests a minute that the host of a surface accepts, if it is known."""
+    url = settings.network.address(surface) or ""
+    return networks.per_minute(url, has_key=settings.key is not None)
+
+
+def _limits(settings: Settings) -> str:
+    """Describe the rate limits, and what a key changes."""
+    text = settings.limits_text() or "no rate limit"
+    if settings.lowest_limit.per_minute and settings.key is None:
+        text += f"; an API key allows {networks.KEY_PER_MINUTE:,} a minute or more"
+    return text
+
+
+def _host(ledger: Ledger, surface: Surface) -> str:
+    """Return the host of a surface, without the path, which may hold a provider's key."""
+    if ledger.network.name == networks.LOCAL and client.settings(ledger).transport is not None:
+        return "embedded ledger"
+    parts = urlsplit(ledger.network.address(surface) or "")
+    return f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
+
+
+def _save(
+    path: str | PathLike[str], ledger: Ledger, answers: Sequence[_Answer], frame: pd.DataFrame
+) -> None:
+    """Write the responses to a file."""
+    key = client.settings(ledger).key
+    saved = [
+        {
+            "surface": answer.call.surface,
+            "host": host,
+            "request": answer.call.request,
+            "error": _without_key(key, str(answer.error)) if answer.error else None,
+            "status": answer.response.status if answer.response else None,
+            "response": _document(key, answer.response) if answer.response else None,
+        }
+        for answer, host in zip(answers, frame["host"], strict=True)
+    ]
+    document = {
+        "ledgerkit": __version__,
+        "network": ledger.network.name,
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "limits": frame.attrs["limits"],
+        "answers": saved,
+    }
+    try:
+        Path(path).write_bytes(msgspec.json.format(msgspec.json.encode(document)))
+    except OSError as error:
+        raise FileError.failed(f"write {path}", error) from error
+
+
+def _document(key: ApiKey | None, response: Response) -> Any:
+    """Return the JSON of a response without the API key; another body as text."""
+    text = _without_key(key, response.body.decode("utf-8", "replace"))
+    try:
+        msgspec.json.decode(text)
+    except MALFORMED:
+        return text
+    return msgspec.Raw(text.encode())
+
+
+def _without_key(key: ApiKey | None, text: str) -> str:
+    """Return a text without the API key: here a short one, too, which other texts may show."""
+    return text if key is None else text.replace(key.reveal(), "[key hidden]")

@@ -1,0 +1,129 @@
+"""The kinds of saved documents, recognized by their members, and the views that read them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from ledgerkit.api import calls
+from ledgerkit.api.models.chain import MALFORMED
+
+
+class Kind(NamedTuple):
+    """A kind of document: its name, the views that it can be read as, and advice if none."""
+
+    name: str
+    views: tuple[str, ...] = ()
+    advice: str = "Save the response of another request."
+
+
+_TRACE_VIEWS = ("receipts", "edges", "events")
+WHOLE_BLOCK = Kind(
+    "a whole block of the block service or NEAR Lake",
+    ("blocks", "chunks", "transactions", "receipts", "events"),
+)
+SHARD = Kind(
+    "one shard of a block of the block service or NEAR Lake",
+    ("chunks", "transactions", "receipts", "events"),
+)
+BLOCK = Kind("a block", ("blocks", "chunks"))
+_CHUNK = Kind("a chunk", ("chunks", "transactions"))
+_TRANSACTION = Kind("the result of a transaction", _TRACE_VIEWS)
+_TRANSACTIONS = Kind("a response of the Transactions API", _TRACE_VIEWS)
+FULL = Kind("a response of /v1/account/…/full", ("accounts", "ft", "nft", "staking"))
+_FT = Kind("a response of /v1/account/…/ft", ("ft",))
+_NFT = Kind("a response of /v1/account/…/nft", ("nft",))
+_TOKENS = Kind("a list of tokens", ("ft", "nft"))
+_VERSION_0 = Kind(
+    "a response of version 0 of the REST API, which lists ids only",
+    advice="Save the response of version 1, whose path begins with /v1.",
+)
+_NULL = Kind(
+    "null, which the block service sends for a height without a block",
+    advice="Read the next block: its prev_height shows whether this height was skipped.",
+)
+_HEALTH = Kind("a response of /health")
+
+# The first whose members are all there is the kind of a document.
+_KINDS: tuple[tuple[set[str], Kind], ...] = (
+    ({"block", "shards"}, WHOLE_BLOCK),
+    ({"shard_id", "receipt_execution_outcomes"}, SHARD),
+    ({"header", "transactions", "receipts"}, _CHUNK),
+    ({"header", "author"}, BLOCK),
+    ({"transaction_outcome"}, _TRANSACTION),
+    ({"receipts_outcome"}, _TRANSACTION),
+    ({"final_execution_status"}, _TRANSACTION),
+    ({"transaction", "execution_outcome"}, _TRANSACTIONS),
+    ({"transactions"}, _TRANSACTIONS),
+    ({"contract_ids"}, _VERSION_0),
+    ({"nfts"}, FULL),
+    ({"account_id", "state"}, FULL),
+    ({"pools", "tokens"}, FULL),
+    ({"pools"}, Kind("a response of /v1/account/…/staking", ("staking",))),
+    ({"account_ids"}, Kind("a response of /v1/public_key/…", ("accounts_of",))),
+    ({"token_id", "accounts"}, Kind("a response of /v1/ft/…/top", ("top_holders",))),
+    ({"version", "sync_block_height"}, Kind("a response of /status", ("indexer_status",))),
+    ({"sync_info", "chain_id"}, Kind("a response of status", ("status",))),
+    ({"current_validators"}, Kind("a response of validators", ("validators",))),
+    ({"keys", "block_hash"}, Kind("a response of view_access_key_list", ("keys",))),
+    ({"values", "block_hash"}, Kind("a response of view_state", ("state",))),
+    ({"changes", "block_hash"}, Kind("a response of EXPERIMENTAL_changes", ("changes",))),
+    ({"gas_price"}, Kind("a response of gas_price", ("gas_price",))),
+    ({"amount", "code_hash"}, Kind("a response of view_account")),
+    ({"nonce", "permission"}, Kind("a response of view_access_key")),
+    ({"result", "logs"}, Kind("a response of call_function")),
+    ({"receipt_id", "receipt"}, Kind("a response of EXPERIMENTAL_receipt")),
+)
+
+
+class _Entry(Struct, gc=False):
+    """An entry of `tokens`: only fungible tokens have a balance."""
+
+    balance: Raw | UnsetType = UNSET
+
+
+class _Tokens(Struct, gc=False):
+    """A document that lists tokens."""
+
+    tokens: list[_Entry] | None = None
+
+
+def recognize(body: bytes) -> Kind | None:
+    """Return the kind of a document; None if it is not known, or the document is an error."""
+    if body.strip() == b"null":
+        return _NULL
+    members = _members(body)
+    if members is not None and {"jsonrpc", "id"} & members.keys() and "result" in members:
+        members = _members(bytes(members["result"]))
+    if members is None or "error" in members:
+        return None
+    if members.keys() == {"status"}:
+        return _HEALTH
+    if "tokens" in members and not {"pools", "nfts", "state"} & members.keys():
+        return _TOKENS
+    kind = next((kind for marks, kind in _KINDS if marks <= members.keys()), None)
+    is_version_0 = bytes(members.get("pools", b""))[1:].lstrip().startswith(b'"')
+    return _VERSION_0 if is_version_0 else kind
+
+
+def _members(body: bytes) -> dict[str, Raw] | None:
+    """Return the members of a JSON object; None if the text is anything else."""
+    try:
+        members: dict[str, Raw] = calls.decoder(dict[str, Raw]).decode(body)
+    except MALFORMED:
+        return None
+    return members
+
+
+def refine(kind: Kind | None, body: bytes) -> Kind | None:
+    """Distinguish lists of fungible tokens from lists of NFTs; an empty one may be either."""
+    if kind is not _TOKENS:
+        return kind
+    try:
+        entries = msgspec.json.decode(body, type=_Tokens).tokens
+    except MALFORMED:
+        return kind
+    has_balance = any(entry.balance is not UNSET for entry in entries or ())
+    return (_FT if has_balance else _NFT) if entries else kind

@@ -1,0 +1,537 @@
+"""
+Every verb that reads or writes a network, on mainnet and testnet, and on the embedded ledger.
+
+The public networks are only used with LEDGERKIT_LIVE=1. Requests stay within the limits for
+callers without an API key, so a network takes some minutes; LEDGERKIT_API_KEY makes it faster.
+Verbs that sign use a new key, which the signer's account does not have: nothing can be sent.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import ledgerkit as lk
+from ledgerkit import errors
+from ledgerkit.protocol import DelegateAction, SecretKey, Transfer
+from tests.live.sites import FACTS, Site, open_site
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    import pandas as pd
+
+    Check = Callable[[Site, Path], None]
+
+CHECKS: dict[str, Check] = {}
+# Verbs that only use what other ones have read or opened.
+WITHOUT_NETWORK = {"explore"}
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(name, marks=[] if name == "local" else pytest.mark.live) for name in FACTS
+    ],
+)
+def site(request: pytest.FixtureRequest) -> Iterator[Site]:
+    """Open each network once, so that all requests to it share one rate limit."""
+    opened = open_site(request.param)
+    yield opened
+    opened.ledger.close()
+    lk.disconnect()
+
+
+def check(function: Check) -> Check:
+    """Register the check of the verb that the function is named for."""
+    CHECKS[function.__name__.removeprefix("check_")] = function
+    return function
+
+
+def test_every_verb_is_checked() -> None:
+    """Each public function that takes a ledger is checked here, and nothing else is."""
+    verbs = {
+        name
+        for name in lk.__all__
+        if inspect.isfunction(function := getattr(lk, name))
+        and {"ledger", "options", "target"} & inspect.signature(function).parameters.keys()
+    }
+    assert set(CHECKS) == verbs - WITHOUT_NETWORK
+
+
+def _is_of(frame: pd.DataFrame, schema: str) -> None:
+    """Assert that a frame has the columns of its schema, and says where it is from."""
+    assert frame.columns.tolist() == lk.schema(schema)["name"].tolist()
+    assert frame.attrs["network"] in FACTS
+
+
+def _head(site: Site) -> int:
+    """Return the height of a final block that was not skipped."""
+    return int(lk.block("final", ledger=site.ledger)["block_height"][0])
+
+
+def _pair(site: Site) -> tuple[str, str]:
+    """Return the hash and the sender of the known transfer."""
+    return site.facts.tx_hash, site.facts.sender
+
+
+# Accounts and tokens ----------------------------------------------------------------------
+
+
+@check
+def check_accounts(site: Site, _: Path) -> None:
+    """An account has a balance, from the indexer and from a node alike."""
+    account_id = site.facts.account_id
+    for at in (None, "final"):
+        frame = lk.accounts(account_id, at=at, ledger=site.ledger)
+        assert frame["account_id"].tolist() == [account_id]
+        assert frame["balance"][0] > 0
+
+
+@check
+def check_snapshot(site: Site, _: Path) -> None:
+    """A snapshot is about the account that was asked for."""
+    snapshot = lk.snapshot(site.facts.account_id, ledger=site.ledger)
+    assert snapshot.account_id == site.facts.account_id
+    assert snapshot.state["balance"][0] > 0
+
+
+@check
+def check_accounts_of(site: Site, _: Path) -> None:
+    """An account that is listed for a key has that key."""
+    keys = lk.keys(site.facts.account_id, ledger=site.ledger)
+    full = keys[keys["permission"] == "FullAccess"]["public_key"].tolist()
+    public_key = full[0] if full else str(SecretKey.generate().public_key)
+    frame = lk.accounts_of(public_key, ledger=site.ledger)
+    _is_of(frame, "accounts_of")
+    assert not full or site.facts.account_id in frame["account_id"].tolist()
+
+
+@check
+def check_keys(site: Site, _: Path) -> None:
+    """The keys of an account have a nonce and a permission."""
+    frame = lk.keys(site.facts.account_id, ledger=site.ledger)
+    assert frame["nonce"].notna().all()
+    assert frame["permission"].notna().all()
+
+
+@check
+def check_gas_key_nonces(site: Site, _: Path) -> None:
+    """A key that is no gas key of the account has no nonces, and the error says so."""
+    public_key = str(SecretKey.generate().public_key)
+    with pytest.raises(errors.LedgerError) as caught:
+        lk.gas_key_nonces(site.facts.account_id, public_key, ledger=site.ledger)
+    assert not isinstance(caught.value, errors.TransportError | errors.DecodeError)
+
+
+@check
+def check_ft(site: Site, _: Path) -> None:
+    """Fungible tokens are those of the account."""
+    frame = lk.ft(site.facts.account_id, ledger=site.ledger)
+    _is_of(frame, "ft")
+    assert set(frame["account_id"]) <= {site.facts.account_id}
+
+
+@check
+def check_nft(site: Site, _: Path) -> None:
+    """Collections are those of the account."""
+    frame = lk.nft(site.facts.account_id, ledger=site.ledger)
+    assert set(frame["account_id"]) <= {site.facts.account_id}
+
+
+@check
+def check_nft_tokens(site: Site, _: Path) -> None:
+    """Tokens of a collection belong to the account; a contract without NFTs is an error."""
+    if site.facts.collection is None:
+        with pytest.raises(errors.ContractError):
+            lk.nft_tokens(site.facts.account_id, site.facts.token, ledger=site.ledger)
+        return
+    frame = lk.nft_tokens(site.facts.account_id, site.facts.collection, ledger=site.ledger)
+    assert set(frame["owner_id"]) <= {site.facts.account_id}
+
+
+@check
+def check_staking(site: Site, _: Path) -> None:
+    """Staking pools are those of the account."""
+    frame = lk.staking(site.facts.account_id, ledger=site.ledger)
+    assert set(frame["account_id"]) <= {site.facts.account_id}
+
+
+@check
+def check_exposure(site: Site, _: Path) -> None:
+    """The account has a row."""
+    frame = lk.exposure(site.facts.account_id, ledger=site.ledger)
+    assert set(frame["account_id"]) == {site.facts.account_id}
+
+
+@check
+def check_top_holders(site: Site, _: Path) -> None:
+    """The largest holders of a token come first."""
+    frame = lk.top_holders(site.facts.token, ledger=site.ledger)
+    balances = frame["balance"].dropna().tolist()
+    assert balances == sorted(balances, reverse=True)
+
+
+@check
+def check_history(site: Site, _: Path) -> None:
+    """Two readings of an account are at the heights that were asked for."""
+    head = _head(site)
+    frame = lk.history(site.facts.account_id, head - 1, head, every=1, ledger=site.ledger)
+    assert frame["block_height"].max() <= head
+
+
+# Contracts --------------------------------------------------------------------------------
+
+
+@check
+def check_view(site: Site, _: Path) -> None:
+    """Wrapped NEAR has as many decimals as NEAR."""
+    assert lk.view(site.facts.token, "ft_metadata", ledger=site.ledger)["decimals"] == 24
+
+
+@check
+def check_view_many(site: Site, _: Path) -> None:
+    """Two views are answered in their order."""
+    requests = [(site.facts.token, method) for method in ("ft_total_supply", "ft_metadata")]
+    supply, metadata = lk.view_many(requests, progress=False, ledger=site.ledger)
+    assert int(supply) > 0
+    assert metadata["decimals"] == 24
+
+
+@check
+def check_contract_code(site: Site, _: Path) -> None:
+    """A token has code."""
+    assert len(lk.contract_code(site.facts.token, ledger=site.ledger)) > 0
+
+
+@check
+def check_global_contract_code(site: Site, _: Path) -> None:
+    """An account that published no global contract is an error of its own."""
+    with pytest.raises(errors.NoGlobalContractCodeError):
+        lk.global_contract_code(account_id=site.facts.account_id, ledger=site.ledger)
+
+
+@check
+def check_contract_state(site: Site, _: Path) -> None:
+    """A contract has state, or more of it than a node returns."""
+    try:
+        frame = lk.contract_state(site.facts.token, ledger=site.ledger)
+    except errors.TooLargeContractStateError as error:
+        assert error.contract_account_id == site.facts.token  # noqa: PT017 - either is right
+    else:
+        assert len(frame) > 0
+
+
+# Blocks and the node ----------------------------------------------------------------------
+
+
+@check
+def check_status(site: Site, _: Path) -> None:
+    """The node is one of the network."""
+    frame = lk.status(ledger=site.ledger)
+    assert site.name == "local" or frame["chain_id"][0] == site.name
+    assert not frame["syncing"][0]
+
+
+@check
+def check_indexer_status(site: Site, _: Path) -> None:
+    """The indexer has blocks."""
+    assert lk.indexer_status(ledger=site.ledger)["sync_block_height"][0] > 0
+
+
+@check
+def check_health(site: Site, _: Path) -> None:
+    """The indexer says how it is."""
+    assert lk.health(ledger=site.ledger)
+
+
+@check
+def check_doctor(site: Site, tmp_path: Path) -> None:
+    """Every surface that the network has answers, and a report can be saved."""
+    frame = lk.doctor(save=tmp_path / "report.json", ledger=site.ledger)
+    assert frame["message"].dropna().tolist() == []
+    assert frame["latency_ms"].notna().all()
+
+
+@check
+def check_gas_price(site: Site, _: Path) -> None:
+    """Gas has a price."""
+    assert lk.gas_price(ledger=site.ledger)["gas_price"][0] > 0
+
+
+@check
+def check_validators(site: Site, _: Path) -> None:
+    """Each validator has a stake."""
+    assert (lk.validators(ledger=site.ledger)["stake"] > 0).all()
+
+
+@check
+def check_protocol_config(site: Site, _: Path) -> None:
+    """The configuration is that of a protocol version."""
+    assert lk.protocol_config(ledger=site.ledger)["protocol_version"] > 80
+
+
+@check
+def check_block(site: Site, _: Path) -> None:
+    """A block is the same by its height and by its hash."""
+    by_height = lk.block(_head(site), ledger=site.ledger)
+    by_hash = lk.block(by_height["block_hash"][0], ledger=site.ledger)
+    assert by_hash["block_height"].tolist() == by_height["block_height"].tolist()
+
+
+@check
+def check_blocks(site: Site, _: Path) -> None:
+    """Blocks are in the range that was asked for, each the parent of the next."""
+    head = _head(site)
+    frame = lk.blocks(head - 2, head + 1, progress=False, ledger=site.ledger)
+    assert frame["block_height"].iloc[-1] == head
+    assert frame["prev_hash"].tolist()[1:] == frame["block_hash"].tolist()[:-1]
+
+
+@check
+def check_chunks(site: Site, _: Path) -> None:
+    """A block has a chunk of each shard."""
+    assert lk.chunks(ledger=site.ledger)["shard_id"].is_unique
+
+
+@check
+def check_chunk(site: Site, _: Path) -> None:
+    """A chunk is found by its shard."""
+    height = _head(site)
+    shard_id = int(lk.chunks(height, ledger=site.ledger)["shard_id"][0])
+    frame = lk.chunk(at=height, shard_id=shard_id, ledger=site.ledger)
+    assert frame["shard_id"].tolist() == [shard_id]
+
+
+@check
+def check_transactions(site: Site, _: Path) -> None:
+    """The transactions of a block have different hashes."""
+    frame = lk.transactions(_head(site), progress=False, ledger=site.ledger)
+    assert frame["tx_hash"].is_unique
+
+
+@check
+def check_changes(site: Site, _: Path) -> None:
+    """Changes of an account at a block are about that account; there may be none."""
+    account_id = site.facts.account_id
+    frame = lk.changes("account_changes", account_id, at=_head(site), ledger=site.ledger)
+    assert set(frame["account_id"]) <= {account_id}
+
+
+# Transactions -----------------------------------------------------------------------------
+
+
+@check
+def check_tx(site: Site, _: Path) -> None:
+    """The known transaction has its hash."""
+    document = lk.tx(*_pair(site), ledger=site.ledger)
+    assert document["transaction"]["hash"] == site.facts.tx_hash
+
+
+@check
+def check_trace(site: Site, _: Path) -> None:
+    """The known transfer moved the published amount between the published accounts."""
+    trace = lk.trace(*_pair(site), ledger=site.ledger)
+    assert trace.verdict == "fully_succeeded"
+    moved = trace.transfers.set_index("receiver_id")["amount"]
+    assert moved[site.facts.receiver] == site.facts.amount
+
+
+@check
+def check_traces(site: Site, _: Path) -> None:
+    """Many transactions are read at once."""
+    assert len(lk.traces([_pair(site)], progress=False, ledger=site.ledger)) > 0
+
+
+@check
+def check_trace_block(site: Site, _: Path) -> None:
+    """The transactions of the known transfer's block are read, itself among them."""
+    receipts = lk.receipts(*_pair(site), ledger=site.ledger)
+    first = int(receipts["block_height"].min())
+    heights = [height for height in (first - 1, first) if height > 0]
+    blocks = [
+        lk.transactions(height, progress=False, ledger=site.ledger)["tx_hash"].tolist()
+        for height in heights
+    ]
+    [at] = [h for h, hashes in zip(heights, blocks, strict=True) if site.facts.tx_hash in hashes]
+    assert len(lk.trace_block(at, progress=False, ledger=site.ledger)) > 0
+
+
+@check
+def check_receipts(site: Site, _: Path) -> None:
+    """The first receipt of the known transfer ran on its receiver."""
+    frame = lk.receipts(*_pair(site), ledger=site.ledger)
+    assert frame["receiver_id"][0] == site.facts.receiver
+
+
+@check
+def check_receipt(site: Site, _: Path) -> None:
+    """A receipt is found by its id."""
+    receipt_id = lk.receipts(*_pair(site), ledger=site.ledger)["receipt_id"][0]
+    assert lk.receipt(receipt_id, ledger=site.ledger)["receipt_id"] == receipt_id
+
+
+@check
+def check_track(site: Site, _: Path) -> None:
+    """The known transfer is final."""
+    assert lk.track(*_pair(site), ledger=site.ledger).tx_hash == site.facts.tx_hash
+
+
+@check
+def check_resume(site: Site, _: Path) -> None:
+    """The known transfer is recalled by its hash."""
+    assert lk.resume(*_pair(site), ledger=site.ledger).tx_hash == site.facts.tx_hash
+
+
+# Many -------------------------------------------------------------------------------------
+
+
+@check
+def check_collect(site: Site, tmp_path: Path) -> None:
+    """An account is collected without a failure."""
+    ids, out = [site.facts.account_id], tmp_path / "accounts"
+    collection = lk.collect(ids, "ft", out, progress=False, ledger=site.ledger)
+    assert collection.errors().empty
+
+
+@check
+def check_collect_blocks(site: Site, tmp_path: Path) -> None:
+    """A block is collected without a failure."""
+    head, out = _head(site), tmp_path / "blocks"
+    collection = lk.collect_blocks(
+        head, head + 1, "blocks", out, progress=False, ledger=site.ledger
+    )
+    assert collection.errors().empty
+
+
+@check
+def check_cache_info(site: Site, _: Path) -> None:
+    """A ledger without a disk cache says so."""
+    with pytest.raises(errors.InvalidRequestError, match="cache"):
+        lk.cache_info(site.ledger)
+
+
+@check
+def check_clear_cache(site: Site, _: Path) -> None:
+    """A ledger without a disk cache has none to clear."""
+    with pytest.raises(errors.InvalidRequestError, match="cache"):
+        lk.clear_cache(site.ledger)
+
+
+# Verbs that sign: the key is new, so the node does not know it ----------------------------
+
+
+def _refused(site: Site, verb: Callable[..., object], *args: Any, **options: Any) -> None:
+    """Assert that a verb reads the signer's key from the node, and stops as it is unknown."""
+    key = SecretKey.generate()
+    with pytest.raises(errors.UnknownAccessKeyError) as caught:
+        verb(
+            *args,
+            signer_id=site.facts.account_id,
+            key=key,
+            allow_mainnet=True,
+            ledger=site.ledger,
+            **options,
+        )
+    assert caught.value.public_key == str(key.public_key)
+
+
+@check
+def check_transfer(site: Site, _: Path) -> None:
+    """A transfer with an unknown key is not sent."""
+    _refused(site, lk.transfer, site.facts.receiver, 1, dry_run=True)
+
+
+@check
+def check_call(site: Site, _: Path) -> None:
+    """A call with an unknown key is not sent."""
+    _refused(site, lk.call, site.facts.token, "near_deposit", dry_run=True)
+
+
+@check
+def check_send(site: Site, _: Path) -> None:
+    """Actions with an unknown key are not sent."""
+    _refused(site, lk.send, site.facts.receiver, [Transfer(1)], dry_run=True)
+
+
+@check
+def check_add_key(site: Site, _: Path) -> None:
+    """No key is added by an unknown one."""
+    _refused(site, lk.add_key, str(SecretKey.generate().public_key), dry_run=True)
+
+
+@check
+def check_delete_key(site: Site, _: Path) -> None:
+    """No key is deleted by an unknown one."""
+    _refused(site, lk.delete_key, str(SecretKey.generate().public_key), dry_run=True)
+
+
+@check
+def check_create_account(site: Site, _: Path) -> None:
+    """No account is created with an unknown key."""
+    public_key = str(SecretKey.generate().public_key)
+    new_id = f"new.{site.facts.account_id}"
+    _refused(site, lk.create_account, new_id, public_key=public_key, balance=1, dry_run=True)
+
+
+@check
+def check_deploy(site: Site, _: Path) -> None:
+    """No code is deployed with an unknown key."""
+    _refused(site, lk.deploy, b"\0asm\1\0\0\0", dry_run=True)
+
+
+@check
+def check_delegate(site: Site, _: Path) -> None:
+    """Nothing is delegated with an unknown key."""
+    _refused(site, lk.delegate, site.facts.receiver, [Transfer(1)])
+
+
+@check
+def check_relay(site: Site, _: Path) -> None:
+    """A delegate action is not relayed with an unknown key."""
+    key = SecretKey.generate()
+    action = DelegateAction(
+        site.facts.sender, site.facts.receiver, [Transfer(1)], 1, 9, key.public_key
+    )
+    _refused(site, lk.relay, action.sign(key), dry_run=True)
+
+
+@check
+def check_archive_widget(site: Site, _: Path) -> None:
+    """A widget that does not exist is not archived, which is an outcome and no error."""
+    archive = lk.archive_widget(
+        site.facts.account_id,
+        "NoSuchWidget0123456789",
+        site.facts.receiver,
+        source=site.ledger,
+        target=site.ledger,
+        collection=site.facts.collection or site.facts.token,
+        signer=lk.signer(site.facts.account_id, SecretKey.generate()),
+        allow_mainnet=True,
+    )
+    assert archive.outcome == "missing_widget"
+
+
+@check
+def check_verify_archive(site: Site, _: Path) -> None:
+    """A token that does not exist verifies nothing; a contract without NFTs is an error."""
+    collection = site.facts.collection or site.facts.token
+
+    def verify() -> str:
+        ledgers = {"source": site.ledger, "target": site.ledger}
+        return lk.verify_archive("widget-0123456789ab", collection=collection, **ledgers).verdict
+
+    if site.facts.collection is None:
+        with pytest.raises(errors.ContractError):
+            verify()
+    else:
+        assert verify() == "no_such_token"
+
+
+@pytest.mark.parametrize("verb", CHECKS)
+def test_a_verb_works_on_the_network(verb: str, site: Site, tmp_path: Path) -> None:
+    """The verb reads what the network really has, or is refused by it in words of ours."""
+    CHECKS[verb](site, tmp_path)
