@@ -32,6 +32,7 @@ GROUPS = {
     "ledgerkit.u128": "Amounts and files",
     "ledgerkit.verbs.saved_responses": "Amounts and files",
     "ledgerkit.frames.build": "Amounts and files",
+    "ledgerkit.frames.excel": "Amounts and files",
     "ledgerkit.widgets": "Panels",
     "ledgerkit.plots": "Plots",
 }

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ledgerkit.collecting.plan import Plan
     from ledgerkit.errors import LedgerError
     from ledgerkit.frames.build import schema
+    from ledgerkit.frames.excel import to_excel
     from ledgerkit.sending.signers import Signer, signer, use_signer
     from ledgerkit.sending.submission import Submission
     from ledgerkit.sending.verbs import (
@@ -135,6 +136,7 @@ _HOMES = {
         "validators",
     ),
     "frames.build": ("schema",),
+    "frames.excel": ("to_excel",),
     "verbs.history": ("history",),
     "verbs.tokens": ("exposure", "ft", "nft", "nft_tokens", "staking", "top_holders"),
     "verbs.transactions": ("receipt", "receipts", "trace", "trace_block", "traces", "tx"),
@@ -213,6 +215,7 @@ __all__ = [
     "staking",
     "status",
     "to_arrow",
+    "to_excel",
     "to_units",
     "top_holders",
     "trace",

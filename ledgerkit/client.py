@@ -360,10 +360,43 @@ class Ledger:
         reference = validation.block_reference(at)
         if reference.timestamp_ns is None:
             return reference
+        return validation.block_reference(self.pin(reference)[1])
+
+    def pin(self, at: object = None) -> tuple[int, str]:
+        """
+        Return height and hash of a block, at which several reads see the same state.
+
+        Parameters
+        ----------
+        at
+            A height, a block hash, a finality name, or a time.
+
+        Returns
+        -------
+        height, block_hash
+            Those of the block; for a time, of the last final block at or before it.
+
+        Raises
+        ------
+        InvalidRequestError
+            If it is none of these, or a time before the first block.
+        LedgerError
+            If the block could not be read.
+
+        Notes
+        -----
+        Source: block.
+        """
+        reference = (
+            at if isinstance(at, validation.BlockReference) else validation.block_reference(at)
+        )
+        if reference.timestamp_ns is None:
+            header = self.send(rpc.block(reference)).header
+            return header.height, header.hash
         [point] = self.locate_many([reference])
         if isinstance(point, LedgerError):
             raise point
-        return validation.block_reference(point.hash)
+        return point.height, point.hash
 
     def locate_many(self, places: Sequence[object]) -> list[Point | LedgerError]:
         """
@@ -561,7 +594,7 @@ def connect(
     timeout_s: float = 20.0,
     retries: RetryPolicy | None = None,
     rate: float | Literal["polite"] | None = "polite",
-    in_flight: int = 8,
+    in_flight: int = 16,
     key_in: Literal["header", "query"] = "header",
     world: str | World | None = None,
     size: int | None = None,
@@ -596,7 +629,8 @@ def connect(
         Maximum number of requests a second. ``"polite"`` is 20 on the public hosts and no
         limit elsewhere; None is no limit.
     in_flight
-        Maximum number of concurrent requests. Above 8 the extra ``ledgerkit[bulk]`` is faster.
+        Maximum number of concurrent requests; with the extra ``ledgerkit[bulk]`` they take
+        less work.
     key_in
         Where the key is sent: in a ``"header"``, or in the ``"query"`` as ``apiKey=``.
     world

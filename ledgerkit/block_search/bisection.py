@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Container
 
 _MAX_POINTS = 20_000
-_TURNS = 3
+_MARGIN = 64  # of the interval, past the interpolated height
 _TIME = attrgetter("time_ns")
 _HEIGHT = attrgetter("height")
 
@@ -76,19 +76,19 @@ class Points:
         return low, points[index] if index < len(points) else None
 
 
-def next_height(
-    low: Point, high: Point, time_ns: int, *, turn: int = 0, absent: Container[int] = ()
-) -> int | None:
+def next_heights(
+    low: Point, high: Point, time_ns: int, *, halve: bool = False, absent: Container[int] = ()
+) -> list[int]:
     """
-    Return the next height to request in the search for the last block at or before a time.
+    Return the heights to request next in the search for the last block at or before a time.
 
-    It is between `low`, a block at or before the time, and `high`, a block after it, and not in
-    `absent`, the heights without a block; None if there is none left. `turn` is the number of
-    blocks read between the two so far: every third turn halves the interval, so that irregular
-    block times cannot make the search slow.
+    They are between `low`, a block at or before the time, and `high`, a block after it, and not in
+    `absent`, the heights without a block; none if there is none left. The first is the best guess:
+    interpolated, or with `halve` in the middle, so that irregular block times cannot make the
+    search slow. Another one makes the next interval short if times are even.
     """
     if high.prev_hash == low.hash:
-        return None
+        return []
     first = low.height + 1
     last = high.height - 1 if high.prev_height is None else min(high.prev_height, high.height - 1)
     while first in absent:
@@ -96,22 +96,24 @@ def next_height(
     while last >= first and last in absent:
         last -= 1
     if first > last:
-        return None
-    height = min(max(_estimate(low, high, time_ns, turn % _TURNS), first), last)
-    while height in absent:
-        height -= 1
-    return height
+        return []
+    heights: dict[int, None] = {}
+    for estimate in _estimates(low, high, time_ns, halve=halve):
+        height = min(max(estimate, first), last)
+        while height in absent:
+            height -= 1
+        heights[height] = None
+    return list(heights)
 
 
-def _estimate(low: Point, high: Point, time_ns: int, turn: int) -> int:
-    """Estimate the height of a time: interpolate, then overshoot, then halve, in turns."""
+def _estimates(low: Point, high: Point, time_ns: int, *, halve: bool) -> list[int]:
+    """Interpolate the height of a time, and add one past it; or halve the interval first."""
     gap = high.height - low.height
-    if turn == _TURNS - 1:
-        return low.height + gap // 2
     up = gap * (time_ns - low.time_ns) // (high.time_ns - low.time_ns)
-    if turn == 0:
-        return low.height + up
-    # Interpolation approaches the block from one side. Aiming half as far again past the
-    # estimate puts the block between two near known blocks.
-    down = gap - up
-    return low.height + up + up // 2 + 1 if up <= down else high.height - down - down // 2 - 1
+    estimate = low.height + up
+    if halve:
+        return [low.height + gap // 2, estimate]
+    # Interpolation approaches the block from one side; the second height is on the other one.
+    margin = max(1, gap // _MARGIN)
+    is_after = up <= gap - up or margin == 1  # an exact estimate needs only the next block
+    return [estimate, estimate + margin if is_after else estimate - margin]

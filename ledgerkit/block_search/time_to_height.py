@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from ledgerkit import validation
 from ledgerkit.api import rpc
-from ledgerkit.block_search.bisection import Point, Points, next_height
+from ledgerkit.block_search.bisection import Point, Points, next_heights
 from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError, UnknownBlockError
 from ledgerkit.validation import BlockReference
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from ledgerkit.api.calls import Call
     from ledgerkit.api.models import chain
@@ -35,8 +35,9 @@ def find_blocks(
     of a response, and `known` receives the final blocks that are read.
     """
     batch = _Batch(send, known)
-    searches = [_search_for(reference) for reference in references]
-    batch.read_ends(searches)
+    is_alone = len(references) == 1
+    searches = [_search_for(reference, is_alone=is_alone) for reference in references]
+    batch.read_first(searches)
     while pending := {ref: None for search in searches for ref in search.next_reads(batch)}:
         batch.read(list(pending))
     return [search.outcome for search in searches]
@@ -51,14 +52,16 @@ class _Batch:
         self.blocks: dict[Reference, Point | LedgerError] = {}
         self.absent: set[int] = set()
 
-    def read_ends(self, searches: Iterable[_Search]) -> None:
-        """Read the final head and the genesis block if a search lies outside the known blocks."""
+    def read_first(self, searches: Sequence[_Search]) -> None:
+        """Read what needs no earlier block: the ends outside the known blocks, and heights."""
         last = self.known.last
         if last is None:
             ends = {end for search in searches for end in search.ends}
         else:
             ends = {"final"} if any(search.is_beyond(last) for search in searches) else set()
-        self.read(sorted(ends))
+        first = [reference for search in searches for reference in search.first_reads(self.known)]
+        # The ends come first: a height is known to be final if it is below the final head.
+        self.read(list(dict.fromkeys([*sorted(ends), *first])))
 
     def read(self, references: Sequence[Reference]) -> None:
         """Read blocks and add them to `blocks`."""
@@ -119,7 +122,7 @@ class _Search:
     ends: tuple[str, ...] = ()
 
     def __init__(self, reference: BlockReference) -> None:
-        self.reference: Reference = next(iter(reference.params.values()), "")
+        self.reads: list[Reference] = list(reference.params.values())
         self._outcome: Point | LedgerError | None = None
 
     @property
@@ -134,15 +137,19 @@ class _Search:
         """Return True if the search needs a newer final block than the last known one."""
         return False
 
+    def first_reads(self, known: Points) -> list[Reference]:  # noqa: ARG002 - subclasses use it
+        """Return the blocks to read that do not depend on others."""
+        return self.reads
+
     def next_reads(self, batch: _Batch) -> list[Reference]:
         """Return the blocks to read next; none once the search has ended."""
         if self._outcome is None:
             self._outcome = self.step(batch)
-        return [self.reference] if self._outcome is None else []
+        return self.reads if self._outcome is None else []
 
     def step(self, batch: _Batch) -> Point | LedgerError | None:
-        """Return the outcome, or None after setting `reference` to the next block to read."""
-        return batch.blocks.get(self.reference)
+        """Return the outcome, or None after setting `reads` to the blocks to read next."""
+        return batch.blocks.get(self.reads[0])
 
 
 class _HeightSearch(_Search):
@@ -158,6 +165,10 @@ class _HeightSearch(_Search):
         """Return True if the height is above the last known final block."""
         return self._height > last.height
 
+    def first_reads(self, known: Points) -> list[Reference]:
+        """Return the height, unless its block is known."""
+        return [] if known.at(self._height) else [self._height]
+
     def step(self, batch: _Batch) -> Point | LedgerError | None:
         """Descend over skipped heights; above the final head, a missing block may still come."""
         last = batch.known.last
@@ -165,7 +176,7 @@ class _HeightSearch(_Search):
             return batch.blocks["final"]
         while self._candidate in batch.absent and self._height <= last.height:
             self._candidate -= 1
-        self.reference = self._candidate
+        self.reads = [self._candidate]
         if self._candidate < 0 or self._height - self._candidate > LONGEST_GAP:
             return _missing_blocks(self._candidate + 1, self._height)
         return batch.known.at(self._candidate) or batch.blocks.get(self._candidate)
@@ -176,12 +187,17 @@ class _TimeSearch(_Search):
 
     ends = _FINAL
 
-    def __init__(self, time_ns: int) -> None:
+    def __init__(self, time_ns: int, *, is_alone: bool) -> None:
         super().__init__(BlockReference({}))
         self._time_ns = time_ns
+        self._is_alone = is_alone
         self._interval: tuple[Point, Point] | None = None
-        self._turn = -1
+        self._halve = False  # after a round that left more than half of the interval
         self._tried: list[int] = []  # heights read within the interval
+
+    def first_reads(self, known: Points) -> list[Reference]:  # noqa: ARG002 - as the base class
+        """Return none: the first height is estimated from known blocks."""
+        return []
 
     def is_beyond(self, last: Point) -> bool:
         """Return True if the block may be newer than the last known one."""
@@ -194,7 +210,7 @@ class _TimeSearch(_Search):
             newest = batch.blocks["final"]
             return newest if isinstance(newest, LedgerError) or low is None else low
         if low is None:
-            self.reference = "genesis"
+            self.reads = ["genesis"]
             first = batch.blocks.get("genesis")
             return _before_genesis(self._time_ns, first) if isinstance(first, Point) else first
         last = self._tried[-1] if self._tried else -1
@@ -202,23 +218,28 @@ class _TimeSearch(_Search):
         return failure if isinstance(failure, LedgerError) else self._narrow(batch, low, high)
 
     def _narrow(self, batch: _Batch, low: Point, high: Point) -> Point | LedgerError | None:
-        """Choose the next height to read within the interval, or end with its lower block."""
+        """Choose the next heights to read within the interval, or end with its lower block."""
         if high.prev_hash == low.hash:
             return low
         if self._interval != (low, high):
-            self._interval, self._turn, self._tried = (low, high), self._turn + 1, []
-        height = next_height(low, high, self._time_ns, turn=self._turn, absent=batch.absent)
-        if height is None or len(self._tried) > LONGEST_GAP:
+            interval = low, high
+            last = self._interval
+            self._halve = last is not None and 2 * _length(interval) > _length(last) + 1
+            self._interval, self._tried = interval, []
+        absent, halve = batch.absent, self._halve
+        heights = next_heights(low, high, self._time_ns, halve=halve, absent=absent)
+        if not heights or len(self._tried) > LONGEST_GAP:
             return self._read_parent(batch, low, high)
-        self._tried.append(height)
-        self.reference = height
+        self._tried.append(heights[0])
+        # Of many searches each reads one height: the reads of the others narrow its interval too.
+        self.reads = [*heights] if self._is_alone or self._halve else [heights[0]]
         return None
 
     def _read_parent(self, batch: _Batch, low: Point, high: Point) -> Point | LedgerError | None:
         """Read the parent of the upper block, which shows whether heights were skipped."""
         parent = batch.blocks.get(high.prev_hash)
         if parent is None:
-            self.reference = high.prev_hash
+            self.reads = [high.prev_hash]
             return None
         if isinstance(parent, LedgerError):
             is_missing = isinstance(parent, UnknownBlockError)
@@ -230,10 +251,16 @@ class _TimeSearch(_Search):
         return self.step(batch)
 
 
-def _search_for(reference: BlockReference) -> _Search:
+def _length(interval: tuple[Point, Point]) -> int:
+    """Return the number of heights in an interval."""
+    low, high = interval
+    return high.height - low.height
+
+
+def _search_for(reference: BlockReference, *, is_alone: bool) -> _Search:
     """Return the search for a block reference."""
     if reference.timestamp_ns is not None:
-        return _TimeSearch(reference.timestamp_ns)
+        return _TimeSearch(reference.timestamp_ns, is_alone=is_alone)
     height = reference.params.get("block_id")
     return _HeightSearch(height) if isinstance(height, int) else _Search(reference)
 

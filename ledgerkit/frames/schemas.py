@@ -113,7 +113,7 @@ _EVENTS = (
     _c("event", "str", "name of the event, such as ft_transfer"),
     _c("data", "object", "decoded data of the event; missing if it has none"),
     _c("is_effective", "bool", "True if the receipt succeeded; if not, the event had no effect"),
-    _c("note", "str", "the reason if the event does not follow NEP-297"),
+    _c("note", "str", "what is wrong if it does not follow NEP-297 or its token's standard"),
 )
 _TRANSACTION = (
     _c("tx_block_height", "Int64", "height of the block that includes the transaction", "block"),
@@ -328,7 +328,13 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("sender_id", "str", "account that sent it, or system; missing if minted"),
         _c("receiver_id", "str", "account that received it, or system; missing if burnt"),
         _c("amount", "u128", "exact amount; yoctoNEAR for near; missing if unknown", AMOUNT_UNIT),
-        _c("memo", "str", "memo of the token's event"),
+        _c("memo", "str", "memo of the token's movement"),
+        _c(
+            "evidence",
+            "str",
+            "what reports a token's movement: event (of its standard), log (a line of an older "
+            "token) or arguments (of a call that succeeded); missing for NEAR",
+        ),
     ),
     "balance_changes": (
         _c("account_id", "str", "the account"),

@@ -180,6 +180,11 @@ def _read_validity(ledger: Ledger) -> int:
         config = ledger.send(rpc.protocol_config(validation.block_reference("final")))
     except InvalidRequestError:  # an older node has no such method
         return DEFAULT_VALIDITY
+    return validity_in(config)
+
+
+def validity_in(config: Any) -> int:
+    """Return the validity period of a protocol configuration, or the usual one without it."""
     blocks = config.get("transaction_validity_period") if isinstance(config, dict) else None
     return blocks if isinstance(blocks, int) else DEFAULT_VALIDITY
 

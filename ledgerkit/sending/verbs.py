@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 from msgspec import Struct
 
@@ -19,6 +19,7 @@ from ledgerkit.api import calls, rpc
 from ledgerkit.errors import (
     InvalidRequestError,
     InvalidTransactionError,
+    LedgerError,
     RequestRoutedError,
     RpcMethodNotFoundError,
     TransactionTimeoutError,
@@ -841,9 +842,13 @@ def _transaction(
 
 def _send(options: _SendOptions, receiver_id: str, actions: Sequence[Action]) -> Submission:
     """Send a transaction, and wait for its level."""
+    is_first = not _known_chain(options.ledger)
+    answers = _read_with_chain(options.ledger, _key_and_block_calls(options) if is_first else [])
     _check_mainnet(options)
     queue = _nonce_queue(options)
-    submission = _wait(options, _sign_and_send(options, queue, receiver_id, actions))
+    key_and_block = _key_and_block(answers) if answers else None
+    submission = _sign_and_send(options, queue, receiver_id, actions, key_and_block)
+    submission = _wait(options, submission)
     # Signed again at most once, and only when the first bytes can no longer land: two valid
     # signatures of one intent could both be applied.
     if submission.tracker.can_sign_again():
@@ -861,14 +866,19 @@ def _wait(options: _SendOptions, submission: Submission) -> Submission:
 
 
 def _sign_and_send(
-    options: _SendOptions, queue: NonceQueue, receiver_id: str, actions: Sequence[Action]
+    options: _SendOptions,
+    queue: NonceQueue,
+    receiver_id: str,
+    actions: Sequence[Action],
+    key_and_block: tuple[int, Anchor] | None = None,
 ) -> Submission:
     """Sign with the next nonce and send, in turn with other senders of the key."""
     level = "NONE" if options.wait_until == "NONE" else "INCLUDED"
     with queue.turn():
         if options.strict:
             _resend_unconfirmed(options, queue)
-        submission, signed = _sign(options, queue, receiver_id, actions)
+        anchor = _anchor(options, queue, key_and_block)
+        submission, signed = _sign(options, queue, receiver_id, actions, anchor)
         # send_tx returns after a block, and holding the turn for so long would delay the other
         # senders. Only the order of nonces needs the turn, so the bytes are first broadcast.
         in_one_step = options.strict or queue.has_one_sender
@@ -881,10 +891,13 @@ def _sign_and_send(
 
 
 def _sign(
-    options: _SendOptions, queue: NonceQueue, receiver_id: str, actions: Sequence[Action]
+    options: _SendOptions,
+    queue: NonceQueue,
+    receiver_id: str,
+    actions: Sequence[Action],
+    anchor: Anchor,
 ) -> tuple[Submission, SignedTransaction]:
     """Sign with the next nonce, and store the submission for `resume`."""
-    anchor = _anchor(options, queue)
     nonce = queue.reserve(strict=options.strict)
     tx = _transaction(options, receiver_id, actions, nonce, anchor.block_hash)
     signed = tx.sign(options.signer.key)
@@ -919,11 +932,35 @@ def _resend_unconfirmed(options: _SendOptions, queue: NonceQueue) -> None:
 # Reading before sending -------------------------------------------------------------------
 
 
+def _known_chain(ledger: Ledger) -> dict[str, _Chain]:
+    """Return the chain's identity if it has been read; otherwise an empty dict to add it to."""
+    known: dict[str, _Chain] = ledger.memo("chain", dict)
+    return known
+
+
+def _read_with_chain(ledger: Ledger, requests: Sequence[Call[Any]]) -> list[Any]:
+    """Send calls concurrently, the first time with one for the chain's identity."""
+    known = _known_chain(ledger)
+    is_first = not known  # read once: another thread may add it meanwhile
+    if is_first:
+        requests = [calls.rpc("status", [], _Chain, request="the node's status"), *requests]
+    answers = ledger.send_many(requests, on_error="collect", progress=False) if requests else []
+    if is_first:
+        known["chain"] = _value(answers.pop(0))
+    return answers
+
+
+def _value(answer: Any) -> Any:
+    """Return an answer, or raise it if it is an error."""
+    if isinstance(answer, LedgerError):
+        raise answer
+    return answer
+
+
 def _chain(ledger: Ledger) -> _Chain:
     """Read the chain's identity, once for each ledger."""
-    call = calls.rpc("status", [], _Chain, request="the node's status")
-    chain: _Chain = ledger.memo("chain", lambda: ledger.send(call))
-    return chain
+    _read_with_chain(ledger, [])
+    return _known_chain(ledger)["chain"]
 
 
 def _nonce_queue(options: _SendOptions) -> NonceQueue:
@@ -936,23 +973,32 @@ def _nonce_queue(options: _SendOptions) -> NonceQueue:
     return nonces.nonce_queue(owner, str(options.signer.account_id), str(options.signer.public_key))
 
 
-def _anchor(options: _SendOptions, queue: NonceQueue) -> Anchor:
+def _anchor(
+    options: _SendOptions, queue: NonceQueue, key_and_block: tuple[int, Anchor] | None = None
+) -> Anchor:
     """Return the block to reference; read it with the key's nonce if the last one is old."""
     anchor = queue.anchor
     if anchor is None:
-        ak_nonce, anchor = _read_key_and_block(options)
-        queue.update(ak_nonce, anchor)
+        if key_and_block is None:
+            answers = _read_with_chain(options.ledger, _key_and_block_calls(options))
+            key_and_block = _key_and_block(answers)
+        queue.update(*key_and_block)
+        anchor = key_and_block[1]
     return anchor
 
 
-def _read_key_and_block(options: _SendOptions) -> tuple[int, Anchor]:
-    """Read the key's last nonce, and a final block."""
+def _key_and_block_calls(options: _SendOptions) -> list[Call[Any]]:
+    """Build the calls for the key's last nonce and a final block."""
     name, public_key = str(options.signer.account_id), str(options.signer.public_key)
-    requests: list[Call[Any]] = [
+    return [
         rpc.view_access_key(name, public_key, validation.block_reference("optimistic")),
         rpc.block(validation.block_reference("final")),
     ]
-    key, block = cast("list[Any]", options.ledger.send_many(requests, progress=False))
+
+
+def _key_and_block(answers: Sequence[Any]) -> tuple[int, Anchor]:
+    """Return the key's last nonce and the final block; raise an error among the answers."""
+    key, block = map(_value, answers)
     return key.nonce, Anchor(block.header.height, CryptoHash(block.header.hash))
 
 
@@ -966,10 +1012,14 @@ def _check_mainnet(options: _SendOptions) -> None:
 
 def _dry_run(options: _SendOptions, receiver_id: str, actions: Sequence[Action]) -> pd.DataFrame:
     """Tabulate the transaction that would be signed."""
-    ak_nonce, anchor = _read_key_and_block(options)
+    final = validation.block_reference("final")
+    requests = [*_key_and_block_calls(options), rpc.gas_price(None), rpc.protocol_config(final)]
+    *answers, price, config = _read_with_chain(options.ledger, requests)
+    ak_nonce, anchor = _key_and_block(answers)
     nonce = _nonce_queue(options).peek(ak_nonce)
     tx = _transaction(options, receiver_id, actions, nonce, anchor.block_hash)
-    price = int(options.ledger.send(rpc.gas_price(None)).gas_price)
+    if isinstance(config, RpcMethodNotFoundError):  # an older node
+        config = None
     row = {
         "tx_hash": str(tx.hash),
         "signer_id": str(tx.signer_id),
@@ -977,20 +1027,12 @@ def _dry_run(options: _SendOptions, receiver_id: str, actions: Sequence[Action])
         "actions": "+".join(action.name for action in tx.actions),
         "nonce": nonce,
         "size": limits.check_size(tx),
-        "cost_bound": fees.cost_bound(tx, _protocol_config(options.ledger), price),
+        "cost_bound": fees.cost_bound(tx, _value(config), int(_value(price).gas_price)),
         "gas_attached": attached_gas(tx.actions),
         "deposit": deposits(tx.actions),
         "block_hash": str(tx.block_hash),
-        "expires_at_height": anchor.height + broadcast.validity_period(options.ledger),
+        "expires_at_height": anchor.height + broadcast.validity_in(config),
     }
     source = "view_access_key, gas_price, EXPERIMENTAL_protocol_config"
     attrs = provenance(options.ledger, source)
     return build.build_frame("dry_run", {name: [value] for name, value in row.items()}, attrs=attrs)
-
-
-def _protocol_config(ledger: Ledger) -> Any:
-    """Read the protocol configuration; None if the node has no such method."""
-    try:
-        return ledger.send(rpc.protocol_config(validation.block_reference("final")))
-    except RpcMethodNotFoundError:
-        return None

@@ -11,6 +11,7 @@ from pandas import NA
 
 from ledgerkit.api.models.transactions import Action, DelegateAction, Transaction
 from ledgerkit.tracing.action_fields import action_name, decode_args, delegate_action, deposit
+from ledgerkit.tracing.token_standards import Movement, StandardError, read_event
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -155,7 +156,12 @@ def _contract_columns(tree: Tree, positions: list[int]) -> Columns:
 
 
 class Event(NamedTuple):
-    """One event (NEP-297): the position of its receipt, the line's index, content and problem."""
+    """
+    One event (NEP-297): the position of its receipt, the line's index, its content.
+
+    `note` says what is wrong with an event that does not follow NEP-297 or the standard of its
+    token; `movements` are those that a token's event reports.
+    """
 
     at: int
     log_index: int
@@ -164,6 +170,7 @@ class Event(NamedTuple):
     event: str | None
     data: Any
     note: str | None
+    movements: list[Movement]
 
 
 def parse_events(tree: Tree) -> list[Event]:
@@ -185,13 +192,29 @@ def _parse_event(at: int, index: int, line: str) -> Event:
         return _broken_event(at, index, f"not a JSON object: {text[:_QUOTED]}")
     names = [document.get(name) for name in ("standard", "version", "event")]
     standard, version, event = [name if isinstance(name, str) else None for name in names]
-    note = None if standard and event else f"no standard or no event: {text[:_QUOTED]}"
-    return Event(at, index, standard, version, event, document.get("data", NA), note)
+    data = document.get("data", NA)
+    if not standard or not event:
+        note = f"{_wrong_name(document)}: {text[:_QUOTED]}"
+        return Event(at, index, standard, version, event, data, note, [])
+    try:
+        movements = read_event(standard, event, data)
+    except StandardError as problem:
+        return Event(at, index, standard, version, event, data, str(problem), [])
+    return Event(at, index, standard, version, event, data, None, movements)
+
+
+def _wrong_name(document: dict[str, Any]) -> str:
+    """Describe which of an event's two required names is wrong."""
+    standard = document.get("standard")
+    name = "event" if isinstance(standard, str) and standard else "standard"
+    if name not in document:
+        return f"{name} is missing"
+    return f"{name} is empty" if document[name] == "" else f"{name} is not a text"
 
 
 def _broken_event(at: int, index: int, note: str) -> Event:
     """Build the event for a line that cannot be parsed."""
-    return Event(at, index, None, None, None, NA, note)
+    return Event(at, index, None, None, None, NA, note, [])
 
 
 def event_columns(tree: Tree) -> Columns:

@@ -1,35 +1,37 @@
-"""Token transfers from the events of the token standards, and from wrapped NEAR's log lines."""
+"""Token transfers: from events of the standards, else from log lines, else from arguments."""
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from ledgerkit.frames import amounts
-from ledgerkit.tracing import actions
+from ledgerkit.tracing import actions, token_calls
+from ledgerkit.tracing.token_standards import (
+    FUNGIBLE,
+    MULTI_TOKEN,
+    NON_FUNGIBLE,
+    STANDARDS,
+    StandardError,
+)
 from ledgerkit.tracing.tree.linking import first_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable
 
-    from ledgerkit.tracing.actions import Event
+    from ledgerkit.api.models.transactions import TxResult
+    from ledgerkit.tracing.action_fields import Actions
+    from ledgerkit.tracing.token_calls import CallReader, TokenCall
+    from ledgerkit.tracing.token_standards import Movement
     from ledgerkit.tracing.tree import Tree
 
-_KINDS = {"nep141": "token", "nep171": "nft", "nep245": "multi_token"}
-# The members with sender and receiver, by the last word of the event's name (NEP-141, NEP-171
-# and NEP-245 agree on them).
-_PARTIES = {
-    "mint": (None, "owner_id"),
-    "burn": ("owner_id", None),
-    "transfer": ("old_owner_id", "new_owner_id"),
-}
-_PREFIXES = {"nep141": "ft_", "nep171": "nft_", "nep245": "mt_"}
-# The contract of wrapped NEAR is older than the standard's events: these lines are its mints and
-# burns, by method.
-_WRAP_LINES = {
-    "near_deposit": re.compile(r"Deposit (\d+) NEAR to (\S+)", re.ASCII),
-    "near_withdraw": re.compile(r"Withdraw (\d+) yoctoNEAR from (\S+)", re.ASCII),
-}
+_KINDS = {FUNGIBLE: "token", NON_FUNGIBLE: "nft", MULTI_TOKEN: "multi_token"}
+_QUOTED = 60  # characters of a log line in a note
+_BAD_EVENTS = "events that do not follow their standard are not counted"
+_UNREAD = "token movements that could not be read are not counted"
+_UNREAD_LINES = (
+    "log lines that read like token movements, but not of a method that is known to write them, "
+    "are not counted"
+)
+_UNKNOWN_CONTRACTS = "tokens whose contract the document does not contain are not counted"
 
 
 class Transfer(NamedTuple):
@@ -42,87 +44,109 @@ class Transfer(NamedTuple):
     receiver_id: str | None
     amount: int | None
     memo: str | None = None
+    evidence: str | None = None
 
 
-def token_transfers(tree: Tree) -> tuple[list[Transfer], tuple[str, ...]]:
-    """Return the token transfers of receipts that succeeded, and notes on invalid events."""
-    status, contracts = tree.columns["status"], tree.columns["receiver_id"]
-    transfers: list[Transfer] = []
-    bad_events: list[str] = []
-    with_events: set[int] = set()
+def token_transfers(
+    tree: Tree, receipt_actions: list[Actions | None], result: TxResult
+) -> tuple[list[Transfer], tuple[str, ...]]:
+    """Return the token transfers of receipts that succeeded, and notes on what is not counted."""
+    reports = _Reports(token_calls.CallReader(tree, receipt_actions, result))
+    by_receipt: dict[int, list[Movement]] = {}
     for event in actions.parse_events(tree):
-        if status[event.at] not in actions.SUCCEEDED:
-            continue
-        try:
-            event_transfers = list(_event_transfers(event, contracts[event.at]))
-        except (ValueError, TypeError, AttributeError, KeyError):
-            bad_events.append(f"{event.event} of {contracts[event.at]} in {tree.ids[event.at]}")
-            continue
-        transfers += event_transfers
-        with_events |= {event.at for transfer in event_transfers if transfer.kind == "token"}
-    transfers += (line for line in _wrap_transfers(tree) if line.at not in with_events)
-    return sorted(transfers, key=lambda transfer: transfer.at), _notes(bad_events)
+        if tree.columns["status"][event.at] in actions.SUCCEEDED:
+            by_receipt.setdefault(event.at, []).extend(event.movements)
+            reports.add(event.at, event.movements, "event")
+            if event.note and event.standard in (None, *STANDARDS):
+                reports.note(_BAD_EVENTS, event.at, event.event or "one", event.note)
+    for at, status in enumerate(tree.columns["status"].tolist()):
+        if status in actions.SUCCEEDED:
+            _read_without_events(reports, at, by_receipt.get(at, []))
+    return sorted(reports.transfers, key=lambda transfer: transfer.at), reports.notes()
 
 
-def _event_transfers(event: Event, contract_id: str) -> Iterator[Transfer]:
-    """Read the transfers of one event; events of other standards have none."""
-    standard = event.standard or ""
-    prefix, _, word = (event.event or "").partition("_")
-    if _PREFIXES.get(standard) != f"{prefix}_" or word not in _PARTIES:
+class _Reports:
+    """The transfers of a transaction, and what could not be read."""
+
+    def __init__(self, reader: CallReader) -> None:
+        """Start without transfers."""
+        self.reader = reader
+        self.transfers: list[Transfer] = []
+        self._notes: dict[str, list[str]] = {}
+
+    def add(self, at: int, movements: list[Movement], evidence: str) -> None:
+        """Add the transfers of a receipt's movements."""
+        contract_id = self.reader.tree.columns["receiver_id"][at]
+        if contract_id is None:
+            if movements:
+                self.note(_UNKNOWN_CONTRACTS, at, evidence)
+            return
+        for standard, token_id, sender_id, receiver_id, amount, memo in movements:
+            asset = f"{standard}:{contract_id}" + ("" if token_id is None else f":{token_id}")
+            fields = sender_id, receiver_id, amount, memo, evidence
+            self.transfers.append(Transfer(at, _KINDS[standard], asset, *fields))
+
+    def note(self, sentence: str, at: int, name: str, reason: str | None = None) -> None:
+        """Note something of a receipt that is not counted."""
+        tree = self.reader.tree
+        contract_id = tree.columns["receiver_id"][at] or "an unknown contract"
+        text = f"{name} of {contract_id} in {tree.ids[at]}"
+        self._notes.setdefault(sentence, []).append(f"{text} ({reason})" if reason else text)
+
+    def notes(self) -> tuple[str, ...]:
+        """Describe what is not counted."""
+        return tuple(f"{note}: {first_names(names)}" for note, names in self._notes.items())
+
+
+def _read_without_events(reports: _Reports, at: int, movements: list[Movement]) -> None:
+    """Read what the events of a receipt, whose movements are given, leave out."""
+    reader = reports.reader
+    calls = reader.calls(at)
+    lines, methods = reader.lines(at), {call.method for call in calls}
+    if not movements and all(call.rule.standard == FUNGIBLE for call in calls):
+        for line in lines:
+            if token_calls.is_unread(line, methods):
+                reports.note(_UNREAD_LINES, at, repr(line[:_QUOTED]))
+    n_methods = len(methods)
+    logged = [
+        movement
+        for movement in token_calls.line_movements(lines, calls)
+        if not _covers(movements, FUNGIBLE, (movement.word,), n_methods)
+    ]
+    reports.add(at, [movement for movement in logged if movement.amount], "log")
+    for call in calls:
+        _read_arguments(reports, call, [*movements, *logged], n_methods)
+
+
+def _read_arguments(
+    reports: _Reports, call: TokenCall, movements: list[Movement], n_methods: int
+) -> None:
+    """Read a call that the movements of its receipt leave out; note it if it cannot be read."""
+    rule = call.rule
+    if _covers(movements, rule.standard, rule.words, n_methods):
         return
-    sender, receiver = _PARTIES[word]
-    for element in event.data:
-        sender_id = None if sender is None else _text(element[sender])
-        receiver_id = None if receiver is None else _text(element[receiver])
-        memo = element.get("memo")
-        for suffix, amount in _assets(standard, element):
-            asset = f"{standard}:{contract_id}{suffix}"
-            memo_text = memo if isinstance(memo, str) else None
-            kind = _KINDS[standard]
-            yield Transfer(event.at, kind, asset, sender_id, receiver_id, amount, memo_text)
+    try:
+        read = rule.read(call, reports.reader)
+    except StandardError as problem:
+        reports.note(_UNREAD, call.at, call.method, str(problem))
+        return
+    if read and any(movement.standard == rule.standard for movement in movements):
+        reason = "other movements of its receipt are logged, this one is not"
+        reports.note(_UNREAD, call.at, call.method, reason)
+    else:
+        reports.add(call.at, read, "arguments")
 
 
-def _assets(standard: str, element: dict[str, Any]) -> list[tuple[str, int]]:
-    """Return the suffix of the asset's name and the amount of each token in an event's element."""
-    if standard == "nep141":
-        return [("", _amount(element["amount"]))]
-    ids = [f":{_text(token_id)}" for token_id in element["token_ids"]]
-    if standard == "nep171":
-        return [(token_id, 1) for token_id in ids]
-    return list(zip(ids, map(_amount, element["amounts"]), strict=True))
+def _covers(
+    movements: Iterable[Movement], standard: str, words: tuple[str, ...], n_methods: int
+) -> bool:
+    """
+    Return True if the movements of a receipt include those of a method.
 
-
-def _text(value: object) -> str:
-    """Return a text; raise TypeError for any other value."""
-    if not isinstance(value, str):
-        raise TypeError(value)
-    return value
-
-
-def _amount(value: object) -> int:
-    """Parse an amount as the standards write it: decimal digits of at most 128 bits."""
-    values = amounts.plain([_text(value)])
-    if values is None:
-        raise ValueError(value)
-    return values[0]
-
-
-def _wrap_transfers(tree: Tree) -> Iterator[Transfer]:
-    """Read the log lines in which wrapped NEAR reports mints and burns."""
-    columns = tree.columns
-    for at, methods in enumerate(columns["method_name"]):
-        for method in (methods or "").split("+"):
-            if method not in _WRAP_LINES or columns["status"][at] not in actions.SUCCEEDED:
-                continue
-            asset = f"nep141:{columns['receiver_id'][at]}"
-            for match in filter(None, map(_WRAP_LINES[method].fullmatch, columns["logs"][at])):
-                is_burn = method == "near_withdraw"
-                sender_id, receiver_id = (match[2], None) if is_burn else (None, match[2])
-                yield Transfer(at, "token", asset, sender_id, receiver_id, _amount(match[1]))
-
-
-def _notes(bad_events: list[str]) -> tuple[str, ...]:
-    """Describe the events that do not follow their standard."""
-    if not bad_events:
-        return ()
-    return (f"events that do not follow their standard are not counted: {first_names(bad_events)}",)
+    In a receipt with one token method they are the method's, however its contract words them. With
+    several methods, those of the same kind are.
+    """
+    of_standard = [movement for movement in movements if movement.standard == standard]
+    return bool(of_standard) and (
+        n_methods == 1 or any(movement.word in words for movement in of_standard)
+    )

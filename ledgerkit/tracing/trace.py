@@ -248,7 +248,7 @@ class Trace:
     def _transfers(self) -> tuple[list[Transfer], tuple[str, ...]]:
         """The transfers, and notes about what is not counted."""
         with collector_paused():
-            return transfer_rows.list_transfers(self._values)
+            return transfer_rows.list_transfers(self._values, self._result)
 
     def _frame(self, name: str, columns: Callable[[], Mapping[str, Any]]) -> pd.DataFrame:
         """Build a frame of this transaction."""

@@ -14,6 +14,7 @@ from ledgerkit.tracing.tree.linking import first_names
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ledgerkit.api.models.transactions import TxResult
     from ledgerkit.tracing.action_fields import Actions
     from ledgerkit.tracing.gas import ReceiptValues
     from ledgerkit.tracing.tree import Tree
@@ -27,9 +28,11 @@ _KIND_OF_ACTION = {
 }
 
 
-def list_transfers(values: ReceiptValues) -> tuple[list[Transfer], tuple[str, ...]]:
+def list_transfers(
+    values: ReceiptValues, result: TxResult
+) -> tuple[list[Transfer], tuple[str, ...]]:
     """Return all transfers in the order of receipts, and notes about what is not counted."""
-    tokens, token_notes = token_transfers(values.tree)
+    tokens, token_notes = token_transfers(values.tree, values.actions, result)
     transfers = sorted([*_near_transfers(values), *tokens], key=lambda transfer: transfer.at)
     return transfers, (*_unknown_values(values), *token_notes)
 
@@ -160,7 +163,7 @@ def _unknown_payment(values: ReceiptValues) -> list[str]:
 
 def transfer_columns(tree: Tree, transfers: list[Transfer]) -> dict[str, Any]:
     """Compute the columns of the transfers frame."""
-    fields = ("kind", "asset", "sender_id", "receiver_id", "amount", "memo")
+    fields = ("kind", "asset", "sender_id", "receiver_id", "amount", "memo", "evidence")
     return receipt_key_columns(tree, [transfer.at for transfer in transfers]) | {
         name: [getattr(transfer, name) for transfer in transfers] for name in fields
     }

@@ -91,7 +91,7 @@ class Settings:
     timeout_s: float = 20.0
     retries: RetryPolicy = RetryPolicy()
     rate: float | None = None
-    in_flight: int = 8
+    in_flight: int = 16
     cache: Cache | None = None
     borrowed: bool = False  # whether the transport stays open when the ledger closes
 

@@ -29,8 +29,8 @@ class SingleConnections(httpx.AsyncBaseTransport):
 
     def __init__(self, connect: Callable[[], httpx.AsyncBaseTransport]) -> None:
         self._connect = connect
-        self._free: list[httpx.AsyncBaseTransport] = []
-        self._all: list[httpx.AsyncBaseTransport] = []
+        self._all = [connect()]  # at once: it raises for a proxy that can't be used
+        self._free = [*self._all]
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request over a free connection, or a new one, and read the whole body."""

@@ -55,6 +55,13 @@ class U128Dtype(ExtensionDtype):
         return "U128Dtype()"
 
     @classmethod
+    def construct_from_string(cls, string: str) -> Any:
+        """Build the dtype from its name, or from the name that it has in Arrow's metadata."""
+        return (
+            cls() if string == pandas_patches.STORED_NAME else super().construct_from_string(string)
+        )
+
+    @classmethod
     def construct_array_type(cls) -> Any:
         """Return the array type of this dtype."""
         return U128Array
@@ -272,6 +279,7 @@ class U128Array(ExtensionScalarOpsMixin, ExtensionArray):  # type: ignore[misc] 
     def __arrow_array__(self, type: Any = None) -> Any:  # noqa: A002 - pyarrow names it
         from ledgerkit.u128 import arrow
 
+        pandas_patches.record_dtype(U128Dtype)
         return arrow.to_arrow(self.hi, self.lo, self.mask, type)
 
     def astype(self, dtype: Any, copy: bool = True) -> Any:  # noqa: FBT001, FBT002 - pandas names it
@@ -459,6 +467,7 @@ class U128Array(ExtensionScalarOpsMixin, ExtensionArray):  # type: ignore[misc] 
         return groupby.quantile(self, options)
 
 
-pandas_patches.apply(U128Array)
+pandas_patches.select_by_rank(U128Array)
+pandas_patches.warn_of_excel(U128Dtype)
 for methods in ("arithmetic_ops", "comparison_ops", "reductions"):
     getattr(U128Array, f"_add_{methods}")()

@@ -13,9 +13,9 @@ from ledgerkit.u128 import decimal_text, planes
 Columns: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]  # hi, lo, mask
 
 DIGITS = 38  # of the widest decimal that all common Parquet readers support
-LIMIT = 10**DIGITS  # larger values are stored as text
+LIMIT = 10**DIGITS  # a column with a larger value is stored as text
 _WORD = 64  # bits
-_REMEDY = "ledgerkit.write_parquet and ledgerkit.to_arrow store it as text in another column"
+_REMEDY = "pass the type pyarrow.string(), which holds every value"
 
 
 def library(name: str = "pyarrow") -> Any:
@@ -27,9 +27,15 @@ def library(name: str = "pyarrow") -> Any:
 
 
 def to_arrow(hi: np.ndarray, lo: np.ndarray, mask: np.ndarray, type: Any = None) -> Any:  # noqa: A002 - the word of `__arrow_array__`
-    """Convert to an Arrow array of decimals, integers or texts; an error names the row."""
+    """
+    Convert to an Arrow array of decimals, integers or texts; an error names the row.
+
+    Without a type the array has decimals of 38 digits, or texts if one value has 39 digits:
+    DuckDB and Polars add such decimals exactly, and refuse to add texts. Wider decimals would
+    be doubles in DuckDB, and an extension type would have no sum in Polars.
+    """
     pa = library()
-    target = pa.decimal128(DIGITS) if type is None else type
+    target = _storage_type(hi, lo, mask) if type is None else type
     if pa.types.is_decimal128(target) or pa.types.is_decimal256(target):
         return _to_decimals(hi, lo, mask, target)
     if pa.types.is_integer(target):
@@ -38,6 +44,13 @@ def to_arrow(hi: np.ndarray, lo: np.ndarray, mask: np.ndarray, type: Any = None)
         return pa.array(decimal_text.write(hi, lo), type=target, mask=mask)
     msg = f"u128 cannot be converted to {target}: choose a decimal, integer or text type"
     raise TypeError(msg)
+
+
+def _storage_type(hi: np.ndarray, lo: np.ndarray, mask: np.ndarray) -> Any:
+    """Return the type that a column is stored as."""
+    pa = library()
+    fits = planes.less((hi, lo), planes.from_ints([LIMIT])) | mask
+    return pa.decimal128(DIGITS) if fits.all() else pa.string()
 
 
 def _to_decimals(hi: np.ndarray, lo: np.ndarray, mask: np.ndarray, target: Any) -> Any:

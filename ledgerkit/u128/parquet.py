@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import warnings
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-import numpy as np
-
-from ledgerkit.errors import DecodeError, InvalidRequestError
+from ledgerkit.errors import DecodeError
 from ledgerkit.u128 import arrow
 from ledgerkit.u128.array import U128Dtype
 from ledgerkit.u128.human_units import TEXT
+from ledgerkit.u128.pandas_patches import STORED_NAME
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -20,6 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # The metadata key of a text column that holds large values: its value is the number column's name.
+# The files of a collection have such columns, because all files of a table share one schema.
 MARK = b"u128"
 
 
@@ -33,28 +31,20 @@ def to_arrow(frame: pd.DataFrame) -> Any:
     Parameters
     ----------
     frame
-        Any frame; its u128 columns become decimal128(38, 0).
+        Any frame. A u128 column becomes decimal128(38, 0), or text if one of its values is
+        10**38 or more.
 
     Returns
     -------
     table
-        A `pyarrow.Table`. Values of 10**38 and more are null, and their digits are in a text
-        column ``<name>_text`` after it, which is added only when needed.
+        A `pyarrow.Table`, the same that pandas stores with ``frame.to_parquet``.
 
     Raises
     ------
     InvalidRequestError
-        If a text column is needed and the frame has a column of that name, or if pyarrow is
-        not installed.
-    OverflowError
-        If the index holds such a value: make it a column with `reset_index`.
-
-    Warns
-    -----
-    UserWarning
-        If there are values of 10**38 and more.
+        If pyarrow is not installed.
     """
-    return _to_table(frame)
+    return arrow.library().Table.from_pandas(frame)
 
 
 def write_parquet(frame: pd.DataFrame, path: str | PathLike[str] | IO[bytes]) -> None:
@@ -71,75 +61,9 @@ def write_parquet(frame: pd.DataFrame, path: str | PathLike[str] | IO[bytes]) ->
     Raises
     ------
     InvalidRequestError
-        As for `to_arrow`.
-    OverflowError
-        As for `to_arrow`.
-
-    Warns
-    -----
-    UserWarning
-        If there are values of 10**38 and more: only `read_parquet` restores them.
+        If pyarrow is not installed.
     """
-    arrow.library("pyarrow.parquet").write_table(_to_table(frame), path)
-
-
-def _to_table(frame: pd.DataFrame) -> Any:
-    """Convert a frame to a table, with the largest values of each column as text after it."""
-    pa = arrow.library()
-    numbers, texts = _split_large(frame)
-    table = _set_pandas_dtypes(pa.Table.from_pandas(numbers), frame)
-    for position, digits in sorted(texts.items(), reverse=True):
-        name = table.column_names[position]
-        field = pa.field(_text_column(name, table), pa.string(), metadata={MARK: name})
-        table = table.add_column(position + 1, field, pa.array(digits, type=pa.string()))
-        _warn(name, digits)
-    return table
-
-
-def _set_pandas_dtypes(table: Any, frame: pd.DataFrame) -> Any:
-    """Write u128 into pandas' metadata, in which pyarrow calls every decimal an object."""
-    metadata = table.schema.pandas_metadata
-    levels = [frame.index.get_level_values(level).dtype for level in range(frame.index.nlevels)]
-    for column, dtype in zip(metadata["columns"], [*frame.dtypes, *levels], strict=False):
-        if isinstance(dtype, U128Dtype):
-            column["numpy_type"] = dtype.name
-    encoded = {**table.schema.metadata, b"pandas": json.dumps(metadata).encode()}
-    return table.replace_schema_metadata(encoded)
-
-
-def _split_large(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[int, np.ndarray]]:
-    """Split off the values that do not fit decimal128(38, 0), as texts by column position."""
-    numbers, texts = frame.copy(deep=False), {}
-    for position, (_, column) in enumerate(frame.items()):
-        if isinstance(column.dtype, U128Dtype):
-            large = (column >= arrow.LIMIT).to_numpy(dtype=bool, na_value=False)
-            if large.any():
-                texts[position] = np.full(len(frame), None, dtype=object)
-                texts[position][large] = [str(value) for value in column[large]]
-                numbers.isetitem(position, column.mask(large).array)
-    return numbers, texts
-
-
-def _text_column(name: str, table: Any) -> str:
-    """Return the name of the text column for the large values of a column."""
-    text_name = f"{name}_text"
-    if text_name in table.column_names:
-        msg = f"the frame has a column {text_name!r}, which the large values of {name!r} need"
-        remedy = f"Rename {text_name!r}, or convert {name!r} to text: astype(str)."
-        raise InvalidRequestError(msg, remedy=remedy, field="frame", value=text_name)
-    return text_name
-
-
-def _warn(name: str, texts: np.ndarray) -> None:
-    """Warn that large values are in a text column."""
-    count = sum(text is not None for text in texts)
-    values = "1 value" if count == 1 else f"{count} values"
-    warnings.warn(
-        f"{values} of {name!r} at or above 10**{arrow.DIGITS}: null in"
-        f" decimal128({arrow.DIGITS}, 0), with the digits in {name + '_text'!r};"
-        " ledgerkit.read_parquet restores them",
-        stacklevel=4,
-    )
+    arrow.library("pyarrow.parquet").write_table(to_arrow(frame), path)
 
 
 # Reading --------------------------------------------------------------------------------
@@ -157,8 +81,8 @@ def read_parquet(path: str | PathLike[str]) -> pd.DataFrame:
     Returns
     -------
     frame
-        The frame as it was written, values of 10**38 and more included. Every
-        decimal128(38, 0) becomes u128, also in files of DuckDB or Polars.
+        The frame as it was written, an index of amounts included. Every decimal128(38, 0)
+        becomes u128, also in files of DuckDB or Polars.
 
     Raises
     ------
@@ -171,7 +95,7 @@ def read_parquet(path: str | PathLike[str]) -> pd.DataFrame:
     ValueError
         If a decimal128(38, 0) is negative: `pandas.read_parquet` reads such values.
     """
-    table = restore_large(_read(path))
+    table = _widen_texts(restore_large(_read(path)))
     types = {arrow.library().decimal128(arrow.DIGITS): U128Dtype(), _wide(): U128Dtype()}
     frame: pd.DataFrame = table.to_pandas(types_mapper=types.get)
     return frame.astype({name: TEXT for name, dtype in frame.dtypes.items() if dtype == "str"})
@@ -180,16 +104,40 @@ def read_parquet(path: str | PathLike[str]) -> pd.DataFrame:
 def _read(path: str | PathLike[str]) -> Any:
     """Read all columns of a file, or of all files of a folder."""
     # Only in a folder can the names of subfolders be columns, such as "month=1".
-    partitioning = "hive" if Path(path).is_dir() else None
-    dataset = arrow.library("pyarrow.dataset").dataset(
-        path, format="parquet", partitioning=partitioning
-    )
+    options = {"format": "parquet", "partitioning": "hive" if Path(path).is_dir() else None}
+    open_dataset = arrow.library("pyarrow.dataset").dataset
+    dataset = open_dataset(path, **options)
     if not dataset.files:
         raise FileNotFoundError(f"there is no file in {path}")
-    # By default a dataset has the columns of its first file, but only some have a text column.
+    return open_dataset(path, schema=_common_schema(dataset), **options).to_table()
+
+
+def _common_schema(dataset: Any) -> Any:
+    """Return the schema that fits all files of a dataset; its own is that of the first file."""
+    pa = arrow.library()
     schemas = [dataset.schema, *(part.physical_schema for part in dataset.get_fragments())]
-    schema = arrow.library().unify_schemas(schemas, promote_options="permissive")
-    return dataset.replace_schema(schema).to_table()
+    texts = {field.name for schema in schemas for field in schema if field.type == pa.string()}
+    return pa.unify_schemas([_with_texts(s, texts) for s in schemas], promote_options="permissive")
+
+
+def _with_texts(schema: Any, names: set[str]) -> Any:
+    """Change amounts to text, where another file has a value of 39 digits in the column."""
+    pa = arrow.library()
+    for position, field in enumerate(schema):
+        if field.name in names and field.type == pa.decimal128(arrow.DIGITS):
+            schema = schema.set(position, field.with_type(pa.string()))
+    return schema
+
+
+def _widen_texts(table: Any) -> Any:
+    """Convert the columns of amounts that are stored as text, which may be the index."""
+    pa = arrow.library()
+    metadata = table.schema.pandas_metadata or {"columns": []}
+    names = {c.get("field_name") for c in metadata["columns"] if c["numpy_type"] == STORED_NAME}
+    for position, field in enumerate(table.schema):
+        if field.name in names and field.type == pa.string():
+            table = table.set_column(position, field.name, _widen(table[position], field.name))
+    return table
 
 
 def restore_large(table: Any) -> Any:

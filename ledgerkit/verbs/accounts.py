@@ -95,8 +95,8 @@ def accounts(
 
 def _accounts_at(fetcher: Fetcher, account_ids: list[str], at: object) -> FrameResult:
     """Read the state of all accounts at one block."""
-    head = fetcher.ledger.send(rpc.block(fetcher.ledger.locate(at))).header
-    block = validation.block_reference(head.hash)
+    height, block_hash = fetcher.ledger.pin(at)
+    block = validation.block_reference(block_hash)
     # Errors are collected first: an unknown account is a row, and no failure.
     collector = Fetcher(fetcher.ledger, "collect", fetcher.progress)
     calls = [rpc.view_account(name, block) for name in account_ids]
@@ -109,9 +109,8 @@ def _accounts_at(fetcher: Fetcher, account_ids: list[str], at: object) -> FrameR
             fetcher.fail(account_id, error)
     fetched = [(name, (name, states[name])) for name in account_ids if name in states]
     frame = fetcher.frame(fetched, account_frames.accounts_at, "the state")
-    return fetcher.result(
-        frame, "query view_account", block_height=head.height, block_hash=head.hash
-    )
+    source = "query view_account"
+    return fetcher.result(frame, source, block_height=height, block_hash=block_hash)
 
 
 @dataclass(frozen=True, slots=True)

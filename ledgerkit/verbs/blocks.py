@@ -204,8 +204,8 @@ def chunk(
         height = None
     else:
         shard = validation.integer(shard_id, "shard_id", most=2**64 - 1)
-        head = ledger.send(rpc.block(ledger.locate(at))).header
-        content, height = ledger.send(rpc.chunk_of(head.hash, shard)), head.height
+        height, block_hash = ledger.pin(at)
+        content = ledger.send(rpc.chunk_of(block_hash, shard))
 
     def frame() -> pd.DataFrame:
         return chain_frames.chunks([content.header], block_height=height, contents=[content])

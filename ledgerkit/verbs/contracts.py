@@ -113,7 +113,7 @@ def view_many(
     checked = [_check_tuple(request, number) for number, request in enumerate(requests)]
     if not checked:
         return []
-    block = validation.block_reference(ledger.send(rpc.block(ledger.locate(at))).header.hash)
+    block = validation.block_reference(ledger.pin(at)[1])
     calls = [rpc.call_function(*request, block) for request in checked]
     results = ledger.send_many(calls, on_error="collect", progress=progress, label="view calls")
     return [_value(result, call.request) for result, call in zip(results, calls, strict=True)]

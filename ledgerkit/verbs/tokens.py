@@ -283,22 +283,37 @@ def nft_tokens(
     contract_id = validation.account_id(contract_id, "contract_id")
     page = validation.integer(page, "page", least=1, most=_MAX_PAGE)
     account_ids = validation.account_ids(ids)
-    head = fetcher.ledger.send(rpc.block(fetcher.ledger.locate(at))).header
-    block = validation.block_reference(head.hash)
     tokens: dict[str, dict[str, chain.NftToken]] = {account_id: {} for account_id in account_ids}
-    open_ids = account_ids
-    while open_ids:
-        requests = [_page_call(a, contract_id, len(tokens[a]), page, block) for a in open_ids]
-        pages = fetcher.fetch(open_ids, requests, "NFT tokens")
-        open_ids = _add_pages(fetcher, tokens, pages, contract_id)
+    # The first page states its block, at which all others are read.
+    block = fetcher.ledger.locate(at)
+    height, block_hash = None, None
+    next_ids, waiting_ids = account_ids[:1], account_ids[1:]
+    while next_ids:
+        requests = [_page_call(a, contract_id, len(tokens[a]), page, block) for a in next_ids]
+        pages = fetcher.fetch(next_ids, requests, "NFT tokens")
+        if height is None:
+            height, block_hash = _block_of(fetcher.ledger, pages, block)
+            block = validation.block_reference(block_hash)
+        next_ids = _add_pages(fetcher, tokens, pages, contract_id) + waiting_ids
+        waiting_ids = []
     failed = {subject for subject, _ in fetcher.failures}
     rows = [(a, token) for a in tokens if a not in failed for token in tokens[a].values()]
     return fetcher.result(
         token_frames.nft_tokens(contract_id, rows),
         "view call nft_tokens_for_owner",
-        block_height=head.height,
-        block_hash=head.hash,
+        block_height=height,
+        block_hash=block_hash,
     )
+
+
+def _block_of(
+    ledger: Ledger, pages: Sequence[tuple[str, chain.CallResult]], at: validation.BlockReference
+) -> tuple[int, str]:
+    """Return height and hash of the block at which a page was read; without a page, read it."""
+    for _, page in pages:
+        if page.block_height is not None and page.block_hash is not None:
+            return page.block_height, page.block_hash
+    return ledger.pin(at)
 
 
 def _page_call(

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 from ledgerkit import validation
 from ledgerkit.api import rpc
 from ledgerkit.api.models.protocol_rules import rules_of
-from ledgerkit.errors import LedgerError
+from ledgerkit.errors import DecodeError, LedgerError
 from ledgerkit.tracing.trace import Trace
-from ledgerkit.verbs.fetching import Fetcher, provenance
+from ledgerkit.verbs.fetching import provenance
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ledgerkit.api.calls import Call
     from ledgerkit.api.models.chain import BlockHeader
     from ledgerkit.api.models.protocol_rules import Rules
     from ledgerkit.api.rpc import TransactionResponse
@@ -28,7 +29,7 @@ def build_traces(
     """Build the traces of results; with `blocks`, read their blocks and the rules in force."""
     hashes = [answer.result.block_hashes() if blocks else [] for answer in answers]
     unique = list(dict.fromkeys(block_hash for listed in hashes for block_hash in listed))
-    headers = _read_headers(Fetcher(ledger, "raise", progress), unique)
+    headers = _read_headers(ledger, unique, progress=progress)
     rules = _rules_by_epoch(ledger, headers)
     attrs = provenance(ledger, SOURCE)
     return [
@@ -53,30 +54,54 @@ def build_trace(
     )
 
 
-def _read_headers(fetcher: Fetcher, hashes: Sequence[str]) -> dict[str, BlockHeader]:
-    """Read block headers by their hashes."""
-    calls = [rpc.block(validation.block_reference(block_hash)) for block_hash in hashes]
-    answers = fetcher.send(calls, "blocks")
-    headers = [answer.header for answer in answers if not isinstance(answer, LedgerError)]
-    return dict(zip(hashes, headers, strict=True))
+def _read_headers(
+    ledger: Ledger, hashes: Sequence[str], *, progress: bool
+) -> dict[str, BlockHeader]:
+    """Read block headers by their hashes; the first time, also the rules at the first block."""
+    rules = _known_rules(ledger)
+    first_hash = [] if rules else hashes[:1]
+    calls: list[Call[Any]] = [rpc.block(validation.block_reference(h)) for h in hashes]
+    calls += [rpc.protocol_config(validation.block_reference(h)) for h in first_hash]
+    answers = ledger.send_many(calls, on_error="collect", progress=progress, label="blocks")
+    headers: dict[str, BlockHeader] = {}
+    for block_hash, answer in zip(hashes, answers, strict=False):
+        if isinstance(answer, LedgerError):
+            raise answer
+        headers[block_hash] = answer.header
+    for block_hash, answer in zip(first_hash, answers[len(hashes) :], strict=True):
+        _add_rules(rules, headers[block_hash].epoch_id, answer)
+    return headers
 
 
 def _rules_by_epoch(ledger: Ledger, headers: Mapping[str, BlockHeader]) -> dict[str, Rules | None]:
     """Read the rules of each epoch, once per ledger; None if the node does not send them."""
-    rules: dict[str, Rules | None] = ledger.memo("protocol_rules", dict)
+    rules = _known_rules(ledger)
     missing = {
         header.epoch_id: block_hash
         for block_hash, header in headers.items()
         if header.epoch_id not in rules
     }
-    for epoch_id, block_hash in missing.items():
-        call = rpc.protocol_config(validation.block_reference(block_hash))
-        try:
-            rules[epoch_id] = rules_of(ledger.send(call))
-        except LedgerError as error:  # the trace states in its notes that they are missing
-            if not error.retryable:
-                rules[epoch_id] = None
+    calls = [rpc.protocol_config(validation.block_reference(h)) for h in missing.values()]
+    answers = ledger.send_many(calls, on_error="collect", progress=False) if calls else []
+    for epoch_id, answer in zip(missing, answers, strict=True):
+        _add_rules(rules, epoch_id, answer)
     return rules
+
+
+def _known_rules(ledger: Ledger) -> dict[str, Rules | None]:
+    """Return the rules by epoch that this ledger has read so far."""
+    rules: dict[str, Rules | None] = ledger.memo("protocol_rules", dict)
+    return rules
+
+
+def _add_rules(rules: dict[str, Rules | None], epoch_id: str, answer: Any) -> None:
+    """Add the rules of an epoch; without them, traces state in their notes what is unknown."""
+    if isinstance(answer, LedgerError) and answer.retryable:
+        return
+    try:
+        rules[epoch_id] = None if isinstance(answer, LedgerError) else rules_of(answer)
+    except DecodeError:
+        rules[epoch_id] = None
 
 
 def _common_rules(rules: Sequence[Rules | None]) -> Rules | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import io
 import json
-import warnings
 from html import escape
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -42,11 +41,7 @@ def to_parquet(frame: pd.DataFrame) -> bytes:
     from ledgerkit.u128.parquet import write_parquet
 
     buffer = io.BytesIO()
-    with warnings.catch_warnings():
-        # The warning is about large amounts, which are written as text. It would appear
-        # with every table that is shown, long before anything is saved.
-        warnings.simplefilter("ignore", UserWarning)
-        write_parquet(objects_as_text(frame), buffer)
+    write_parquet(objects_as_text(frame), buffer)
     return buffer.getvalue()
 
 

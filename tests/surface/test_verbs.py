@@ -572,12 +572,29 @@ def test_frames_go_to_parquet_and_come_back(tmp_path: Path) -> None:
     fake.rest["/v1/account/a.near/ft"] = ft_view("a.near", *tokens)
     with asking(fake):
         frame = lk.ft("a.near")
-    with pytest.warns(UserWarning, match="balance"):
-        lk.write_parquet(frame, tmp_path / "ft.parquet")
-    pd.testing.assert_frame_equal(lk.read_parquet(tmp_path / "ft.parquet"), frame)
+    lk.write_parquet(frame, tmp_path / "lk.parquet")
+    frame.to_parquet(tmp_path / "pd.parquet")
+    for name in ("lk", "pd"):
+        pd.testing.assert_frame_equal(lk.read_parquet(tmp_path / f"{name}.parquet"), frame)
+        balance = pd.read_parquet(tmp_path / f"{name}.parquet")["balance"]
+        pd.testing.assert_series_equal(balance, frame["balance"])
     table = lk.to_arrow(frame[:2])
     assert str(table.schema.field("balance").type) == "decimal128(38, 0)"
     assert table.column("balance").to_pylist() == [5, None]
+
+
+def test_frames_go_to_excel(tmp_path: Path) -> None:
+    """An Excel file of a verb's frame has every digit of the largest amount."""
+    pytest.importorskip("xlsxwriter", reason="the extra `excel`")
+    pytest.importorskip("openpyxl")
+    fake = Fake()
+    tokens = [("t.near", "5", 7), ("u.near", None, None), ("v.near", str(2**128 - 1), 1)]
+    fake.rest["/v1/account/a.near/ft"] = ft_view("a.near", *tokens)
+    with asking(fake):
+        frame = lk.ft("a.near")
+    lk.to_excel(frame, tmp_path / "ft.xlsx")
+    balance = pd.read_excel(tmp_path / "ft.xlsx", dtype={"balance": "u128"})["balance"]
+    pd.testing.assert_series_equal(balance, frame["balance"])
 
 
 def test_nft_collections() -> None:
@@ -733,8 +750,9 @@ def test_nft_tokens_over_pages(cap: int | None) -> None:
     asked = [c["params"] for c in server.calls if c["method"] == "query"]
     starts = [json.loads(base64.b64decode(p["args_base64"]))["from_index"] for p in asked]
     assert starts == (["0", "5", "10", "12"] if cap is None else ["0", "3", "6", "9", "12"])
-    assert {p["block_id"] for p in asked} == {fake_hash(120)}
-    assert frame.attrs["block_height"] == 120
+    assert asked[0]["block_id"] == 120
+    assert {p["block_id"] for p in asked[1:]} == {fake_hash(120)}  # as the first page states
+    assert (frame.attrs["block_height"], frame.attrs["block_hash"]) == (120, fake_hash(120))
 
 
 def test_nft_tokens_of_a_contract_that_does_not_page() -> None:
@@ -743,7 +761,7 @@ def test_nft_tokens_of_a_contract_that_does_not_page() -> None:
     with asking(Fake(views={("art.near", "nft_tokens_for_owner"): all_of_them})) as server:
         frame = lk.nft_tokens("a.near", "art.near")
     assert frame["token_id"].tolist() == ["#0", "#1"]
-    assert len(server.requests) == 3
+    assert len(server.requests) == 2
 
 
 def test_nft_tokens_of_a_contract_that_panics_past_the_end() -> None:

@@ -28,8 +28,13 @@ def transfer(amount: int) -> dict[str, Any]:
 
 
 def call(method: str = "m", deposit: int = 0, args: Any = None, gas: int = 9) -> dict[str, Any]:
+    """Build a function call action with JSON arguments."""
+    return call_bytes(method, json.dumps(args or {}).encode(), deposit, gas)
+
+
+def call_bytes(method: str, args: bytes, deposit: int = 0, gas: int = 9) -> dict[str, Any]:
     """Build a function call action."""
-    text = base64.b64encode(json.dumps(args or {}).encode()).decode()
+    text = base64.b64encode(args).decode()
     fields = {"method_name": method, "args": text, "gas": gas, "deposit": str(deposit)}
     return {"FunctionCall": fields}
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ledgerkit import validation
 from ledgerkit.api.models import chain
 from ledgerkit.block_search import time_to_height
-from ledgerkit.block_search.bisection import Point, Points, next_height
+from ledgerkit.block_search.bisection import Point, Points, next_heights
 from ledgerkit.errors import (
     DecodeError,
     InvalidRequestError,
@@ -301,16 +301,19 @@ def test_points_stay_in_order_and_few() -> None:
     assert known.last == (10, 100, "10", "9", None)
 
 
-def test_the_next_height() -> None:
-    """Interpolated first, then beyond that, then halved; never absent, never outside."""
-    low, high = Point(100, 0, "a", "z"), Point(200, 1000, "b", "y")
-    assert [next_height(low, high, 300, turn=turn) for turn in range(4)] == [130, 146, 150, 130]
-    assert [next_height(low, high, 900, turn=turn) for turn in range(3)] == [190, 184, 150]
-    assert next_height(low, high, 0) == 101
-    assert next_height(low, high, 300, absent={130, 129}) == 128
-    assert next_height(low, high, 0, absent={101, 102}) == 103
-    assert next_height(low, high, 999, absent={199}) == 198
-    assert next_height(low, high, 300, absent=range(101, 200)) is None
-    assert next_height(low, high._replace(prev_height=110), 900) == 110
-    assert next_height(low, high._replace(prev_hash="a"), 300) is None
-    assert next_height(low, high._replace(height=101), 300) is None
+def test_the_next_heights() -> None:
+    """One is interpolated and one lies past it, or one is the middle; none absent or outside."""
+    low, high = Point(100, 0, "a", "z"), Point(1380, 12_800, "b", "y")
+    assert next_heights(low, high, 300) == [130, 150]  # 1/64 of the interval past it
+    assert next_heights(low, high, 12_000) == [1300, 1280]
+    assert next_heights(low, high, 300, halve=True) == [740, 130]
+    near = Point(200, 1000, "b", "y")
+    assert next_heights(low, near, 300) == [130, 131]
+    assert next_heights(low, near, 0) == [101]
+    assert next_heights(low, near, 300, absent={130, 129}) == [128, 131]
+    assert next_heights(low, near, 0, absent={101, 102}) == [103]
+    assert next_heights(low, near, 999, absent={199}) == [198]
+    assert next_heights(low, near, 300, absent=range(101, 200)) == []
+    assert next_heights(low, near._replace(prev_height=110), 900) == [110]
+    assert next_heights(low, near._replace(prev_hash="a"), 300) == []
+    assert next_heights(low, near._replace(height=101), 300) == []

@@ -103,11 +103,12 @@ def test_log_lines_say_where_they_come_from_and_whether_they_count():
 def test_events_of_any_standard():
     """An event is decoded whatever its standard; data may be missing or of any shape."""
     bare = 'EVENT_JSON: {"standard":"dip4","version":"2","event":"swap"}'
-    found = logging("plain", builders.event("nep141", "ft_mint", {"amount": "3"}), bare).events
+    data = {"owner_id": "a.near", "amount": "3"}
+    found = logging("plain", builders.event("nep141", "ft_mint", data), bare).events
     assert found["standard"].tolist() == ["nep141", "dip4"]
     assert found["version"].tolist() == ["1.0.0", "2"]
     assert found["event"].tolist() == ["ft_mint", "swap"]
-    assert found["data"].iloc[0] == [{"amount": "3"}]
+    assert found["data"].iloc[0] == [data]
     assert found["data"].isna().tolist() == [False, True]
     assert found["log_index"].tolist() == [1, 2]
     assert found["note"].isna().all()
@@ -119,10 +120,26 @@ def test_events_of_any_standard():
         ('EVENT_JSON:{"standard":', "not valid JSON"),
         ("EVENT_JSON:", "not valid JSON"),
         ("EVENT_JSON:[1]", "not a JSON object: [1]"),
-        ('EVENT_JSON:{"standard":1,"event":"x"}', "no standard or no event"),
+        ('EVENT_JSON:{"standard":1,"event":"x"}', 'standard is not a text: {"standard":1'),
+        ('EVENT_JSON:{"event":"x"}', 'standard is missing: {"event":"x"}'),
+        ('EVENT_JSON:{"standard":"x"}', "event is missing"),
+        ('EVENT_JSON:{"standard":"x","event":""}', "event is empty"),
+        ('EVENT_JSON:{"standard":"nep141","event":"ft_mint"}', "data is missing"),
+        ('EVENT_JSON:{"standard":"nep171","event":"nft_burn","data":{}}', "data is not a list"),
         ("EVENT_JSON:" + "[" * 200_000, "not valid JSON"),
     ],
-    ids=["cut off", "nothing", "a list", "a number as standard", "deeply nested"],
+    ids=[
+        "cut off",
+        "nothing",
+        "a list",
+        "a number as standard",
+        "no standard",
+        "no event",
+        "an empty event",
+        "no data",
+        "an object as data",
+        "deeply nested",
+    ],
 )
 def test_a_broken_event_is_a_row_with_a_note(line: str, note: str):
     """What can't be read is told, and does not keep the others from being read."""

@@ -197,6 +197,7 @@ class FungibleTokenBase(Contract):
         self.state.total_supply -= balance
         if balance:
             self.log_burn(account_id, balance)
+        self.vm.log(f"Closed @{account_id} with {balance}")
         self.vm.promise(account_id).transfer(REGISTRATION + 1)
         return True
 

@@ -255,7 +255,7 @@ class TestRegistration:
         done = harness.call("storage_unregister", "bob.near", 1)
         assert done.value is True
         assert done.payments == [("bob.near", REGISTRATION + 1)]
-        assert done.logs == []
+        assert done.logs == ["Closed @bob.near with 0"]
         assert harness.view("storage_balance_of", account_id="bob.near") is None
 
     def test_unregister_with_tokens_needs_force(self) -> None:
@@ -266,7 +266,7 @@ class TestRegistration:
         )
         done = harness.call("storage_unregister", deposit=1, force=True)
         row = '{"owner_id":"alice.near","amount":"1000"}'
-        assert done.logs == [event("nep141", "ft_burn", row)]
+        assert done.logs == [event("nep141", "ft_burn", row), "Closed @alice.near with 1000"]
         assert harness.view("ft_total_supply") == "0"
 
     def test_unregister_a_stranger(self) -> None:

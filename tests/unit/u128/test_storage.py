@@ -6,7 +6,6 @@ import json
 import pickle
 import subprocess
 import sys
-import warnings
 from decimal import Decimal
 
 import numpy as np
@@ -83,6 +82,17 @@ def test_a_column_becomes_decimals(values):
 
     assert array.type == pa.decimal128(38, 0)
     assert array.to_pylist() == [None if value is None else Decimal(value) for value in values]
+
+
+@given(SMALL, st.integers(END, TOP))
+def test_a_column_with_39_digits_becomes_text(values, large):
+    """One value of 39 digits makes the column text, in which each value has its digits."""
+    array = written([*values, large])
+    array.validate(full=True)
+
+    assert array.type == pa.string()
+    texts = [None if value is None else str(value) for value in values]
+    assert array.to_pylist() == [*texts, str(large)]
 
 
 @given(VALUES, st.sampled_from([pa.decimal256(39, 0), pa.string(), pa.large_string()]))
@@ -202,13 +212,13 @@ def test_types_to_write_are_exact(kind):
 
 
 def test_what_no_decimal128_holds_is_named():
-    """The sentence names the value, its row, and the way that keeps it."""
+    """Where decimals are required, the error names the value, its row, and a type for it."""
     with pytest.raises(OverflowError) as caught:
-        written([0, None, END])
+        written([0, None, END], pa.decimal128(38, 0))
 
     assert str(caught.value) == (
         f"{END} in row 2 does not fit decimal128(38, 0); "
-        "ledgerkit.write_parquet and ledgerkit.to_arrow store it as text in another column"
+        "pass the type pyarrow.string(), which holds every value"
     )
 
 
@@ -264,64 +274,84 @@ def test_a_table_without_rows():
     assert table.to_pandas()["balance"].dtype == "u128"
 
 
-def test_large_values_stand_beside_as_text(hostile):
-    """Nothing is clipped: null in the decimals, every digit in a column of text, a warning."""
-    with pytest.warns(UserWarning, match="values of 'balance'") as caught:
-        table = parquet.to_arrow(hostile)
+def test_a_table_with_39_digits(hostile):
+    """Every digit is in the same column, as text, and the frame comes back from it."""
+    table = parquet.to_arrow(hostile)
 
-    assert table.column_names == ["id", "balance", "balance_text"]
-    assert table["balance"].to_pylist() == [None, Decimal(5), None, None]
-    assert table["balance_text"].to_pylist() == [str(TOP), None, None, str(END)]
-    (warning,) = caught
-    assert str(warning.message) == (
-        "2 values of 'balance' at or above 10**38: null in decimal128(38, 0), with the digits in"
-        " 'balance_text'; ledgerkit.read_parquet restores them"
-    )
-    assert warning.filename == __file__
-
-
-def test_the_frame_itself_stays(hostile):
-    """What was given is not changed by being written."""
-    with pytest.warns(UserWarning, match="2 values"):
-        parquet.to_arrow(hostile)
-
-    assert hostile.columns.tolist() == ["id", "balance"]
-    assert as_ints(hostile["balance"]) == [TOP, 5, None, END]
-
-
-def test_a_column_in_the_way_is_named(hostile):
-    """A column of the same name as the digits need is not overwritten."""
-    hostile["balance_text"] = "mine"
-
-    with pytest.raises(InvalidRequestError, match="has a column 'balance_text'"):
-        parquet.to_arrow(hostile)
-
-
-def test_an_index_has_to_fit():
-    """An index has no column beside it; the row that does not fit is named."""
-    frame = pd.DataFrame({"n": [1, 2]}, index=pd.Index(u128(1, TOP), name="balance"))
-
-    with pytest.raises(OverflowError, match="in row 1 does not fit decimal128"):
-        parquet.to_arrow(frame)
-    with pytest.warns(UserWarning, match="1 value of 'balance' at or above 10"):
-        assert parquet.to_arrow(frame.reset_index()).num_rows == 2
+    assert table.column_names == ["id", "balance"]
+    assert table["balance"].to_pylist() == [str(TOP), "5", None, str(END)]
+    pd.testing.assert_frame_equal(table.to_pandas(), hostile)
 
 
 # Parquet --------------------------------------------------------------------------------
 
 
+READERS = {"pandas": pd.read_parquet, "ledgerkit": parquet.read_parquet}
+WRITERS = {"pandas": pd.DataFrame.to_parquet, "ledgerkit": parquet.write_parquet}
+
+
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
 @given(balance=VALUES)
-def test_every_value_comes_back_from_parquet(balance, tmp_path_factory):
-    """Written and read, each value is the same integer, above 10**38 too."""
+def test_every_value_comes_back_from_parquet(write, read, balance, tmp_path_factory):
+    """Each value is the same integer, whether pandas or ledgerkit writes and reads the file."""
     path = tmp_path_factory.mktemp("round") / "f.parquet"
     frame = pd.DataFrame({"balance": u128(*balance), "other": u128(*reversed(balance))})
 
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="[0-9]+ values? of '(balance|other)'")
-        parquet.write_parquet(frame, path)
-    read = parquet.read_parquet(path)
+    write(frame, path)
 
-    pd.testing.assert_frame_equal(read, frame)
+    pd.testing.assert_frame_equal(read(path), frame)
+
+
+def test_both_write_the_same_file(hostile, tmp_path):
+    """There is one form of storage: the schemas, with pandas' metadata, are equal."""
+    hostile.to_parquet(tmp_path / "p.parquet")
+    parquet.write_parquet(hostile, tmp_path / "l.parquet")
+
+    schemas = [pa.parquet.read_schema(tmp_path / f"{name}.parquet") for name in "pl"]
+    assert schemas[0].equals(schemas[1], check_metadata=True)
+
+
+@given(VALUES)
+def test_every_value_comes_back_from_feather(values):
+    """Feather, which is Arrow's own format, keeps the dtype too."""
+    frame = pd.DataFrame({"balance": u128(*values)})
+    buffer = io.BytesIO()
+
+    frame.to_feather(buffer)
+
+    pd.testing.assert_frame_equal(pd.read_feather(buffer), frame)
+
+
+@pytest.mark.parametrize("top", [END - 1, TOP], ids=["38 digits", "39 digits"])
+def test_pandas_options_of_parquet(top, tmp_path):
+    """Partitions, columns in another order, filters, and labels of two levels keep the dtype."""
+    frame = pd.DataFrame({"key": ["x", "y"], "n": [1, 2], "balance": u128(top, None)})
+    frame.to_parquet(tmp_path / "parts", partition_cols=["key"])
+    frame.to_parquet(tmp_path / "f.parquet")
+    labelled = frame.set_axis(pd.MultiIndex.from_product([["a"], frame.columns]), axis="columns")
+    labelled.to_parquet(tmp_path / "labels.parquet")
+
+    parts = pd.read_parquet(tmp_path / "parts")
+    selected = pd.read_parquet(
+        tmp_path / "f.parquet", columns=["balance", "n"], filters=[("n", "=", 1)]
+    )
+
+    assert as_ints(parts["balance"]) == [top, None]
+    assert selected.columns.tolist() == ["balance", "n"]
+    assert selected["balance"].dtype == "u128"
+    assert as_ints(selected["balance"]) == [top]
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "labels.parquet"), labelled)
+
+
+def test_a_dtype_backend_is_obeyed(tokens, tmp_path):
+    """Who asks pandas for Arrow's dtypes gets decimals of 38 digits, exact too."""
+    tokens.to_parquet(tmp_path / "f.parquet")
+
+    read = pd.read_parquet(tmp_path / "f.parquet", dtype_backend="pyarrow")["balance"]
+
+    assert str(read.dtype) == "decimal128(38, 0)[pyarrow]"
+    assert read.tolist() == [Decimal(END - 1), pd.NA, Decimal(2**64)]
 
 
 def test_a_frame_comes_back_from_parquet(tokens, tmp_path):
@@ -334,104 +364,129 @@ def test_a_frame_comes_back_from_parquet(tokens, tmp_path):
     assert read.attrs == {"network": "mainnet"}
 
 
-def test_an_index_comes_back_from_parquet(tmp_path):
+@pytest.mark.parametrize("top", [END - 1, TOP], ids=["38 digits", "39 digits"])
+def test_an_index_comes_back_from_parquet(top, tmp_path):
     """Amounts may be an index, and other indexes stay."""
-    frame = pd.DataFrame(
-        {"n": [1, 2]}, index=pd.MultiIndex.from_arrays([u128(5, END - 1), ["a", "b"]])
-    )
+    frame = pd.DataFrame({"n": [1, 2]}, index=pd.MultiIndex.from_arrays([u128(5, top), ["a", "b"]]))
     frame.index.names = ["balance", "key"]
-    parquet.write_parquet(frame, tmp_path / "f.parquet")
+    frame.to_parquet(tmp_path / "f.parquet")
 
     read = parquet.read_parquet(tmp_path / "f.parquet")
 
     assert read.index.get_level_values("balance").dtype == "u128"
-    assert read.index.tolist() == [(5, "a"), (END - 1, "b")]
+    assert read.index.tolist() == [(5, "a"), (top, "b")]
+
+
+def test_pandas_reads_an_index_as_other_objects(tmp_path):
+    """No dtype is asked about an index: pandas gets every digit, but Decimals or texts."""
+    for top, values in ((END - 1, [5, END - 1]), (TOP, ["5", str(TOP)])):
+        frame = pd.DataFrame({"n": [1, 2]}, index=pd.Index(u128(5, top), name="balance"))
+        frame.to_parquet(tmp_path / "f.parquet")
+
+        assert pd.read_parquet(tmp_path / "f.parquet").index.tolist() == values
 
 
 def test_pandas_reads_the_dtype(tokens, tmp_path):
-    """`read_parquet` of pandas gives the dtype back, for one column too."""
-    parquet.write_parquet(tokens, tmp_path / "f.parquet")
-
-    for columns in (None, ["balance"]):
-        read = pd.read_parquet(tmp_path / "f.parquet", columns=columns)
-        assert read["balance"].dtype == "u128"
-        assert as_ints(read["balance"]) == [END - 1, None, 2**64]
-
-
-def test_pandas_writes_every_digit(tokens, tmp_path):
-    """`to_parquet` of pandas writes the same decimals, but names no dtype: Decimals come back."""
+    """`read_parquet` of pandas gives the dtype back, with the other columns and the attributes."""
     tokens.to_parquet(tmp_path / "f.parquet")
-
-    read = pd.read_parquet(tmp_path / "f.parquet")["balance"]
-
-    assert read.tolist() == [Decimal(END - 1), None, Decimal(2**64)]
-    assert as_ints(read.astype(U128Dtype())) == [END - 1, None, 2**64]
-    assert parquet.read_parquet(tmp_path / "f.parquet")["balance"].dtype == "u128"
-
-
-def test_pandas_refuses_what_it_would_lose(hostile, tmp_path):
-    """`to_parquet` of pandas knows no second column, so it fails and names the row."""
-    with pytest.raises(OverflowError, match=r"in row 0 does not fit decimal128.*write_parquet"):
-        hostile.to_parquet(tmp_path / "f.parquet")
-
-
-def test_pandas_sees_large_values_beside(hostile, tmp_path):
-    """Plain `read_parquet` gives NA and the digits in a column of their own."""
-    with pytest.warns(UserWarning, match="2 values of 'balance'"):
-        parquet.write_parquet(hostile, tmp_path / "f.parquet")
 
     read = pd.read_parquet(tmp_path / "f.parquet")
 
-    assert as_ints(read["balance"]) == [None, 5, None, None]
-    assert read["balance_text"].dropna().tolist() == [str(TOP), str(END)]
+    pd.testing.assert_frame_equal(read.astype({"contract_id": TEXT}), tokens)
+    assert read.attrs == {"network": "mainnet"}
 
 
-def test_pandas_without_ledgerkit_is_told_how(tokens, tmp_path):
-    """Where the dtype is not registered, pandas names it; as Arrow decimals it reads them."""
-    parquet.write_parquet(tokens, tmp_path / "f.parquet")
+def test_pandas_without_ledgerkit_reads_every_digit(tokens, hostile, tmp_path):
+    """Where the dtype is not registered, amounts are Decimals, or texts if one has 39 digits."""
+    tokens.to_parquet(tmp_path / "tokens.parquet")
+    hostile.to_parquet(tmp_path / "hostile.parquet")
     code = (
         "import pandas as pd\n"
-        "import pyarrow.parquet as pq\n"
-        "try: pd.read_parquet('f.parquet')\n"
-        "except TypeError as error: print(error)\n"
-        "print(pq.read_table('f.parquet').to_pandas(ignore_metadata=True)['balance'].tolist())\n"
+        "for name in ('tokens', 'hostile'):\n"
+        "    print(pd.read_parquet(f'{name}.parquet')['balance'].tolist())\n"
     )
 
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
     )
 
     first, second = done.stdout.splitlines()
-    assert first == "data type 'u128' not understood"
-    assert second == f"[Decimal('{END - 1}'), None, Decimal('{2**64}')]"
+    assert first == f"[Decimal('{END - 1}'), None, Decimal('{2**64}')]"
+    assert second == f"['{TOP}', '5', nan, '{END}']"
 
 
-def test_a_folder_of_files(tokens, hostile, tmp_path):
-    """Digits beside one file's column are found, whichever file is read first."""
-    parquet.write_parquet(tokens[["balance"]], tmp_path / "a.parquet")
-    with pytest.warns(UserWarning, match="2 values of 'balance'"):
-        parquet.write_parquet(hostile[["balance"]], tmp_path / "b.parquet")
+def write_in_two_columns(path, balance, texts):
+    """Write a file as earlier versions did: the name u128, and large values in a text column."""
+    mark = pa.field("balance_text", pa.string(), metadata={"u128": "balance"})
+    schema = pa.schema([pa.field("balance", pa.decimal128(38, 0)), mark])
+    table = pa.table([balance, texts], schema=schema)
+    columns = [
+        {"name": name, "field_name": name, "numpy_type": dtype, "pandas_type": kind}
+        | {"metadata": None}
+        for name, dtype, kind in (("balance", "u128", "decimal"), ("balance_text", "str", "str"))
+    ]
+    metadata = {"columns": columns, "index_columns": [], "column_indexes": []}
+    pa.parquet.write_table(table.replace_schema_metadata({"pandas": json.dumps(metadata)}), path)
+
+
+def test_files_of_two_columns_are_read(tmp_path):
+    """Files with large values in a text column stay readable, also beside files without one."""
+    large = [str(TOP), None, None, str(END)]
+    write_in_two_columns(tmp_path / "a.parquet", [None, Decimal(5), None, None], large)
+    pd.DataFrame({"balance": u128(TOP - 1, None)}).to_parquet(tmp_path / "b.parquet")
+    pd.DataFrame({"balance": u128(7)}).to_parquet(tmp_path / "c.parquet")
+
+    alone = parquet.read_parquet(tmp_path / "a.parquet")
+    together = parquet.read_parquet(tmp_path)
+
+    assert alone.columns.tolist() == together.columns.tolist() == ["balance"]
+    assert as_ints(alone["balance"]) == [TOP, 5, None, END]
+    assert as_ints(together["balance"]) == [TOP, 5, None, END, TOP - 1, None, 7]
+    by_pandas = pd.read_parquet(tmp_path / "a.parquet")
+    assert as_ints(by_pandas["balance"]) == [None, 5, None, None]
+    assert by_pandas["balance_text"].dropna().tolist() == [str(TOP), str(END)]
+
+
+@pytest.mark.parametrize("names", ["ab", "ba"], ids=["38 digits first", "39 digits first"])
+def test_a_folder_of_files(tokens, hostile, names, tmp_path):
+    """A column that is text in one file and decimals in another is read, in any order."""
+    frames = dict(zip(names, (tokens[["balance"]], hostile[["balance"]]), strict=True))
+    for name, frame in frames.items():
+        frame.to_parquet(tmp_path / f"{name}.parquet")
 
     read = parquet.read_parquet(tmp_path)
 
-    assert read.columns.tolist() == ["balance"]
-    assert as_ints(read["balance"]) == [END - 1, None, 2**64, TOP, 5, None, END]
-    assert read.index.tolist() == list(range(7))
+    assert read["balance"].dtype == "u128"
+    assert as_ints(read["balance"]) == [
+        value for name in "ab" for value in as_ints(frames[name]["balance"])
+    ]
+
+
+@pytest.mark.parametrize("large", [END, 2**127 - 1, 2**127, TOP])
+def test_pandas_misreads_no_folder(tokens, large, tmp_path):
+    """Arrow casts texts of the second file to decimals of 128 bits, which wrap: an error."""
+    tokens.to_parquet(tmp_path / "a.parquet")
+    pd.DataFrame({"balance": u128(large)}).to_parquet(tmp_path / "b.parquet")
+
+    with pytest.raises(ValueError, match=r"does not fit in (u128|precision 38)"):
+        pd.read_parquet(tmp_path, columns=["balance"])
 
 
 def test_a_folder_in_parts(hostile, tmp_path):
     """Folders named by a key, as `partition_cols` makes them, give the key back."""
     for key in "xy":
-        (tmp_path / f"key={key}").mkdir()
-        with pytest.warns(UserWarning, match="values? of 'balance'"):
-            parquet.write_parquet(hostile[["balance"]], tmp_path / f"key={key}" / "f.parquet")
+        hostile.assign(key=key).to_parquet(tmp_path, partition_cols=["key"])
 
     read = parquet.read_parquet(tmp_path)
 
     assert as_ints(read["balance"]) == 2 * [TOP, 5, None, END]
     assert read["key"].tolist() == list("xxxxyyyy")
-    alone = parquet.read_parquet(tmp_path / "key=x" / "f.parquet")
-    assert alone.columns.tolist() == ["balance"]
+    (alone,) = (tmp_path / "key=x").iterdir()
+    assert parquet.read_parquet(alone).columns.tolist() == ["id", "balance"]
 
 
 def test_nothing_to_read_is_an_error(tmp_path):
@@ -443,10 +498,7 @@ def test_nothing_to_read_is_an_error(tmp_path):
 
 def test_a_number_beside_its_digits_is_refused(tmp_path):
     """Where a file has been changed, no value is chosen over the other."""
-    field = pa.field("balance_text", pa.string(), metadata={"u128": "balance"})
-    schema = pa.schema([pa.field("balance", pa.decimal128(38, 0)), field])
-    table = pa.table([[Decimal(1), Decimal(2)], [None, "3"]], schema=schema)
-    pa.parquet.write_table(table, tmp_path / "f.parquet")
+    write_in_two_columns(tmp_path / "f.parquet", [Decimal(1), Decimal(2)], [None, "3"])
 
     with pytest.raises(DecodeError, match="balance has a number and a text in row 1"):
         parquet.read_parquet(tmp_path / "f.parquet")
@@ -534,6 +586,59 @@ def test_polars_reads_and_adds(sums):
         assert {key: int(total) for key, total in rows} == expected
 
 
+def test_engines_refuse_to_add_texts(hostile, tmp_path):
+    """No engine adds a column with 39 digits by itself, so none omits or rounds a value."""
+    duckdb, pl = pytest.importorskip("duckdb"), pytest.importorskip("polars")
+    path = str(tmp_path / "f.parquet")
+    hostile.to_parquet(path)
+
+    with pytest.raises(duckdb.BinderException, match=r"sum\(VARCHAR\)"):
+        duckdb.read_parquet(path).sum("balance")
+    with pytest.raises(pl.exceptions.InvalidOperationError, match="`sum` operation not supported"):
+        pl.read_parquet(path)["balance"].sum()
+
+
+def test_duckdb_adds_39_digits_as_bignum(hostile, tmp_path):
+    """BIGNUM has no limit: its sums are exact above 2^128 too, and UHUGEINT's are doubles."""
+    duckdb = pytest.importorskip("duckdb")
+    path = str(tmp_path / "f.parquet")
+    hostile.to_parquet(path)
+
+    def query(expression):
+        return duckdb.read_parquet(path).aggregate(expression).fetchall()[0]
+
+    total = TOP + 5 + END
+    assert query("sum(balance::BIGNUM)::VARCHAR") == (str(total),)
+    assert query("sum(balance::UHUGEINT), typeof(sum(balance::UHUGEINT))") == (
+        float(total),
+        "DOUBLE",
+    )
+    assert query("sum(TRY_CAST(balance AS DECIMAL(38, 0)))") == (Decimal(5),)
+
+
+def test_duckdb_never_wraps():
+    """Sums of decimals above 38 digits are an error, all together and by group."""
+    duckdb = pytest.importorskip("duckdb")
+    amounts = duckdb.from_arrow(parquet.to_arrow(pd.DataFrame({"n": u128(END - 1, END - 1)})))
+
+    for groups in ("", "n"):
+        with pytest.raises(duckdb.OutOfRangeException):
+            amounts.aggregate("sum(n)", groups).fetchall()
+
+
+def test_polars_wraps_by_group():
+    """Grouped sums of decimals and all sums of UInt128 wrap in Polars, as docs/u128.md warns."""
+    pl = pytest.importorskip("polars")
+    decimals = pl.DataFrame({"k": [1, 1], "v": [Decimal(END - 1)] * 2})
+    decimals = decimals.with_columns(pl.col("v").cast(pl.Decimal(38, 0)))
+
+    with pytest.raises(pl.exceptions.ComputeError, match="overflow"):
+        decimals["v"].sum()
+    ((_, wrapped),) = decimals.group_by("k").agg(pl.col("v").sum()).rows()
+    assert wrapped < 0
+    assert pl.Series([TOP, 5], dtype=pl.UInt128).sum() == 4
+
+
 def test_files_that_others_wrote_are_amounts_again(sums, tmp_path):
     """DuckDB and Polars write decimals of 38 digits, which `read_parquet` knows."""
     duckdb, pl = pytest.importorskip("duckdb"), pytest.importorskip("polars")
@@ -597,6 +702,21 @@ def test_dask_refuses_what_would_wrap(tmp_path, dask_frame):
     assert by_key.to_dict() == {"y": 6}
     with pytest.raises(OverflowError):
         exact.groupby("key")["balance"].sum().compute()
+
+
+@pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame.set_index")
+@pytest.mark.usefixtures("dask_frame")
+def test_dask_writes_39_digits_as_text(hostile, tmp_path):
+    """All parts that Dask writes have one schema: with text in it, every value comes back."""
+    frame = importlib.import_module("dask.dataframe").from_pandas(hostile, npartitions=2)
+
+    with pytest.raises(OverflowError, match=r"does not fit decimal128.*pyarrow\.string"):
+        frame.to_parquet(tmp_path / "refused")
+    frame.to_parquet(tmp_path / "parts", schema={"balance": pa.string()})
+
+    for read in (pd.read_parquet, parquet.read_parquet):
+        balance = read(tmp_path / "parts")["balance"].astype(U128Dtype())
+        assert as_ints(balance) == [TOP, 5, None, END]
 
 
 # Text -----------------------------------------------------------------------------------

@@ -1,0 +1,363 @@
+"""
+Movements of tokens that log no event: lines of text, arguments and results of known methods.
+
+Many tokens are older than the events of the standards (NEP-297). They are read as the public
+indexers read them: from the lines that the contracts of their time log, else from the arguments
+of a call that succeeded. A contract can log any text. A line is read only in a method whose code
+writes it, because in other methods the same words have other meanings: the first contracts of
+non-fungible tokens log ``Transfer ID from A to B``, and `A` need not be the owner. As with events,
+a contract can report movements of its own token only.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections import defaultdict
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+from pandas import NA
+
+from ledgerkit.api.models.transactions import Action, Status
+from ledgerkit.tracing.token_standards import (
+    FUNGIBLE,
+    MULTI_TOKEN,
+    NON_FUNGIBLE,
+    Movement,
+    StandardError,
+    parse_amount,
+    read_amount,
+    read_text,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from ledgerkit.api.models.transactions import TxResult
+    from ledgerkit.tracing.action_fields import Actions
+    from ledgerkit.tracing.tree import Tree
+
+_ARGS = "args"  # the name of a call's arguments in errors
+_DELETED = "The account of the sender was deleted"
+_MEMO = "Memo: "
+_NO_EVENT = "it logs no event of its standard"
+_ADDRESS_BYTES, _AMOUNT_BYTES = 20, 16
+
+# The lines that each method logs: near-contract-standards before it had events (near-sdk-rs
+# 0e890310^), the hooks of its template, wrapped NEAR in both spellings, and Aurora.
+_TRANSFER = r"Transfer (?P<amount>\d+) from (?P<sender>\S+) to (?P<receiver>\S+)"
+_REFUND = r"Refund (?:amount )?(?P<amount>\d+) from (?P<sender>\S+) to (?P<receiver>\S+)"
+_LINES = {
+    method: re.compile(pattern, re.ASCII)
+    for method, pattern in (
+        ("ft_transfer", _TRANSFER),
+        ("ft_transfer_call", _TRANSFER),
+        ("ft_resolve_transfer", rf"{_REFUND}|Account @\S+ burned (?P<burnt>\d+)"),
+        ("storage_unregister", r"Closed @(?P<sender>\S+) with (?P<amount>\d+)"),
+        ("near_deposit", r"Deposit (?P<amount>\d+) NEAR to (?P<receiver>\S+)"),
+        ("near_withdraw", r"Withdraw (?P<amount>\d+) (?:yocto)?NEAR from (?P<sender>\S+)"),
+        ("finish_deposit", r"Mint (?P<amount>\d+) nETH tokens for: (?P<receiver>\S+)"),
+    )
+}
+
+
+class TokenCall(NamedTuple):
+    """A call of a token's method that succeeded; `is_last` if its result is the receipt's."""
+
+    at: int
+    contract_id: str
+    predecessor_id: str | None
+    method: str
+    args: bytes
+    is_last: bool
+    rule: _Rule
+
+
+class _Rule(NamedTuple):
+    """How a method's movements are read, and what they are in the words of the standard."""
+
+    words: tuple[str, ...]
+    read: Callable[[TokenCall, CallReader], list[Movement]]
+    standard: str = FUNGIBLE
+    contracts: str = r".*"  # a pattern of the contracts that the rule is for
+
+
+class CallReader:
+    """
+    The token calls of a transaction, and what its receipts say about them.
+
+    Parameters
+    ----------
+    tree
+        The receipt tree.
+    actions
+        The actions of each receipt.
+    result
+        The result that the tree was built from.
+    """
+
+    def __init__(self, tree: Tree, actions: list[Actions | None], result: TxResult) -> None:
+        self.tree, self._actions, self._result = tree, actions, result
+
+    def calls(self, at: int) -> list[TokenCall]:
+        """List the calls of token methods in a receipt, in their order."""
+        actions = self._actions[at] or ()
+        calls = []
+        for index, action in enumerate(actions, 1):
+            call = action.function_call if isinstance(action, Action) else None
+            if call is None or call.method_name not in _RULES:
+                continue
+            contract_id = self.tree.columns["receiver_id"][at]
+            rules = _RULES[call.method_name]
+            rule = next((r for r in rules if re.fullmatch(r.contracts, contract_id or "")), None)
+            if rule is not None:
+                predecessor_id = self.tree.columns["predecessor_id"][at]
+                fields = at, contract_id, predecessor_id, call.method_name, call.args or b""
+                calls.append(TokenCall(*fields, index == len(actions), rule))
+        return calls
+
+    def lines(self, at: int) -> list[str]:
+        """Return the log lines of a receipt."""
+        lines: list[str] = self.tree.columns["logs"][at]
+        return lines
+
+    def children(self, at: int) -> list[int]:
+        """Return the positions of the receipts that a receipt created."""
+        return self._children[at]
+
+    @cached_property
+    def _children(self) -> defaultdict[int, list[int]]:
+        """The positions of created receipts, by that of their creator."""
+        children = defaultdict(list)
+        for at, parent in enumerate(self.tree.parents.tolist()):
+            children[parent].append(at)
+        return children
+
+    def returned(self, call: TokenCall) -> Any:
+        """Decode the JSON that a call returned; a StandardError says why there is none."""
+        text = self._returned.get(self.tree.ids[call.at])
+        if text is None or not call.is_last:
+            raise StandardError("its result is not in the document")
+        try:
+            return msgspec.json.decode(base64.b64decode(text))
+        except (binascii.Error, msgspec.DecodeError, UnicodeError, RecursionError):
+            raise StandardError("its result is not JSON") from None
+
+    @cached_property
+    def _returned(self) -> dict[str, str]:
+        """The returned values as base64, by receipt; a promise is no value."""
+        outcomes = (outcome for _, piece in self._result.outcomes.pieces() for outcome in piece)
+        return {
+            outcome.id: status.success_value
+            for outcome in outcomes
+            if isinstance(status := outcome.outcome.status, Status)
+            and isinstance(status.success_value, str)
+        }
+
+
+def line_movements(lines: list[str], calls: Iterable[TokenCall]) -> Iterator[Movement]:
+    """Read the movements, also those of nothing, in the log lines of a receipt with these calls."""
+    by_method = {call.method: call for call in calls if call.method in _LINES}
+    for line, next_line in pairwise([*lines, ""]):
+        for method, call in by_method.items():
+            match = _LINES[method].fullmatch(line)
+            if match is None:
+                continue
+            try:
+                movement = _line_movement(match.groupdict(), call)
+            except StandardError:
+                continue  # then the call is read from its arguments, or noted
+            memo = next_line[len(_MEMO) :] if next_line.startswith(_MEMO) else None
+            yield movement._replace(memo=memo)
+            break  # the same line of another method is the same movement
+
+
+def _line_movement(groups: dict[str, str | None], call: TokenCall) -> Movement:
+    """Build the movement of a log line of a call."""
+    sender_id, amount = groups.get("sender"), groups["amount"]
+    if amount is None:
+        # The line names the sender of the tokens, who has no account any more: those burnt are
+        # of the receiver, to whom they were transferred.
+        sender_id, amount = read_text(_arguments(call), "receiver_id", _ARGS), groups["burnt"]
+    units = parse_amount(amount or "", "the amount")
+    return Movement(FUNGIBLE, None, sender_id, groups.get("receiver"), units)
+
+
+def is_unread(line: str, methods: set[str]) -> bool:
+    """Return True if a line reads like a movement, and none of these methods is known to log it."""
+    loggers = {method for method, pattern in _LINES.items() if pattern.fullmatch(line)}
+    return bool(loggers) and loggers.isdisjoint(methods)
+
+
+# The methods -----------------------------------------------------------------------------
+
+
+def _arguments(call: TokenCall) -> dict[str, Any]:
+    """Decode the arguments of a call; a StandardError says what is wrong with them."""
+    try:
+        arguments = msgspec.json.decode(call.args)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        raise StandardError(f"{_ARGS} is not JSON") from None
+    if not isinstance(arguments, dict):
+        raise StandardError(f"{_ARGS} is not an object")
+    return arguments
+
+
+def _movement(sender_id: str | None, receiver_id: str | None, amount: int) -> list[Movement]:
+    """Build the movement of a fungible token; none for an amount of zero."""
+    return [Movement(FUNGIBLE, None, sender_id, receiver_id, amount)] if amount else []
+
+
+def _predecessor(call: TokenCall) -> str:
+    """Return the account that called."""
+    if call.predecessor_id is None:
+        raise StandardError("its predecessor is not in the document")
+    return call.predecessor_id
+
+
+def _read_transfer(call: TokenCall, _: CallReader) -> list[Movement]:
+    """Read the transfer from the predecessor to the receiver in the arguments."""
+    arguments = _arguments(call)
+    receiver_id, memo = read_text(arguments, "receiver_id", _ARGS), arguments.get("memo")
+    movements = _movement(_predecessor(call), receiver_id, read_amount(arguments, "amount", _ARGS))
+    memo_text = memo if isinstance(memo, str) else None
+    return [movement._replace(memo=memo_text) for movement in movements]
+
+
+def _read_ft_transfer(call: TokenCall, reader: CallReader) -> list[Movement]:
+    """Read a transfer; a contract that leaves it to another receipt may move nothing itself."""
+    if reader.tree.columns["status"][call.at] != "success_value":
+        raise StandardError("it left the transfer to another receipt")
+    return _read_transfer(call, reader)
+
+
+def _read_ft_transfer_call(call: TokenCall, reader: CallReader) -> list[Movement]:
+    """Read a transfer whose receiver is called next, as the standard demands."""
+    columns, movements = reader.tree.columns, _read_transfer(call, reader)
+    called = {
+        columns["receiver_id"][child]
+        for child in reader.children(call.at)
+        if "ft_on_transfer" in (columns["method_name"][child] or "").split("+")
+    }
+    if any(movement.receiver_id not in called for movement in movements):
+        raise StandardError("the document has no call of ft_on_transfer of its receiver")
+    return movements
+
+
+def _read_ft_resolve_transfer(call: TokenCall, reader: CallReader) -> list[Movement]:
+    """Read a refund: of the amount, what the result does not name as used."""
+    if _DELETED in reader.lines(call.at):
+        raise StandardError("the amount burnt for a deleted account is not logged")
+    arguments, result = _arguments(call), reader.returned(call)
+    if not isinstance(result, str):
+        raise StandardError("its result is not a text")
+    amount, used = read_amount(arguments, "amount", _ARGS), parse_amount(result, "its result")
+    if used > amount:
+        raise StandardError("its result is more than the amount")
+    sender_id = read_text(arguments, "sender_id", _ARGS)
+    return _movement(read_text(arguments, "receiver_id", _ARGS), sender_id, amount - used)
+
+
+def _read_near_withdraw(call: TokenCall, reader: CallReader) -> list[Movement]:
+    """Read an amount burnt; the predecessor receives as much NEAR."""
+    deposits, account_id = reader.tree.columns["deposit"], _predecessor(call)
+    amount = read_amount(_arguments(call), "amount", _ARGS)
+    paid = [
+        deposits[child]
+        for child in reader.children(call.at)
+        if reader.tree.columns["receiver_id"][child] == account_id
+    ]
+    if not any(deposit is not NA and deposit >= amount for deposit in paid):
+        raise StandardError("the document has no receipt that pays the amount out")
+    return _movement(account_id, None, amount)
+
+
+def _read_storage_unregister(call: TokenCall, reader: CallReader) -> list[Movement]:
+    """Refuse a forced end of a registration: it burns a balance that is not in the arguments."""
+    if call.args and _arguments(call).get("force") is True and reader.returned(call) is not False:
+        raise StandardError("the balance burnt is not logged")
+    return []
+
+
+def _read_new(call: TokenCall, _: CallReader) -> list[Movement]:
+    """Read the total supply, minted for the owner."""
+    arguments = _arguments(call)
+    amount = read_amount(arguments, "total_supply", _ARGS)
+    return _movement(None, read_text(arguments, "owner_id", _ARGS), amount)
+
+
+def _read_mint(call: TokenCall, _: CallReader) -> list[Movement]:
+    """Read an amount minted for an account."""
+    arguments = _arguments(call)
+    amount = read_amount(arguments, "amount", _ARGS)
+    return _movement(None, read_text(arguments, "account_id", _ARGS), amount)
+
+
+def _read_withdraw(call: TokenCall, _: CallReader) -> list[Movement]:
+    """Read an amount that the predecessor burnt."""
+    return _movement(_predecessor(call), None, read_amount(_arguments(call), "amount", _ARGS))
+
+
+def _read_aurora_withdraw(call: TokenCall, reader: CallReader) -> list[Movement]:
+    """Read an amount that the predecessor burnt, after an Ethereum address, in Borsh."""
+    if reader.tree.columns["status"][call.at] != "success_value":
+        raise StandardError("it left the withdrawal to another receipt")
+    if len(call.args) != _ADDRESS_BYTES + _AMOUNT_BYTES:
+        raise StandardError(f"{_ARGS} is not an address and an amount")
+    return _movement(_predecessor(call), None, int.from_bytes(call.args[_ADDRESS_BYTES:], "little"))
+
+
+def _read_nft_resolve_transfer(call: TokenCall, reader: CallReader) -> list[Movement]:
+    """Return no movement if the receiver kept the token."""
+    if reader.returned(call) is not True:
+        raise StandardError(_NO_EVENT)
+    return []
+
+
+def _refusing(reason: str) -> Callable[[TokenCall, CallReader], list[Movement]]:
+    """Return a reader for methods whose arguments do not contain the movement."""
+
+    def refuse(*_: object) -> list[Movement]:
+        raise StandardError(reason)
+
+    return refuse
+
+
+# The owner of a token that is not fungible is not in the arguments: the predecessor may be an
+# account that the owner approved.
+_read_nothing = _refusing(_NO_EVENT)
+# The first deposit of an account also pays for its registration.
+_read_near_deposit = _refusing("the amount minted is not logged, and may be less than the deposit")
+_read_finish_deposit = _refusing("the amount minted is not logged")
+
+_OF_AURORA, _OF_BRIDGE = r"aurora", r"[0-9a-f]{40}\.factory\.bridge\.near"
+_OF_FACTORIES = r"token\.skyward\.near|[a-z0-9-]+\.tkn\.near"
+# As near-microindexers (indexer-events, coin/legacy) reads these contracts.
+_RULES: dict[str, tuple[_Rule, ...]] = {
+    "ft_transfer": (_Rule(("transfer",), _read_ft_transfer),),
+    "ft_transfer_call": (_Rule(("transfer",), _read_ft_transfer_call),),
+    "ft_resolve_transfer": (_Rule(("transfer", "burn"), _read_ft_resolve_transfer),),
+    "near_deposit": (_Rule(("mint",), _read_near_deposit),),
+    "near_withdraw": (_Rule(("burn",), _read_near_withdraw),),
+    "storage_unregister": (_Rule(("burn",), _read_storage_unregister),),
+    "finish_deposit": (_Rule(("mint",), _read_finish_deposit, contracts=_OF_AURORA),),
+    "mint": (_Rule(("mint",), _read_mint, contracts=_OF_BRIDGE),),
+    "new": (_Rule(("mint",), _read_new, contracts=_OF_FACTORIES),),
+    "withdraw": (
+        _Rule(("burn",), _read_aurora_withdraw, contracts=_OF_AURORA),
+        _Rule(("burn",), _read_withdraw, contracts=_OF_BRIDGE),
+    ),
+    "nft_resolve_transfer": (_Rule(("transfer",), _read_nft_resolve_transfer, NON_FUNGIBLE),),
+    **dict.fromkeys(
+        ("nft_transfer", "nft_transfer_call", "nft_transfer_payout"),
+        (_Rule(("transfer",), _read_nothing, NON_FUNGIBLE),),
+    ),
+    **dict.fromkeys(
+        ("mt_transfer", "mt_transfer_call", "mt_batch_transfer", "mt_batch_transfer_call"),
+        (_Rule(("transfer",), _read_nothing, MULTI_TOKEN),),
+    ),
+}

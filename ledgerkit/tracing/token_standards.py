@@ -1,0 +1,124 @@
+"""Events of the token standards NEP-141, NEP-171 and NEP-245: the movements they report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pandas import NA
+
+from ledgerkit.frames import amounts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FUNGIBLE, NON_FUNGIBLE, MULTI_TOKEN = STANDARDS = ("nep141", "nep171", "nep245")
+_PREFIXES = {FUNGIBLE: "ft_", NON_FUNGIBLE: "nft_", MULTI_TOKEN: "mt_"}
+# The members with sender and receiver, by the last word of the event's name; the standards agree.
+_PARTIES = {
+    "mint": (None, "owner_id"),
+    "burn": ("owner_id", None),
+    "transfer": ("old_owner_id", "new_owner_id"),
+}
+_QUOTED = 40  # characters of an invalid amount in an error
+
+
+class StandardError(ValueError):
+    """What a contract wrote is not as its token's standard says; the text names the member."""
+
+
+class Movement(NamedTuple):
+    """One movement of a token; without a sender it is a mint, without a receiver a burn."""
+
+    standard: str
+    token_id: str | None
+    sender_id: str | None
+    receiver_id: str | None
+    amount: int
+    memo: str | None = None
+
+    @property
+    def word(self) -> str:
+        """The movement as the standards name it: mint, burn or transfer."""
+        if self.sender_id is None:
+            return "mint"
+        return "burn" if self.receiver_id is None else "transfer"
+
+
+def read_event(standard: str, event: str, data: Any) -> list[Movement]:
+    """Read the movements of an event; a StandardError says which member is wrong."""
+    prefix = _PREFIXES.get(standard)
+    if prefix is None or not event.startswith(prefix):
+        return []
+    parties = _PARTIES.get(event.removeprefix(prefix))
+    if parties is None:
+        return []
+    if not isinstance(data, list):
+        raise StandardError("data is missing" if data is NA else "data is not a list")
+    return [
+        movement
+        for index, element in enumerate(data)
+        for movement in _element_movements(standard, parties, element, f"data[{index}]")
+    ]
+
+
+def _element_movements(
+    standard: str, parties: tuple[str | None, str | None], element: Any, place: str
+) -> Iterator[Movement]:
+    """Read the movements of one element of an event's data."""
+    if not isinstance(element, dict):
+        raise StandardError(f"{place} is not an object")
+    sender_id, receiver_id = [name and read_text(element, name, place) for name in parties]
+    memo = element.get("memo")
+    memo_text = memo if isinstance(memo, str) else None
+    for token_id, amount in _tokens(standard, element, place):
+        yield Movement(standard, token_id, sender_id, receiver_id, amount, memo_text)
+
+
+def _tokens(standard: str, element: dict[str, Any], place: str) -> list[tuple[str | None, int]]:
+    """Return the id and the amount of each token in an event's element."""
+    if standard == FUNGIBLE:
+        return [(None, read_amount(element, "amount", place))]
+    ids = _texts(element, "token_ids", place)
+    if standard == NON_FUNGIBLE:
+        return [(token_id, 1) for token_id in ids]
+    texts = _texts(element, "amounts", place)
+    if len(ids) != len(texts):
+        raise StandardError(f"{place}.token_ids and {place}.amounts differ in length")
+    values = [parse_amount(text, f"{place}.amounts[{index}]") for index, text in enumerate(texts)]
+    return list(zip(ids, values, strict=True))
+
+
+def _texts(element: dict[str, Any], name: str, place: str) -> list[str]:
+    """Return a member that is a list of texts."""
+    values = _member(element, name, place)
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise StandardError(f"{place}.{name} is not a list of texts")
+    return values
+
+
+def read_text(element: dict[str, Any], name: str, place: str) -> str:
+    """Return a member that is a text; a StandardError names another one."""
+    value = _member(element, name, place)
+    if not isinstance(value, str):
+        raise StandardError(f"{place}.{name} is not a text")
+    return value
+
+
+def read_amount(element: dict[str, Any], name: str, place: str) -> int:
+    """Return a member that is an amount; a StandardError names another one."""
+    return parse_amount(read_text(element, name, place), f"{place}.{name}")
+
+
+def parse_amount(text: str, place: str) -> int:
+    """Parse an amount as the standards write it: decimal digits of at most 128 bits."""
+    values = amounts.plain([text])
+    if values is None:
+        raise StandardError(f"{place} is not a whole number of 128 bits: {text[:_QUOTED]!r}")
+    return values[0]
+
+
+def _member(element: dict[str, Any], name: str, place: str) -> Any:
+    """Return a member; a StandardError names a missing one."""
+    if name not in element:
+        raise StandardError(f"{place}.{name} is missing")
+    return element[name]

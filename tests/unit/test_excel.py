@@ -1,0 +1,253 @@
+"""Excel files: every digit as text, human units beside, and a warning where pandas would round."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ledgerkit.errors import InvalidRequestError
+from ledgerkit.frames import build
+from ledgerkit.frames.excel import to_excel
+from ledgerkit.u128.array import U128Array
+
+TOP = 2**128 - 1
+AMOUNTS = st.lists(st.none() | st.integers(0, TOP), max_size=5)
+
+
+def u128(*values):
+    """Build an array of u128."""
+    return U128Array._from_sequence(values)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Return a function that writes a frame and reads all cells with another library."""
+    pytest.importorskip("xlsxwriter", reason="the extra `excel`")
+    openpyxl = pytest.importorskip("openpyxl")
+
+    def write_and_read(frame, **options):
+        buffer = io.BytesIO()
+        to_excel(frame, buffer, **options)
+        sheet = openpyxl.load_workbook(buffer)[options.get("sheet_name", "Sheet1")]
+        return [list(row) for row in sheet.iter_rows(values_only=True)]
+
+    return write_and_read
+
+
+@given(AMOUNTS)
+def test_amounts_keep_every_digit(rows, values):
+    """A cell of an amount is a text of its digits, and empty where it is missing."""
+    header, *cells = rows(pd.DataFrame({"row": range(len(values)), "paid": u128(*values)}))
+
+    assert header == ["row", "paid"]
+    assert [paid for _, paid in cells] == [None if v is None else str(v) for v in values]
+
+
+def test_amounts_of_near_stand_beside(rows):
+    """Columns that are declared in yoctoNEAR have a column of numbers in NEAR beside them."""
+    frame = pd.DataFrame({"deposit": u128(1_500_000 * 10**18, None, 1), "gas_used": u128(5, 6, 7)})
+
+    assert rows(frame) == [
+        ["deposit", "deposit (NEAR, rounded)", "gas_used"],
+        ["1500000000000000000000000", 1.5, "5"],
+        [None, None, "6"],
+        ["1", 1e-24, "7"],
+    ]
+
+
+def test_a_balance_is_near_in_a_frame_of_accounts_only(rows):
+    """The unit of `balance` differs between frames: the other columns decide, or none is used."""
+    columns = {column: u128(10**24) for column in ("balance", "locked")}
+    accounts = pd.DataFrame(columns).assign(storage_cost=u128(0))
+
+    assert rows(accounts)[1][:4] == ["1000000000000000000000000", 1, "1000000000000000000000000", 1]
+    assert rows(pd.DataFrame({"account_id": ["a.near"], "balance": u128(10**24)})) == [
+        ["account_id", "balance"],
+        ["a.near", "1000000000000000000000000"],
+    ]
+
+
+def test_tokens_stand_beside_where_decimals_are_known(rows):
+    """A column `decimals` converts each row; a row without decimals has no amount in tokens."""
+    frame = pd.DataFrame(
+        {
+            "contract_id": ["usdt.near", "wrap.near", "spam.near"],
+            "balance": u128(1_500_000, 10**24, TOP),
+            "decimals": pd.array([6, 24, None], dtype="Int64"),
+        },
+        index=[5, 3, 1],
+    )
+
+    header, *cells = rows(frame)
+
+    assert header == ["index", "contract_id", "balance", "balance (tokens, rounded)", "decimals"]
+    assert [row[2:4] for row in cells] == [["1500000", 1.5], [str(10**24), 1], [str(TOP), None]]
+    assert [row[0] for row in cells] == [5, 3, 1]
+
+
+def test_times_are_in_utc(rows):
+    """Excel has no time zones: the header names the zone, whatever it was in the frame."""
+    times = pd.DatetimeIndex(["2024-05-01T12:00:00.250Z", pd.NaT]).tz_convert("Asia/Tokyo")
+
+    header, first, second = rows(pd.DataFrame({"fetched_at": times, "n": [1, 2]}))
+
+    assert header == ["fetched_at (UTC)", "n"]
+    assert first[0].isoformat(timespec="milliseconds") == "2024-05-01T12:00:00.250"
+    assert second[0] is None
+
+
+@pytest.mark.parametrize(
+    "text", ["=1+1", "{=1+1}", "+1", "-1", "@SUM(A1)", "http://a.near", "007", "1e5", "\t=1"]
+)
+def test_texts_stay_texts(rows, text):
+    """What a contract named itself is never a formula, a link or a number."""
+    assert rows(pd.DataFrame({"symbol": [text], text: [1]})) == [["symbol", text], [text, 1]]
+
+
+def test_integers_that_excel_rounds_are_texts(rows):
+    """Integers of 16 digits and signed differences are texts; small ones stay numbers."""
+    frame = pd.DataFrame(
+        {
+            "nonce": pd.array([10**15, None], dtype="UInt64"),
+            "height": pd.array([10**15 - 1, None], dtype="Int64"),
+            "difference": pd.Series([-(10**30), pd.NA], dtype=object),
+            "row": [1, 2],
+        }
+    )
+
+    assert rows(frame)[1:] == [
+        ["1000000000000000", 10**15 - 1, "-1000000000000000000000000000000", 1],
+        [None, None, None, 2],
+    ]
+
+
+def test_other_values(rows):
+    """Lists and decoded JSON become JSON; numbers and flags stay what they are."""
+    frame = pd.DataFrame(
+        {"args": [{"a": "1"}, ["x"]], "amount": [0.5, None], "is_final": [True, False]},
+        index=pd.MultiIndex.from_arrays([["x", "y"], u128(1, TOP)], names=["key", None]),
+    )
+
+    assert rows(frame) == [
+        ["key", "index", "args", "amount", "is_final"],
+        ["x", "1", '{"a": "1"}', 0.5, True],
+        ["y", str(TOP), '["x"]', None, False],
+    ]
+
+
+def test_an_empty_frame_has_its_headers(rows):
+    """A frame without rows is a sheet of the same columns."""
+    (header,) = rows(build.empty_frame("receipts"), sheet_name="receipts")
+
+    assert header[:2] == ["receipt_id", "parent_id"]
+    assert "deposit (NEAR, rounded)" in header
+
+
+@pytest.mark.parametrize(
+    ("frame", "path", "options", "sentence"),
+    [
+        (
+            pd.DataFrame(index=range(1_048_576)),
+            "a.xlsx",
+            {},
+            "expected at most 1,048,575 rows, which a sheet of Excel holds: use Parquet or CSV",
+        ),
+        (
+            pd.DataFrame(columns=pd.MultiIndex.from_tuples([("a", "b")])),
+            "a.xlsx",
+            {},
+            "frame '2 levels' is not valid: expected columns of one level",
+        ),
+        (
+            pd.DataFrame(),
+            "a.csv",
+            {},
+            "path 'a.csv' is not valid: expected a name that ends in \".xlsx\"",
+        ),
+        (
+            pd.DataFrame(),
+            "a.xlsx",
+            {"sheet_name": "a/b"},
+            "sheet_name 'a/b' is not valid: expected 1 to 31 characters, none of []:*?/\\ and ",
+        ),
+        (
+            pd.DataFrame({"args": ["", "x" * 32_768]}),
+            "a.xlsx",
+            {},
+            "args in row 1 has 32,768 characters, and a cell of Excel at most 32,767",
+        ),
+    ],
+    ids=["rows", "levels", "path", "sheet", "text"],
+)
+def test_what_excel_cannot_hold_is_refused(frame, path, options, sentence):
+    """Nothing is truncated: an error says what does not fit, and no file is written."""
+    pytest.importorskip("xlsxwriter", reason="the extra `excel`")
+
+    with pytest.raises(InvalidRequestError) as caught:
+        to_excel(frame, path, **options)
+
+    assert sentence in caught.value.sentence
+    assert not Path(path).exists()
+
+
+def test_a_missing_library_is_named(monkeypatch):
+    """Without xlsxwriter the error names the extra."""
+    monkeypatch.setitem(sys.modules, "xlsxwriter", None)
+
+    with pytest.raises(InvalidRequestError, match=r'pip install "ledgerkit\[excel\]"'):
+        to_excel(pd.DataFrame(), "a.xlsx")
+
+
+def test_pandas_reads_the_digits(rows, tmp_path):
+    """Who names the dtype reads the amounts of the file exactly, as with CSV."""
+    del rows  # skips without the libraries
+    frame = pd.DataFrame({"row": [1, 2, 3], "paid": u128(TOP, None, 10**24 + 1)})
+    to_excel(frame, tmp_path / "a.xlsx")
+
+    read = pd.read_excel(tmp_path / "a.xlsx", dtype={"paid": "u128"})
+
+    pd.testing.assert_frame_equal(read, frame)
+
+
+# What pandas writes ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda frame, file: frame.to_excel(file, engine="xlsxwriter"),
+        lambda frame, file: frame["paid"].to_excel(file, engine="xlsxwriter"),
+        lambda frame, file: frame.to_excel(file, columns=["paid"], engine="xlsxwriter"),
+        lambda frame, file: frame.set_index("paid").to_excel(file, engine="xlsxwriter"),
+    ],
+    ids=["frame", "Series", "columns", "index"],
+)
+def test_pandas_warns_of_rounding(write):
+    """Excel gets floats from pandas: a warning names the column and what keeps the digits."""
+    pytest.importorskip("xlsxwriter", reason="the extra `excel`")
+    frame = pd.DataFrame({"row": [1], "paid": u128(TOP)})
+
+    with pytest.warns(UserWarning, match="15 digits") as caught:
+        write(frame, io.BytesIO())
+
+    (warning,) = caught
+    assert str(warning.message) == (
+        "Excel files round numbers to 15 digits: paid; ledgerkit.to_excel writes every digit"
+    )
+    assert warning.filename == __file__
+
+
+def test_pandas_does_not_warn_of_other_columns():
+    """Columns without amounts are written as before, without a warning."""
+    pytest.importorskip("xlsxwriter", reason="the extra `excel`")
+    frame = pd.DataFrame({"row": [1], "paid": u128(TOP)})
+
+    frame.to_excel(io.BytesIO(), columns=["row"], engine="xlsxwriter")
+    frame["row"].to_excel(io.BytesIO(), engine="xlsxwriter")
+    frame.set_index("paid").to_excel(io.BytesIO(), index=False, engine="xlsxwriter")
