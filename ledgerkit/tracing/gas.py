@@ -193,9 +193,11 @@ class ReceiptValues:
             return None
         share = burnt * rules.reward[0] // rules.reward[1]
         # An account that was deleted, or whose creation was rolled back, gets nothing.
-        removal = "CreateAccount" if self.status[at] == FAILURE else "DeleteAccount"
-        if not share or removal in self.action_names(at):
+        names, has_failed = self.action_names(at), self.status[at] == FAILURE
+        if not share or ("CreateAccount" if has_failed else "DeleteAccount") in names:
             return 0
+        if has_failed and "DeterministicStateInit" in names:
+            return None  # the result does not say whether the account existed before
         price = self.burnt[at].gas_price
         return None if price is None else share * price
 

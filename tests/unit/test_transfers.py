@@ -466,6 +466,15 @@ def test_who_is_not_there_gets_no_share(asked: Any, status: Any):
     assert found.gas["contract_reward"].tolist() == [0, 0]
 
 
+def test_the_share_of_an_account_that_may_not_exist_is_unknown():
+    """A result does not say whether a failed state init rolled back the account itself."""
+    asked = [state_init(5), builders.call()]
+    ended = builders.outcome("R0", gas=5000, status=builders.failing(index=1), **profile(1000))
+    found = traced([ended], [builders.body("R0", *asked, to=NEW)], actions=asked, to=NEW)
+    assert found.gas["contract_reward"].tolist() == [0, pd.NA]
+    assert found.notes == ("contract rewards that could not be computed are not counted: R0",)
+
+
 def test_without_rules_the_share_is_left_out_and_said_so():
     """What is not known is not guessed: no reward, and a note that names the receipt."""
     ended = builders.outcome("R0", gas=5000, **profile(1000))

@@ -596,7 +596,8 @@ class TestVerdict:
                 "fully_succeeded",
             ),
             (document([], [body("R0")]), "pending"),
-            (document([outcome("R0", status="Unknown")], []), "pending"),
+            (document([outcome("R0", status="Unknown", gas_burnt=0)], []), "pending"),
+            (document([outcome("R0", status="Unknown")], []), "unknown"),
             ({"status": "NotStarted"}, "pending"),
             ({"final_execution_status": "NONE"}, "pending"),
             ({"transaction": {"hash": "T"}}, "unknown"),
@@ -605,7 +606,7 @@ class TestVerdict:
             ({"transaction_outcome": outcome("T", status=PANIC)}, "failed"),
             (document([outcome("R0", status={"SuccessReceiptId": "R0"})], []), "unknown"),
         ],
-        ids=range(18),
+        ids=range(19),
     )
     def test_words(self, written: dict[str, Any], word: str):
         """Each rule gives its word."""

@@ -163,8 +163,9 @@ def verdict(tree: Tree, *, expired: bool = False) -> str:
     if expired and tree.leaf is None and not len(tree):
         return "dropped"
     is_known = status or tree.level or tree.overall in _STARTING
-    has_ended = status == "unknown" and all(gas for gas in _gas_of_unknown(tree))
-    return "pending" if is_known and not has_ended else "unknown"
+    unknown_gas = _gas_of_unknown(tree)
+    has_run = status == "unknown" and bool(unknown_gas) and all(unknown_gas)
+    return "pending" if is_known and not has_run else "unknown"
 
 
 _FINAL = ("failure", "success_value")
