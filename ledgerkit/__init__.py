@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         transfer,
     )
     from ledgerkit.tracing.trace import Trace
+    from ledgerkit.tracing.traces import Traces
     from ledgerkit.transport.settings import Cache, RetryPolicy
     from ledgerkit.u128.array import U128Array, U128Dtype
     from ledgerkit.u128.human_units import amount_format, from_units, to_units
@@ -108,6 +109,7 @@ _HOMES = {
     "sending.signers": ("Signer", "signer", "use_signer"),
     "sending.submission": ("Submission",),
     "tracing.trace": ("Trace",),
+    "tracing.traces": ("Traces",),
     "u128.array": ("U128Array", "U128Dtype"),
     "u128.human_units": ("amount_format", "from_units", "to_units"),
     "u128.parquet": ("read_parquet", "to_arrow", "write_parquet"),
@@ -160,6 +162,7 @@ __all__ = [
     "Snapshot",
     "Submission",
     "Trace",
+    "Traces",
     "U128Array",
     "U128Dtype",
     "Verification",

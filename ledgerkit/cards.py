@@ -50,7 +50,7 @@ def trace_card(
     rows = _records(receipts)
     is_short = len(rows) <= _MAX_OPEN
     parts = [
-        f"<h3>{_text(headline)}</h3>",
+        f"<h3>{_text(headline, 4 * _MAX_TEXT)}</h3>",
         *_paragraphs(explanation),
         _section("Receipts as a tree", len(receipts), _tree(rows), is_open=is_short),
         _section("Receipts as a table", len(receipts), _receipt_table(rows, edges)),
@@ -315,7 +315,9 @@ def _amount(row: Record) -> str:
     if row["amount"] is None:
         return "unknown"
     amount = int(row["amount"])
-    return _text(near_text(amount) if row["asset"] == "near" else f"{amount:,}")
+    asset = row["asset"]
+    is_near = asset == "near" or asset.startswith("gas_key")
+    return _text(near_text(amount) if is_near else f"{amount:,}")
 
 
 def _table(caption: str, head: Sequence[str], body: Sequence[Sequence[str]]) -> str:

@@ -1130,6 +1130,11 @@ def receipt_failure(
 
 def _failed_leaf(value: object) -> _Leaf[ReceiptFailedError]:
     """Return the innermost variant of a receipt's failure."""
+    old = value if isinstance(value, dict) else {}
+    kind, message = old.get("error_type"), old.get("error_message")
+    if isinstance(kind, str):  # nodes of 2020 sent type and message as two texts
+        template = "{error_message}" if isinstance(message, str) else _UNKNOWN
+        return _Leaf(kind, kind, ReceiptFailedError, ReceiptFailedError, template, old)
     name, payload = variant(value)
     if name == "ActionError" and isinstance(payload, dict):
         return _innermost_variant(ReceiptFailedError, "ActionErrorKind", payload.get("kind"))

@@ -18,7 +18,7 @@ from ledgerkit.errors import (
     UnknownBlockError,
 )
 from ledgerkit.frames import chain as chain_frames
-from ledgerkit.tracing.trace import events_in, receipts_in
+from ledgerkit.tracing.traces import collected_frame
 from ledgerkit.u128 import arrow
 from ledgerkit.verbs.trace_inputs import build_trace
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ledgerkit.collecting.sources import Subject
 
 VIEWS = ("blocks", "chunks", "transactions", "receipts", "events")
-_TRACED = {"receipts": receipts_in, "events": events_in}
+_TRACED = ("receipts", "events")
 _MAX_HEADERS = 4_096  # most receipts run in blocks that were read recently anyway
 _UNFINISHED = ("not_executed", "unknown")
 
@@ -115,7 +115,7 @@ class BlockReader:
         results = yield from _read_results(signers)
         traces = yield from self._build_traces(results)
         views = list(dict.fromkeys(["receipts", *views]))  # for `_waiting`
-        frames = {view: _TRACED[view](subject.position, traces) for view in views}
+        frames = {view: collected_frame(view, subject.position, traces) for view in views}
         return Contents(block, chunks, frames, _waiting(results, frames["receipts"]))
 
     def _cache_header(self, header: chain.BlockHeader) -> None:

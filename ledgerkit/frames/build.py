@@ -99,6 +99,9 @@ def _text(values: Sequence[Any] | np.ndarray, _: str) -> Any:
 def _amount(values: Sequence[Any] | np.ndarray | U128Array, name: str) -> Any:
     if isinstance(values, U128Array):
         return values
+    if isinstance(values, np.ndarray) and values.dtype == np.uint64:  # a masked one too
+        words = np.ma.filled(values, 0)
+        return U128Array.of((np.zeros_like(words), words), np.ma.getmaskarray(values))
     return amounts.exact(values, name=name)
 
 

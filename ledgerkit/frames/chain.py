@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pandas as pd
 
-from ledgerkit.api.models.transactions import Deposit, FunctionCall
+from ledgerkit.api.models.transactions import Action, Deposit, FunctionCall
 from ledgerkit.errors import DecodeError
 from ledgerkit.frames import amounts, build
 
@@ -135,7 +135,7 @@ def transactions_of(contents: Sequence[tuple[int | None, chain.Chunk]]) -> pd.Da
                 "+".join(call.method_name or "" for call in own) or None for own in calls
             ],
             "deposit": [_total_deposit(own) for own in actions],
-            "gas_attached": [sum(call.gas or 0 for call in own) for own in calls],
+            "gas_attached": [_total_gas(own) for own in calls],
         },
     )
 
@@ -168,12 +168,24 @@ def _delegated_actions(fields: Any) -> list[Any]:
 _WITH_DEPOSIT = ("FunctionCall", "Transfer", "DeterministicStateInit", "TransferToGasKey")
 
 
-def _total_deposit(actions: Sequence[tuple[str, Any]]) -> int:
-    """Sum the deposits of actions, without those in a Delegate."""
+_NAMES = frozenset(Action.__struct_encode_fields__)
+
+
+def _total_gas(calls: Sequence[FunctionCall]) -> int | None:
+    """Sum the gas attached to calls; None if one is unknown."""
+    gas = [call.gas for call in calls]
+    known = [value for value in gas if value is not None]
+    return sum(known) if len(known) == len(gas) else None
+
+
+def _total_deposit(actions: Sequence[tuple[str, Any]]) -> int | None:
+    """Sum the deposits of actions, without those in a Delegate; None if one is unknown."""
     deposits = [
         _convert(fields, Deposit).deposit for name, fields in actions if name in _WITH_DEPOSIT
     ]
     texts = [text for text in deposits if text is not None]
+    if len(texts) < len(deposits) or not _NAMES.issuperset(name for name, _ in actions):
+        return None
     return sum(amounts.plain(texts) or amounts.parse(texts, name="deposit"))
 
 

@@ -88,8 +88,8 @@ _RECEIPTS = (
     _c("method_name", "str", "methods of calls joined by +, including those in a Delegate"),
     _c("args", "object", "arguments of calls, decoded JSON or bytes; a list if there are several"),
     _c("deposit", "u128", "sum over its actions, except those in a Delegate", YOCTO),
-    _c("gas_attached", "Int64", "sum over calls, including those in a Delegate", "gas"),
-    _c("gas_burnt", "Int64", "gas burnt by this receipt alone; missing if it has not run", "gas"),
+    _c("gas_attached", "u128", "sum over calls, including those in a Delegate", "gas"),
+    _c("gas_burnt", "u128", "gas burnt by this receipt alone; missing if it has not run", "gas"),
     _c("tokens_burnt", "u128", "cost of the gas burnt by this receipt alone", YOCTO),
     _c("status", "str", "success_value, success_receipt_id, failure, unknown or not_executed"),
     _c("error_kind", "str", "failures: the ledger's error names joined by dots"),
@@ -117,9 +117,10 @@ _EVENTS = (
     _c("is_effective", "bool", "True if the receipt succeeded; if not, the event had no effect"),
     _c("note", "str", "what is wrong if it does not follow NEP-297 or its token's standard"),
 )
+_TX_HASH = _c("tx_hash", "str", "hash of the transaction")
 _TRANSACTION = (
     _c("tx_block_height", "Int64", "height of the block that includes the transaction", "block"),
-    _c("tx_hash", "str", "hash of the transaction"),
+    _TX_HASH,
 )
 
 _COLLECTION = _c("contract_id", "str", "contract of the collection")
@@ -299,8 +300,8 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("is_new", "boolean", "False if the block repeats an older chunk"),
         _c("height_created", "Int64", "height for which it was produced", "block"),
         _c("height_included", "Int64", "height of the block that included it", "block"),
-        _c("gas_used", "Int64", "gas burnt by the shard's previous chunk", "gas"),
-        _c("gas_limit", "Int64", "gas limit of the chunk", "gas"),
+        _c("gas_used", "u128", "gas burnt by the shard's previous chunk", "gas"),
+        _c("gas_limit", "u128", "gas limit of the chunk", "gas"),
         _c("balance_burnt", "u128", "fees burnt by the shard's previous chunk", YOCTO),
         _c("n_transactions", "Int64", "transactions; missing if read from a block", "count"),
         _c("n_receipts", "Int64", "receipts in the chunk; missing if read from a block", "count"),
@@ -316,11 +317,10 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("actions", "str", "action names joined by +"),
         _c("method_name", "str", "methods of calls joined by +, including those in a Delegate"),
         _c("deposit", "u128", "sum over its actions, except those in a Delegate", YOCTO),
-        _c("gas_attached", "Int64", "sum over calls, including those in a Delegate", "gas"),
+        _c("gas_attached", "u128", "sum over calls, including those in a Delegate", "gas"),
     ),
     "receipts": _RECEIPTS,
     "collected_receipts": (*_TRANSACTION, *_RECEIPTS),
-    "traces": (_c("tx_hash", "str", "hash of the transaction"), *_RECEIPTS),
     "events": _EVENTS,
     "collected_events": (*_TRANSACTION, *_EVENTS),
     "transfers": (
@@ -328,18 +328,21 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c(
             "kind",
             "str",
-            "transfer, deposit (with a call), delegated (a relayer pays for a Delegate), fee, "
-            "refund_gas, refund_deposit, contract_reward, beneficiary (of a deleted account), "
-            "token, nft or multi_token",
+            "transfer, deposit (with a call), delegated (a relayer pays for a Delegate), "
+            "gas_key (into or out of the balance of a gas key), undelivered (deposit of a receipt "
+            "that failed or has not run), refund_deposit, beneficiary (of a deleted account), fee "
+            "(paid for gas, less refunds), refund_gas (to the account of a deleted gas key), "
+            "contract_reward, burnt (`balance_burnt` of the gas frame), token, nft or multi_token",
         ),
         _c(
             "asset",
             "str",
-            "near, nep141:contract_id, nep171:contract_id:token_id or nep245:contract_id:token_id",
+            "near, gas_key:public_key (the NEAR of a gas key; gas_key if it is not known which), "
+            "nep141:contract_id, nep171:contract_id:token_id or nep245:contract_id:token_id",
         ),
         _c("sender_id", "str", "account that sent it, or system; missing if minted"),
         _c("receiver_id", "str", "account that received it, or system; missing if burnt"),
-        _c("amount", "u128", "exact amount; yoctoNEAR for near", AMOUNT_UNIT),
+        _c("amount", "u128", "exact amount; yoctoNEAR for near; missing if unknown", AMOUNT_UNIT),
         _c("memo", "str", "memo of the token's movement"),
         _c(
             "evidence",
@@ -351,15 +354,22 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
     "balance_changes": (
         _c("account_id", "str", "the account"),
         _c("asset", "str", "as in transfers; near is the sum of the unlocked and locked balance"),
-        _c("change", "object", "exact signed Python integer; yoctoNEAR for near", AMOUNT_UNIT),
+        _c("change", "object", "exact signed Python integer; missing if unknown", AMOUNT_UNIT),
     ),
     "gas": (
         *_RECEIPT_KEY,
         _c("kind", "str", "conversion (of the transaction into a receipt), action or refund"),
         _c("account_id", "str", "account that executed it; for the conversion, the signer"),
-        _c("gas_burnt", "Int64", "gas burnt; missing if it has not run", "gas"),
-        _c("gas_in_calls", "Int64", "gas burnt inside calls; missing if unknown", "gas"),
-        _c("tokens_burnt", "u128", "cost of the gas burnt", YOCTO),
+        _c("gas_burnt", "u128", "gas burnt; missing if it has not run", "gas"),
+        _c("gas_in_calls", "u128", "gas burnt inside calls; missing if unknown", "gas"),
+        _c("tokens_burnt", "u128", "cost of the gas burnt, and `balance_burnt`", YOCTO),
+        _c(
+            "balance_burnt",
+            "u128",
+            "part of `tokens_burnt` that is no fee: the account's payment for the bytes of a "
+            "global contract, or the balance of its deleted gas keys; missing if unknown",
+            YOCTO,
+        ),
         _c("gas_price", "u128", "price of the burnt gas; missing if unknown", "yoctoNEAR per gas"),
         _c("gas_refund", "u128", "amount refunded for gas that it did not burn", YOCTO),
         _c("contract_reward", "u128", "share paid to the contract; missing if unknown", YOCTO),
@@ -375,7 +385,7 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("receiver_id", "str", "account that the action applies to"),
         _c("method_name", "str", "function calls: the method"),
         _c("args", "object", "function calls: the arguments, decoded JSON, or bytes if not JSON"),
-        _c("gas_attached", "Int64", "function calls: gas attached", "gas"),
+        _c("gas_attached", "u128", "function calls: gas attached", "gas"),
         _c("deposit", "u128", "NEAR that the action transfers; missing if unknown", YOCTO),
         _c("details", "object", "other fields of the action, decoded; missing if there are none"),
     ),
@@ -584,3 +594,30 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("body", "str", "body of the request; missing for GET"),
     ),
 }
+
+PLURAL = "traces_"  # prefix of the frames of many transactions
+_ROW_TIME = _c(
+    "time",
+    "time",
+    "timestamp of the block in which the row's receipt ran; for rows without a receipt, of the "
+    "block in which the transaction's first receipt ran",
+)
+
+
+def _of_many(columns: tuple[Column, ...]) -> tuple[Column, ...]:
+    """Add the columns that tell the rows of several transactions apart."""
+    has_time = any(column.name == "time" for column in columns)
+    return (_TX_HASH, *(() if has_time else (_ROW_TIME,)), *columns)
+
+
+TRACE_FRAMES = (
+    "receipts",
+    "edges",
+    "actions",
+    "logs",
+    "events",
+    "transfers",
+    "balance_changes",
+    "gas",
+)
+SCHEMAS |= {PLURAL + name: _of_many(SCHEMAS[name]) for name in TRACE_FRAMES}

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 COLUMNS = ("kind", "asset", "sender_id", "receiver_id", "amount")
 NEAR = "near"
+_GAS_KEY = "gas_key"  # assets of this name are NEAR, too
 _MAX_ACCOUNTS = 12  # a side; the smallest are summed
 _MAX_ASSETS = 6
 _LEFT, _RIGHT = 0.0, 1.0
@@ -28,12 +29,14 @@ _SMALL_AMOUNT = 10**12  # yoctoNEAR; below, an amount is written in yocto or Tyo
 _GROUPS = {  # colour, hatch, label
     "value": (canvas.BLUE, "", "NEAR sent"),
     "fee": (canvas.FAINT, "//", "fee"),
+    "burnt": (canvas.FAINT, "\\\\", "burnt"),
     "refund": (canvas.SKY, "..", "refund"),
     "reward": (canvas.GREEN, "xx", "contract reward"),
     "token": (canvas.ORANGE, "", "tokens"),
 }
 _GROUP_OF_KIND = {
     "fee": "fee",
+    "burnt": "burnt",
     "refund_gas": "refund",
     "refund_deposit": "refund",
     "contract_reward": "reward",
@@ -301,7 +304,7 @@ def _label_node(ax: Axes, node: _Node, x: float, align: str, asset: str) -> None
 
 def _amount_text(amount: int, asset: str) -> str:
     """Format an amount: in NEAR, or in a token's smallest unit."""
-    if asset != NEAR:
+    if asset != NEAR and not asset.startswith(_GAS_KEY):
         return canvas.format_number(amount)
     if 0 < amount < _SMALL_AMOUNT:
         return units.near_text(amount)

@@ -13,6 +13,7 @@ import base64
 import threading
 import time
 from collections import OrderedDict
+from functools import partial
 from html import escape
 from math import inf
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,7 @@ from ledgerkit.sending import broadcast
 from ledgerkit.sending.lifecycle import Stage, Tracker
 from ledgerkit.tracing.trace import Trace
 from ledgerkit.verbs.fetching import provenance
+from ledgerkit.verbs.tokens import read_token_facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -276,7 +278,13 @@ class Submission:
             raise UnknownTransactionError(transaction_hash=self.tx_hash)
         if self._trace is None or self._trace_answer is not answer:
             attrs = provenance(self.ledger, "EXPERIMENTAL_tx_status")
-            self._trace = Trace(answer.result, answer.body, blocks=self._blocks, attrs=attrs)
+            self._trace = Trace(
+                answer.result,
+                answer.body,
+                blocks=self._blocks,
+                attrs=attrs,
+                tokens=partial(read_token_facts, self.ledger),
+            )
             self._trace_answer = answer
         return self._trace
 

@@ -8,14 +8,14 @@ import msgspec
 from msgspec import UNSET
 from pandas import NA
 
-from ledgerkit.api.models.transactions import Action
+from ledgerkit.api.models.transactions import Action, DelegateAction
 from ledgerkit.errors import DecodeError
 from ledgerkit.frames import amounts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ledgerkit.api.models.transactions import DelegateAction, FunctionCall
+    from ledgerkit.api.models.transactions import FunctionCall
 
     Actions = Sequence[Action | str]
 
@@ -26,6 +26,7 @@ _FIELDS_WITH_DEPOSIT = (
     "deterministic_state_init",
     "transfer_to_gas_key",
 )
+_NAMES = frozenset(Action.__struct_encode_fields__)
 _DECODER = msgspec.json.Decoder()
 
 
@@ -38,12 +39,18 @@ def action_name(action: Action | str) -> str:
 
 
 def delegate_action(action: Action | str) -> DelegateAction | None:
-    """Return the signed content of a Delegate; None for any other action."""
+    """
+    Return the signed content of a Delegate; None for any other action.
+
+    The content of an unknown version has no fields: its `actions` are None.
+    """
     if isinstance(action, str):
         return None
     delegate = action.delegate or action.delegate_v2
-    inner = delegate.delegate_action if delegate else None
-    return inner.v2 or inner if inner else None
+    if delegate is None:
+        return None
+    inner = delegate.delegate_action or DelegateAction()
+    return inner.v2 or inner
 
 
 def function_calls(actions: Actions) -> Iterator[FunctionCall]:
@@ -58,13 +65,16 @@ def function_calls(actions: Actions) -> Iterator[FunctionCall]:
 
 def deposit(action: Action | str, path: str | None = None) -> int | None:
     """Return the deposit of an action in yoctoNEAR (0 for a Delegate); None if unknown."""
+    name = action_name(action)
+    if name not in _NAMES:
+        return None
     if isinstance(action, str):
-        return 0 if action == "CreateAccount" else None
-    for name in _FIELDS_WITH_DEPOSIT:
-        content = getattr(action, name)
+        return 0 if name == "CreateAccount" else None
+    for field in _FIELDS_WITH_DEPOSIT:
+        content = getattr(action, field)
         if content is not None:
             text = content.deposit
-            return None if text is None else parse_amount(text, path or f"$..{name}")
+            return None if text is None else parse_amount(text, path or f"$..{field}")
     return 0
 
 

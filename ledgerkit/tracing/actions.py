@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import numpy as np
+from msgspec import Struct
 from pandas import NA
 
 from ledgerkit.api.models.transactions import Action, DelegateAction, Transaction
@@ -104,11 +105,11 @@ def action_columns(tree: Tree, actions: Iterable[Actions | None]) -> Columns:
         "args": [decode_args(call) if call else NA for call in calls],
         "gas_attached": [call.gas if call else None for call in calls],
         "deposit": [NA if yocto is None else yocto for yocto in deposits],
-        "details": [_details(row.action) for row in rows],
+        "details": [action_details(row.action) for row in rows],
     }
 
 
-def _details(action: Action | str) -> Any:
+def action_details(action: Action | str) -> Any:
     """Decode the members of an action that is neither call nor transfer."""
     if isinstance(action, str) or action.function_call or action.transfer:
         return NA
@@ -116,8 +117,11 @@ def _details(action: Action | str) -> Any:
     if inner is not None:
         return {"sender_id": inner.sender_id, "receiver_id": inner.receiver_id}
     members = (getattr(action, name) for name in Action.__struct_fields__)
-    raw = next((member for member in members if isinstance(member, msgspec.Raw)), None)
-    return NA if raw is None else msgspec.json.decode(raw)
+    content = next((member for member in members if isinstance(member, msgspec.Raw | Struct)), None)
+    if isinstance(content, msgspec.Raw):
+        return msgspec.json.decode(content)
+    fields = {} if content is None else msgspec.to_builtins(content)
+    return {name: fields[name] for name in fields if name != "deposit"} or NA
 
 
 def log_columns(tree: Tree) -> Columns:

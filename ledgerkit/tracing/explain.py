@@ -4,79 +4,41 @@ from __future__ import annotations
 
 import base64
 from collections import Counter
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import msgspec
 import numpy as np
-from msgspec import UNSET
 
-from ledgerkit.api import chain_errors
 from ledgerkit.api.models.transactions import Status
-from ledgerkit.tracing.action_fields import action_name, delegate_action, deposit
+from ledgerkit.tracing.action_fields import action_name, deposit
 from ledgerkit.tracing.actions import SUCCEEDED
+from ledgerkit.tracing.amount_texts import NEAR, plain
+from ledgerkit.tracing.gas import action_deposit
+from ledgerkit.tracing.headline import headline
+from ledgerkit.tracing.transaction_data import account
 from ledgerkit.tracing.tree import verdict
+from ledgerkit.tracing.tree.frame_columns import SYSTEM
 from ledgerkit.units import gas_text, near_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ledgerkit.api.models.transactions import Action, TxResult
-    from ledgerkit.errors import LedgerError
     from ledgerkit.tracing.action_fields import Actions
     from ledgerkit.tracing.token_events import Transfer
-    from ledgerkit.tracing.tree import Tree
+    from ledgerkit.tracing.transaction_data import TransactionData
 
 _MAX_STEPS = 12
 _MAX_NAMED = 3
 _MAX_FAILURES = 4
 _MAX_TRANSFERS = 8
-_MAX_CHARACTERS = 160
 _NS = 10**9  # nanoseconds in a second
-_DELEGATES = ("Delegate", "DelegateV2")
 
 
-@dataclass(frozen=True, slots=True)
-class _TransactionData:
-    """The data of the transaction to explain; `failures` are errors by position of the receipt."""
-
-    tree: Tree
-    result: TxResult
-    transfers: list[Transfer]
-    actions: list[Actions | None]
-    failures: dict[int, LedgerError]
-
-    def column(self, name: str) -> Any:
-        """Return a column of the receipts as a list, None where a value is missing."""
-        return self.tree.columns[name].tolist()
-
-    def own_receipts(self) -> list[int]:
-        """List the positions of receipts other than refunds."""
-        kinds = self.tree.columns["kind"]
-        return [at for at, kind in enumerate(kinds) if kind != "refund"]
-
-    def name(self, at: int) -> str:
-        """Return a name for a receipt: its method or actions, and its receiver."""
-        columns = self.tree.columns
-        receiver_id = columns["receiver_id"][at] or "an unknown account"
-        if columns["kind"][at] == "refund":
-            return f"the refund to {receiver_id}"
-        actions = columns["actions"][at] or "unknown actions"
-        method = None if actions in _DELEGATES else columns["method_name"][at]
-        return _shorten(f"{method} on {receiver_id}" if method else f"{actions} to {receiver_id}")
-
-
-def explain(
-    tree: Tree,
-    result: TxResult,
-    actions: list[Actions | None],
-    transfers: list[Transfer],
-    notes: Iterable[str],
-) -> str:
-    """Describe a transaction in short paragraphs, always the same for the same arguments."""
-    tx = _TransactionData(tree, result, transfers, actions, _failures(tree, result))
+def explain(tx: TransactionData, notes: Iterable[str]) -> str:
+    """Describe a transaction: its headline, then short paragraphs."""
     paragraphs = (
+        headline(tx),
         _describe_request(tx),
         _describe_outcome(tx),
         _describe_receipts(tx),
@@ -90,49 +52,31 @@ def explain(
     return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
 
 
-def _failures(tree: Tree, result: TxResult) -> dict[int, LedgerError]:
-    """Return the errors of receipts by position; of repeated outcomes the first is used."""
-    position = {receipt_id: at for at, receipt_id in enumerate(tree.ids.tolist())}
-    errors: dict[int, LedgerError] = {}
-    for _, piece in result.outcomes.pieces():
-        for outcome in piece:
-            status, at = outcome.outcome.status, position.get(outcome.id)
-            if isinstance(status, Status) and status.failure is not UNSET and at is not None:
-                failure = msgspec.json.decode(status.failure)
-                error = chain_errors.receipt_failure(failure, receipt_id=outcome.id)
-                errors.setdefault(at, error)
-    return errors
-
-
 # The request -----------------------------------------------------------------------------
 
 
-def _describe_request(tx: _TransactionData) -> str:
+def _describe_request(tx: TransactionData) -> str:
     """Describe the transaction's actions, their sender and their receiver."""
-    transaction = tx.result.transaction
-    if transaction is None or transaction.signer_id is None:
+    request, transaction = tx.request(), tx.result.transaction
+    if request is None:
         return "The document does not contain the transaction."
-    actions = transaction.actions or []
-    inner = delegate_action(actions[0]) if len(actions) == 1 else None
-    name = "a transaction" if transaction.hash is None else f"transaction {transaction.hash}"
-    if inner is None:
-        receiver = _receiver(transaction.receiver_id, transaction.signer_id)
-        return f"{transaction.signer_id} sent {name} to {receiver}: {_list_actions(actions)}."
-    receiver = _receiver(inner.receiver_id, inner.sender_id)
+    tx_hash = transaction.hash if transaction else None
+    name = "a transaction" if tx_hash is None else f"transaction {plain(tx_hash)}"
+    sender_id, actions = account(request.sender_id), _list_actions(request.actions)
+    is_sender = request.sender_id is not None and request.receiver_id == request.sender_id
+    receiver = "itself" if is_sender else account(request.receiver_id)
+    if request.relayer_id is None:
+        return f"{sender_id} sent {name} to {receiver}: {actions}."
     return (
-        f"{inner.sender_id} signed a delegate action for {receiver}: "
-        f"{_list_actions(inner.actions or [])}. "
-        f"{transaction.signer_id} relayed it in {name} and paid for it."
+        f"{sender_id} signed a delegate action for {receiver}: {actions}. "
+        f"{account(request.relayer_id)} relayed it in {name} and paid for it."
     )
 
 
-def _receiver(receiver_id: str | None, sender_id: str | None) -> str:
-    """Return the receiver's id, or "itself" if it is the sender."""
-    return "itself" if receiver_id == sender_id else str(receiver_id)
-
-
-def _list_actions(actions: Actions) -> str:
+def _list_actions(actions: Actions | None) -> str:
     """List actions in their order."""
+    if actions is None:
+        return "the document does not contain its actions"
     return ", then ".join(map(_describe_action, actions)) or "no actions"
 
 
@@ -142,17 +86,16 @@ def _describe_action(action: Action | str) -> str:
     yocto = deposit(action)
     amount = near_text(yocto) if yocto else ""
     if call is None:
-        return action_name(action) + (f" of {amount}" if amount else "")
+        return plain(action_name(action)) + (f" of {amount}" if amount else "")
     attached = [text for text in (amount, gas_text(call.gas) if call.gas else "") if text]
-    return _shorten(f"call {call.method_name}") + (
-        f" with {' and '.join(attached)}" if attached else ""
-    )
+    method = "a method" if call.method_name is None else plain(call.method_name)
+    return f"call {method}" + (f" with {' and '.join(attached)}" if attached else "")
 
 
 # The outcome -----------------------------------------------------------------------------
 
 
-def _describe_outcome(tx: _TransactionData) -> str:
+def _describe_outcome(tx: TransactionData) -> str:
     """Describe the result: the transaction's status, and that of its receipts if they differ."""
     outcome = verdict(tx.tree)
     if outcome == "fully_succeeded":
@@ -169,7 +112,7 @@ def _describe_outcome(tx: _TransactionData) -> str:
     return "The document does not contain its result."
 
 
-def _describe_partial_failure(tx: _TransactionData) -> str:
+def _describe_partial_failure(tx: TransactionData) -> str:
     """Describe the failed receipts of a transaction whose status is success."""
     own = tx.own_receipts()
     n_failed = len(set(own).intersection(tx.failures))
@@ -184,12 +127,12 @@ def _describe_partial_failure(tx: _TransactionData) -> str:
     )
 
 
-def _describe_failed_transaction(tx: _TransactionData) -> str:
+def _describe_failed_transaction(tx: TransactionData) -> str:
     """Describe why the transaction failed, and how many receipts succeeded nevertheless."""
     first = tx.tree.conversion
     if first.status == "failure":
-        reason = first.error_message or first.error_kind
-        return f"It failed before any receipt was created: {_sentence(str(reason))}"
+        reason = first.error_message or first.error_kind or "The reason is unknown"
+        return f"It failed before any receipt was created: {_sentence(reason)}"
     status, own = tx.column("status"), tx.own_receipts()
     n_succeeded = sum(status[at] in SUCCEEDED for at in own)
     if not n_succeeded:
@@ -215,27 +158,19 @@ def _describe_return_value(result: TxResult) -> str:
         text = base64.b64decode(value, validate=True).decode()
     except ValueError:
         return " It returned bytes that are not text."
-    return f" It returned {_shorten(text)}."
-
-
-def _shorten(text: str) -> str:
-    """Shorten a text and replace its line breaks and other control characters."""
-    plain = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
-    if len(plain) <= _MAX_CHARACTERS:
-        return plain
-    return plain[: _MAX_CHARACTERS - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    return f" It returned {plain(text)}."
 
 
 def _sentence(text: str) -> str:
     """Return a text that ends with one full stop."""
-    short = _shorten(text)
+    short = plain(text)
     return short if short.endswith((".", "!", "?")) else f"{short}."
 
 
 # The receipts ----------------------------------------------------------------------------
 
 
-def _describe_receipts(tx: _TransactionData) -> str:
+def _describe_receipts(tx: TransactionData) -> str:
     """List the receipts in order, with block and shard; after the first 12 steps, count them."""
     own = tx.own_receipts()
     if not own:
@@ -256,7 +191,7 @@ def _describe_receipts(tx: _TransactionData) -> str:
     return "\n".join(lines)
 
 
-def _steps(tx: _TransactionData, own: list[int]) -> list[tuple[str, list[int]]]:
+def _steps(tx: TransactionData, own: list[int]) -> list[tuple[str, list[int]]]:
     """Group consecutive receipts with the same name, place and status."""
     heights, shards = tx.column("block_height"), tx.column("shard_id")
     groups: list[tuple[tuple[str, ...], str, list[int]]] = []
@@ -285,12 +220,12 @@ _STATUS_TEXTS = {
 }
 
 
-def _status_text(tx: _TransactionData, at: int) -> str:
+def _status_text(tx: TransactionData, at: int) -> str:
     """Return the status of one receipt in words."""
     return _STATUS_TEXTS[tx.tree.columns["status"][at]]
 
 
-def _describe_waiting(tx: _TransactionData) -> str:
+def _describe_waiting(tx: TransactionData) -> str:
     """Describe the receipts that waited for the results of others."""
     producers: dict[int, list[int]] = {}
     for producer, consumer, _ in tx.tree.data:
@@ -307,7 +242,7 @@ def _describe_waiting(tx: _TransactionData) -> str:
     return " ".join([*sentences, *_describe_external_data(tx)])
 
 
-def _list_names(tx: _TransactionData, positions: list[int]) -> str:
+def _list_names(tx: TransactionData, positions: list[int]) -> str:
     """List the names of receipts, equal names once."""
     counts = Counter(map(tx.name, positions))
     names = [f"{name} ({count} times)" if count > 1 else name for name, count in counts.items()]
@@ -315,7 +250,7 @@ def _list_names(tx: _TransactionData, positions: list[int]) -> str:
     return " and ".join(names[:_MAX_NAMED] + ([_count(n_others, "other")] if n_others > 0 else []))
 
 
-def _describe_external_data(tx: _TransactionData) -> list[str]:
+def _describe_external_data(tx: TransactionData) -> list[str]:
     """Describe the receipts that wait for data from outside the transaction (NEP-519)."""
     delivered = {data_id for *_, data_id in tx.tree.data}
     inputs, status = tx.column("input_data_ids"), tx.column("status")
@@ -333,7 +268,7 @@ def _describe_external_data(tx: _TransactionData) -> list[str]:
 # The failures ----------------------------------------------------------------------------
 
 
-def _describe_failures(tx: _TransactionData) -> list[str]:
+def _describe_failures(tx: TransactionData) -> list[str]:
     """Describe each kind of failure once."""
     groups: dict[tuple[str, str], list[int]] = {}
     for at in [at for at in tx.own_receipts() if at in tx.failures]:
@@ -348,19 +283,20 @@ def _describe_failures(tx: _TransactionData) -> list[str]:
     )
 
 
-def _describe_failure(tx: _TransactionData, positions: list[int]) -> str:
+def _describe_failure(tx: TransactionData, positions: list[int]) -> str:
     """Describe one kind of failure: its reason, its effect, and what to do."""
     at, columns = positions[0], tx.tree.columns
     error = tx.failures[at]
     times = f" ({len(positions)} times)" if len(positions) > 1 else ""
     kind, message = columns["error_kind"][at], columns["error_message"][at]
+    reason = message or "The reason is unknown"
     index = getattr(error, "index", None)
     n_actions, where = len(tx.actions[at] or ()), ""
     if n_actions > 1 and index is not None:
         where = f" at action {index + 1} of {n_actions}"
     parts = [
-        f"{tx.name(at)} failed{where}{times}: {_sentence(str(message))} ({kind})",
-        "The changes of that receipt were rolled back; those of earlier receipts were not.",
+        f"{tx.name(at)} failed{where}{times}: {_sentence(reason)}" + (f" ({kind})" if kind else ""),
+        _describe_rollback(tx, at),
         _describe_awaited(tx, at),
         _describe_callback(tx, positions),
         f"What to do: {error.remedy}" if error.remedy else "",
@@ -368,13 +304,21 @@ def _describe_failure(tx: _TransactionData, positions: list[int]) -> str:
     return " ".join(part for part in parts if part)
 
 
-def _describe_awaited(tx: _TransactionData, at: int) -> str:
+def _describe_rollback(tx: TransactionData, at: int) -> str:
+    """Describe which changes a failed receipt undid, and which of earlier receipts it did not."""
+    status = tx.column("status")
+    if any(status[earlier] in SUCCEEDED for earlier in tx.own_receipts() if earlier < at):
+        return "The changes of that receipt were rolled back; those of earlier receipts were not."
+    return "Its changes were rolled back."
+
+
+def _describe_awaited(tx: TransactionData, at: int) -> str:
     """List the receipts of which the failed receipt was the callback."""
     producers = list(dict.fromkeys(p for p, consumer, _ in tx.tree.data if consumer == at))
     return f"It was the callback of {_list_names(tx, producers)}." if producers else ""
 
 
-def _describe_callback(tx: _TransactionData, positions: list[int]) -> str:
+def _describe_callback(tx: TransactionData, positions: list[int]) -> str:
     """Describe the callback that ran after the failure, if it succeeded."""
     status = tx.column("status")
     callbacks = [
@@ -387,54 +331,79 @@ def _describe_callback(tx: _TransactionData, positions: list[int]) -> str:
 
 # The transfers ---------------------------------------------------------------------------
 
-_NEAR_KINDS = ("transfer", "deposit", "delegated", "beneficiary")
+_NEAR_KINDS = ("transfer", "deposit", "delegated", "beneficiary", "burnt")
 
 
-def _describe_transfers(tx: _TransactionData) -> str:
+def _describe_transfers(tx: TransactionData) -> str:
     """Describe the transfers between accounts, and the deposits that were refunded."""
-    rows = [row for row in tx.transfers if row.kind in _NEAR_KINDS or row.asset != "near"]
-    parts = [_describe_transfer(row) for row in rows[:_MAX_TRANSFERS] if row.amount]
+    rows = [
+        row
+        for row in tx.transfers
+        if row.kind in _NEAR_KINDS or (row.asset != NEAR and row.kind != "fee")
+    ]
+    parts = [_describe_transfer(tx, row) for row in rows[:_MAX_TRANSFERS] if row.amount]
     n_others = len(rows) - _MAX_TRANSFERS
     if n_others > 0:
         parts.append(f"and {n_others} more")
-    text = f"Transferred: {'; '.join(parts)}." if parts else "Nothing was transferred."
+    text = f"Transferred: {'; '.join(parts)}." if parts else _describe_no_transfers(tx)
     refunds = [row for row in tx.transfers if row.kind == "refund_deposit"]
-    amounts = [f"{near_text(row.amount)} to {row.receiver_id}" for row in refunds[:_MAX_NAMED]]
+    amounts = [
+        f"{near_text(row.amount or 0)} to {account(row.receiver_id)}"
+        for row in refunds[:_MAX_NAMED]
+    ]
     text += f" Deposits refunded: {', '.join(amounts)}." if amounts else ""
     n_others = len(refunds) - len(amounts)
     return text + (f" Also refunded: {_count(n_others, 'more deposit')}." if n_others > 0 else "")
 
 
-def _describe_transfer(row: Transfer) -> str:
+def _describe_no_transfers(tx: TransactionData) -> str:
+    """Return whether nothing was transferred, nothing yet, or whether that is unknown."""
+    status = tx.column("status")
+    actions = [action for receipt in tx.actions for action in receipt or ()]
+    if not status or None in tx.actions or None in map(action_deposit, actions):
+        return "The document does not contain what was transferred."
+    if all(name in SUCCEEDED or name == "failure" for name in status):
+        return "Nothing was transferred."
+    return "Nothing has been transferred yet."
+
+
+def _describe_transfer(tx: TransactionData, row: Transfer) -> str:
     """Describe one transfer."""
-    if row.asset == "near":
-        return f"{near_text(row.amount)} from {row.sender_id} to {row.receiver_id}"
-    standard, _, token = row.asset.partition(":")
-    contract_id, _, token_id = token.partition(":")
-    amount = f"{row.amount} units of {contract_id}"
-    if standard != "nep141":
-        amount = f"token {_shorten(token_id)} of {contract_id}"
-        amount = amount if row.amount == 1 else f"{row.amount} of {amount}"
-    if row.sender_id is None:
-        return f"{amount} minted for {row.receiver_id}"
-    if row.receiver_id is None:
-        return f"{amount} of {row.sender_id} burnt"
-    return f"{amount} from {row.sender_id} to {row.receiver_id}"
+    amount = tx.amounts.exact(row.asset, row.amount or 0)
+    sender_id, receiver_id = account(row.sender_id), account(row.receiver_id)
+    if row.kind in ("burnt", "gas_key"):
+        return f"{amount} {_gas_key_text(row)}"
+    if row.asset != NEAR and row.sender_id is None:
+        return f"{amount} minted for {receiver_id}"
+    if row.asset != NEAR and row.receiver_id is None:
+        return f"{amount} burnt by {sender_id}"
+    return f"{amount} from {sender_id} to {receiver_id}"
 
 
-def _describe_cost(tx: _TransactionData) -> str:
-    """Describe the gas burnt, its cost and payer, gas refunds and contract rewards."""
+def _gas_key_text(row: Transfer) -> str:
+    """Return the rest of a sentence about NEAR that was burnt, or that a gas key holds."""
+    sender_id = account(row.sender_id)
+    if row.kind == "burnt":
+        return f"of {sender_id if row.asset == NEAR else f'a gas key of {sender_id}'} burnt"
+    if row.sender_id == SYSTEM:
+        return f"to a gas key of {account(row.receiver_id)}"
+    return f"from a gas key of {sender_id}"
+
+
+def _describe_cost(tx: TransactionData) -> str:
+    """Describe the gas burnt, its cost and payer, and contract rewards."""
     first = tx.tree.conversion
-    gas = (first.gas_burnt or 0) + int(tx.tree.columns["gas_burnt"].filled(0).sum())
-    tokens = (first.tokens_burnt or 0) + sum(
-        tokens for tokens in tx.tree.columns["tokens_burnt"] if isinstance(tokens, int)
-    )
+    gas = (first.gas_burnt or 0) + sum(tx.tree.columns["gas_burnt"].filled(0).tolist())
     if not gas:
         return ""
-    payer = first.signer_id or "the signer"
-    parts = [f"It burnt {gas_text(gas)} of gas, which cost {payer} {near_text(tokens)}."]
-    refunds = _sum_by_receiver(tx.transfers, "refund_gas")
-    parts += [f"Refunded for unused gas: {refunds}."] if refunds else []
+    payer = "the signer" if first.signer_id is None else account(first.signer_id)
+    fees = [row for row in tx.transfers if row.kind == "fee"]
+    if fees and fees[0].asset != NEAR:
+        payer = f"a gas key of {payer}"
+    fee = fees[0].amount if fees else None
+    cost = "an unknown amount" if fee is None else near_text(fee)
+    start = "So far it burnt" if verdict(tx.tree) == "pending" else "It burnt"
+    parts = [f"{start} {gas_text(gas)} of gas, which cost {payer} {cost}."]
     rewards = _sum_by_receiver(tx.transfers, "contract_reward")
     parts += [f"Contract rewards from the burnt gas: {rewards}."] if rewards else []
     return " ".join(parts)
@@ -445,7 +414,8 @@ def _sum_by_receiver(transfers: list[Transfer], kind: str) -> str:
     sums: dict[str, int] = {}
     for row in transfers:
         if row.kind == kind:
-            sums[str(row.receiver_id)] = sums.get(str(row.receiver_id), 0) + row.amount
+            receiver_id = account(row.receiver_id)
+            sums[receiver_id] = sums.get(receiver_id, 0) + (row.amount or 0)
     amounts = [
         f"{near_text(total)} to {account_id}"
         for account_id, total in list(sums.items())[:_MAX_NAMED]
@@ -455,7 +425,7 @@ def _sum_by_receiver(transfers: list[Transfer], kind: str) -> str:
     return ", ".join(amounts) + others
 
 
-def _describe_duration(tx: _TransactionData) -> str:
+def _describe_duration(tx: TransactionData) -> str:
     """Describe how long the receipts took, in blocks and seconds."""
     heights, times = tx.tree.columns["block_height"], tx.tree.columns["time"]
     with_heights = np.ma.compressed(heights)

@@ -1,9 +1,9 @@
 """
 Gas and value of each receipt: gas burnt in calls, its price, refunds and contract rewards.
 
-A result does not contain the amount that the signer paid for gas. It is the sum of what was
-burnt and what was refunded. Nor does a result contain the share that contracts receive of the
-gas that their calls burn: it is computed from that gas, its price and the protocol's rules.
+The signer buys gas in advance and gets most of it back: in the end it has paid for what was burnt.
+A result does not contain the share that contracts receive of the gas that their calls burn: it is
+computed from that gas, its price and the protocol's rules.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pandas import NA
 
 from ledgerkit.tracing.action_fields import action_name, delegate_action, deposit, parse_amount
 from ledgerkit.tracing.actions import SUCCEEDED, receipt_key_columns
+from ledgerkit.tracing.burnt_tokens import BurntTokens, Execution, split_burnt_tokens
 from ledgerkit.tracing.tree.frame_columns import SYSTEM
 
 if TYPE_CHECKING:
@@ -24,10 +25,7 @@ if TYPE_CHECKING:
 
     Columns = dict[str, Any]
 
-FAILURE = "failure"
-# Since protocol version 86, creating an account burns this many yoctoNEAR in total, including the
-# price of this much gas.
-_CREATION_TOKENS, _CREATION_GAS = 7 * 10**21, 7_200_000_000_000
+FAILURE, UNKNOWN = "failure", "unknown"
 
 
 class ReceiptValues:
@@ -61,12 +59,14 @@ class ReceiptValues:
         self.senders: list[str | None] = columns["predecessor_id"].tolist()
         self.signers: list[str | None] = columns["signer_id"].tolist()
         self.deposits = [total_deposit(receipt_actions) for receipt_actions in actions]
-        self.tokens_burnt = [None if burnt is NA else burnt for burnt in columns["tokens_burnt"]]
+        self.tokens_burnt: list[int | None] = [
+            None if burnt is NA else burnt for burnt in columns["tokens_burnt"]
+        ]
         self.gas_burnt: list[int | None] = columns["gas_burnt"].tolist()
         profiles = _profile_gas(result)
         self.gas_in_calls = [self._gas_in_calls(at, profiles) for at in range(len(tree))]
-        burnt = zip(self.tokens_burnt, self.gas_burnt, strict=True)
-        self.prices = [_gas_price(tokens, gas) for tokens, gas in burnt]
+        self.gas_key = _gas_key(result)
+        self.conversion, *self.burnt = self._split_burnt_tokens(result)
         self.refund_kinds = [self._refund_kind(at) for at in range(len(tree))]
         self.gas_refunds = [0] * len(tree)
         for at, kind in enumerate(self.refund_kinds):
@@ -79,17 +79,58 @@ class ReceiptValues:
         return set(map(action_name, self.actions[at] or ()))
 
     def was_executed(self, at: int) -> bool:
-        """Return True if a receipt has run."""
+        """Return True if a receipt has run, which one of unknown status has if it burnt gas."""
+        if self.status[at] == UNKNOWN:
+            return bool(self.gas_burnt[at])
         return self.status[at] == FAILURE or self.status[at] in SUCCEEDED
 
-    def transaction_fee(self) -> int:
-        """Return what the signer paid besides deposits: tokens burnt, and refunds of gas."""
-        receipts = sum(
-            (self.tokens_burnt[at] or 0) + self.gas_refunds[at]
-            for at in range(len(self.tree))
-            if not self.is_refund[at]
+    def transaction_fee(self) -> int | None:
+        """Return what was paid for gas so far, less refunds; None if it is unknown."""
+        first = self.tree.conversion.tokens_burnt
+        if first is None and not len(self.tree):
+            return 0  # not on the chain yet
+        parts = [first, *(self._fee(at) for at in range(len(self.tree)))]
+        known = [part for part in parts if part is not None]
+        return sum(known) if len(known) == len(parts) else None
+
+    def _fee(self, at: int) -> int | None:
+        """Return what a receipt adds to the fee: the tokens burnt, or a refund that was lost."""
+        if not self.was_executed(at):
+            return 0
+        if self.is_refund[at]:
+            is_gas = self.refund_kinds[at] == "refund_gas"
+            is_lost = self.status[at] == FAILURE or self.is_refund_to_account(at)
+            return self.deposits[at] if is_gas and is_lost else 0
+        tokens, (price, taken) = self.tokens_burnt[at], self.burnt[at]
+        if tokens is None:
+            return None
+        if taken is None:  # before protocol version 83 the tokens did not include it
+            is_fee = price is not None and tokens == price * (self.gas_burnt[at] or 0)
+            return tokens if is_fee else None
+        return tokens - taken
+
+    def is_refund_to_account(self, at: int) -> bool:
+        """Return True for a refund to the account, because its gas key has been deleted."""
+        if self.gas_key is None or self.refund_kinds[at] != "refund_gas":
+            return False
+        return any(
+            self.gas_key in deleted_keys(self.actions[earlier])
+            for earlier in range(at)
+            if self.status[earlier] in SUCCEEDED and self.receivers[earlier] == self.receivers[at]
         )
-        return (self.tree.conversion.tokens_burnt or 0) + receipts
+
+    def _split_burnt_tokens(self, result: TxResult) -> list[BurntTokens]:
+        """Split the tokens that the transaction itself and each receipt burnt."""
+        first, own = self.tree.conversion, result.transaction_outcome
+        own_block = None if own is None else own.block_hash
+        executions = [Execution(first.tokens_burnt, first.gas_burnt, own_block)]
+        blocks = self.tree.columns["block_hash"].tolist()
+        for at, status in enumerate(self.status):
+            # What a failed receipt took from a balance is rolled back and not counted.
+            names = () if status == FAILURE else self.action_names(at)
+            tokens, gas = self.tokens_burnt[at], self.gas_burnt[at]
+            executions.append(Execution(tokens, gas, blocks[at], names))
+        return split_burnt_tokens(executions)
 
     def _gas_in_calls(self, at: int, profiles: dict[str, int | None]) -> int | None:
         """Return the gas burnt inside calls: the gas burnt by the receipt, less its fees."""
@@ -128,8 +169,20 @@ class ReceiptValues:
             return "refund_gas"
         parent = self.parents[at]
         succeeded = parent >= 0 and self.status[parent] != FAILURE
-        is_deletion = succeeded and "DeleteAccount" in self.action_names(parent)
+        is_deletion = succeeded and self.receivers[at] in beneficiaries(self.actions[parent])
         return "beneficiary" if is_deletion else "refund_deposit"
+
+    def payer(self, at: int) -> str | None:
+        """
+        Return the account that a receipt's deposits come from.
+
+        A successful receipt that refunds a deposit (a DeterministicStateInit keeps only what the
+        account needs for its storage) or deletes its account pays from its own account.
+        """
+        parent = self.parents[at]
+        if not self.is_refund[at] or parent < 0 or self.status[parent] not in SUCCEEDED:
+            return self.senders[at]
+        return SYSTEM if self.refund_kinds[at] == "refund_gas" else self.receivers[parent]
 
     def _reward(self, at: int) -> int | None:
         """Return the contract's share of the gas that its calls burnt, including failed calls."""
@@ -140,10 +193,12 @@ class ReceiptValues:
             return None
         share = burnt * rules.reward[0] // rules.reward[1]
         # An account that was deleted, or whose creation was rolled back, gets nothing.
-        removal = "CreateAccount" if self.status[at] == FAILURE else "DeleteAccount"
-        if not share or removal in self.action_names(at):
+        names, has_failed = self.action_names(at), self.status[at] == FAILURE
+        if not share or ("CreateAccount" if has_failed else "DeleteAccount") in names:
             return 0
-        price = self.prices[at]
+        if has_failed and "DeterministicStateInit" in names:
+            return None  # the result does not say whether the account existed before
+        price = self.burnt[at].gas_price
         return None if price is None else share * price
 
 
@@ -163,7 +218,32 @@ def total_deposit(actions: Actions | None) -> int | None:
 def action_deposit(action: Any) -> int | None:
     """Return the deposit of an action, of a Delegate that of its content; None if unknown."""
     inner = delegate_action(action)
-    return deposit(action) if inner is None else total_deposit(inner.actions or ())
+    return deposit(action) if inner is None else total_deposit(inner.actions)
+
+
+def deleted_keys(actions: Actions | None) -> list[str | None]:
+    """List the public keys that actions delete."""
+    known = [action for action in actions or () if not isinstance(action, str)]
+    return [action.delete_key.public_key for action in known if action.delete_key is not None]
+
+
+def beneficiaries(actions: Actions | None) -> list[str | None]:
+    """List the accounts that receive the balance of an account that actions delete."""
+    known = [action for action in actions or () if not isinstance(action, str)]
+    return [
+        action.delete_account.beneficiary_id
+        for action in known
+        if action.delete_account is not None
+    ]
+
+
+def _gas_key(result: TxResult) -> str | None:
+    """Return the gas key that paid (empty if it is not named); None for any other key."""
+    # Nodes write nonce_index for gas keys alone (nearcore, SignedTransactionView).
+    transaction = result.transaction
+    if transaction is None or transaction.nonce_index is None:
+        return None
+    return transaction.public_key or ""
 
 
 def _profile_gas(result: TxResult) -> dict[str, int | None]:
@@ -183,32 +263,22 @@ def _profile_entry(value: int | str | None) -> int:
     return parse_amount(value, "$..gas_profile") if isinstance(value, str) else value or 0
 
 
-def _gas_price(tokens: int | None, gas: int | None) -> int | None:
-    """Return the price at which gas was burnt; None if the tokens are not a multiple of the gas."""
-    if tokens is None or not gas:
-        return None
-    price, remainder = divmod(tokens, gas)
-    if not remainder:
-        return price
-    # The tokens may include the fixed amount that creating an account burns.
-    if gas <= _CREATION_GAS or tokens < _CREATION_TOKENS:
-        return None
-    price, remainder = divmod(tokens - _CREATION_TOKENS, gas - _CREATION_GAS)
-    return None if remainder else price
-
-
 def gas_columns(values: ReceiptValues) -> Columns:
     """Compute the columns of the gas frame: the transaction's conversion, then each receipt."""
-    tree, first = values.tree, values.tree.conversion
-    tokens = NA if first.tokens_burnt is None else first.tokens_burnt
-    price = _gas_price(first.tokens_burnt, first.gas_burnt)
+    tree, first, burnt = values.tree, values.tree.conversion, [values.conversion, *values.burnt]
     return receipt_key_columns(tree, range(-1, len(tree))) | {
         "kind": ["conversion", *tree.columns["kind"]],
         "account_id": [first.signer_id, *tree.columns["receiver_id"]],
         "gas_burnt": [first.gas_burnt, *values.gas_burnt],
         "gas_in_calls": [0, *values.gas_in_calls],
-        "tokens_burnt": [tokens, *tree.columns["tokens_burnt"]],
-        "gas_price": [NA if value is None else value for value in (price, *values.prices)],
+        "tokens_burnt": _or_na([first.tokens_burnt, *values.tokens_burnt]),
+        "balance_burnt": _or_na([part.balance for part in burnt]),
+        "gas_price": _or_na([part.gas_price for part in burnt]),
         "gas_refund": [0, *values.gas_refunds],
-        "contract_reward": [NA if value is None else value for value in (0, *values.rewards)],
+        "contract_reward": _or_na([0, *values.rewards]),
     }
+
+
+def _or_na(values: list[int | None]) -> list[Any]:
+    """Replace None by NA."""
+    return [NA if value is None else value for value in values]

@@ -42,7 +42,7 @@ class Transfer(NamedTuple):
     asset: str
     sender_id: str | None
     receiver_id: str | None
-    amount: int
+    amount: int | None
     memo: str | None = None
     evidence: str | None = None
 

@@ -6,7 +6,6 @@ import json
 import os
 from contextlib import contextmanager
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -21,7 +20,7 @@ from ledgerkit.api.models.transactions import (
     decode_transaction,
     embed_context,
 )
-from ledgerkit.errors import DecodeError
+from ledgerkit.errors import DecodeError, LedgerError
 from ledgerkit.extras import require
 from ledgerkit.frames import build
 from ledgerkit.tracing import actions as action_rows
@@ -30,6 +29,13 @@ from ledgerkit.tracing import explain as explanations
 from ledgerkit.tracing import gas as receipt_gas
 from ledgerkit.tracing import transfers as transfer_rows
 from ledgerkit.tracing.action_fields import delegate_action
+from ledgerkit.tracing.amount_texts import AmountTexts
+from ledgerkit.tracing.transaction_data import (
+    TransactionData,
+    failures_by_receipt,
+    read_request,
+    token_contracts,
+)
 from ledgerkit.tracing.tree import build_tree, verdict
 
 if TYPE_CHECKING:
@@ -39,9 +45,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ledgerkit.api.models.transactions import TxResult
+    from ledgerkit.frames.tokens import TokenFacts
     from ledgerkit.tracing.action_fields import Actions
     from ledgerkit.tracing.gas import ReceiptValues
     from ledgerkit.tracing.token_events import Transfer
+
+    TokenLookup = Callable[[Sequence[str]], Mapping[str, TokenFacts]]
 
 _PLOTS = ("tree", "timeline", "gas", "flow")
 
@@ -63,6 +72,9 @@ class Trace:
         of each account, and the contracts' share of burnt gas.
     attrs
         Provenance for the frames' `attrs`.
+    tokens
+        Reads symbol and decimals of fungible tokens, by their contracts, when `explain` is
+        first called; without it the explanation counts tokens in their smallest unit.
 
     Notes
     -----
@@ -78,6 +90,7 @@ class Trace:
         blocks: Mapping[str, tuple[int, int]] | None = None,
         rules: Rules | None = None,
         attrs: Mapping[str, Any] | None = None,
+        tokens: TokenLookup | None = None,
     ) -> None:
         """Build the tree; the frames are built when they are first used."""
         shard_of = None if rules is None else rules.shard_of
@@ -88,6 +101,7 @@ class Trace:
         self._result, self._source = result, source
         self._context = TraceContext(dict(blocks or {}), rules)
         self._attrs = dict(attrs or {})
+        self._tokens = tokens
 
     @classmethod
     def from_json(
@@ -188,49 +202,63 @@ class Trace:
     @cached_property
     def receipts(self) -> pd.DataFrame:
         """One row per receipt in causal order, typed as ``schema("receipts")``; built once."""
-        return self._frame("receipts", lambda: self._tree.columns)
+        return self._frame("receipts")
 
     @cached_property
     def edges(self) -> pd.DataFrame:
         """One row per edge between receipts, by child, typed as ``schema("edges")``; built once."""
-        return self._frame("edges", self._tree.edges)
+        return self._frame("edges")
 
     @cached_property
     def actions(self) -> pd.DataFrame:
         """One row per action, including those in a Delegate, typed as ``schema("actions")``."""
-        return self._frame(
-            "actions", lambda: action_rows.action_columns(self._tree, self._receipt_actions)
-        )
+        return self._frame("actions")
 
     @cached_property
     def logs(self) -> pd.DataFrame:
         """One row per log line, also of failed receipts, typed as ``schema("logs")``."""
-        return self._frame("logs", lambda: action_rows.log_columns(self._tree))
+        return self._frame("logs")
 
     @cached_property
     def events(self) -> pd.DataFrame:
         """One row per event (NEP-297), invalid ones with a note, typed as ``schema("events")``."""
-        return self._frame("events", lambda: action_rows.event_columns(self._tree))
+        return self._frame("events")
 
     @cached_property
     def transfers(self) -> pd.DataFrame:
-        """One row per executed transfer of NEAR or tokens, typed as ``schema("transfers")``."""
-        return self._frame(
-            "transfers", lambda: transfer_rows.transfer_columns(self._tree, self._transfers[0])
-        )
+        """One row per transfer of NEAR or tokens, typed as ``schema("transfers")``."""
+        return self._frame("transfers")
 
     @cached_property
     def balance_changes(self) -> pd.DataFrame:
-        """One row per account and asset, with the exact ``change``; `notes` lists omissions."""
-        return self._frame(
-            "balance_changes",
-            lambda: balance_changes.balance_change_columns(self._values, self._transfers[0]),
-        )
+        """The sum of `transfers` by account and asset, exact; `notes` lists omissions."""
+        return self._frame("balance_changes")
 
     @cached_property
     def gas(self) -> pd.DataFrame:
         """One row for the transaction and per receipt: gas burnt, its refund and the reward."""
-        return self._frame("gas", lambda: receipt_gas.gas_columns(self._values))
+        return self._frame("gas")
+
+    def _columns(self, name: str) -> Mapping[str, Any]:
+        """Compute the columns of a frame."""
+        tree = self._tree
+        builders: dict[str, Callable[[], Mapping[str, Any]]] = {
+            "receipts": lambda: tree.columns,
+            "edges": tree.edges,
+            "actions": lambda: action_rows.action_columns(tree, self._receipt_actions),
+            "logs": lambda: action_rows.log_columns(tree),
+            "events": lambda: action_rows.event_columns(tree),
+            "transfers": lambda: transfer_rows.transfer_columns(tree, self._transfers[0]),
+            "balance_changes": lambda: balance_changes.balance_change_columns(self._transfers[0]),
+            "gas": lambda: receipt_gas.gas_columns(self._values),
+        }
+        with collector_paused():
+            return builders[name]()
+
+    def _frame(self, name: str) -> pd.DataFrame:
+        """Build a frame of this transaction."""
+        with collector_paused():
+            return build.build_frame(name, self._columns(name), attrs=self._attrs)
 
     @cached_property
     def _receipt_actions(self) -> list[Actions | None]:
@@ -251,11 +279,6 @@ class Trace:
         """The transfers, and notes about what is not counted."""
         with collector_paused():
             return transfer_rows.list_transfers(self._values, self._result)
-
-    def _frame(self, name: str, columns: Callable[[], Mapping[str, Any]]) -> pd.DataFrame:
-        """Build a frame of this transaction."""
-        with collector_paused():
-            return build.build_frame(name, columns(), attrs=self._attrs)
 
     @property
     def verdict(self) -> str:
@@ -299,21 +322,53 @@ class Trace:
             block_hash for block_hash in dict.fromkeys(without_height) if block_hash is not None
         ]
 
-    def explain(self) -> str:
+    def explain(self, *, metadata: bool = True) -> str:
         """
         Describe the transaction in a few paragraphs, from the document alone.
+
+        Parameters
+        ----------
+        metadata
+            Write amounts of fungible tokens in whole tokens, with their symbols. The metadata of
+            each token is read once. It is unknown for a trace that was read from a file, and for
+            a token whose contract does not send it: such amounts are in the smallest unit.
 
         Returns
         -------
         text
-            The actions and their sender, the result, the receipts with block and shard, the
-            failures with their remedies, the transfers, the cost and the duration. Always the
-            same for the same trace.
+            A headline: who did what, or tried to, and what came back; its amounts are cut to
+            three decimals. Then the actions and their sender, the result, the receipts with
+            block and shard, the failures with their remedies, the transfers, the cost and the
+            duration. Always the same for the same trace.
+
+        Notes
+        -----
+        Source: the document of the trace; symbols and decimals from the view method ft_metadata.
         """
+        amounts = AmountTexts(self._token_facts if metadata else {})
         with collector_paused():
             return explanations.explain(
-                self._tree, self._result, self._receipt_actions, self._transfers[0], self.notes
+                TransactionData(
+                    self._tree,
+                    self._result,
+                    self._transfers[0],
+                    self._receipt_actions,
+                    failures_by_receipt(self._tree, self._result),
+                    amounts,
+                ),
+                self.notes,
             )
+
+    @cached_property
+    def _token_facts(self) -> Mapping[str, TokenFacts]:
+        """Symbol and decimals of the fungible tokens, by contract; none if they are unknown."""
+        contracts = token_contracts(read_request(self._result), self._transfers[0])
+        if self._tokens is None or not contracts:
+            return {}
+        try:
+            return self._tokens(contracts)
+        except LedgerError:  # the amounts are known nevertheless, in the smallest unit
+            return {}
 
     def to_networkx(self) -> Any:
         """
@@ -382,62 +437,14 @@ class Trace:
         """Return a card as HTML: headline, explanation, tree; texts from the chain are escaped."""
         from ledgerkit import cards
 
+        headline, _, explanation = self.explain().partition("\n\n")
         return cards.trace_card(
-            headline=repr(self)[1:-1],
-            explanation=self.explain(),
+            headline=headline,
+            explanation=explanation,
             receipts=self.receipts,
             edges=self.edges,
             transfers=self.transfers,
         )
-
-
-def receipts_of(traces: Mapping[str, Trace]) -> pd.DataFrame:
-    """Combine the receipts of transactions, by hash, in a frame typed as ``schema("traces")``."""
-    if not traces:
-        return build.empty_frame("traces")
-    return build.build_frame("traces", _receipt_columns(traces))
-
-
-def receipts_in(block_height: int, traces: Mapping[str, Trace]) -> pd.DataFrame:
-    """Combine the receipts of a block's transactions; typed as ``schema("collected_receipts")``."""
-    columns = _receipt_columns(traces)
-    heights = [block_height] * len(columns["tx_hash"])
-    return build.build_frame("collected_receipts", {"tx_block_height": heights, **columns})
-
-
-def events_in(block_height: int, traces: Mapping[str, Trace]) -> pd.DataFrame:
-    """Combine the events of a block's transactions; typed as ``schema("collected_events")``."""
-    parts = [action_rows.event_columns(trace._tree) for trace in traces.values()]  # noqa: SLF001 - of this module
-    hashes = np.repeat(_hashes(traces), [len(part["event"]) for part in parts])
-    columns = {"tx_block_height": [block_height] * len(hashes), "tx_hash": hashes}
-    return build.build_frame("collected_events", columns | _concat_columns(parts))
-
-
-def _receipt_columns(traces: Mapping[str, Trace]) -> dict[str, Any]:
-    """Combine the receipt columns of transactions."""
-    trees = [trace._tree for trace in traces.values()]  # noqa: SLF001 - of this module
-    hashes = np.repeat(_hashes(traces), [len(tree) for tree in trees])
-    return {"tx_hash": hashes, **_concat_columns([tree.columns for tree in trees])}
-
-
-def _hashes(traces: Mapping[str, Trace]) -> np.ndarray:
-    """Return the transactions' hashes as an array of objects."""
-    return np.array(list(traces), dtype=object)
-
-
-def _concat_columns(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Concatenate each column of several frames."""
-    return {name: _concat([part[name] for part in parts]) for name in parts[0]}
-
-
-def _concat(parts: list[Any]) -> Any:
-    """Concatenate arrays, masked arrays or lists."""
-    if isinstance(parts[0], np.ma.MaskedArray):
-        missing = np.concatenate([np.ma.getmaskarray(part) for part in parts])
-        return np.ma.MaskedArray(np.concatenate([np.ma.getdata(part) for part in parts]), missing)
-    if isinstance(parts[0], np.ndarray):
-        return np.concatenate(parts)
-    return list(chain.from_iterable(parts))
 
 
 @contextmanager

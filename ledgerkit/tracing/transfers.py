@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit.tracing.action_fields import action_name
+from ledgerkit.tracing.action_fields import action_name, parse_amount
 from ledgerkit.tracing.actions import SUCCEEDED, receipt_key_columns
-from ledgerkit.tracing.gas import action_deposit
+from ledgerkit.tracing.gas import UNKNOWN, action_deposit, deleted_keys
 from ledgerkit.tracing.token_events import Transfer, token_transfers
 from ledgerkit.tracing.tree.frame_columns import SYSTEM
 from ledgerkit.tracing.tree.linking import first_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterator
 
     from ledgerkit.api.models.transactions import TxResult
     from ledgerkit.tracing.action_fields import Actions
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 NEAR = "near"
 _KIND_OF_ACTION = {
     "Transfer": "transfer",
-    "TransferToGasKey": "transfer",
+    "TransferToGasKey": "gas_key",
     "FunctionCall": "deposit",
     "DeterministicStateInit": "deposit",
 }
@@ -37,49 +37,128 @@ def list_transfers(
     return transfers, (*_unknown_values(values), *token_notes)
 
 
-def _near_transfers(values: ReceiptValues) -> Iterable[Transfer]:
-    """List the transfers of NEAR."""
+def _near_transfers(values: ReceiptValues) -> Iterator[Transfer]:
+    """List the transfers of NEAR, which add up to the changes of all balances."""
     signer_id, fee = values.tree.conversion.signer_id, values.transaction_fee()
-    if signer_id is not None and fee:
-        yield Transfer(-1, "fee", NEAR, signer_id, SYSTEM, fee)
+    if signer_id is not None and fee != 0:
+        asset = NEAR if values.gas_key is None else _gas_key_asset(values.gas_key)
+        yield Transfer(-1, "fee", asset, signer_id, SYSTEM, fee)
     for at, status in enumerate(values.status):
-        sender_id, receiver_id = values.senders[at], values.receivers[at]
         if status in SUCCEEDED:
-            refund_kind = values.refund_kinds[at]
-            if refund_kind == "beneficiary":
-                sender_id = values.receivers[values.parents[at]]
-            for kind, amount in _deposits_by_kind(values.actions[at]):
-                yield Transfer(at, refund_kind or kind, NEAR, sender_id, receiver_id, amount)
+            yield from _delivered(values, at)
+        else:
+            payer, amount = values.payer(at), values.deposits[at]
+            if payer is not None and payer != SYSTEM and amount:
+                yield Transfer(at, "undelivered", NEAR, payer, SYSTEM, amount)
         reward = values.rewards[at]
         if reward:
-            yield Transfer(at, "contract_reward", NEAR, SYSTEM, receiver_id, reward)
+            yield Transfer(at, "contract_reward", NEAR, SYSTEM, values.receivers[at], reward)
 
 
-def _deposits_by_kind(actions: Actions | None) -> list[tuple[str, int]]:
+def _delivered(values: ReceiptValues, at: int) -> Iterator[Transfer]:
+    """List the transfers of a receipt that succeeded."""
+    payer, receiver_id, refund_kind = (
+        values.payer(at),
+        values.receivers[at],
+        values.refund_kinds[at],
+    )
+    if refund_kind == "refund_gas" and not values.is_refund_to_account(at):
+        return  # the fee is less refunds
+    actions = values.actions[at] or ()
+    for kind, amount in _deposits_by_kind(actions):
+        # What goes to a gas key leaves the account, and arrives in the rows below.
+        target_id = SYSTEM if kind == "gas_key" else receiver_id
+        yield Transfer(at, refund_kind or kind, NEAR, payer, target_id, amount)
+    yield from _gas_key_transfers(at, actions, receiver_id)
+    taken = values.burnt[at].balance
+    if taken:
+        asset = _asset_burnt(actions)
+        yield Transfer(at, "burnt", asset, receiver_id, SYSTEM, taken)
+
+
+def _deposits_by_kind(actions: Actions) -> list[tuple[str, int]]:
     """Sum the deposits of a receipt's actions by kind of transfer."""
     totals: dict[str, int] = {}
-    for action in actions or ():
+    for action in actions:
         kind = _KIND_OF_ACTION.get(action_name(action), "delegated")
         totals[kind] = totals.get(kind, 0) + (action_deposit(action) or 0)
     return [(kind, total) for kind, total in totals.items() if total]
 
 
+def _gas_key_transfers(at: int, actions: Actions, account_id: str | None) -> Iterator[Transfer]:
+    """List the transfers into gas keys of an account, and out of them."""
+    for action in actions:
+        if isinstance(action, str):
+            continue
+        added, withdrawn = action.transfer_to_gas_key, action.withdraw_from_gas_key
+        if added is not None and added.deposit is not None:
+            amount = parse_amount(added.deposit, "$..TransferToGasKey.deposit")
+            asset = _gas_key_asset(added.public_key)
+            yield Transfer(at, "gas_key", asset, SYSTEM, account_id, amount)
+        if withdrawn is not None and withdrawn.amount is not None:
+            amount = parse_amount(withdrawn.amount, "$..WithdrawFromGasKey.amount")
+            asset = _gas_key_asset(withdrawn.public_key)
+            yield Transfer(at, "gas_key", asset, account_id, SYSTEM, amount)
+            yield Transfer(at, "gas_key", NEAR, SYSTEM, account_id, amount)
+
+
+def _gas_key_asset(public_key: str | None) -> str:
+    """Return the name of the NEAR that a gas key holds."""
+    return f"gas_key:{public_key}" if public_key else "gas_key"
+
+
+def _asset_burnt(actions: Actions) -> str:
+    """Return the asset that actions burnt: that of a deleted gas key, or NEAR."""
+    names = set(map(action_name, actions))
+    if names.isdisjoint({"DeleteKey", "DeleteAccount"}):
+        return NEAR
+    keys = deleted_keys(actions)
+    is_one = len(keys) == 1 and "DeleteAccount" not in names
+    return _gas_key_asset(keys[0] if is_one else None)
+
+
 def _unknown_values(values: ReceiptValues) -> list[str]:
     """Describe which values are unknown and therefore not counted."""
-    rows = range(len(values.tree))
+    rows, ids = range(len(values.tree)), values.tree.ids
     # Documents without any bodies have a note of their own.
     no_actions = [at for at in rows if values.deposits[at] is None and values.has_bodies]
     not_executed = [at for at in rows if not values.was_executed(at)]
-    no_reward = [at for at in rows if values.rewards[at] is None]
+    executed = [at for at in rows if values.was_executed(at)]
     notes = (
         ("deposits that the document does not contain are not counted", no_actions),
         ("gas bought for receipts that have not run is not counted", not_executed),
-        ("contract rewards that could not be computed are not counted", no_reward),
+        (
+            "it is unknown whether these receipts succeeded, and what they did is not counted",
+            [at for at in executed if values.status[at] == UNKNOWN],
+        ),
+        (
+            "the fee is unknown, because tokens_burnt is missing for",
+            [at for at in executed if values.tokens_burnt[at] is None],
+        ),
+        (
+            "what these receipts took from the account that ran them or its gas keys is unknown",
+            [at for at in executed if values.burnt[at].balance is None],
+        ),
+        (
+            "contract rewards that could not be computed are not counted",
+            [at for at in rows if values.rewards[at] is None],
+        ),
     )
-    ids = values.tree.ids
-    return [
+    return _unknown_payment(values) + [
         f"{note}: {first_names(ids[positions].tolist())}" for note, positions in notes if positions
     ]
+
+
+def _unknown_payment(values: ReceiptValues) -> list[str]:
+    """Describe what is unknown about the transaction's own part of the fee."""
+    first, notes = values.tree.conversion, []
+    if not len(values.tree):
+        return []
+    if first.tokens_burnt is None:
+        notes.append("the fee is unknown, because tokens_burnt is missing for the transaction")
+    if first.signer_id is None:
+        notes.append("the fee is not counted, because the document does not contain its payer")
+    return notes
 
 
 def transfer_columns(tree: Tree, transfers: list[Transfer]) -> dict[str, Any]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.models import rest as rest_models
     from ledgerkit.client import Ledger, OnError
+    from ledgerkit.errors import LedgerError
     from ledgerkit.verbs.fetching import FrameResult, Ids
 
 _NO_CONTRACT = (ContractError, UnknownAccountError)
@@ -114,20 +115,38 @@ def _token_facts(
     """Read the metadata of each contract once."""
     tokens = (token for response in responses for token in response.tokens or ())
     contract_ids = list(dict.fromkeys(token.contract_id for token in tokens))
+    facts, failures = _read_facts(fetcher.ledger, contract_ids, progress=fetcher.progress)
+    for contract_id, error in failures:  # the balances are known nevertheless
+        fetcher.fail(contract_id, error)
+    return facts
+
+
+def read_token_facts(
+    ledger: Ledger, contract_ids: Sequence[str]
+) -> dict[str, token_frames.TokenFacts]:
+    """Read the metadata of tokens; the status of one that could not be read is ``unread``."""
+    return _read_facts(ledger, contract_ids, progress=False)[0]
+
+
+def _read_facts(
+    ledger: Ledger, contract_ids: Sequence[str], *, progress: bool
+) -> tuple[dict[str, token_frames.TokenFacts], list[tuple[str, LedgerError]]]:
+    """Read the metadata of tokens, and list the requests that failed."""
     final = validation.block_reference("final")
     requests = [rpc.call_function(c, "ft_metadata", b"{}", final, keep=True) for c in contract_ids]
-    collector = Fetcher(fetcher.ledger, "collect", fetcher.progress)
+    collector = Fetcher(ledger, "collect", progress)
     fetched = collector.fetch(contract_ids, requests, "metadata")
     facts = {contract_id: _facts(result) for contract_id, result in fetched}
+    failures = []
     for contract_id, error in collector.failures:
         if isinstance(error, _NO_CONTRACT):
             facts[contract_id] = token_frames.TokenFacts("missing")
         elif isinstance(error, DecodeError):
             facts[contract_id] = token_frames.TokenFacts("broken")
-        else:  # the balances are known nevertheless
-            fetcher.fail(contract_id, error)
+        else:
+            failures.append((contract_id, error))
             facts[contract_id] = token_frames.TokenFacts("unread")
-    return facts
+    return facts, failures
 
 
 def _facts(result: chain.CallResult) -> token_frames.TokenFacts:

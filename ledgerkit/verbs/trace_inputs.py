@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit import validation
@@ -10,6 +11,7 @@ from ledgerkit.api.models.protocol_rules import rules_of
 from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError
 from ledgerkit.tracing.trace import Trace
 from ledgerkit.verbs.fetching import provenance
+from ledgerkit.verbs.tokens import read_token_facts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from ledgerkit.api.models.protocol_rules import Rules
     from ledgerkit.api.rpc import TransactionResponse
     from ledgerkit.client import Ledger
+    from ledgerkit.tracing.trace import TokenLookup
     from ledgerkit.verbs.fetching import Fetcher
 
 SOURCE = "EXPERIMENTAL_tx_status"
@@ -66,9 +69,9 @@ def build_traces(
     unique = list(dict.fromkeys(block_hash for listed in hashes for block_hash in listed))
     headers = _read_headers(ledger, unique, progress=progress)
     rules = _rules_by_epoch(ledger, headers)
-    attrs = provenance(ledger, SOURCE)
+    attrs, tokens = provenance(ledger, SOURCE), partial(read_token_facts, ledger)
     return [
-        build_trace(answer, {h: headers[h] for h in listed}, rules, attrs)
+        build_trace(answer, {h: headers[h] for h in listed}, rules, attrs, tokens)
         for answer, listed in zip(answers, hashes, strict=True)
     ]
 
@@ -78,6 +81,7 @@ def build_trace(
     headers: Mapping[str, BlockHeader],
     rules: Mapping[str, Rules | None],
     attrs: Mapping[str, Any] | None = None,
+    tokens: TokenLookup | None = None,
 ) -> Trace:
     """Build the trace of one result, with its block headers by hash and the rules by epoch."""
     return Trace(
@@ -86,6 +90,7 @@ def build_trace(
         blocks={h: (header.height, header.time_ns or 0) for h, header in headers.items()},
         rules=_common_rules([rules.get(header.epoch_id) for header in headers.values()]),
         attrs=attrs,
+        tokens=tokens,
     )
 
 

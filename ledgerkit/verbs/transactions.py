@@ -10,9 +10,9 @@ import msgspec
 from ledgerkit import client, validation
 from ledgerkit.api import rpc
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.tracing.trace import receipts_of
+from ledgerkit.tracing.traces import Traces
 from ledgerkit.verbs.blocks import transactions
-from ledgerkit.verbs.fetching import Fetcher
+from ledgerkit.verbs.fetching import Fetcher, errors_frame, provenance
 from ledgerkit.verbs.trace_inputs import SOURCE, build_traces, read_results
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from ledgerkit.client import Ledger, OnError
     from ledgerkit.tracing.trace import Trace
-    from ledgerkit.verbs.fetching import FrameResult
 
 Pairs = Iterable[tuple[str, str]]
 
@@ -135,7 +134,7 @@ def traces(
     on_error: Literal["raise"] = "raise",
     progress: bool = True,
     ledger: Ledger | None = None,
-) -> pd.DataFrame: ...
+) -> Traces: ...
 @overload
 def traces(
     pairs: Pairs,
@@ -145,7 +144,7 @@ def traces(
     on_error: Literal["collect"],
     progress: bool = True,
     ledger: Ledger | None = None,
-) -> tuple[pd.DataFrame, pd.DataFrame]: ...
+) -> tuple[Traces, pd.DataFrame]: ...
 def traces(
     pairs: Pairs,
     *,
@@ -154,9 +153,9 @@ def traces(
     on_error: OnError = "raise",
     progress: bool = True,
     ledger: Ledger | None = None,
-) -> FrameResult:
+) -> Traces | tuple[Traces, pd.DataFrame]:
     """
-    Return the receipts of several transactions as one frame.
+    Return the traces of several transactions, with the frames of all of them combined.
 
     Parameters
     ----------
@@ -167,11 +166,12 @@ def traces(
         EXECUTED or FINAL. A transaction that does not reach it in time is returned as far
         as it is known.
     blocks
-        Read the blocks in which the receipts ran, for heights, times and shards. Each is
-        read once and cached.
+        Read the blocks in which the receipts ran, for heights and times, and the protocol
+        configuration in force, for shards and contract rewards. Each is read once and
+        cached.
     on_error
-        ``raise`` raises the first failure; ``collect`` returns a second frame of all
-        failures, by transaction hash.
+        ``raise`` raises the first failure; ``collect`` also returns a frame of all failures,
+        by transaction hash.
     progress
         Show a progress bar.
     ledger
@@ -179,9 +179,9 @@ def traces(
 
     Returns
     -------
-    receipts
-        One row per receipt, in the order of `pairs` and then in causal order, typed as
-        `schema("traces")`.
+    traces
+        A mapping from hash to `Trace`, in the order of `pairs`. Its frames, such as
+        `receipts` and `transfers`, are those of a trace with `tx_hash` and `time` on each row.
 
     Raises
     ------
@@ -194,7 +194,7 @@ def traces(
 
     Notes
     -----
-    Source: EXPERIMENTAL_tx_status; heights and times from block; shards from
+    Source: EXPERIMENTAL_tx_status; heights and times from block; shards and rewards from
     EXPERIMENTAL_protocol_config.
     """
     checked = list(dict.fromkeys(_check_pair(pair) for pair in pairs))
@@ -203,7 +203,9 @@ def traces(
     results = read_results(fetcher, checked, level)
     answers = list(results.values())
     built = build_traces(fetcher.ledger, answers, blocks=blocks, progress=progress)
-    return fetcher.result(receipts_of(dict(zip(results, built, strict=True))), SOURCE)
+    by_hash = dict(zip(results, built, strict=True))
+    result = Traces(by_hash, attrs=provenance(fetcher.ledger, SOURCE))
+    return (result, errors_frame(fetcher.failures)) if on_error == "collect" else result
 
 
 def _check_pair(pair: object) -> tuple[str, str]:
@@ -229,7 +231,7 @@ def trace_block(
     on_error: Literal["raise"] = "raise",
     progress: bool = True,
     ledger: Ledger | None = None,
-) -> pd.DataFrame: ...
+) -> Traces: ...
 @overload
 def trace_block(
     at: object = "final",
@@ -239,7 +241,7 @@ def trace_block(
     on_error: Literal["collect"],
     progress: bool = True,
     ledger: Ledger | None = None,
-) -> tuple[pd.DataFrame, pd.DataFrame]: ...
+) -> tuple[Traces, pd.DataFrame]: ...
 def trace_block(
     at: object = "final",
     *,
@@ -248,9 +250,9 @@ def trace_block(
     on_error: OnError = "raise",
     progress: bool = True,
     ledger: Ledger | None = None,
-) -> FrameResult:
+) -> Traces | tuple[Traces, pd.DataFrame]:
     """
-    Return the receipts of all transactions that a block includes.
+    Return the traces of all transactions that a block includes, with their frames combined.
 
     Parameters
     ----------
@@ -261,10 +263,11 @@ def trace_block(
         EXECUTED or FINAL. A transaction that does not reach it in time is returned as far
         as it is known.
     blocks
-        Read the blocks in which the receipts ran, for heights, times and shards.
+        Read the blocks in which the receipts ran, for heights and times, and the protocol
+        configuration in force, for shards and contract rewards.
     on_error
-        ``raise`` raises the first failure; ``collect`` returns a second frame of all
-        failures, by transaction hash.
+        ``raise`` raises the first failure; ``collect`` also returns a frame of all failures,
+        by transaction hash.
     progress
         Show a progress bar.
     ledger
@@ -272,9 +275,9 @@ def trace_block(
 
     Returns
     -------
-    receipts
-        One row per receipt, in the block's order of transactions and then in causal order,
-        typed as `schema("traces")`.
+    traces
+        A mapping from hash to `Trace`, in the block's order. Its frames, such as `receipts`
+        and `transfers`, are those of a trace with `tx_hash` and `time` on each row.
 
     Raises
     ------
@@ -284,7 +287,7 @@ def trace_block(
 
     Notes
     -----
-    Source: block, chunk and EXPERIMENTAL_tx_status; shards from
+    Source: block, chunk and EXPERIMENTAL_tx_status; shards and rewards from
     EXPERIMENTAL_protocol_config.
     """
     _check_level(wait_until)

@@ -10,6 +10,7 @@ import pytest
 
 import ledgerkit as lk
 from ledgerkit import errors
+from ledgerkit.frames.schemas import TRACE_FRAMES
 from ledgerkit.localnet.worlds import open_world
 from ledgerkit.protocol import (
     AccessKey,
@@ -70,14 +71,18 @@ def included(world: World) -> list[tuple[str, str]]:
     ]
 
 
-def summed(world: World, ledger: lk.Ledger) -> Counter[tuple[str, str]]:
-    """Add up the balance changes of all transactions of a world."""
+def traced(world: World) -> list[lk.Trace]:
+    """Trace all transactions of a world."""
+    ledger = lk.connect(world=world)
+    return [lk.trace(*pair, ledger=ledger) for pair in included(world)]
+
+
+def summed(traces: Iterable[lk.Trace]) -> Counter[tuple[str, str]]:
+    """Add up the balance changes of transactions."""
     sums: Counter[tuple[str, str]] = Counter()
-    for tx_hash, signer_id in included(world):
-        found = lk.trace(tx_hash, signer_id, ledger=ledger)
-        assert found.notes == ()
-        frame = found.balance_changes
-        for account_id, asset, change in frame.itertuples(index=False):
+    for trace in traces:
+        assert [note for note in trace.notes if not note.startswith("contract rewards")] == []
+        for account_id, asset, change in trace.balance_changes.itertuples(index=False):
             sums[account_id, asset] += change
     return sums
 
@@ -94,6 +99,12 @@ def in_near(sums: Counter[tuple[str, str]]) -> Counter[str]:
         if asset == "near" or asset.startswith("gas_key"):
             totals[account_id] += total
     return totals
+
+
+def with_unknown_rewards(traces: Iterable[lk.Trace]) -> set[str]:
+    """List the accounts whose contract rewards a result does not tell."""
+    frames = [trace.gas for trace in traces]
+    return {who for gas in frames for who in gas.loc[gas["contract_reward"].isna(), "account_id"]}
 
 
 def difference(world: World, names: Iterable[str]) -> dict[str, int]:
@@ -125,7 +136,7 @@ def units(world: World, contract_id: str, account_id: str) -> int:
 
 def test_the_demo_worlds_changes_add_up(demo: World) -> None:
     """All transactions' changes are what balances changed by: NEAR to the yocto, and tokens."""
-    sums = summed(demo, lk.connect(world=demo))
+    sums = summed(traced(demo))
     near = {account_id: total for (account_id, asset), total in sums.items() if asset == "near"}
     assert near == difference(demo, near)
     assert {name for name, by in difference(demo, demo.account_ids()).items() if by} <= near.keys()
@@ -146,10 +157,13 @@ def test_random_worlds_add_up(seed: int) -> None:
     chaos.world.advance(chaos.settings.yield_timeout + 2)
     chaos.world.settle()
     world = chaos.world
-    sums = summed(world, lk.connect(world=world))
+    traces = traced(world)
+    sums, unknown = summed(traces), with_unknown_rewards(traces)
     near = in_near(sums)
-    real = difference(world, {*near, *world.account_ids()})
+    real = difference(world, {*near, *unknown, *world.account_ids()})
     rest = {name: real[name] - near.get(name, 0) for name in real}
+    rewards = {name: rest.pop(name) for name in unknown}
+    assert all(reward >= 0 for reward in rewards.values())
     minted = {name: more for name, more in rest.items() if more}  # rewards of validators
     assert sum(minted.values()) == world.minted
     assert all(more > 0 for more in minted.values())
@@ -182,11 +196,16 @@ def test_random_trees_are_causal_and_add_up() -> None:
         assert roots["subtree_gas"].sum() == receipts["gas_burnt"].sum()
         heights = receipts["block_height"].tolist()
         assert heights == sorted(heights)
-        burnt = found.transfers.loc[found.transfers["kind"] == "burnt", "amount"].sum()
-        total = found.gas["tokens_burnt"].sum() - burnt
+        total = found.gas["tokens_burnt"].sum()
         fee = found.transfers.loc[found.transfers["kind"] == "fee", "amount"].sum()
-        back = found.gas["gas_refund"].sum()
-        assert fee == total + back
+        refunds = receipts[(receipts["kind"] == "refund") & (receipts["signer_id"] != "system")]
+        assert (
+            fee
+            == total
+            - found.gas["balance_burnt"].sum()
+            + refunds.loc[refunds["status"] == "failure", "deposit"].sum()
+        )
+        assert found.gas["gas_refund"].sum() == refunds["deposit"].sum()
 
 
 # Trees with known answers ---------------------------------------------------------------
@@ -250,7 +269,7 @@ def test_changes_of_gas_keys_add_up() -> None:
         nonce = ledger.world.state().gas_key_nonce("ann.near", key.packed, 1) + 1
         ledger.run("ann.near", "s.near", call, nonce=nonce, **by_key)
     ledger.run("ann.near", "ann.near", WithdrawFromGasKey(key, N // 2), DeleteKey(burnt))
-    sums = summed(ledger.world, lk.connect(world=ledger.world))
+    sums = summed(traced(ledger.world))
     left = ledger.access_key("ann.near", "gas").permission.balance
     assert 0 < left < N // 2
     assert sums["ann.near", f"gas_key:{key}"] == left
@@ -302,7 +321,11 @@ def test_a_fan_out_of_a_thousand() -> None:
 def test_a_swallowed_failure_is_told_outright(story: Any) -> None:
     """A success over a failure says both, with the contract's text and what to do."""
     text = story("a failed call whose callback succeeds").explain()
-    assert text.splitlines()[2] == (
+    assert text.splitlines()[0] == (
+        "peggy.near called swallow on async.near; fail on counter.near failed (The counter was "
+        "told to fail)."
+    )
+    assert text.splitlines()[4] == (
         "Its status is success, but 1 of 3 receipts failed, so the actions of that receipt had no "
         "effect. It returned false."
     )
@@ -318,8 +341,9 @@ def test_who_signed_is_told_from_who_relayed(story: Any) -> None:
     """The user asks, the relayer pays."""
     found = story("a relayed token transfer")
     assert (found.sender_id, found.signer_id) == ("kate.near", "relay.near")
-    first = found.explain().splitlines()[0]
-    assert first.startswith(
+    paragraphs = found.explain().split("\n\n")
+    assert paragraphs[0] == "kate.near sent 3 GOLD to alice.near, relayed by relay.near."
+    assert paragraphs[1].startswith(
         "kate.near signed a delegate action for gold.near: call ft_transfer with 1 yocto and "
         "15 Tgas. relay.near relayed it in transaction "
     )
@@ -347,22 +371,76 @@ def test_a_story_is_the_same_each_time(story: Any) -> None:
 # Many at once ---------------------------------------------------------------------------
 
 
-def test_many_traces_are_one_frame(demo: World) -> None:
-    """Receipts of many transactions stand one below the other, as each alone."""
+def test_many_traces_are_one_frame_of_each_kind(demo: World) -> None:
+    """Every frame of many transactions holds the rows of each, with its hash and a time."""
     ledger = lk.connect(world=demo)
-    pairs = included(demo)[:12]
+    pairs = included(demo)[10:40]
     found = lk.traces(pairs)
-    assert list(dict.fromkeys(found["tx_hash"])) == [tx_hash for tx_hash, _ in pairs]
-    assert found.columns.tolist() == lk.schema("traces")["name"].tolist()
-    for tx_hash, signer_id in pairs[::5]:
-        own = found[found["tx_hash"] == tx_hash].drop(columns="tx_hash").reset_index(drop=True)
-        pd.testing.assert_frame_equal(own, lk.trace(tx_hash, signer_id, ledger=ledger).receipts)
-    assert found["shard_id"].notna().all()
-    assert found["block_height"].notna().all()
-    bare = lk.traces(pairs[:2], blocks=False)
-    assert bare["block_height"].isna().all()
-    assert bare["shard_id"].isna().all()
-    pd.testing.assert_frame_equal(lk.traces([]), found.head(0))
+    assert list(found) == [tx_hash for tx_hash, _ in pairs]
+    for name in TRACE_FRAMES:
+        frame = getattr(found, name)
+        assert frame.columns.tolist() == lk.schema(f"traces_{name}")["name"].tolist()
+        assert frame["time"].notna().all()
+        singles = {pair[0]: getattr(lk.trace(*pair, ledger=ledger), name) for pair in pairs}
+        assert frame["tx_hash"].tolist() == [
+            h for h, one in singles.items() for _ in range(len(one))
+        ]
+        for tx_hash, single in singles.items():
+            own = frame[frame["tx_hash"] == tx_hash][list(single.columns)].reset_index(drop=True)
+            pd.testing.assert_frame_equal(own, single)
+    assert found.receipts["shard_id"].notna().all()
+    assert found.receipts["block_height"].notna().all()
+    assert found.receipts.attrs["source"] == "EXPERIMENTAL_tx_status"
+
+
+def test_a_row_has_the_time_of_its_receipt(demo: World) -> None:
+    """A transfer happened when its receipt ran; a fee has no receipt, and the first one's time."""
+    lk.connect(world=demo)
+    found = lk.traces(included(demo)[10:40])
+    times = found.receipts.set_index("receipt_id")["time"]
+    with_receipt = found.transfers.dropna(subset="receipt_id")
+    assert with_receipt["time"].tolist() == times[with_receipt["receipt_id"]].tolist()
+    first = found.receipts.groupby("tx_hash")["time"].first()
+    fees = found.transfers[found.transfers["receipt_id"].isna()]
+    assert fees["time"].tolist() == first[fees["tx_hash"]].tolist()
+    assert found.balance_changes["time"].tolist() == (
+        first[found.balance_changes["tx_hash"]].tolist()
+    )
+
+
+def test_traces_without_blocks_or_without_transactions_keep_their_columns(demo: World) -> None:
+    """Unknown times are missing, and no transaction is a frame of no rows and the same dtypes."""
+    lk.connect(world=demo)
+    bare, nothing = lk.traces(included(demo)[:2], blocks=False), lk.traces([])
+    assert bare.receipts["block_height"].isna().all()
+    assert bare.receipts["shard_id"].isna().all()
+    for name in TRACE_FRAMES:
+        frame = getattr(bare, name)
+        assert frame["time"].isna().all()
+        pd.testing.assert_frame_equal(
+            getattr(nothing, name), frame.head(0).reset_index(drop=True), check_index_type=False
+        )
+    assert repr(nothing) == "<Traces: 0 transactions>"
+    assert "0 transactions" in nothing._repr_html_()
+
+
+def test_traces_are_a_mapping_of_single_traces(demo: World) -> None:
+    """One of them is a `Trace` like any other; their notes begin with its hash."""
+    lk.connect(world=demo)
+    pairs = included(demo)[:3]
+    found = lk.traces([*pairs, pairs[0]], blocks=False)
+    assert len(found) == 3
+    assert pairs[1][0] in found
+    assert "1" * 32 not in found
+    single = found[pairs[1][0]]
+    assert (single.tx_hash, single.signer_id) == pairs[1]
+    assert found.notes == tuple(f"{h}: {note}" for h in found for note in found[h].notes)
+    assert found.notes
+    assert repr(found) == "<Traces: 3 transactions (3 fully_succeeded)>"
+    html = found._repr_html_()
+    assert all(tx_hash in html for tx_hash in found)
+    with pytest.raises(KeyError):
+        found["1" * 32]
 
 
 def test_what_could_not_be_traced_is_told_by_its_hash(demo: World) -> None:
@@ -372,7 +450,8 @@ def test_what_could_not_be_traced_is_told_by_its_hash(demo: World) -> None:
     found, failed = lk.traces(
         [good, ("1" * 32, "alice.near")], wait_until="NONE", on_error="collect"
     )
-    assert set(found["tx_hash"]) == {good[0]}
+    assert list(found) == [good[0]]
+    assert set(found.receipts["tx_hash"]) == {good[0]}
     assert failed[["subject", "error"]].to_numpy().tolist() == [
         ["1" * 32, "UnknownTransactionError"]
     ]
@@ -395,9 +474,9 @@ def test_a_block_is_traced_whole(demo: World) -> None:
     block = next(b for b in demo.chain.blocks() if sum(len(c.transactions) for c in b.chunks) > 3)
     found = lk.trace_block(block.height)
     listed = lk.transactions(block.height)["tx_hash"].tolist()
-    assert list(dict.fromkeys(found["tx_hash"])) == listed
+    assert list(found) == listed
     same, failed = lk.trace_block(block.height, on_error="collect")
-    pd.testing.assert_frame_equal(same, found)
+    pd.testing.assert_frame_equal(same.transfers, found.transfers)
     assert len(failed) == 0
     assert len(lk.trace_block(demo.chain.genesis.height)) == 0
 
@@ -418,7 +497,7 @@ def test_a_call_that_waits_for_its_data_is_pending() -> None:
         "wait_for": "pending",
     }
     whole, failed = lk.trace_block(180_000_012, on_error="collect")
-    assert list(dict.fromkeys(whole["tx_hash"])) == block["tx_hash"].tolist()
+    assert list(whole) == block["tx_hash"].tolist()
     assert len(failed) == 0
     ledger.world.advance(250)
     [waited] = block[block["method_name"] == "wait_for"].itertuples()

@@ -1438,7 +1438,7 @@ def test_chunks_and_chunk() -> None:
 
 def test_transactions_of_a_block() -> None:
     """A block's transactions come by shard; chunks that are old news are not read again."""
-    call = {"method_name": "go", "args": "", "gas": 2**62, "deposit": "5"}
+    call = {"method_name": "go", "args": "", "gas": 2**64 - 1, "deposit": "5"}
     told = {
         "hash": fake_hash("tx"),
         "signer_id": "a.near",
@@ -1461,7 +1461,7 @@ def test_transactions_of_a_block() -> None:
     columns = ("block_height", "shard_id", "tx_hash", "signer_id", "receiver_id", "nonce")
     assert rows(frame, *columns) == [(121, 0, fake_hash("tx"), "a.near", "b.near", 2**64 - 1)]
     assert rows(frame, "actions", "method_name", "deposit", "gas_attached") == [
-        ("CreateAccount+Transfer+FunctionCall", "go", 2**127 + 5, 2**62)
+        ("CreateAccount+Transfer+FunctionCall", "go", 2**127 + 5, 2**64 - 1)
     ]
     assert [c["params"] for c in server.calls[1:]] == [{"chunk_id": header["chunk_hash"]}]
 
@@ -1474,13 +1474,16 @@ def test_a_blocks_traces() -> None:
     told = {"chunk": chunk, "EXPERIMENTAL_tx_status": transaction_result()}
     with asking(Fake(methods=told)) as server:
         found = lk.trace_block(121, blocks=False, wait_until="EXECUTED")
-    assert rows(found, "tx_hash", "receipt_id") == [(fake_hash("tx"), fake_hash("receipt"))]
+    assert list(found) == [fake_hash("tx")]
+    assert rows(found.receipts, "tx_hash", "receipt_id") == [
+        (fake_hash("tx"), fake_hash("receipt"))
+    ]
     wanted = {"tx_hash": fake_hash("tx"), "sender_account_id": "a.near", "wait_until": "EXECUTED"}
     assert server.calls[-1]["params"] == wanted
 
 
 def test_transactions_of_any_actions() -> None:
-    """Relayed calls are named, unknown actions carried through, none breaks the frame."""
+    """Relayed calls are named; what unknown actions move is unknown, and breaks no frame."""
     call = {"FunctionCall": {"method_name": "go", "args": "e30=", "gas": 7, "deposit": "9"}}
     odd: list[list[Any]] = [
         [{"Delegate": {"delegate_action": {"actions": [call, {"CreateAccount": {}}]}}}],
@@ -1497,15 +1500,15 @@ def test_transactions_of_any_actions() -> None:
     assert rows(frame, "actions", "method_name", "deposit", "gas_attached") == [
         ("Delegate", "go", 0, 7),
         ("DelegateV2", "go", 0, 7),
-        ("Novelty+Bare+Stake", None, 0, 0),
-        ("Unknown+Unknown+Delegate+Delegate", None, 0, 0),
+        ("Novelty+Bare+Stake", None, None, 0),
+        ("Unknown+Unknown+Delegate+Delegate", None, None, 0),
         ("", None, 0, 0),
     ]
 
 
 @pytest.mark.parametrize(
     "call",
-    [{"deposit": 5}, {"deposit": "-5"}, {"gas": "7"}, {"gas": -1}, {"gas": 2**63}, "text", None],
+    [{"deposit": 5}, {"deposit": "-5"}, {"gas": "7"}, {"gas": -1}, "text", None],
     ids=str,
 )
 def test_transactions_with_broken_actions(call: Any) -> None:
@@ -1761,6 +1764,60 @@ def test_trace_receipts_and_tx() -> None:
     assert server.calls[-1]["params"]["wait_until"] == "INCLUDED"
 
 
+def token_transfer() -> dict[str, Any]:
+    """Invent a transfer of 2.5 tokens, with its event."""
+    found = transaction_result()
+    args = base64.b64encode(b'{"receiver_id":"c.near","amount":"250"}').decode()
+    call = {"method_name": "ft_transfer", "args": args, "gas": 9, "deposit": "1"}
+    data = [{"old_owner_id": "a.near", "new_owner_id": "c.near", "amount": "250"}]
+    event = {"standard": "nep141", "version": "1.0.0", "event": "ft_transfer", "data": data}
+    outcome = found["receipts_outcome"][0]["outcome"]
+    outcome["logs"] = ["EVENT_JSON:" + json.dumps(event)]
+    found["transaction"]["actions"] = [{"FunctionCall": call}]
+    found["receipts"][0]["receipt"]["Action"]["actions"] = [{"FunctionCall": call}]
+    return found
+
+
+def test_an_explanation_reads_the_metadata_of_a_token_once() -> None:
+    """Amounts are in whole tokens; two transactions of one token are one request for it."""
+    fake = Fake(methods={"EXPERIMENTAL_tx_status": token_transfer()})
+    fake.views["b.near", "ft_metadata"] = as_bytes({"symbol": "TOK", "decimals": 2})
+    with asking(fake) as server:
+        traces = [lk.trace(fake_hash("tx"), "a.near", blocks=False) for _ in range(2)]
+        raw = traces[0].explain(metadata=False)
+        assert "query" not in [call["method"] for call in server.calls]
+        texts = [trace.explain() for trace in (*traces, traces[0])]
+    assert raw.startswith("a.near sent 250 units of b.near to c.near.\n")
+    assert texts[0].startswith("a.near sent 2.5 TOK to c.near.\n")
+    assert "2.5 TOK (b.near) from a.near to c.near" in texts[0]
+    assert texts == [texts[0]] * 3
+    assert [call["method"] for call in server.calls].count("query") == 1
+
+
+@pytest.mark.parametrize("answer", [Reply(503), panic("no metadata"), b"[]"], ids=repr)
+def test_an_explanation_stands_without_metadata(answer: Any) -> None:
+    """A host that does not answer, and a token without metadata: amounts in the smallest unit."""
+    fake = Fake(methods={"EXPERIMENTAL_tx_status": token_transfer()})
+    fake.views["b.near", "ft_metadata"] = answer
+    with asking(fake):
+        trace = lk.trace(fake_hash("tx"), "a.near", blocks=False)
+        text = trace.explain()
+    assert text == trace.explain(metadata=False)
+    assert text.startswith("a.near sent 250 units of b.near to c.near.\n")
+
+
+def test_a_closed_ledger_explains_without_metadata() -> None:
+    """A trace outlives the ledger that it was read from, and so does its card."""
+    fake = Fake(methods={"EXPERIMENTAL_tx_status": token_transfer()})
+    with asking(fake):
+        trace = lk.trace(fake_hash("tx"), "a.near", blocks=False)
+        lk.disconnect()
+    assert trace._repr_html_().startswith(
+        '<div class="ledgerkit-trace tex2jax_ignore mathjax_ignore">'
+        "<h3>a.near sent 250 units of b.near to c.near.</h3>"
+    )
+
+
 def test_traces_and_a_blocks_traces() -> None:
     """Many transactions are one frame, their blocks and rules read once for all."""
 
@@ -1775,9 +1832,10 @@ def test_traces_and_a_blocks_traces() -> None:
         again = lk.traces(pairs, blocks=False)
     columns = ("tx_hash", "receipt_id", "block_height", "shard_id")
     expected = [(tx_hash, fake_hash("receipt"), 121, 3) for tx_hash, _ in pairs]
-    assert rows(found, *columns) == expected
-    assert again["block_height"].isna().all()
-    assert list(found.columns) == [column.name for column in schemas.SCHEMAS["traces"]]
+    assert rows(found.receipts, *columns) == expected
+    assert again.receipts["block_height"].isna().all()
+    declared = [column.name for column in schemas.SCHEMAS["traces_receipts"]]
+    assert list(found.receipts.columns) == declared
     asked = Counter(call["method"] for call in server.calls)
     assert asked == {"EXPERIMENTAL_tx_status": 2, "block": 1, "EXPERIMENTAL_protocol_config": 1}
 

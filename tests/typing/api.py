@@ -12,6 +12,7 @@ import ledgerkit as lk
 from ledgerkit import errors, protocol
 
 Both: TypeAlias = tuple[pd.DataFrame, pd.DataFrame]
+TracesAndFailures: TypeAlias = tuple[lk.Traces, pd.DataFrame]
 
 
 def connecting() -> None:
@@ -119,6 +120,7 @@ def one_transaction() -> None:
     assert_type(found.actions, pd.DataFrame)
     assert_type(found.notes, tuple[str, ...])
     assert_type(found.explain(), str)
+    assert_type(found.explain(metadata=False), str)
     assert_type(found.to_networkx(), Any)
     found.plot()
     found.plot("flow", asset="near")
@@ -126,10 +128,18 @@ def one_transaction() -> None:
     assert_type(lk.Trace.from_json(b"{}", rules=lk.protocol_config()), lk.Trace)
     assert_type(lk.Trace.load("trace.json"), lk.Trace)
     assert_type(lk.receipts("hash", "root.near"), pd.DataFrame)
-    assert_type(lk.traces([("hash", "root.near")], blocks=False), pd.DataFrame)
-    assert_type(lk.traces([("hash", "root.near")], on_error="collect"), Both)
-    assert_type(lk.trace_block(120_000_000), pd.DataFrame)
-    assert_type(lk.trace_block(on_error="collect"), Both)
+    many = lk.traces([("hash", "root.near")], blocks=False)
+    assert_type(many, lk.Traces)
+    assert_type(many["hash"], lk.Trace)
+    assert_type(list(many), list[str])
+    assert_type(many.notes, tuple[str, ...])
+    for frame in (many.receipts, many.edges, many.actions, many.logs, many.events):
+        assert_type(frame, pd.DataFrame)
+    for frame in (many.transfers, many.balance_changes, many.gas):
+        assert_type(frame, pd.DataFrame)
+    assert_type(lk.traces([("hash", "root.near")], on_error="collect"), TracesAndFailures)
+    assert_type(lk.trace_block(120_000_000), lk.Traces)
+    assert_type(lk.trace_block(on_error="collect"), TracesAndFailures)
     assert_type(lk.receipt("id"), dict[str, Any])
     assert_type(lk.tx("hash", "root.near"), dict[str, Any])
 

@@ -139,6 +139,8 @@ def test_movements_stand_in_a_table():
     told = [
         {"kind": "fee", "asset": "near", "sender_id": "a.near", "receiver_id": "system",
          "amount": 10**22},
+        {"kind": "fee", "asset": "gas_key:K", "sender_id": "a.near", "receiver_id": "system",
+         "amount": 10**21},
         {"kind": "token", "asset": "nep141:gold.near", "receiver_id": "b.near",
          "amount": 2**128 - 1, "memo": "thanks"},
     ]  # fmt: skip
@@ -146,7 +148,8 @@ def test_movements_stand_in_a_table():
     assert page.rows(7) == [
         ["#", "Kind", "Asset", "From", "To", "Amount", "Memo"],
         ["1", "fee", "near", "a.near", "system", "0.01 NEAR", ""],
-        ["2", "token", "nep141:gold.near", "(minted)", "b.near",
+        ["2", "fee", "gas_key:K", "a.near", "system", "0.001 NEAR", ""],
+        ["3", "token", "nep141:gold.near", "(minted)", "b.near",
          "340,282,366,920,938,463,463,374,607,431,768,211,455", "thanks"],
     ]  # fmt: skip
 

@@ -405,6 +405,7 @@ class TestUnknownVariants:
             ({"ActionError": {"kind": {"FunctionCallError": "Odd"}}}, "FunctionCallError.Odd"),
             ({"InvalidTxError": "TooPurple"}, "InvalidTxError.TooPurple"),
             ({"ActionError": None}, "ActionError"),
+            ({"error_type": "ActionError::TriesToStake"}, "ActionError::TriesToStake"),
             ({"ActionError": {}}, "Unknown"),
             ("TooPurple", "TooPurple"),
             (None, "Unknown"),
@@ -486,6 +487,16 @@ class TestNothingRaises:
         assert error.remedy
         assert "\n" not in str(error)
         assert len(str(error)) < 1500
+
+    def test_as_nodes_of_2020_sent_them(self):
+        """Type and message were two texts (nearcore 2020, `ExecutionErrorView`); both stay."""
+        kind = "ActionError::AccountDoesNotExist"
+        text = "Can't complete the action because account carl does not exist"
+        old = {"error_type": kind, "error_message": text}
+        assert chain_errors.failure_text(old) == (kind, f"{text}.")
+        error = chain_errors.receipt_failure(old, receipt_id="R0")
+        assert (error.kind, error.variant) == (kind, kind)
+        assert str(error).startswith(text)
 
     @given(json_values)
     def test_when_a_variant_is_read(self, value):

@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ledgerkit.errors import LedgerError
 from ledgerkit.tracing.trace import Trace
 from tests.unit import builders
 
 FRAMES = ("receipts", "edges", "actions", "logs", "events", "transfers", "balance_changes", "gas")
+GIFT = {"owner_id": "bob.near", "amount": "5"}
 BLOCKS = {
     f"block of R{at}": (100 + at, 1_700_000_000_000_000_000 + at * 600_000_000) for at in range(9)
 }
@@ -52,6 +54,7 @@ def test_the_whole_text():
     """Everything is told in its place, from who asked to how long it took."""
     found = Trace.from_json(handed_on(), blocks=BLOCKS, rules=builders.RULES)
     assert found.explain().split("\n\n") == [
+        "alice.near tried to call buy on bob.near with 1 NEAR; the contract panicked: too late.",
         "alice.near sent transaction T to bob.near: call buy with 1 NEAR and 30 Tgas.",
         "It failed, but 2 of 3 receipts succeeded and were not rolled back.",
         (
@@ -72,10 +75,7 @@ def test_the_whole_text():
             "Transferred: 1 NEAR from alice.near to bob.near; 0.1 NEAR from bob.near to carl.near. "
             "Deposits refunded: 7 yocto to bob.near."
         ),
-        (
-            "It burnt 0.000000000028 Tgas of gas, which cost alice.near 0.0000000000000018 NEAR. "
-            "Refunded for unused gas: 60 yocto to alice.near."
-        ),
+        "It burnt 0.000000000028 Tgas of gas, which cost alice.near 0.0000000000000018 NEAR.",
         (
             "Its receipts ran in blocks 100 to 104, 4 blocks and 2.4 seconds apart, starting at "
             "2023-11-14 22:13:20 UTC."
@@ -91,6 +91,7 @@ def test_a_plain_success_is_short():
     )
     document["transaction"]["actions"] = [builders.transfer(5)]
     assert Trace.from_json(document, rules=builders.RULES).explain().split("\n\n") == [
+        "alice.near sent 5 yocto to bob.near.",
         "alice.near sent transaction T to bob.near: Transfer of 5 yocto.",
         "It succeeded, and so did all its receipts.",
         "It led to 1 receipt:\n1. Transfer to bob.near, shard 3: succeeded",
@@ -130,7 +131,78 @@ def test_texts_from_the_chain_keep_to_their_line():
     text = Trace.from_json(document, rules=builders.RULES).explain()
     assert "\x1b" not in text
     assert max(map(len, text.splitlines())) < 800
-    assert text.count("\n\n") == 6
+    assert text.count("\n\n") == 7
+
+
+def test_a_failure_without_a_receipt_before_it_mentions_none():
+    """Only changes that happened can be kept: before the first receipt there are none."""
+    outcomes = [builders.outcome("R0", status=builders.failing("no"))]
+    document = builders.result(
+        outcomes, [builders.body("R0", builders.call())], status=builders.failing("no")
+    )
+    text = Trace.from_json(document).explain()
+    assert "panicked: no. (FunctionCallError.ExecutionError) Its changes were rolled back." in text
+    assert "earlier receipts" not in text
+
+
+@pytest.mark.parametrize(
+    ("actions", "headline", "listed"),
+    [
+        ([], "alice.near sent a transaction without actions to bob.near.", "no actions"),
+        (
+            None,
+            "alice.near sent unknown actions to bob.near.",
+            "the document does not contain its actions",
+        ),
+    ],
+    ids=["empty", "missing"],
+)
+def test_an_empty_list_of_actions_is_not_an_unknown_one(actions: Any, headline: str, listed: str):
+    """A transaction may have no actions, and a document may lack them: two sentences."""
+    document = builders.result([builders.outcome("R0")], [builders.body("R0")])
+    document["transaction"]["actions"] = actions
+    paragraphs = Trace.from_json(document).explain().split("\n\n")
+    assert paragraphs[:2] == [headline, f"alice.near sent transaction T to bob.near: {listed}."]
+    assert "1. an empty receipt for bob.near, shard 3: succeeded" in (
+        Trace.from_json(document, rules=builders.RULES).explain()
+    )
+
+
+def members(document: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """List the paths of all members of a document."""
+    items = document.items() if isinstance(document, dict) else enumerate(document)
+    paths = []
+    for key, value in items:
+        paths.append((*path, key))
+        if isinstance(value, (dict, list)):
+            paths += members(value, (*path, key))
+    return paths
+
+
+def test_whatever_is_missing_none_is_never_printed():
+    """A document may lack any member, or send null for it: the text says what is unknown."""
+    delegate = builders.delegate("kate.near", "bob.near", builders.call("pay", 5))
+    relayed = builders.result(
+        [builders.outcome("R0", logs=[builders.event("nep141", "ft_mint", GIFT)])],
+        [builders.body("R0", delegate)],
+        actions=[delegate],
+    )
+    for document in (handed_on(), relayed):
+        for *path, last in members(document):
+            for is_null in (False, True):
+                changed = copy.deepcopy(document)
+                place = changed
+                for key in path:
+                    place = place[key]
+                if is_null:
+                    place[last] = None
+                else:
+                    del place[last]
+                try:
+                    found = Trace.from_json(changed)
+                except LedgerError:
+                    continue
+                assert "None" not in found.explain(), (path, last)
 
 
 def test_failures_of_one_kind_are_told_once():

@@ -126,6 +126,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]:
     found.traces = {
         name: lk.trace(getattr(found, name).tx_hash, "near", ledger=ledger) for name in SENT
     }
+    pairs = [(getattr(found, name).tx_hash, "near") for name in SENT]
+    found.many = lk.traces(pairs, ledger=ledger, progress=False)
     yield found
     lk.disconnect()
     w.Widget.close_all()
@@ -426,6 +428,7 @@ def test_a_hostile_base_address_loads_nothing(base: str):
 CARDS: dict[str, Callable[[Any], list[object]]] = {
     "Snapshot": lambda made: [made.snapshot],
     "Trace": lambda made: list(made.traces.values()),
+    "Traces": lambda made: [made.many],
     "Submission": lambda made: [getattr(made, name) for name in SENT],
     "Archive": lambda made: [made.archive, made.refused],
     "Verification": lambda made: [made.verification],

@@ -436,6 +436,16 @@ def test_a_flow_stands_between_who_gave_and_who_got():
     assert ax.get_title(loc="left") == "5 flows between accounts"
 
 
+def test_the_balance_of_a_gas_key_is_near():
+    """What a gas key holds is written in NEAR; what an action burnt is no fee."""
+    rows = [moved("alice.near", "system", 10**22, asset="gas_key:ed25519:K", kind="fee")]
+    rows += [moved("alice.near", "system", 2 * 10**22, asset="near", kind="burnt")]
+    ax = plots.token_flow(frame("transfers", rows))
+    texts = {text.get_text() for text in ax.texts}
+    assert {"gas_key:ed25519:K", "system  0.01 NEAR", "system  0.02 NEAR"} <= texts
+    assert legend(ax) == ["fee", "burnt"]
+
+
 def test_ribbons_are_as_thick_as_amounts():
     """Three parts to one, within one asset."""
     ax = plots.token_flow(

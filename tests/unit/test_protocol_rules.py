@@ -17,6 +17,14 @@ def test_rules_are_read_from_a_configuration():
     assert (found.receipt_gas, found.call_gas, found.call_byte_gas) == (100, 1000, 10)
 
 
+def test_costs_up_to_64_bits_are_exact():
+    """Nodes send gas as u64: costs above 63 bits are read like any other."""
+    config = copy.deepcopy(builders.RULES)
+    costs = config["runtime_config"]["transaction_costs"]
+    costs["action_receipt_creation_config"]["execution"] = 2**64 - 1
+    assert rules_of(config).receipt_gas == 2**64 - 1
+
+
 @pytest.mark.parametrize(
     ("account_id", "shard_id"), [("alice.near", 7), ("b", 3), ("lisa.near", 3), ("m", 5), ("z", 5)]
 )

@@ -214,12 +214,12 @@ class TestRows:
         assert column(found, "receipt_id") == ["R0"]
 
     def test_a_global_contract_distribution_is_named(self):
-        """A distribution receipt is an action without deposit."""
+        """A distribution receipt is an action whose deposit is missing, not 0."""
         sent = {"receipt_id": "R0", "predecessor_id": "system", "receiver_id": "system"}
         distribution = sent | {"receipt": {"GlobalContractDistribution": {"id": "c"}}}
         found = grown(document([outcome("R0")], [distribution]))
         assert column(found, "actions") == ["GlobalContractDistribution"]
-        assert column(found, "deposit") == [0]
+        assert column(found, "deposit") == [pd.NA]
 
     def test_an_unknown_kind_of_receipt_has_a_row(self):
         """A receipt of tomorrow is a row whose actions are missing."""
@@ -252,9 +252,7 @@ class TestActions:
         found = grown(document([outcome("R0")], [body("R0", *actions)]))
         names = ("actions", "method_name", "args", "deposit")
         gas = found.columns["gas_attached"]
-        return {name: column(found, name)[0] for name in names} | {
-            "gas": gas.filled(-1).tolist()[0]
-        }
+        return {name: column(found, name)[0] for name in names} | {"gas": gas.tolist()[0]}
 
     def test_several_actions_add_up(self):
         """Names are joined, deposits and gas add up, several calls make a list of arguments."""
@@ -335,7 +333,7 @@ class TestActions:
         described = self.described({"FunctionCall": {"method_name": "m"}})
         assert described["args"] is pd.NA
         assert described["deposit"] is pd.NA
-        assert described["gas"] == -1
+        assert described["gas"] is None
 
     def test_the_largest_deposit_is_exact(self):
         """2^128 - 1 survives; one more is refused."""
@@ -346,9 +344,23 @@ class TestActions:
             assert refused.value.path == "$.receipts[0].receipt.Action"
 
     def test_gas_that_fits_no_column_is_refused(self):
-        """Attached gas above 64 bits is refused, not wrapped."""
-        with pytest.raises(DecodeError, match="does not fit 64 bits"):
-            self.described(call(gas=2**63 - 1), call(gas=1))
+        """Gas up to 64 bits is exact, alone and added up; more is refused, not wrapped."""
+        largest = 2**64 - 1
+        assert self.described(call(gas=largest))["gas"] == largest
+        assert self.described(call(gas=largest - 1), call(gas=1))["gas"] == largest
+        for calls in ([call(gas=largest), call(gas=1)], [call(gas=largest + 1)]):
+            with pytest.raises(DecodeError, match=f"{largest + 1} at .* is above {largest}") as no:
+                self.described(*calls)
+            assert no.value.path == "$.receipts[0].receipt.Action"
+
+    def test_gas_burnt_up_to_64_bits_is_exact(self):
+        """Nodes send gas as u64: its largest value is read, one more is refused by its place."""
+        largest = 2**64 - 1
+        found = grown(document([outcome("R0", gas_burnt=largest)], [body("R0", call())]))
+        assert column(found, "gas_burnt") == [largest]
+        with pytest.raises(DecodeError) as refused:
+            grown(document([outcome("R0", gas_burnt=largest + 1)], [body("R0", call())]))
+        assert refused.value.path == "$.receipts_outcome[0].outcome.gas_burnt"
 
 
 class TestOutcomes:
@@ -584,7 +596,8 @@ class TestVerdict:
                 "fully_succeeded",
             ),
             (document([], [body("R0")]), "pending"),
-            (document([outcome("R0", status="Unknown")], []), "pending"),
+            (document([outcome("R0", status="Unknown", gas_burnt=0)], []), "pending"),
+            (document([outcome("R0", status="Unknown")], []), "unknown"),
             ({"status": "NotStarted"}, "pending"),
             ({"final_execution_status": "NONE"}, "pending"),
             ({"transaction": {"hash": "T"}}, "unknown"),
@@ -593,7 +606,7 @@ class TestVerdict:
             ({"transaction_outcome": outcome("T", status=PANIC)}, "failed"),
             (document([outcome("R0", status={"SuccessReceiptId": "R0"})], []), "unknown"),
         ],
-        ids=range(18),
+        ids=range(19),
     )
     def test_words(self, written: dict[str, Any], word: str):
         """Each rule gives its word."""

@@ -13,7 +13,7 @@ from ledgerkit import errors
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Gas = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Gas = Annotated[int, Meta(ge=0)]
 Divisor = Annotated[int, Meta(gt=0)]
 
 

@@ -19,14 +19,14 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
 from ledgerkit import errors
 from ledgerkit.api import chain_errors
 from ledgerkit.api.models.chain import MALFORMED
-from ledgerkit.api.models.protocol_rules import Rules
+from ledgerkit.api.models.protocol_rules import Gas, Rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 T = TypeVar("T")
 
-# Gas, heights, shards and nanoseconds: frames store them as nullable Int64.
+# Heights, shards and nanoseconds: frames store them as nullable Int64.
 UInt63 = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
@@ -35,7 +35,7 @@ class FunctionCall(Struct, gc=False):
 
     method_name: str | None = None
     args: bytes | None = None
-    gas: UInt63 | None = None
+    gas: Gas | None = None
     deposit: str | None = None
 
 
@@ -43,6 +43,32 @@ class Deposit(Struct, gc=False):
     """An action of which only the deposit is read."""
 
     deposit: str | None = None
+
+
+class GasKeyDeposit(Struct, gc=False):
+    """A transfer into the balance of a gas key (NEP-611)."""
+
+    public_key: str | None = None
+    deposit: str | None = None
+
+
+class GasKeyWithdrawal(Struct, gc=False):
+    """A transfer out of the balance of a gas key (NEP-611)."""
+
+    public_key: str | None = None
+    amount: str | None = None
+
+
+class KeyDeletion(Struct, gc=False):
+    """The deletion of an access key."""
+
+    public_key: str | None = None
+
+
+class Beneficiary(Struct, gc=False):
+    """The deletion of an account."""
+
+    beneficiary_id: str | None = None
 
 
 class DelegateAction(Struct, gc=False):
@@ -73,18 +99,18 @@ class Action(Struct, gc=False, rename="pascal", forbid_unknown_fields=True):
     delegate: Delegate | None = None
     delegate_v2: Delegate | None = None
     deterministic_state_init: Deposit | None = None
-    transfer_to_gas_key: Deposit | None = None
+    transfer_to_gas_key: GasKeyDeposit | None = None
+    withdraw_from_gas_key: GasKeyWithdrawal | None = None
+    delete_key: KeyDeletion | None = None
+    delete_account: Beneficiary | None = None
     create_account: Raw | UnsetType = UNSET
     deploy_contract: Raw | UnsetType = UNSET
     stake: Raw | UnsetType = UNSET
     add_key: Raw | UnsetType = UNSET
-    delete_key: Raw | UnsetType = UNSET
-    delete_account: Raw | UnsetType = UNSET
     deploy_global_contract: Raw | UnsetType = UNSET
     deploy_global_contract_by_account_id: Raw | UnsetType = UNSET
     use_global_contract: Raw | UnsetType = UNSET
     use_global_contract_by_account_id: Raw | UnsetType = UNSET
-    withdraw_from_gas_key: Raw | UnsetType = UNSET
 
 
 class ActionReceipt(Struct, gc=False):
@@ -126,7 +152,7 @@ class Outcome(Struct, gc=False):
 
     logs: list[str] | None = None
     receipt_ids: list[str] | None = None
-    gas_burnt: UInt63 | None = None
+    gas_burnt: Gas | None = None
     tokens_burnt: str | None = None
     status: Status | str | None = None
 
@@ -134,7 +160,7 @@ class Outcome(Struct, gc=False):
 class Cost(Struct, gc=False):
     """One entry of a gas profile."""
 
-    gas_used: UInt63 | str | None = None
+    gas_used: Gas | str | None = None
 
 
 class Metadata(Struct, gc=False):
@@ -169,10 +195,12 @@ class ExecutionOutcome(Struct, gc=False):
 
 
 class Transaction(Struct, gc=False):
-    """The fields of a signed transaction that are read."""
+    """The fields of a signed transaction that are read; only gas keys have a `nonce_index`."""
 
     hash: str | None = None
     signer_id: str | None = None
+    public_key: str | None = None
+    nonce_index: int | None = None
     receiver_id: str | None = None
     actions: list[Action | str] | None = None
 

@@ -100,7 +100,7 @@ def build_tree(
     Raises
     ------
     DecodeError
-        If an amount is not decimal digits of at most 128 bits, or gas exceeds an Int64.
+        If an amount is not decimal digits of at most 128 bits, or gas does not fit 64 bits.
 
     Notes
     -----
@@ -152,7 +152,8 @@ def verdict(tree: Tree, *, expired: bool = False) -> str:
           (after EXECUTED_OPTIMISTIC only refunds can be missing)
         - ``fully_succeeded``: its result is a value, no receipt failed and none is missing
         - ``dropped``: it is not on the chain, and `expired` is True
-        - ``unknown``: the document does not contain enough
+        - ``unknown``: the document does not contain enough, such as the status of a receipt
+          that has burnt gas
     """
     status = tree.overall if tree.overall in _FINAL else tree.leaf
     if status == "failure":
@@ -162,13 +163,14 @@ def verdict(tree: Tree, *, expired: bool = False) -> str:
     if expired and tree.leaf is None and not len(tree):
         return "dropped"
     is_known = status or tree.level or tree.overall in _STARTING
-    return "pending" if is_known else "unknown"
+    unknown_gas = _gas_of_unknown(tree)
+    has_run = status == "unknown" and bool(unknown_gas) and all(unknown_gas)
+    return "pending" if is_known and not has_run else "unknown"
 
 
 _FINAL = ("failure", "success_value")
 _STARTING = ("NotStarted", "Started")
 _ALL_BUT_REFUNDS = ("EXECUTED_OPTIMISTIC", "EXECUTED", "FINAL")
-_OPEN = ("not_executed", "unknown")
 
 
 def _verdict_on_success(tree: Tree) -> str:
@@ -176,11 +178,19 @@ def _verdict_on_success(tree: Tree) -> str:
     statuses = list(tree.columns["status"])
     if "failure" in statuses:
         return "succeeded_with_failed_receipts"
-    if tree.level in _ALL_BUT_REFUNDS:
-        return "fully_succeeded"
+    unknown_gas, all_ran = _gas_of_unknown(tree), tree.level in _ALL_BUT_REFUNDS
     rows = zip(statuses, tree.columns["kind"], strict=True)
-    waiting = any(status in _OPEN and kind != "refund" for status, kind in rows)
-    return "pending" if waiting else "fully_succeeded"
+    waiting = any(status == "not_executed" and kind != "refund" for status, kind in rows)
+    if not all_ran and (waiting or not all(unknown_gas)):
+        return "pending"
+    return "unknown" if unknown_gas else "fully_succeeded"
+
+
+def _gas_of_unknown(tree: Tree) -> list[int | None]:
+    """List the gas burnt by receipts of unknown status; one that has not run has burnt none."""
+    names = ("status", "kind", "gas_burnt")
+    rows = zip(*(tree.columns[name].tolist() for name in names), strict=True)
+    return [gas for status, kind, gas in rows if status == "unknown" and kind != "refund"]
 
 
 def _overall_status(status: Status | str | None) -> str | None:

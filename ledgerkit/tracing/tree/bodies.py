@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from msgspec import UNSET
 from pandas import NA
 
 from ledgerkit.api.models.transactions import Action, ActionReceipt, ReceiptBody
-from ledgerkit.errors import DecodeError
 from ledgerkit.tracing.action_fields import action_name, decode_args, deposit, function_calls
 from ledgerkit.tracing.tree.column_builders import (
     EMPTY_LIST,
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from ledgerkit.api.models.transactions import FunctionCall, Receipt
     from ledgerkit.tracing.action_fields import Actions
     from ledgerkit.tracing.tree.column_builders import PiecePath, SharedTexts
-
-INT64_MAX = 2**63 - 1
 
 _NO_BODY = ReceiptBody()
 _NO_ACTIONS = ActionReceipt()
@@ -53,7 +51,7 @@ class Bodies:
         self.predecessor_id, self.receiver_id = ObjectColumn(), ObjectColumn()
         self.signer_id = ObjectColumn()
         self.actions, self.method_name, self.args = ObjectColumn(), ObjectColumn(), ObjectColumn(NA)
-        self.deposit, self.gas_attached = AmountColumn(), IntegerColumn()
+        self.deposit, self.gas_attached = AmountColumn(), IntegerColumn(np.uint64)
         self.input_data_ids, self.output_data_receivers = ObjectColumn(), ObjectColumn()
 
     def add(self, piece: Sequence[Receipt], place: PiecePath) -> None:
@@ -105,15 +103,14 @@ class Bodies:
         self.method_name.add(methods)
         self.args.add(args)
         self.deposit.add(deposits, "receipt.Action", place)
-        self.gas_attached.add(gas)
+        self.gas_attached.add(gas, "receipt.Action", place)
 
 
 def _action_fields(actions: Actions | None, body: ReceiptBody, path: str) -> tuple[Any, ...]:
     """Return names, methods, arguments, deposit (as text) and gas of a receipt's actions."""
     if actions is None:
         is_distribution = body.global_contract_distribution is not UNSET
-        name, text, gas = (_DISTRIBUTION, "0", 0) if is_distribution else (None, None, None)
-        return name, None, NA, text, gas
+        return _DISTRIBUTION if is_distribution else None, None, NA, None, None
     calls = list(function_calls(actions))
     args = [decode_args(call) for call in calls]
     return (
@@ -121,7 +118,7 @@ def _action_fields(actions: Actions | None, body: ReceiptBody, path: str) -> tup
         "+".join(call.method_name or "" for call in calls) if calls else None,
         NA if not args else args[0] if len(args) == 1 else args,
         _total_deposit(actions, path),
-        _total_gas(calls, path),
+        _total_gas(calls),
     )
 
 
@@ -136,14 +133,8 @@ def _total_deposit(actions: Actions, path: str) -> str | None:
     return str(total)
 
 
-def _total_gas(calls: list[FunctionCall], path: str) -> int | None:
+def _total_gas(calls: list[FunctionCall]) -> int | None:
     """Sum the gas attached to calls; None if one is unknown."""
-    total = 0
-    for call in calls:
-        if call.gas is None:
-            return None
-        total += call.gas
-    if total > INT64_MAX:
-        sentence = f"the gas attached at {path} is {total}, which does not fit 64 bits"
-        raise DecodeError(sentence, path=path)
-    return total
+    gas = [call.gas for call in calls]
+    known = [value for value in gas if value is not None]
+    return sum(known) if len(known) == len(gas) else None

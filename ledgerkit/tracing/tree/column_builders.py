@@ -76,27 +76,35 @@ class ObjectColumn:
 
 
 class IntegerColumn:
-    """A column of 64-bit integers, any of which may be missing."""
+    """A column of 64-bit integers, any of which may be missing; gas is unsigned."""
 
-    def __init__(self) -> None:
+    def __init__(self, dtype: type[np.integer[Any]] = np.int64) -> None:
         """Start an empty column."""
+        self._dtype = dtype
         self._values: list[np.ndarray] = []
         self._missing: list[np.ndarray] = []
 
-    def add(self, values: Sequence[int | None]) -> None:
-        """Append a piece."""
+    def add(self, values: Sequence[int | None], member: str, place: PiecePath) -> None:
+        """Append a piece; `member` of the elements at `place`, for the error."""
         n_missing = values.count(None)
         missing = np.full(len(values), n_missing > 0)
         if 0 < n_missing < len(values):
             missing = np.fromiter((value is None for value in values), dtype=bool)
             values = [value or 0 for value in values]
         filled = missing if n_missing == len(values) else values
-        self._values.append(np.array(filled, dtype=np.int64))
+        try:
+            self._values.append(np.array(filled, dtype=self._dtype))
+        except OverflowError:
+            largest = np.iinfo(self._dtype).max
+            offset = next(at for at, value in enumerate(values) if (value or 0) > largest)
+            path = place.member(member, offset)
+            sentence = f"the integer {values[offset]} at {path} is above {largest}"
+            raise DecodeError(sentence, path=path) from None
         self._missing.append(missing)
 
     def take(self, rows: np.ndarray) -> np.ma.MaskedArray[Any, Any]:
         """Return the values of these rows; row -1 is missing."""
-        values = np.concatenate([*self._values, np.zeros(1, dtype=np.int64)])
+        values = np.concatenate([*self._values, np.zeros(1, dtype=self._dtype)])
         missing = np.concatenate([*self._missing, np.ones(1, dtype=bool)])
         return np.ma.MaskedArray(values[rows], missing[rows])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 from msgspec import UNSET
 
 from ledgerkit.api import chain_errors
@@ -51,7 +52,7 @@ class Outcomes:
         self.result_ids: dict[int, str] = {}  # SuccessReceiptId, by position
         self.has_heights = False
         self.block_hash, self.logs = ObjectColumn(), ObjectColumn(EMPTY_LIST)
-        self.tokens_burnt, self.gas_burnt = AmountColumn(), IntegerColumn()
+        self.tokens_burnt, self.gas_burnt = AmountColumn(), IntegerColumn(np.uint64)
         self.height, self.time, self.shard_id = IntegerColumn(), IntegerColumn(), IntegerColumn()
 
     def add(self, piece: Sequence[ExecutionOutcome], place: PiecePath) -> None:
@@ -66,10 +67,10 @@ class Outcomes:
         self.block_hash.add(self._texts.share(hashes))
         self.logs.add([lines or EMPTY_LIST for lines in logs])
         self.tokens_burnt.add(tokens, "outcome.tokens_burnt", place)
-        self.gas_burnt.add(gas)
-        self.height.add(heights)
-        self.time.add(times)
-        self.shard_id.add(shards)
+        self.gas_burnt.add(gas, "outcome.gas_burnt", place)
+        self.height.add(heights, "block_height", place)
+        self.time.add(times, "block_timestamp", place)
+        self.shard_id.add(shards, "shard_id", place)
 
     def _add_statuses(self, statuses: Sequence[Any]) -> None:
         """Append the status code of each execution, and the details of some."""

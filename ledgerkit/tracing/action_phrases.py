@@ -1,0 +1,316 @@
+"""What a transaction asks for, in words: its actions as an infinitive and in the past."""
+
+from __future__ import annotations
+
+import re
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from ledgerkit.tracing.action_fields import action_name, decode_args, delegate_action, deposit
+from ledgerkit.tracing.actions import action_details
+from ledgerkit.tracing.amount_texts import NEAR, plain
+from ledgerkit.tracing.transaction_data import account
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ledgerkit.api.models.transactions import Action, FunctionCall
+    from ledgerkit.tracing.amount_texts import AmountTexts
+    from ledgerkit.tracing.transaction_data import Request
+
+_MAX_ACTIONS = 3
+_MAX_LISTED = 4
+_MAX_NAME = 60  # characters of a method or a path
+_AMOUNT = re.compile(r"\d{1,39}", re.ASCII)
+_KEY_NAMES = {"FullAccess": "a full-access key", "FunctionCall": "a function-call key"}
+
+
+class Phrase(NamedTuple):
+    """A request in words: "send 5 NEAR to bob.near" and "sent 5 NEAR to bob.near"."""
+
+    infinitive: str
+    past: str
+
+
+def describe_request(request: Request, amounts: AmountTexts) -> Phrase:
+    """Describe the actions of a request."""
+    receiver_id = _receiver(request)
+    if request.actions is None:
+        rest = f"unknown actions to {receiver_id}"
+        return _phrase("send", "sent", rest)
+    if not request.actions:
+        return _phrase("send", "sent", f"a transaction without actions to {receiver_id}")
+    if "CreateAccount" in map(action_name, request.actions):
+        return _describe_creation(request, amounts)
+    phrases = [_describe_action(action, request, amounts) for action in request.actions]
+    groups = [(phrase, len(list(group))) for phrase, group in groupby(phrases)]
+    return Phrase(
+        _join([(phrase.infinitive, count) for phrase, count in groups]),
+        _join([(phrase.past, count) for phrase, count in groups]),
+    )
+
+
+def _join(texts: list[tuple[str, int]]) -> str:
+    """Join the phrases of actions in their order, with the number of times of each."""
+    parts = [f"{text} {n} times" if n > 1 else text for text, n in texts[:_MAX_ACTIONS]]
+    n_others = sum(n for _, n in texts[_MAX_ACTIONS:])
+    others = f", then {n_others} more action{'s' if n_others > 1 else ''}" if n_others else ""
+    return ", then ".join(parts) + others
+
+
+def _phrase(infinitive: str, past: str, rest: str) -> Phrase:
+    """Build a phrase from the forms of its verb."""
+    return Phrase(f"{infinitive} {rest}", f"{past} {rest}")
+
+
+def _receiver(request: Request) -> str:
+    """Return the receiver's id, or "itself" if it is the sender."""
+    is_sender = request.receiver_id is not None and request.receiver_id == request.sender_id
+    return "itself" if is_sender else account(request.receiver_id)
+
+
+def _on_other(request: Request) -> str:
+    """Return the receiver's place in a phrase; nothing if it is the sender."""
+    return "" if _receiver(request) == "itself" else f" on {account(request.receiver_id)}"
+
+
+def _describe_creation(request: Request, amounts: AmountTexts) -> Phrase:
+    """Describe the actions of a transaction that creates an account."""
+    actions = request.actions or ()
+    names = [action_name(action) for action in actions]
+    near = sum(deposit(action) or 0 for action in actions)
+    parts = [amounts.short(NEAR, near)] if near else []
+    n_keys = names.count("AddKey")
+    parts += ["a key" if n_keys == 1 else f"{n_keys} keys"] if n_keys else []
+    parts += ["a contract"] if {"DeployContract", *_USES_GLOBAL} & set(names) else []
+    calls = [action.function_call for action in actions if not isinstance(action, str)]
+    parts += [f"a call of {plain(call.method_name, _MAX_NAME)}" for call in calls if call]
+    listed = list_texts(parts)
+    rest = account(request.receiver_id) + (f" with {listed}" if listed else "")
+    return _phrase("create", "created", rest)
+
+
+def list_texts(texts: list[str]) -> str:
+    """Join texts by commas and "and"; after the fourth, count them."""
+    others = [f"{len(texts) - _MAX_LISTED} more"] if len(texts) > _MAX_LISTED else []
+    parts = texts[:_MAX_LISTED] + others
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
+# Actions ---------------------------------------------------------------------------------
+
+_USES_GLOBAL = ("UseGlobalContract", "UseGlobalContractByAccountId")
+_PLAIN_ACTIONS = {
+    "DeleteKey": ("delete", "deleted", "a key"),
+    "DeployContract": ("deploy", "deployed", "a contract"),
+    "DeployGlobalContract": ("deploy", "deployed", "a global contract for all accounts"),
+    "DeployGlobalContractByAccountId": ("deploy", "deployed", "a global contract for all accounts"),
+    "UseGlobalContract": ("deploy", "deployed", "a global contract"),
+    "UseGlobalContractByAccountId": ("deploy", "deployed", "a global contract"),
+    "DeterministicStateInit": ("initialize", "initialized", "the account"),
+    "WithdrawFromGasKey": ("withdraw", "withdrew", "NEAR from a gas key"),
+}
+
+
+def _describe_action(action: Action | str, request: Request, amounts: AmountTexts) -> Phrase:
+    """Describe one action."""
+    name, yocto = action_name(action), deposit(action)
+    amount = "an unknown amount" if yocto is None else amounts.short(NEAR, yocto)
+    if not isinstance(action, str) and action.function_call is not None:
+        return _describe_call(action.function_call, request, amounts)
+    if name == "Transfer":
+        return _phrase("send", "sent", f"{amount} to {_receiver(request)}")
+    if name == "TransferToGasKey":
+        return _phrase("add", "added", f"{amount} to a gas key{_on_other(request)}")
+    if name in _PLAIN_ACTIONS:
+        infinitive, past, rest = _PLAIN_ACTIONS[name]
+        return _phrase(infinitive, past, rest + _on_other(request))
+    return _describe_detailed_action(action, request, amounts)
+
+
+def _describe_detailed_action(
+    action: Action | str, request: Request, amounts: AmountTexts
+) -> Phrase:
+    """Describe an action by its other members, or by its name if they are unknown."""
+    name, place = action_name(action), _on_other(request)
+    inner = delegate_action(action)
+    if inner is not None:
+        return _phrase("relay", "relayed", f"a delegate action of {account(inner.sender_id)}")
+    details = action_details(action)
+    details = details if isinstance(details, dict) else {}
+    if name == "AddKey":
+        return _phrase("add", "added", _describe_key(details) + place)
+    if name == "DeleteAccount":
+        beneficiary_id = account(_text(details, "beneficiary_id"))
+        name = f"the account {account(request.receiver_id)}" if place else "its account"
+        rest = f"{name}, with {beneficiary_id} as the beneficiary"
+        return _phrase("delete", "deleted", rest)
+    stake = _units(details, "stake")
+    if name == "Stake" and stake is not None:
+        if not stake:
+            return Phrase("end the validator's stake", "ended the validator's stake")
+        return _phrase("stake", "staked", f"{amounts.short(NEAR, stake)} as a validator")
+    return _phrase("send", "sent", f"the action {plain(name, _MAX_NAME)} to {_receiver(request)}")
+
+
+def _describe_key(details: dict[str, Any]) -> str:
+    """Describe an access key by its permission."""
+    access_key = details.get("access_key")
+    permission = access_key.get("permission") if isinstance(access_key, dict) else None
+    if isinstance(permission, str):
+        return _KEY_NAMES.get(permission, "a key")
+    if not isinstance(permission, dict) or not permission:
+        return "a key"
+    name, fields = next(iter(permission.items()))
+    contract_id = _text(fields, "receiver_id") if isinstance(fields, dict) else None
+    key = _KEY_NAMES.get(name, "a gas key" if name.startswith("GasKey") else "a key")
+    return key if contract_id is None else f"{key} for {plain(contract_id)}"
+
+
+# Calls -----------------------------------------------------------------------------------
+
+
+def _describe_call(call: FunctionCall, request: Request, amounts: AmountTexts) -> Phrase:
+    """Describe a call: its purpose as an infinitive if a standard defines it."""
+    contract_id, yocto = account(request.receiver_id), deposit_of(call)
+    method = "a method" if call.method_name is None else plain(call.method_name, _MAX_NAME)
+    rest = f"{method} on {_receiver(request)}"
+    rest += f" with {amounts.short(NEAR, yocto)}" if yocto > 1 else ""
+    phrase = _phrase("call", "called", rest)
+    purpose = _PURPOSES.get(call.method_name or "")
+    infinitive = purpose and purpose(call, contract_id, amounts)
+    return phrase._replace(infinitive=infinitive) if infinitive else phrase
+
+
+def call_args(call: FunctionCall) -> dict[str, Any]:
+    """Return the arguments of a call; none if they are not a JSON object."""
+    args = decode_args(call)
+    return args if isinstance(args, dict) else {}
+
+
+def deposit_of(call: FunctionCall) -> int:
+    """Return the yoctoNEAR attached to a call; 0 if unknown."""
+    return int(call.deposit) if call.deposit and _AMOUNT.fullmatch(call.deposit) else 0
+
+
+def _text(fields: dict[str, Any], name: str) -> str | None:
+    """Return a member if it is text."""
+    value = fields.get(name)
+    return value if isinstance(value, str) else None
+
+
+def _units(fields: dict[str, Any], name: str) -> int | None:
+    """Return an amount if it is decimal digits of an amount's length."""
+    value = _text(fields, name)
+    return int(value) if value is not None and _AMOUNT.fullmatch(value) else None
+
+
+def receiver_arg(call: FunctionCall) -> str | None:
+    """Return the argument `receiver_id` of a transfer (NEP-141, NEP-171)."""
+    return _text(call_args(call), "receiver_id")
+
+
+def is_swap_message(call: FunctionCall) -> bool:
+    """Return True if the message to a token's receiver is a list of swap actions."""
+    # {"actions": [{"pool_id", "token_in", "token_out", …}]}: the message of v2.ref-finance.near,
+    # ref-contracts, ref-exchange/src/token_receiver.rs, which other exchanges also read.
+    try:
+        message = msgspec.json.decode(_text(call_args(call), "msg") or "")
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    actions = message.get("actions") if isinstance(message, dict) else None
+    entries = actions if isinstance(actions, list) else []
+    return any(isinstance(entry, dict) and "token_out" in entry for entry in entries)
+
+
+def _to_send(call: FunctionCall, contract_id: str, amounts: AmountTexts) -> str | None:
+    """Describe a transfer of fungible tokens (NEP-141)."""
+    units, receiver_id = _units(call_args(call), "amount"), receiver_arg(call)
+    if units is None or receiver_id is None:
+        return None
+    amount, receiver = amounts.short(f"nep141:{contract_id}", units), plain(receiver_id)
+    if call.method_name == "ft_transfer":
+        return f"send {amount} to {receiver}"
+    return (
+        f"swap {amount} on {receiver}"
+        if is_swap_message(call)
+        else f"send {amount} to {receiver} with a call"
+    )
+
+
+def _to_send_nft(call: FunctionCall, contract_id: str, _: AmountTexts) -> str | None:
+    """Describe a transfer of an NFT (NEP-171)."""
+    token_id, receiver_id = _text(call_args(call), "token_id"), receiver_arg(call)
+    if token_id is None or receiver_id is None:
+        return None
+    return f"send token {plain(token_id, _MAX_NAME)} of {contract_id} to {plain(receiver_id)}"
+
+
+def _to_pay_for_storage(call: FunctionCall, contract_id: str, amounts: AmountTexts) -> str | None:
+    """Describe a storage deposit (NEP-145)."""
+    return f"pay {amounts.short(NEAR, deposit_of(call))} for {storage_text(call, contract_id)}"
+
+
+def storage_text(call: FunctionCall, contract_id: str) -> str:
+    """Describe the storage that a deposit is for: the sender's, or that of `account_id`."""
+    account_id = _text(call_args(call), "account_id")
+    return f"storage{'' if account_id is None else f' of {plain(account_id)}'} on {contract_id}"
+
+
+def _to_wrap(call: FunctionCall, contract_id: str, amounts: AmountTexts) -> str | None:
+    """Describe the wrapping of NEAR."""
+    return f"wrap {amounts.short(NEAR, deposit_of(call))} on {contract_id}"
+
+
+def _to_unwrap(call: FunctionCall, contract_id: str, amounts: AmountTexts) -> str | None:
+    """Describe the unwrapping of NEAR."""
+    units = _units(call_args(call), "amount")
+    return None if units is None else f"unwrap {amounts.short(f'nep141:{contract_id}', units)}"
+
+
+def _to_stake(call: FunctionCall, contract_id: str, amounts: AmountTexts) -> str | None:
+    """Describe a deposit that is staked."""
+    return f"stake {amounts.short(NEAR, deposit_of(call))} with {contract_id}"
+
+
+def _to_create(call: FunctionCall, contract_id: str, amounts: AmountTexts) -> str | None:
+    """Describe the creation of an account by a contract."""
+    account_id = _text(call_args(call), "new_account_id")
+    if account_id is None:
+        return None
+    yocto = deposit_of(call)
+    near = f" with {amounts.short(NEAR, yocto)}" if yocto else ""
+    return f"create {plain(account_id)}{near} through {contract_id}"
+
+
+def _to_write(call: FunctionCall, contract_id: str, _: AmountTexts) -> str | None:
+    """Describe a write to the social database."""
+    path = social_path(call)
+    return None if path is None else f"write {path} on {contract_id}"
+
+
+def social_path(call: FunctionCall) -> str | None:
+    """Return the common path of the data that ``set`` writes, such as alice.near/profile."""
+    # NearSocial/social-db, README: data is keyed by account, and a path is joined by slashes.
+    branch = call_args(call).get("data")
+    names: list[str] = []
+    while isinstance(branch, dict) and len(branch) == 1 and len(names) < _MAX_ACTIONS:
+        name, branch = next(iter(branch.items()))
+        names.append(plain(name, _MAX_NAME))
+    return "/".join(names) if len(names) > 1 else None
+
+
+_PURPOSES: dict[str, Callable[[FunctionCall, str, AmountTexts], str | None]] = {
+    "ft_transfer": _to_send,
+    "ft_transfer_call": _to_send,
+    "nft_transfer": _to_send_nft,
+    "storage_deposit": _to_pay_for_storage,
+    "near_deposit": _to_wrap,
+    "near_withdraw": _to_unwrap,
+    "deposit_and_stake": _to_stake,
+    "create_account": _to_create,
+    "create_account_advanced": _to_create,
+    "set": _to_write,
+}

@@ -1,0 +1,421 @@
+"""
+What successful calls brought about, in words: from transfers, receipts and logs.
+
+A method's name alone proves nothing. A swap is two fungible assets that changed hands, a stake is
+the log line of a staking pool or a minted token, a sale is an NFT that left for an amount.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from ledgerkit.tracing.action_fields import deposit
+from ledgerkit.tracing.action_phrases import (
+    deposit_of,
+    describe_request,
+    is_swap_message,
+    list_texts,
+    receiver_arg,
+    social_path,
+    storage_text,
+)
+from ledgerkit.tracing.actions import SUCCEEDED
+from ledgerkit.tracing.amount_texts import NEAR, plain, split_asset
+from ledgerkit.tracing.transaction_data import account
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ledgerkit.api.models.transactions import FunctionCall
+    from ledgerkit.tracing.action_fields import Actions
+    from ledgerkit.tracing.token_events import Transfer
+    from ledgerkit.tracing.transaction_data import Request, TransactionData
+
+_VALUE_KINDS = (
+    *("transfer", "deposit", "delegated", "beneficiary"),
+    *("token", "nft", "multi_token"),
+)
+_PANIC = "Smart contract panicked: "
+_MAX_REASON = 120
+# near/core-contracts, staking-pool/src/internal.rs logs each change of an account in this form.
+_POOL_LINE = re.compile(r"@(\S+) (deposited|staking|unstaking|withdrawing) (\d{1,39})\.", re.ASCII)
+_POOL_METHODS = re.compile(r"(deposit|deposit_and_stake|(un)?stake(_all)?|withdraw(_all)?)")
+_POOL_TEXTS = {
+    "staking": "staked {amount} with {pool}",
+    "unstaking": "unstaked {amount} from {pool}",
+    "withdrawing": "withdrew {amount} from {pool}",
+    "deposited": "deposited {amount} with {pool}",
+}
+
+
+class Summary(NamedTuple):
+    """
+    A headline without its subject: what happened, and clauses that follow.
+
+    `has_reason` is True if the clauses already describe the receipts that failed.
+    """
+
+    text: str
+    clauses: tuple[str, ...] = ()
+    has_reason: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """The calls of a request, and what their sender gave and got in total, by asset."""
+
+    tx: TransactionData
+    request: Request
+    calls: list[FunctionCall]
+    gives: dict[str, int]
+    gets: dict[str, int]
+
+    @property
+    def contract_id(self) -> str:
+        """Return the contract that was called."""
+        return account(self.request.receiver_id)
+
+    @property
+    def token(self) -> str:
+        """Return the called contract as a fungible token."""
+        return f"nep141:{self.request.receiver_id}"
+
+    def has(self, *methods: str) -> bool:
+        """Return True if one of these methods was called."""
+        return any(call.method_name in methods for call in self.calls)
+
+    def has_word(self, word: str) -> bool:
+        """Return True if a method's name contains a word."""
+        return any(word in (call.method_name or "").split("_") for call in self.calls)
+
+    def moved(self, asset: str, sender_id: str | None, receiver_id: str | None) -> int:
+        """Return how much of an asset moved from one account to another."""
+        parties = (asset, sender_id, receiver_id)
+        rows = _value_rows(self.tx.transfers)
+        return sum(
+            row.amount or 0
+            for row in rows
+            if (row.asset, row.sender_id, row.receiver_id) == parties
+        )
+
+    def text(self, amounts: dict[str, int]) -> str:
+        """List amounts by asset."""
+        return list_texts([self.tx.amounts.short(*item) for item in amounts.items()])
+
+
+def summarize_calls(tx: TransactionData, request: Request) -> Summary | None:
+    """Summarize the calls of a successful transaction; None if they show no known result."""
+    calls = function_calls_only(request.actions)
+    if not calls or request.sender_id is None:
+        return None
+    gives, gets = net_amounts(tx.transfers, request, len(calls))
+    data = Calls(tx, request, calls, gives, gets)
+    return next(filter(None, (rule(data) for rule in _RULES)), None)
+
+
+def function_calls_only(actions: Actions | None) -> list[FunctionCall]:
+    """Return the calls of actions; none if another action is among them."""
+    calls = [None if isinstance(action, str) else action.function_call for action in actions or ()]
+    return [] if None in calls else [call for call in calls if call is not None]
+
+
+def _value_rows(transfers: Iterable[Transfer]) -> list[Transfer]:
+    """Select the transfers of known amounts between accounts: no fees, refunds or rewards."""
+    return [row for row in transfers if row.kind in _VALUE_KINDS and row.amount]
+
+
+def net_amounts(
+    transfers: Iterable[Transfer], request: Request, n_calls: int
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Return what the sender gave and got in total, without the yoctoNEAR that calls demand."""
+    totals: dict[str, int] = {}
+    for row in _value_rows(transfers):
+        amount = row.amount or 0
+        for account_id, change in ((row.sender_id, -amount), (row.receiver_id, amount)):
+            if account_id is not None and account_id == request.sender_id:
+                totals[row.asset] = totals.get(row.asset, 0) + change
+    if abs(totals.get(NEAR, 0)) <= n_calls:
+        totals.pop(NEAR, None)
+    gives = {asset: -total for asset, total in totals.items() if total < 0}
+    return gives, {asset: total for asset, total in totals.items() if total > 0}
+
+
+def reason_text(tx: TransactionData, at: int) -> tuple[bool, str]:
+    """Return whether a receipt failed in a panic, and the reason without a full stop."""
+    columns = tx.tree.columns
+    message = columns["error_message"][at] or columns["error_kind"][at] or "for unknown reasons"
+    if message.startswith(_PANIC):
+        return True, plain(message.removeprefix(_PANIC), _MAX_REASON).rstrip(".")
+    return False, as_clause(message)
+
+
+def as_clause(sentence: str) -> str:
+    """Return a sentence as a clause: without its full stop and its capital letter."""
+    text = plain(sentence, _MAX_REASON).rstrip(".")
+    first_word = text.partition(" ")[0]
+    return text[:1].lower() + text[1:] if first_word[1:].islower() else text
+
+
+def _only_fungible(amounts: dict[str, int]) -> dict[str, int]:
+    """Select NEAR and fungible tokens."""
+    return {asset: n for asset, n in amounts.items() if not asset.startswith("nep171:")}
+
+
+# Rules -----------------------------------------------------------------------------------
+
+
+def _creation(data: Calls) -> Summary | None:
+    """Summarize the creation of an account by a contract."""
+    columns = data.tx.tree.columns
+    names = [str(actions or "").split("+") for actions in columns["actions"]]
+    created = [at for at in data.tx.own_receipts() if "CreateAccount" in names[at]]
+    if len(created) != 1:
+        return None
+    at, yocto = created[0], columns["deposit"][created[0]]
+    amounts = data.tx.amounts
+    near = f" with {amounts.short(NEAR, yocto)}" if isinstance(yocto, int) and yocto else ""
+    rest = f"{account(columns['receiver_id'][at])}{near} through {data.contract_id}"
+    if columns["status"][at] in SUCCEEDED:
+        return Summary(f"created {rest}")
+    if columns["status"][at] != "failure":
+        return None
+    back = returned_near(data.tx, data.request)
+    clauses = (reason_text(data.tx, at)[1], *([f"{back} came back"] if back else []))
+    return Summary(f"tried to create {rest}", clauses, has_reason=True)
+
+
+def _refunded_tokens(data: Calls) -> Summary | None:
+    """Summarize tokens sent with a call of which all came back."""
+    call, receiver_id = _transfer_call(data)
+    if call is None or data.token in data.gives:
+        return None
+    there = data.moved(data.token, data.request.sender_id, receiver_id)
+    if not there or there != data.moved(data.token, receiver_id, data.request.sender_id):
+        return None
+    is_swap = is_swap_message(call)
+    rest = f"{data.tx.amounts.short(data.token, there)} {'on' if is_swap else 'to'} "
+    rest += account(receiver_id) + ("" if is_swap else " with a call")
+    name = "the exchange" if is_swap else account(receiver_id)
+    text = f"tried to {'swap' if is_swap else 'send'} {rest}"
+    receivers = data.tx.tree.columns["receiver_id"]
+    failed = [at for at in data.tx.failures if receivers[at] == receiver_id]
+    if not failed:
+        return Summary(text, (f"{name} sent the tokens back",))
+    is_panic, reason = reason_text(data.tx, min(failed))
+    clause = f"{name} {'panicked' if is_panic else 'failed'} and the tokens came back ({reason})"
+    return Summary(text, (clause,), has_reason=True)
+
+
+def _transfer_call(data: Calls) -> tuple[FunctionCall | None, str | None]:
+    """Return the only ``ft_transfer_call`` and its receiver (NEP-141)."""
+    calls = [call for call in data.calls if call.method_name == "ft_transfer_call"]
+    return (calls[0], receiver_arg(calls[0])) if len(calls) == 1 else (None, None)
+
+
+def _swap(data: Calls) -> Summary | None:
+    """Summarize a swap: fungible tokens went out, and other ones came in."""
+    call, receiver_id = _transfer_call(data)
+    gives, gets = _only_fungible(data.gives), _only_fungible(data.gets)
+    if not gives or not gets or not (call or data.has_word("swap")):
+        return None
+    # Beside tokens, NEAR that went out paid for storage.
+    given = {asset: n for asset, n in gives.items() if asset != NEAR} or gives
+    place_id = receiver_id if call else data.request.receiver_id
+    place = account(place_id)
+    # A contract that hands out tokens of its own has accepted a deposit: shares, or a balance.
+    if call and all(split_asset(asset)[1] == place_id for asset in gets):
+        text = f"sent {data.text(given)} to {place} with a call and received {data.text(gets)}"
+        return Summary(text)
+    return Summary(f"swapped {data.text(given)} for {data.text(gets)} on {place}")
+
+
+def _nft(data: Calls) -> Summary | None:
+    """Summarize NFTs that were minted, burnt, sent, bought or sold."""
+    rows = [row for row in data.tx.transfers if row.kind == "nft"]
+    contracts = {split_asset(row.asset)[1] for row in rows}
+    if len(contracts) != 1:
+        return None
+    first, last = ({row.asset: row for row in order} for order in (rows[::-1], rows))
+    parties = {(first[asset].sender_id, last[asset].receiver_id) for asset in first}
+    if len(parties) != 1:
+        return None
+    [(owner_id, receiver_id)] = parties
+    tokens = [plain(split_asset(asset)[2]) for asset in last]
+    token = f"token {tokens[0]}" if len(tokens) == 1 else f"tokens {list_texts(tokens)}"
+    return _nft_summary(data, f"{token} of {plain(contracts.pop())}", owner_id, receiver_id)
+
+
+def _nft_summary(
+    data: Calls, token: str, owner_id: str | None, receiver_id: str | None
+) -> Summary | None:
+    """Summarize NFTs that went from one account, or from their minting, to another."""
+    sender_id = data.request.sender_id
+    paid, earned = _only_fungible(data.gives), _only_fungible(data.gets)
+    if owner_id is None:
+        owner = "" if receiver_id == sender_id else f" for {account(receiver_id)}"
+        return Summary(f"minted {token}{owner}" + (f", paying {data.text(paid)}" if paid else ""))
+    if receiver_id is None:
+        return Summary(f"burnt {token}") if owner_id == sender_id else None
+    if owner_id == sender_id:
+        if earned and not paid:
+            return Summary(f"sold {token} to {account(receiver_id)} for {data.text(earned)}")
+        return Summary(f"sent {token} to {account(receiver_id)}")
+    if receiver_id == sender_id:
+        verb, price = ("bought", f" for {data.text(paid)}") if paid else ("received", "")
+        return Summary(f"{verb} {token} from {account(owner_id)}{price}")
+    return None
+
+
+def _wrapping(data: Calls) -> Summary | None:
+    """Summarize the wrapping or unwrapping of NEAR: as much of one as of the other."""
+    sender_id, contract_id = data.request.sender_id, data.request.receiver_id
+    minted = data.moved(data.token, None, sender_id)
+    if data.has("near_deposit") and minted and data.gives == {NEAR: minted}:
+        return Summary(f"wrapped {data.tx.amounts.short(NEAR, minted)}")
+    burnt = data.moved(data.token, sender_id, None)
+    # The call demands one yoctoNEAR, which the contract may add to what it pays.
+    paid = data.moved(NEAR, contract_id, sender_id)
+    if data.has("near_withdraw") and burnt and 0 <= paid - burnt <= len(data.calls):
+        return Summary(f"unwrapped {data.tx.amounts.short(data.token, burnt)}")
+    return None
+
+
+def _liquid_staking(data: Calls) -> Summary | None:
+    """Summarize a stake for which its contract minted tokens, or for which it burnt them."""
+    sender_id, amounts = data.request.sender_id, data.tx.amounts
+    minted = data.moved(data.token, None, sender_id)
+    if data.has_word("stake") and minted and set(data.gives) == {NEAR}:
+        near, tokens = data.text(data.gives), amounts.short(data.token, minted)
+        return Summary(f"staked {near} with {data.contract_id} for {tokens}")
+    burnt = data.moved(data.token, sender_id, None)
+    if data.has_word("unstake") and burnt and set(data.gives) == {data.token}:
+        price = f" for {data.text(data.gets)}" if data.gets else ""
+        return Summary(
+            f"unstaked {amounts.short(data.token, burnt)} from {data.contract_id}{price}"
+        )
+    return None
+
+
+def _pool(data: Calls) -> Summary | None:
+    """Summarize a stake with a pool, from the pool's own log line."""
+    if len(data.calls) != 1 or not _POOL_METHODS.fullmatch(data.calls[0].method_name or ""):
+        return None
+    lines = _pool_lines(data)
+    change = next((name for name in _POOL_TEXTS if name in lines), None)
+    if change is None:
+        return None
+    yocto = lines[change]
+    if change == "withdrawing":
+        if data.moved(NEAR, data.request.receiver_id, data.request.sender_id) < yocto:
+            return None
+    elif data.has("deposit_and_stake"):  # what the pool charges is rounded down
+        yocto = deposit_of(data.calls[0])
+    amount = data.tx.amounts.short(NEAR, yocto)
+    return Summary(_POOL_TEXTS[change].format(amount=amount, pool=data.contract_id))
+
+
+def _pool_lines(data: Calls) -> dict[str, int]:
+    """Return the changes of the sender's account that a pool logged, with their amounts."""
+    columns = data.tx.tree.columns
+    changes: dict[str, int] = {}
+    for at in data.tx.own_receipts():
+        is_pool = columns["receiver_id"][at] == data.request.receiver_id
+        if is_pool and columns["status"][at] in SUCCEEDED:
+            for match in filter(None, map(_POOL_LINE.match, columns["logs"][at])):
+                if match[1] == data.request.sender_id:
+                    changes[match[2]] = int(match[3])
+    return changes
+
+
+def _sent_tokens(data: Calls) -> Summary | None:
+    """Summarize tokens sent with or without a call."""
+    call, receiver_id = _transfer_call(data)
+    amounts, sender_id = data.tx.amounts, data.request.sender_id
+    if call is not None and len(data.calls) == 1:
+        there = data.moved(data.token, sender_id, receiver_id)
+        back = data.moved(data.token, receiver_id, sender_id)
+        if not there or there == back:
+            return None
+        clauses = (f"{amounts.short(data.token, back)} came back",) if back else ()
+        text = f"sent {amounts.short(data.token, there)} to {account(receiver_id)} with a call"
+        return Summary(text, clauses)
+    sent = [call for call in data.calls if call.method_name == "ft_transfer"]
+    receivers = list(dict.fromkeys(receiver_arg(call) for call in sent))
+    moved = [data.moved(data.token, sender_id, receiver_id) for receiver_id in receivers]
+    known = len(sent) + sum(call.method_name == "storage_deposit" for call in data.calls)
+    if not sent or not all(moved) or known != len(data.calls):
+        return None
+    amount = amounts.short(data.token, sum(moved))
+    receiver = account(receivers[0]) if len(receivers) == 1 else f"{len(receivers)} accounts"
+    return Summary(f"sent {amount} to {receiver}")
+
+
+def _storage(data: Calls) -> Summary | None:
+    """Summarize a storage deposit (NEP-145): what the contract did not return."""
+    if len(data.calls) != 1 or not data.has("storage_deposit") or set(data.gives) != {NEAR}:
+        return None
+    storage = storage_text(data.calls[0], data.contract_id)
+    return Summary(f"paid {data.text(data.gives)} for {storage}")
+
+
+def _social(data: Calls) -> Summary | None:
+    """Summarize a write to the social database."""
+    path = social_path(data.calls[0]) if len(data.calls) == 1 and data.has("set") else None
+    return None if path is None else Summary(f"wrote {path} on {data.contract_id}")
+
+
+_RULES = (
+    _creation,
+    _refunded_tokens,
+    _swap,
+    _nft,
+    _wrapping,
+    _liquid_staking,
+    _pool,
+    _sent_tokens,
+    _storage,
+    _social,
+)
+
+
+def summarize_plainly(tx: TransactionData, request: Request) -> Summary:
+    """Summarize any successful transaction: its actions, what came back and what was received."""
+    calls = function_calls_only(request.actions)
+    text = describe_request(request, tx.amounts).past
+    if not calls:
+        return Summary(_deletion(tx) or text)
+    gives, gets = net_amounts(tx.transfers, request, len(calls))
+    data = Calls(tx, request, calls, gives, gets)
+    attached = sum(map(deposit_of, calls))
+    is_part = NEAR not in gets and attached - gives.pop(NEAR, 0) > len(calls)
+    parts = [text]
+    parts += [f"gave {data.text(gives)}"] if gives else []
+    parts += [f"received {data.text(gets)}"] if gets else []
+    back = returned_near(tx, request) if attached and is_part else ""
+    return Summary(list_texts(parts), (f"{back} came back",) if back else ())
+
+
+def _deletion(tx: TransactionData) -> str | None:
+    """Describe the deletion of an account whose balance has reached its beneficiary."""
+    rows = [row for row in tx.transfers if row.kind == "beneficiary"]
+    if len(rows) != 1:
+        return None
+    amount = tx.amounts.short(NEAR, rows[0].amount or 0)
+    return f"deleted its account, leaving {amount} to {account(rows[0].receiver_id)}"
+
+
+def returned_near(tx: TransactionData, request: Request) -> str:
+    """Return the NEAR that came back to the sender or the relayer; "" if it is not a deposit."""
+    actions = request.actions or ()
+    attached = sum(deposit(action) or 0 for action in actions)
+    payers = (request.sender_id, request.relayer_id)
+    rows = [row for row in tx.transfers if row.asset == NEAR and row.receiver_id in payers]
+    total = sum(
+        row.amount or 0
+        for row in rows
+        if row.kind == "refund_deposit"
+        or (row.kind in ("transfer", "deposit") and row.sender_id not in payers)
+    )
+    return tx.amounts.short(NEAR, total) if len(actions) < total <= attached else ""

@@ -1,0 +1,195 @@
+"""The `Traces` of many transactions: the frames of each, in one frame."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ledgerkit.frames import build
+from ledgerkit.frames.schemas import PLURAL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pandas as pd
+
+    from ledgerkit.tracing.trace import Trace
+
+
+class Traces(Mapping[str, "Trace"]):
+    """
+    The traces of several transactions, by hash, and their frames combined.
+
+    It is a mapping: ``traces[tx_hash]`` is one `Trace`, ``len(traces)`` counts them, and
+    iterating lists the hashes. Its frames have the columns of a trace's frames after `tx_hash`
+    and `time`: the timestamp of the block in which the row's receipt ran or, for rows without
+    one, of the block in which the transaction's first receipt ran.
+
+    Parameters
+    ----------
+    traces
+        The traces by transaction hash; the frames have their order.
+    attrs
+        Provenance for the frames' `attrs`.
+
+    Notes
+    -----
+    Source: EXPERIMENTAL_tx_status, one response for each transaction.
+    """
+
+    def __init__(
+        self, traces: Mapping[str, Trace], *, attrs: Mapping[str, Any] | None = None
+    ) -> None:
+        """Keep the traces; the frames are built when they are first used."""
+        self._traces, self._attrs = dict(traces), dict(attrs or {})
+
+    def __getitem__(self, tx_hash: str) -> Trace:
+        """Return the trace of one transaction."""
+        return self._traces[tx_hash]
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the hashes."""
+        return iter(self._traces)
+
+    def __len__(self) -> int:
+        """Count the transactions."""
+        return len(self._traces)
+
+    @cached_property
+    def receipts(self) -> pd.DataFrame:
+        """One row per receipt, typed as ``schema("traces_receipts")``."""
+        return self._frame("receipts")
+
+    @cached_property
+    def edges(self) -> pd.DataFrame:
+        """One row per edge between receipts, typed as ``schema("traces_edges")``."""
+        return self._frame("edges")
+
+    @cached_property
+    def actions(self) -> pd.DataFrame:
+        """One row per action, typed as ``schema("traces_actions")``."""
+        return self._frame("actions")
+
+    @cached_property
+    def logs(self) -> pd.DataFrame:
+        """One row per log line, typed as ``schema("traces_logs")``."""
+        return self._frame("logs")
+
+    @cached_property
+    def events(self) -> pd.DataFrame:
+        """One row per event (NEP-297), typed as ``schema("traces_events")``."""
+        return self._frame("events")
+
+    @cached_property
+    def transfers(self) -> pd.DataFrame:
+        """One row per executed transfer, typed as ``schema("traces_transfers")``."""
+        return self._frame("transfers")
+
+    @cached_property
+    def balance_changes(self) -> pd.DataFrame:
+        """One row per transaction, account and asset: ``schema("traces_balance_changes")``."""
+        return self._frame("balance_changes")
+
+    @cached_property
+    def gas(self) -> pd.DataFrame:
+        """One row per transaction and per receipt, typed as ``schema("traces_gas")``."""
+        return self._frame("gas")
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The notes of all traces, each after its transaction's hash."""
+        return tuple(
+            f"{tx_hash}: {note}" for tx_hash, trace in self.items() for note in trace.notes
+        )
+
+    def _frame(self, name: str) -> pd.DataFrame:
+        """Combine one frame of all traces."""
+        if not self._traces:
+            frame = build.empty_frame(PLURAL + name)
+            frame.attrs.update(self._attrs)
+            return frame
+        parts = _parts(name, self._traces)
+        columns = _combine(self._traces, parts)
+        if "time" not in columns:
+            columns["time"] = _concat(
+                [_row_times(*pair) for pair in zip(self.values(), parts, strict=True)]
+            )
+        return build.build_frame(PLURAL + name, columns, attrs=self._attrs)
+
+    def __repr__(self) -> str:
+        """Return the number of transactions, and of each verdict."""
+        return f"<Traces: {self._count()}>"
+
+    def _count(self) -> str:
+        """Count the transactions and their verdicts."""
+        verdicts = Counter(trace.verdict for trace in self.values())
+        counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
+        noun = "transaction" if len(self) == 1 else "transactions"
+        return f"{len(self)} {noun}" + (f" ({counts})" if counts else "")
+
+    def _repr_html_(self) -> str:
+        """Return a table as HTML, with one row per transaction; its texts are escaped."""
+        import pandas as pd
+
+        from ledgerkit import cards
+
+        rows = [
+            (tx_hash, trace.sender_id, len(trace.receipts), trace.verdict)
+            for tx_hash, trace in self.items()
+        ]
+        columns = ["Transaction", "Sender", "Receipts", "Verdict"]
+        return cards.table_card(
+            "traces",
+            headline=self._count(),
+            explanation="traces[tx_hash] is one trace; traces.receipts and the other frames "
+            "contain the rows of all.",
+            caption="Transactions",
+            rows=pd.DataFrame(rows, columns=columns),
+        )
+
+
+def collected_frame(name: str, block_height: int, traces: Mapping[str, Trace]) -> pd.DataFrame:
+    """Combine a frame of a block's transactions, typed as ``schema("collected_receipts")`` etc."""
+    columns = _combine(traces, _parts(name, traces))
+    heights = [block_height] * len(columns["tx_hash"])
+    return build.build_frame(f"collected_{name}", {"tx_block_height": heights, **columns})
+
+
+def _parts(name: str, traces: Mapping[str, Trace]) -> list[Mapping[str, Any]]:
+    """Return the columns of one frame of each trace."""
+    return [trace._columns(name) for trace in traces.values()]  # noqa: SLF001 - of this package
+
+
+def _combine(traces: Mapping[str, Trace], parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Concatenate the columns of at least one trace, after the column `tx_hash`."""
+    hashes = np.repeat(np.array(list(traces), dtype=object), [_n_rows(part) for part in parts])
+    return {"tx_hash": hashes} | {key: _concat([part[key] for part in parts]) for key in parts[0]}
+
+
+def _n_rows(columns: Mapping[str, Any]) -> int:
+    """Return the length of columns."""
+    return len(next(iter(columns.values())))
+
+
+def _row_times(trace: Trace, columns: Mapping[str, Any]) -> Any:
+    """Return the time of each row of a frame that has no such column."""
+    times = trace._columns("receipts")["time"]  # noqa: SLF001 - of this package
+    # Position -1 stands for the transaction: it reads the time of the first receipt.
+    times = _concat([times, times[:1] if len(times) else np.ma.MaskedArray([0], [True])])
+    positions = columns.get("order", np.full(_n_rows(columns), -1))
+    return times[np.ma.getdata(positions)]
+
+
+def _concat(parts: Sequence[Any]) -> Any:
+    """Concatenate arrays, masked arrays or lists."""
+    if isinstance(parts[0], np.ma.MaskedArray):
+        missing = np.concatenate([np.ma.getmaskarray(part) for part in parts])
+        return np.ma.MaskedArray(np.concatenate([np.ma.getdata(part) for part in parts]), missing)
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
+    return list(chain.from_iterable(parts))

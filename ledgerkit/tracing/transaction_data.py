@@ -1,0 +1,117 @@
+"""The data of a transaction from which its headline and explanation are written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+from msgspec import UNSET
+
+from ledgerkit.api import chain_errors
+from ledgerkit.api.models.transactions import Status
+from ledgerkit.tracing.action_fields import delegate_action, function_calls
+from ledgerkit.tracing.amount_texts import plain, split_asset
+
+if TYPE_CHECKING:
+    from ledgerkit.api.models.transactions import TxResult
+    from ledgerkit.errors import LedgerError
+    from ledgerkit.tracing.action_fields import Actions
+    from ledgerkit.tracing.amount_texts import AmountTexts
+    from ledgerkit.tracing.token_events import Transfer
+    from ledgerkit.tracing.tree import Tree
+
+_DELEGATES = ("Delegate", "DelegateV2")
+_TOKEN_METHODS = {"ft_transfer", "ft_transfer_call", "near_withdraw"}
+_MAX_TOKENS = 20  # whose metadata is read for one transaction
+
+
+class Request(NamedTuple):
+    """The actions that an account signed, None if unknown, and who relayed them, if anyone."""
+
+    sender_id: str | None
+    receiver_id: str | None
+    actions: Actions | None
+    relayer_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionData:
+    """A transaction; `failures` are the errors of receipts, by their position."""
+
+    tree: Tree
+    result: TxResult
+    transfers: list[Transfer]
+    actions: list[Actions | None]
+    failures: dict[int, LedgerError]
+    amounts: AmountTexts
+
+    def column(self, name: str) -> Any:
+        """Return a column of the receipts as a list, None where a value is missing."""
+        return self.tree.columns[name].tolist()
+
+    def own_receipts(self) -> list[int]:
+        """List the positions of receipts other than refunds."""
+        kinds = self.tree.columns["kind"]
+        return [at for at, kind in enumerate(kinds) if kind != "refund"]
+
+    def name(self, at: int) -> str:
+        """Return a name for a receipt: its method or actions, and its receiver."""
+        columns = self.tree.columns
+        receiver_id = account(columns["receiver_id"][at])
+        if columns["kind"][at] == "refund":
+            return f"the refund to {receiver_id}"
+        actions = columns["actions"][at]
+        method = None if actions in _DELEGATES else columns["method_name"][at]
+        if method:
+            return plain(f"{method} on {receiver_id}")
+        if not actions:
+            what = "a receipt" if actions is None else "an empty receipt"
+            return f"{what} for {receiver_id}"
+        return plain(f"{actions} to {receiver_id}")
+
+    def request(self) -> Request | None:
+        """Return what was asked for; None if the document does not contain it."""
+        return read_request(self.result)
+
+
+def read_request(result: TxResult) -> Request | None:
+    """Return what was asked for; None if the document does not contain it."""
+    transaction = result.transaction
+    if transaction is None or transaction.signer_id is None:
+        return None
+    actions = transaction.actions
+    inner = delegate_action(actions[0]) if actions and len(actions) == 1 else None
+    if inner is None or inner.actions is None:
+        return Request(transaction.signer_id, transaction.receiver_id, actions)
+    return Request(inner.sender_id, inner.receiver_id, inner.actions, transaction.signer_id)
+
+
+def token_contracts(request: Request | None, transfers: list[Transfer]) -> list[str]:
+    """List the contracts of the fungible tokens of a transaction, at most 20."""
+    actions = request.actions if request else None
+    methods = {call.method_name for call in function_calls(actions or ())}
+    is_token = request is not None and request.receiver_id and methods & _TOKEN_METHODS
+    contracts = [request.receiver_id] if request and is_token else []
+    assets = (split_asset(row.asset) for row in transfers)
+    contracts += [contract_id for standard, contract_id, _ in assets if standard == "nep141"]
+    return [contract_id for contract_id in dict.fromkeys(contracts) if contract_id][:_MAX_TOKENS]
+
+
+def account(account_id: str | None) -> str:
+    """Return an account id as one short line, or "an unknown account"."""
+    return "an unknown account" if account_id is None else plain(account_id)
+
+
+def failures_by_receipt(tree: Tree, result: TxResult) -> dict[int, LedgerError]:
+    """Return the errors of receipts by position; of repeated outcomes the first is used."""
+    position = {receipt_id: at for at, receipt_id in enumerate(tree.ids.tolist())}
+    errors: dict[int, LedgerError] = {}
+    for _, piece in result.outcomes.pieces():
+        for outcome in piece:
+            status, at = outcome.outcome.status, position.get(outcome.id)
+            if isinstance(status, Status) and status.failure is not UNSET and at is not None:
+                failure = msgspec.json.decode(status.failure)
+                error = chain_errors.receipt_failure(failure, receipt_id=outcome.id)
+                errors.setdefault(at, error)
+    return errors
