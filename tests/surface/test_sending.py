@@ -710,7 +710,7 @@ def test_a_gas_key_signs_like_any_key(world):
     tx = one.signed.transaction
     assert (tx.version, tx.nonce_index, tx.nonce) == (1, 0, start[0] + 1)
     assert gas_nonces(world) == [start[0] + 2, *start[1:]]
-    assert lk.gas_key_nonces("alice.near", GAS.public_key) == gas_nonces(world)
+    assert lk.gas_key_nonces("alice.near", str(GAS.public_key)) == gas_nonces(world)
 
 
 def test_a_gas_key_sends_over_all_its_nonces(world):

@@ -266,8 +266,9 @@ def test_changes_of_gas_keys_add_up() -> None:
     ledger.run("ann.near", "ann.near", *adding, *funding)
     by_key = {"key": "gas", "version": 1, "nonce_index": 1}
     for call in (do(["value", 1], deposit=N), do(["panic", "no"])):
-        nonce = ledger.world.state().gas_key_nonce("ann.near", key.packed, 1) + 1
-        ledger.run("ann.near", "s.near", call, nonce=nonce, **by_key)
+        nonce = ledger.world.state().gas_key_nonce("ann.near", key.packed, 1)
+        assert nonce is not None
+        ledger.run("ann.near", "s.near", call, nonce=nonce + 1, **by_key)
     ledger.run("ann.near", "ann.near", WithdrawFromGasKey(key, N // 2), DeleteKey(burnt))
     sums = summed(traced(ledger.world))
     left = ledger.access_key("ann.near", "gas").permission.balance
@@ -486,7 +487,7 @@ def test_a_call_that_waits_for_its_data_is_pending() -> None:
     ledger = lk.connect("local")
     block = lk.transactions(180_000_012)
     verdicts = {
-        row.method_name: lk.trace(row.tx_hash, row.signer_id).verdict
+        row.method_name: lk.trace(str(row.tx_hash), str(row.signer_id)).verdict
         for row in block.itertuples()
         if row.receiver_id == "async.near"
     }
@@ -501,7 +502,7 @@ def test_a_call_that_waits_for_its_data_is_pending() -> None:
     assert len(failed) == 0
     ledger.world.advance(250)
     [waited] = block[block["method_name"] == "wait_for"].itertuples()
-    assert lk.trace(waited.tx_hash, waited.signer_id).verdict == "fully_succeeded"
+    assert lk.trace(str(waited.tx_hash), str(waited.signer_id)).verdict == "fully_succeeded"
 
 
 def test_a_graph_for_networkx(story: Any) -> None:

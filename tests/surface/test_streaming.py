@@ -288,7 +288,7 @@ def test_a_source_that_asks_a_ledger(way):
     def asking_too(ledger: lk.Ledger) -> Iterator[Any]:
         for number in range(30):
             found = ledger.send(rest.ft(f"a{number}.near")).account_id
-            yield rest.ft(found)
+            yield rest.ft(str(found))
 
     with asking(fine, **way) as (ledger, _), ledger.sibling(in_flight=1) as other:
         for source in (other, ledger):

@@ -495,6 +495,7 @@ class TestNothingRaises:
         old = {"error_type": kind, "error_message": text}
         assert chain_errors.failure_text(old) == (kind, f"{text}.")
         error = chain_errors.receipt_failure(old, receipt_id="R0")
+        assert isinstance(error, errors.ReceiptFailedError)
         assert (error.kind, error.variant) == (kind, kind)
         assert str(error).startswith(text)
 

@@ -1340,7 +1340,7 @@ def test_worked_executions_move_the_tokens_of_their_events(case: dict[str, Any])
         assert 0 < back["amount"] <= there["amount"]
 
 
-RECORDED_TOKENS = {
+RECORDED_TOKENS: dict[str, list[tuple[Any, ...]]] = {
     "tx/ft_transfer_success": [
         ("nep141:berryclub.ek.near", "serhii.near", "volovyk.near", 1, "log"),
     ],

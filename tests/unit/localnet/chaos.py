@@ -351,8 +351,10 @@ class Chaos:
         if signer_id == TOKEN:
             return self.moved(signer_id)
         code = self.random.choice([Script.code, Script.code, bytes(300_000)])
-        mode = self.random.choice(["CodeHash", "AccountId"]) if code == Script.code else "CodeHash"
-        use = UseGlobalContract(self.random.choice([Script.code_hash, "ben.near"]))
+        modes: list = ["CodeHash", "AccountId"]
+        mode = self.random.choice(modes if code == Script.code else modes[:1])
+        names: list = [Script.code_hash, "ben.near"]
+        use = UseGlobalContract(self.random.choice(names))
         deploy = DeployGlobalContract(code, mode)
         return signer_id, [self.random.choice([deploy, use])]
 

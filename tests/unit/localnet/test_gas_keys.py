@@ -140,7 +140,7 @@ def test_more_than_one_near_does_not_burn(ledger):
         TransferToGasKey(second, 2),
     )
     error = failure(ledger, "alice.near", "alice.near", DeleteAccount("bob.near"))
-    expected = name | {"public_key": None, "balance": str(N + 1)}
+    expected: dict[str, Any] = {**name, "public_key": None, "balance": str(N + 1)}
     assert error == {"GasKeyBalanceTooHigh": expected}
     ledger.run("alice.near", "alice.near", WithdrawFromGasKey(second, 1))
     outcome = ledger.run("alice.near", "alice.near", DeleteAccount("bob.near"))

@@ -105,7 +105,7 @@ def test_each_action_succeeds(chaos):
         and not isinstance(outcome.status, Failure)
         for action in receipt.actions
     }
-    later = {TransferToGasKey, WithdrawFromGasKey} if not chaos.has_gas_keys else set()
+    later: set[type] = {TransferToGasKey, WithdrawFromGasKey} if not chaos.has_gas_keys else set()
     later |= {DelegateV2} if chaos.settings.profile != "86" else set()
     assert executed == set(ACTIONS) - later
     signed = [tx for block in world.chain.blocks() for tx in new(block)]
