@@ -155,6 +155,8 @@ def as_clause(sentence: str) -> str:
     """Return a sentence as a clause: without its full stop and its capital letter."""
     text = plain(sentence, _MAX_REASON).rstrip(".")
     first_word = text.partition(" ")[0]
+    if first_word == "Exceeded":  # the node's texts about gas and balance have no subject
+        return f"it e{text[1:]}"
     return text[:1].lower() + text[1:] if first_word[1:].islower() else text
 
 

@@ -392,10 +392,12 @@ def _gas_key_text(row: Transfer) -> str:
 
 def _describe_cost(tx: TransactionData) -> str:
     """Describe the gas burnt, its cost and payer, and contract rewards."""
-    first = tx.tree.conversion
-    gas = (first.gas_burnt or 0) + sum(tx.tree.columns["gas_burnt"].filled(0).tolist())
+    first, column = tx.tree.conversion, tx.tree.columns["gas_burnt"]
+    gas = (first.gas_burnt or 0) + sum(column.filled(0).tolist())
     if not gas:
         return ""
+    has_run = np.isin(tx.column("status"), (*SUCCEEDED, "failure"))
+    is_part = first.gas_burnt is None or bool((np.ma.getmaskarray(column) & has_run).any())
     payer = "the signer" if first.signer_id is None else account(first.signer_id)
     fees = [row for row in tx.transfers if row.kind == "fee"]
     if fees and fees[0].asset != NEAR:
@@ -403,7 +405,8 @@ def _describe_cost(tx: TransactionData) -> str:
     fee = fees[0].amount if fees else None
     cost = "an unknown amount" if fee is None else near_text(fee)
     start = "So far it burnt" if verdict(tx.tree) == "pending" else "It burnt"
-    parts = [f"{start} {gas_text(gas)} of gas, which cost {payer} {cost}."]
+    burnt = f"{'at least ' if is_part else ''}{gas_text(gas)} of gas"
+    parts = [f"{start} {burnt}, which cost {payer} {cost}."]
     rewards = _sum_by_receiver(tx.transfers, "contract_reward")
     parts += [f"Contract rewards from the burnt gas: {rewards}."] if rewards else []
     return " ".join(parts)

@@ -100,6 +100,18 @@ def test_a_plain_success_is_short():
     ]
 
 
+def test_a_missing_gas_is_not_zero():
+    """The gas of an outcome that does not contain it is not counted as 0: the sum is a part."""
+    document = builders.result(
+        [builders.outcome("R0")], [builders.body("R0", builders.transfer(5))]
+    )
+    whole = Trace.from_json(document, rules=builders.RULES).explain()
+    del document["receipts_outcome"][0]["outcome"]["gas_burnt"]
+    part = Trace.from_json(document, rules=builders.RULES).explain()
+    assert "It burnt 0.000000000008 Tgas of gas" in whole
+    assert "It burnt at least 0.000000000003 Tgas of gas" in part
+
+
 @pytest.mark.parametrize(
     ("document", "sentence"),
     [
