@@ -216,11 +216,12 @@ def dtypes(frame: pd.DataFrame) -> list[str]:
 
 def test_every_verb_is_asked_here() -> None:
     """No public verb is without a test here, with what sends or collects, or with the panels."""
-    sending = ("test_verbs", "test_sending", "test_broadcast", "test_archiving", "test_cache")
+    reading = ("test_verbs", "test_doctor", "test_cache", "test_archiving")
+    sending = ("test_sending", "test_broadcast")
     collecting = ("test_collecting", "test_collecting_blocks", "test_collection")
     unit = Path(__file__).parents[1] / "unit"
     paths = [
-        *(Path(__file__).with_name(f"{name}.py") for name in (*sending, *collecting)),
+        *(Path(__file__).with_name(f"{name}.py") for name in (*reading, *sending, *collecting)),
         unit / "test_widgets.py",
         unit / "collecting" / "test_diff.py",
     ]
