@@ -99,7 +99,7 @@ _RECEIPTS = (
     _c("output_data_receivers", "object", "receivers of its result: data_id and receiver_id"),
     _c("waits_for", "object", "receipt_ids of the receipts it waits for, a list"),
     _c("subtree_gas", "u128", "gas burnt so far by it and by all receipts below it", "gas"),
-    _c("on_critical_path", "bool", "True on the critical path, which ends in the last receipt"),
+    _c("on_critical_path", "boolean", "True on the critical path, which ends in the last receipt"),
 )
 _RECEIPT_KEY = (
     _c("receipt_id", "str", "id of the receipt; missing for the transaction itself"),
