@@ -6,6 +6,7 @@ import argparse
 import functools
 import os
 import sys
+import textwrap
 from decimal import Decimal, InvalidOperation
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -541,14 +542,29 @@ def _doctor(args: argparse.Namespace) -> int:
 
 def _print_surfaces(frame: pd.DataFrame) -> None:
     """Print a line for each surface, the limits, and the members that ledgerkit does not know."""
-    table = frame.drop(columns=["unknown_members", "per_minute", "has_key", "message"])
-    table["error"] = table["error"].fillna("ok")
-    table = table.rename(columns={"error": "status"})
-    print(table.to_string(index=False, na_rep=""))
-    print(f"\nlimits: {frame.attrs['limits']}")
+    headings = {
+        "surface": "surface",
+        "host": "host",
+        "latency_ms": "ms",
+        "protocol_version": "protocol",
+        "block_height": "block",
+    }
+    table = frame[list(headings)].rename(columns=headings).astype("string").fillna("")
+    table["status"] = frame["error"].notna().map({True: "failed", False: "ok"})
+    print(table.to_string(index=False))
+    print()
+    _print_wrapped(f"limits: {frame.attrs['limits']}")
     for surface, members in zip(frame["surface"], frame["unknown_members"], strict=True):
         if members:
-            print(f"{surface}: ledgerkit does not know {', '.join(members)}")
+            _print_wrapped(f"{surface}: ledgerkit does not know {', '.join(members)}")
+
+
+def _print_wrapped(text: str) -> None:
+    """Print a text in lines of a narrow terminal."""
+    lines = textwrap.wrap(
+        text, 80, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+    print("\n".join(lines))
 
 
 # The embedded ledger ----------------------------------------------------------------------
