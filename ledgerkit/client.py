@@ -64,7 +64,7 @@ class Ledger:
     @property
     def limit(self) -> Limit:
         """The rate limit of the host that is sent the fewest requests."""
-        return self._session.settings.lowest_limit
+        return self._session.settings.lowest_limit()
 
     @property
     def world(self) -> World:
