@@ -41,7 +41,13 @@ class RetryPolicy:
     attempts
         Maximum number of attempts, the first included.
     total_s
-        Maximum number of seconds for all attempts and the pauses between them.
+        Maximum number of seconds for all attempts and the pauses between them. Waiting until
+        a public host's limit for a minute has room is not counted.
+
+    Notes
+    -----
+    Pauses are short and random, or as long as the host says. If a public host refuses a request
+    (HTTP 429) without saying how long, the attempts are spread over `total_s`.
     """
 
     attempts: int = 4
