@@ -6,6 +6,7 @@ import argparse
 import functools
 import os
 import sys
+import textwrap
 from decimal import Decimal, InvalidOperation
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -191,10 +192,12 @@ def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 def _print_plan(args: argparse.Namespace, planned: Sequence[Call[Any]], name: str) -> None:
     """Print the first requests that a command would send, and the columns of its frame."""
+    from ledgerkit import client
     from ledgerkit.frames import build
 
     with _connect(args) as ledger:
-        network, limit = ledger.network, ledger.limit
+        network = ledger.network
+        limit = client.settings(ledger).lowest_limit({call.surface for call in planned})
     columns = {
         "surface": [call.surface for call in planned],
         "method": ["GET" if call.body is None else "POST" for call in planned],
@@ -541,14 +544,29 @@ def _doctor(args: argparse.Namespace) -> int:
 
 def _print_surfaces(frame: pd.DataFrame) -> None:
     """Print a line for each surface, the limits, and the members that ledgerkit does not know."""
-    table = frame.drop(columns=["unknown_members", "per_minute", "has_key", "message"])
-    table["error"] = table["error"].fillna("ok")
-    table = table.rename(columns={"error": "status"})
-    print(table.to_string(index=False, na_rep=""))
-    print(f"\nlimits: {frame.attrs['limits']}")
+    headings = {
+        "surface": "surface",
+        "host": "host",
+        "latency_ms": "ms",
+        "protocol_version": "protocol",
+        "block_height": "block",
+    }
+    table = frame[list(headings)].rename(columns=headings).astype("string").fillna("")
+    table["status"] = frame["error"].notna().map({True: "failed", False: "ok"})
+    print(table.to_string(index=False))
+    print()
+    _print_wrapped(f"limits: {frame.attrs['limits']}")
     for surface, members in zip(frame["surface"], frame["unknown_members"], strict=True):
         if members:
-            print(f"{surface}: ledgerkit does not know {', '.join(members)}")
+            _print_wrapped(f"{surface}: ledgerkit does not know {', '.join(members)}")
+
+
+def _print_wrapped(text: str) -> None:
+    """Print a text in lines of a narrow terminal."""
+    lines = textwrap.wrap(
+        text, 80, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+    print("\n".join(lines))
 
 
 # The embedded ledger ----------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -14,7 +15,7 @@ from ledgerkit.api import calls, rpc
 from ledgerkit.block_search import time_to_height
 from ledgerkit.block_search.bisection import Points
 from ledgerkit.errors import InvalidRequestError, LedgerError
-from ledgerkit.progress import NoBar
+from ledgerkit.progress import NoBar, show_waits
 from ledgerkit.transport import networks
 from ledgerkit.transport.networks import ApiKey
 
@@ -63,7 +64,7 @@ class Ledger:
     @property
     def limit(self) -> Limit:
         """The rate limit of the host that is sent the fewest requests."""
-        return self._session.settings.lowest_limit
+        return self._session.settings.lowest_limit()
 
     @property
     def world(self) -> World:
@@ -157,7 +158,8 @@ class Ledger:
             If the host reports an error, or could not be reached.
         """
         self._warn_of_missing_accounts([call])
-        value = self._session.send(call)
+        with show_waits():
+            value = self._session.send(call)
         self._warn_of_disk_cache()
         return value
 
@@ -197,7 +199,10 @@ class Ledger:
         stop = validation.one_of(on_error, "on_error", ("raise", "collect")) == "raise"
         self._warn_of_missing_accounts(calls)
         disable = not progress or len(calls) < _MIN_CALLS_FOR_BAR
-        with bar(total=len(calls), desc=label, disable=disable, delay=0.5, leave=False) as tracker:
+        with (
+            bar(total=len(calls), desc=label, disable=disable, delay=0.5, leave=False) as tracker,
+            show_waits() if disable else nullcontext(),
+        ):
             values = self._session.send_many(calls, stop_on_error=stop, progress=tracker.update)
         self._warn_of_disk_cache()
         return values

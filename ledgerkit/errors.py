@@ -165,13 +165,15 @@ class TransportError(LedgerError):
     """
     No usable response: no connection, a timeout, a failing host, or a body that is not JSON.
 
-    `reason` is why there was no response at all. `not_sent` is True if the request was not even
-    sent, because many before it had no response.
+    `reason` is why there was no response at all. `no_connection` is True if the host could not be
+    connected to. `not_sent` is True if the request was not even sent, because many before it had
+    no response.
     """
 
     status: int | None
     retry_after: float | None
     reason: str | None
+    no_connection: bool | None
     not_sent: bool | None
     template = "The host did not respond"
     remedy = "Check the connection and the address of the host, then try again."

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import threading
 import time
+from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
 
 _DELAY_S = 0.5  # no line is shown for shorter work
@@ -17,8 +21,8 @@ _DELAY_S = 0.5  # no line is shown for shorter work
 class Line:
     """A line that is rewritten in place, and removed at the end of its ``with`` block."""
 
-    def __init__(self) -> None:
-        self._start = time.monotonic()
+    def __init__(self, *, at_once: bool = False) -> None:
+        self._start = time.monotonic() + (0.0 if at_once else _DELAY_S)
         self._handle: Any = None
         self._width = 0
         main = threading.current_thread() is threading.main_thread()
@@ -27,11 +31,12 @@ class Line:
 
     def show(self, text: str) -> None:
         """Replace the line's text."""
-        if time.monotonic() - self._start < _DELAY_S:
+        if time.monotonic() < self._start:
             return
         if self._notebook:
             self._display(text)
         elif self._terminal:
+            text = text[: shutil.get_terminal_size().columns - 1]  # a second row would stay
             sys.stderr.write("\r" + text.ljust(self._width))
             sys.stderr.flush()
             self._width = len(text)
@@ -59,6 +64,26 @@ class Line:
         elif self._width:
             sys.stderr.write("\r" + " " * self._width + "\r")
             sys.stderr.flush()
+
+
+_wait_line: ContextVar[Line | None] = ContextVar("wait_line", default=None)
+
+
+@contextmanager
+def show_waits() -> Iterator[None]:
+    """Show long waits of the requests that are sent in a ``with`` block."""
+    with Line(at_once=True) as line:
+        token = _wait_line.set(line)
+        try:
+            yield
+        finally:
+            _wait_line.reset(token)
+
+
+def show_wait(text: str) -> None:
+    """Show a long wait, on the line of the block that the request was sent in."""
+    if line := _wait_line.get():
+        line.show(text)
 
 
 def _in_notebook() -> bool:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ledgerkit.client import Ledger
     from ledgerkit.collecting.outcomes import Outcome
     from ledgerkit.collecting.sources import Subject
+    from ledgerkit.transport.networks import Surface
 
     BuildFrame = Callable[[Sequence[Any]], pd.DataFrame]
 
@@ -51,6 +52,8 @@ class AccountReader:
     liquid_tokens
         The liquid staking tokens that count for the exposure.
     """
+
+    surfaces: tuple[Surface, ...] = ("api",)
 
     def __init__(self, views: Sequence[str], liquid_tokens: Iterable[str]) -> None:
         self._call = _SINGLE_VIEW.get(tuple(views), rest.full)

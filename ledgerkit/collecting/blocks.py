@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ledgerkit.collecting.outcomes import Outcome
     from ledgerkit.collecting.request_scheduling import Steps
     from ledgerkit.collecting.sources import Subject
+    from ledgerkit.transport.networks import Surface
 
 VIEWS = ("blocks", "chunks", "transactions", "receipts", "events")
 _TRACED = ("receipts", "events")
@@ -63,6 +64,8 @@ class BlockReader:
     views
         Some of `VIEWS`.
     """
+
+    surfaces: tuple[Surface, ...] = ("rpc", "archival_rpc")
 
     def __init__(self, views: Sequence[str]) -> None:
         self._views = tuple(views)

@@ -250,7 +250,7 @@ def _print_plan(
         manifest.network,
         _requests_for(manifest.views),
         subjects.total - stored + resuming.count(commits, kinds),
-        ledger.limit,
+        client.settings(ledger).lowest_limit(job.reader.surfaces),
         stored,
         resuming.count(commits, [part_writer.FAILED]),
         schemas=plan.arrow_types(manifest),

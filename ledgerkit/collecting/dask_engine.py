@@ -292,8 +292,9 @@ class _DaskRun:
 
     def __init__(self, cluster: Any, job: Job, ledger: Ledger) -> None:
         self._cluster, self._job, self._description = cluster, job, ledger.description()
-        in_flight = self._description.settings.in_flight
-        self._limits = ClusterLimits(in_flight, ledger.limit.sustained_rate)
+        settings = self._description.settings
+        rate = ledgers.settings(ledger).lowest_limit(job.reader.surfaces).sustained_rate
+        self._limits = ClusterLimits(settings.in_flight, rate)
         self._run = manifests.current_run(job.folder)
         self._active: dict[Any, Task] = {}
         self._lost: deque[PartTask] = deque()

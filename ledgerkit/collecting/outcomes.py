@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ledgerkit.api.calls import Call
     from ledgerkit.client import Ledger
     from ledgerkit.collecting.sources import Subject
+    from ledgerkit.transport.networks import Surface
 
 BATCH = 256
 MAX_RATE_LIMITED_S = 600.0
@@ -35,6 +36,8 @@ class Outcome(NamedTuple):
 
 class SubjectReader(Protocol):
     """The requests for one kind of subject, and the tables made of the responses."""
+
+    surfaces: tuple[Surface, ...]  # those that are sent requests
 
     def read(self, ledger: Ledger, subjects: Iterable[Subject]) -> Iterator[list[Outcome]]:
         """Request subjects; yield their outcomes in order, a batch at a time."""

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 _KEEPALIVE_S = 30
 
 
+class NoConnectionError(ConnectionError):
+    """The host could not be connected to, so nothing was sent."""
+
+
 class RawResponse(NamedTuple):
     """A response as received: its body still has these content encodings, the last outermost."""
 
@@ -38,6 +42,7 @@ class AiohttpPool:
         import yarl
 
         self._url = yarl.URL
+        self._connector_error = aiohttp.ClientConnectorError
         self._response_error = aiohttp.ClientResponseError
         self._proxy = None if proxy is None else yarl.URL(proxy)
         self._tls = tls
@@ -67,9 +72,11 @@ class AiohttpPool:
                     received.getall("content-encoding", ()),
                     await response.read(),
                 )
+        except self._connector_error as error:
+            problem: ConnectionError = NoConnectionError(str(error))
         except self._response_error as error:  # not HTTP; the error's text quotes the whole address
-            problem = error.message
-        raise ConnectionError(problem)
+            problem = ConnectionError(error.message)
+        raise problem
 
     def _open(self) -> aiohttp.ClientSession:
         """Open the session: without cookies, and with no proxy or login of the environment."""

@@ -25,7 +25,7 @@ from ledgerkit._version import __version__
 from ledgerkit.api.calls import Call, Response
 from ledgerkit.errors import InvalidRequestError, LedgerError, TransportError, cut
 from ledgerkit.transport import networks
-from ledgerkit.transport.aiohttp_pool import AiohttpPool
+from ledgerkit.transport.aiohttp_pool import AiohttpPool, NoConnectionError
 from ledgerkit.transport.retry import parse_retry_after
 
 if TYPE_CHECKING:
@@ -272,7 +272,12 @@ class HttpClient:
             text = self._key.hide(text.encode("utf-8", "replace")).decode()
         if self._has_own_transport or isinstance(error, httpx.HTTPError | OSError):
             text = cut(text)
-            return TransportError(f"{begin}: {text}", request=request, reason=f"{host}: {text}")
+            return TransportError(
+                f"{begin}: {text}",
+                request=request,
+                reason=f"{host}: {text}",
+                no_connection=isinstance(error, NoConnectionError | httpx.ConnectError),
+            )
         sentence = f"{begin}: error in the transport: {type(error).__name__}: {cut(text)}"
         return TransportError(
             f"{sentence} ({_location(error)})",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ledgerkit.errors import TransportError
 
 if TYPE_CHECKING:
-    from ledgerkit.api.calls import Call
+    from ledgerkit.api.calls import Call, Surface
 
 MAX_FAILURES = 10  # requests in a row, each with all its attempts
 
@@ -23,18 +23,18 @@ class Outage:
     def __init__(self) -> None:
         self._failures: dict[str, tuple[str, int]] = {}
 
-    def record(self, call: Call[Any], value: object) -> None:
-        """Count the value of a call that was sent."""
+    def record(self, surface: Surface, value: object) -> None:
+        """Count the value of a call that was sent to the host of a surface."""
         reason = value.reason if isinstance(value, TransportError) else None
         if reason is None:
-            self._failures.pop(call.surface, None)
+            self._failures.pop(surface, None)
             return
-        earlier, count = self._failures.get(call.surface, (reason, 0))
-        self._failures[call.surface] = reason, count + 1 if reason == earlier else 1
+        earlier, count = self._failures.get(surface, (reason, 0))
+        self._failures[surface] = reason, count + 1 if reason == earlier else 1
 
-    def error(self, call: Call[Any]) -> TransportError | None:
+    def error(self, call: Call[Any], surface: Surface) -> TransportError | None:
         """Return the error of a call that is not sent; None if it should be sent."""
-        reason, count = self._failures.get(call.surface, ("", 0))
+        reason, count = self._failures.get(surface, ("", 0))
         if count < MAX_FAILURES:
             return None
         sentence = f"not sent, because the last {count} requests had no response: {reason}"

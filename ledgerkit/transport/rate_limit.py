@@ -116,6 +116,12 @@ class RateLimiter:
                 if self._minute:
                     self._minute.pop()
 
+    def uncount(self) -> None:
+        """Leave a request that did not reach the host out of the limit of a minute."""
+        with self._lock:
+            if self._minute:  # the first one: its place would have been free at the earliest
+                self._minute.popleft()
+
     def pause(self, seconds: float) -> None:
         """Start no request for some seconds; reserved slots are void."""
         with self._lock:

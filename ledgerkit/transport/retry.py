@@ -23,9 +23,10 @@ class Backoff:
         self.deadline = deadline
         self._longest_s = _FIRST_S
 
-    def next_pause(self, error: LedgerError) -> float | None:
+    def next_pause(self, error: LedgerError, least_s: float = 0.0) -> float | None:
         """Return the seconds until the next attempt; None if this one was the last."""
-        pause = (getattr(error, "retry_after", None) or 0.0) + _jitter(self._longest_s)
+        retry_after: float | None = getattr(error, "retry_after", None)
+        pause = (least_s if retry_after is None else retry_after) + _jitter(self._longest_s)
         if self._retries <= 0 or time.monotonic() + pause >= self.deadline:
             return None
         self._retries -= 1

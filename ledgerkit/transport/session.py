@@ -14,8 +14,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import urlsplit
 
+from ledgerkit import progress
 from ledgerkit.api.calls import Call, Response
-from ledgerkit.errors import InvalidRequestError, LedgerError, RateLimitedError
+from ledgerkit.errors import (
+    InvalidRequestError,
+    LedgerError,
+    RateLimitedError,
+    TransportError,
+)
 from ledgerkit.transport import background_loop, networks, transports
 from ledgerkit.transport.http_client import HEADERS, OK, Exchange, HttpClient, strip_error
 from ledgerkit.transport.memory_cache import MemoryCache
@@ -40,7 +46,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _LOG = logging.getLogger("ledgerkit")
-_LONG_WAIT_S = 5.0  # a longer wait for the rate limit is logged
+_LONG_WAIT_S = 5.0  # a longer wait for the rate limit is shown
+_MINUTE_S = 60.0  # a host's limit for a minute has room again after this time
 
 
 class Session:
@@ -205,35 +212,38 @@ class Session:
         """Answer a call from the caches or from the hosts; a rate-limited one is repeated."""
         if call.keep and (cached := self._cached(call)):
             return cached[0]
-        if outage is None:
-            return (yield from self._read_in_time(call, rate_limit_wait_s))
-        value = outage.error(call)
-        if value is None:
-            value = yield from self._read_in_time(call, rate_limit_wait_s)
-            outage.record(call, value)
-        return value
+        outage = outage or Outage()
+        if error := outage.error(call, call.surface):
+            return error
+        return (yield from self._read_in_time(call, rate_limit_wait_s, outage))
 
-    def _read_in_time(self, call: Call[Any], rate_limit_wait_s: float) -> Steps[Any]:
+    def _read_in_time(
+        self, call: Call[Any], rate_limit_wait_s: float, outage: Outage
+    ) -> Steps[Any]:
         """Read a call from the hosts; a rate-limited one is repeated for some seconds."""
         until = 0.0
         while True:
             yield from self._wait_for_slot(call.surface, math.inf)  # our own queue is not counted
             until = until or time.monotonic() + rate_limit_wait_s
-            value = yield from self._read_from_hosts(call)
+            value = yield from self._read_from_hosts(call, outage)
             is_limited = isinstance(value, RateLimitedError) and call.repeatable
             if not is_limited or time.monotonic() >= until:
                 return value
 
-    def _read_from_hosts(self, call: Call[Any]) -> Steps[Any]:
+    def _read_from_hosts(self, call: Call[Any], outage: Outage) -> Steps[Any]:
         """Send a call to its host, then to the archival one if only that may have the data."""
         retries = self.settings.retries
         backoff = Backoff(retries.attempts, time.monotonic() + retries.total_s)
         value = yield from self._read_with_retries(call, call.surface, backoff)
+        outage.record(call.surface, value)
         if self._may_be_archived(call, value):
+            if error := outage.error(call, "archival_rpc"):
+                return error
             backoff = Backoff(retries.attempts, backoff.deadline)
             if not (yield from self._wait_in_time("archival_rpc", backoff)):
                 return self._client.timeout_error(call, "archival_rpc")
             value = yield from self._read_with_retries(call, "archival_rpc", backoff)
+            outage.record("archival_rpc", value)
         return value
 
     def _read_with_retries(self, call: Call[Any], surface: Surface, backoff: Backoff) -> Steps[Any]:
@@ -242,11 +252,12 @@ class Session:
             value = yield from self._read_once(call, surface, backoff.deadline)
             if not self._may_succeed_later(call, surface, value):
                 return value
-            pause = backoff.next_pause(value)
+            pause = backoff.next_pause(value, self._least_pause(surface, value))
             if pause is None:
                 return value
             if isinstance(value, RateLimitedError):  # all requests wait, not this one alone
                 self._rate_limiters[surface].pause(pause)
+                self._show_wait(surface, pause)
             _LOG.info("retrying in %.2f s: %s", pause, value)
             yield pause
             if not (yield from self._wait_in_time(surface, backoff)):
@@ -258,6 +269,8 @@ class Session:
         timeout_s = min(self.settings.timeout_s, max(0.0, deadline - started))
         response = yield Exchange(call, surface, timeout_s)
         if not isinstance(response, Response):
+            if isinstance(response, TransportError) and response.no_connection:
+                self._rate_limiters[surface].uncount()
             return response
         value = self._decode(call, response)
         if isinstance(value, RateLimitedError):
@@ -271,6 +284,16 @@ class Session:
         error.remedy = self.settings.rate_limit_remedy(surface) or error.remedy
         if rate := self._rate_limiters[surface].slow_down(started):
             _LOG.info("too many requests: at most %.3g a second for now", rate)
+
+    def _least_pause(self, surface: Surface, error: LedgerError) -> float:
+        """Return the seconds to wait at least if the host does not name them."""
+        is_limited = isinstance(error, RateLimitedError)
+        if not is_limited or self.settings.limit(surface).per_minute is None:
+            return 0.0
+        # The attempts are spread over the total time, because the host refuses all requests
+        # until its limit for a minute has room.
+        retries = self.settings.retries
+        return min(_MINUTE_S, retries.total_s / retries.attempts)
 
     def _wait_in_time(self, surface: Surface, backoff: Backoff) -> Steps[bool]:
         """Wait for a slot within the deadline, which a limit for each minute moves on."""
@@ -289,8 +312,7 @@ class Session:
             seconds = limiter.reserve(until)
             if not seconds:
                 return seconds is not None
-            if seconds > _LONG_WAIT_S:
-                _LOG.info("waiting %.0f s: %s", seconds, self.settings.limit(surface))
+            self._show_wait(surface, seconds)
             try:
                 yield seconds
             except GeneratorExit:  # the wait was cancelled
@@ -298,6 +320,14 @@ class Session:
                 raise
             if epoch == limiter.epoch:  # the slot was not voided by a pause
                 return True
+
+    def _show_wait(self, surface: Surface, seconds: float) -> None:
+        """Show and log a long wait for the rate limit of a host."""
+        if seconds > _LONG_WAIT_S:
+            host = urlsplit(self.settings.network.address(surface) or "").hostname
+            text = f"waiting {seconds:.0f} s: {self.settings.limit(surface)}, to {host}"
+            progress.show_wait(text)
+            _LOG.info(text)
 
     def _may_succeed_later(self, call: Call[Any], surface: Surface, value: object) -> bool:
         """Return True if the same request to the same host may soon succeed."""

@@ -13,6 +13,8 @@ from ledgerkit.transport import networks
 from ledgerkit.transport.rate_limit import Limit
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import httpx
 
     from ledgerkit.transport.networks import ApiKey, Network, Surface
@@ -39,7 +41,13 @@ class RetryPolicy:
     attempts
         Maximum number of attempts, the first included.
     total_s
-        Maximum number of seconds for all attempts and the pauses between them.
+        Maximum number of seconds for all attempts and the pauses between them. Waiting until
+        a public host's limit for a minute has room is not counted.
+
+    Notes
+    -----
+    Pauses are short and random, or as long as the host says. If a public host refuses a request
+    (HTTP 429) without saying how long, the attempts are spread over `total_s`.
     """
 
     attempts: int = 4
@@ -124,15 +132,14 @@ class Settings:
         reason = "with the API key" if has_key else "without an API key"
         return Limit(self.rate or max(BURST_RATE, count / 60), count, reason)
 
-    @property
-    def lowest_limit(self) -> Limit:
-        """The limit of the host that accepts the fewest requests."""
-        limits = [self.limit(s) for s in networks.SURFACES if self.network.address(s)]
+    def lowest_limit(self, surfaces: Iterable[Surface] = networks.SURFACES) -> Limit:
+        """Return the limit of the host of these surfaces that accepts the fewest requests."""
+        limits = [self.limit(s) for s in surfaces if self.network.address(s)]
         return min(limits, key=lambda limit: limit.sustained_rate or math.inf, default=Limit())
 
     def limits_text(self) -> str:
         """Describe the limits of all hosts; empty if there are none."""
-        lowest = self.lowest_limit
+        lowest = self.lowest_limit()
         if lowest.sustained_rate is None:
             return ""
         others = {

@@ -229,7 +229,7 @@ def _per_minute(settings: Settings, surface: Surface) -> int | None:
 def _limits(settings: Settings) -> str:
     """Describe the rate limits, and what a key changes."""
     text = settings.limits_text() or "no rate limit"
-    if settings.lowest_limit.per_minute and settings.key is None:
+    if settings.lowest_limit().per_minute and settings.key is None:
         text += f"; an API key allows {networks.KEY_PER_MINUTE:,} a minute or more"
     return text
 

@@ -642,6 +642,16 @@ def test_a_dry_run_writes_nothing(
     assert not (tmp_path / "new").exists()
 
 
+def test_a_plan_has_the_limit_of_the_host_that_is_asked(busy: World, tmp_path: Path) -> None:
+    """Blocks of a node of one's own are not limited by what the public REST API accepts."""
+    first, stop = ends(busy)
+    with lab(busy) as (server, _), lk.connect("mainnet", rpc_url=server.url) as ledger:
+        plan = collect(first, stop, tmp_path / "out", ledger, dry_run=True)
+        assert str(plan.limit) == "no rate limit"
+        accounts = lk.collect(["a.near"], "ft", tmp_path / "ft", ledger=ledger, dry_run=True)
+        assert str(accounts.limit) == "at most 50 requests a minute without an API key"
+
+
 @pytest.mark.parametrize(
     ("ends", "options", "field"),
     [

@@ -27,6 +27,7 @@ import ledgerkit as lk
 from ledgerkit import client as ledgers
 from ledgerkit.collecting import dask_engine, manifests, storage
 from ledgerkit.collecting.accounts import AccountReader
+from ledgerkit.collecting.blocks import BlockReader
 from ledgerkit.collecting.collect import collect
 from ledgerkit.collecting.dask_engine import ClusterLimits, NewPart, Task, TaskLimits
 from ledgerkit.collecting.part_writer import Job
@@ -514,6 +515,14 @@ def test_a_cluster_shares_what_the_host_accepts(tmp_path, monkeypatch):
             assert (worker.limit.rate, worker.limit.per_minute) == (limits.rate, 10_000)
     lk.disconnect()
     assert limits.rate == pytest.approx(10_000 / 61 / cluster.workers)
+
+
+def test_a_cluster_is_limited_by_the_host_that_it_asks(tmp_path):
+    """Blocks of a node of one's own are not limited by what the public REST API accepts."""
+    job = Job(storage.LocalFolder(tmp_path), BlockReader(["blocks"]), part_size=20)
+    with lk.connect("mainnet", rpc_url="http://127.0.0.1:1") as ledger:
+        assert dask_engine._DaskRun(Losing(), job, ledger)._next_limits().rate is None
+    lk.disconnect()
 
 
 def test_a_part_that_is_lost_three_times_ends_the_run(tmp_path, monkeypatch):

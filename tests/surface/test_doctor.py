@@ -362,9 +362,9 @@ def test_the_command_passes_on_the_embedded_ledger(tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     head, rpc, api, empty, limits = done.stdout.splitlines()
-    assert head.split()[:3] == ["surface", "host", "latency_ms"]
-    assert re.fullmatch(r" +rpc embedded ledger +\d+ +\S+ +86 +\d+ +ok", rpc)
-    assert re.fullmatch(r" +api embedded ledger +\d+ +\S+ +<NA> +\d+ +ok", api)
+    assert head.split() == ["surface", "host", "ms", "protocol", "block", "status"]
+    assert re.fullmatch(r" +rpc embedded ledger +\d+ +86 +\d+ +ok", rpc)
+    assert re.fullmatch(r" +api embedded ledger +\d+ +\d+ +ok", api)
     assert (empty, limits) == ("", "limits: no rate limit")
     assert len(json.loads(report.read_text())["answers"]) == 2
 
@@ -381,6 +381,23 @@ def test_the_command_tells_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> 
     [line] = err.splitlines()
     assert line.startswith("ledgerkit: rpc: the request to 127.0.0.1 for the status failed: ")
     assert line.endswith("Check the connection and the address of the host, then try again.")
+
+
+def test_the_report_fits_a_narrow_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lines about mainnet, whose hosts have long names, have at most 80 characters."""
+    transport = httpx.MockTransport(_nobody)
+    with lk.connect("mainnet", transport=transport) as ledger:
+        frame = lk.doctor(ledger=ledger)
+    frame["latency_ms"], frame["protocol_version"], frame["block_height"] = 19_999, 86, 218_000_000
+    monkeypatch.setattr("ledgerkit.verbs.doctor.doctor", lambda **_: frame)
+    assert main(["doctor", "--network", "mainnet"]) == 4
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    [archival] = [line.split() for line in lines if "archival-rpc" in line]
+    host = "archival-rpc.mainnet.fastnear.com"
+    assert archival == ["archival_rpc", host, "19999", "86", "218000000", "failed"]
 
 
 def test_the_command_prints_json(capsys: pytest.CaptureFixture[str]) -> None:

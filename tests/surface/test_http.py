@@ -24,6 +24,7 @@ import httpx
 import pytest
 
 import ledgerkit as lk
+from ledgerkit import progress
 from ledgerkit.api import rest, rpc
 from ledgerkit.errors import (
     AuthError,
@@ -35,7 +36,14 @@ from ledgerkit.errors import (
     UnknownAccountError,
     UnknownBlockError,
 )
-from ledgerkit.transport import http_client, retry, transports
+from ledgerkit.transport import (
+    http_client,
+    networks,
+    rate_limit,
+    retry,
+    session,
+    transports,
+)
 from tests.loopback import Reply, as_json, failure, result, serve
 
 if TYPE_CHECKING:
@@ -880,6 +888,82 @@ def test_a_dead_host_stops_no_other():
     assert [value.gas_price for value in values[1::2]] == ["100"] * 40
     assert [value.not_sent for value in values[::2]].count(True) >= 20
     assert len(node.requests) == 40
+
+
+def test_a_dead_archival_host_stops_no_other():
+    """After ten old blocks that only a dead archival host has, newer ones are still read."""
+
+    def handler(_method: str, _path: str, _headers: Mapping[str, str], body: bytes) -> Reply:
+        return GAS if b"1000" in body else failure("UNKNOWN_BLOCK")
+
+    calls = [rpc.gas_price(height) for height in [*range(30), *[1000] * 5]]
+    with (
+        serve(handler) as node,
+        lk.connect(
+            "lab", rpc_url=node.url, archival_rpc_url=dead_host(), retries=ONCE, in_flight=1
+        ) as ledger,
+    ):
+        values: list[Any] = ledger.send_many(calls, on_error="collect", progress=False)
+    assert [value.gas_price for value in values[30:]] == ["100"] * 5
+    assert [value.not_sent for value in values[:30]].count(True) == 20
+    assert len(node.requests) == 35
+
+
+@pytest.fixture
+def public(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, float], None]:
+    """Treat this machine as a public host with so many requests in so many seconds."""
+
+    def limit(count: int, window_s: float) -> None:
+        monkeypatch.setattr(session, "_shared_limiters", {})
+        monkeypatch.setattr(networks, "_PER_MINUTE", {"0.0.1": count})
+        monkeypatch.setattr(rate_limit, "_MINUTE_S", window_s)
+
+    return limit
+
+
+def test_a_dead_host_with_a_limit_ends_a_batch_early(public):
+    """Attempts without a connection do not use up the limit of a minute."""
+    public(50, 61.0)
+    ids = [f"a{number}.near" for number in range(100)]
+    with lk.connect("lab", api_url=dead_host(), retries=lk.RetryPolicy(attempts=4)) as ledger:
+        start = time.monotonic()
+        _, errors = lk.ft(ids, ledger=ledger, on_error="collect", progress=False)
+    assert time.monotonic() - start < 30
+    assert len(errors) == 100
+    assert errors["message"].str.startswith("not sent").sum() >= 74
+
+
+@pytest.mark.parametrize("n_accounts", [1, 2])
+def test_a_long_wait_for_a_limit_is_shown(public, monkeypatch, n_accounts):
+    """A request that waits for the next minute says how long and why, where it is seen."""
+    public(2, 0.9)
+    monkeypatch.setattr(session, "_LONG_WAIT_S", 0.3)
+    texts: list[str] = []
+    monkeypatch.setattr(progress.Line, "show", lambda _, text: texts.append(text))
+    ids = [f"a{number}.near" for number in range(n_accounts)]
+    with serve(by_path) as server, lk.connect("lab", api_url=server.url) as ledger:
+        lk.ft(["b.near", "c.near"], progress=False, ledger=ledger)
+        assert texts == []
+        lk.ft(ids, progress=False, ledger=ledger)
+    limit = "at most 2 requests a minute without an API key, to 127.0.0.1"
+    assert texts == [f"waiting 1 s: {limit}"] * n_accounts
+
+
+def test_a_refusal_for_a_minute_is_waited_for(public):
+    """After a 429 without Retry-After the attempts are spread over the total time."""
+    public(50, 61.0)
+    start = time.monotonic()
+
+    def handler(_method: str, path: str, *_: object) -> Reply:
+        return tokens(path) if time.monotonic() - start > 1.5 else Reply(429)
+
+    policy = lk.RetryPolicy(attempts=4, total_s=4)
+    with (
+        serve(handler) as server,
+        lk.connect("lab", api_url=server.url, retries=policy) as ledger,
+    ):
+        assert len(lk.ft("a.near", ledger=ledger)) == 1
+    assert len(server.requests) == 3  # at 0, 1 and 2 seconds
 
 
 def test_a_host_that_is_back_is_asked_again():

@@ -239,6 +239,34 @@ def test_no_window_of_a_minute_has_more(per_minute, gaps, rate):
     assert all(span > 60 for span in spans)
 
 
+@given(st.integers(1, 6), st.lists(st.tuples(st.floats(0, 40), st.booleans()), max_size=40))
+def test_a_lost_connection_makes_room_for_one_request_only(per_minute, attempts):
+    """No 60 seconds have more requests that reach the host, whichever attempts do not."""
+    now = 1000.0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ledgerkit.transport.rate_limit.time.monotonic", lambda: now)
+        pacer = rate_limit.RateLimiter(None, per_minute)
+        times = []
+        for gap, is_connected in attempts:
+            now += gap
+            now += pacer.reserve(math.inf) or 0.0
+            if is_connected:
+                times.append(now)
+            else:
+                pacer.uncount()
+    spans = [late - early for early, late in zip(times, times[per_minute:], strict=False)]
+    assert all(span > 60 for span in spans)
+
+
+def test_lost_connections_do_not_use_up_a_minute(clock):
+    """After any number of attempts without a connection the next request need not wait."""
+    pacer = rate_limit.RateLimiter(None, per_minute=2)
+    for _ in range(10):
+        assert starts(pacer, clock, 1) == [0.0]
+        pacer.uncount()
+    assert starts(pacer, clock, 3) == pytest.approx([0.0, 0.0, 61.0])
+
+
 @pytest.mark.parametrize(
     ("limit", "text", "seconds"),
     [
