@@ -32,6 +32,7 @@ _MAX_STEPS = 12
 _MAX_NAMED = 3
 _MAX_FAILURES = 4
 _MAX_TRANSFERS = 8
+_MAX_NOTE = 400  # characters
 _NS = 10**9  # nanoseconds in a second
 
 
@@ -449,5 +450,5 @@ def _describe_duration(tx: TransactionData) -> str:
 
 def _describe_notes(notes: Iterable[str]) -> str:
     """List the notes."""
-    listed = "; ".join(notes)
+    listed = "; ".join(plain(note, _MAX_NOTE) for note in notes)
     return f"Notes: {listed}." if listed else ""
