@@ -295,7 +295,8 @@ def _describe_failure(tx: TransactionData, positions: list[int]) -> str:
     if n_actions > 1 and index is not None:
         where = f" at action {index + 1} of {n_actions}"
     parts = [
-        f"{tx.name(at)} failed{where}{times}: {_sentence(reason)}" + (f" ({plain(kind)})" if kind else ""),
+        f"{tx.name(at)} failed{where}{times}: {_sentence(reason)}"
+        + (f" ({plain(kind)})" if kind else ""),
         _describe_rollback(tx, at),
         _describe_awaited(tx, at),
         _describe_callback(tx, positions),
