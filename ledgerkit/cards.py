@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Record = Mapping[str, Any]
 
-_MAX_ROWS = 200  # a page with more is slow to open and to read
+MAX_ROWS = 200  # a page with more is slow to open and to read
 _MAX_OPEN = 40  # receipts; a larger tree starts folded
 _MAX_DEPTH = 30  # nested lists; deeper receipts are siblings
 _MAX_LOGS = 10
@@ -80,7 +80,7 @@ def _card(css_class: str, parts: Iterable[str]) -> str:
 
 def _records(frame: pd.DataFrame) -> list[Record]:
     """Return the first rows of a frame as dicts, with None for missing values."""
-    head = frame.head(_MAX_ROWS).astype(object)
+    head = frame.head(MAX_ROWS).astype(object)
     records: list[Any] = head.where(head.notna(), None).to_dict("records")
     return records
 
@@ -120,7 +120,7 @@ def _paragraphs(explanation: str) -> Iterable[str]:
 
 def _section(name: str, n_rows: int, body: str, *, is_open: bool = False) -> str:
     """Format a section that folds."""
-    n_hidden = n_rows - _MAX_ROWS
+    n_hidden = n_rows - MAX_ROWS
     hidden = f"<p>and {n_hidden:,} more in the frame</p>" if n_hidden > 0 else ""
     title = f"<summary><strong>{name}</strong> ({n_rows:,})</summary>"
     return f"<details{' open' if is_open else ''}>{title}{body}{hidden}</details>"

@@ -412,12 +412,14 @@ def _read_view(args: argparse.Namespace, ledger: Ledger) -> Any:
 
 
 def _read_receipts(args: argparse.Namespace, ledger: Ledger) -> Any:
-    """Read the receipts of a transaction."""
+    """Read the receipts of a transaction; print its headline above a table."""
     from ledgerkit.verbs import transactions
 
-    return transactions.receipts(
-        args.tx_hash, args.sender, wait_until=args.wait_until, ledger=ledger
-    )
+    trace = transactions.trace(args.tx_hash, args.sender, wait_until=args.wait_until, ledger=ledger)
+    headline = trace.headline() if args.format == "table" else ""
+    if headline:
+        print(f"{headline}\n")
+    return trace.receipts
 
 
 def _ft_arguments(parser: argparse.ArgumentParser) -> None:

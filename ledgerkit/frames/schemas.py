@@ -597,8 +597,8 @@ PLURAL = "traces_"  # prefix of the frames of many transactions
 _ROW_TIME = _c(
     "time",
     "time",
-    "timestamp of the block in which the row's receipt ran; for rows without a receipt, of the "
-    "block in which the transaction's first receipt ran",
+    "timestamp of the block in which the row's receipt (of an edge, its child) ran; for rows "
+    "without a receipt, of the block in which the transaction's first receipt ran",
 )
 
 

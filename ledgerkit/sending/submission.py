@@ -391,7 +391,7 @@ class Submission:
         return f"<Submission {self._summary()}>"
 
     def _repr_html_(self) -> str:
-        """Render the stages as a card; every text from the chain is escaped."""
+        """Render the headline and stages as a card; every text from the chain is escaped."""
         names = ("stage", "time", "block_height", "detail")
         head = "".join(f"<th>{name}</th>" for name in names)
         rows = "".join(
@@ -404,7 +404,9 @@ class Submission:
         title = f"{escape(self._summary())}<br><code>{escape(self.tx_hash)}</code>"
         # Without these classes MathJax would typeset a panic message that contains $A$.
         classes = "ledgerkit-submission tex2jax_ignore mathjax_ignore"
-        return f'<div class="{classes}"><p>{title}</p>{problem}{table}</div>'
+        headline = self._current_trace().headline() if self.is_included else ""
+        story = f"<p>{escape(headline)}</p>" if headline else ""
+        return f'<div class="{classes}"><p>{title}</p>{story}{problem}{table}</div>'
 
 
 def _cell(value: Any) -> str:

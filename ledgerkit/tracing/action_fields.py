@@ -74,7 +74,7 @@ def deposit(action: Action | str, path: str | None = None) -> int | None:
         content = getattr(action, field)
         if content is not None:
             text = content.deposit
-            return None if text is None else parse_amount(text, path or f"$..{field}")
+            return None if text is None else parse_amount(text, path or f"$..{name}.deposit")
     return 0
 
 

@@ -80,13 +80,14 @@ def _describe_creation(request: Request, amounts: AmountTexts) -> Phrase:
     """Describe the actions of a transaction that creates an account."""
     actions = request.actions or ()
     names = [action_name(action) for action in actions]
-    near = sum(deposit(action) or 0 for action in actions)
-    parts = [amounts.short(NEAR, near)] if near else []
+    deposits = [deposit(action) for action in actions]
+    near = None if None in deposits else sum(yocto or 0 for yocto in deposits)
+    parts = [] if near == 0 else [_near(near, amounts)]
     n_keys = names.count("AddKey")
     parts += ["a key" if n_keys == 1 else f"{n_keys} keys"] if n_keys else []
     parts += ["a contract"] if {"DeployContract", *_USES_GLOBAL} & set(names) else []
     calls = [action.function_call for action in actions if not isinstance(action, str)]
-    parts += [f"a call of {plain(call.method_name, _MAX_NAME)}" for call in calls if call]
+    parts += [f"a call of {_method(call)}" for call in calls if call]
     listed = list_texts(parts)
     rest = account(request.receiver_id) + (f" with {listed}" if listed else "")
     return _phrase("create", "created", rest)
@@ -117,7 +118,7 @@ _PLAIN_ACTIONS = {
 def _describe_action(action: Action | str, request: Request, amounts: AmountTexts) -> Phrase:
     """Describe one action."""
     name, yocto = action_name(action), deposit(action)
-    amount = "an unknown amount" if yocto is None else amounts.short(NEAR, yocto)
+    amount = _near(yocto, amounts)
     if not isinstance(action, str) and action.function_call is not None:
         return _describe_call(action.function_call, request, amounts)
     if name == "Transfer":
@@ -174,14 +175,18 @@ def _describe_key(details: dict[str, Any]) -> str:
 
 def _describe_call(call: FunctionCall, request: Request, amounts: AmountTexts) -> Phrase:
     """Describe a call: its purpose as an infinitive if a standard defines it."""
-    contract_id, yocto = account(request.receiver_id), deposit_of(call)
-    method = "a method" if call.method_name is None else plain(call.method_name, _MAX_NAME)
-    rest = f"{method} on {_receiver(request)}"
+    contract_id, yocto = account(request.receiver_id), deposit_of(call) or 0
+    rest = f"{_method(call)} on {_receiver(request)}"
     rest += f" with {amounts.short(NEAR, yocto)}" if yocto > 1 else ""
     phrase = _phrase("call", "called", rest)
     purpose = _PURPOSES.get(call.method_name or "")
     infinitive = purpose and purpose(call, contract_id, amounts)
     return phrase._replace(infinitive=infinitive) if infinitive else phrase
+
+
+def _method(call: FunctionCall) -> str:
+    """Return the name of the method that is called."""
+    return "a method" if call.method_name is None else plain(call.method_name, _MAX_NAME)
 
 
 def call_args(call: FunctionCall) -> dict[str, Any]:
@@ -190,9 +195,14 @@ def call_args(call: FunctionCall) -> dict[str, Any]:
     return args if isinstance(args, dict) else {}
 
 
-def deposit_of(call: FunctionCall) -> int:
-    """Return the yoctoNEAR attached to a call; 0 if unknown."""
-    return int(call.deposit) if call.deposit and _AMOUNT.fullmatch(call.deposit) else 0
+def deposit_of(call: FunctionCall) -> int | None:
+    """Return the yoctoNEAR attached to a call; None if unknown."""
+    return int(call.deposit) if call.deposit and _AMOUNT.fullmatch(call.deposit) else None
+
+
+def _near(yocto: int | None, amounts: AmountTexts) -> str:
+    """Format an amount of NEAR that may be unknown."""
+    return "an unknown amount" if yocto is None else amounts.short(NEAR, yocto)
 
 
 def _text(fields: dict[str, Any], name: str) -> str | None:
@@ -250,7 +260,7 @@ def _to_send_nft(call: FunctionCall, contract_id: str, _: AmountTexts) -> str | 
 
 def _to_pay_for_storage(call: FunctionCall, contract_id: str, amounts: AmountTexts) -> str | None:
     """Describe a storage deposit (NEP-145)."""
-    return f"pay {amounts.short(NEAR, deposit_of(call))} for {storage_text(call, contract_id)}"
+    return f"pay {_near(deposit_of(call), amounts)} for {storage_text(call, contract_id)}"
 
 
 def storage_text(call: FunctionCall, contract_id: str) -> str:
@@ -261,7 +271,7 @@ def storage_text(call: FunctionCall, contract_id: str) -> str:
 
 def _to_wrap(call: FunctionCall, contract_id: str, amounts: AmountTexts) -> str | None:
     """Describe the wrapping of NEAR."""
-    return f"wrap {amounts.short(NEAR, deposit_of(call))} on {contract_id}"
+    return f"wrap {_near(deposit_of(call), amounts)} on {contract_id}"
 
 
 def _to_unwrap(call: FunctionCall, contract_id: str, amounts: AmountTexts) -> str | None:
@@ -272,7 +282,7 @@ def _to_unwrap(call: FunctionCall, contract_id: str, amounts: AmountTexts) -> st
 
 def _to_stake(call: FunctionCall, contract_id: str, amounts: AmountTexts) -> str | None:
     """Describe a deposit that is staked."""
-    return f"stake {amounts.short(NEAR, deposit_of(call))} with {contract_id}"
+    return f"stake {_near(deposit_of(call), amounts)} with {contract_id}"
 
 
 def _to_create(call: FunctionCall, contract_id: str, amounts: AmountTexts) -> str | None:
@@ -281,7 +291,7 @@ def _to_create(call: FunctionCall, contract_id: str, amounts: AmountTexts) -> st
     if account_id is None:
         return None
     yocto = deposit_of(call)
-    near = f" with {amounts.short(NEAR, yocto)}" if yocto else ""
+    near = "" if yocto == 0 else f" with {_near(yocto, amounts)}"
     return f"create {plain(account_id)}{near} through {contract_id}"
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from typing import TYPE_CHECKING
-from unicodedata import bidirectional
 
 from ledgerkit.units import near_text, to_text
 
@@ -15,8 +14,8 @@ if TYPE_CHECKING:
     from ledgerkit.frames.tokens import TokenFacts
 
 NEAR, GAS_KEY = "near", "gas_key"
-_SYMBOL = re.compile(r"(?=.*[^\W\d_])[\w.$+-]{1,20}")  # one word with a letter
-_RIGHT_TO_LEFT = ("R", "AL", "AN")  # such letters change the order of the text beside them
+# One word with a letter. Letters of other scripts may look like these, or be read to the left.
+_SYMBOL = re.compile(r"(?=.*[A-Za-z])[\w.$+-]{1,20}", re.ASCII)
 _NATIVE = ("near", "yocto", "yoctonear")
 _MAX_DECIMALS = 39  # an amount of 128 bits has no more digits
 _DECIMALS = 3  # in a headline
@@ -61,19 +60,20 @@ class AmountTexts:
     def _token(self, asset: str, amount: int, *, is_exact: bool) -> str:
         """Format an amount of a token."""
         standard, contract_id, token_id = split_asset(asset)
+        contract = plain(contract_id)
         if standard != "nep141":
-            token = f"token {plain(token_id)} of {plain(contract_id)}"
+            token = f"token {plain(token_id)} of {contract}"
             return token if standard == "nep171" and amount == 1 else f"{amount} of {token}"
         fact = self._facts.get(contract_id)
         if fact is None or fact.decimals is None:
-            return f"{amount} {'unit' if amount == 1 else 'units'} of {plain(contract_id)}"
+            return f"{amount} {'unit' if amount == 1 else 'units'} of {contract}"
         number = to_text(amount, fact.decimals)
         number = number if is_exact else _cut(number)
         symbol = fact.symbol or ""
-        if not _is_plain(symbol):
-            return f"{number} tokens of {contract_id}"
+        if not _SYMBOL.fullmatch(symbol):
+            return f"{number} tokens of {contract}"
         is_unique = self._counts[symbol.casefold()] == 1 and symbol.casefold() not in _NATIVE
-        return f"{number} {symbol}" + ("" if is_unique and not is_exact else f" ({contract_id})")
+        return f"{number} {symbol}" + ("" if is_unique and not is_exact else f" ({contract})")
 
 
 def split_asset(asset: str) -> tuple[str, str, str]:
@@ -81,13 +81,6 @@ def split_asset(asset: str) -> tuple[str, str, str]:
     standard, _, token = asset.partition(":")
     contract_id, _, token_id = token.partition(":")
     return standard, contract_id, token_id
-
-
-def _is_plain(symbol: str) -> bool:
-    """Return True for a symbol that is one word of left-to-right letters."""
-    return _SYMBOL.fullmatch(symbol) is not None and not any(
-        bidirectional(character) in _RIGHT_TO_LEFT for character in symbol
-    )
 
 
 def _cut(number: str) -> str:

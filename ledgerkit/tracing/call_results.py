@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from ledgerkit.tracing.action_fields import deposit
+from ledgerkit.tracing.action_fields import action_name, deposit
 from ledgerkit.tracing.action_phrases import (
     deposit_of,
     describe_request,
@@ -313,7 +313,7 @@ def _pool(data: Calls) -> Summary | None:
         if data.moved(NEAR, data.request.receiver_id, data.request.sender_id) < yocto:
             return None
     elif data.has("deposit_and_stake"):  # what the pool charges is rounded down
-        yocto = deposit_of(data.calls[0])
+        yocto = deposit_of(data.calls[0]) or yocto
     amount = data.tx.amounts.short(NEAR, yocto)
     return Summary(_POOL_TEXTS[change].format(amount=amount, pool=data.contract_id))
 
@@ -387,10 +387,10 @@ def summarize_plainly(tx: TransactionData, request: Request) -> Summary:
     calls = function_calls_only(request.actions)
     text = describe_request(request, tx.amounts).past
     if not calls:
-        return Summary(_deletion(tx) or text)
+        return Summary(_deletion(tx, request) or text)
     gives, gets = net_amounts(tx.transfers, request, len(calls))
     data = Calls(tx, request, calls, gives, gets)
-    attached = sum(map(deposit_of, calls))
+    attached = sum(deposit_of(call) or 0 for call in calls)
     is_part = NEAR not in gets and attached - gives.pop(NEAR, 0) > len(calls)
     parts = [text]
     parts += [f"gave {data.text(gives)}"] if gives else []
@@ -399,10 +399,10 @@ def summarize_plainly(tx: TransactionData, request: Request) -> Summary:
     return Summary(list_texts(parts), (f"{back} came back",) if back else ())
 
 
-def _deletion(tx: TransactionData) -> str | None:
+def _deletion(tx: TransactionData, request: Request) -> str | None:
     """Describe the deletion of an account whose balance has reached its beneficiary."""
     rows = [row for row in tx.transfers if row.kind == "beneficiary"]
-    if len(rows) != 1:
+    if len(rows) != 1 or list(map(action_name, request.actions or ())) != ["DeleteAccount"]:
         return None
     amount = tx.amounts.short(NEAR, rows[0].amount or 0)
     return f"deleted its account, leaving {amount} to {account(rows[0].receiver_id)}"

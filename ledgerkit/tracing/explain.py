@@ -32,6 +32,7 @@ _MAX_STEPS = 12
 _MAX_NAMED = 3
 _MAX_FAILURES = 4
 _MAX_TRANSFERS = 8
+_MAX_NOTE = 400  # characters
 _NS = 10**9  # nanoseconds in a second
 
 
@@ -114,8 +115,7 @@ def _describe_outcome(tx: TransactionData) -> str:
 
 def _describe_partial_failure(tx: TransactionData) -> str:
     """Describe the failed receipts of a transaction whose status is success."""
-    own = tx.own_receipts()
-    n_failed = len(set(own).intersection(tx.failures))
+    own, n_failed = tx.own_receipts(), len(tx.failed_receipts())
     if not n_failed:
         return (
             "It succeeded, but a refund failed because its receiver no longer exists: that amount "
@@ -271,7 +271,7 @@ def _describe_external_data(tx: TransactionData) -> list[str]:
 def _describe_failures(tx: TransactionData) -> list[str]:
     """Describe each kind of failure once."""
     groups: dict[tuple[str, str], list[int]] = {}
-    for at in [at for at in tx.own_receipts() if at in tx.failures]:
+    for at in tx.failed_receipts():
         error = tx.failures[at]
         groups.setdefault((tx.name(at), str(error.args[0]) if error.args else ""), []).append(at)
     paragraphs = [
@@ -295,7 +295,8 @@ def _describe_failure(tx: TransactionData, positions: list[int]) -> str:
     if n_actions > 1 and index is not None:
         where = f" at action {index + 1} of {n_actions}"
     parts = [
-        f"{tx.name(at)} failed{where}{times}: {_sentence(reason)}" + (f" ({kind})" if kind else ""),
+        f"{tx.name(at)} failed{where}{times}: {_sentence(reason)}"
+        + (f" ({plain(kind)})" if kind else ""),
         _describe_rollback(tx, at),
         _describe_awaited(tx, at),
         _describe_callback(tx, positions),
@@ -449,5 +450,5 @@ def _describe_duration(tx: TransactionData) -> str:
 
 def _describe_notes(notes: Iterable[str]) -> str:
     """List the notes."""
-    listed = "; ".join(notes)
+    listed = "; ".join(plain(note, _MAX_NOTE) for note in notes)
     return f"Notes: {listed}." if listed else ""

@@ -59,7 +59,7 @@ def _summarize(tx: TransactionData, request: Request) -> Summary:
 
 def _failure_clauses(tx: TransactionData) -> tuple[str, ...]:
     """Describe the first failed receipt of a transaction that succeeded, and count the others."""
-    failed = [at for at in tx.own_receipts() if at in tx.failures]
+    failed = tx.failed_receipts()
     if not failed:
         return ()
     clause = f"{tx.name(failed[0])} failed ({reason_text(tx, failed[0])[1]})"
@@ -74,7 +74,7 @@ def _reasons(tx: TransactionData, request: Request) -> tuple[str, ...]:
     if first.status == "failure":
         reason = as_clause(first.error_message or first.error_kind or "")
         return (f"the network refused it: {reason}" if reason else "the network refused it",)
-    failed = [at for at in tx.own_receipts() if at in tx.failures]
+    failed = tx.failed_receipts()
     if not failed:
         return ("it failed",)
     is_panic, reason = reason_text(tx, failed[-1])

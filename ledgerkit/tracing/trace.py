@@ -27,6 +27,7 @@ from ledgerkit.tracing import actions as action_rows
 from ledgerkit.tracing import balance_changes
 from ledgerkit.tracing import explain as explanations
 from ledgerkit.tracing import gas as receipt_gas
+from ledgerkit.tracing import headline as headlines
 from ledgerkit.tracing import transfers as transfer_rows
 from ledgerkit.tracing.action_fields import delegate_action
 from ledgerkit.tracing.amount_texts import AmountTexts
@@ -102,6 +103,7 @@ class Trace:
         self._context = TraceContext(dict(blocks or {}), rules)
         self._attrs = dict(attrs or {})
         self._tokens = tokens
+        self._is_saved = False
 
     @classmethod
     def from_json(
@@ -144,9 +146,11 @@ class Trace:
         saved = decode_context(source)
         blocks = {**saved.blocks, **(blocks or {})}
         decoded_rules = saved.rules if rules is None else rules_of(rules)
-        with collector_paused(), _remedy_of_documents():
+        with _decoding(is_saved=True):
             result = decode_transaction(source, request="a saved transaction", tx_hash=tx_hash)
-            return cls(result, source, blocks=blocks, rules=decoded_rules)
+            trace = cls(result, source, blocks=blocks, rules=decoded_rules)
+        trace._is_saved = True
+        return trace
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -252,24 +256,24 @@ class Trace:
             "balance_changes": lambda: balance_changes.balance_change_columns(self._transfers[0]),
             "gas": lambda: receipt_gas.gas_columns(self._values),
         }
-        with collector_paused():
+        with _decoding(is_saved=self._is_saved):
             return builders[name]()
 
     def _frame(self, name: str) -> pd.DataFrame:
         """Build a frame of this transaction."""
-        with collector_paused():
+        with _decoding(is_saved=self._is_saved):
             return build.build_frame(name, self._columns(name), attrs=self._attrs)
 
     @cached_property
     def _receipt_actions(self) -> list[Actions | None]:
         """The actions of each receipt."""
-        with collector_paused():
+        with _decoding(is_saved=self._is_saved):
             return action_rows.actions_by_receipt(self._tree, self._result)
 
     @cached_property
     def _values(self) -> ReceiptValues:
         """The deposits, gas and rewards of each receipt."""
-        with collector_paused():
+        with _decoding(is_saved=self._is_saved):
             return receipt_gas.ReceiptValues(
                 self._tree, self._result, self._receipt_actions, self._context.rules
             )
@@ -277,7 +281,7 @@ class Trace:
     @cached_property
     def _transfers(self) -> tuple[list[Transfer], tuple[str, ...]]:
         """The transfers, and notes about what is not counted."""
-        with collector_paused():
+        with _decoding(is_saved=self._is_saved):
             return transfer_rows.list_transfers(self._values, self._result)
 
     @property
@@ -345,18 +349,44 @@ class Trace:
         -----
         Source: the document of the trace; symbols and decimals from the view method ft_metadata.
         """
+        data = self._data(metadata=metadata)
+        with _decoding(is_saved=self._is_saved):
+            return explanations.explain(data, self.notes)
+
+    def headline(self, *, metadata: bool = True) -> str:
+        """
+        Describe the transaction in one sentence: the first paragraph of `explain`.
+
+        Parameters
+        ----------
+        metadata
+            As in `explain`.
+
+        Returns
+        -------
+        text
+            Who did what, or tried to, and what came back; empty if the document does not contain
+            the transaction.
+
+        Notes
+        -----
+        Source: as `explain`.
+        """
+        data = self._data(metadata=metadata)
+        with _decoding(is_saved=self._is_saved):
+            return headlines.headline(data)
+
+    def _data(self, *, metadata: bool) -> TransactionData:
+        """Return what the headline and the explanation are written from."""
         amounts = AmountTexts(self._token_facts if metadata else {})
-        with collector_paused():
-            return explanations.explain(
-                TransactionData(
-                    self._tree,
-                    self._result,
-                    self._transfers[0],
-                    self._receipt_actions,
-                    failures_by_receipt(self._tree, self._result),
-                    amounts,
-                ),
-                self.notes,
+        with _decoding(is_saved=self._is_saved):
+            return TransactionData(
+                self._tree,
+                self._result,
+                self._transfers[0],
+                self._receipt_actions,
+                failures_by_receipt(self._tree, self._result),
+                amounts,
             )
 
     @cached_property
@@ -448,12 +478,14 @@ class Trace:
 
 
 @contextmanager
-def _remedy_of_documents() -> Iterator[None]:
-    """Replace the remedy of a response: sending a request again does not repair a document."""
+def _decoding(*, is_saved: bool) -> Iterator[None]:
+    """Pause the garbage collector; replace the remedy of an error in a saved document."""
     try:
-        yield
+        with collector_paused():
+            yield
     except DecodeError as error:
-        error.remedy = "Check that the document is complete, and the result of a transaction."
+        if is_saved:  # sending a request again does not repair a document
+            error.remedy = "Check that the document is complete, and the result of a transaction."
         raise
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,8 +27,8 @@ class Traces(Mapping[str, "Trace"]):
 
     It is a mapping: ``traces[tx_hash]`` is one `Trace`, ``len(traces)`` counts them, and
     iterating lists the hashes. Its frames have the columns of a trace's frames after `tx_hash`
-    and `time`: the timestamp of the block in which the row's receipt ran or, for rows without
-    one, of the block in which the transaction's first receipt ran.
+    and `time`: the timestamp of the block in which the row's receipt (of an edge, its child) ran
+    or, for rows without one, of the block in which the transaction's first receipt ran.
 
     Parameters
     ----------
@@ -138,16 +138,18 @@ class Traces(Mapping[str, "Trace"]):
 
         from ledgerkit import cards
 
+        # Without metadata, because it would have to be read for the tokens of every transaction.
         rows = [
-            (tx_hash, trace.sender_id, len(trace.receipts), trace.verdict)
-            for tx_hash, trace in self.items()
+            (tx_hash, trace.headline(metadata=False), len(trace.receipts), trace.verdict)
+            for tx_hash, trace in islice(self.items(), cards.MAX_ROWS)
         ]
-        columns = ["Transaction", "Sender", "Receipts", "Verdict"]
+        columns = ["Transaction", "Headline", "Receipts", "Verdict"]
         return cards.table_card(
             "traces",
             headline=self._count(),
             explanation="traces[tx_hash] is one trace; traces.receipts and the other frames "
-            "contain the rows of all.",
+            "contain the rows of all. Amounts of tokens are in their smallest unit here; "
+            "traces[tx_hash].headline() reads their symbols and decimals.",
             caption="Transactions",
             rows=pd.DataFrame(rows, columns=columns),
         )
@@ -178,7 +180,11 @@ def _n_rows(columns: Mapping[str, Any]) -> int:
 
 def _row_times(trace: Trace, columns: Mapping[str, Any]) -> Any:
     """Return the time of each row of a frame that has no such column."""
-    times = trace._columns("receipts")["time"]  # noqa: SLF001 - of this package
+    receipts = trace._columns("receipts")  # noqa: SLF001 - of this package
+    times = receipts["time"]
+    if "child_id" in columns:  # an edge
+        at = {receipt_id: row for row, receipt_id in enumerate(receipts["receipt_id"])}
+        return times[np.array([at[child_id] for child_id in columns["child_id"]], dtype=np.intp)]
     # Position -1 stands for the transaction: it reads the time of the first receipt.
     times = _concat([times, times[:1] if len(times) else np.ma.MaskedArray([0], [True])])
     positions = columns.get("order", np.full(_n_rows(columns), -1))

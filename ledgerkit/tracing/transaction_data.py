@@ -55,6 +55,10 @@ class TransactionData:
         kinds = self.tree.columns["kind"]
         return [at for at, kind in enumerate(kinds) if kind != "refund"]
 
+    def failed_receipts(self) -> list[int]:
+        """List the positions of receipts other than refunds that failed."""
+        return [at for at in self.own_receipts() if at in self.failures]
+
     def name(self, at: int) -> str:
         """Return a name for a receipt: its method or actions, and its receiver."""
         columns = self.tree.columns

@@ -201,5 +201,7 @@ def _submission_result(submission: Any) -> PanelResult:
     outcome = "" if error is None else ", failed"
     sentence = f"Transaction {submission.tx_hash} of {submission.signer_id}: "
     sentence += f"{submission.stage}{outcome}."
-    html = alert + _html.table(frame.drop(columns="tx_hash"), slim=True)
+    trace = submission.trace
+    headline = "" if trace is None else _html.paragraph(trace.headline())
+    html = headline + alert + _html.table(frame.drop(columns="tx_hash"), slim=True)
     return PanelResult(sentence, frame, (Page("Stages", html, frame),), value=submission)

@@ -541,6 +541,7 @@ def test_a_card_shows_the_stages_escaped():
     """The card of a notebook names stage and failure; a text of the chain is no markup."""
     sent = lk.call("counter.near", "fail", {"message": "<script>alert(1)</script>"}, **ALICE)
     card = sent.wait()._repr_html_()
+    assert "alice.near tried to call fail on counter.near; the contract panicked: " in card
     assert "first_receipt_failed" in card
     assert "&lt;script&gt;" in card
     assert "<script>" not in card

@@ -22,6 +22,7 @@ FT = {
 }
 BLOCK_HASH = "11111111111111111111111111111112"
 KEY = "ed25519:11111111111111111111111111111112"
+SWAP_HASH = "9GZGLnu5YazJnjWvBfGEC1VXDuSp9BMh7nb6ajCTET3D"  # in the demo world
 UNKNOWN_TRANSACTION = failure("UNKNOWN_TRANSACTION", {"requested_transaction_hash": BLOCK_HASH})
 
 
@@ -204,6 +205,19 @@ def test_receipts_of_a_transaction_that_is_not_done(answer, code, printed, capsy
 
     assert run(handler, "receipts", BLOCK_HASH, "a.near", "--network", "lab")[0] == code
     assert printed in "".join(capsys.readouterr())
+
+
+def test_a_table_of_receipts_has_the_headline_above_it(capsys):
+    """A person reads what happened first; CSV and JSON are the rows alone."""
+    argv = ["receipts", SWAP_HASH, "ivan.near", "--network", "local"]
+    assert main(argv) == 0
+    first, blank, head, *_ = capsys.readouterr().out.splitlines()
+    assert (first, blank) == ("ivan.near swapped 120 GOLD for 1.495 wNEAR on dex.near.", "")
+    assert head.split()[0] == "receipt_id"
+    assert main([*argv, "--format", "csv"]) == 0
+    assert capsys.readouterr().out.startswith("receipt_id,")
+    assert main([*argv, "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["receipt_id"]
 
 
 def test_every_command_can_read_a_saved_answer(tmp_path, capsys):

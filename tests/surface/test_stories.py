@@ -395,13 +395,14 @@ def test_many_traces_are_one_frame_of_each_kind(demo: World) -> None:
 
 
 def test_a_row_has_the_time_of_its_receipt(demo: World) -> None:
-    """A transfer happened when its receipt ran; a fee has no receipt, and the first one's time."""
+    """A transfer has its receipt's time, an edge its child's, and a fee the first receipt's."""
     lk.connect(world=demo)
     found = lk.traces(included(demo)[10:40])
     times = found.receipts.set_index("receipt_id")["time"]
     with_receipt = found.transfers.dropna(subset="receipt_id")
     assert with_receipt["time"].tolist() == times[with_receipt["receipt_id"]].tolist()
     first = found.receipts.groupby("tx_hash")["time"].first()
+    assert found.edges["time"].tolist() == times[found.edges["child_id"]].tolist()
     fees = found.transfers[found.transfers["receipt_id"].isna()]
     assert fees["time"].tolist() == first[fees["tx_hash"]].tolist()
     assert found.balance_changes["time"].tolist() == (

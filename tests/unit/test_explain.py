@@ -50,6 +50,25 @@ def handed_on() -> dict[str, Any]:
     )
 
 
+def test_notes_are_lines_of_plain_text():
+    """Ids in notes are as hostile as any other text of a document, and as long."""
+    name = "R\u202e\x1b[2J\n" + "x" * 10_000
+    document = builders.result([builders.outcome(name)], [])
+    text = Trace.from_json(document).explain().rpartition("Notes: ")[2]
+    assert text.isprintable()
+    assert text.startswith("the document has no body for R\ufffd\ufffd[2J\ufffdxxx")
+    assert len(text) < 3_000
+
+
+def test_an_unknown_kind_of_failure_is_plain_text():
+    """The name of a failure that is not known comes from the document, as its message does."""
+    status = {"Failure": {"ActionError": {"index": 0, "kind": "Odd\u202e\x1b[2J\nKind"}}}
+    outcomes = [builders.outcome("R0", status=status)]
+    text = Trace.from_json(builders.result(outcomes, [builders.body("R0")])).explain()
+    assert "(Odd\ufffd\ufffd[2J\ufffdKind)" in text
+    assert all(character.isprintable() or character == "\n" for character in text)
+
+
 def test_the_whole_text():
     """Everything is told in its place, from who asked to how long it took."""
     found = Trace.from_json(handed_on(), blocks=BLOCKS, rules=builders.RULES)

@@ -14,6 +14,7 @@ from ledgerkit.api.models.transactions import decode_transaction
 from ledgerkit.errors import TransportError
 from ledgerkit.frames.tokens import TokenFacts
 from ledgerkit.tracing.trace import Trace
+from ledgerkit.tracing.traces import Traces
 from tests.unit import builders
 
 if TYPE_CHECKING:
@@ -461,6 +462,55 @@ def test_an_account_is_created_with_what_it_gets():
     )
 
 
+UNKNOWN_DEPOSITS = {
+    "near_deposit": "wrap an unknown amount on pool.near",
+    "deposit_and_stake": "stake an unknown amount with pool.near",
+    "storage_deposit": "pay an unknown amount for storage on pool.near",
+    "create_account": "create sub.near with an unknown amount through pool.near",
+}
+
+
+@pytest.mark.parametrize("method", UNKNOWN_DEPOSITS)
+def test_an_unknown_deposit_is_not_zero(method: str):
+    """A document may lack a deposit: the headline then names no amount, and not 0 NEAR."""
+    call = called(method, {"new_account_id": "sub.near"}, NEAR)
+    del call["FunctionCall"]["deposit"]
+    step: Step = ("alice.near", "pool.near", call, [], "no")
+    result = document(step, to="pool.near", actions=[call], status=builders.failing())
+    assert headline(result) == (
+        f"alice.near tried to {UNKNOWN_DEPOSITS[method]}; the contract panicked: no."
+    )
+
+
+def test_an_account_is_created_with_an_unknown_amount():
+    """A transfer without its deposit is not left out of what a new account gets."""
+    actions = ["CreateAccount", {"Transfer": {}}, with_key("FullAccess")]
+    step: Step = ("alice.near", "sub.alice.near", actions, [])
+    assert headline(document(step, to="sub.alice.near", actions=actions)) == (
+        "alice.near created sub.alice.near with an unknown amount and a key."
+    )
+
+
+def test_an_account_that_a_contract_deletes_is_not_the_senders():
+    """Only a transaction that deletes its own account, and does nothing else, reads as that."""
+    delete = {"DeleteAccount": {"beneficiary_id": "carl.near"}}
+    actions = [builders.transfer(NEAR), called("close")]
+    result = builders.result(
+        [
+            builders.outcome("R0", ["R1"]),
+            builders.outcome("R1", ["R2"], executor_id="old.bob.near"),
+            builders.outcome("R2", executor_id="carl.near", tokens=0),
+        ],
+        [
+            builders.body("R0", *actions),
+            builders.body("R1", delete, sender="bob.near", to="old.bob.near"),
+            builders.refund("R2", 5 * NEAR, "carl.near", signer="system"),
+        ],
+        actions=actions,
+    )
+    assert headline(result) == "alice.near sent 1 NEAR to bob.near, then called close on bob.near."
+
+
 def test_a_contract_creates_an_account_if_its_receipt_succeeds():
     """A success of the transaction is not the account's creation; the receipt decides."""
     call = called("create_account", {"new_account_id": "nina.near"}, 2 * NEAR)
@@ -596,6 +646,8 @@ GIFT = alone("gold.near", called("claim"), moved(None, "alice.near", 1_500_000))
         (TokenFacts("ok", "G\u202eLD", 6), "1.5 tokens of gold.near"),
         (TokenFacts("ok", "\u05d0\u05d1", 6), "1.5 tokens of gold.near"),
         (TokenFacts("ok", "G" + "\u0301" * 9, 6), "1.5 tokens of gold.near"),
+        (TokenFacts("ok", "\u041dEAR", 6), "1.5 tokens of gold.near"),
+        (TokenFacts("ok", "\uff2e\uff25\uff21\uff32", 6), "1.5 tokens of gold.near"),
         (TokenFacts("ok", "GOLD", 255), "1500000 units of gold.near"),
         (TokenFacts("broken", "GOLD", None), "1500000 units of gold.near"),
         (TokenFacts("broken", None, 6), "1.5 tokens of gold.near"),
@@ -606,6 +658,17 @@ def test_a_symbol_cannot_pretend(facts: TokenFacts, amount: str):
     """A symbol that is no plain word, or that is NEAR's, does not stand alone."""
     text = headline(GIFT, {"gold.near": facts})
     assert text == f"alice.near called claim on gold.near and received {amount}."
+
+
+def test_a_contracts_name_stays_on_its_line():
+    """The exact amounts of the explanation clean the contract's name as the headline does."""
+    name = "gold\u202e\x1b[2J\n.near"
+    result = alone(name, called("claim"), moved(None, "alice.near", 1_500_000))
+    for symbol in ("GOLD", "two words"):
+        text = read(result, lambda _, symbol=symbol: {name: TokenFacts("ok", symbol, 6)}).explain()
+        assert all(character.isprintable() or character == "\n" for character in text)
+        assert "1.5 " in text.split("Transferred: ")[1]
+        assert "\n.near" not in text
 
 
 def test_two_tokens_of_one_symbol_are_told_apart():
@@ -665,6 +728,25 @@ def test_an_explanation_needs_no_network():
     result = transfer_call(ARRIVES, PAYS)
     assert read(result, lookup).explain() == read(result, None).explain(metadata=False)
     assert read(result, None).explain() == Trace.from_json(result).explain()
+
+
+def test_the_headline_alone_is_the_first_paragraph():
+    """`headline` is what `explain` begins with, and empty without the transaction."""
+    trace = read(transfer_call(ARRIVES, PAYS), lambda _: TOKENS)
+    assert trace.headline() == "alice.near swapped 120 GOLD for 1.495 wNEAR on dex.near."
+    for metadata in (True, False):
+        text = trace.explain(metadata=metadata)
+        assert trace.headline(metadata=metadata) == text.split("\n\n")[0]
+    assert Trace.from_json({"receipts_outcome": [builders.outcome("R0")]}).headline() == ""
+
+
+def test_a_card_of_traces_has_the_headline_of_each():
+    """The table reads no metadata: amounts of tokens are in units, and its texts are escaped."""
+    swap = read(transfer_call(ARRIVES, PAYS), lambda _: pytest.fail("a request"))
+    other = Trace.from_json(alone("<b>.near", called("<i>")))
+    html = Traces({"T1": swap, "T2": other})._repr_html_()
+    assert "alice.near swapped 120000000 units of gold.near for " in html
+    assert "alice.near called &lt;i&gt; on &lt;b&gt;.near." in html
 
 
 def test_a_card_begins_with_the_headline():

@@ -191,6 +191,19 @@ def test_a_wrong_document_is_refused_at_once():
     assert refused.value.path == "$.receipts_outcome[1].outcome.gas_burnt"
 
 
+def test_a_later_error_of_a_document_has_the_remedy_of_a_document():
+    """An amount is read with its frame; asking a service again does not repair a file."""
+    written = document()
+    written["transaction"]["actions"] = [{"Transfer": {"deposit": "1 NEAR"}}]
+    data = json.dumps(written).encode()
+    answered = Trace(decode_transaction(data, request="T"), data)
+    for trace, advice in ((Trace.from_json(written), "Check that"), (answered, "Try again")):
+        for read in (trace.explain, trace.headline):
+            with pytest.raises(DecodeError, match="1 NEAR") as refused:
+                read()
+            assert refused.value.remedy.startswith(advice)
+
+
 def test_html_is_a_card_and_escaped():
     """Markup from the chain is shown, not run."""
     evil = "<script>alert(1)</script>"

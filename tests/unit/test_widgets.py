@@ -1019,6 +1019,7 @@ def test_what_is_previewed_is_sent_once():
     asyncio.run(act())
 
     assert form.submission.tx_hash == meant
+    assert "<p>alice.near sent 1 NEAR to bob.near.</p>" in form.static()
     assert form.result["stage"].tolist()[-1] == "final"
     assert lk.accounts("bob.near", at="final")["balance"].iloc[0] == before + 10**24
     assert form.send.disabled is True
