@@ -330,9 +330,10 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
             "str",
             "transfer, deposit (with a call), delegated (a relayer pays for a Delegate), "
             "gas_key (into or out of the balance of a gas key), undelivered (deposit of a receipt "
-            "that failed or has not run), refund_deposit, beneficiary (of a deleted account), fee "
-            "(paid for gas, less refunds), refund_gas (to the account of a deleted gas key), "
-            "contract_reward, burnt (`balance_burnt` of the gas frame), token, nft or multi_token",
+            "that failed, has not run or is of unknown status), refund_deposit, beneficiary (of a "
+            "deleted account), fee (paid for gas, less refunds), refund_gas (to the account of a "
+            "deleted gas key), contract_reward, burnt (`balance_burnt` of the gas frame), token, "
+            "nft or multi_token",
         ),
         _c(
             "asset",

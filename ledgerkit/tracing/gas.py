@@ -79,9 +79,9 @@ class ReceiptValues:
         return set(map(action_name, self.actions[at] or ()))
 
     def was_executed(self, at: int) -> bool:
-        """Return True if a receipt has run, which one of unknown status has if it burnt gas."""
+        """Return True if a receipt has run; one of unknown status has, unless it burnt no gas."""
         if self.status[at] == UNKNOWN:
-            return bool(self.gas_burnt[at])
+            return self.gas_burnt[at] != 0
         return self.status[at] == FAILURE or self.status[at] in SUCCEEDED
 
     def transaction_fee(self) -> int | None:

@@ -1187,7 +1187,38 @@ def test_a_receipt_of_unknown_status_that_burnt_gas():
     assert found.notes == (
         "it is unknown whether these receipts succeeded, and what they did is not counted: R0",
     )
-    assert "Nothing was transferred" not in found.explain()
+    assert "The document does not contain what was transferred." in found.explain()
+
+
+@pytest.mark.parametrize("level", ["FINAL", "EXECUTED_OPTIMISTIC", None])
+def test_a_receipt_that_has_run_but_is_not_given(level: str | None):
+    """A result without the outcome of its first receipt is cut off: it does not wait for it."""
+    found = traced([], [builders.body("R0", builders.transfer(90))], final_execution_status=level)
+    assert found.verdict == "unknown"
+    assert found.receipts["status"].tolist() == ["unknown"]
+    assert moved(found) == [
+        ("fee", "near", "alice.near", "system", None),
+        ("undelivered", "near", "alice.near", "system", 90),
+    ]
+    assert changes(found) == {"alice.near": pd.NA}
+    assert not any("have not run" in note for note in found.notes)
+    text = found.explain()
+    assert "has not run" not in text
+    assert "but the document does not contain the status of all receipts." in text
+    assert "The document does not contain what was transferred." in text
+    assert "It burnt at least 0.000000000003 Tgas of gas, which cost alice.near an unknown" in text
+
+
+def test_a_refund_may_be_missing_below_final():
+    """Nodes answer EXECUTED_OPTIMISTIC before refunds have run; in a final result none waits."""
+    parts = (
+        [builders.outcome("R0", ["R1"])],
+        [builders.body("R0", builders.transfer(90)), builders.refund("R1", 7)],
+    )
+    early = traced(*parts, final_execution_status="EXECUTED_OPTIMISTIC")
+    assert early.receipts["status"].tolist() == ["success_value", "not_executed"]
+    assert early.verdict == "fully_succeeded"
+    assert traced(*parts).receipts["status"].tolist() == ["success_value", "unknown"]
 
 
 def test_a_receipt_of_unknown_status_without_gas_has_not_run():
