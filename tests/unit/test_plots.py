@@ -395,7 +395,7 @@ def test_no_gas_is_said():
 # Flows --------------------------------------------------------------------------------
 
 
-def moved(giver: str | None, taker: str | None, amount: int, **told: Any) -> dict[str, Any]:
+def moved(giver: str | None, taker: str | None, amount: int | None, **told: Any) -> dict[str, Any]:
     """Tell of a movement, of NEAR unless told otherwise."""
     usual = {"kind": "transfer", "asset": "near", "sender_id": giver, "receiver_id": taker}
     return {**usual, "amount": amount, **told}
@@ -444,6 +444,18 @@ def test_the_balance_of_a_gas_key_is_near():
     texts = {text.get_text() for text in ax.texts}
     assert {"gas_key:ed25519:K", "system  0.01 NEAR", "system  0.02 NEAR"} <= texts
     assert legend(ax) == ["fee", "burnt"]
+
+
+def test_transfers_of_unknown_amount_are_counted():
+    """They have no ribbon, and are not nothing; what did not arrive was not sent."""
+    unknown = moved("alice.near", "system", None, kind="fee")
+    rows = [unknown, moved("alice.near", "system", NEAR, kind="undelivered")]
+    ax = plots.token_flow(frame("transfers", rows))
+    assert ax.get_xlabel() == "transfers of unknown amount: 1"
+    assert legend(ax) == ["not delivered"]
+    assert ax.get_title(loc="left") == "1 flows between accounts"
+    ax = plots.token_flow(frame("transfers", [unknown]), asset="near")
+    assert [text.get_text() for text in ax.texts] == ["transfers of unknown amount: 1"]
 
 
 def test_ribbons_are_as_thick_as_amounts():
