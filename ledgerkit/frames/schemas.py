@@ -372,7 +372,7 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
             YOCTO,
         ),
         _c("gas_price", "u128", "price of the burnt gas; missing if unknown", "yoctoNEAR per gas"),
-        _c("gas_refund", "u128", "amount refunded for gas that it did not burn", YOCTO),
+        _c("gas_refund", "u128", "refund of gas that it did not burn; missing if unknown", YOCTO),
         _c("contract_reward", "u128", "share paid to the contract; missing if unknown", YOCTO),
     ),
     "actions": (

@@ -68,11 +68,26 @@ class ReceiptValues:
         self.gas_key = _gas_key(result)
         self.conversion, *self.burnt = self._split_burnt_tokens(result)
         self.refund_kinds = [self._refund_kind(at) for at in range(len(tree))]
-        self.gas_refunds = [0] * len(tree)
-        for at, kind in enumerate(self.refund_kinds):
-            if kind == "refund_gas" and self.parents[at] >= 0:
-                self.gas_refunds[self.parents[at]] += self.deposits[at] or 0
+        self.gas_refunds = self._sum_gas_refunds()
         self.rewards = [self._reward(at) for at in range(len(tree))]
+
+    def _sum_gas_refunds(self) -> list[int | None]:
+        """Sum the gas refunds that each receipt created; None if one of them is unknown."""
+        # A receipt with neither body nor outcome has no kind, and may be a refund.
+        may_refund = [kind != "action" for kind in self.tree.columns["kind"]]
+        sums: list[int | None] = [
+            None if status == UNKNOWN and gas is None else 0
+            for status, gas in zip(self.status, self.gas_burnt, strict=True)
+        ]
+        for at, parent in enumerate(self.parents):
+            total, amount = sums[parent] if parent >= 0 else None, self.deposits[at]
+            if total is None or not may_refund[at]:
+                continue
+            if amount is None:
+                sums[parent] = None
+            elif self.refund_kinds[at] == "refund_gas":
+                sums[parent] = total + amount
+        return sums
 
     def action_names(self, at: int) -> set[str]:
         """Return the names of a receipt's actions."""
@@ -274,7 +289,7 @@ def gas_columns(values: ReceiptValues) -> Columns:
         "tokens_burnt": _or_na([first.tokens_burnt, *values.tokens_burnt]),
         "balance_burnt": _or_na([part.balance for part in burnt]),
         "gas_price": _or_na([part.gas_price for part in burnt]),
-        "gas_refund": [0, *values.gas_refunds],
+        "gas_refund": _or_na([0, *values.gas_refunds]),
         "contract_reward": _or_na([0, *values.rewards]),
     }
 

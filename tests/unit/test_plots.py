@@ -330,6 +330,15 @@ def test_what_has_not_run_is_an_outline_after_all_that_has():
     assert legend(ax) == ["ran", "not run yet", "created"]
 
 
+def test_a_receipt_of_unknown_status_that_burnt_gas_has_run():
+    """It is neither a success nor one that waits; without gas it has not run."""
+    rows = [receipt("A"), receipt("B", "A", status="unknown")]
+    waiting = receipt("C", "A", status="unknown", gas_burnt=0, block_height=None)
+    for draw, ran in (plots.timeline, "ran"), (plots.receipt_tree, "succeeded"):
+        assert legend(draw(frame("receipts", rows)))[:2] == [ran, "status unknown"]
+        assert "status unknown" not in legend(draw(frame("receipts", [rows[0], waiting])))
+
+
 def test_without_heights_the_creators_count():
     """A trace read without blocks has none, and is drawn all the same."""
     told = [receipt("A", block_height=None), receipt("B", "A", block_height=None, shard_id=None)]
@@ -390,6 +399,18 @@ def test_no_gas_is_said():
     told = receipt("A", gas_burnt=None, status="not_executed")
     ax = plots.gas_icicle(frame("receipts", [told]))
     assert [text.get_text() for text in ax.texts] == ["no gas burnt"]
+
+
+def test_unknown_gas_is_not_none():
+    """Receipts that have run and lack their gas are counted, also where equal ones are merged."""
+    unknown = receipt("B", "A", gas_burnt=None, status="unknown")
+    ax = plots.gas_icicle(frame("receipts", [receipt("A"), unknown]))
+    assert ax.get_xlabel() == "gas burnt (Tgas)\nreceipts whose gas is unknown: 1"
+    ax = plots.gas_icicle(frame("receipts", [unknown]))
+    assert [text.get_text() for text in ax.texts] == ["receipts whose gas is unknown: 1"]
+    many = fan(60)
+    many.loc[many["kind"] == "refund", "gas_burnt"] = None
+    assert plots.gas_icicle(many).get_xlabel().endswith("receipts whose gas is unknown: 60")
 
 
 # Flows --------------------------------------------------------------------------------

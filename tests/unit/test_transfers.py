@@ -1149,6 +1149,19 @@ def test_plain_tx_says_what_it_does_not_tell():
     assert found.notes[0].startswith("the document has no receipt bodies")
     assert not any("R1" in note for note in found.notes)
 
+    assert found.gas["gas_refund"].tolist() == [0, pd.NA, 0]
+
+
+@pytest.mark.parametrize("name", ["rpc/tx.response", "rpc/send_tx.response"])
+def test_recorded_refunds_of_unknown_amount(name: str):
+    """Plain tx sends no bodies: a refund of gas is known by what it burnt, not its amount."""
+    path = SHARED / "wire" / "samples" / f"{name}.json"
+    if not path.exists():
+        pytest.skip("the recordings are not here")
+    found = Trace.load(path)
+    assert found.receipts["kind"].tolist() == ["action", "refund"]
+    assert found.gas["gas_refund"].tolist() == [0, pd.NA, 0]
+
 
 def test_a_body_that_is_missing_is_named():
     """What a receipt without a body moves is not counted, and said so."""
