@@ -865,6 +865,22 @@ def test_a_call_that_the_others_of_its_receipt_leave_out_is_noted():
     assert unread(trace).startswith("ft_transfer of gold.near in R1 (other movements")
 
 
+def test_fewer_movements_than_calls_of_a_method_are_noted():
+    """One of two equal calls of a receipt is reported: the other one is noted, once."""
+    reported = {"old_owner_id": "bob.near", "new_owner_id": "carl.near", "amount": "7"}
+    for log in (
+        builders.event("nep141", "ft_transfer", reported),
+        ("Transfer 7 from bob.near to carl.near"),
+    ):
+        evidence = "event" if log.startswith("EVENT") else "log"
+        trace = called(sending(7), sending(9), logs=[log])
+        assert tokens(trace) == [("bob.near", "carl.near", 7, evidence)]
+        reason = "other movements of its receipt are logged, this one is not"
+        assert unread(trace) == f"ft_transfer of gold.near in R1 ({reason})"
+    both = builders.event("nep141", "ft_transfer", reported, reported)
+    assert called(sending(7), sending(7), logs=[both]).notes == ()
+
+
 def test_a_silent_transfer_call_needs_the_call_of_its_receiver():
     """The receiver is called with what was sent; a contract that does not call moved nothing."""
     child = builders.body("R2", builders.call("ft_on_transfer"), sender="gold.near", to="carl.near")
