@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from ledgerkit.collecting.committed_files import CommittedFiles
 
 _SIDES = ("before", "after")
-_KEYS = {"ft": "contract_id", "nft": "contract_id", "staking": "pool_id"}  # and account_id
+# Beside account_id; token_id is null where the service lists collections.
+_KEYS = {"ft": ("contract_id",), "nft": ("contract_id", "token_id"), "staking": ("pool_id",)}
 _AMOUNTS = ("accounts", "ft")
 _NO_POSITION = "no_visible_staking_position"
 _NOT_INDEXED = "not_indexed"
@@ -171,7 +172,7 @@ def _check_comparable(view: str, before: CommittedFiles, after: CommittedFiles) 
 
 def _compare(connection: Any, view: str, names: Sequence[str]) -> Diff:
     """Compare two collections whose tables are views of a connection."""
-    keys = ["account_id", _KEYS[view]] if view in _KEYS else ["account_id"]
+    keys = ["account_id", *_KEYS.get(view, ())]
     values = [name for name in ("balance", "balance_text", "status") if name in names]
     values = ["exposure_class", "status"] if view == "exposure" else values
     for side in _SIDES:
@@ -217,7 +218,7 @@ def _changes_query(view: str, keys: Sequence[str], values: Sequence[str]) -> str
     columns = [f"coalesce(b.{key}, a.{key}) AS {key}" for key in keys]
     columns += [f"{side[0]}.{value} AS {side}_{value}" for side in _SIDES for value in values]
     columns += [f"{side[0]}.account_id IS NOT NULL AS {side}_listed" for side in _SIDES]
-    same = " AND ".join(f"b.{key} = a.{key}" for key in keys)
+    same = " AND ".join(f"b.{key} IS NOT DISTINCT FROM a.{key}" for key in keys)
     differs = [f"b.{value} IS DISTINCT FROM a.{value}" for value in values]
     where = " OR ".join(["b.account_id IS NULL", "a.account_id IS NULL", *differs])
     rows = "SELECT v.* FROM {}_.{} AS v SEMI JOIN compared ON v.account_id = compared.account_id"

@@ -126,7 +126,8 @@ def _integers(kind: Any, array: Any) -> Callable[[Any, str], Any]:
 
 
 def _nullable_bool(values: Sequence[Any] | np.ndarray, _: str) -> Any:
-    return pd.array(_objects(values), dtype="boolean")
+    known = isinstance(values, np.ndarray) and values.dtype == bool
+    return pd.array(values if known else _objects(values), dtype="boolean")
 
 
 def _flags(values: Sequence[Any] | np.ndarray, _: str) -> Any:

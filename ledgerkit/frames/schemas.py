@@ -99,7 +99,7 @@ _RECEIPTS = (
     _c("output_data_receivers", "object", "receivers of its result: data_id and receiver_id"),
     _c("waits_for", "object", "receipt_ids of the receipts it waits for, a list"),
     _c("subtree_gas", "u128", "gas burnt so far by it and by all receipts below it", "gas"),
-    _c("on_critical_path", "bool", "True on the critical path, which ends in the last receipt"),
+    _c("on_critical_path", "boolean", "True on the critical path, which ends in the last receipt"),
 )
 _RECEIPT_KEY = (
     _c("receipt_id", "str", "id of the receipt; missing for the transaction itself"),
@@ -124,6 +124,9 @@ _TRANSACTION = (
 )
 
 _COLLECTION = _c("contract_id", "str", "contract of the collection")
+_LISTED_TOKEN = _c(
+    "token_id", "str", "id of the token; missing where the indexer lists collections"
+)
 _ARCHIVE_SOURCE = (
     _c("widget_path", "str", "path of the widget in the social database"),
     _c("source_contract_id", "str", "contract of the social database"),
@@ -181,12 +184,7 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
     ),
     "ft": _FT,
     "ft_metadata": (*_FT, *_FT_METADATA),
-    "nft": (
-        _ACCOUNT,
-        _c("contract_id", "str", "contract of the collection"),
-        _c("token_id", "str", "id of the token; missing where the indexer lists collections"),
-        _UPDATED,
-    ),
+    "nft": (_ACCOUNT, _COLLECTION, _LISTED_TOKEN, _UPDATED),
     "nft_tokens": (
         _ACCOUNT,
         _c("contract_id", "str", "contract of the collection"),
@@ -559,7 +557,7 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _CHANGE,
         *_BALANCE_CHANGE,
     ),
-    "diff_nft": (_ACCOUNT, _COLLECTION, _c("change", "str", "entered or left")),
+    "diff_nft": (_ACCOUNT, _COLLECTION, _LISTED_TOKEN, _c("change", "str", "entered or left")),
     "diff_staking": (
         _ACCOUNT,
         _c("pool_id", "str", "account of the staking pool"),

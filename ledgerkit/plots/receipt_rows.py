@@ -129,7 +129,7 @@ def _read_row(record: dict[str, Any], rows: Sequence[Row], row_of: dict[str, int
         shard=record["shard_id"],
         height=record["block_height"],
         gas=gas or 0,
-        is_critical=bool(record["on_critical_path"]),
+        is_critical=record["on_critical_path"] is True,
         n_unknown_gas=int(gas is None and state != WAITING),
     )
 

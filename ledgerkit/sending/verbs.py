@@ -668,11 +668,10 @@ def delegate(
     last = 0 if max_block_height is None else validation.block_height(max_block_height)
     # Built once with nonce 0, so that malformed arguments fail before the key is read.
     DelegateAction(name, receiver_id, actions, 0, last, public_key)
-    _check_mainnet(checked)
-    queues = _key_queues(checked)
+    queues, read = _open_queues(checked)
     queue = queues.ordinary
     with queue.turn():
-        anchor = _anchor(checked, queues, queue)
+        anchor = _anchor(checked, queues, queue, read)
         if anchor is None:
             rule = "an access key that is no gas key, to sign a delegate action"
             raise InvalidRequestError.refuse("key", str(public_key), rule)
@@ -863,11 +862,7 @@ def _transaction(
 
 def _send(options: _SendOptions, receiver_id: str, actions: Sequence[Action]) -> Submission:
     """Send a transaction, and wait for its level."""
-    is_first = not _known_chain(options.ledger)
-    answers = _read_with_chain(options.ledger, _key_and_block_calls(options) if is_first else [])
-    _check_mainnet(options)
-    queues = _key_queues(options)
-    read = _key_and_block(queues, answers) if answers else None
+    queues, read = _open_queues(options)
     submission = _wait(options, _sign_and_send(options, queues, receiver_id, actions, read))
     # Signed again at most once, and only when the first bytes can no longer land: two valid
     # signatures of one intent could both be applied.
@@ -1003,6 +998,17 @@ def _chain(ledger: Ledger) -> _Chain:
     return _known_chain(ledger)["chain"]
 
 
+def _open_queues(
+    options: _SendOptions,
+) -> tuple[KeyQueues, tuple[AccessKeyView, Anchor] | None]:
+    """Check the chain, and return the key's queues; the first time, also the key and a block."""
+    is_first = not _known_chain(options.ledger)
+    answers = _read_with_chain(options.ledger, _key_and_block_calls(options) if is_first else [])
+    _check_mainnet(options)
+    queues = _key_queues(options)
+    return queues, _key_and_block(queues, answers) if answers else None
+
+
 def _key_queues(options: _SendOptions) -> KeyQueues:
     """Return the queues of the key on this chain, shared by all `Ledger` objects on it."""
     chain = _chain(options.ledger)
@@ -1017,7 +1023,7 @@ def _anchor(
     options: _SendOptions,
     queues: KeyQueues,
     queue: NonceQueue,
-    read: tuple[AccessKeyView, Anchor] | None = None,
+    read: tuple[AccessKeyView, Anchor] | None,
 ) -> Anchor | None:
     """Return the block to reference; None if the key turns out to be one of other queues."""
     anchor = queue.anchor

@@ -106,7 +106,7 @@ def _without_other_blocks(frame: pd.DataFrame) -> pd.DataFrame:
     """Remove what one block does not show about the trees of its receipts."""
     frame["depth"] = pd.array([None] * len(frame), dtype="Int64")
     frame["subtree_gas"] = build.empty_frame("receipts")["subtree_gas"].reindex(frame.index)
-    frame["on_critical_path"] = False
+    frame["on_critical_path"] = pd.array([None] * len(frame), dtype="boolean")
     waits = zip(frame["waits_for"], frame["input_data_ids"], strict=True)
     frame["waits_for"] = pd.Series(
         [None if inputs else known for known, inputs in waits], index=frame.index, dtype=object

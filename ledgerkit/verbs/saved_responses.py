@@ -58,7 +58,7 @@ def read(source: bytes | str | PathLike[str], view: str) -> pd.DataFrame:
         Typed as `schema(view)`, exactly as from a live request. Values that the response
         does not contain, such as the account of a list of keys, are missing. The receipts
         of a block document are those that ran in this block; what other blocks have, such
-        as their `parent_id` and `depth`, is missing, and `on_critical_path` is False.
+        as their `parent_id` and `depth`, is missing.
 
     Raises
     ------

@@ -22,6 +22,7 @@ DTYPES = {
     "u128": "u128",
     "Int64": "Int64",
     "bool": "bool",
+    "boolean": "boolean",
     "time": "datetime64[ns, UTC]",
     "object": "object",
 }

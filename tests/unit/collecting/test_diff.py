@@ -120,8 +120,8 @@ def test_collections_pools_and_classes(tmp_path):
         },
     )
     assert records(lk.diff(was, now, "nft").changes) == [
-        ("a.near", "n.near", "left"),
-        ("a.near", "o.near", "entered"),
+        ("a.near", "n.near", None, "left"),
+        ("a.near", "o.near", None, "entered"),
     ]
     assert records(lk.diff(was, now, "staking").changes) == [("b.near", "q.near", "entered")]
     assert records(lk.diff(was, now, "exposure").changes) == [
@@ -129,6 +129,21 @@ def test_collections_pools_and_classes(tmp_path):
         ("b.near", "entered", NONE, "direct_only"),
         ("c.near", "left", "mixed", NONE),
     ]
+
+
+def test_two_tokens_of_one_collection_are_compared_on_their_own(tmp_path):
+    """Where the service lists tokens, one of a collection may go while another stays."""
+    tokens = [("n.near", "1"), ("n.near", "2")]
+    was = write_collection(tmp_path / "before", {"a.near": Holdings(nft=tokens)})
+    now = write_collection(
+        tmp_path / "after", {"a.near": Holdings(nft=[("n.near", "2"), ("n.near", "3")])}
+    )
+    diff = lk.diff(was, now, "nft")
+    assert records(diff.changes) == [
+        ("a.near", "n.near", "1", "left"),
+        ("a.near", "n.near", "3", "entered"),
+    ]
+    assert (diff.n_compared, len(diff.not_compared)) == (1, 0)
 
 
 def test_an_account_that_is_not_indexed_any_more_lost_nothing_known(tmp_path):
