@@ -8,6 +8,7 @@ computed from that gas, its price and the protocol's rules.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pandas import NA
@@ -126,13 +127,19 @@ class ReceiptValues:
 
     def is_refund_to_account(self, at: int) -> bool:
         """Return True for a refund to the account, because its gas key has been deleted."""
-        if self.gas_key is None or self.refund_kinds[at] != "refund_gas":
+        if self.refund_kinds[at] != "refund_gas":
             return False
-        return any(
-            self.gas_key in deleted_keys(self.actions[earlier])
-            for earlier in range(at)
-            if self.status[earlier] in SUCCEEDED and self.receivers[earlier] == self.receivers[at]
-        )
+        return self._gas_key_deletions.get(self.receivers[at], at) < at
+
+    @cached_property
+    def _gas_key_deletions(self) -> dict[str | None, int]:
+        """The first receipt in which an account deleted the gas key that paid, by account."""
+        positions: dict[str | None, int] = {}
+        for at, status in enumerate(self.status):
+            is_deletion = status in SUCCEEDED and self.gas_key in deleted_keys(self.actions[at])
+            if self.gas_key is not None and is_deletion:
+                positions.setdefault(self.receivers[at], at)
+        return positions
 
     def _split_burnt_tokens(self, result: TxResult) -> list[BurntTokens]:
         """Split the tokens that the transaction itself and each receipt burnt."""
