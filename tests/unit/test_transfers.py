@@ -386,7 +386,12 @@ def test_many_refunds_to_a_gas_key_are_read_once(monkeypatch: pytest.MonkeyPatch
     )
     document["transaction"] |= {"nonce_index": 0, "public_key": "ed25519:K"}
     searched: list[Any] = []
-    monkeypatch.setattr(gas, "deleted_keys", lambda actions: searched.append(actions) or [])
+
+    def no_keys(actions: Any) -> list[str | None]:
+        searched.append(actions)
+        return []
+
+    monkeypatch.setattr(gas, "deleted_keys", no_keys)
     assert len(Trace.from_json(document, rules=builders.RULES).transfers) == 1
     assert len(searched) == 201
 
