@@ -328,9 +328,10 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
             "str",
             "transfer, deposit (with a call), delegated (a relayer pays for a Delegate), "
             "gas_key (into or out of the balance of a gas key), undelivered (deposit of a receipt "
-            "that failed or has not run), refund_deposit, beneficiary (of a deleted account), fee "
-            "(paid for gas, less refunds), refund_gas (to the account of a deleted gas key), "
-            "contract_reward, burnt (`balance_burnt` of the gas frame), token, nft or multi_token",
+            "that failed, has not run or is of unknown status), refund_deposit, beneficiary (of a "
+            "deleted account), fee (paid for gas, less refunds), refund_gas (to the account of a "
+            "deleted gas key), contract_reward, burnt (`balance_burnt` of the gas frame), token, "
+            "nft or multi_token",
         ),
         _c(
             "asset",
@@ -369,7 +370,7 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
             YOCTO,
         ),
         _c("gas_price", "u128", "price of the burnt gas; missing if unknown", "yoctoNEAR per gas"),
-        _c("gas_refund", "u128", "amount refunded for gas that it did not burn", YOCTO),
+        _c("gas_refund", "u128", "refund of gas that it did not burn; missing if unknown", YOCTO),
         _c("contract_reward", "u128", "share paid to the contract; missing if unknown", YOCTO),
     ),
     "actions": (

@@ -40,7 +40,8 @@ def gas_icicle(receipts: pd.DataFrame, *, ax: Axes | None = None, title: str | N
     ax
         The axes: one box per receipt, as wide as the gas burnt by it and its descendants, with
         its children below it. The width without a child is the gas that the receipt itself
-        burnt. The contracts that burnt most have colours; refunds are light.
+        burnt. The contracts that burnt most have colours; refunds are light. Receipts that have
+        run, but whose gas is unknown, are counted in a note.
 
     Raises
     ------
@@ -52,11 +53,14 @@ def gas_icicle(receipts: pd.DataFrame, *, ax: Axes | None = None, title: str | N
     levels = 1 + max((row.depth for row in rows.rows), default=0)
     ax = canvas.axes_or_new(ax, 9.0, min(9.0, max(2.2, 1.2 + levels * 0.36)))
     total = sum(row.gas for row in rows.rows)
+    n_unknown = sum(row.n_unknown_gas for row in rows.rows)
+    notes = [f"receipts whose gas is unknown: {n_unknown:,}"] if n_unknown else []
     if not total:
-        return canvas.draw_empty(ax, "no gas burnt")
+        return canvas.draw_empty(ax, *(notes or ["no gas burnt"]))
     gas_by_name = _gas_by_name(rows)
     _draw_boxes(ax, rows, burnt, total, list(gas_by_name))
     _label_axes(ax, levels, total)
+    canvas.add_notes(ax, notes)
     usual = f"{canvas.format_number(_tgas(total))} Tgas in {receipt_rows.summary(rows)}"
     canvas.draw_title(ax, title or usual, _legend_handles(gas_by_name, total))
     return ax

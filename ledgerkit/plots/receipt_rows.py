@@ -19,8 +19,15 @@ COLUMNS = (
     "gas_burnt on_critical_path"
 ).split()
 OK, FAILED, WAITING, REFUND = "succeeded", "failed", "not run", "refund"
-COLOURS = {OK: canvas.BLUE, FAILED: canvas.VERMILION, WAITING: "white", REFUND: canvas.SKY}
-MARKERS = {OK: "o", FAILED: "X", WAITING: "o", REFUND: "."}
+UNKNOWN = "status unknown"
+COLOURS = {
+    OK: canvas.BLUE,
+    FAILED: canvas.VERMILION,
+    UNKNOWN: canvas.FAINT,
+    WAITING: "white",
+    REFUND: canvas.SKY,
+}
+MARKERS = {OK: "o", FAILED: "X", UNKNOWN: "D", WAITING: "o", REFUND: "."}
 SOURCE = "lk.receipts or Trace.receipts"
 MAX_UNMERGED = 45  # rows; in a larger plot, equal receipts share a row
 _ROW_HEIGHT = 0.23  # inches
@@ -44,6 +51,7 @@ class Row:
     height: int | None
     gas: int
     is_critical: bool
+    n_unknown_gas: int = 0  # receipts that have run, but whose gas is unknown
     times: int = 1
     children: list[int] = field(default_factory=list)
 
@@ -107,7 +115,9 @@ def _read_row(record: dict[str, Any], rows: Sequence[Row], row_of: dict[str, int
     """Read one receipt; it has a parent only if the creator's row comes before it."""
     parent = row_of.get(record["parent_id"], -1)
     is_refund = record["kind"] == "refund"
-    state = _STATES.get(record["status"], WAITING)
+    state, gas = _STATES.get(record["status"], WAITING), record["gas_burnt"]
+    if record["status"] == "unknown" and gas != 0:
+        state = UNKNOWN
     return Row(
         receipt_id=record["receipt_id"],
         parent=parent,
@@ -118,8 +128,9 @@ def _read_row(record: dict[str, Any], rows: Sequence[Row], row_of: dict[str, int
         receiver_id=record["receiver_id"] or "unknown",
         shard=record["shard_id"],
         height=record["block_height"],
-        gas=record["gas_burnt"] or 0,
+        gas=gas or 0,
         is_critical=record["on_critical_path"] is True,
+        n_unknown_gas=int(gas is None and state != WAITING),
     )
 
 
@@ -159,6 +170,7 @@ def _merge(target: Row, row: Row) -> None:
     """Add a row to an equal one."""
     target.times += row.times
     target.gas += row.gas
+    target.n_unknown_gas += row.n_unknown_gas
     target.is_critical = target.is_critical or row.is_critical
 
 
@@ -177,7 +189,7 @@ def data_pairs(edges: pd.DataFrame | None, row_of: dict[str, int]) -> list[tuple
 def labelled_rows(rows: Sequence[Row], capacity: float) -> list[int]:
     """Choose the rows whose labels fit: failures first, then the critical path."""
     step = max(1.0, len(rows) / max(1.0, capacity))
-    rank = {FAILED: 0, OK: 2, WAITING: 2, REFUND: 4}
+    rank = {FAILED: 0, UNKNOWN: 1, OK: 2, WAITING: 2, REFUND: 4}
     order = sorted(
         range(len(rows)), key=lambda at: (rank[rows[at].state] - rows[at].is_critical, at)
     )

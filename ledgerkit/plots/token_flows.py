@@ -30,6 +30,7 @@ _GROUPS = {  # colour, hatch, label
     "value": (canvas.BLUE, "", "NEAR sent"),
     "fee": (canvas.FAINT, "//", "fee"),
     "burnt": (canvas.FAINT, "\\\\", "burnt"),
+    "undelivered": (canvas.PALE, "--", "not delivered"),
     "refund": (canvas.SKY, "..", "refund"),
     "reward": (canvas.GREEN, "xx", "contract reward"),
     "token": (canvas.ORANGE, "", "tokens"),
@@ -37,6 +38,7 @@ _GROUPS = {  # colour, hatch, label
 _GROUP_OF_KIND = {
     "fee": "fee",
     "burnt": "burnt",
+    "undelivered": "undelivered",
     "refund_gas": "refund",
     "refund_deposit": "refund",
     "contract_reward": "reward",
@@ -116,7 +118,8 @@ def token_flow(
     ax
         The axes: ribbons from senders at the left to receivers at the right, as thick as the
         amount. An account that sent and received is on both sides. The smallest amounts are
-        lines. Token amounts are in the token's smallest unit.
+        lines. Token amounts are in the token's smallest unit. Transfers of unknown amount are
+        counted in a note.
 
     Raises
     ------
@@ -125,40 +128,49 @@ def token_flow(
         installed.
     """
     canvas.check_columns(transfers, COLUMNS, "Trace.transfers")
-    by_asset = _flows_by_asset(transfers, asset)
+    by_asset, n_unknown = _flows_by_asset(transfers, asset)
+    notes = [f"transfers of unknown amount: {n_unknown}"] if n_unknown else []
     sections = _sections(by_asset)
     n_rows = sections[-1].bottom if sections else 1.0
     ax = canvas.axes_or_new(ax, 8.0, max(1.8, 0.9 + 0.3 * n_rows))
     if not sections:
-        return canvas.draw_empty(ax, "no transfers")
+        return canvas.draw_empty(ax, *(notes or ["no transfers"]))
     line_height = n_rows / max(1.0, canvas.text_capacity(ax)[1])
     for section in sections:
         _draw_section(ax, section, line_height)
     _hide_axes(ax, n_rows)
     n_hidden = len(by_asset) - len(sections)
-    canvas.add_notes(ax, [f"assets not drawn: {n_hidden}"] if n_hidden else [])
+    canvas.add_notes(ax, notes + ([f"assets not drawn: {n_hidden}"] if n_hidden else []))
     n_flows = sum(map(len, by_asset.values()))
     groups = {flow.group for section in sections for flow in section.flows}
     canvas.draw_title(ax, title or f"{n_flows:,} flows between accounts", _legend_handles(groups))
     return ax
 
 
-def _flows_by_asset(transfers: pd.DataFrame, asset: str | None) -> dict[str, list[_Flow]]:
-    """Sum the flows by asset: the most frequent assets first, NEAR last."""
+def _flows_by_asset(
+    transfers: pd.DataFrame, asset: str | None
+) -> tuple[dict[str, list[_Flow]], int]:
+    """Sum the flows by asset, the most frequent first and NEAR last; count unknown amounts."""
     columns = [canvas.column_values(transfers, name) for name in COLUMNS]
-    records = [record for record in zip(*columns, strict=True) if record[4] is not None]
+    records = list(zip(*columns, strict=True))
     counts = Counter(record[1] for record in records)
     if asset is not None and asset not in counts:
         raise InvalidRequestError.refuse("asset", asset, f"one of {', '.join(counts) or 'none'}")
     assets = [asset] if asset else sorted(counts, key=lambda name: (name == NEAR, -counts[name]))
     sums: dict[str, Counter[tuple[str, str, str]]] = {name: Counter() for name in assets}
+    n_unknown = 0
     for kind, name, sender_id, receiver_id, amount in records:
-        if name in sums:
+        if name in sums and amount is None:
+            n_unknown += 1
+        elif name in sums:
             sender, receiver = sender_id or "(minted)", receiver_id or "(burnt)"
             sums[name][sender, receiver, _GROUP_OF_KIND.get(kind, "value")] += int(amount)
-    return {
-        name: [_Flow(*key, amount) for key, amount in own.items()] for name, own in sums.items()
+    flows = {
+        name: [_Flow(*key, amount) for key, amount in own.items()]
+        for name, own in sums.items()
+        if own
     }
+    return flows, n_unknown
 
 
 def _sections(by_asset: dict[str, list[_Flow]]) -> list[_Section]:

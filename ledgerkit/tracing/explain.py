@@ -110,6 +110,10 @@ def _describe_outcome(tx: TransactionData) -> str:
         return _describe_failed_transaction(tx)
     if outcome == "pending":
         return "It has not finished yet."
+    if tx.tree.overall == "success_value":
+        return (
+            "Its status is success, but the document does not contain the status of all receipts."
+        )
     return "The document does not contain its result."
 
 
@@ -359,9 +363,12 @@ def _describe_transfers(tx: TransactionData) -> str:
 
 def _describe_no_transfers(tx: TransactionData) -> str:
     """Return whether nothing was transferred, nothing yet, or whether that is unknown."""
-    status = tx.column("status")
+    status, gas = tx.column("status"), tx.column("gas_burnt")
     actions = [action for receipt in tx.actions for action in receipt or ()]
-    if not status or None in tx.actions or None in map(action_deposit, actions):
+    has_unknown = any(
+        name == "unknown" and burnt != 0 for name, burnt in zip(status, gas, strict=True)
+    )
+    if has_unknown or not status or None in tx.actions or None in map(action_deposit, actions):
         return "The document does not contain what was transferred."
     if all(name in SUCCEEDED or name == "failure" for name in status):
         return "Nothing was transferred."
@@ -397,7 +404,7 @@ def _describe_cost(tx: TransactionData) -> str:
     gas = (first.gas_burnt or 0) + sum(column.filled(0).tolist())
     if not gas:
         return ""
-    has_run = np.isin(tx.column("status"), (*SUCCEEDED, "failure"))
+    has_run = np.isin(tx.column("status"), (*SUCCEEDED, "failure", "unknown"))
     is_part = first.gas_burnt is None or bool((np.ma.getmaskarray(column) & has_run).any())
     payer = "the signer" if first.signer_id is None else account(first.signer_id)
     fees = [row for row in tx.transfers if row.kind == "fee"]

@@ -8,6 +8,7 @@ computed from that gas, its price and the protocol's rules.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pandas import NA
@@ -68,20 +69,35 @@ class ReceiptValues:
         self.gas_key = _gas_key(result)
         self.conversion, *self.burnt = self._split_burnt_tokens(result)
         self.refund_kinds = [self._refund_kind(at) for at in range(len(tree))]
-        self.gas_refunds = [0] * len(tree)
-        for at, kind in enumerate(self.refund_kinds):
-            if kind == "refund_gas" and self.parents[at] >= 0:
-                self.gas_refunds[self.parents[at]] += self.deposits[at] or 0
+        self.gas_refunds = self._sum_gas_refunds()
         self.rewards = [self._reward(at) for at in range(len(tree))]
+
+    def _sum_gas_refunds(self) -> list[int | None]:
+        """Sum the gas refunds that each receipt created; None if one of them is unknown."""
+        # A receipt with neither body nor outcome has no kind, and may be a refund.
+        may_refund = [kind != "action" for kind in self.tree.columns["kind"]]
+        sums: list[int | None] = [
+            None if status == UNKNOWN and gas is None else 0
+            for status, gas in zip(self.status, self.gas_burnt, strict=True)
+        ]
+        for at, parent in enumerate(self.parents):
+            total, amount = sums[parent] if parent >= 0 else None, self.deposits[at]
+            if total is None or not may_refund[at]:
+                continue
+            if amount is None:
+                sums[parent] = None
+            elif self.refund_kinds[at] == "refund_gas":
+                sums[parent] = total + amount
+        return sums
 
     def action_names(self, at: int) -> set[str]:
         """Return the names of a receipt's actions."""
         return set(map(action_name, self.actions[at] or ()))
 
     def was_executed(self, at: int) -> bool:
-        """Return True if a receipt has run, which one of unknown status has if it burnt gas."""
+        """Return True if a receipt has run; one of unknown status has, unless it burnt no gas."""
         if self.status[at] == UNKNOWN:
-            return bool(self.gas_burnt[at])
+            return self.gas_burnt[at] != 0
         return self.status[at] == FAILURE or self.status[at] in SUCCEEDED
 
     def transaction_fee(self) -> int | None:
@@ -111,13 +127,19 @@ class ReceiptValues:
 
     def is_refund_to_account(self, at: int) -> bool:
         """Return True for a refund to the account, because its gas key has been deleted."""
-        if self.gas_key is None or self.refund_kinds[at] != "refund_gas":
+        if self.refund_kinds[at] != "refund_gas":
             return False
-        return any(
-            self.gas_key in deleted_keys(self.actions[earlier])
-            for earlier in range(at)
-            if self.status[earlier] in SUCCEEDED and self.receivers[earlier] == self.receivers[at]
-        )
+        return self._gas_key_deletions.get(self.receivers[at], at) < at
+
+    @cached_property
+    def _gas_key_deletions(self) -> dict[str | None, int]:
+        """The first receipt in which an account deleted the gas key that paid, by account."""
+        positions: dict[str | None, int] = {}
+        for at, status in enumerate(self.status):
+            is_deletion = status in SUCCEEDED and self.gas_key in deleted_keys(self.actions[at])
+            if self.gas_key is not None and is_deletion:
+                positions.setdefault(self.receivers[at], at)
+        return positions
 
     def _split_burnt_tokens(self, result: TxResult) -> list[BurntTokens]:
         """Split the tokens that the transaction itself and each receipt burnt."""
@@ -274,7 +296,7 @@ def gas_columns(values: ReceiptValues) -> Columns:
         "tokens_burnt": _or_na([first.tokens_burnt, *values.tokens_burnt]),
         "balance_burnt": _or_na([part.balance for part in burnt]),
         "gas_price": _or_na([part.gas_price for part in burnt]),
-        "gas_refund": [0, *values.gas_refunds],
+        "gas_refund": _or_na([0, *values.gas_refunds]),
         "contract_reward": _or_na([0, *values.rewards]),
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from ledgerkit.tracing import actions, token_calls
@@ -72,7 +73,7 @@ class _Reports:
         """Start without transfers."""
         self.reader = reader
         self.transfers: list[Transfer] = []
-        self._notes: dict[str, list[str]] = {}
+        self._notes: dict[str, dict[str, None]] = {}  # the inner dicts are ordered sets
 
     def add(self, at: int, movements: list[Movement], evidence: str) -> None:
         """Add the transfers of a receipt's movements."""
@@ -91,11 +92,12 @@ class _Reports:
         tree = self.reader.tree
         contract_id = tree.columns["receiver_id"][at] or "an unknown contract"
         text = f"{name} of {contract_id} in {tree.ids[at]}"
-        self._notes.setdefault(sentence, []).append(f"{text} ({reason})" if reason else text)
+        names = self._notes.setdefault(sentence, {})
+        names[f"{text} ({reason})" if reason else text] = None
 
     def notes(self) -> tuple[str, ...]:
         """Describe what is not counted."""
-        return tuple(f"{note}: {first_names(names)}" for note, names in self._notes.items())
+        return tuple(f"{note}: {first_names(list(names))}" for note, names in self._notes.items())
 
 
 def _read_without_events(reports: _Reports, at: int, movements: list[Movement]) -> None:
@@ -107,7 +109,7 @@ def _read_without_events(reports: _Reports, at: int, movements: list[Movement]) 
         for line in lines:
             if token_calls.is_unread(line, methods):
                 reports.note(_UNREAD_LINES, at, repr(line[:_QUOTED]))
-    n_methods = len(methods)
+    n_methods, n_calls = len(methods), Counter(call.method for call in calls)
     logged = [
         movement
         for movement in token_calls.line_movements(lines, calls)
@@ -115,16 +117,14 @@ def _read_without_events(reports: _Reports, at: int, movements: list[Movement]) 
     ]
     reports.add(at, [movement for movement in logged if movement.amount], "log")
     for call in calls:
-        _read_arguments(reports, call, [*movements, *logged], n_methods)
+        rule, known = call.rule, [*movements, *logged]
+        if not _covers(known, rule.standard, rule.words, n_methods, n_calls[call.method]):
+            _read_arguments(reports, call, known)
 
 
-def _read_arguments(
-    reports: _Reports, call: TokenCall, movements: list[Movement], n_methods: int
-) -> None:
+def _read_arguments(reports: _Reports, call: TokenCall, movements: list[Movement]) -> None:
     """Read a call that the movements of its receipt leave out; note it if it cannot be read."""
     rule = call.rule
-    if _covers(movements, rule.standard, rule.words, n_methods):
-        return
     try:
         read = rule.read(call, reports.reader)
     except StandardError as problem:
@@ -138,15 +138,21 @@ def _read_arguments(
 
 
 def _covers(
-    movements: Iterable[Movement], standard: str, words: tuple[str, ...], n_methods: int
+    movements: Iterable[Movement],
+    standard: str,
+    words: tuple[str, ...],
+    n_methods: int,
+    n_calls: int = 1,
 ) -> bool:
     """
-    Return True if the movements of a receipt include those of a method.
+    Return True if the movements of a receipt include those of all calls of a method.
 
     In a receipt with one token method they are the method's, however its contract words them. With
     several methods, those of the same kind are.
     """
-    of_standard = [movement for movement in movements if movement.standard == standard]
-    return bool(of_standard) and (
-        n_methods == 1 or any(movement.word in words for movement in of_standard)
-    )
+    own = [
+        movement
+        for movement in movements
+        if movement.standard == standard and (n_methods == 1 or movement.word in words)
+    ]
+    return len(own) >= n_calls

@@ -330,6 +330,15 @@ def test_what_has_not_run_is_an_outline_after_all_that_has():
     assert legend(ax) == ["ran", "not run yet", "created"]
 
 
+def test_a_receipt_of_unknown_status_that_burnt_gas_has_run():
+    """It is neither a success nor one that waits; without gas it has not run."""
+    rows = [receipt("A"), receipt("B", "A", status="unknown")]
+    waiting = receipt("C", "A", status="unknown", gas_burnt=0, block_height=None)
+    for draw, ran in (plots.timeline, "ran"), (plots.receipt_tree, "succeeded"):
+        assert legend(draw(frame("receipts", rows)))[:2] == [ran, "status unknown"]
+        assert "status unknown" not in legend(draw(frame("receipts", [rows[0], waiting])))
+
+
 def test_without_heights_the_creators_count():
     """A trace read without blocks has none, and is drawn all the same."""
     told = [receipt("A", block_height=None), receipt("B", "A", block_height=None, shard_id=None)]
@@ -392,10 +401,22 @@ def test_no_gas_is_said():
     assert [text.get_text() for text in ax.texts] == ["no gas burnt"]
 
 
+def test_unknown_gas_is_not_none():
+    """Receipts that have run and lack their gas are counted, also where equal ones are merged."""
+    unknown = receipt("B", "A", gas_burnt=None, status="unknown")
+    ax = plots.gas_icicle(frame("receipts", [receipt("A"), unknown]))
+    assert ax.get_xlabel() == "gas burnt (Tgas)\nreceipts whose gas is unknown: 1"
+    ax = plots.gas_icicle(frame("receipts", [unknown]))
+    assert [text.get_text() for text in ax.texts] == ["receipts whose gas is unknown: 1"]
+    many = fan(60)
+    many.loc[many["kind"] == "refund", "gas_burnt"] = None
+    assert plots.gas_icicle(many).get_xlabel().endswith("receipts whose gas is unknown: 60")
+
+
 # Flows --------------------------------------------------------------------------------
 
 
-def moved(giver: str | None, taker: str | None, amount: int, **told: Any) -> dict[str, Any]:
+def moved(giver: str | None, taker: str | None, amount: int | None, **told: Any) -> dict[str, Any]:
     """Tell of a movement, of NEAR unless told otherwise."""
     usual = {"kind": "transfer", "asset": "near", "sender_id": giver, "receiver_id": taker}
     return {**usual, "amount": amount, **told}
@@ -444,6 +465,18 @@ def test_the_balance_of_a_gas_key_is_near():
     texts = {text.get_text() for text in ax.texts}
     assert {"gas_key:ed25519:K", "system  0.01 NEAR", "system  0.02 NEAR"} <= texts
     assert legend(ax) == ["fee", "burnt"]
+
+
+def test_transfers_of_unknown_amount_are_counted():
+    """They have no ribbon, and are not nothing; what did not arrive was not sent."""
+    unknown = moved("alice.near", "system", None, kind="fee")
+    rows = [unknown, moved("alice.near", "system", NEAR, kind="undelivered")]
+    ax = plots.token_flow(frame("transfers", rows))
+    assert ax.get_xlabel() == "transfers of unknown amount: 1"
+    assert legend(ax) == ["not delivered"]
+    assert ax.get_title(loc="left") == "1 flows between accounts"
+    ax = plots.token_flow(frame("transfers", [unknown]), asset="near")
+    assert [text.get_text() for text in ax.texts] == ["transfers of unknown amount: 1"]
 
 
 def test_ribbons_are_as_thick_as_amounts():

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledgerkit import units
+from ledgerkit.tracing import gas
 from ledgerkit.tracing.burnt_tokens import BurntTokens, Execution, split_burnt_tokens
 from ledgerkit.tracing.trace import Trace
 from tests.unit import builders
@@ -374,6 +375,25 @@ def test_a_deleted_gas_key_burns_its_balance():
     account = deleted(deletion, {"DeleteAccount": {"beneficiary_id": "heir.near"}}, left=3)
     assert changes(account, "gas_key") == {"alice.near": -3}
     assert "0.007 NEAR of a gas key of alice.near burnt" in found.explain()
+
+
+def test_many_refunds_to_a_gas_key_are_read_once(monkeypatch: pytest.MonkeyPatch):
+    """The actions of each receipt are searched once for the deletion of the key."""
+    ids = [f"F{at}" for at in range(200)]
+    document = builders.result(
+        [builders.outcome("R0", ids), *(builders.outcome(id_, tokens=0) for id_ in ids)],
+        [builders.body("R0", builders.call()), *(builders.refund(id_, 5) for id_ in ids)],
+    )
+    document["transaction"] |= {"nonce_index": 0, "public_key": "ed25519:K"}
+    searched: list[Any] = []
+
+    def no_keys(actions: Any) -> list[str | None]:
+        searched.append(actions)
+        return []
+
+    monkeypatch.setattr(gas, "deleted_keys", no_keys)
+    assert len(Trace.from_json(document, rules=builders.RULES).transfers) == 1
+    assert len(searched) == 201
 
 
 def test_a_deletion_in_a_block_of_unknown_price():
@@ -865,6 +885,22 @@ def test_a_call_that_the_others_of_its_receipt_leave_out_is_noted():
     assert unread(trace).startswith("ft_transfer of gold.near in R1 (other movements")
 
 
+def test_fewer_movements_than_calls_of_a_method_are_noted():
+    """One of two equal calls of a receipt is reported: the other one is noted, once."""
+    reported = {"old_owner_id": "bob.near", "new_owner_id": "carl.near", "amount": "7"}
+    for log in (
+        builders.event("nep141", "ft_transfer", reported),
+        ("Transfer 7 from bob.near to carl.near"),
+    ):
+        evidence = "event" if log.startswith("EVENT") else "log"
+        trace = called(sending(7), sending(9), logs=[log])
+        assert tokens(trace) == [("bob.near", "carl.near", 7, evidence)]
+        reason = "other movements of its receipt are logged, this one is not"
+        assert unread(trace) == f"ft_transfer of gold.near in R1 ({reason})"
+    both = builders.event("nep141", "ft_transfer", reported, reported)
+    assert called(sending(7), sending(7), logs=[both]).notes == ()
+
+
 def test_a_silent_transfer_call_needs_the_call_of_its_receiver():
     """The receiver is called with what was sent; a contract that does not call moved nothing."""
     child = builders.body("R2", builders.call("ft_on_transfer"), sender="gold.near", to="carl.near")
@@ -1149,6 +1185,19 @@ def test_plain_tx_says_what_it_does_not_tell():
     assert found.notes[0].startswith("the document has no receipt bodies")
     assert not any("R1" in note for note in found.notes)
 
+    assert found.gas["gas_refund"].tolist() == [0, pd.NA, 0]
+
+
+@pytest.mark.parametrize("name", ["rpc/tx.response", "rpc/send_tx.response"])
+def test_recorded_refunds_of_unknown_amount(name: str):
+    """Plain tx sends no bodies: a refund of gas is known by what it burnt, not its amount."""
+    path = SHARED / "wire" / "samples" / f"{name}.json"
+    if not path.exists():
+        pytest.skip("the recordings are not here")
+    found = Trace.load(path)
+    assert found.receipts["kind"].tolist() == ["action", "refund"]
+    assert found.gas["gas_refund"].tolist() == [0, pd.NA, 0]
+
 
 def test_a_body_that_is_missing_is_named():
     """What a receipt without a body moves is not counted, and said so."""
@@ -1187,7 +1236,38 @@ def test_a_receipt_of_unknown_status_that_burnt_gas():
     assert found.notes == (
         "it is unknown whether these receipts succeeded, and what they did is not counted: R0",
     )
-    assert "Nothing was transferred" not in found.explain()
+    assert "The document does not contain what was transferred." in found.explain()
+
+
+@pytest.mark.parametrize("level", ["FINAL", "EXECUTED_OPTIMISTIC", None])
+def test_a_receipt_that_has_run_but_is_not_given(level: str | None):
+    """A result without the outcome of its first receipt is cut off: it does not wait for it."""
+    found = traced([], [builders.body("R0", builders.transfer(90))], final_execution_status=level)
+    assert found.verdict == "unknown"
+    assert found.receipts["status"].tolist() == ["unknown"]
+    assert moved(found) == [
+        ("fee", "near", "alice.near", "system", None),
+        ("undelivered", "near", "alice.near", "system", 90),
+    ]
+    assert changes(found) == {"alice.near": pd.NA}
+    assert not any("have not run" in note for note in found.notes)
+    text = found.explain()
+    assert "has not run" not in text
+    assert "but the document does not contain the status of all receipts." in text
+    assert "The document does not contain what was transferred." in text
+    assert "It burnt at least 0.000000000003 Tgas of gas, which cost alice.near an unknown" in text
+
+
+def test_a_refund_may_be_missing_below_final():
+    """Nodes answer EXECUTED_OPTIMISTIC before refunds have run; in a final result none waits."""
+    parts = (
+        [builders.outcome("R0", ["R1"])],
+        [builders.body("R0", builders.transfer(90)), builders.refund("R1", 7)],
+    )
+    early = traced(*parts, final_execution_status="EXECUTED_OPTIMISTIC")
+    assert early.receipts["status"].tolist() == ["success_value", "not_executed"]
+    assert early.verdict == "fully_succeeded"
+    assert traced(*parts).receipts["status"].tolist() == ["success_value", "unknown"]
 
 
 def test_a_receipt_of_unknown_status_without_gas_has_not_run():

@@ -153,7 +153,7 @@ def verdict(tree: Tree, *, expired: bool = False) -> str:
         - ``fully_succeeded``: its result is a value, no receipt failed and none is missing
         - ``dropped``: it is not on the chain, and `expired` is True
         - ``unknown``: the document does not contain enough, such as the status of a receipt
-          that has burnt gas
+          that has run
     """
     status = tree.overall if tree.overall in _FINAL else tree.leaf
     if status == "failure":
@@ -164,7 +164,7 @@ def verdict(tree: Tree, *, expired: bool = False) -> str:
         return "dropped"
     is_known = status or tree.level or tree.overall in _STARTING
     unknown_gas = _gas_of_unknown(tree)
-    has_run = status == "unknown" and bool(unknown_gas) and all(unknown_gas)
+    has_run = status == "unknown" and bool(unknown_gas) and 0 not in unknown_gas
     return "pending" if is_known and not has_run else "unknown"
 
 
@@ -181,7 +181,7 @@ def _verdict_on_success(tree: Tree) -> str:
     unknown_gas, all_ran = _gas_of_unknown(tree), tree.level in _ALL_BUT_REFUNDS
     rows = zip(statuses, tree.columns["kind"], strict=True)
     waiting = any(status == "not_executed" and kind != "refund" for status, kind in rows)
-    if not all_ran and (waiting or not all(unknown_gas)):
+    if not all_ran and (waiting or 0 in unknown_gas):
         return "pending"
     return "unknown" if unknown_gas else "fully_succeeded"
 

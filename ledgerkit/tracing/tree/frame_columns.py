@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ledgerkit.api.models.transactions import Status
 from ledgerkit.frames.amounts import exact
 from ledgerkit.tracing.tree import graph
 from ledgerkit.tracing.tree.column_builders import EMPTY_LIST
 from ledgerkit.tracing.tree.linking import is_free
-from ledgerkit.tracing.tree.outcomes import NOT_EXECUTED, STATUS_NAMES
+from ledgerkit.tracing.tree.outcomes import NOT_EXECUTED, STATUS_NAMES, UNKNOWN
 from ledgerkit.u128.array import U128Array
 
 if TYPE_CHECKING:
@@ -41,12 +42,13 @@ def receipt_columns(
     receivers = bodies.receiver_id.take(body_at)
     waits_for, on_critical_path = _waiting(receipts)
     shards = outcomes.shard_id.take(outcome_at)
+    kinds = _kinds(receipts, result, predecessors, tokens_burnt)
     return {
         "receipt_id": receipts.ids.copy(),
         "parent_id": _parent_ids(receipts),
         "depth": depths,
         "order": np.arange(len(depths)),
-        "kind": _kinds(receipts, result, predecessors, tokens_burnt),
+        "kind": kinds,
         "is_local": np.arange(len(depths)) == receipts.local,
         "predecessor_id": predecessors,
         "receiver_id": receivers,
@@ -62,7 +64,7 @@ def receipt_columns(
         "gas_attached": bodies.gas_attached.take(body_at),
         "gas_burnt": gas_burnt,
         "tokens_burnt": tokens_burnt,
-        **_status_columns(receipts),
+        **_status_columns(receipts, _not_given(receipts, result, kinds)),
         "logs": outcomes.logs.take(outcome_at),
         "input_data_ids": bodies.input_data_ids.take(body_at),
         "output_data_receivers": bodies.output_data_receivers.take(body_at),
@@ -127,16 +129,31 @@ def _kinds(
     return kinds
 
 
-def _status_columns(receipts: LinkedReceipts) -> Columns:
+def _not_given(receipts: LinkedReceipts, result: TxResult, kinds: np.ndarray) -> np.ndarray:
+    """Return whether each receipt has run by the transaction's status, but has no outcome."""
+    has_run = np.zeros(len(kinds), dtype=bool)
+    level, first = result.final_execution_status, result.transaction_outcome
+    if level == "FINAL":
+        has_run[:] = True
+    elif level in ("EXECUTED_OPTIMISTIC", "EXECUTED"):  # only refunds may be missing
+        has_run = kinds == _RECEIPT_KINDS[0]
+    if isinstance(result.status, Status) and len(kinds):  # the result comes from the first receipt
+        has_run[0] |= first is not None and receipts.ids[0] in (first.outcome.receipt_ids or ())
+    return has_run & (receipts.outcome_at < 0)
+
+
+def _status_columns(receipts: LinkedReceipts, not_given: np.ndarray) -> Columns:
     """Return the status of each receipt, and the error of those that failed."""
     codes = np.array([*receipts.outcomes.codes, NOT_EXECUTED], dtype=np.int8)
+    statuses = _STATUSES[codes[receipts.outcome_at]]
+    statuses[not_given] = STATUS_NAMES[UNKNOWN]
     kinds = np.full(len(codes), None, dtype=object)
     messages = kinds.copy()
     for at, (kind, message) in receipts.outcomes.failures.items():
         kinds[at], messages[at] = kind, message
     at_receipts = receipts.outcome_at
     return {
-        "status": _STATUSES[codes[at_receipts]],
+        "status": statuses,
         "error_kind": kinds[at_receipts],
         "error_message": messages[at_receipts],
     }

@@ -352,7 +352,7 @@ class Chaos:
             return self.moved(signer_id)
         code = self.random.choice([Script.code, Script.code, bytes(300_000)])
         modes: list = ["CodeHash", "AccountId"]
-        mode = self.random.choice(modes if code == Script.code else modes[:1])
+        mode = self.random.choice(modes) if code == Script.code else modes[0]
         names: list = [Script.code_hash, "ben.near"]
         use = UseGlobalContract(self.random.choice(names))
         deploy = DeployGlobalContract(code, mode)
