@@ -332,6 +332,17 @@ def test_a_saved_error_is_raised() -> None:
     assert caught.value.block == 7
 
 
+@pytest.mark.parametrize("view", [*RPC, "view"])
+def test_a_saved_error_names_no_request(view: str) -> None:
+    """A file does not say what was requested: the error names no account, hash or block."""
+    cause = {"name": "UNKNOWN_BLOCK", "info": {}}
+    body = dump({"jsonrpc": "2.0", "id": 1, "error": {"name": "HANDLER_ERROR", "cause": cause}})
+    with pytest.raises(errors.UnknownBlockError) as caught:
+        saved_responses.returned_value(body) if view == "view" else lk.read(body, view)
+    assert caught.value.request is None
+    assert "request:" not in str(caught.value)
+
+
 @pytest.mark.parametrize("view", [*RPC, *REST])
 @pytest.mark.parametrize(
     "body", [b"", b"nonsense", b"<html></html>", b"[1]", b"7", b"\xff", b'{"a":', b"[" * 10**5]
