@@ -63,7 +63,8 @@ def read(source: bytes | str | PathLike[str], view: str) -> pd.DataFrame:
     Raises
     ------
     InvalidRequestError
-        If there is no such view, or the file can't be read.
+        If there is no such view, the file can't be read, or it has several transactions, of
+        which `Trace.from_json` reads one.
     DecodeError
         If the document is not a response of that view; the error states the path in it,
         and the view that reads the document, if its kind is known.
@@ -216,7 +217,13 @@ def _trace(body: bytes) -> Trace:
     """Read a receipt tree."""
     from ledgerkit.tracing.trace import Trace
 
-    return Trace.from_json(body)
+    try:
+        return Trace.from_json(body)
+    except InvalidRequestError as error:
+        if error.field != "tx_hash":  # which `read` does not have
+            raise
+    remedy = "Read one of them with ledgerkit.Trace.from_json(data, tx_hash=…)."
+    raise InvalidRequestError("the document has several transactions", remedy=remedy)
 
 
 _VIEWS: dict[str, Reader] = {

@@ -284,6 +284,17 @@ def test_a_trace_of_no_transaction(body: bytes) -> None:
     assert "complete" in caught.value.remedy
 
 
+def test_several_transactions_are_read_one_by_one() -> None:
+    """The advice for a document with several transactions is one that can be followed."""
+    hashes = ("T1", "T2")
+    body = dump({"transactions": [{"transaction": {"hash": name}} for name in hashes]})
+    with pytest.raises(errors.InvalidRequestError) as caught:
+        lk.read(body, "receipts")
+    assert "several transactions" in caught.value.sentence
+    assert "Trace.from_json(data, tx_hash=…)" in caught.value.remedy
+    assert [lk.Trace.from_json(body, tx_hash=name).tx_hash for name in hashes] == list(hashes)
+
+
 def test_edges() -> None:
     """A tree of one receipt has no edges."""
     assert len(lk.read(dump(TX_RESULT), "edges")) == 0
