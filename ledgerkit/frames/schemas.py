@@ -123,6 +123,7 @@ _TRANSACTION = (
     _TX_HASH,
 )
 
+_NFT_TOKEN = _c("token_id", "str", "id of the token; missing where the indexer lists collections")
 _COLLECTION = _c("contract_id", "str", "contract of the collection")
 _ARCHIVE_SOURCE = (
     _c("widget_path", "str", "path of the widget in the social database"),
@@ -184,7 +185,7 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
     "nft": (
         _ACCOUNT,
         _c("contract_id", "str", "contract of the collection"),
-        _c("token_id", "str", "id of the token; missing where the indexer lists collections"),
+        _NFT_TOKEN,
         _UPDATED,
     ),
     "nft_tokens": (
@@ -558,7 +559,7 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _CHANGE,
         *_BALANCE_CHANGE,
     ),
-    "diff_nft": (_ACCOUNT, _COLLECTION, _c("change", "str", "entered or left")),
+    "diff_nft": (_ACCOUNT, _COLLECTION, _NFT_TOKEN, _c("change", "str", "entered or left")),
     "diff_staking": (
         _ACCOUNT,
         _c("pool_id", "str", "account of the staking pool"),

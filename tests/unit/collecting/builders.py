@@ -25,7 +25,7 @@ class Holdings:
 
     balance: Balance = (0, "ok")
     ft: Mapping[str, Balance] = field(default_factory=dict)
-    nft: Sequence[str] = ()
+    nft: Sequence[str | tuple[str, str]] = ()  # collections, or their tokens
     staking: Sequence[str] = ()
     exposure: str = "no_visible_staking_position"
 
@@ -39,9 +39,9 @@ def view_columns(accounts: Mapping[str, Holdings]) -> dict[str, dict[str, list[A
         for contract_id, balance in item.ft.items()
     ]
     nft = [
-        (account_id, contract_id)
+        (account_id, *((entry, None) if isinstance(entry, str) else entry))
         for account_id, item in accounts.items()
-        for contract_id in item.nft
+        for entry in item.nft
     ]
     staking = [
         (account_id, pool_id) for account_id, item in accounts.items() for pool_id in item.staking
@@ -69,7 +69,7 @@ def view_columns(accounts: Mapping[str, Holdings]) -> dict[str, dict[str, list[A
         "nft": {
             "account_id": [row[0] for row in nft],
             "contract_id": [row[1] for row in nft],
-            "token_id": [None] * len(nft),
+            "token_id": [row[2] for row in nft],
             "last_update_block_height": [None] * len(nft),
         },
         "staking": {

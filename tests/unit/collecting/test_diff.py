@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -120,14 +121,47 @@ def test_collections_pools_and_classes(tmp_path):
         },
     )
     assert records(lk.diff(was, now, "nft").changes) == [
-        ("a.near", "n.near", "left"),
-        ("a.near", "o.near", "entered"),
+        ("a.near", "n.near", None, "left"),
+        ("a.near", "o.near", None, "entered"),
     ]
     assert records(lk.diff(was, now, "staking").changes) == [("b.near", "q.near", "entered")]
     assert records(lk.diff(was, now, "exposure").changes) == [
         ("a.near", "changed", "direct_only", "mixed"),
         ("b.near", "entered", NONE, "direct_only"),
         ("c.near", "left", "mixed", NONE),
+    ]
+
+
+def test_tokens_of_one_collection_are_compared_one_by_one(tmp_path):
+    """Two tokens of a collection are two holdings: one of them may leave, and another enter."""
+    tokens = [[("n.near", "1"), ("n.near", "2")], [("n.near", "2"), ("n.near", "3")]]
+    folders = [
+        write_collection(tmp_path / str(at), {"a.near": Holdings(nft=[*listed, "m.near"])})
+        for at, listed in enumerate(tokens)
+    ]
+
+    found = lk.diff(*folders, "nft")
+
+    assert found.n_compared == 1
+    assert records(found.changes) == [
+        ("a.near", "n.near", "1", "left"),
+        ("a.near", "n.near", "3", "entered"),
+    ]
+
+
+def test_a_collection_without_token_ids_is_compared_by_collections(tmp_path):
+    """Folders of an earlier version have no column `token_id`."""
+    for name, listed in (("before", ["n.near"]), ("after", ["m.near"])):
+        write_collection(tmp_path / name, {"a.near": Holdings(nft=listed)})
+    manifest = tmp_path / "before" / "manifest.json"
+    document = json.loads(manifest.read_text())
+    columns = document["schemas"]["nft"]
+    document["schemas"]["nft"] = [column for column in columns if column[0] != "token_id"]
+    manifest.write_text(json.dumps(document))
+
+    assert records(lk.diff(tmp_path / "before", tmp_path / "after", "nft").changes) == [
+        ("a.near", "m.near", None, "entered"),
+        ("a.near", "n.near", None, "left"),
     ]
 
 
