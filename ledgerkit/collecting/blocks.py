@@ -217,7 +217,9 @@ def _waiting(
     ]
     if not waiting:
         return None
-    msg = f"{len(waiting)} transactions are not final yet, the first is {waiting[0]}"
+    msg = f"transaction {waiting[0]} is not final yet"
+    if len(waiting) > 1:
+        msg = f"{len(waiting)} transactions are not final yet, the first is {waiting[0]}"
     return TransactionTimeoutError(msg, remedy=_RUN_LATER)
 
 

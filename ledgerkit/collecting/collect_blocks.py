@@ -126,7 +126,8 @@ def collect_blocks(
     collection
         The same as `open_collection` returns; with ``dry_run=True`` a `Plan`. Receipts and
         events are those of the transactions that the range includes, in whichever block they
-        ran. ``finished`` is True if the range of the last call is complete.
+        ran. ``finished`` is True if the last call reached the end of its range; heights that are
+        not complete are then rows of ``errors``.
 
     Raises
     ------

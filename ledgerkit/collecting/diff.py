@@ -22,13 +22,14 @@ from ledgerkit.u128.array import U128Dtype
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from collections.abc import Set as AbstractSet
     from os import PathLike
 
     from ledgerkit.collecting.committed_files import CommittedFiles
 
 _SIDES = ("before", "after")
-# Beside account_id; token_id is null where the service lists collections.
-_KEYS = {"ft": ("contract_id",), "nft": ("contract_id", "token_id"), "staking": ("pool_id",)}
+# The columns that identify a row, beside account_id. Collections of NFTs have no token_id.
+_KEYS = {"ft": ["contract_id"], "nft": ["contract_id", "token_id"], "staking": ["pool_id"]}
 _AMOUNTS = ("accounts", "ft")
 _NO_POSITION = "no_visible_staking_position"
 _NOT_INDEXED = "not_indexed"
@@ -143,7 +144,8 @@ def diff(
             with duckdb.connect(config=config) as connection:
                 for side, files in zip(_SIDES, sides, strict=True):
                     attach(connection, files, f"{side}_")
-                return _compare(connection, view, [field.name for field in sides[0].schema(view)])
+                names = set(sides[0].schema(view).names) & set(sides[1].schema(view).names)
+                return _compare(connection, view, names)
         except duckdb.Error as error:
             for files in sides:
                 for table in (view, SUBJECTS, ERRORS):
@@ -170,9 +172,9 @@ def _check_comparable(view: str, before: CommittedFiles, after: CommittedFiles) 
             raise InvalidRequestError(msg, field="after", value=new)
 
 
-def _compare(connection: Any, view: str, names: Sequence[str]) -> Diff:
-    """Compare two collections whose tables are views of a connection."""
-    keys = ["account_id", *_KEYS.get(view, ())]
+def _compare(connection: Any, view: str, names: AbstractSet[str]) -> Diff:
+    """Compare two collections whose tables are views of a connection, with some columns."""
+    keys = ["account_id", *(key for key in _KEYS.get(view, []) if key in names)]
     values = [name for name in ("balance", "balance_text", "status") if name in names]
     values = ["exposure_class", "status"] if view == "exposure" else values
     for side in _SIDES:
@@ -238,6 +240,8 @@ def _changes_query(view: str, keys: Sequence[str], values: Sequence[str]) -> str
 def _changes(view: str, changed: Any, keys: Sequence[str]) -> pd.DataFrame:
     """Build the frame of changes from the rows that differ."""
     columns = {key: changed[key].to_numpy() for key in keys}
+    if view == "nft" and "token_id" not in keys:  # a file of an earlier version
+        columns["token_id"] = np.full(len(changed), None, dtype=object)
     if view in _AMOUNTS:
         columns |= dict(_balance_changes(changed))
     elif view == "exposure":

@@ -125,7 +125,7 @@ def _cells(name: str, values: pd.Series[Any]) -> Iterator[tuple[str, pd.Series[A
     """Yield a column as Excel holds it exactly, with its header."""
     if isinstance(values.dtype, pd.DatetimeTZDtype):
         yield f"{name} (UTC)", values.dt.tz_convert("UTC").dt.tz_localize(None)
-    elif values.dtype == object or _has_many_digits(values):
+    elif values.dtype.kind == "O" or _has_many_digits(values):  # also decimals, and categories
         yield name, _checked(pd.Series([_text(value) for value in values], dtype=object), name)
     else:
         yield name, _checked(values, name)

@@ -124,9 +124,7 @@ _TRANSACTION = (
 )
 
 _COLLECTION = _c("contract_id", "str", "contract of the collection")
-_LISTED_TOKEN = _c(
-    "token_id", "str", "id of the token; missing where the indexer lists collections"
-)
+_NFT_TOKEN = _c("token_id", "str", "id of the token; missing where the indexer lists collections")
 _ARCHIVE_SOURCE = (
     _c("widget_path", "str", "path of the widget in the social database"),
     _c("source_contract_id", "str", "contract of the social database"),
@@ -184,7 +182,7 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
     ),
     "ft": _FT,
     "ft_metadata": (*_FT, *_FT_METADATA),
-    "nft": (_ACCOUNT, _COLLECTION, _LISTED_TOKEN, _UPDATED),
+    "nft": (_ACCOUNT, _COLLECTION, _NFT_TOKEN, _UPDATED),
     "nft_tokens": (
         _ACCOUNT,
         _c("contract_id", "str", "contract of the collection"),
@@ -557,7 +555,7 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _CHANGE,
         *_BALANCE_CHANGE,
     ),
-    "diff_nft": (_ACCOUNT, _COLLECTION, _LISTED_TOKEN, _c("change", "str", "entered or left")),
+    "diff_nft": (_ACCOUNT, _COLLECTION, _NFT_TOKEN, _c("change", "str", "entered or left")),
     "diff_staking": (
         _ACCOUNT,
         _c("pool_id", "str", "account of the staking pool"),

@@ -10,7 +10,7 @@ from ledgerkit import validation
 from ledgerkit.api import calls, rest, rpc
 from ledgerkit.api.models import rest as rest_models
 from ledgerkit.api.models.block_documents import BlockDocument, Chunk, Shard
-from ledgerkit.errors import DecodeError, InvalidRequestError
+from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError
 from ledgerkit.frames import accounts as account_frames
 from ledgerkit.frames import chain as chain_frames
 from ledgerkit.frames import tokens as token_frames
@@ -63,7 +63,8 @@ def read(source: bytes | str | PathLike[str], view: str) -> pd.DataFrame:
     Raises
     ------
     InvalidRequestError
-        If there is no such view, or the file can't be read.
+        If there is no such view, the file can't be read, or it has several transactions, of
+        which `Trace.from_json` reads one.
     DecodeError
         If the document is not a response of that view; the error states the path in it,
         and the view that reads the document, if its kind is known.
@@ -83,6 +84,8 @@ def read(source: bytes | str | PathLike[str], view: str) -> pd.DataFrame:
         reason, path = "", "$"
     except DecodeError as error:
         reason, path = _reason(error), error.path or "$"
+    except LedgerError as error:
+        raise _without_request(error) from None
     kind = document_kinds.refine(kind, body)
     if kind is not None and view not in kind.views:
         raise _other_kind(kind, view)
@@ -96,6 +99,12 @@ def _other_kind(kind: Kind, view: str) -> DecodeError:
     views = " or ".join(f'view="{name}"' for name in kind.views)
     remedy = f"Read it with {views}." if views else kind.advice
     return DecodeError(sentence, remedy=remedy, path="$")
+
+
+def _without_request(error: LedgerError) -> LedgerError:
+    """Return the error of a saved response without the request, which is not known."""
+    error.request = None
+    return error
 
 
 _INCOMPLETE = "Check that the document is complete, and that it is a response of this kind."
@@ -127,7 +136,9 @@ def returned_value(source: bytes | str | PathLike[str]) -> Any:
         return rpc.json_or_bytes(rpc.result_bytes(result, call.request))
     except DecodeError as error:
         sentence = f"the document is not a response of a view call: {_reason(error)}"
-        problem = DecodeError(sentence, remedy=_INCOMPLETE, path=error.path)
+        problem: LedgerError = DecodeError(sentence, remedy=_INCOMPLETE, path=error.path)
+    except LedgerError as error:
+        problem = _without_request(error)
     raise problem
 
 
@@ -206,7 +217,13 @@ def _trace(body: bytes) -> Trace:
     """Read a receipt tree."""
     from ledgerkit.tracing.trace import Trace
 
-    return Trace.from_json(body)
+    try:
+        return Trace.from_json(body)
+    except InvalidRequestError as error:
+        if error.field != "tx_hash":  # which `read` does not have
+            raise
+    remedy = "Read one of them with ledgerkit.Trace.from_json(data, tx_hash=…)."
+    raise InvalidRequestError("the document has several transactions", remedy=remedy)
 
 
 _VIEWS: dict[str, Reader] = {

@@ -506,7 +506,7 @@ def test_a_height_whose_receipts_wait_is_kept_and_completed(
         sent = found.pandas("transactions")
         assert (row.kind, row.error, row.retryable) == ("waiting", "TransactionTimeoutError", True)
         assert row.position == sent["block_height"].iloc[1]
-        assert sent["tx_hash"].iloc[1] in row.message
+        assert f"transaction {sent['tx_hash'].iloc[1]} is not final yet" in row.message
         receipts = read_rows(found, "receipts")
         assert set(receipts["tx_hash"]) == set(sent["tx_hash"])
         assert "not_executed" in receipts["status"].tolist()

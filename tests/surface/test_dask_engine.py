@@ -521,7 +521,9 @@ def test_a_cluster_is_limited_by_the_host_that_it_asks(tmp_path):
     """Blocks of a node of one's own are not limited by what the public REST API accepts."""
     job = Job(storage.LocalFolder(tmp_path), BlockReader(["blocks"]), part_size=20)
     with lk.connect("mainnet", rpc_url="http://127.0.0.1:1") as ledger:
-        assert dask_engine._DaskRun(Losing(), job, ledger)._next_limits().rate is None
+        limits = dask_engine._DaskRun(Losing(), job, ledger)._next_limits()
+    assert limits is not None
+    assert limits.rate is None
     lk.disconnect()
 
 

@@ -127,6 +127,16 @@ def test_integers_that_excel_rounds_are_texts(rows):
     ]
 
 
+@pytest.mark.parametrize("kind", ["category", "arrow"])
+def test_amounts_of_other_dtypes_keep_every_digit(rows, kind):
+    """Categories of amounts, and decimals of Arrow, are texts too."""
+    pa = pytest.importorskip("pyarrow", reason="the extra `bulk`")
+    dtype = kind if kind == "category" else pd.ArrowDtype(pa.decimal128(38, 0))
+    frame = pd.DataFrame({"paid": pd.Series(u128(10**37 + 1, None)).astype(dtype), "row": [1, 2]})
+
+    assert rows(frame)[1:] == [[str(10**37 + 1), 1], [None, 2]]
+
+
 def test_other_values(rows):
     """Lists and decoded JSON become JSON; numbers and flags stay what they are."""
     frame = pd.DataFrame(

@@ -70,3 +70,14 @@ def test_a_configuration_that_is_none_is_refused_by_its_place():
         rules_of(config)
     assert caught.value.path == "$.runtime_config.transaction_costs"
     assert "burnt_gas_reward" in str(caught.value)
+
+
+@pytest.mark.parametrize("document", [{}, {"protocol_version": 1}, "text"])
+def test_a_document_that_is_no_configuration_is_refused_with_what_to_pass(document: Any):
+    """The error has a place, and its remedy is about the document: no request was sent."""
+    with pytest.raises(DecodeError) as caught:
+        rules_of(document)
+    assert caught.value.path == "$"
+    assert caught.value.sentence.endswith("at $")
+    assert "EXPERIMENTAL_protocol_config" in caught.value.remedy
+    assert "has changed" not in caught.value.remedy

@@ -284,6 +284,17 @@ def test_a_trace_of_no_transaction(body: bytes) -> None:
     assert "complete" in caught.value.remedy
 
 
+def test_several_transactions_are_read_one_by_one() -> None:
+    """The advice for a document with several transactions is one that can be followed."""
+    hashes = ("T1", "T2")
+    body = dump({"transactions": [{"transaction": {"hash": name}} for name in hashes]})
+    with pytest.raises(errors.InvalidRequestError) as caught:
+        lk.read(body, "receipts")
+    assert "several transactions" in caught.value.sentence
+    assert "Trace.from_json(data, tx_hash=…)" in caught.value.remedy
+    assert [lk.Trace.from_json(body, tx_hash=name).tx_hash for name in hashes] == list(hashes)
+
+
 def test_edges() -> None:
     """A tree of one receipt has no edges."""
     assert len(lk.read(dump(TX_RESULT), "edges")) == 0
@@ -330,6 +341,17 @@ def test_a_saved_error_is_raised() -> None:
     with pytest.raises(errors.UnknownBlockError) as caught:
         lk.read(dump(body), "keys")
     assert caught.value.block == 7
+
+
+@pytest.mark.parametrize("view", [*RPC, "view"])
+def test_a_saved_error_names_no_request(view: str) -> None:
+    """A file does not say what was requested: the error names no account, hash or block."""
+    cause = {"name": "UNKNOWN_BLOCK", "info": {}}
+    body = dump({"jsonrpc": "2.0", "id": 1, "error": {"name": "HANDLER_ERROR", "cause": cause}})
+    with pytest.raises(errors.UnknownBlockError) as caught:
+        saved_responses.returned_value(body) if view == "view" else lk.read(body, view)
+    assert caught.value.request is None
+    assert "request:" not in str(caught.value)
 
 
 @pytest.mark.parametrize("view", [*RPC, *REST])

@@ -111,9 +111,10 @@ def rules_of(config: Mapping[str, Any]) -> Rules:
         decoded = msgspec.convert(config, _ProtocolConfig)
     except msgspec.ValidationError as problem:
         reason, _, path = str(problem).partition(" - at `")
-        path = path.rstrip("`")
+        path = path.rstrip("`") or "$"
         sentence = f"the protocol configuration is not as documented: {reason} at {path}"
-        raise errors.DecodeError(sentence, path=path) from None
+        remedy = "Pass the whole result of EXPERIMENTAL_protocol_config."
+        raise errors.DecodeError(sentence, remedy=remedy, path=path) from None
     costs = decoded.runtime_config.transaction_costs
     # The layout is an object of one member, whose name is the layout's version. Old versions of
     # the protocol have none.

@@ -25,7 +25,7 @@ class Holdings:
 
     balance: Balance = (0, "ok")
     ft: Mapping[str, Balance] = field(default_factory=dict)
-    nft: Sequence[str | tuple[str, str]] = ()  # collections, or tokens of collections
+    nft: Sequence[str | tuple[str, str]] = ()  # collections, or their tokens
     staking: Sequence[str] = ()
     exposure: str = "no_visible_staking_position"
 
@@ -39,7 +39,7 @@ def view_columns(accounts: Mapping[str, Holdings]) -> dict[str, dict[str, list[A
         for contract_id, balance in item.ft.items()
     ]
     nft = [
-        (account_id, entry, None) if isinstance(entry, str) else (account_id, *entry)
+        (account_id, *((entry, None) if isinstance(entry, str) else entry))
         for account_id, item in accounts.items()
         for entry in item.nft
     ]

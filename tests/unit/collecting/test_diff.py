@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -131,19 +132,37 @@ def test_collections_pools_and_classes(tmp_path):
     ]
 
 
-def test_two_tokens_of_one_collection_are_compared_on_their_own(tmp_path):
-    """Where the service lists tokens, one of a collection may go while another stays."""
-    tokens = [("n.near", "1"), ("n.near", "2")]
-    was = write_collection(tmp_path / "before", {"a.near": Holdings(nft=tokens)})
-    now = write_collection(
-        tmp_path / "after", {"a.near": Holdings(nft=[("n.near", "2"), ("n.near", "3")])}
+def test_tokens_of_one_collection_are_compared_one_by_one(tmp_path):
+    """Two tokens of a collection are two holdings: one of them may leave, and another enter."""
+    tokens = [[("n.near", "1"), ("n.near", "2")], [("n.near", "2"), ("n.near", "3")]]
+    before, after = (
+        write_collection(tmp_path / str(at), {"a.near": Holdings(nft=[*listed, "m.near"])})
+        for at, listed in enumerate(tokens)
     )
-    diff = lk.diff(was, now, "nft")
-    assert records(diff.changes) == [
+
+    found = lk.diff(before, after, "nft")
+
+    assert found.n_compared == 1
+    assert records(found.changes) == [
         ("a.near", "n.near", "1", "left"),
         ("a.near", "n.near", "3", "entered"),
     ]
-    assert (diff.n_compared, len(diff.not_compared)) == (1, 0)
+
+
+def test_a_collection_without_token_ids_is_compared_by_collections(tmp_path):
+    """Folders of an earlier version have no column `token_id`."""
+    for name, listed in (("before", ["n.near"]), ("after", ["m.near"])):
+        write_collection(tmp_path / name, {"a.near": Holdings(nft=listed)})
+    manifest = tmp_path / "before" / "manifest.json"
+    document = json.loads(manifest.read_text())
+    columns = document["schemas"]["nft"]
+    document["schemas"]["nft"] = [column for column in columns if column[0] != "token_id"]
+    manifest.write_text(json.dumps(document))
+
+    assert records(lk.diff(tmp_path / "before", tmp_path / "after", "nft").changes) == [
+        ("a.near", "m.near", None, "entered"),
+        ("a.near", "n.near", None, "left"),
+    ]
 
 
 def test_an_account_that_is_not_indexed_any_more_lost_nothing_known(tmp_path):

@@ -639,6 +639,29 @@ def test_polars_wraps_by_group():
     assert pl.Series([TOP, 5], dtype=pl.UInt128).sum() == 4
 
 
+@pytest.mark.parametrize("values", [(END - 1, None), (TOP, None)])
+def test_other_dtypes_of_pandas_keep_every_digit(tmp_path, values):
+    """With a `dtype_backend` the columns are those that docs/u128.md lists."""
+    path = tmp_path / "f.parquet"
+    pd.DataFrame({"n": u128(*values)}).to_parquet(path)
+    is_text = values[0] == TOP
+
+    nullable = pd.read_parquet(path, dtype_backend="numpy_nullable")["n"]
+    assert nullable.dtype == ("string" if is_text else "u128")
+    arrow = pd.read_parquet(path, dtype_backend="pyarrow")["n"]
+    kind = pa.string() if is_text else pa.decimal128(38, 0)
+    assert arrow.dtype == pd.ArrowDtype(kind)
+    for column in (nullable, arrow):
+        assert as_ints(column.astype(U128Dtype())) == list(values)
+
+
+def test_pyarrow_wraps():
+    """Sums of decimals that pyarrow adds wrap above 2^127, as docs/u128.md warns."""
+    decimals = pd.Series(u128(END - 1, END - 1)).astype(pd.ArrowDtype(pa.decimal128(38, 0)))
+
+    assert decimals.sum() < 0
+
+
 def test_files_that_others_wrote_are_amounts_again(sums, tmp_path):
     """DuckDB and Polars write decimals of 38 digits, which `read_parquet` knows."""
     duckdb, pl = pytest.importorskip("duckdb"), pytest.importorskip("polars")
@@ -762,3 +785,12 @@ def test_pickle_is_lossless(values):
 
     read = pickle.loads(pickle.dumps(series))  # noqa: S301 - pickled in this very line
     pd.testing.assert_series_equal(read, series)
+
+
+@pytest.mark.usefixtures("dask_frame")
+def test_dask_selects_the_largest(hostile):
+    """`nlargest` compares numbers, over all parts."""
+    frame = importlib.import_module("dask.dataframe").from_pandas(hostile, npartitions=2)
+
+    assert frame["balance"].nlargest(2).compute().tolist() == [TOP, END]
+    assert frame.nlargest(2, "balance").compute()["balance"].tolist() == [TOP, END]
