@@ -1,6 +1,7 @@
 """The rules in force, as far as a result depends on them."""
 
 import copy
+from typing import Any
 
 import pytest
 
