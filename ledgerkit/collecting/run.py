@@ -122,13 +122,18 @@ def _warn_of_failures(folder: Folder, noun: str) -> None:
     errors = f"see open_collection({str(folder)!r}).errors()"
     if n_failed := resuming.count(commits, [part_writer.FAILED]):
         user_warnings.warn(
-            f"{n_failed:,} {noun} could not be read: {errors}. Repeat the call with"
+            f"{_count(n_failed, noun)} could not be read: {errors}. Repeat the call with"
             " retry_failed=True to request them again.",
             stacklevel=client.depth(),
         )
     if n_waiting := resuming.count(commits, [part_writer.WAITING]):
         user_warnings.warn(
-            f"{n_waiting:,} {noun} have transactions that are not final yet: {errors}. Repeat the"
-            " call later to complete them.",
+            f"{_count(n_waiting, noun)} with transactions that are not final yet: {errors}. Repeat"
+            " the call later to complete them.",
             stacklevel=client.depth(),
         )
+
+
+def _count(number: int, noun: str) -> str:
+    """Return a number with a noun, which is given in the plural."""
+    return f"{number:,} {noun.removesuffix('s') if number == 1 else noun}"

@@ -60,7 +60,7 @@ def test_who_was_asked_in_vain_decides_the_code(
 ) -> None:
     """A failure is said and has its own code; --retry-failed asks only those again."""
     assert collect(tmp_path / "out", "a.near b.near", {"a.near": 1}) == (2, 2)
-    assert "1 accounts could not be read" in capsys.readouterr().err
+    assert "1 account could not be read" in capsys.readouterr().err
     both = {"a.near": 1, "b.near": 2}
     assert collect(tmp_path / "out", "a.near b.near", both) == (2, 0)
     assert collect(tmp_path / "out", "a.near b.near", both, "--retry-failed") == (0, 1)

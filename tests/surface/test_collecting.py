@@ -198,7 +198,7 @@ def test_who_was_asked_in_vain_is_recorded_and_asked_again(tmp_path: Path) -> No
         assert errors["retryable"].all()
         assert set(rows(tmp_path / "out")["accounts"]["account_id"]).isdisjoint(ill)
         ill -= {"a3.near", "a60.near", "a61.near"}
-        with pytest.warns(UserWarning, match="1 accounts could not be read"):
+        with pytest.warns(UserWarning, match="1 account could not be read"):
             collect(names(120), tmp_path / "out", ledger, retry_failed=True)
         assert len(server.requests) == 124
         assert rows(tmp_path / "out")["errors"]["subject"].tolist() == ["a119.near"]
@@ -280,7 +280,7 @@ def test_waiting_for_a_busy_host_ends(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_an_answer_about_somebody_else_is_a_failure(tmp_path: Path) -> None:
     """A mixed-up answer never becomes a row of the account that was asked about."""
     mixed = disturbed(lambda who: as_json(full("b.near")) if who == "a1.near" else None)
-    with lab(mixed) as (_, ledger), pytest.warns(UserWarning, match="1 accounts"):
+    with lab(mixed) as (_, ledger), pytest.warns(UserWarning, match="1 account"):
         collect(names(3), tmp_path / "out", ledger)
     tables = rows(tmp_path / "out")
     assert tables["accounts"]["account_id"].tolist() == ["a0.near", "a2.near"]
@@ -293,7 +293,7 @@ def test_an_answer_that_fits_no_column_fails_alone(tmp_path: Path) -> None:
     """Its account is a row of errors; those beside it are answered."""
     odd = {**full("a1.near"), "tokens": [{"contract_id": "t.near", "balance": "-5"}]}
     broken = disturbed(lambda who: as_json(odd) if who == "a1.near" else None)
-    with lab(broken) as (_, ledger), pytest.warns(UserWarning, match="1 accounts"):
+    with lab(broken) as (_, ledger), pytest.warns(UserWarning, match="1 account"):
         collect(names(3), tmp_path / "out", ledger)
     tables = rows(tmp_path / "out")
     assert tables["subjects"]["subject"].tolist() == ["a0.near", "a2.near"]
@@ -482,7 +482,7 @@ def test_the_key_is_in_no_file(tmp_path: Path) -> None:
     """Neither in the manifest, nor in a message, though the service repeats it."""
     echo = disturbed(lambda who: Reply(500, KEY.encode()) if who == "a1.near" else None)
     with lab(echo, api_key=KEY) as (server, ledger):
-        with pytest.warns(UserWarning, match="1 accounts"):
+        with pytest.warns(UserWarning, match="1 account"):
             collect(names(9), tmp_path / "out", ledger)
         assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
     for file in (tmp_path / "out").rglob("*"):

@@ -496,7 +496,7 @@ def test_a_height_whose_receipts_wait_is_kept_and_completed(
     first, stop = ends(world)
     options: dict[str, Any] = {"part_size": 100, "retry_failed": retry_failed}
     with lab(world, not_over(world)) as (_, ledger):
-        with pytest.warns(UserWarning, match="1 heights have transactions that are not final"):
+        with pytest.warns(UserWarning, match="1 height with transactions that are not final"):
             found = collect(first, stop, tmp_path / "out", ledger, **options)
         assert found.counts == {"ok": stop - first - 1, "waiting": 1}
         assert (found.n_subjects, found.finished) == (stop - first, True)
@@ -511,7 +511,7 @@ def test_a_height_whose_receipts_wait_is_kept_and_completed(
         assert set(receipts["tx_hash"]) == set(sent["tx_hash"])
         assert "not_executed" in receipts["status"].tolist()
         assert ["done"] in receipts["logs"].tolist()
-        with pytest.warns(UserWarning, match="1 heights have"):
+        with pytest.warns(UserWarning, match="1 height"):
             again = collect(first, stop, tmp_path / "out", ledger, **options)
         assert again.counts == found.counts
         assert_frame_equal(read_rows(again, "receipts"), receipts)
@@ -533,7 +533,10 @@ def test_a_waiting_height_that_cannot_be_read_again_keeps_its_rows(tmp_path: Pat
     """A failure later on takes nothing away: the height goes on waiting."""
     world = waiting_world()
     first, stop = ends(world)
-    with lab(world, not_over(world)) as (_, ledger), pytest.warns(UserWarning, match="1 heights"):
+    with (
+        lab(world, not_over(world)) as (_, ledger),
+        pytest.warns(UserWarning, match="1 height with"),
+    ):
         found = collect(first, stop, tmp_path / "out", ledger)
     [height] = found.errors()["position"]
 
@@ -541,7 +544,7 @@ def test_a_waiting_height_that_cannot_be_read_again_keeps_its_rows(tmp_path: Pat
         is_waiting = request["params"].get("block_id") == height
         return failure("INTERNAL_ERROR") if is_waiting else None
 
-    with lab(world, script) as (_, ledger), pytest.warns(UserWarning, match="1 heights have"):
+    with lab(world, script) as (_, ledger), pytest.warns(UserWarning, match="1 height"):
         again = collect(first, stop, tmp_path / "out", ledger, retry_failed=True)
     assert again.counts == found.counts
     assert_same(again, found)
@@ -563,7 +566,7 @@ def test_a_transaction_that_has_not_run_yet_leaves_its_height_waiting(
         level = {"final_execution_status": "INCLUDED"}
         return failure("TIMEOUT_ERROR", status=408) if is_patient else result(level)
 
-    with lab(busy, script) as (_, ledger), pytest.warns(UserWarning, match="1 heights have"):
+    with lab(busy, script) as (_, ledger), pytest.warns(UserWarning, match="1 height"):
         found = collect(first, stop, tmp_path / "out", ledger)
     assert found.counts["waiting"] == 1
     assert_frame_equal(read_rows(found, "transactions"), read_rows(whole, "transactions"))
@@ -579,7 +582,7 @@ def test_the_fresh_demo_world_is_collected_with_its_waiting_call(
     command = ["collect-blocks", "180000010", "180000015", str(tmp_path / "out")]
     assert main([*command, "--network", "local"]) == 0
     printed = capsys.readouterr()
-    assert "ledgerkit: 1 heights have transactions that are not final yet" in printed.err
+    assert "ledgerkit: 1 height with transactions that are not final yet" in printed.err
     found = lk.open_collection(tmp_path / "out")
     assert found.counts == {"ok": 4, "waiting": 1}
     assert found.errors()["position"].tolist() == [180_000_012]
@@ -611,7 +614,7 @@ def test_an_answer_about_something_else_is_a_failure(
             return None
         return respond(way, swapped[0])
 
-    with lab(busy, script) as (_, ledger), pytest.warns(UserWarning, match="1 heights"):
+    with lab(busy, script) as (_, ledger), pytest.warns(UserWarning, match="1 height"):
         found = collect(first, stop, tmp_path / "out", ledger)
     errors = found.errors()
     errors = errors[errors["kind"] == "failed"]

@@ -288,7 +288,7 @@ def test_a_rewritten_part_is_told_from_a_damaged_one(tmp_path: Path) -> None:
             "ledger": ledger,
             "progress": False,
         }
-        with pytest.warns(UserWarning, match="1 accounts could not be read"):
+        with pytest.warns(UserWarning, match="1 account could not be read"):
             before = lk.collect(["a0.near", "a1.near"], **again)
         ill.clear()
         after = lk.collect(["a0.near", "a1.near"], retry_failed=True, **again)
