@@ -763,9 +763,9 @@ def _diff(args: argparse.Namespace) -> int:
     _print(difference.changes, args.format)
     if not difference.not_compared.empty:
         count = len(difference.not_compared)
-        _print_message(
-            f"{count:,} accounts were not compared: they were not read in both collections"
-        )
+        start = f"{count:,} accounts were not compared: they were"
+        start = "1 account was not compared: it was" if count == 1 else start
+        _print_message(f"{start} not read in both collections")
     return 0
 
 
