@@ -322,6 +322,25 @@ def gas_text(gas: int) -> str:
     return to_text(gas, TGAS_DECIMALS, "Tgas")
 
 
+def count_text(count: int, noun: str) -> str:
+    """
+    Format a count with its noun.
+
+    Parameters
+    ----------
+    count
+        The number of things.
+    noun
+        Its noun in the singular, which takes an "s" in the plural.
+
+    Returns
+    -------
+    text
+        Text such as ``"1 receipt"`` or ``"1,200 receipts"``.
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def _as_integer(value: object) -> int | None:
     """Return an integer, also from numpy; None for any other value."""
     if type(value) is int:  # the protocol check below takes ten times as long as all the rest

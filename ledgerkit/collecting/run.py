@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ledgerkit import client, user_warnings
 from ledgerkit.collecting import manifests, part_writer, resuming
 from ledgerkit.collecting.part_files import utc_now
+from ledgerkit.units import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -65,7 +66,7 @@ class Run:
         manifest = manifests.open_manifest(folder, self.manifest)
         with manifests.marked_run(folder):
             self._execute(manifest, retry_failed=retry_failed)
-        _warn_of_failures(folder, self.subjects.noun)
+        _warn_of_failures(folder, self.subjects.noun.removesuffix("s"))
 
     def _execute(self, manifest: Manifest, *, retry_failed: bool) -> None:
         """Read the subjects, once no earlier run writes to the folder."""
@@ -122,18 +123,13 @@ def _warn_of_failures(folder: Folder, noun: str) -> None:
     errors = f"see open_collection({str(folder)!r}).errors()"
     if n_failed := resuming.count(commits, [part_writer.FAILED]):
         user_warnings.warn(
-            f"{_count(n_failed, noun)} could not be read: {errors}. Repeat the call with"
+            f"{count_text(n_failed, noun)} could not be read: {errors}. Repeat the call with"
             " retry_failed=True to request them again.",
             stacklevel=client.depth(),
         )
     if n_waiting := resuming.count(commits, [part_writer.WAITING]):
         user_warnings.warn(
-            f"{_count(n_waiting, noun)} with transactions that are not final yet: {errors}. Repeat"
-            " the call later to complete them.",
+            f"{count_text(n_waiting, noun)} with transactions that are not final yet: {errors}."
+            " Repeat the call later to complete them.",
             stacklevel=client.depth(),
         )
-
-
-def _count(number: int, noun: str) -> str:
-    """Return a number with a noun, which is given in the plural."""
-    return f"{number:,} {noun.removesuffix('s') if number == 1 else noun}"

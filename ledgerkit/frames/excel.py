@@ -122,7 +122,7 @@ def _unit(name: str, frame: pd.DataFrame) -> str:
 
 
 def _cells(name: str, values: pd.Series[Any]) -> Iterator[tuple[str, pd.Series[Any]]]:
-    """Yield a column as Excel holds it exactly, with its header."""
+    """Yield a column in the form that Excel stores exactly, with its header."""
     if isinstance(values.dtype, pd.DatetimeTZDtype):
         yield f"{name} (UTC)", values.dt.tz_convert("UTC").dt.tz_localize(None)
     elif values.dtype.kind == "O" or _has_many_digits(values):  # also decimals, and categories

@@ -602,7 +602,7 @@ _ROW_TIME = _c(
 
 
 def _of_many(columns: tuple[Column, ...]) -> tuple[Column, ...]:
-    """Add the columns that tell the rows of several transactions apart."""
+    """Add the columns with the transaction of each row, and its time."""
     has_time = any(column.name == "time" for column in columns)
     return (_TX_HASH, *(() if has_time else (_ROW_TIME,)), *columns)
 

@@ -1,4 +1,4 @@
-"""What a transaction asks for, in words: its actions as an infinitive and in the past."""
+"""The request of a transaction in words: its actions as an infinitive and in the past."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from ledgerkit.tracing.headline import headline
 from ledgerkit.tracing.transaction_data import account
 from ledgerkit.tracing.tree import verdict
 from ledgerkit.tracing.tree.frame_columns import SYSTEM
-from ledgerkit.units import gas_text, near_text
+from ledgerkit.units import count_text, gas_text, near_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -126,8 +126,8 @@ def _describe_partial_failure(tx: TransactionData) -> str:
             "is lost."
         )
     return (
-        f"Its status is success, but {n_failed} of {_count(len(own), 'receipt')} failed, so the "
-        f"actions of {'that receipt' if n_failed == 1 else 'those receipts'} had no effect."
+        f"Its status is success, but {n_failed} of {count_text(len(own), 'receipt')} failed, so "
+        f"the actions of {'that receipt' if n_failed == 1 else 'those receipts'} had no effect."
     )
 
 
@@ -143,14 +143,9 @@ def _describe_failed_transaction(tx: TransactionData) -> str:
         return "It failed, and none of its receipts succeeded."
     verb = "was" if n_succeeded == 1 else "were"
     return (
-        f"It failed, but {n_succeeded} of {_count(len(own), 'receipt')} succeeded and {verb} not "
-        "rolled back."
+        f"It failed, but {n_succeeded} of {count_text(len(own), 'receipt')} succeeded and {verb} "
+        "not rolled back."
     )
-
-
-def _count(count: int, noun: str) -> str:
-    """Return a count with its noun in the singular or plural."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _describe_return_value(result: TxResult) -> str:
@@ -180,7 +175,7 @@ def _describe_receipts(tx: TransactionData) -> str:
     if not own:
         return ""
     steps = _steps(tx, own)
-    lines = [f"It led to {_count(len(own), 'receipt')}:"]
+    lines = [f"It led to {count_text(len(own), 'receipt')}:"]
     for number, (place, positions) in enumerate(steps[:_MAX_STEPS], 1):
         times = f" {len(positions)} times" if len(positions) > 1 else ""
         first = positions[0]
@@ -242,7 +237,7 @@ def _describe_waiting(tx: TransactionData) -> str:
     ]
     n_others = len(producers) - len(sentences)
     if n_others > 0:
-        sentences.append(f"{_count(n_others, 'other receipt')} also waited for results.")
+        sentences.append(f"{count_text(n_others, 'other receipt')} also waited for results.")
     return " ".join([*sentences, *_describe_external_data(tx)])
 
 
@@ -251,7 +246,9 @@ def _list_names(tx: TransactionData, positions: list[int]) -> str:
     counts = Counter(map(tx.name, positions))
     names = [f"{name} ({count} times)" if count > 1 else name for name, count in counts.items()]
     n_others = len(names) - _MAX_NAMED
-    return " and ".join(names[:_MAX_NAMED] + ([_count(n_others, "other")] if n_others > 0 else []))
+    return " and ".join(
+        names[:_MAX_NAMED] + ([count_text(n_others, "other")] if n_others > 0 else [])
+    )
 
 
 def _describe_external_data(tx: TransactionData) -> list[str]:
@@ -283,7 +280,7 @@ def _describe_failures(tx: TransactionData) -> list[str]:
     ]
     n_others = len(groups) - len(paragraphs)
     return paragraphs + (
-        [f"Not described: {_count(n_others, 'other kind')} of failure."] if n_others > 0 else []
+        [f"Not described: {count_text(n_others, 'other kind')} of failure."] if n_others > 0 else []
     )
 
 
@@ -358,7 +355,9 @@ def _describe_transfers(tx: TransactionData) -> str:
     ]
     text += f" Deposits refunded: {', '.join(amounts)}." if amounts else ""
     n_others = len(refunds) - len(amounts)
-    return text + (f" Also refunded: {_count(n_others, 'more deposit')}." if n_others > 0 else "")
+    return text + (
+        f" Also refunded: {count_text(n_others, 'more deposit')}." if n_others > 0 else ""
+    )
 
 
 def _describe_no_transfers(tx: TransactionData) -> str:
@@ -432,7 +431,7 @@ def _sum_by_receiver(transfers: list[Transfer], kind: str) -> str:
         for account_id, total in list(sums.items())[:_MAX_NAMED]
     ]
     n_others = len(sums) - len(amounts)
-    others = f" and more to {_count(n_others, 'other account')}" if n_others > 0 else ""
+    others = f" and more to {count_text(n_others, 'other account')}" if n_others > 0 else ""
     return ", ".join(amounts) + others
 
 
@@ -445,7 +444,7 @@ def _describe_duration(tx: TransactionData) -> str:
     first, last = int(with_heights.min()), int(with_heights.max())
     text = f"All receipts ran in block {first}"
     if first != last:
-        text = f"Its receipts ran in blocks {first} to {last}, {_count(last - first, 'block')}"
+        text = f"Its receipts ran in blocks {first} to {last}, {count_text(last - first, 'block')}"
     stamps = [int(stamp) for stamp in np.ma.compressed(times) if stamp > 0]
     if not stamps:
         return f"{text}." if first == last else f"{text} apart."

@@ -12,6 +12,7 @@ import numpy as np
 
 from ledgerkit.frames import build
 from ledgerkit.frames.schemas import PLURAL
+from ledgerkit.units import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -45,7 +46,7 @@ class Traces(Mapping[str, "Trace"]):
     def __init__(
         self, traces: Mapping[str, Trace], *, attrs: Mapping[str, Any] | None = None
     ) -> None:
-        """Keep the traces; the frames are built when they are first used."""
+        """Store the traces; the frames are built when they are first used."""
         self._traces, self._attrs = dict(traces), dict(attrs or {})
 
     def __getitem__(self, tx_hash: str) -> Trace:
@@ -129,8 +130,7 @@ class Traces(Mapping[str, "Trace"]):
         """Count the transactions and their verdicts."""
         verdicts = Counter(trace.verdict for trace in self.values())
         counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
-        noun = "transaction" if len(self) == 1 else "transactions"
-        return f"{len(self)} {noun}" + (f" ({counts})" if counts else "")
+        return count_text(len(self), "transaction") + (f" ({counts})" if counts else "")
 
     def _repr_html_(self) -> str:
         """Return a table as HTML, with one row per transaction; its texts are escaped."""

@@ -75,12 +75,12 @@ class TransactionData:
         return plain(f"{actions} to {receiver_id}")
 
     def request(self) -> Request | None:
-        """Return what was asked for; None if the document does not contain it."""
+        """Return the request; None if the document does not contain it."""
         return read_request(self.result)
 
 
 def read_request(result: TxResult) -> Request | None:
-    """Return what was asked for; None if the document does not contain it."""
+    """Return the request; None if the document does not contain it."""
     transaction = result.transaction
     if transaction is None or transaction.signer_id is None:
         return None

@@ -11,6 +11,7 @@ import pandas as pd
 
 from ledgerkit.cards import NO_MATH, visible
 from ledgerkit.errors import LedgerError, cut
+from ledgerkit.units import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -53,11 +54,6 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#999999", "#CC79A7")  # colour-blin
 def text(value: object, limit: int = _MAX_TEXT) -> str:
     """Format a value as one escaped line; characters that do not print become U+FFFD."""
     return escape(visible(cut(value, limit)))
-
-
-def plural(number: int, singular: str) -> str:
-    """Format a number with its noun, which takes an "s" in the plural."""
-    return f"{number} {singular if number == 1 else singular + 's'}"
 
 
 def paragraph(value: object, limit: int = 2_000) -> str:
@@ -108,7 +104,7 @@ def _cut_characters(value: str) -> str:
 
 def hidden_count(number: int, noun: str, where: str = "") -> str:
     """Count what is not shown; nothing for zero."""
-    return f"<p>… and {plural(number, noun)}{where}</p>" if number > 0 else ""
+    return f"<p>… and {count_text(number, noun)}{where}</p>" if number > 0 else ""
 
 
 # Tables ---------------------------------------------------------------------------------

@@ -69,7 +69,7 @@ class AccountExplorer(Panel):
         if counts.isna().any():
             sentence += " is not indexed."
         else:
-            counted = (_html.plural(int(counts[name]), noun) for name, noun in nouns.items())
+            counted = (units.count_text(int(counts[name]), noun) for name, noun in nouns.items())
             sentence += f": {', '.join(counted)}."
         return PanelResult(sentence, state, tuple(pages), frames, snapshot)
 
@@ -174,7 +174,7 @@ class KeyLookup(Panel):
         """Read the accounts of the key."""
         limited = values["kinds"] == "all"
         frame = accounts.accounts_of(values["public_key"], include_limited=limited, ledger=ledger)
-        count = _html.plural(len(frame), "account")
+        count = units.count_text(len(frame), "account")
         sentence = f"{count} on {ledger.network.name}; choose one below to open it."
         page = Page("Accounts", _html.table(frame.drop(columns="public_key")), frame)
         return PanelResult(sentence, frame, (page,))

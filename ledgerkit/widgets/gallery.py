@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import pandas as pd
 
 from ledgerkit.errors import LedgerError
+from ledgerkit.units import count_text
 from ledgerkit.verbs import contracts, tokens
 from ledgerkit.widgets import _html, _panel
 from ledgerkit.widgets._panel import Page, Panel, PanelResult
@@ -76,12 +77,12 @@ class NftGallery(Panel):
             Page("Table", _html.table(frame, slim=True), frame),
             *_panel.error_pages(errors),
         ]
-        sentence = f"{_html.plural(len(frame), 'token')} of "
-        sentence += f"{_html.plural(len(results), 'collection')} on {ledger.network.name}"
-        sentence += f", {_html.plural(len(errors), 'error')}" if len(errors) else ""
+        sentence = f"{count_text(len(frame), 'token')} of "
+        sentence += f"{count_text(len(results), 'collection')} on {ledger.network.name}"
+        sentence += f", {count_text(len(errors), 'error')}" if len(errors) else ""
         n_skipped = len(contract_ids) - len(results)
         if n_skipped:
-            sentence += f"; {_html.plural(n_skipped, 'more collection')} not read: enter one above"
+            sentence += f"; {count_text(n_skipped, 'more collection')} not read: enter one above"
         frames = {"nft_tokens": frame, "errors": errors}
         return PanelResult(f"{sentence}.", frame, tuple(pages), frames)
 

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.errors import InvalidRequestError
+from ledgerkit.units import count_text
 from ledgerkit.verbs import tokens
 from ledgerkit.widgets import _html, _panel
 from ledgerkit.widgets._panel import Page, Panel, PanelResult
@@ -68,6 +69,6 @@ class StakingExposure(Panel):
             Page("Accounts", _html.table(frame), frame),
             *_panel.error_pages(errors),
         ]
-        sentence = f"{_html.plural(len(frame), 'account')} on {ledger.network.name} classified"
-        sentence += f", {_html.plural(len(errors), 'error')}." if len(errors) else "."
+        sentence = f"{count_text(len(frame), 'account')} on {ledger.network.name} classified"
+        sentence += f", {count_text(len(errors), 'error')}." if len(errors) else "."
         return PanelResult(sentence, frame, tuple(pages), {"exposure": frame, "errors": errors})

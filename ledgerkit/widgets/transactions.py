@@ -60,7 +60,7 @@ class TransactionExplorer(Panel):
             *_timeline(trace),
             Page("Receipts", _html.table(receipts, slim=True), receipts),
         ]
-        count = _html.plural(len(receipts), "receipt")
+        count = units.count_text(len(receipts), "receipt")
         sentence = f"{trace.verdict} on {ledger.network.name}: {count}."
         frames = {"receipts": receipts, "edges": trace.edges}
         return PanelResult(sentence, receipts, tuple(pages), frames, trace)
@@ -125,7 +125,7 @@ def _timeline(trace: Trace) -> Iterator[Page]:
     if 0 < len(trace.receipts) <= _MAX_BARS:
         height = 2.0 + 0.4 * len(trace.receipts)
         png = draw_png(lambda ax: trace.plot("timeline", ax=ax), height)
-        count = _html.plural(len(trace.receipts), "receipt")
+        count = units.count_text(len(trace.receipts), "receipt")
         alt = f"Timeline of {count} by shard and block"
         yield Page("Timeline", _html.picture(png, alt), is_picture=True)
 

@@ -21,7 +21,7 @@ import pandas as pd
 import pytest
 
 import ledgerkit as lk
-from ledgerkit import client, errors, user_warnings
+from ledgerkit import client, errors, units, user_warnings
 from ledgerkit.localnet import Contract, view
 from ledgerkit.widgets import _downloads, _html, _panel, contracts, gallery, transactions
 from ledgerkit.widgets._panel import Page, Panel, PanelResult
@@ -728,7 +728,7 @@ def test_a_deep_tree_is_written_to_its_limit():
     text = transactions.receipt_tree(pd.DataFrame(rows))
 
     assert text.count("<li") == 300
-    assert text.endswith("<p>… and 1700 more receipts</p>")
+    assert text.endswith("<p>… and 1,700 more receipts</p>")
     assert "margin-left:40em" in text
     assert "margin-left:42em" not in text
 
@@ -904,7 +904,11 @@ def test_one_is_no_plural():
     assert "1 token of 1 collection on local." in shown.status.value
     classified = lk.widgets.StakingExposure(["a.near"]).press()
     assert "1 account on local classified." in repr(classified)
-    assert [_html.plural(n, "pool") for n in (0, 1, 2)] == ["0 pools", "1 pool", "2 pools"]
+    assert [units.count_text(n, "pool") for n in (0, 1, 1200)] == [
+        "0 pools",
+        "1 pool",
+        "1,200 pools",
+    ]
     table = _html.table(pd.DataFrame({"n": range(51)}))
     assert table.endswith("<p>… and 1 more row in .result</p>")
 

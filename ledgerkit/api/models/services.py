@@ -1,7 +1,7 @@
 """
 One response of each service, with all documented members.
 
-Verbs decode fewer members; these models tell the documented ones from unknown ones.
+Verbs decode fewer members; these models have all documented ones, so that unknown ones are found.
 """
 
 from __future__ import annotations
