@@ -1,37 +1,35 @@
 """
-Decode hostile bytes as transactions; fail if a decoder does anything but refuse or agree.
+A decoder of transactions either refuses bytes, or encodes its result to the same bytes again.
 
 Each string is random, or a valid transaction that was cut, changed, spliced or given other
 lengths. Decoding must raise DecodeError, or return a transaction that encodes to the same
 bytes, and must not allocate the memory that a length only claims.
-
-`python tools/fuzz_transactions.py --count 1000000 --seed 1` repeats a run exactly.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
-import resource
 import struct
-import sys
 import time
-from collections import Counter
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.errors import DecodeError
 from ledgerkit.protocol import SignedTransaction, Transaction
+from tools.campaigns._memory import limited_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from tools.campaigns._tally import Tally
 
 DECODERS: dict[str, Callable[[bytes], Any]] = {
     "signed": SignedTransaction.decode,
     "unsigned": Transaction.decode,
 }
+COUNT = 1_000_000
+SMALL = 10_000
+EXPECTED = ("decoded", "refused")
 MEMORY = 2**30  # far below what the longest lengths claim
-SHOWN = 10  # violations printed in full
 LENGTHS = (0, 1, 2, 63, 64, 65, 255, 2**16, 2**24, 2**30, 2**31 - 1, 2**31, 2**32 - 1)
 
 # Valid transactions, built byte by byte, without the code under test -----------------------
@@ -230,74 +228,27 @@ def valid_ones() -> Iterator[str]:
                 yield f"{name}, valid: {data.hex()} {result}"
 
 
-class Tally:
-    """Counts of the results so far, and the violations."""
-
-    def __init__(self) -> None:
-        """Start with the valid transactions, which must all be decoded."""
-        self.counts: Counter[tuple[str, str]] = Counter()
-        self.violations = list(valid_ones())
-        self.slowest_s = 0.0
-
-    def feed(self, way: str, data: bytes) -> None:
-        """Pass one string to every decoder."""
-        start = time.process_time()
-        for name, decode in DECODERS.items():
-            result = outcome(decode, data)
-            if result not in {"decoded", "refused"}:
-                self.violations.append(f"{name}, {way}: {data.hex()} {result}")
-                result = "violations"
-            self.counts[way, result] += 1
-        self.slowest_s = max(self.slowest_s, time.process_time() - start)
+def feed(tally: Tally, way: str, data: bytes) -> float:
+    """Pass one string to every decoder; return the seconds it took."""
+    start = time.process_time()
+    for name, decode in DECODERS.items():
+        result = outcome(decode, data)
+        if result in EXPECTED:
+            tally.count(result)
+        else:
+            tally.violate(f"{name}, {way}: {data.hex()} {result}")
+    return time.process_time() - start
 
 
-def limit_memory() -> None:
-    """Limit memory, so that allocating what a hostile length claims fails."""
-    with suppress(ValueError, OSError):  # not every system can
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, resource.RLIM_INFINITY))
-
-
-def report(tally: Tally, count: int, took_s: float) -> None:
-    """Print the counts, the violations, and the summary."""
-    outcomes = ("decoded", "refused", "violations")
-    print(f"{'':<16}" + "".join(f"{name:>12}" for name in outcomes))
-    for way in WAYS:
-        counts = "".join(f"{tally.counts[way.__name__, name]:>12,}" for name in outcomes)
-        print(f"{way.__name__:<16}{counts}")
-    for violation in tally.violations[:SHOWN]:
-        print(violation)
-    print(f"{len(VALID)} valid transactions first; slowest string {tally.slowest_s * 1e3:.1f} ms")
-    decoded = sum(n for (_, result), n in tally.counts.items() if result == "decoded")
-    print(
-        f"{count:,} strings to {len(DECODERS)} decoders in {took_s:.0f} s: {decoded:,} times "
-        f"decoded and encoded identically, {len(tally.violations):,} violations"
+def run(count: int, seed: int, tally: Tally) -> None:
+    """Decode the valid transactions, then the strings."""
+    rng = random.Random(seed)  # noqa: S311 - repeatable, not secret
+    tally.violations += valid_ones()
+    slowest_s = 0.0
+    with limited_memory(MEMORY):
+        for number in range(count):
+            way = WAYS[number % len(WAYS)]
+            slowest_s = max(slowest_s, feed(tally, way.__name__, way(rng)))
+    tally.notes.append(
+        f"{len(VALID)} valid transactions first; slowest string {slowest_s * 1e3:.1f} ms"
     )
-
-
-def whole(text: str) -> int:
-    """Parse a number of strings."""
-    number = int(text.replace("_", ""))
-    if number < 1:
-        raise argparse.ArgumentTypeError("at least 1")
-    return number
-
-
-def main() -> int:
-    """Decode the strings and return the exit code."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[1])
-    parser.add_argument("--count", type=whole, default=1_000_000, help="how many strings")
-    parser.add_argument("--seed", type=int, default=0, help="selects other strings")
-    options = parser.parse_args()
-    limit_memory()
-    rng = random.Random(options.seed)  # noqa: S311 - repeatable, not secret
-    begin = time.perf_counter()
-    tally = Tally()
-    for number in range(options.count):
-        way = WAYS[number % len(WAYS)]
-        tally.feed(way.__name__, way(rng))
-    report(tally, options.count, time.perf_counter() - begin)
-    return 1 if tally.violations else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

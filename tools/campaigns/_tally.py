@@ -1,0 +1,34 @@
+"""What a campaign counts: its results by name, and the violations of its claim."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+
+class Tally:
+    """
+    Counts of the results so far, and the violations.
+
+    Attributes
+    ----------
+    counts
+        How often each result occurred, by name.
+    violations
+        A line for each time that the claim did not hold; it says how to repeat the case.
+    notes
+        Lines to print below the counts.
+    """
+
+    def __init__(self) -> None:
+        """Start with nothing."""
+        self.counts: Counter[str] = Counter()
+        self.violations: list[str] = []
+        self.notes: list[str] = []
+
+    def count(self, result: str, times: int = 1) -> None:
+        """Count a result."""
+        self.counts[result] += times
+
+    def violate(self, line: str) -> None:
+        """Add a violation."""
+        self.violations.append(line)
