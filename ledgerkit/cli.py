@@ -597,6 +597,20 @@ def _serve_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-remote", action="store_true", help="allow a --host that other machines can reach"
     )
+    parser.add_argument(
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="answer to this name too, such as that of a proxy; can be repeated",
+    )
+    parser.add_argument(
+        "--allow-origin",
+        action="append",
+        default=[],
+        metavar="ORIGIN",
+        help="let the web pages of this origin use the ledger; can be repeated",
+    )
 
 
 def _world_command_arguments(parser: argparse.ArgumentParser) -> None:
@@ -616,7 +630,15 @@ def _serve(args: argparse.Namespace) -> int:
         addresses = f"{url} (JSON-RPC), {url}/api (REST)"
         print(f"ledgerkit: world {args.world} on {addresses}; stop with Ctrl-C", flush=True)
 
-    serve(world, host=args.host, port=args.port, allow_remote=args.allow_remote, ready=ready)
+    serve(
+        world,
+        host=args.host,
+        port=args.port,
+        allow_remote=args.allow_remote,
+        allow_hosts=args.allow_host,
+        allow_origins=args.allow_origin,
+        ready=ready,
+    )
     return 0
 
 
