@@ -21,13 +21,18 @@ import ledgerkit as lk
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A response to send; `truncate` closes the connection after that many bytes of the body."""
+    """
+    A response to send.
+
+    `truncate` closes the connection after that many bytes of the body, `dropped` before any.
+    """
 
     status: int = 200
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
     delay: float = 0.0
     truncate: int | None = None
+    dropped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +153,10 @@ class _Connection(BaseHTTPRequestHandler):
     do_GET = do_POST = do_HEAD = _answer  # noqa: N815 - the names that http.server looks for
 
     def _send(self, reply: Reply) -> None:
-        """Send a response, complete or truncated."""
+        """Send a response, complete or truncated, or none."""
+        if reply.dropped:
+            self.close_connection = True
+            return
         self.send_response(reply.status)
         for name, text in reply.headers.items():
             self.send_header(name, text)
