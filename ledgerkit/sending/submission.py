@@ -139,7 +139,7 @@ class Submission:
     def fully_succeeded(self) -> bool | None:
         """True if its status and every receipt succeeded; None while unknown."""
         if self.tracker.refusal is not None:
-            return False
+            return None if self.tracker.is_unconfirmed else False
         verdict = self._current_trace().verdict if self.is_included else "pending"
         return None if verdict in ("pending", "unknown") else verdict == "fully_succeeded"
 
@@ -419,13 +419,9 @@ def wait_for_level(submission: Submission, level: str, timeout_s: float) -> None
     deadline = time.monotonic() + timeout_s
     tracker = submission.tracker
     with Line() as line:
-        try:
-            while not (tracker.reaches(level) or tracker.is_over) and time.monotonic() < deadline:
-                line.show(repr(submission)[1:-1])
-                tracker.advance(level)
-        except KeyboardInterrupt as interrupt:
-            interrupt.add_note(tracker.resume_hint())
-            raise
+        while not (tracker.reaches(level) or tracker.is_over) and time.monotonic() < deadline:
+            line.show(repr(submission)[1:-1])
+            tracker.advance(level)
 
 
 # Recent submissions, for `resume` ---------------------------------------------------------

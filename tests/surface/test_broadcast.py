@@ -402,7 +402,7 @@ def test_bytes_that_landed_are_not_signed_anew(world, monkeypatch):
     before = balance(world, "dave.near")
     send_signed, refused = broadcast.send_signed, []
 
-    def twice(ledger, signed, via, wait_until):
+    def twice(ledger, signed, via, wait_until, _failed):
         send_signed(ledger, signed, via, wait_until)
         world.settle()
         refused.append(signed.hash)

@@ -65,6 +65,7 @@ SENDING_FAULTS = {
     "disowned": 3,  # a transaction is applied, and refused for its nonce
 }
 OUTAGE = 12  # requests
+BLOCKS = 0.3  # the share of requests with which time passes
 FOREIGN = 0.03  # the share of transfers before which another program uses the key
 PAUSES: tuple[tuple[Any, str, Any], ...] = (
     (retry, "_FIRST_S", 0.002),
@@ -97,6 +98,8 @@ class Host:
         with self.lock:
             self.deliver_due()
             fault = self.pick(signed)
+            if self.random.random() < BLOCKS:
+                self.world.advance()
         request = HttpRequest(method, path, "", headers, body)
         if fault is None:
             return self.processed(request)
@@ -171,7 +174,6 @@ class Host:
             except StopIteration as end:
                 return Reply(end.value.status, end.value.body, dict(end.value.headers[:1]))
             self.world.advance()
-
 
     def use_key(self) -> None:
         """Use the key from another program."""
