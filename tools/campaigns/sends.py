@@ -19,6 +19,7 @@ import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import ledgerkit as lk
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 COUNT = 500
 SMALL = 20
-EXPECTED = ("applied exactly once", "raised and resumed", "fault: lost", "fault: held")
+EXPECTED = ("applied exactly once", "fault: lost", "fault: refused", "fault: twice")
 
 SENDER, RECEIVER = "near", "validator.near"
 FIRST_AMOUNT = 10**20  # of the first transfer; each has its own amount, to be told apart
@@ -63,8 +64,11 @@ SENDING_FAULTS = {
     "held": 5,  # a transaction is delivered later, and the connection closes
     "forgotten": 3,  # a transaction is accepted and lost
     "disowned": 3,  # a transaction is applied, and refused for its nonce
+    "congested": 2,  # a transaction is applied without an answer, and refused when repeated
 }
 OUTAGE = 12  # requests
+UNPROCESSED = ("refused", "unheard", "outage")
+REFUSALS = 10  # of one congested transaction: fewer or more than a verb's attempts
 BLOCKS = 0.3  # the share of requests with which time passes
 FOREIGN = 0.03  # the share of transfers before which another program uses the key
 PAUSES: tuple[tuple[Any, str, Any], ...] = (
@@ -90,6 +94,7 @@ class Host:
         self.held: list[tuple[int, SignedTransaction]] = []  # with the requests until its delivery
         self.seen: dict[str, SignedTransaction] = {}
         self.outage = 0
+        self.congested: Counter[str] = Counter()  # the refusals to come, by hash
 
     def reply(self, method: str, path: str, headers: Any, body: bytes) -> Reply:
         """Answer a request, or do to it what the dice say."""
@@ -101,20 +106,26 @@ class Host:
             if self.random.random() < BLOCKS:
                 self.world.advance()
         request = HttpRequest(method, path, "", headers, body)
+        if signed is not None and self.congested[str(signed.hash)]:
+            self.congested[str(signed.hash)] -= 1
+            return congestion(body)
         if fault is None:
             return self.processed(request)
         self.tally.count(f"fault: {fault}")
-        if fault in ("refused", "unheard", "outage"):
+        if fault in UNPROCESSED:
             return self.unprocessed(fault)
         if signed is not None and fault in SENDING_FAULTS:
             return self.mishandled(fault, signed, request)
+        return self.disturbed(fault, request)
+
+    def disturbed(self, fault: str, request: HttpRequest) -> Reply:
+        """Process a request, and lose, cut, delay or repeat it."""
         answer = self.processed(request)
         if fault == "twice":
             return self.processed(request)
         if fault == "late":
-            return Reply(200, answer.body, delay=1.2 * TIMEOUT_S)
-        size = 0 if fault == "lost" else len(answer.body) // 2
-        return Reply(200, answer.body, answer.headers, truncate=size, dropped=fault == "lost")
+            return replace(answer, delay=1.2 * TIMEOUT_S)
+        return replace(answer, truncate=len(answer.body) // 2, dropped=fault == "lost")
 
     def note(self, body: bytes) -> SignedTransaction:
         """Remember the transaction of a call."""
@@ -161,6 +172,9 @@ class Host:
             if fault == "forgotten":
                 self.world.drop_transactions(1)
         answer = self.processed(request)
+        if fault == "congested":
+            self.congested[str(signed.hash)] = self.random.randint(1, REFUSALS)
+            return Reply(dropped=True)
         if fault == "disowned" and self.world.transaction(signed.hash) is not None:
             return self.processed(overtaken(request, signed, self.key))
         return answer
@@ -184,6 +198,20 @@ class Host:
             anchor = world.chain.final.hash
             tx = Transaction(SENDER, public_key, nonce, RECEIVER, anchor, [Transfer(1)])
             world.broadcast(tx.sign(self.key))
+
+
+def congestion(body: bytes) -> Reply:
+    """Build the refusal of a transaction whose shard has too much to do."""
+    shard = {"ShardCongested": {"shard_id": 1, "congestion_level": 1.0}}
+    error = {
+        "name": "HANDLER_ERROR",
+        "cause": {"name": "INVALID_TRANSACTION", "info": {}},
+        "code": -32000,
+        "message": "Server error",
+        "data": {"TxExecutionError": {"InvalidTxError": shard}},
+    }
+    members = {"jsonrpc": "2.0", "id": json.loads(body)["id"], "error": error}
+    return Reply(200, json.dumps(members).encode(), {"content-type": "application/json"})
 
 
 def overtaken(request: HttpRequest, signed: SignedTransaction, key: SecretKey) -> HttpRequest:
