@@ -297,7 +297,7 @@ class LazyList(Generic[T]):
         for start in range(0, len(self.raws), PIECE):
             raws = self.raws[start : start + PIECE]
             try:
-                piece = list(map(self.decoder.decode, raws))
+                piece = self.decoder.decode_all(raws)
             except msgspec.DecodeError:
                 piece = [self._decode(start + offset, raw) for offset, raw in enumerate(raws)]
             if self.member is not None:
