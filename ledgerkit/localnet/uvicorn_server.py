@@ -9,7 +9,6 @@ from contextlib import contextmanager, suppress
 from http.client import responses
 from typing import TYPE_CHECKING, Any
 
-import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -106,14 +105,12 @@ class Connection(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """Refuse a malformed request with the status that h11 proposes, and close."""
-        if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
-            self.transport.close()  # a response is under way
-            return
-        status = getattr(sys.exc_info()[1], "error_status_hint", 400)
-        headers = [("content-type", "text/plain; charset=utf-8"), ("connection", "close")]
-        head = h11.Response(status_code=status, headers=headers, reason=responses[status])
-        for event in (head, h11.Data(data=msg.encode()), h11.EndOfMessage()):
-            self.transport.write(self.conn.send(event))
+        cycle = self.cycle
+        if cycle is None or cycle.response_complete or not cycle.response_started:
+            status = getattr(sys.exc_info()[1], "error_status_hint", 400)
+            head = f"HTTP/1.1 {status} {responses[status]}\r\ncontent-length: {len(msg)}\r\n"
+            more = "content-type: text/plain; charset=utf-8\r\nconnection: close\r\n\r\n"
+            self.transport.write(f"{head}{more}{msg}".encode())
         self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
