@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from tools.campaigns._tally import Tally
 
 COUNT = 500
-SMALL = 20
+SMALL = 12
 EXPECTED = ("applied exactly once", "fault: lost", "fault: refused", "fault: twice")
 
 SENDER, RECEIVER = "near", "validator.near"

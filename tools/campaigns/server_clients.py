@@ -60,7 +60,15 @@ HEADERS = (
     b"x: " + b"y" * 70_000 + b"\r\n",
 )
 METHODS = (b"GET", b"POST", b"HEAD", b"OPTIONS", b"PUT", b"CONNECT", b"TRACE", b"PRI", b"get")
-TARGETS = (b"/", b"/api/health", b"/api/v1/account/near/full", b"/status", b"*", b"//", b"/%00")
+TARGETS: tuple[bytes, ...] = (
+    b"/",
+    b"/api/health",
+    b"/api/v1/account/near/full",
+    b"/status",
+    b"*",
+    b"//",
+    b"/%00",
+)
 TARGETS += (b"http://evil.example/", b"/\xff", b"/api/v1/account/%ff/ft", b"/?apiKey=%00", b"")
 VERSIONS = (b"HTTP/1.1", b"HTTP/1.1", b"HTTP/1.1", b"HTTP/1.0", b"HTTP/2.0", b"HTTP/9", b"")
 BODIES = (BODY, b"", b"[" * 20_000, BODY[:-9], b"\xff" * 9, b"5\r\nhello\r\n0\r\n\r\n", b"zz\r\n")
