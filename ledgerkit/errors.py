@@ -7,6 +7,7 @@ LedgerError
 │   ├── NodeNotReadyError             the node is starting or behind
 │   ├── NodeError                     the node failed while answering
 │   ├── UnavailableShardError         the node does not track the shard
+│   ├── ResponseTooLargeError         the response is larger than `max_answer_bytes`
 │   └── RequestRoutedError            the node forwarded the transaction
 ├── RateLimitedError                  too many requests
 ├── AuthError                         the API key was refused
@@ -217,6 +218,15 @@ class UnavailableShardError(TransportError):
     remedy = "Use another host, for example the archival one."
     retryable = False
     elsewhere = True
+
+
+class ResponseTooLargeError(TransportError):
+    """The response is larger than `max_answer_bytes`, as sent or unpacked."""
+
+    max_bytes: int | None
+    template = "The response has more than {max_bytes} bytes"
+    remedy = "Request less at once, or allow more with connect(max_answer_bytes=...)."
+    retryable = False
 
 
 class RequestRoutedError(TransportError):

@@ -8,15 +8,23 @@ A real HTTP server on this machine, scripted by one function.
 from __future__ import annotations
 
 import json
+import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import httpx
+
 import ledgerkit as lk
+from ledgerkit.transport import transports
+
+WAYS = ("pool", "bulk", "lanes", "sync", "async")  # to a host; see `way_options`
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +116,47 @@ def asking(handler: Handler, **options: Any) -> Iterator[Server]:
             yield server
         finally:
             lk.disconnect()
+
+
+@contextmanager
+def raw_host(serve_one: Callable[[socket.socket], None]) -> Iterator[str]:
+    """Run a server that speaks bytes, one thread a connection; yield its address."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def accept() -> None:
+            while True:
+                try:
+                    connection, _ = listening.accept()
+                except OSError:
+                    return
+                threading.Thread(target=talk, args=(connection,), daemon=True).start()
+
+        def talk(connection: socket.socket) -> None:
+            with connection:
+                try:
+                    serve_one(connection)
+                except OSError:
+                    return
+
+        thread = threading.Thread(target=accept, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        listening.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+def way_options(way: str) -> dict[str, Any]:
+    """Return the options of `connect` that choose a way to a host, one of `WAYS`."""
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts no certificate
+    single = partial(httpx.AsyncHTTPTransport, verify=tls)
+    options: dict[str, dict[str, Any]] = {
+        "pool": {"in_flight": 8},
+        "bulk": {"in_flight": 16},
+        "lanes": {"in_flight": 16, "transport": transports.SingleConnections(single)},
+        "sync": {"in_flight": 8, "transport": httpx.HTTPTransport(verify=tls)},
+        "async": {"in_flight": 8, "transport": httpx.AsyncHTTPTransport(verify=tls)},
+    }
+    return options[way]
 
 
 class _Loopback(ThreadingHTTPServer):

@@ -5,11 +5,16 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from ledgerkit.transport import response_body
+from ledgerkit.transport.response_body import BodyReader
+
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     import aiohttp
+
+    from ledgerkit.transport.response_body import BodyLimits
 
 _KEEPALIVE_S = 30
 
@@ -19,11 +24,10 @@ class NoConnectionError(ConnectionError):
 
 
 class RawResponse(NamedTuple):
-    """A response as received: its body still has these content encodings, the last outermost."""
+    """The parts of a response that are used, with the body unpacked."""
 
     status: int
     retry_after: str | None
-    encodings: Sequence[str]
     body: bytes
 
 
@@ -51,9 +55,14 @@ class AiohttpPool:
         self._session: aiohttp.ClientSession | None = None
 
     async def send(
-        self, url: str, headers: dict[str, str], body: bytes | None, connect_s: float
+        self,
+        url: str,
+        headers: dict[str, str],
+        body: bytes | None,
+        connect_s: float,
+        limits: BodyLimits,
     ) -> RawResponse:
-        """Send a GET, or a POST if there is a body; connecting alone is limited here."""
+        """Send a GET, or a POST if there is a body; connecting has a time limit of its own."""
         session = self._session or self._open()
         request = session.request(
             "GET" if body is None else "POST",
@@ -66,12 +75,10 @@ class AiohttpPool:
         try:
             async with request as response:
                 received = response.headers
-                return RawResponse(
-                    response.status,
-                    received.get("retry-after"),
-                    received.getall("content-encoding", ()),
-                    await response.read(),
-                )
+                encodings = received.getall("content-encoding", ())
+                reader = BodyReader(limits, encodings, received.get("content-length"))
+                content = await response_body.read_async(response.content.iter_any(), reader)
+                return RawResponse(response.status, received.get("retry-after"), content)
         except self._connector_error as error:
             problem: ConnectionError = NoConnectionError(str(error))
         except self._response_error as error:  # not HTTP; the error's text quotes the whole address

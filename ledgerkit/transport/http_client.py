@@ -24,14 +24,14 @@ import httpx
 from ledgerkit._version import __version__
 from ledgerkit.api.calls import Call, Response
 from ledgerkit.errors import InvalidRequestError, LedgerError, TransportError, cut
-from ledgerkit.transport import networks
+from ledgerkit.transport import networks, response_body
 from ledgerkit.transport.aiohttp_pool import AiohttpPool, NoConnectionError
+from ledgerkit.transport.response_body import BodyLimits, BodyReader, EncodingError
 from ledgerkit.transport.retry import parse_retry_after
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Mapping
 
-    from ledgerkit.transport.aiohttp_pool import RawResponse
     from ledgerkit.transport.networks import ApiKey, Surface
     from ledgerkit.transport.settings import Settings
 
@@ -39,10 +39,11 @@ E = TypeVar("E", bound=BaseException)
 
 HEADERS = {
     "accept": "application/json",
-    "accept-encoding": "gzip, deflate",
+    "accept-encoding": response_body.ACCEPTED_ENCODING,
     "user-agent": f"ledgerkit/{__version__}",
 }
 OK = 200
+_REQUEST_ERRORS = httpx.HTTPError | OSError | EncodingError  # of any transport
 _REDIRECT = range(300, 400)
 # The share of an exchange's time that connecting may take. Were it cancelled in a TLS handshake,
 # httpcore would leave its socket open, so connecting has to time out first.
@@ -118,6 +119,7 @@ class HttpClient:
         self.transports: dict[Surface, Any] = {}
         own = settings.transport is None
         self.is_async = own or isinstance(settings.transport, httpx.AsyncBaseTransport)
+        self._max_bytes = settings.max_answer_bytes
         self._key = settings.key
         self._has_query_key = settings.key is not None and settings.key_in == "query"
         self._has_own_transport = own
@@ -127,12 +129,12 @@ class HttpClient:
 
     def exchange(self, exchange: Exchange) -> Response | LedgerError:
         """Make an exchange over a synchronous transport."""
-        until = time.monotonic() + exchange.timeout_s
+        limits = self._body_limits(exchange)
         error: BaseException
         try:
             transport = self._transport(exchange)
             with closing(transport.handle_request(self._request(exchange))) as response:
-                body = b"".join(_read_until(response.iter_bytes(), until))
+                body = _read_body(response, limits)
             pause = _header(response, b"retry-after")
             return self._response(exchange, response.status_code, pause, body)
         except Exception as caught:  # noqa: BLE001 - a user's transport may raise anything
@@ -143,15 +145,16 @@ class HttpClient:
 
     async def exchange_async(self, exchange: Exchange) -> Response | LedgerError:
         """Make an exchange over an asynchronous transport."""
+        limits = self._body_limits(exchange)
         try:
             async with asyncio.timeout(exchange.timeout_s):
                 transport = self._transport(exchange)
                 if isinstance(transport, AiohttpPool):
-                    raw = await transport.send(*self._aiohttp_request(exchange))
-                    return self._response(exchange, raw.status, raw.retry_after, _decode(raw))
+                    raw = await transport.send(*self._aiohttp_request(exchange), limits)
+                    return self._response(exchange, *raw)
                 response = await transport.handle_async_request(self._request(exchange))
                 try:
-                    body = await _read_body(response)
+                    body = await _read_body_async(response, limits)
                 finally:
                     await response.aclose()
             pause = _header(response, b"retry-after")
@@ -168,6 +171,11 @@ class HttpClient:
     def timeout_error(self, call: Call[Any], surface: Surface) -> LedgerError:
         """Build the error of a call for which no time is left."""
         return self._failure(Exchange(call, surface, 0.0), TimeoutError())
+
+    def _body_limits(self, exchange: Exchange) -> BodyLimits:
+        """Build the limits of a response that is requested now."""
+        deadline = time.monotonic() + exchange.timeout_s
+        return BodyLimits(exchange.call.request, self._max_bytes, deadline)
 
     def _transport(self, exchange: Exchange) -> Any:
         """Return the transport of an exchange's surface."""
@@ -270,7 +278,7 @@ class HttpClient:
         text = str(error) or type(error).__name__
         if self._key is not None:
             text = self._key.hide(text.encode("utf-8", "replace")).decode()
-        if self._has_own_transport or isinstance(error, httpx.HTTPError | OSError):
+        if self._has_own_transport or isinstance(error, _REQUEST_ERRORS):
             text = cut(text)
             return TransportError(
                 f"{begin}: {text}",
@@ -301,30 +309,32 @@ def _location(error: BaseException) -> str:
 
 
 def _header(response: httpx.Response, name: bytes) -> str | None:
-    """Return a header; `response.headers` would guess an encoding at each use."""
-    values = (text for key, text in response.headers.raw if key.lower() == name)
-    return next(values, b"").decode("latin-1") or None
+    """Return the first value of a header."""
+    return next(iter(_header_values(response, name)), "") or None
 
 
-def _decode(raw: RawResponse) -> bytes:
-    """Decompress a body the way httpx does."""
-    if not raw.encodings:
-        return raw.body
-    headers = {"content-encoding": ", ".join(raw.encodings)}
-    return httpx.Response(OK, headers=headers, content=raw.body).content
+def _header_values(response: httpx.Response, name: bytes) -> list[str]:
+    """Return all values of a header; `response.headers` would guess an encoding at each use."""
+    raw = response.headers.raw
+    return [text.decode("latin-1") for key, text in raw if key.lower() == name]
 
 
-async def _read_body(response: httpx.Response) -> bytes:
-    """Read the whole body; without httpx's costly layers where nothing needs decoding."""
-    if response.is_stream_consumed or _header(response, b"content-encoding"):
-        return await response.aread()
-    stream = cast("httpx.AsyncByteStream", response.stream)
-    return b"".join([chunk async for chunk in stream])
+def _read_body(response: httpx.Response, limits: BodyLimits) -> bytes:
+    """Read and unpack the body of a synchronous transport."""
+    if response.is_stream_consumed:  # the transport has unpacked it
+        return response_body.read([response.read()], BodyReader(limits, (), None))
+    return response_body.read(response.iter_raw(), _body_reader(response, limits))
 
 
-def _read_until(chunks: Iterable[bytes], until: float) -> Iterator[bytes]:
-    """Yield the chunks of a body; raise if they take too long in all."""
-    for chunk in chunks:
-        yield chunk
-        if time.monotonic() > until:
-            raise TimeoutError
+async def _read_body_async(response: httpx.Response, limits: BodyLimits) -> bytes:
+    """Read and unpack the body of an asynchronous transport."""
+    if response.is_stream_consumed:
+        return response_body.read([await response.aread()], BodyReader(limits, (), None))
+    stream = cast("httpx.AsyncByteStream", response.stream)  # without httpx's costly layers
+    return await response_body.read_async(stream, _body_reader(response, limits))
+
+
+def _body_reader(response: httpx.Response, limits: BodyLimits) -> BodyReader:
+    """Build the reader of a response's body."""
+    encodings = _header_values(response, b"content-encoding")
+    return BodyReader(limits, encodings, _header(response, b"content-length"))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ssl
+from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
 import httpx
@@ -14,7 +15,7 @@ from ledgerkit.transport import background_loop, networks
 from ledgerkit.transport.aiohttp_pool import AiohttpPool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 
     from ledgerkit.transport.networks import Network, Surface
 
@@ -33,16 +34,16 @@ class SingleConnections(httpx.AsyncBaseTransport):
         self._free = [*self._all]
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request over a free connection, or a new one, and read the whole body."""
+        """Send a request over a free connection, or a new one; closing the body frees it."""
         connection = self._free.pop() if self._free else self._open()
+        release = partial(self._free.append, connection)
         try:
             response = await connection.handle_async_request(request)
-            try:
-                await response.aread()
-            finally:
-                await response.aclose()  # otherwise the connection accepts no other request
-        finally:
-            self._free.append(connection)
+        except BaseException:
+            release()
+            raise
+        stream = cast("httpx.AsyncByteStream", response.stream)
+        response.stream = _ReleasingBody(stream, release)
         return response
 
     def _open(self) -> httpx.AsyncBaseTransport:
@@ -54,6 +55,24 @@ class SingleConnections(httpx.AsyncBaseTransport):
         """Close all connections."""
         for connection in self._all:
             await connection.aclose()
+
+
+class _ReleasingBody(httpx.AsyncByteStream):
+    """A body whose connection is released when it is closed."""
+
+    def __init__(self, stream: httpx.AsyncByteStream, release: Callable[[], None]) -> None:
+        self._stream = stream
+        self._release = release
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return aiter(self._stream)
+
+    async def aclose(self) -> None:
+        """Close the body, without which the connection accepts no other request."""
+        try:
+            await self._stream.aclose()
+        finally:
+            self._release()
 
 
 def check_transport(transport: AnyTransport) -> AnyTransport:

@@ -44,7 +44,7 @@ from ledgerkit.transport import (
     session,
     transports,
 )
-from tests.loopback import Reply, as_json, failure, result, serve
+from tests.loopback import Reply, as_json, failure, raw_host, result, serve
 
 if TYPE_CHECKING:
     import socket
@@ -177,22 +177,6 @@ def test_every_way_sends_the_same(way):
     assert server.paths == ["/a%2Fb", "/%C3%A9%20b", "/b", "/plain"]
     names = ["accept", "accept-encoding", "host", "user-agent"]
     assert [sorted(one.headers) for one in server.requests] == [names] * 4
-
-
-@pytest.mark.parametrize("encoding", ["br", "x-odd"])
-def test_a_compression_nobody_asked_for(way, encoding):
-    """What is said to be compressed in a way that was not asked for is read as it is."""
-    odd = Reply(200, OK.body, {"content-encoding": encoding})
-    with asking(lambda *_: odd, **(way | {"retries": ONCE})) as (ledger, _):
-        assert lk.ft("a.near", ledger=ledger).empty
-
-
-def test_compressed_twice(way):
-    """Each compression is undone."""
-    twice = gzip.compress(gzip.compress(OK.body))
-    reply = Reply(200, twice, {"content-encoding": "gzip, gzip"})
-    with asking(lambda *_: reply, **(way | {"retries": ONCE})) as (ledger, _):
-        assert lk.ft("a.near", ledger=ledger).empty
 
 
 class Counting:
@@ -338,33 +322,6 @@ def test_a_cut_answer_is_asked_again(way):
         with pytest.raises(TransportError, match=r"the request to 127\.0\.0\.1 for the tokens"):
             lk.ft("a.near", ledger=ledger)
         assert len(server.requests) == 3
-
-
-@contextmanager
-def raw_host(serve_one: Callable[[socket.socket], None]) -> Iterator[str]:
-    """Run a server that speaks bytes, one thread a connection."""
-    with create_server(("127.0.0.1", 0)) as listening:
-
-        def accept() -> None:
-            while True:
-                try:
-                    connection, _ = listening.accept()
-                except OSError:
-                    return
-                threading.Thread(target=talk, args=(connection,), daemon=True).start()
-
-        def talk(connection: socket.socket) -> None:
-            with connection:
-                try:
-                    serve_one(connection)
-                except OSError:
-                    return
-
-        thread = threading.Thread(target=accept, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-        listening.shutdown(2)
-        thread.join()
 
 
 def test_what_is_not_http(way):
