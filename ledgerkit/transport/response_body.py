@@ -72,20 +72,14 @@ class BodyReader:
         if self._gzip is None or not self._packed:
             return False
         self._check_time()
-        try:
-            self._body += self._gzip.decompress(self._packed.popleft(), _STEP_BYTES)
-        except zlib.error as error:
-            text = f"the body is not gzip: {error}"
-        else:
-            self._check_size(len(self._body))
-            if self._gzip.unconsumed_tail:
-                self._packed.appendleft(self._gzip.unconsumed_tail)
-            if not self._gzip.eof:
-                return bool(self._packed)
-            if not self._packed and not self._gzip.unused_data:
-                return False
-            text = "the body goes on after the end of its gzip"
-        raise EncodingError(text)
+        self._body += _decompress(self._gzip, self._packed.popleft())
+        self._check_size(len(self._body))
+        if self._gzip.unconsumed_tail:
+            self._packed.appendleft(self._gzip.unconsumed_tail)
+        if self._gzip.eof and (self._packed or self._gzip.unused_data):
+            msg = "the body goes on after the end of its gzip"
+            raise EncodingError(msg)
+        return bool(self._packed)
 
     def unpack(self) -> None:
         """Unpack all received bytes."""
@@ -134,6 +128,15 @@ async def read_async(chunks: AsyncIterable[bytes], body: BodyReader) -> bytes:
         return body.whole()
     finally:
         body.stop()
+
+
+def _decompress(stream: zlib._Decompress, data: bytes) -> bytes:
+    """Unpack one step of a stream."""
+    try:
+        return stream.decompress(data, _STEP_BYTES)
+    except zlib.error as error:
+        msg = f"the body is not gzip: {error}"
+        raise EncodingError(msg) from error
 
 
 def _is_packed(encodings: Iterable[str]) -> bool:
