@@ -17,6 +17,8 @@ ACCEPTED_ENCODING = "gzip"  # `zlib` unpacks it in steps, and it has one form; "
 _NAMES = {"gzip", "x-gzip"}  # RFC 9110, section 8.4.1.3
 _GZIP_FORMAT = 16 + zlib.MAX_WBITS
 _STEP_BYTES = 2**18  # unpacked at once: takes the loop well below a millisecond
+_PIECE_BYTES = 2**16  # stored at once: a piece of a byte would take forty times its size
+_LARGE_BYTES = 2**20  # from this size on, bytes.join lets other threads run
 _SLICE_BYTES = 2**16  # after each step, zlib copies what it has not read yet
 
 
@@ -49,9 +51,10 @@ class BodyReader:
     def __init__(self, limits: BodyLimits, encodings: Iterable[str], length: str | None) -> None:
         self._limits = limits
         self._is_stopped = False
-        self._received = 0
+        self._received = self._size = 0
         self._packed: deque[bytes] = deque()
-        self._body = bytearray()  # many small pieces would take forty times their bytes
+        self._pieces: list[bytes] = []
+        self._last_piece = bytearray()
         self._gzip = zlib.decompressobj(_GZIP_FORMAT) if _is_packed(encodings) else None
         if length is not None and length.isdecimal():
             self._check_size(float(length))  # an int may have too many digits
@@ -62,7 +65,7 @@ class BodyReader:
         self._check_size(self._received)
         self._check_time()
         if self._gzip is None:
-            self._body += chunk
+            self._store(chunk)
         else:
             starts = range(0, len(chunk), _SLICE_BYTES)
             self._packed.extend(chunk[start : start + _SLICE_BYTES] for start in starts)
@@ -72,8 +75,7 @@ class BodyReader:
         if self._gzip is None or not self._packed:
             return False
         self._check_time()
-        self._body += _decompress(self._gzip, self._packed.popleft())
-        self._check_size(len(self._body))
+        self._store(_decompress(self._gzip, self._packed.popleft()))
         if self._gzip.unconsumed_tail:
             self._packed.appendleft(self._gzip.unconsumed_tail)
         if self._gzip.eof and (self._packed or self._gzip.unused_data):
@@ -91,11 +93,25 @@ class BodyReader:
         if self._gzip is not None and self._received and not self._gzip.eof:
             msg = "the body ends before its gzip"
             raise EncodingError(msg)
-        return bytes(self._body)
+        return b"".join([*self._pieces, bytes(self._last_piece)])
+
+    @property
+    def is_large(self) -> bool:
+        """True if it takes time to join the body."""
+        return self._size >= _LARGE_BYTES
 
     def stop(self) -> None:
         """End the thread that unpacks, if there is one."""
         self._is_stopped = True
+
+    def _store(self, data: bytes) -> None:
+        """Add a part of the unpacked body."""
+        self._size += len(data)
+        self._check_size(self._size)
+        self._last_piece += data
+        if len(self._last_piece) >= _PIECE_BYTES:
+            self._pieces.append(bytes(self._last_piece))
+            self._last_piece.clear()
 
     def _check_size(self, size: float) -> None:
         """Raise if this is more than the limit."""
@@ -119,13 +135,13 @@ def read(chunks: Iterable[bytes], body: BodyReader) -> bytes:
 
 
 async def read_async(chunks: AsyncIterable[bytes], body: BodyReader) -> bytes:
-    """Read a body; what is left of a chunk after one step is unpacked in a thread."""
+    """Read a body; what takes more than one step is done in a thread."""
     try:
         async for chunk in chunks:
             body.add(chunk)
             if body.unpack_step():
                 await asyncio.to_thread(body.unpack)
-        return body.whole()
+        return await asyncio.to_thread(body.whole) if body.is_large else body.whole()
     finally:
         body.stop()
 
