@@ -46,7 +46,7 @@ class Request:
         return json.loads(self.body)
 
 
-_ID_FIRST = re.compile(rb'\s*{\s*"jsonrpc"\s*:\s*"2.0"\s*,\s*"id"\s*:\s*("[^"]*"|[0-9]+)')
+_ID_FIRST = re.compile(rb'\s*{\s*(?:"jsonrpc"\s*:\s*"2.0"\s*,\s*)?"id"\s*:\s*("[^"]*"|[0-9]+)')
 _ID_LAST = re.compile(rb',\s*"id"\s*:\s*("[^"]*"|[0-9]+)\s*}\s*$')
 _ID_AT_END = 100  # bytes
 
