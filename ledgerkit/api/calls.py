@@ -95,7 +95,7 @@ def rpc(
     return Call(
         surface=surface,
         request=request,
-        read=_checked(read, members, request),
+        read=_checked(read, members, request, is_rest=False),
         body=msgspec.json.encode(document),
         keep=keep,
         repeatable=repeatable,
@@ -118,11 +118,12 @@ def get(
     """
     members = matching.expected_of_path(path) if surface == "api" else expected or {}
     read = read or (lambda response: read_api(response, result, request))
-    return Call(surface=surface, request=request, read=_checked(read, members, request), path=path)
+    checked = _checked(read, members, request, is_rest=True)
+    return Call(surface=surface, request=request, read=checked, path=path)
 
 
 def _checked(
-    read: Callable[[Response], T], expected: matching.Expected, request: str
+    read: Callable[[Response], T], expected: matching.Expected, request: str, *, is_rest: bool
 ) -> Callable[[Response], T]:
     """Return a reader that also checks the members of a response that repeat the request."""
 
@@ -132,12 +133,14 @@ def _checked(
         except errors.LedgerError as error:
             if not response.is_saved:
                 matching.check_members(error, expected, request)
+                if is_rest and isinstance(error, errors.DecodeError):
+                    matching.check_document(response.body, expected, request)
             raise
         if not response.is_saved:
             matching.check_members(value, expected, request)
         return value
 
-    return read_checked if expected else read
+    return read_checked
 
 
 def post(

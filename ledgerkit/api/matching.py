@@ -28,8 +28,8 @@ _Members = dict[str, tuple[str, ...]]
 PLACEHOLDER = "ledgerkit"
 _EDGE = 100  # bytes at the start of a response in which its id is looked for first
 
+_NO_ID = (None, b"null")
 _ABOUT_HOST = (errors.RateLimitedError, errors.AuthError, errors.NodeError)
-_ABOUT_REQUEST = (errors.InvalidRequestError, errors.DecodeError)
 
 # By method and parameter, the members of a result or of an error's info that repeat it. In place
 # of `block_id` stands what it is. `tx` is no query: its sender only selects the shard.
@@ -70,7 +70,7 @@ _SUBJECT_MEMBERS = {"account": "account_id", "public_key": "public_key", "ft": "
 class _CallId(msgspec.Struct):
     """The id of a JSON-RPC response."""
 
-    id: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    id: msgspec.Raw = msgspec.Raw(b"null")
 
 
 def new_id() -> str:
@@ -86,7 +86,7 @@ def replace_placeholder(body: bytes, call_id: str) -> bytes:
 def restore_placeholder(body: bytes, call_id: str) -> bytes | None:
     """Return the body of a response with the placeholder as its id; None if its id differs."""
     expected = _quote(call_id)
-    if response_id(body) != expected:
+    if _response_id(body) != expected:
         return None
     start = body.find(expected, 0, _EDGE)
     if start < 0:
@@ -94,15 +94,12 @@ def restore_placeholder(body: bytes, call_id: str) -> bytes | None:
     return body[:start] + _quote(PLACEHOLDER) + body[start + len(expected) :]
 
 
-def response_id(body: bytes) -> bytes | None:
-    """Return the id of a JSON-RPC response as it was written; None if it has none, or null."""
+def _response_id(body: bytes) -> bytes | None:
+    """Return the id of a JSON-RPC response as it was written; None if it is no JSON object."""
     try:
-        received = json_decoding.decode(body, _CallId).id
+        return bytes(json_decoding.decode(body, _CallId).id)
     except msgspec.DecodeError:
         return None
-    if received is msgspec.UNSET or bytes(received) == b"null":
-        return None
-    return bytes(received)
 
 
 def _quote(call_id: str) -> bytes:
@@ -114,17 +111,17 @@ def check_id(value: object, body: bytes, request: str) -> LedgerError:
     """
     Return the error for the value of a response without the id of its call.
 
-    An error about the host or the connection is returned as it is: gateways that refuse a request
-    do not always read its id. So is, without any id, an error about the request itself: JSON-RPC
-    has no id in the response to a request that could not be parsed.
+    An error about the host is returned as it is: gateways that refuse a request do not always read
+    its id. So is an error about the request in a response without an id: JSON-RPC has none if the
+    request could not be parsed. And so is any error of a response that is not JSON.
     """
-    has_id = response_id(body) is not None
-    accepted = _ABOUT_HOST if has_id else (*_ABOUT_HOST, *_ABOUT_REQUEST)
-    if isinstance(value, errors.LedgerError) and isinstance(value, accepted):
+    received = _response_id(body)
+    accepted = _ABOUT_HOST if received not in _NO_ID else (*_ABOUT_HOST, errors.InvalidRequestError)
+    if isinstance(value, errors.LedgerError) and (received is None or isinstance(value, accepted)):
         return value
     if type(value) is errors.TransportError:  # a failing status; the subclasses are answers
         return value
-    reason = "its id is that of another request" if has_id else "it has no id"
+    reason = "it has no id" if received in _NO_ID else "its id is that of another request"
     return _mismatch(request, reason)
 
 
@@ -175,6 +172,17 @@ def check_members(value: object, expected: Expected, request: str) -> None:
             if received is not None and received != expected_value:
                 reason = f"{path or 'it'} is {errors.cut(received)}, not {expected_value}"
                 raise _mismatch(request, reason)
+
+
+def check_document(body: bytes, expected: Expected, request: str) -> None:
+    """Check a response of a REST service that could not be decoded: it may be of another kind."""
+    try:
+        document = json_decoding.decode(body)
+    except msgspec.DecodeError:
+        return
+    if isinstance(document, dict) and "jsonrpc" in document:
+        raise _mismatch(request, "it is the response of a JSON-RPC call")
+    check_members(document, expected, request)
 
 
 def _values(value: object, path: str) -> list[object]:

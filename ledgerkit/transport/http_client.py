@@ -152,9 +152,9 @@ class HttpClient:
         try:
             transport = self._transport(exchange)
             with closing(transport.handle_request(self._request(exchange))) as response:
-                body = b"".join(_read_until(response.iter_bytes(), until))
+                body = b"".join(_read_until(_chunks(response), until))
+                close = _connection_closer(response)  # before another request can use it
             pause = _header(response, b"retry-after")
-            close = _connection_closer(response)
             return self._response(exchange, response.status_code, pause, body, close)
         except Exception as caught:  # noqa: BLE001 - a user's transport may raise anything
             return self._failure(exchange, caught)
@@ -174,10 +174,10 @@ class HttpClient:
                 response = await transport.handle_async_request(self._request(exchange))
                 try:
                     body = await _read_body(response)
+                    close = _connection_closer(response)
                 finally:
                     await response.aclose()
             pause = _header(response, b"retry-after")
-            close = _connection_closer(response)
             return self._response(exchange, response.status_code, pause, body, close)
         # The last two would end the background loop, which no transport may do.
         except (Exception, KeyboardInterrupt, SystemExit) as caught:  # noqa: BLE001 - as above
@@ -374,6 +374,13 @@ def _decode(raw: RawResponse) -> bytes:
         return raw.body
     headers = {"content-encoding": ", ".join(raw.encodings)}
     return httpx.Response(OK, headers=headers, content=raw.body).content
+
+
+def _chunks(response: httpx.Response) -> Iterable[bytes]:
+    """Return the chunks of a body; httpx's own iterators would release the connection."""
+    if response.is_stream_consumed or _header(response, b"content-encoding"):
+        return response.iter_bytes()
+    return cast("httpx.SyncByteStream", response.stream)
 
 
 async def _read_body(response: httpx.Response) -> bytes:
