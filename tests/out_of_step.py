@@ -39,12 +39,12 @@ def _with_body(response: bytes, change: Callable[[bytes], bytes]) -> bytes:
     return _http(int(head.split()[1]), change(body))
 
 
-# Each gets the right response and an earlier one, and returns what is sent, piece by piece. All
-# pieces but the last are sent before the client can send its next request.
+# Each gets the right response and an earlier one, and returns what is sent, piece by piece: the
+# client may have sent its next request before it receives the second piece.
 FAULTS: dict[str, Fault] = {
     "a surplus response": lambda right, earlier: [right + earlier],
     "a surplus response later": lambda right, earlier: [right, earlier],
-    "half a surplus response": lambda right, earlier: [right, earlier[: len(earlier) // 2]],
+    "half a surplus response": lambda right, earlier: [right + earlier[: len(earlier) // 2]],
     "an earlier response first": lambda right, earlier: [earlier + right],
     "an earlier response instead": lambda _, earlier: [earlier],
     "twice": lambda right, _: [right + right],
@@ -144,6 +144,9 @@ class _Connection(socketserver.StreamRequestHandler):
             while (header := self.rfile.readline()) not in {b"\r\n", b""}:
                 name, _, value = header.partition(b":")
                 size = int(value) if name.lower() == b"content-length" else size
-            request = Request(self.client_address[1], method, target, self.rfile.read(size))
+            body = self.rfile.read(size)
+            if len(body) < size:  # the client has closed the connection
+                return
+            request = Request(self.client_address[1], method, target, body)
             for piece in self.server.script.respond(request):
                 self.wfile.write(piece)
