@@ -16,7 +16,7 @@ import msgspec
 from msgspec import DecodeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 T = TypeVar("T")
 
@@ -54,13 +54,16 @@ class Decoder(Generic[T]):
         msgspec.DecodeError
             The document is not JSON, not UTF-8, nested too deeply, or not of the type.
         """
+        return self.decode_all((data,))[0]
+
+    def decode_all(self, documents: Iterable[bytes | msgspec.Raw | str]) -> list[T]:
+        """Decode several documents; raise `msgspec.DecodeError` if one is malformed."""
         try:
-            result: T = self._decode(data)
+            return list(map(self._decode, documents))
         except UnicodeError as error:
             raise DecodeError(str(error)) from None
         except RecursionError:
             raise DecodeError(TOO_DEEP) from None
-        return result
 
 
 def decoder(decoded_type: Any, dec_hook: Callable[..., Any] | None = None) -> Decoder[Any]:

@@ -297,7 +297,7 @@ class LazyList(Generic[T]):
         for start in range(0, len(self.raws), PIECE):
             raws = self.raws[start : start + PIECE]
             try:
-                piece = list(map(self.decoder.decode, raws))
+                piece = self.decoder.decode_all(raws)
             except msgspec.DecodeError:
                 piece = [self._decode(start + offset, raw) for offset, raw in enumerate(raws)]
             if self.member is not None:
@@ -480,9 +480,12 @@ def _decode(decoder: json_decoding.Decoder[T], data: bytes | Raw) -> T:
         value = json.loads(
             bytes(data), object_hook=_name_unknown_actions, parse_constant=_refuse_constant
         )
+        known = json.dumps(value).encode()
     except ValueError as problem:
         raise msgspec.DecodeError(str(problem)) from None
-    return decoder.decode(json.dumps(value).encode())
+    except RecursionError:
+        raise msgspec.DecodeError(json_decoding.TOO_DEEP) from None
+    return decoder.decode(known)
 
 
 def _refuse_constant(name: str) -> NoReturn:
