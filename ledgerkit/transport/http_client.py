@@ -11,10 +11,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import socket
 import time
 import traceback
 import weakref
-from contextlib import closing
+from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from urllib.parse import urlsplit
@@ -22,6 +24,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from ledgerkit._version import __version__
+from ledgerkit.api import matching
 from ledgerkit.api.calls import Call, Response
 from ledgerkit.errors import InvalidRequestError, LedgerError, TransportError, cut
 from ledgerkit.transport import networks, response_body
@@ -30,7 +33,7 @@ from ledgerkit.transport.response_body import BodyLimits, BodyReader, EncodingEr
 from ledgerkit.transport.retry import parse_retry_after
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from ledgerkit.transport.networks import ApiKey, Surface
     from ledgerkit.transport.settings import Settings
@@ -103,11 +106,26 @@ class Address:
 
 
 class Exchange(NamedTuple):
-    """One HTTP exchange: its call, the surface to send it to, and its timeout in seconds."""
+    """
+    One HTTP exchange: its call, the surface to send it to, and its timeout in seconds.
+
+    `call_id` is the id of a JSON-RPC call. `anew` is True if it needs a connection of its own,
+    because a response on a shared one belonged to another request.
+    """
 
     call: Call[Any]
     surface: Surface
     timeout_s: float
+    call_id: str | None = None
+    anew: bool = False
+
+    @property
+    def body(self) -> bytes | None:
+        """The body to send, with the id of the call."""
+        body = self.call.body
+        if body is None or self.call_id is None:
+            return body
+        return matching.replace_placeholder(body, self.call_id)
 
 
 class HttpClient:
@@ -117,6 +135,8 @@ class HttpClient:
         roots = {s: settings.network.address(s) for s in networks.SURFACES}
         self.roots = {surface: url for surface, url in roots.items() if url}
         self.transports: dict[Surface, Any] = {}
+        # Opens a connection for one exchange; only for transports of the ledger itself.
+        self.connectors: Mapping[Surface, Callable[[], Any]] = {}
         own = settings.transport is None
         self.is_async = own or isinstance(settings.transport, httpx.AsyncBaseTransport)
         self._max_bytes = settings.max_answer_bytes
@@ -135,8 +155,9 @@ class HttpClient:
             transport = self._transport(exchange)
             with closing(transport.handle_request(self._request(exchange))) as response:
                 body = _read_body(response, limits)
+                close = _connection_closer(response)  # before another request can use it
             pause = _header(response, b"retry-after")
-            return self._response(exchange, response.status_code, pause, body)
+            return self._response(exchange, response.status_code, pause, body, close)
         except Exception as caught:  # noqa: BLE001 - a user's transport may raise anything
             return self._failure(exchange, caught)
         except BaseException as caught:  # noqa: BLE001 - raised again below
@@ -155,10 +176,11 @@ class HttpClient:
                 response = await transport.handle_async_request(self._request(exchange))
                 try:
                     body = await _read_body_async(response, limits)
+                    close = _connection_closer(response)
                 finally:
                     await response.aclose()
             pause = _header(response, b"retry-after")
-            return self._response(exchange, response.status_code, pause, body)
+            return self._response(exchange, response.status_code, pause, body, close)
         # The last two would end the background loop, which no transport may do.
         except (Exception, KeyboardInterrupt, SystemExit) as caught:  # noqa: BLE001 - as above
             return self._failure(exchange, caught)
@@ -183,6 +205,8 @@ class HttpClient:
             field = f"{exchange.surface}_url"
             msg = f"this ledger has no address for {exchange.call.request} ({field})"
             raise InvalidRequestError(msg, remedy=f"Pass {field}= to connect().", field=field)
+        if exchange.anew and exchange.surface in self.connectors:
+            return self.connectors[exchange.surface]()
         return self.transports[exchange.surface]
 
     def _headers(self, exchange: Exchange) -> dict[str, str]:
@@ -208,13 +232,13 @@ class HttpClient:
         else:
             url = self._addresses[exchange.surface].text(exchange.call.path)
         connect_s = _CONNECT_SHARE * exchange.timeout_s
-        return url, self._headers(exchange), exchange.call.body, connect_s
+        return url, self._headers(exchange), exchange.body, connect_s
 
     def _request(self, exchange: Exchange) -> httpx.Request:
         """Build the request for a transport of httpx."""
-        body = exchange.call.body
+        body = exchange.body
         extensions: dict[str, Any] = {"timeout": self._timeouts(exchange.timeout_s)}
-        reads_target = getattr(self._transport(exchange), "reads_target", False)
+        reads_target = getattr(self.transports[exchange.surface], "reads_target", False)
         if reads_target and not self._has_query_key:
             address = self._addresses[exchange.surface]
             url, extensions["target"] = address.root_url, address.target(exchange.call.path)
@@ -245,7 +269,12 @@ class HttpClient:
         return {"connect": _CONNECT_SHARE * seconds, "read": None, "write": None, "pool": None}
 
     def _response(
-        self, exchange: Exchange, status: int, retry_after: str | None, body: bytes
+        self,
+        exchange: Exchange,
+        status: int,
+        retry_after: str | None,
+        body: bytes,
+        close: Callable[[], object] | None,
     ) -> Response | LedgerError:
         """Build the response, with the key hidden; a redirect is an error."""
         if status in _REDIRECT:
@@ -257,10 +286,9 @@ class HttpClient:
                 status=status,
                 request=exchange.call.request,
             )
-        key = self._key
-        return Response(
-            body if key is None else key.hide(body), status, parse_retry_after(retry_after)
-        )
+        if self._key is not None:
+            body = self._key.hide(body)
+        return Response(body, status, parse_retry_after(retry_after), close)
 
     def _failure(self, exchange: Exchange, error: BaseException) -> LedgerError:
         """Build the error of a failed exchange, without the key and the address's path."""
@@ -319,11 +347,45 @@ def _header_values(response: httpx.Response, name: bytes) -> list[str]:
     return [text.decode("latin-1") for key, text in raw if key.lower() == name]
 
 
+def _connection_closer(response: httpx.Response) -> Callable[[], object] | None:
+    """
+    Return a function that closes the connection of a response, if its transport has one.
+
+    It is closed at once if bytes follow the response: they would be read as the next one.
+    """
+    stream = response.extensions.get("network_stream")
+    connection: socket.socket | None = stream and stream.get_extra_info("socket")
+    if connection is None:
+        return None
+    # The pool finds the connection closed when it would use it again.
+    close = partial(_shut_down, connection)
+    if _unread_bytes(response):
+        close()
+    return close
+
+
+def _shut_down(connection: socket.socket) -> None:
+    """Close both directions of a connection, unless it is closed already."""
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+
+
+def _unread_bytes(response: httpx.Response) -> bytes:
+    """Return what was received after a response; httpx has no public name for it."""
+    # A socket with unread bytes is closed by httpcore itself. These were received together with
+    # the response, and wait in the parser for the next request.
+    value: Any = response.stream
+    for name in ("_httpcore_stream", "_stream", "_connection", "_h11_state", "trailing_data"):
+        value = getattr(value, name, None)
+    return value[0] if value else b""
+
+
 def _read_body(response: httpx.Response, limits: BodyLimits) -> bytes:
     """Read and unpack the body of a synchronous transport."""
     if response.is_stream_consumed:  # the transport has unpacked it
         return response_body.read([response.read()], BodyReader(limits, (), None))
-    return response_body.read(response.iter_raw(), _body_reader(response, limits))
+    stream = cast("httpx.SyncByteStream", response.stream)  # httpx's would release the connection
+    return response_body.read(stream, _body_reader(response, limits))
 
 
 async def _read_body_async(response: httpx.Response, limits: BodyLimits) -> bytes:

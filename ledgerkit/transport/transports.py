@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 from urllib.parse import urlsplit
 
 import httpx
@@ -83,9 +83,14 @@ def check_transport(transport: AnyTransport) -> AnyTransport:
     return transport
 
 
-def open_transports(
-    network: Network, in_flight: int, headers: Mapping[str, str]
-) -> dict[Surface, OwnTransport]:
+class Transports(NamedTuple):
+    """The transport of each surface, and a function that opens one for a single request."""
+
+    shared: dict[Surface, OwnTransport]
+    connectors: dict[Surface, Callable[[], httpx.AsyncBaseTransport]]
+
+
+def open_transports(network: Network, in_flight: int, headers: Mapping[str, str]) -> Transports:
     """Open the transport of each surface: one for all, unless their proxies differ."""
     urls = {s: url for s in networks.SURFACES if (url := network.address(s))}
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts no certificate
@@ -93,7 +98,8 @@ def open_transports(
         tls = httpx.create_ssl_context()  # takes some 20 ms
     proxies = {surface: networks.proxy_for(url) for surface, url in urls.items()}
     opened = {proxy: _open(proxy, tls, in_flight, headers) for proxy in set(proxies.values())}
-    return {surface: opened[proxy] for surface, proxy in proxies.items()}
+    shared = {surface: opened[proxy] for surface, proxy in proxies.items()}
+    return Transports(shared, {s: partial(_httpx_pool, p, tls, 1, 0) for s, p in proxies.items()})
 
 
 def _open(
@@ -114,12 +120,11 @@ def _open(
 
 
 def _httpx_pool(
-    proxy: str | None, tls: ssl.SSLContext, max_connections: int
+    proxy: str | None, tls: ssl.SSLContext, max_connections: int, max_idle: int | None = None
 ) -> httpx.AsyncBaseTransport:
-    """Open httpx's own connection pool."""
-    limits = httpx.Limits(
-        max_connections=max_connections, max_keepalive_connections=max_connections
-    )
+    """Open httpx's own connection pool, which keeps all idle connections open by default."""
+    max_idle = max_connections if max_idle is None else max_idle
+    limits = httpx.Limits(max_connections=max_connections, max_keepalive_connections=max_idle)
     return httpx.AsyncHTTPTransport(verify=tls, limits=limits, proxy=proxy)
 
 

@@ -502,7 +502,7 @@ def test_what_is_exposed(address, exposed):
 
 
 def _fine(_request: httpx.Request) -> httpx.Response:
-    return httpx.Response(200, json={"account_id": "a.near", "tokens": []})
+    return httpx.Response(200, json={"tokens": []})
 
 
 class Wrong(httpx.BaseTransport):
