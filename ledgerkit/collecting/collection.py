@@ -9,7 +9,7 @@ from ledgerkit import cards, validation
 from ledgerkit.collecting import arrow_tables, manifests, storage
 from ledgerkit.collecting.committed_files import CommittedFiles, attach
 from ledgerkit.collecting.part_reading import read_table, undecodable
-from ledgerkit.errors import InvalidRequestError
+from ledgerkit.errors import DecodeError, InvalidRequestError, cut
 from ledgerkit.extras import require
 from ledgerkit.frames import build
 from ledgerkit.u128 import arrow
@@ -281,12 +281,16 @@ class Collection:
             are in UTC. Sums are exact, or an error if they overflow (from DuckDB 2.0 on;
             earlier versions may wrap above 2**127).
         """
-        connection = require("duckdb", "bulk", "A DuckDB connection").connect()
+        duckdb = require("duckdb", "bulk", "A DuckDB connection")
+        connection = duckdb.connect()
         try:
             attach(connection, self.files, self.tables, "main")
-        except BaseException:
+        except BaseException as error:
             connection.close()
-            raise
+            if not isinstance(error, duckdb.Error):
+                raise
+            msg = f"DuckDB cannot read the files of {self.path}: {cut(error)}"
+            raise DecodeError(msg, remedy=manifests.NEW_FOLDER, path=self.path) from error
         return connection
 
     def polars(self, table: str) -> Any:

@@ -85,7 +85,7 @@ class CommittedFiles:
         try:
             check_file(self.folder, commit, table, self.schema(table))
         except DecodeError:
-            if manifests.is_unchanged(self.folder, commit):
+            if manifests.read_commit(self.folder, commit.start) == commit:
                 raise
             msg = f"{self.folder} was rewritten since it was opened: {commit.path} has changed"
             remedy = "Open it again with open_collection()."

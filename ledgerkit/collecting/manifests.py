@@ -272,12 +272,6 @@ def write_commit(folder: Folder, commit: Commit) -> None:
     folder.write(commit.path, with_checksum(msgspec.json.encode(commit)))
 
 
-def is_unchanged(folder: Folder, commit: Commit) -> bool:
-    """Return True if the commit of a folder is still the one that was read."""
-    body = with_checksum(msgspec.json.encode(commit))
-    return folder.read(commit.path, _MAX_BYTES) == body
-
-
 @contextmanager
 def marked_run(folder: Folder) -> Iterator[None]:
     """
