@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ledgerkit import validation
 from ledgerkit.collecting import arrow_tables, manifests
 from ledgerkit.collecting.part_reading import check_file, undecodable
-from ledgerkit.errors import DecodeError, InvalidRequestError
+from ledgerkit.errors import DecodeError, FileError, InvalidRequestError
 from ledgerkit.u128 import arrow, parquet
 from ledgerkit.units import count_text
 
@@ -158,7 +158,7 @@ class CommittedFiles:
         try:
             with undecodable(f"the table {table} of {self.folder}", manifests.NEW_FOLDER):
                 yield
-        except DecodeError:
+        except (DecodeError, FileError):
             self.check_again(table)
             raise
 

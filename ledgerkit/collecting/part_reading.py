@@ -8,7 +8,7 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit.errors import DecodeError, cut
+from ledgerkit.errors import DecodeError, FileError, cut
 from ledgerkit.u128 import arrow
 
 if TYPE_CHECKING:
@@ -94,6 +94,8 @@ def undecodable(source: str, remedy: str) -> Iterator[None]:
         ValueError,  # among others text that is not UTF-8
         MemoryError,  # a size that a file only claims
     ) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise FileError.failed(f"read {source}", error) from error
         sentence = f"{source} cannot be read: {cut(str(error) or type(error).__name__)}".strip()
         raise DecodeError(sentence, remedy=remedy) from error
 
