@@ -12,8 +12,8 @@ import pickle
 import random
 import shutil
 import sqlite3
-import struct
 import stat
+import struct
 import subprocess
 import sys
 import threading
@@ -737,9 +737,12 @@ def test_only_regular_files_are_opened(kind, suffix, folder, tmp_path):
         path.mkdir()
     else:
         os.mkfifo(path)
-    with serve(Chain()) as server, opened(server, folder) as ledger:
-        with pytest.warns(UserWarning, match="is not a regular file"):
-            assert ledger.send(KEPT["block"]).header.hash == BLOCK
+    with (
+        serve(Chain()) as server,
+        opened(server, folder) as ledger,
+        pytest.warns(UserWarning, match="is not a regular file"),
+    ):
+        assert ledger.send(KEPT["block"]).header.hash == BLOCK
     assert outside.exists() == (kind == "link")
     assert not outside.exists() or outside.read_bytes() == b""
     assert path.is_symlink() == (kind in ("link", "dangling"))
