@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
+from ledgerkit import json_decoding
 from ledgerkit._version import __version__
-from ledgerkit.api.models.chain import MALFORMED as NOT_JSON
 from ledgerkit.errors import DecodeError, InvalidRequestError, cut
 from ledgerkit.frames.schemas import SCHEMAS
 
@@ -343,8 +343,8 @@ def _read(folder: Folder, path: str, document_type: Any, remedy: str) -> Any:
         problem = "is damaged: its checksum is wrong"
     else:
         try:
-            return msgspec.json.decode(body, type=document_type)
-        except NOT_JSON as error:
+            return json_decoding.decode(body, document_type)
+        except msgspec.DecodeError as error:
             problem = f"cannot be read: {cut(error)}"
     raise DecodeError(f"{folder}/{path} {problem}", remedy=remedy, path=path)
 
