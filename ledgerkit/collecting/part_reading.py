@@ -8,6 +8,8 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from ledgerkit.errors import DecodeError, FileError, cut
 from ledgerkit.u128 import arrow
 
@@ -93,6 +95,9 @@ def undecodable(source: str, remedy: str) -> Iterator[None]:
         OSError,  # damaged pages, and footers
         ValueError,  # among others text that is not UTF-8
         MemoryError,  # a size that a file only claims
+        msgspec.DecodeError,  # a column of JSON
+        TypeError,  # in it, a number where bytes are marked
+        RecursionError,
     ) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise FileError.failed(f"read {source}", error) from error

@@ -19,6 +19,8 @@ import pytest
 
 import ledgerkit as lk
 from ledgerkit.collecting import arrow_tables, storage
+from ledgerkit.collecting.part_files import Part
+from ledgerkit.collecting.sources import Subject
 from ledgerkit.errors import DecodeError, FileError, InvalidRequestError, LedgerError
 from tests.loopback import as_json, serve
 from tests.unit.collecting.builders import Holdings, rewrite, write_collection, write_part
@@ -556,6 +558,40 @@ def test_a_file_that_does_not_fit_its_commit_is_refused(kind: str, run: Path) ->
         with pytest.raises(DecodeError, match=rf"{PART}, a file of {COMMIT}") as caught:
             WAYS[way](run)
         assert COMMIT in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        '{"bytes_base64":5}',
+        '{"bytes_base64":"*"}',
+        '{"bytes_base64":"a"}',
+        "[" * 900 + "]" * 900,
+        "[" * DEEP,
+        "9" * 5000,
+    ],
+    ids=["empty", "cut", "number", "no base64", "short", "deep", "open", "digits"],
+)
+def test_hostile_json_in_a_column_raises_only_ours(text: str, tmp_path: Path) -> None:
+    """Columns of JSON are decoded with errors of ours, in pandas and in Dask."""
+    views = ["events"]
+    collection = write_collection(tmp_path / "run", {}, views=views, kind="blocks")
+    schema = arrow_tables.schema("collected_events")
+    row = {field.name: [text if field.name == "data" else None] for field in schema}
+    kinds = {"position": [7], "subject": ["7"], "fetched_at": [0]}
+    with Part(collection.files.folder, 7) as part:
+        part.add_subject(Subject(7, "7"), "ok")
+        part.add("events", pa.table(row, schema=schema))
+        part.add("subjects", pa.table(kinds, schema=arrow_tables.schema("collected")))
+        part.commit()
+    for way in ("pandas", "dask"):
+        opened = lk.open_collection(tmp_path / "run")
+        with suppress(DecodeError):
+            frame = getattr(opened, way)("events")
+            frame.compute(scheduler="synchronous") if way == "dask" else None
+    assert len(lk.open_collection(tmp_path / "run").arrow("events")) == 1
 
 
 @pytest.mark.parametrize(
