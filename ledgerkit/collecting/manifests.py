@@ -50,7 +50,7 @@ _MANIFEST, _FINISHED, _COMMITS = "manifest.json", "finished.json", "commits"
 # `STOP` follows the id of a run that is about to stop.
 _RUN, STOP = ".run", " stops"
 MAX_PART_SIZE = 10**6  # subjects
-_MAX_BYTES = 2**22  # of a document; theirs are a few thousand
+_MAX_BYTES = 2**20  # of a document; theirs are a few thousand
 _PART_NAME = re.compile(r"part-\d{12,}(-\d+)?\.parquet")
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
