@@ -6,7 +6,6 @@ import csv
 import hashlib
 import os
 from collections.abc import Iterable, Sized
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,8 +14,7 @@ import numpy as np
 
 from ledgerkit import validation
 from ledgerkit.collecting.manifests import DUPLICATE, MALFORMED
-from ledgerkit.collecting.part_reading import undecodable
-from ledgerkit.errors import DecodeError, FileError, InvalidRequestError, cut
+from ledgerkit.errors import FileError, InvalidRequestError, cut
 from ledgerkit.u128 import arrow
 
 if TYPE_CHECKING:
@@ -205,10 +203,7 @@ class _TextFile:
         self._path = path
 
     def __iter__(self) -> Iterator[str]:
-        with (
-            _readable(self._path, "a text file"),
-            self._path.open(encoding="utf-8", errors="surrogateescape") as file,
-        ):
+        with self._path.open(encoding="utf-8", errors="surrogateescape") as file:
             yield from (text for line in file if (text := line.strip()))
 
 
@@ -217,11 +212,11 @@ class _CsvFile:
 
     def __init__(self, path: Path, column: str) -> None:
         self._path, self._column = path, column
-        with _readable(path, _CSV), path.open(newline="", encoding="utf-8") as file:
+        with path.open(newline="", encoding="utf-8") as file:
             _check_column(column, csv.DictReader(file).fieldnames or (), path)
 
     def __iter__(self) -> Iterator[str]:
-        with _readable(self._path, _CSV), self._path.open(newline="", encoding="utf-8") as file:
+        with self._path.open(newline="", encoding="utf-8") as file:
             yield from (row[self._column] or "" for row in csv.DictReader(file))
 
 
@@ -238,15 +233,17 @@ class _ParquetFiles:
     @staticmethod
     def _open(path: Path) -> Any:
         """Open one file."""
-        with _readable(path, _PARQUET), undecodable(str(path), ""):
+        try:
             return arrow.library("pyarrow.parquet").ParquetFile(path)
+        except arrow.library().ArrowInvalid:
+            raise InvalidRequestError.refuse("ids", str(path), "a Parquet file") from None
 
     def __len__(self) -> int:
         return self._rows
 
     def __iter__(self) -> Iterator[object]:
         for path in self._paths:
-            with self._open(path) as file, _readable(path, _PARQUET), undecodable(str(path), ""):
+            with self._open(path) as file:
                 for batch in file.iter_batches(_SLICE, columns=[self._column]):
                     yield from batch.column(0).to_pylist()
 
@@ -260,26 +257,16 @@ def _check_column(column: str, names: Sequence[str], path: Path) -> None:
 
 def _file_source(path: Path, column: str) -> Source:
     """Return the source for a file of account ids."""
-    with _readable(path, "the path of a file"):
+    try:
         if path.is_dir() or path.suffix == ".parquet":
             rows = _ParquetFiles(_parquet_paths(path), column)
             return Source(rows, len(rows))
         lines = _CsvFile(path, column) if path.suffix == ".csv" else _TextFile(path)
         return Source(lines, sum(1 for _ in lines))
-
-
-_CSV, _PARQUET = "a CSV file in UTF-8", "a Parquet file that is not damaged"
-
-
-@contextmanager
-def _readable(path: Path, kind: str) -> Iterator[None]:
-    """Convert the errors of a file that cannot be read, or is not of a kind."""
-    try:
-        yield
     except OSError as error:
         raise FileError.failed(f"read {path}", error) from None
-    except (ValueError, csv.Error, DecodeError):
-        raise InvalidRequestError.refuse("ids", str(path), kind) from None
+    except UnicodeDecodeError:
+        raise InvalidRequestError.refuse("ids", str(path), "a CSV file in UTF-8") from None
 
 
 def _parquet_paths(path: Path) -> list[Path]:
