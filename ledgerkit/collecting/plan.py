@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ledgerkit.collecting import arrow_tables, manifests
-from ledgerkit.collecting.part_writer import FAILED
+from ledgerkit.collecting.manifests import FAILED
 from ledgerkit.collecting.resuming import RemainingSubjects
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
+import uuid
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -195,9 +195,10 @@ class Trace:
         path = Path(path)
         is_saved = decode_context(self._source) == self._context
         data = self._source if is_saved else embed_context(self._source, self._context)
-        part = path.with_name(f".{path.name}.{os.getpid()}.part")
+        part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
         try:
-            part.write_bytes(data)
+            with part.open("xb") as file:  # follows no symbolic link
+                file.write(data)
             part.replace(path)
         finally:
             part.unlink(missing_ok=True)

@@ -13,6 +13,7 @@ import random
 import shutil
 import sqlite3
 import stat
+import struct
 import subprocess
 import sys
 import threading
@@ -700,6 +701,57 @@ def test_another_programs_file_is_left_alone(folder):
         assert len(told) == 1
         ledger.send(KEPT["account"])
     assert (folder / FILE).read_bytes() == before
+
+
+def hot_journal(path: Path) -> bytes:
+    """Return a rollback journal that names a super-journal, which SQLite deletes afterwards."""
+    # https://www.sqlite.org/fileformat.html#the_rollback_journal and, for the end of the file,
+    # `readSuperJournal` in SQLite's pager.c.
+    magic = bytes.fromhex("d9d505f920a163d7")
+    header = magic + struct.pack(">5I", 0, 0, 1, 512, 4096)
+    name = bytes(path)
+    total = sum(name)
+    end = struct.pack(">I", 2**30 // 4096 + 1) + name + struct.pack(">2I", len(name), total) + magic
+    return header.ljust(512, b"\0") + end
+
+
+def test_a_journal_deletes_no_file_that_it_names(folder, tmp_path):
+    """SQLite deletes the super-journal that a journal names: no journal is ever used."""
+    mine = tmp_path / "anything.txt"
+    mine.write_text("mine")
+    with serve(Chain()) as server:
+        with opened(server, folder) as ledger:
+            ledger.send(KEPT["block"])
+        (folder / f"{FILE}-journal").write_bytes(hot_journal(mine))
+        with opened(server, folder) as ledger:
+            assert ledger.send(KEPT["block"]).header.hash == BLOCK
+        assert mine.read_text() == "mine"
+        assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("suffix", ["", "-wal", "-shm", "-journal"])
+@pytest.mark.parametrize("kind", ["link", "dangling", "folder", "pipe"])
+def test_only_regular_files_are_opened(kind, suffix, folder, tmp_path):
+    """A link, folder or pipe in place of a file switches the cache off, and nothing is touched."""
+    folder.mkdir()
+    path, outside = folder / f"{FILE}{suffix}", tmp_path / "outside"
+    if kind == "link":
+        outside.write_bytes(b"")
+    if kind in ("link", "dangling"):
+        path.symlink_to(outside)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        os.mkfifo(path)
+    with (
+        serve(Chain()) as server,
+        opened(server, folder) as ledger,
+        pytest.warns(UserWarning, match="is not a regular file"),
+    ):
+        assert ledger.send(KEPT["block"]).header.hash == BLOCK
+    assert outside.exists() == (kind == "link")
+    assert not outside.exists() or outside.read_bytes() == b""
+    assert path.is_symlink() == (kind in ("link", "dangling"))
 
 
 # A disk that fails ------------------------------------------------------------------------
