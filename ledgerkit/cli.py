@@ -263,7 +263,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"ledgerkit {__version__}")
-    common = argparse.ArgumentParser(add_help=False)
+    common = _Parser(add_help=False)
     _network_arguments(common)
     _format_argument(common)
     common.add_argument("--from-file", metavar="FILE", help="read a saved response; send nothing")
