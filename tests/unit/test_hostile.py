@@ -16,7 +16,7 @@ import ledgerkit as lk
 from ledgerkit import cards, client
 from ledgerkit.widgets import _html, gallery
 from tests import hostile
-from tests.hostile import fragments, read
+from tests.hostile import fragments, hidden_characters, read
 
 w = pytest.importorskip("ipywidgets")
 
@@ -260,6 +260,14 @@ def test_a_hostile_host_is_only_text(make: Any, host: lk.Ledger, monkeypatch: py
 
     assert panel.error is None
     assert hostile.MARKUP in seen(panel)
+
+
+def test_a_choice_shows_no_hidden_character(host: lk.Ledger):
+    """The options of a drop-down are texts of a host, too."""
+    panel = lk.widgets.KeyLookup("ed25519:" + "1" * 32, ledger=host).press()
+
+    assert r"abc\u202efdp.exe\u2066\u200b\x00\x07end" in panel.chosen.options
+    assert hidden_characters("".join(panel.chosen.options)) == []
 
 
 def test_the_explorer_shows_all_of_it(made: SimpleNamespace):

@@ -13,11 +13,16 @@ from hypothesis import strategies as st
 
 import ledgerkit as lk
 from ledgerkit import client, errors, progress, user_warnings
+from ledgerkit.collecting import plan
+from ledgerkit.protocol import CryptoHash, FunctionCall, PublicKey, Transaction
+from ledgerkit.transport import networks, rate_limit
 from ledgerkit.visible_text import escape_invisible
 from tests.hostile import hidden_characters
 
 HOSTILE = "\x1b]0;title\x07\x9b2Jgold\u202e\u2066\u200b.near"
 SHOWN = r"\x1b]0;title\x07\x9b2Jgold\u202e\u2066\u200b.near"
+CALL = FunctionCall(HOSTILE, b"", 1, 0)
+KEY = PublicKey.from_text("ed25519:" + "1" * 32)
 NASTY = st.text(
     st.sampled_from("a1$\u0301\u200c\u200d\ufe0e\ufe0f\u20e3\U0001f600\u2764\u0915\u094d\u0645\x1b")
     | st.characters(),
@@ -111,6 +116,23 @@ def test_an_error_is_printed_visibly(error: lk.LedgerError):
         assert SHOWN in text
         assert hidden_characters(text) == []
     assert hidden_characters(repr(error) + error.sentence) == []
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        networks.Network(HOSTILE, "https://rpc.example"),
+        plan.Plan(HOSTILE, HOSTILE, "GET /", 1, rate_limit.Limit(1.0), 0, 0, {HOSTILE: 1}),
+        CALL,
+        Transaction("a.near", KEY, 1, "b.near", CryptoHash(bytes(32)), [CALL]),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_value_is_printed_visibly(value: object):
+    """The repr and the text of a value escape names, addresses and methods."""
+    shown = repr(value) + str(value)
+    assert r"gold\u202e" in shown
+    assert hidden_characters(shown) == []
 
 
 def test_the_attributes_of_an_error_are_exact():

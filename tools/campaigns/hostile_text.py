@@ -190,7 +190,12 @@ class Reader:
             warnings.filterwarnings("ignore", "Glyph .* missing from font")
             axes.figure.savefig(buffer, format="svg")
         plt.close(axes.figure)
-        for element in ET.fromstring(buffer.getvalue()).iter():  # noqa: S314 - our own file
+        try:
+            elements = list(ET.fromstring(buffer.getvalue()).iter())  # noqa: S314 - our own file
+        except ET.ParseError as error:
+            self.refuse(where, error)
+            return
+        for element in elements:
             is_ours = not element.tag.startswith(SVG) or element.tag.removeprefix(SVG) in DRAWN
             hidden = hostile.hidden_characters(element.text or "")
             if hidden or not is_ours or any(name.startswith("on") for name in element.attrib):
