@@ -24,9 +24,9 @@ def csv_text(frame: pd.DataFrame) -> str:
     characters are escaped. Signed numbers stay exact.
     """
     columns = [_column(column) for _, column in frame.items()]
-    shown = pd.DataFrame(dict(enumerate(columns)), index=frame.index)
+    cells = pd.DataFrame(dict(enumerate(columns)), index=frame.index)
     header = [_cell(str(name)) for name in frame.columns]
-    return shown.to_csv(index=False, header=header, lineterminator="\n")
+    return cells.to_csv(index=False, header=header, lineterminator="\n")
 
 
 def _column(column: pd.Series[Any]) -> pd.Series[Any]:
