@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from tests.hostile import hidden_characters
 from tests.loopback import Reply, as_json, failure, result, serve
 
 BIG = "340282366920938463463374607431768211455"
-FT = {
+FT: dict[str, Any] = {
     "account_id": "alice.near",
     "tokens": [
         {"contract_id": "big.near", "balance": BIG, "last_update_block_height": 7},

@@ -121,7 +121,7 @@ def test_an_error_is_printed_visibly(error: lk.LedgerError):
 @pytest.mark.parametrize(
     "value",
     [
-        networks.Network(HOSTILE, "https://rpc.example"),
+        networks.Network(HOSTILE, "https://a.example", "https://b.example", "https://c.example"),
         plan.Plan(HOSTILE, HOSTILE, "GET /", 1, rate_limit.Limit(1.0), 0, 0, {HOSTILE: 1}),
         CALL,
         Transaction("a.near", KEY, 1, "b.near", CryptoHash(bytes(32)), [CALL]),

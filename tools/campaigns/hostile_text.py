@@ -208,7 +208,8 @@ class Reader:
 def transaction(texts: list[str]) -> dict[str, Any]:
     """Build the document of a transaction with a receipt for each string."""
     ids = [f"R{at}" for at in range(len(texts))]
-    outcomes, bodies = [], []
+    outcomes: list[dict[str, Any]] = []
+    bodies: list[dict[str, Any]] = []
     for receipt_id, text in zip(ids, texts, strict=True):
         row = {"owner_id": text, "amount": "5", "memo": text, "token_ids": [text]}
         move = {"old_owner_id": text, "new_owner_id": f"{text}.near", "amount": "7", "memo": text}
@@ -218,7 +219,7 @@ def transaction(texts: list[str]) -> dict[str, Any]:
             builders.event("nep141", "ft_mint", row),
         ]
         status = builders.failing(text) if len(bodies) % 2 else {"SuccessValue": "Zm9v"}
-        fields = {"logs": logs, "status": status, "executor_id": text}
+        fields: dict[str, Any] = {"logs": logs, "status": status, "executor_id": text}
         outcomes.append(
             builders.outcome(receipt_id, ids[1:] if receipt_id == "R0" else (), **fields)
         )
