@@ -14,7 +14,7 @@ from ledgerkit import user_warnings, validation
 from ledgerkit.api import calls, rpc
 from ledgerkit.block_search import time_to_height
 from ledgerkit.block_search.bisection import Points
-from ledgerkit.errors import InvalidRequestError, LedgerError
+from ledgerkit.errors import InvalidRequestError, LedgerError, cut
 from ledgerkit.progress import NoBar, show_waits
 from ledgerkit.transport import networks
 from ledgerkit.transport.networks import ApiKey
@@ -467,7 +467,7 @@ class Ledger:
 
     def __repr__(self) -> str:
         limits = self._session.settings.limits_text()
-        return f"<Ledger {self.network.name}{': ' if limits else ''}{limits}>"
+        return f"<Ledger {cut(self.network.name)}{': ' if limits else ''}{limits}>"
 
     def __reduce__(self) -> Never:
         """Refuse to be pickled."""
@@ -595,6 +595,7 @@ def bar(*, disable: bool, **options: Any) -> Any:
 
     if disable:  # a disabled bar of tqdm would still create a lock of the system
         return NoBar()
+    options["desc"] = cut(options["desc"])
     if find_spec("ipywidgets"):  # without it, tqdm.auto would warn in a notebook
         from tqdm import auto
 

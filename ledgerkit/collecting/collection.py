@@ -13,6 +13,7 @@ from ledgerkit.errors import DecodeError, InvalidRequestError, cut
 from ledgerkit.extras import require
 from ledgerkit.frames import build
 from ledgerkit.u128 import arrow
+from ledgerkit.visible_text import escape_invisible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -121,7 +122,8 @@ class Collection:
         """Return path, network and counts in one line."""
         status = "finished" if self.finished else "not finished"
         counts = ", ".join(f"{count:,} {kind}" for kind, count in self.counts.items())
-        return f"{self.path} of {self.network}: {status}, {counts or 'empty'}"
+        headline = f"{self.path} of {self.network}: {status}, {counts or 'empty'}"
+        return escape_invisible(headline)
 
     def summary(self) -> pd.DataFrame:
         """

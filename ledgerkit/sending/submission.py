@@ -32,6 +32,7 @@ from ledgerkit.sending.lifecycle import Stage, Tracker
 from ledgerkit.tracing.trace import Trace
 from ledgerkit.verbs.fetching import provenance
 from ledgerkit.verbs.tokens import read_token_facts
+from ledgerkit.visible_text import escape_invisible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -406,7 +407,8 @@ class Submission:
         classes = "ledgerkit-submission tex2jax_ignore mathjax_ignore"
         headline = self._current_trace().headline() if self.is_included else ""
         story = f"<p>{escape(headline)}</p>" if headline else ""
-        return f'<div class="{classes}"><p>{title}</p>{story}{problem}{table}</div>'
+        html = f'<div class="{classes}"><p>{title}</p>{story}{problem}{table}</div>'
+        return escape_invisible(html)
 
 
 def _cell(value: Any) -> str:
