@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ledgerkit.api import rest
 from ledgerkit.collecting import arrow_tables, manifests
 from ledgerkit.collecting.outcomes import read_each
-from ledgerkit.errors import DecodeError, LedgerError
+from ledgerkit.errors import LedgerError
 from ledgerkit.frames import accounts as account_frames
 from ledgerkit.frames import tokens as token_frames
 from ledgerkit.verbs.tokens import exposure_frame
@@ -63,8 +63,7 @@ class AccountReader:
 
     def read(self, ledger: Ledger, subjects: Iterable[Subject]) -> Iterator[list[Outcome]]:
         """Request accounts; yield their outcomes in order, a batch at a time."""
-        for batch in read_each(ledger, subjects, self._call):
-            yield [outcome._replace(value=_checked_value(outcome)) for outcome in batch]
+        return read_each(ledger, subjects, self._call)
 
     def tables(self, outcomes: Sequence[Outcome]) -> dict[str, Any]:
         """Return a `pyarrow.Table` for each view; raise `DecodeError` if a value fits no column."""
@@ -76,15 +75,6 @@ class AccountReader:
     def key_column(self, table: str) -> str:  # noqa: ARG002 - the same for all tables
         """Return the column that holds the account of a row."""
         return "account_id"
-
-
-def _checked_value(outcome: Outcome) -> Any:
-    """Return the response, or an error if it is about another account."""
-    subject, value = outcome
-    if value is None or isinstance(value, LedgerError) or value.account_id == subject.text:
-        return value
-    sentence = f"{subject.text} was requested, and the response is about {value.account_id}"
-    return DecodeError(sentence, path="$.account_id", request=f"the view of {subject.text}")
 
 
 def _nft(views: Sequence[Any]) -> pd.DataFrame:

@@ -108,7 +108,6 @@ class BlockReader:
         if isinstance(block, UnknownBlockError):
             return Absent(block)
         _raise_first([block])
-        _check_same(block.header.height, subject.position, f"block {subject.position}")
         self._cache_header(block.header)
         chunks = (yield from _read_chunks(block)) if self._views != ("blocks",) else []
         views = [view for view in self._views if view in _TRACED]
@@ -147,7 +146,6 @@ class BlockReader:
         blocks = yield [rpc.block(validation.block_reference(h)) for h in missing]
         _raise_first(blocks)
         for block_hash, block in zip(missing, blocks, strict=True):
-            _check_same(block.header.hash, block_hash, f"block {block_hash}")
             self._cache_header(block.header)
             headers[block_hash] = block.header
         return headers
@@ -167,8 +165,6 @@ def _read_chunks(block: chain.Block) -> Steps:
     hashes = [c.chunk_hash for c in block.chunks if c.height_included == block.header.height]
     chunks = yield [rpc.chunk(chunk_hash) for chunk_hash in hashes]
     _raise_first(chunks)
-    for chunk, chunk_hash in zip(chunks, hashes, strict=True):
-        _check_same(chunk.header.chunk_hash, chunk_hash, f"chunk {chunk_hash}")
     return chunks
 
 

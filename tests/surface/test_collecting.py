@@ -284,9 +284,8 @@ def test_an_answer_about_somebody_else_is_a_failure(tmp_path: Path) -> None:
         collect(names(3), tmp_path / "out", ledger)
     tables = rows(tmp_path / "out")
     assert tables["accounts"]["account_id"].tolist() == ["a0.near", "a2.near"]
-    assert (
-        "a1.near was requested, and the response is about b.near" in tables["errors"]["message"][0]
-    )
+    assert tables["errors"]["error"].tolist() == ["UnmatchedResponseError"]
+    assert "account_id is b.near, not a1.near" in tables["errors"]["message"][0]
 
 
 def test_an_answer_that_fits_no_column_fails_alone(tmp_path: Path) -> None:

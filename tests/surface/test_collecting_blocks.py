@@ -618,8 +618,8 @@ def test_an_answer_about_something_else_is_a_failure(
         found = collect(first, stop, tmp_path / "out", ledger)
     errors = found.errors()
     errors = errors[errors["kind"] == "failed"]
-    assert errors["error"].tolist() == ["DecodeError"]
-    assert "was requested, and" in errors["message"].iloc[0]
+    assert errors["error"].tolist() == ["UnmatchedResponseError"]
+    assert "belongs to another request" in errors["message"].iloc[0]
 
 
 def test_a_dry_run_writes_nothing(
