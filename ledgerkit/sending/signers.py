@@ -19,6 +19,7 @@ from ledgerkit.extras import require
 from ledgerkit.protocol import AccountId, Credentials, PublicKey, SecretKey
 from ledgerkit.protocol.types import account_id as checked_id
 from ledgerkit.protocol.types import refuse_hidden
+from ledgerkit.redaction import Secret
 from ledgerkit.transport import networks
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ _NO_KEY = "an account with a known key; pass key= with it, or call use_signer() 
 
 
 @dataclass(frozen=True, slots=True)
-class Signer:
+class Signer(Secret):
     """
     An account with a key that signs for it; built by `signer`.
 

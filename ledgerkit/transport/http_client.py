@@ -13,7 +13,6 @@ import logging
 import re
 import time
 import traceback
-import weakref
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
@@ -24,6 +23,7 @@ import httpx
 from ledgerkit._version import __version__
 from ledgerkit.api.calls import Call, Response
 from ledgerkit.errors import InvalidRequestError, LedgerError, TransportError, cut
+from ledgerkit.redaction import hide
 from ledgerkit.transport import networks
 from ledgerkit.transport.aiohttp_pool import AiohttpPool, NoConnectionError
 from ledgerkit.transport.retry import parse_retry_after
@@ -58,15 +58,9 @@ def _encode_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
 
 _HEADER_BYTES = _encode_headers(HEADERS)
 
-_keys_in_use: weakref.WeakSet[ApiKey] = weakref.WeakSet()
-
-
 def _redact_record(record: logging.LogRecord) -> bool:
     """Hide the keys in use in a log record."""
-    text = record.getMessage().encode()
-    for key in list(_keys_in_use):
-        text = key.hide(text)
-    record.msg, record.args = text.decode(), ()
+    record.msg, record.args = hide(record.getMessage()), ()
     return True
 
 
@@ -122,8 +116,6 @@ class HttpClient:
         self._has_query_key = settings.key is not None and settings.key_in == "query"
         self._has_own_transport = own
         self._addresses = {surface: Address(url) for surface, url in self.roots.items()}
-        if settings.key is not None:
-            _keys_in_use.add(settings.key)
 
     def exchange(self, exchange: Exchange) -> Response | LedgerError:
         """Make an exchange over a synchronous transport."""
@@ -267,9 +259,7 @@ class HttpClient:
                 return TransportError(f"{begin}: no time was left", request=request)
             sentence = f"{begin}: no answer within {seconds:.3g} s"
             return TransportError(sentence, request=request, reason=f"{host}: no answer in time")
-        text = str(error) or type(error).__name__
-        if self._key is not None:
-            text = self._key.hide(text.encode("utf-8", "replace")).decode()
+        text = hide(str(error) or type(error).__name__)
         if self._has_own_transport or isinstance(error, httpx.HTTPError | OSError):
             text = cut(text)
             return TransportError(

@@ -16,7 +16,7 @@ from ledgerkit.transport.aiohttp_pool import AiohttpPool
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from ledgerkit.transport.networks import Network, Surface
+    from ledgerkit.transport.networks import Network, Proxy, Surface
 
 AnyTransport = httpx.BaseTransport | httpx.AsyncBaseTransport
 OwnTransport = httpx.AsyncBaseTransport | AiohttpPool
@@ -78,30 +78,40 @@ def open_transports(
 
 
 def _open(
-    proxy: str | None, tls: ssl.SSLContext, in_flight: int, headers: Mapping[str, str]
+    proxy: Proxy | None, tls: ssl.SSLContext, in_flight: int, headers: Mapping[str, str]
 ) -> OwnTransport:
     """Open the transport that is fastest with this many requests in flight."""
-    scheme = urlsplit(proxy).scheme if proxy else "http"
+    if proxy is not None:
+        proxy.check()
+    scheme = proxy.scheme if proxy else "http"
     try:
         if in_flight <= _HTTPX_POOL:
             return _httpx_pool(proxy, tls, in_flight)
         if scheme == "http" and find_spec("aiohttp"):
             return AiohttpPool(proxy, tls, in_flight, headers)
         return SingleConnections(lambda: _httpx_pool(proxy, tls, 1))
-    except (ImportError, ValueError):  # its text would quote the proxy's password
+    except (ImportError, ValueError, httpx.InvalidURL):  # its frames hold the proxy's password
         msg = f"the {scheme} proxy of the environment cannot be used"
     remedy = "Use an http proxy, or for a SOCKS one: pip install 'httpx[socks]'."
     raise InvalidRequestError(msg, remedy=remedy, field="proxy")
 
 
 def _httpx_pool(
-    proxy: str | None, tls: ssl.SSLContext, max_connections: int
+    proxy: Proxy | None, tls: ssl.SSLContext, max_connections: int
 ) -> httpx.AsyncBaseTransport:
     """Open httpx's own connection pool."""
     limits = httpx.Limits(
         max_connections=max_connections, max_keepalive_connections=max_connections
     )
-    return httpx.AsyncHTTPTransport(verify=tls, limits=limits, proxy=proxy)
+    return httpx.AsyncHTTPTransport(
+        verify=tls, limits=limits, proxy=None if proxy is None else _httpx_proxy(proxy)
+    )
+
+
+def _httpx_proxy(proxy: Proxy) -> httpx.Proxy:
+    """Return a proxy as httpx takes it."""
+    login = None if proxy.login is None else (proxy.login[0], proxy.login[1].reveal())
+    return httpx.Proxy(proxy.url, auth=login)
 
 
 async def close_all(transports: Iterable[OwnTransport]) -> None:

@@ -29,7 +29,8 @@ from ledgerkit.errors import (
     RateLimitedError,
     TransportError,
 )
-from ledgerkit.transport import http_client, retry, transports
+from ledgerkit import redaction
+from ledgerkit.transport import retry, transports
 from tests.loopback import Reply, as_json, result, serve
 
 if TYPE_CHECKING:
@@ -490,11 +491,11 @@ def test_nothing_is_remembered_with_the_key():
 def test_a_key_is_forgotten_with_its_ledger():
     """A dropped ledger's key is dropped as well; what guards the log does not keep it."""
     ledger = lk.connect("lab", api_url="https://a.example", api_key="another-" + KEY)
-    assert "another-" + KEY in [key.reveal() for key in http_client._keys_in_use]
+    assert "another-" + KEY in [key.reveal() for key in redaction._in_use]
     ledger.close()
     lk.disconnect()
     del ledger
     deadline = time.monotonic() + 5  # the loop may still hold what it just closed
-    while "another-" + KEY in [key.reveal() for key in http_client._keys_in_use]:
+    while "another-" + KEY in [key.reveal() for key in redaction._in_use]:
         assert time.monotonic() < deadline
         gc.collect()
