@@ -63,10 +63,13 @@ _CALLERS_KEY = re.compile(
     r"|(?<![0-9A-Za-z])(?:0x[0-9a-f]{64}|[0-9a-f]{128})(?![0-9A-Za-z])",
     re.IGNORECASE,
 )
-_CALLERS_PHRASE = re.compile(rf"(?<![A-Za-z])(?:{_WORD}(?:[^A-Za-z]|\\[nrt]){{1,8}}){{{_WORDS - 1}}}{_WORD}")
+_CALLERS_PHRASE = re.compile(
+    rf"(?<![A-Za-z])(?:{_WORD}(?:[^A-Za-z]|\\[nrt]){{1,8}}){{{_WORDS - 1}}}{_WORD}"
+)
 _TOKEN = re.compile(
     r"(?<![0-9A-Za-z_-])(?:"
     r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # a UUID
+    r"|[0-9a-f]{32}(?![0-9A-Za-z])"
     r"|eyJ[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_.-]+"  # a JSON Web Token
     r"|(?=[0-9a-z_-]{0,99}[A-Z])(?=[0-9A-Z_-]{0,99}[a-z])(?=[A-Za-z_-]{0,99}\d)"
     r"[0-9A-Za-z_-]{20,})"

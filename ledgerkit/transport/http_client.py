@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from ledgerkit.transport.aiohttp_pool import RawResponse
-    from ledgerkit.transport.networks import ApiKey, Surface
+    from ledgerkit.transport.networks import Surface
     from ledgerkit.transport.settings import Settings
 
 E = TypeVar("E", bound=BaseException)
@@ -57,6 +57,7 @@ def _encode_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
 
 
 _HEADER_BYTES = _encode_headers(HEADERS)
+
 
 def _redact_record(record: logging.LogRecord) -> bool:
     """Hide the keys in use in a log record."""

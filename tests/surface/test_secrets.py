@@ -21,6 +21,7 @@ import httpx
 import pytest
 
 import ledgerkit as lk
+from ledgerkit import redaction
 from ledgerkit.errors import (
     AuthError,
     DecodeError,
@@ -29,7 +30,6 @@ from ledgerkit.errors import (
     RateLimitedError,
     TransportError,
 )
-from ledgerkit import redaction
 from ledgerkit.transport import retry, transports
 from tests.loopback import Reply, as_json, result, serve
 
