@@ -46,7 +46,7 @@ _CODES: tuple[tuple[type[errors.LedgerError] | tuple[type[errors.LedgerError], .
 )
 _INTERRUPTED = 130
 # An option that people guess, with its value: a key is read from the environment only.
-_SECRET_OPTION = re.compile(r"(--?[\w-]*(?:key|token|secret|pass|phrase)[\w-]*)[ =]\S.*", re.IGNORECASE)
+_SECRET_OPTION = re.compile(r"(?i)(--?[\w-]*(?:key|token|secret|pass|phrase)[\w-]*)[ =]\S.*")
 _MIN_BLOCK_NS, _MAX_BLOCK_NS = 10**7, 3600 * 10**9
 
 
