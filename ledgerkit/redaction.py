@@ -42,7 +42,7 @@ _PROSE = "the|and|for|with|not|are|was|has|its|but|from|does|been|into|which|wer
 _WORD = rf"(?!(?:{_PROSE})\b)[A-Za-z]{{3,8}}"
 _WORDS = 12
 _PHRASE = re.compile(rf"\b(?:{_WORD}(?:\s+|'\s*,\s*'|\"\s*,\s*\")){{{_WORDS - 1},}}{_WORD}\b")
-_LOGIN = re.compile(r"(?<=://)[^\s/@'\"]+(?=@)")
+_LOGIN = re.compile(r"(?<=:/)(?P<slash>/?)[^\s/@'\"]+(?=@)")
 _MEMBER = re.compile(
     r"""(?ix)
     (?P<name>
@@ -63,9 +63,9 @@ _CALLERS_KEY = re.compile(
     r"|(?<![0-9A-Za-z])(?:0x[0-9a-f]{64}|[0-9a-f]{128})(?![0-9A-Za-z])",
     re.IGNORECASE,
 )
-_CALLERS_PHRASE = re.compile(
-    rf"(?<![A-Za-z])(?:{_WORD}(?:[^A-Za-z]|\\[nrt]){{1,8}}){{{_WORDS - 1}}}{_WORD}"
-)
+_BETWEEN = r"(?:[^A-Za-z.]|\.(?=\s)|\\[nrt]){1,8}"  # but the dots of account ids
+_CALLERS_PHRASE = re.compile(rf"(?<![A-Za-z])(?:{_WORD}{_BETWEEN}){{{_WORDS - 1}}}{_WORD}")
+_PHRASE_PART = re.compile(rf"(?<![A-Za-z])(?:{_WORD}\s+){{7}}{_WORD}")  # words may be mistyped
 _TOKEN = re.compile(
     r"(?<![0-9A-Za-z_-])(?:"
     r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # a UUID
@@ -150,8 +150,8 @@ def _character_pattern(char: str) -> str:
 def hide(text: str) -> str:
     """Replace each secret in a sentence, and leave everything else."""
     text = _hide_used(text)
-    if "://" in text:
-        text = _LOGIN.sub("[password hidden]", text)
+    if ":/" in text:
+        text = _LOGIN.sub(r"\g<slash>[password hidden]", text)
     if _names_secret(text):
         text = _MEMBER.sub(r"\g<name>[key hidden]", text)
     if _LONG_RUN.search(text):
@@ -176,7 +176,7 @@ def is_surely_secret(text: str) -> bool:
     """Return True if a text has a secret that no host may receive; ordinary tokens are none."""
     forms = (text, unquote(text))
     return any(
-        _KEY.search(form) or _PHRASE.search(form) or _hide_used(form) != form for form in forms
+        _KEY.search(form) or _PHRASE_PART.search(form) or _hide_used(form) != form for form in forms
     )
 
 
@@ -233,7 +233,7 @@ def _secret_in_text(text: str) -> str | None:
             return _SECRET_KEY
         if any(_CALLERS_KEY.search(form) for form in (text, plain, compact)):
             return _SOME_KEY
-    if _CALLERS_PHRASE.search(plain):
+    if _CALLERS_PHRASE.search(plain) or _PHRASE_PART.search(plain):
         return _SEED_PHRASE
     for secret in list(_in_use):
         if secret.hide_text(text) != text:

@@ -8,11 +8,12 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from os import PathLike
 from typing import Any, SupportsIndex
 from urllib.parse import SplitResult, urlsplit
 
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.redaction import is_surely_secret
+from ledgerkit.redaction import hide, is_surely_secret
 
 FINALITIES = ("optimistic", "near-final", "final")
 CHECKPOINTS = ("genesis", "earliest_available")
@@ -114,9 +115,15 @@ def method_name(value: object, field: str = "method") -> str:
     """Check the name of a contract method."""
     is_text = isinstance(value, str) and 1 <= len(value.encode()) <= _MAX_METHOD_BYTES
     # Hosts accept any text, so a secret would be sent to them.
-    if not is_text or is_surely_secret(str(value)):
+    if not is_text or is_surely_secret(str(value)) or hide(str(value)) != value:
         raise InvalidRequestError.refuse(field, value, "a str of 1 to 256 bytes")
     return str(value)
+
+
+def no_secret(value: object, field: str) -> None:
+    """Raise if a path or an address surely has a secret key or phrase: errors would show it."""
+    if isinstance(value, str | PathLike) and is_surely_secret(str(value)):
+        raise InvalidRequestError.refuse(field, value, "a path without a secret")
 
 
 def plain_text(value: object, field: str) -> str:

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from ledgerkit import validation
 from ledgerkit.errors import FileError, InvalidRequestError
 from ledgerkit.extras import require
 
@@ -218,6 +219,7 @@ def folder(out: object) -> Folder:
     """
     if not isinstance(out, str | os.PathLike) or not str(out):
         raise InvalidRequestError.refuse("out", out, "the path of a folder, or an fsspec address")
+    validation.no_secret(out, "out")
     text = os.fspath(out)
     if isinstance(text, bytes):
         text = os.fsdecode(text)

@@ -13,7 +13,7 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never, ParamSpec, TypeVar
 
-from ledgerkit import client
+from ledgerkit import client, validation
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.extras import require
 from ledgerkit.protocol import AccountId, Credentials, PublicKey, SecretKey
@@ -50,6 +50,10 @@ class Signer(Secret):
 
     account_id: AccountId
     key: SecretKey
+
+    def __post_init__(self) -> None:
+        """Check the account id, which may be a key that was passed in its place."""
+        object.__setattr__(self, "account_id", checked_id(self.account_id))
 
     @property
     def public_key(self) -> PublicKey:
@@ -173,6 +177,7 @@ def _no_key(name: AccountId | None) -> InvalidRequestError:
 def _from_file(name: AccountId | None, credentials: Any, network: str | None) -> Signer:
     """Read a NEAR CLI file."""
     path = _cli_file(name, network) if credentials is True else Path(credentials).expanduser()
+    validation.no_secret(path, "credentials")
     try:
         sealed: Any = _SealedCredentials(path.read_bytes())
     except OSError as error:
