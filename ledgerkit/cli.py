@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from urllib.parse import urlsplit
 
-from ledgerkit import errors, user_warnings, validation
+from ledgerkit import errors, json_decoding, user_warnings, validation
 from ledgerkit._version import __version__
 from ledgerkit.redaction import hide, secret_in
 
@@ -377,7 +377,7 @@ def _json_bytes(text: str | None) -> bytes:
 
     data = (text or "{}").encode()
     try:
-        msgspec.json.decode(data)
+        json_decoding.decode(data)
     except msgspec.DecodeError as error:
         raise errors.InvalidRequestError.refuse("args", text, f"JSON ({error})") from None
     return data
