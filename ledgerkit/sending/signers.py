@@ -52,8 +52,10 @@ class Signer(Secret):
     key: SecretKey
 
     def __post_init__(self) -> None:
-        """Check the account id, which may be a key that was passed in its place."""
+        """Check both: a text in the place of either may be a key, which a repr would show."""
         object.__setattr__(self, "account_id", checked_id(self.account_id))
+        if not isinstance(self.key, SecretKey):
+            raise refuse_hidden("key", "a SecretKey, which signer() builds from its text")
 
     @property
     def public_key(self) -> PublicKey:

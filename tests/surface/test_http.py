@@ -1260,9 +1260,9 @@ def test_a_malformed_proxy_is_not_shown(url, in_flight, monkeypatch):
     monkeypatch.setenv("http_proxy", url)
     with pytest.raises(InvalidRequestError, match="is not a valid URL") as caught:
         lk.connect("lab", api_url="http://api.example", in_flight=in_flight)
-    trace = caught.value.__traceback__.tb_next
+    trace = caught.value.__traceback__
     report = traceback.TracebackException(
-        type(caught.value), caught.value, trace, capture_locals=True
+        type(caught.value), caught.value, trace and trace.tb_next, capture_locals=True
     )
     assert "word" not in "".join(report.format()).replace("user:password", "").replace(
         "the passw", ""

@@ -261,7 +261,8 @@ def test_a_malformed_key_is_not_shown(bad):
 
 def test_a_key_in_the_place_of_the_network(monkeypatch):
     """A key passed as the network is in no error, and names no ledger with an address either."""
-    for options in ({}, {"rpc_url": "https://a.example"}):
+    addresses: list[dict[str, Any]] = [{}, {"rpc_url": "https://a.example"}]
+    for options in addresses:
         with pytest.raises(InvalidRequestError, match="Pass a key as api_key=") as caught:
             lk.connect(KEY, **options)
         assert caught.value.field == "network"
@@ -299,7 +300,8 @@ def test_a_signing_key_in_a_wrong_place(tmp_path):
     with asking(fine) as (ledger, server):
         for call in (
             lambda: lk.signer(SIGNING_KEY, "alice.near"),
-            lambda: lk.Signer(SIGNING_KEY, SIGNING_KEY),
+            lambda: lk.Signer(SIGNING_KEY, SIGNING_KEY),  # type: ignore[arg-type]  # the mistake
+            lambda: lk.Signer("alice.near", SIGNING_KEY),  # type: ignore[arg-type]  # as above
             lambda: lk.transfer(SIGNING_KEY, "1 NEAR", ledger=ledger),
             lambda: lk.keys(SIGNING_KEY, ledger=ledger),
             lambda: lk.accounts([SIGNING_KEY], ledger=ledger),
