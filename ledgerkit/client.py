@@ -16,6 +16,7 @@ from ledgerkit.block_search import time_to_height
 from ledgerkit.block_search.bisection import Points
 from ledgerkit.errors import InvalidRequestError, LedgerError, cut
 from ledgerkit.progress import NoBar, show_waits
+from ledgerkit.redaction import is_surely_secret
 from ledgerkit.transport import networks
 from ledgerkit.transport.networks import ApiKey
 
@@ -466,7 +467,8 @@ class Ledger:
         self.close()
 
     def __repr__(self) -> str:
-        limits = self._session.settings.limits_text()
+        session = getattr(self, "_session", None)  # a traceback may show one that __init__ refused
+        limits = "" if session is None else session.settings.limits_text()
         return f"<Ledger {cut(self.network.name)}{': ' if limits else ''}{limits}>"
 
     def __reduce__(self) -> Never:
@@ -611,6 +613,8 @@ def _raw_path(path: str) -> Call[Any]:
         rule = "a path that begins with /, without a fragment"
         value = path.partition("?")[0] if isinstance(path, str) else path  # a query may hold a key
         raise InvalidRequestError.refuse("path", value, rule)
+    if is_surely_secret(path):
+        raise InvalidRequestError.refuse("path", path, "a path without a secret")
     path_alone, _, query = path.partition("?")
     if "apikey" in (name.lower() for name, _ in parse_qsl(query, keep_blank_values=True)):
         rule = "a path without the key: pass api_key= to connect()"
@@ -705,7 +709,11 @@ def connect(
 
     has_address = any((rpc_url, api_url, archival_rpc_url))
     key = None if api_key is None else ApiKey(api_key)
-    del api_key  # a traceback shows local variables
+    name_error = networks.name_error(network)
+    if name_error is not None:
+        del api_key, network  # a traceback shows local variables
+        raise name_error
+    del api_key  # as above
     chosen = networks.resolve(
         networks.LOCAL if network is None and world is not None else network,
         rpc_url=rpc_url,

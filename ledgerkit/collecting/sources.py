@@ -20,6 +20,7 @@ from ledgerkit.u128 import arrow
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+_NOT_SHOWN = "(not shown)"
 _SLICE = 1_000  # entries that are checked at a time
 _MAX_RUN = 2**24  # hashes that are sorted at a time: 270 MB
 _SUFFIXES = (".csv", ".parquet", ".txt")
@@ -65,8 +66,9 @@ def _subject(position: int, entry: object, text: str, *, repeated: bool) -> Subj
     """Return the subject of one entry, with its problem if there is one."""
     try:
         validation.account_id(entry)
-    except InvalidRequestError as error:
-        return Subject(position, cut(text), MALFORMED, str(error))
+    except InvalidRequestError as error:  # which has no value if it may be a secret
+        shown = cut(text) if error.value is not None or entry is None else _NOT_SHOWN
+        return Subject(position, shown, MALFORMED, str(error))
     if repeated:
         return Subject(position, text, DUPLICATE, f"{text} occurs earlier in the source")
     return Subject(position, text)

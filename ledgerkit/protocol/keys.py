@@ -25,6 +25,7 @@ from ledgerkit.protocol.types import (
     to_base58,
     unchecked_signature,
 )
+from ledgerkit.redaction import Secret
 from ledgerkit.validation import HASH_BYTES, decode_base58, split_key
 
 NEAR_PATH = "m/44'/397'/0'"
@@ -37,7 +38,7 @@ _PHRASE_RULE = "12 to 24 words of the English BIP-39 list with a valid checksum"
 _FILE_RULE = "a NEAR CLI credentials file: JSON with the public_key and private_key of one pair"
 
 
-class SecretKey:
+class SecretKey(Secret):
     """
     A secret key that can sign.
 

@@ -16,7 +16,7 @@ from collections import OrderedDict
 from functools import partial
 from html import escape
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 import msgspec
 import pandas as pd
@@ -390,6 +390,11 @@ class Submission:
 
     def __repr__(self) -> str:
         return f"<Submission {self._summary()}>"
+
+    def __reduce__(self) -> Never:
+        """Raise a TypeError: a submission belongs to an open ledger."""
+        msg = "a Submission is never pickled: store its tx_hash and signer_id, and call resume()"
+        raise TypeError(msg)
 
     def _repr_html_(self) -> str:
         """Render the headline and stages as a card; every text from the chain is escaped."""

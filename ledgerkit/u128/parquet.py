@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from ledgerkit import validation
 from ledgerkit.errors import DecodeError
 from ledgerkit.u128 import arrow
 from ledgerkit.u128.array import U128Dtype
@@ -63,6 +64,7 @@ def write_parquet(frame: pd.DataFrame, path: str | PathLike[str] | IO[bytes]) ->
     InvalidRequestError
         If pyarrow is not installed.
     """
+    validation.no_secret(path, "path")
     write_table = arrow.library("pyarrow.parquet").write_table
     write_table(to_arrow(frame), path, write_page_checksum=True)
 
@@ -96,6 +98,7 @@ def read_parquet(path: str | PathLike[str]) -> pd.DataFrame:
     ValueError
         If a decimal128(38, 0) is negative: `pandas.read_parquet` reads such values.
     """
+    validation.no_secret(path, "path")
     table = _widen_texts(restore_large(_read(path)))
     types = {arrow.library().decimal128(arrow.DIGITS): U128Dtype(), _wide(): U128Dtype()}
     frame: pd.DataFrame = table.to_pandas(types_mapper=types.get)

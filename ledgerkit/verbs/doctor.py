@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ledgerkit import client, json_decoding
+from ledgerkit import client, json_decoding, validation
 from ledgerkit._version import __version__
 from ledgerkit.api import rest, services, unknown_members
 from ledgerkit.api.models import rest as rest_models
@@ -92,6 +92,7 @@ def doctor(
     """
     if not isinstance(save, str | PathLike | None):
         raise InvalidRequestError.refuse("save", save, "the path of a file, or None")
+    validation.no_secret(save, "save")
     ledger = client.current(ledger)
     with client.without_retries(ledger) as single:
         answers = _ask(single, _calls(single))

@@ -122,6 +122,7 @@ def read_source(source: bytes | str | PathLike[str]) -> bytes:
     if not isinstance(source, str | PathLike):
         raise InvalidRequestError.refuse("source", source, "bytes, or the path of a file")
     try:
+        validation.no_secret(source, "source")
         return Path(source).read_bytes()
     except (OSError, ValueError) as error:
         rule = f"the path of a readable file ({getattr(error, 'strerror', error)})"
