@@ -1,0 +1,315 @@
+"""
+A reader of documents returns a value that can be displayed, or raises an error of ledgerkit.
+
+Each document is a valid one of the embedded ledger after some changes: values of other kinds,
+missing and repeated members, subtrees of other documents, texts that are no UTF-8, numbers that
+are too large, deep nesting, cut and spliced bytes. It is read as a saved document, by every view,
+or as the response to a verb. Tables, explanations and cards of the value must work too.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import random
+import signal
+import threading
+import time
+import warnings
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Never
+
+import pandas as pd
+
+import ledgerkit as lk
+from ledgerkit.errors import LedgerError
+from ledgerkit.user_warnings import collect_warnings
+from ledgerkit.verbs import document_kinds, saved_responses
+from tools.campaigns import _replay
+from tools.campaigns._json_mutations import Mutator
+from tools.campaigns._memory import limited_memory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tools.campaigns._tally import Tally
+
+    Reader = Callable[[bytes], Any]
+
+COUNT = 1_000_000
+SMALL = 3_000
+EXPECTED = ("value of a saved document", "error of a saved document", "value of a verb", "error of a verb")
+MEMORY = 2**31
+CPU_S = 5.0  # at most for one case
+HANG_S = 60.0  # of a case that waits instead
+SAMPLES = Path(__file__).parents[3] / "shared" / "wire" / "samples"  # recorded, where present
+STATUSES = (200, 200, 200, 200, 200, 200, 400, 401, 404, 408, 422, 429, 500, 503)
+FRAMES = (
+    "receipts",
+    "edges",
+    "actions",
+    "logs",
+    "events",
+    "transfers",
+    "balance_changes",
+    "gas",
+)
+
+# Showing what was read -------------------------------------------------------------------
+
+
+def show(value: Any, *, closely: bool) -> None:
+    """Build everything that a user can display of a value."""
+    if isinstance(value, lk.Trace):
+        show_trace(value, closely=closely)
+    elif isinstance(value, lk.Submission):
+        _ = value.stage, value.value, value.logs, value.stages, value.to_frame()
+        if value.trace is not None:
+            show(value.trace, closely=closely)
+        value.raise_for_status()
+    elif isinstance(value, tuple | list):
+        for member in value[:3]:
+            show(member, closely=closely)
+    if closely:
+        repr(value)
+        if hasattr(value, "_repr_html_") and not isinstance(value, pd.DataFrame):
+            value._repr_html_()  # noqa: SLF001 - the method that notebooks call
+
+
+def show_trace(trace: lk.Trace, *, closely: bool) -> None:
+    """Build the frames and texts of a trace."""
+    for name in FRAMES:
+        getattr(trace, name)
+    _ = trace.verdict, trace.notes, trace.sender_id, trace.block_hashes
+    trace.explain()
+    if closely:
+        trace.to_networkx()
+
+
+def show_error(error: LedgerError, *, closely: bool) -> None:
+    """Write and pickle an error."""
+    str(error)
+    repr(error)
+    if closely:
+        copy = pickle.loads(pickle.dumps(error))  # noqa: S301 - made one call before
+        if str(copy) != str(error):
+            raise AssertionError("a pickled error has another text")
+
+
+# Reading ---------------------------------------------------------------------------------
+
+
+class HangError(BaseException):
+    """A case did not end."""
+
+
+def _hang(*_: object) -> Never:
+    """Interrupt a case."""
+    raise HangError
+
+
+@contextmanager
+def time_limit() -> Iterator[None]:
+    """Interrupt a case that does not end, where the system can; raise if it took too long."""
+    can_interrupt = threading.current_thread() is threading.main_thread()
+    if can_interrupt:
+        signal.setitimer(signal.ITIMER_REAL, HANG_S)
+    start = time.process_time()
+    try:
+        yield
+        if time.process_time() - start > CPU_S:
+            raise HangError
+    finally:
+        if can_interrupt:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def outcome(read: Callable[[], Any], *, closely: bool) -> str:
+    """Read and display; return "value", "error", or what is wrong."""
+    try:
+        with time_limit(), collect_warnings():
+            try:
+                show(read(), closely=closely)
+            except LedgerError as error:
+                show_error(error, closely=closely)
+                return "error"
+    except HangError:
+        return f"takes more than {CPU_S:g} s"
+    except Exception as error:  # noqa: BLE001 - any other error is what this script looks for
+        return f"raises {type(error).__name__}: {str(error)[:200]} {place(error)}"
+    return "value"
+
+
+def place(error: BaseException) -> str:
+    """Return the innermost line of the package that an error passed."""
+    line, trace = "", error.__traceback__
+    while trace is not None:
+        name = trace.tb_frame.f_code.co_filename
+        if "/ledgerkit/" in name:
+            line = f"at {name.rpartition('/ledgerkit/')[2]}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return line
+
+
+def saved_readers() -> dict[str, Reader]:
+    """Return the readers of saved documents by name."""
+    views = {
+        f"read {view}": lambda body, view=view: lk.read(body, view)
+        for view in saved_responses._VIEWS  # noqa: SLF001 - every view, also later ones
+    }
+    return {
+        **views,
+        "Trace.from_json": lk.Trace.from_json,
+        "Trace.from_json of a text": lambda body: lk.Trace.from_json(body.decode("utf-8", "replace")),
+        "returned_value": saved_responses.returned_value,
+    }
+
+
+def fitting_readers(document: Any) -> list[str] | None:
+    """Return the names of the readers of a kind of document; None if there is none."""
+    kind = document_kinds.recognize(json.dumps(document).encode())
+    if kind is None or not kind.views:
+        return ["returned_value"] if kind is not None and "call_function" in kind.name else None
+    traces = ["Trace.from_json", "Trace.from_json of a text"] if "edges" in kind.views else []
+    return [*traces, *(f"read {view}" for view in kind.views)]
+
+
+# Valid documents -------------------------------------------------------------------------
+
+
+def block_documents(tx_status: dict[str, Any], block: Any, chunk: Any) -> Iterator[Any]:
+    """Yield a block document, its shard, and two documents of the Transactions API."""
+    outcomes = {outcome["id"]: outcome for outcome in tx_status["receipts_outcome"]}
+    pairs = [
+        {"receipt": receipt, "execution_outcome": outcomes[receipt["receipt_id"]]}
+        for receipt in tx_status["receipts"]
+        if receipt["receipt_id"] in outcomes
+    ]
+    conversion = {"execution_outcome": tx_status["transaction_outcome"]}
+    converted = {"transaction": tx_status["transaction"], "outcome": conversion}
+    whole_chunk = {**chunk, "transactions": [converted], "local_receipts": []}
+    shard = {"shard_id": 0, "chunk": whole_chunk, "receipt_execution_outcomes": pairs}
+    yield {"block": block, "shards": [shard]}
+    yield shard
+    indexed = {"transaction": tx_status["transaction"], **conversion, "receipts": pairs}
+    yield indexed
+    yield {"transactions": [indexed]}
+
+
+def from_world(bodies: dict[tuple[str, str], tuple[bytes, int]]) -> Iterator[Any]:
+    """Yield the responses of the embedded ledger, and documents made of their parts."""
+    results: dict[str, list[Any]] = {}
+    for (_, request), (body, _) in bodies.items():
+        document = json.loads(body)
+        yield document
+        if "result" in document:
+            yield document["result"]
+            results.setdefault(json.loads(request)["method"], []).append(document["result"])
+    for tx_status in results["EXPERIMENTAL_tx_status"]:
+        yield from block_documents(tx_status, results["block"][0], results["chunk"][0])
+        yield {"ledgerkit": {"blocks": {"1" * 32: [1, 2]}}, **tx_status}
+
+
+def recorded() -> Iterator[Any]:
+    """Yield the recorded responses of real services, where they are present."""
+    for path in sorted(SAMPLES.glob("*/*.json")):
+        if path.stat().st_size < 100_000:  # noqa: PLR2004 - larger ones take too long
+            yield json.loads(path.read_bytes())
+
+
+# The campaign ----------------------------------------------------------------------------
+
+
+class Attack:
+    """One run: the documents, their mutations, and the results."""
+
+    def __init__(self, seed: int, tally: Tally) -> None:
+        """Collect the valid documents: the responses to each verb."""
+        self.rng = random.Random(seed)  # noqa: S311 - repeatable, not secret
+        self.tally = tally
+        self.replay = _replay.Replay()
+        self.verbs = _replay.verbs(self.replay)
+        self.requests = {name: self._count_requests(verb) for name, verb in self.verbs.items()}
+        self.documents = [*from_world(self.replay.bodies), *recorded()]
+        self.parsed = {body: json.loads(body) for body, _ in self.replay.bodies.values()}
+        self.mutator = Mutator(self.rng, self.documents)
+        self.readers = saved_readers()
+        self.fitting = {id(document): fitting_readers(document) for document in self.documents}
+        self.ledger = _replay.connect(self.replay)
+
+    def _count_requests(self, verb: Callable[[lk.Ledger], Any]) -> int:
+        """Run a verb on the unchanged responses; return how many it read."""
+        count = 0
+
+        def change(body: bytes, status: int) -> tuple[bytes, int]:
+            nonlocal count
+            count += 1
+            return body, status
+
+        self.replay.change = change
+        with _replay.connect(self.replay) as ledger, collect_warnings():
+            outcome(lambda: verb(ledger), closely=False)
+        return count
+
+    def saved(self) -> None:
+        """Read one changed document by one reader."""
+        document = self.rng.choice(self.documents)
+        fitting = self.fitting.get(id(document))
+        is_odd = fitting is None or self.rng.random() < 0.1  # noqa: PLR2004 - seldom another one
+        name = self.rng.choice(list(self.readers) if is_odd else fitting)
+        body = self.mutator.mutate(document)
+        self.judge("a saved document", name, body, lambda: self.readers[name](body))
+
+    def verb(self) -> None:
+        """Run one verb of which one response, and some later ones, are changed."""
+        name = self.rng.choice(list(self.verbs))
+        target, sent = self.rng.randrange(self.requests[name]), -1
+        changed: list[tuple[int, bytes]] = []
+
+        def change(body: bytes, status: int) -> tuple[bytes, int]:
+            nonlocal sent
+            sent += 1
+            if sent != target and (sent < target or self.rng.random() < 0.9):  # noqa: PLR2004 - mostly
+                return body, status
+            if self.rng.random() < 0.9:  # noqa: PLR2004 - mostly the documented one
+                document = self.parsed[body]
+            else:
+                document = self.rng.choice(self.documents)
+            changed.append((self.rng.choice((status, *STATUSES)), self.mutator.mutate(document)))
+            return changed[-1][1], changed[-1][0]
+
+        self.replay.change = change
+        self.ledger.forget()
+        self.ledger._memo.clear()  # noqa: SLF001 - cheaper than another ledger
+        self.judge("a verb", name, changed, lambda: self.verbs[name](self.ledger))
+        if any(status == 429 for status, _ in changed):  # noqa: PLR2004 - too many requests
+            self.ledger.close()
+            self.ledger = _replay.connect(self.replay)  # the old one has become slower
+
+    def judge(self, kind: str, name: str, body: Any, read: Callable[[], Any]) -> None:
+        """Count the result of one case."""
+        result = outcome(read, closely=self.rng.random() < 0.03)  # noqa: PLR2004 - tables are slow
+        if result in ("value", "error"):
+            self.tally.count(f"{result} of {kind}")
+        else:
+            self.tally.violate(f"{name}: {result}: {str(body)[:1000]}")
+
+
+def run(count: int, seed: int, tally: Tally) -> None:
+    """Read the documents: two of three as saved ones, the others as responses."""
+    previous = None
+    if threading.current_thread() is threading.main_thread():
+        previous = signal.signal(signal.SIGALRM, _hang)
+    try:
+        with warnings.catch_warnings(), limited_memory(MEMORY):
+            warnings.simplefilter("error")
+            attack = Attack(seed, tally)
+            for number in range(count):
+                (attack.verb if number % 3 == 0 else attack.saved)()
+            attack.ledger.close()
+    finally:
+        lk.disconnect()
+        if previous is not None:
+            signal.signal(signal.SIGALRM, previous)
+    tally.notes.append(f"{len(attack.documents)} valid documents, {len(attack.verbs)} verbs")
