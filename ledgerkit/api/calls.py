@@ -192,7 +192,11 @@ def _undecodable(response: Response, request: str, decode_error: Exception) -> E
 
 def _rpc_error(error: msgspec.Raw, response: Response, request: str) -> LedgerError:
     """Build the typed error for the `error` member of a JSON-RPC response."""
-    member = msgspec.json.decode(error)
+    try:
+        member = msgspec.json.decode(error)
+    except MALFORMED as problem:
+        decode_error = not_as_documented(request, problem)
+        return prefer_status_error(response, request, decode_error)
     if response.status >= _HTTP_ERROR and not isinstance(member, dict):
         # A gateway in front of the node wrote {"error": "text"}: only the status is reliable.
         return _status_error(response, request)

@@ -23,7 +23,7 @@ import pandas as pd
 
 from ledgerkit import validation
 from ledgerkit.api import chain_errors, rpc
-from ledgerkit.api.models.transactions import Status
+from ledgerkit.api.models.transactions import Status, decode_member
 from ledgerkit.errors import LedgerError, UnknownTransactionError
 from ledgerkit.frames import build
 from ledgerkit.progress import Line
@@ -325,7 +325,7 @@ class Submission:
             status = None if outcome is None else outcome.outcome.status
             failure = status.failure if isinstance(status, Status) else msgspec.UNSET
             if outcome is not None and failure is not msgspec.UNSET:
-                yield outcome.id, msgspec.json.decode(failure)
+                yield outcome.id, decode_member(failure, f"the outcome of {outcome.id}")
 
     def _reached_stages(self) -> list[Stage]:
         """List the stages reached, in order."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -57,8 +58,14 @@ def _with_id(body: bytes, old: Any, new: Any) -> bytes:
 
 def connect(replay: Replay) -> lk.Ledger:
     """Open a ledger that sends one request after the other."""
-    urls = {"rpc_url": "http://localhost", "api_url": "http://localhost/api"}
-    return lk.connect("lab", **urls, transport=replay, retries=RETRIES, in_flight=1)
+    return lk.connect(
+        "lab",
+        rpc_url="http://localhost",
+        api_url="http://localhost/api",
+        transport=replay,
+        retries=RETRIES,
+        in_flight=1,
+    )
 
 
 def verbs(replay: Replay) -> dict[str, Callable[[lk.Ledger], Any]]:
@@ -151,6 +158,10 @@ def verbs(replay: Replay) -> dict[str, Callable[[lk.Ledger], Any]]:
             "bob.near", [Transfer(1)], signer_id="alice.near", key=key, ledger=on
         ),
     }
-    for number, (tx_hash, signer_id) in enumerate(pairs):
-        reading[f"trace {number}"] = lambda on, p=(tx_hash, signer_id): lk.trace(*p, ledger=on)
-    return reading | sending
+    traces = {f"trace {number}": partial(_trace, pair) for number, pair in enumerate(pairs)}
+    return reading | sending | traces
+
+
+def _trace(pair: tuple[str, str], ledger: lk.Ledger) -> lk.Trace:
+    """Read a trace."""
+    return lk.trace(*pair, ledger=ledger)

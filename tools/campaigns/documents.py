@@ -10,25 +10,16 @@ or as the response to a verb. Tables, explanations and cards of the value must w
 from __future__ import annotations
 
 import json
-import pickle
 import random
-import signal
-import threading
-import time
-import warnings
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Never
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 import ledgerkit as lk
-from ledgerkit.errors import LedgerError
 from ledgerkit.user_warnings import collect_warnings
 from ledgerkit.verbs import document_kinds, saved_responses
 from tools.campaigns import _replay
 from tools.campaigns._json_mutations import Mutator
-from tools.campaigns._memory import limited_memory
+from tools.campaigns._outcomes import hostile_conditions, outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,117 +30,17 @@ if TYPE_CHECKING:
 
 COUNT = 1_000_000
 SMALL = 3_000
-EXPECTED = ("value of a saved document", "error of a saved document", "value of a verb", "error of a verb")
+EXPECTED = (
+    "value of a saved document",
+    "error of a saved document",
+    "value of a verb",
+    "error of a verb",
+)
 MEMORY = 2**31
-CPU_S = 5.0  # at most for one case
-HANG_S = 60.0  # of a case that waits instead
 SAMPLES = Path(__file__).parents[3] / "shared" / "wire" / "samples"  # recorded, where present
 STATUSES = (200, 200, 200, 200, 200, 200, 400, 401, 404, 408, 422, 429, 500, 503)
-FRAMES = (
-    "receipts",
-    "edges",
-    "actions",
-    "logs",
-    "events",
-    "transfers",
-    "balance_changes",
-    "gas",
-)
 
-# Showing what was read -------------------------------------------------------------------
-
-
-def show(value: Any, *, closely: bool) -> None:
-    """Build everything that a user can display of a value."""
-    if isinstance(value, lk.Trace):
-        show_trace(value, closely=closely)
-    elif isinstance(value, lk.Submission):
-        _ = value.stage, value.value, value.logs, value.stages, value.to_frame()
-        if value.trace is not None:
-            show(value.trace, closely=closely)
-        value.raise_for_status()
-    elif isinstance(value, tuple | list):
-        for member in value[:3]:
-            show(member, closely=closely)
-    if closely:
-        repr(value)
-        if hasattr(value, "_repr_html_") and not isinstance(value, pd.DataFrame):
-            value._repr_html_()  # noqa: SLF001 - the method that notebooks call
-
-
-def show_trace(trace: lk.Trace, *, closely: bool) -> None:
-    """Build the frames and texts of a trace."""
-    for name in FRAMES:
-        getattr(trace, name)
-    _ = trace.verdict, trace.notes, trace.sender_id, trace.block_hashes
-    trace.explain()
-    if closely:
-        trace.to_networkx()
-
-
-def show_error(error: LedgerError, *, closely: bool) -> None:
-    """Write and pickle an error."""
-    str(error)
-    repr(error)
-    if closely:
-        copy = pickle.loads(pickle.dumps(error))  # noqa: S301 - made one call before
-        if str(copy) != str(error):
-            raise AssertionError("a pickled error has another text")
-
-
-# Reading ---------------------------------------------------------------------------------
-
-
-class HangError(BaseException):
-    """A case did not end."""
-
-
-def _hang(*_: object) -> Never:
-    """Interrupt a case."""
-    raise HangError
-
-
-@contextmanager
-def time_limit() -> Iterator[None]:
-    """Interrupt a case that does not end, where the system can; raise if it took too long."""
-    can_interrupt = threading.current_thread() is threading.main_thread()
-    if can_interrupt:
-        signal.setitimer(signal.ITIMER_REAL, HANG_S)
-    start = time.process_time()
-    try:
-        yield
-        if time.process_time() - start > CPU_S:
-            raise HangError
-    finally:
-        if can_interrupt:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-
-
-def outcome(read: Callable[[], Any], *, closely: bool) -> str:
-    """Read and display; return "value", "error", or what is wrong."""
-    try:
-        with time_limit(), collect_warnings():
-            try:
-                show(read(), closely=closely)
-            except LedgerError as error:
-                show_error(error, closely=closely)
-                return "error"
-    except HangError:
-        return f"takes more than {CPU_S:g} s"
-    except Exception as error:  # noqa: BLE001 - any other error is what this script looks for
-        return f"raises {type(error).__name__}: {str(error)[:200]} {place(error)}"
-    return "value"
-
-
-def place(error: BaseException) -> str:
-    """Return the innermost line of the package that an error passed."""
-    line, trace = "", error.__traceback__
-    while trace is not None:
-        name = trace.tb_frame.f_code.co_filename
-        if "/ledgerkit/" in name:
-            line = f"at {name.rpartition('/ledgerkit/')[2]}:{trace.tb_lineno}"
-        trace = trace.tb_next
-    return line
+# Readers ---------------------------------------------------------------------------------
 
 
 def saved_readers() -> dict[str, Reader]:
@@ -256,8 +147,8 @@ class Attack:
         """Read one changed document by one reader."""
         document = self.rng.choice(self.documents)
         fitting = self.fitting.get(id(document))
-        is_odd = fitting is None or self.rng.random() < 0.1  # noqa: PLR2004 - seldom another one
-        name = self.rng.choice(list(self.readers) if is_odd else fitting)
+        is_odd = not fitting or self.rng.random() < 0.1  # noqa: PLR2004 - seldom another one
+        name = self.rng.choice(list(self.readers) if is_odd else fitting or [])
         body = self.mutator.mutate(document)
         self.judge("a saved document", name, body, lambda: self.readers[name](body))
 
@@ -298,18 +189,9 @@ class Attack:
 
 def run(count: int, seed: int, tally: Tally) -> None:
     """Read the documents: two of three as saved ones, the others as responses."""
-    previous = None
-    if threading.current_thread() is threading.main_thread():
-        previous = signal.signal(signal.SIGALRM, _hang)
-    try:
-        with warnings.catch_warnings(), limited_memory(MEMORY):
-            warnings.simplefilter("error")
-            attack = Attack(seed, tally)
-            for number in range(count):
-                (attack.verb if number % 3 == 0 else attack.saved)()
-            attack.ledger.close()
-    finally:
-        lk.disconnect()
-        if previous is not None:
-            signal.signal(signal.SIGALRM, previous)
+    with hostile_conditions(MEMORY):
+        attack = Attack(seed, tally)
+        for number in range(count):
+            (attack.verb if number % 3 == 0 else attack.saved)()
+        attack.ledger.close()
     tally.notes.append(f"{len(attack.documents)} valid documents, {len(attack.verbs)} verbs")
