@@ -24,7 +24,7 @@ import pandas as pd
 from ledgerkit import validation
 from ledgerkit.api import chain_errors, rpc
 from ledgerkit.api.models.transactions import Status, decode_member
-from ledgerkit.errors import LedgerError, UnknownTransactionError
+from ledgerkit.errors import DecodeError, LedgerError, UnknownTransactionError
 from ledgerkit.frames import build
 from ledgerkit.progress import Line
 from ledgerkit.sending import broadcast
@@ -162,7 +162,14 @@ class Submission:
         answer = self.tracker.answer
         status = None if answer is None else answer.result.status
         text = status.success_value if isinstance(status, Status) else None
-        return rpc.json_or_bytes(base64.b64decode(text)) if isinstance(text, str) else None
+        if not isinstance(text, str):
+            return None
+        try:
+            return rpc.json_or_bytes(base64.b64decode(text, validate=True))
+        except ValueError:
+            path = "$.result.status.SuccessValue"
+        msg = f"the value that transaction {self.tx_hash} returned is not base64 at {path}"
+        raise DecodeError(msg, path=path)
 
     @property
     def logs(self) -> list[str]:

@@ -9,6 +9,7 @@ import numpy as np
 from msgspec import Struct
 from pandas import NA
 
+from ledgerkit import json_decoding
 from ledgerkit.api.models.transactions import (
     Action,
     DelegateAction,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 EVENT_PREFIX = "EVENT_JSON:"  # NEP-297
 SUCCEEDED = ("success_value", "success_receipt_id")
-_DECODE_ERRORS = (msgspec.DecodeError, UnicodeError, RecursionError)
 _QUOTED = 80  # characters of an invalid event in its note
 
 
@@ -190,8 +190,8 @@ def _parse_event(at: int, index: int, line: str) -> Event:
     """Parse one event; a contract may log any text."""
     text = line[len(EVENT_PREFIX) :]
     try:
-        document = msgspec.json.decode(text)
-    except _DECODE_ERRORS as problem:
+        document = json_decoding.decode(text)
+    except msgspec.DecodeError as problem:
         return _broken_event(at, index, f"not valid JSON ({problem}): {text[:_QUOTED]}")
     if not isinstance(document, dict):
         return _broken_event(at, index, f"not a JSON object: {text[:_QUOTED]}")

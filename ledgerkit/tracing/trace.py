@@ -20,7 +20,7 @@ from ledgerkit.api.models.transactions import (
     decode_transaction,
     embed_context,
 )
-from ledgerkit.errors import DecodeError, LedgerError
+from ledgerkit.errors import DecodeError, FileError, LedgerError
 from ledgerkit.extras import require
 from ledgerkit.frames import build
 from ledgerkit.tracing import actions as action_rows
@@ -169,10 +169,16 @@ class Trace:
 
         Raises
         ------
+        FileError
+            If the file can't be read.
         LedgerError
             As `from_json`.
         """
-        return cls.from_json(Path(path).read_bytes())
+        try:
+            data = Path(path).read_bytes()
+        except OSError as error:
+            raise FileError.failed(f"read {path}", error) from None
+        return cls.from_json(data)
 
     def save(self, path: str | Path) -> Path:
         """

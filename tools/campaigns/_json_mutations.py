@@ -42,6 +42,8 @@ LITERALS = (
     b'{"a":' * 2_000 + b"1" + b"}" * 2_000,
     b"[" * 100_000,
 )
+CHARACTERS = ("0", "-", "\x00", "\xe9", "\u202e", " ", '"', "=")
+NO_UTF8 = (b"\xff", b"\\ud83d", b"\xc3")
 VALUES: tuple[Any, ...] = (
     None,
     True,
@@ -259,19 +261,16 @@ class Mutator:
         if nested is not None:
             return nested
         at = rng.randrange(len(value) + 1)
-        way = rng.randrange(6)
-        if way == 0:
-            return value[:at]
-        if way == 1:
-            return value[:at] + rng.choice(("0", "-", "\x00", "é", "\u202e", " ", '"', "=")) + value[at:]
-        if way == 2:  # noqa: PLR2004 - the number of a way
-            data = json.dumps(value).encode()
-            return self._literal(data[:-1] + rng.choice((b"\xff", b"\\ud83d", b"\xc3")) + b'"')
-        if way == 3:  # noqa: PLR2004 - as above
-            return value.swapcase()
-        if way == 4:  # noqa: PLR2004 - as above
-            return value[at:] + value[:at]
-        return value * rng.choice((2, 50))
+        wrong = json.dumps(value).encode()[:-1] + rng.choice(NO_UTF8) + b'"'
+        forms = (
+            value[:at],
+            value[:at] + rng.choice(CHARACTERS) + value[at:],
+            self._literal(wrong),
+            value.swapcase(),
+            value[at:] + value[:at],
+            value * rng.choice((2, 50)),
+        )
+        return rng.choice(forms)
 
     def _nested(self, value: str) -> str | None:
         """Mutate the document that a text encodes: of an event, or of arguments in base64."""

@@ -51,7 +51,7 @@ def show(value: Any, *, closely: bool) -> None:
     if closely:
         repr(value)
         if hasattr(value, "_repr_html_") and not isinstance(value, pd.DataFrame):
-            value._repr_html_()  # noqa: SLF001 - the method that notebooks call
+            value._repr_html_()
 
 
 def show_trace(trace: lk.Trace, *, closely: bool) -> None:

@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-
 def u16(number: int) -> bytes:
     """Encode two bytes, little-endian."""
     return struct.pack("<H", number)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import random
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,16 +46,19 @@ STATUSES = (200, 200, 200, 200, 200, 200, 400, 401, 404, 408, 422, 429, 500, 503
 
 def saved_readers() -> dict[str, Reader]:
     """Return the readers of saved documents by name."""
-    views = {
-        f"read {view}": lambda body, view=view: lk.read(body, view)
-        for view in saved_responses._VIEWS  # noqa: SLF001 - every view, also later ones
-    }
+    views = saved_responses._VIEWS  # noqa: SLF001 - every view, also later ones
+    readers: dict[str, Reader] = {f"read {view}": partial(lk.read, view=view) for view in views}
     return {
-        **views,
+        **readers,
         "Trace.from_json": lk.Trace.from_json,
-        "Trace.from_json of a text": lambda body: lk.Trace.from_json(body.decode("utf-8", "replace")),
+        "Trace.from_json of a text": _trace_of_text,
         "returned_value": saved_responses.returned_value,
     }
+
+
+def _trace_of_text(body: bytes) -> lk.Trace:
+    """Read a trace from text."""
+    return lk.Trace.from_json(body.decode("utf-8", "replace"))
 
 
 def fitting_readers(document: Any) -> list[str] | None:
