@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from os import PathLike
+from pathlib import Path
 from typing import Any, SupportsIndex
 from urllib.parse import SplitResult, urlsplit
 
@@ -139,6 +141,17 @@ def raw_bytes(value: object, field: str) -> bytes:
     raise InvalidRequestError.refuse(field, value, "bytes")
 
 
+def file_bytes(value: object, field: str) -> bytes:
+    """Read the file at a path."""
+    if not isinstance(value, str | PathLike):
+        raise InvalidRequestError.refuse(field, value, "the path of a file")
+    try:
+        return Path(value).read_bytes()
+    except (OSError, ValueError) as error:  # ValueError: a path with a null character
+        rule = f"the path of a readable file ({getattr(error, 'strerror', error)})"
+    raise InvalidRequestError.refuse(field, str(value), rule)
+
+
 def block_height(value: object, field: str = "block_height") -> int:
     """Check a block height."""
     return integer(value, field, most=_U64_MAX, noun="a block height")
@@ -252,6 +265,12 @@ def _split_url(text: str) -> SplitResult | None:
     except ValueError:
         return None
     return parts if text.isprintable() and " " not in text else None
+
+
+def has_host(text: str) -> bool:
+    """Return True for a well-formed URL with a scheme and a host."""
+    parts = _split_url(text)
+    return parts is not None and bool(parts.scheme and parts.hostname)
 
 
 def _scheme_and_host(text: str) -> str:

@@ -227,10 +227,22 @@ def is_loopback(url: str) -> bool:
         return False
 
 
+_PROXY_REMEDY = "Set HTTPS_PROXY or ALL_PROXY to a URL such as http://127.0.0.1:3128."
+
+
 def proxy_for(url: str) -> str | None:
-    """Return the proxy that the environment sets for an address."""
+    """
+    Return the proxy that the environment sets for an address.
+
+    Raises `InvalidRequestError` if it is no URL; the error does not show it, because it may
+    contain a password.
+    """
     parts = urlsplit(url)
     if is_loopback(url) or proxy_bypass(parts.hostname or ""):
         return None
     proxies = getproxies()
-    return proxies.get(parts.scheme) or proxies.get("all")
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    if proxy and not validation.has_host(proxy):
+        msg = f"the proxy that the environment sets for {parts.scheme} is malformed (not shown)"
+        raise InvalidRequestError(msg, remedy=_PROXY_REMEDY, field="proxy")
+    return proxy

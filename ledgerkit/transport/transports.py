@@ -88,7 +88,7 @@ def _open(
         if scheme == "http" and find_spec("aiohttp"):
             return AiohttpPool(proxy, tls, in_flight, headers)
         return SingleConnections(lambda: _httpx_pool(proxy, tls, 1))
-    except (ImportError, ValueError):  # its text would quote the proxy's password
+    except (ImportError, ValueError, httpx.InvalidURL):  # its text would quote the proxy's password
         msg = f"the {scheme} proxy of the environment cannot be used"
     remedy = "Use an http proxy, or for a SOCKS one: pip install 'httpx[socks]'."
     raise InvalidRequestError(msg, remedy=remedy, field="proxy")

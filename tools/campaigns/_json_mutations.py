@@ -106,9 +106,10 @@ def places(document: Any) -> list[Path]:
     while waiting:
         path, value = waiting.pop()
         found.append(path)
-        members = value.items() if isinstance(value, dict) else ()
-        members = enumerate(value) if isinstance(value, list) else members
-        waiting += [((*path, key), member) for key, member in members]
+        if isinstance(value, dict):
+            waiting += [((*path, name), member) for name, member in value.items()]
+        elif isinstance(value, list):
+            waiting += [((*path, at), element) for at, element in enumerate(value)]
     return found
 
 

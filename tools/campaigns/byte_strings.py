@@ -215,7 +215,7 @@ def texts() -> Iterator[Decoder]:
 
 def signed_message(text: str) -> bool:
     """Sign and verify an off-chain message."""
-    message = OffchainMessage(text, "app.near", bytes(32))
+    message = OffchainMessage(text, bytes(32), "app.near")
     return message.verify(KEY.public_key, message.sign(KEY))
 
 
@@ -332,7 +332,7 @@ def files(folder: Path) -> Iterator[Decoder]:
     frame = pd.DataFrame(
         {
             "account_id": ["alice.near", "bob.near"],
-            "balance": pd.array([1, 2**127], dtype="u128"),
+            "balance": pd.Series([1, 2**127], dtype="u128"),
             "text": ["a", None],
             "number": [1.5, 2],
         }

@@ -58,6 +58,8 @@ class Outcomes:
 
     def add(self, piece: Sequence[ExecutionOutcome], place: PiecePath) -> None:
         """Append the outcomes of a piece at `place`."""
+        if not piece:  # every pair of it lacks its outcome
+            return
         ids, outcomes, hashes, own_heights, own_times, shards = unzip_structs(piece)
         logs, created, gas, tokens, statuses = unzip_structs(outcomes)
         heights, times = _heights_and_times(hashes, own_heights, own_times, self._blocks)
