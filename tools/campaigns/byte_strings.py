@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import os
 import random
 import tempfile
 from contextlib import redirect_stderr, redirect_stdout
@@ -355,6 +356,22 @@ def files(folder: Path) -> Iterator[Decoder]:
     yield Decoder("command line", written("from-file.json", command_line), [trace])
 
 
+def proxies() -> Iterator[Decoder]:
+    """Yield the readers of the variables that name a proxy, for few and for many connections."""
+    valid = [b"http://me:secret@127.0.0.1:3128", b"http://[::1]:3128", b"https://proxy.example"]
+    for in_flight in (1, 16):
+        yield Decoder("proxy", partial(connect_through, in_flight=in_flight), valid)
+
+
+def connect_through(proxy: bytes, in_flight: int) -> None:
+    """Open the connections through a proxy; nothing is sent."""
+    os.environb[b"http_proxy"] = proxy.replace(b"\0", b"")
+    try:
+        lk.connect("lab", rpc_url="http://rpc.example", in_flight=in_flight).close()
+    finally:
+        del os.environb[b"http_proxy"]
+
+
 def source_ids(path: Path) -> list[Any]:
     """Read the account ids of a file."""
     return list(sources.source(path))
@@ -375,7 +392,7 @@ def run(count: int, seed: int, tally: Tally) -> None:
     """Decode the valid strings, then the others."""
     rng = random.Random(seed)  # noqa: S311 - repeatable, not secret
     with tempfile.TemporaryDirectory() as folder, hostile_conditions(MEMORY):
-        decoders = [*binary(), *texts(), *contract_bytes(), *files(Path(folder))]
+        decoders = [*binary(), *texts(), *contract_bytes(), *proxies(), *files(Path(folder))]
         for number in range(count):
             decoder, way = decoders[number % len(decoders)], rng.choice(WAYS)
             data = way(rng, decoder.valid)

@@ -15,6 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import httpx
+
 import ledgerkit as lk
 from ledgerkit.user_warnings import collect_warnings
 from ledgerkit.verbs import document_kinds, saved_responses
@@ -39,21 +41,32 @@ EXPECTED = (
 )
 MEMORY = 2**31
 SAMPLES = Path(__file__).parents[3] / "shared" / "wire" / "samples"  # recorded, where present
+TRACE_READERS = ("Trace.from_json", "Trace.from_json of a text", "Trace.from_json of an object")
 STATUSES = (200, 200, 200, 200, 200, 200, 400, 401, 404, 408, 422, 429, 500, 503)
 
 # Readers ---------------------------------------------------------------------------------
 
 
-def saved_readers() -> dict[str, Reader]:
-    """Return the readers of saved documents by name."""
+def saved_readers(trace: bytes) -> dict[str, Reader]:
+    """Return the readers of saved documents by name; `trace` is the one that rules are for."""
     views = saved_responses._VIEWS  # noqa: SLF001 - every view, also later ones
     readers: dict[str, Reader] = {f"read {view}": partial(lk.read, view=view) for view in views}
     return {
         **readers,
         "Trace.from_json": lk.Trace.from_json,
         "Trace.from_json of a text": _trace_of_text,
+        "Trace.from_json of an object": lambda body: lk.Trace.from_json(_parsed(body)),
+        "Trace.from_json with rules": lambda body: lk.Trace.from_json(trace, rules=_parsed(body)),
         "returned_value": saved_responses.returned_value,
     }
+
+
+def _parsed(body: bytes) -> Any:
+    """Decode a document as Python does, which accepts more than JSON."""
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return {"undecodable": body.decode("utf-8", "surrogateescape")}
 
 
 def _trace_of_text(body: bytes) -> lk.Trace:
@@ -64,9 +77,12 @@ def _trace_of_text(body: bytes) -> lk.Trace:
 def fitting_readers(document: Any) -> list[str] | None:
     """Return the names of the readers of a kind of document; None if there is none."""
     kind = document_kinds.recognize(json.dumps(document).encode())
+    if "runtime_config" in document:
+        return ["Trace.from_json with rules"]
     if kind is None or not kind.views:
         return ["returned_value"] if kind is not None and "call_function" in kind.name else None
-    traces = ["Trace.from_json", "Trace.from_json of a text"] if "edges" in kind.views else []
+    is_trace = "edges" in kind.views
+    traces = [name for name in TRACE_READERS if is_trace]
     return [*traces, *(f"read {view}" for view in kind.views)]
 
 
@@ -129,9 +145,13 @@ class Attack:
         self.documents = [*from_world(self.replay.bodies), *recorded()]
         self.parsed = {body: json.loads(body) for body, _ in self.replay.bodies.values()}
         self.mutator = Mutator(self.rng, self.documents)
-        self.readers = saved_readers()
+        bodies = {json.loads(key[1]).get("method"): key for key in self.replay.bodies}
+        self.readers = saved_readers(self.replay.bodies[bodies["EXPERIMENTAL_tx_status"]][0])
+        sent = [(path, json.loads(text)) for path, text in self.replay.bodies]
+        self.sent = [(path, {"id": 1, **document}) for path, document in sent if document]
         self.fitting = {id(document): fitting_readers(document) for document in self.documents}
         self.ledger = _replay.connect(self.replay)
+        self.kinds = (self.verb, self.saved, self.saved, self.verb, self.saved, self.request)
 
     def _count_requests(self, verb: Callable[[lk.Ledger], Any]) -> int:
         """Run a verb on the unchanged responses; return how many it read."""
@@ -182,6 +202,17 @@ class Attack:
             self.ledger.close()
             self.ledger = _replay.connect(self.replay)  # the old one has become slower
 
+    def request(self) -> None:
+        """Send one changed request to the embedded ledger."""
+        path, document = self.rng.choice(self.sent)
+        body = self.mutator.mutate(document)
+        self.judge("a request", path, body, lambda: self.answer(path, body))
+
+    def answer(self, path: str, body: bytes) -> None:
+        """Return the answer of the embedded ledger to a request."""
+        request = httpx.Request("POST", f"http://localhost{path}", content=body)
+        self.replay.local.handle_request(request).read()
+
     def judge(self, kind: str, name: str, body: Any, read: Callable[[], Any]) -> None:
         """Count the result of one case."""
         result = outcome(read, closely=self.rng.random() < 0.03)  # noqa: PLR2004 - tables are slow
@@ -196,6 +227,6 @@ def run(count: int, seed: int, tally: Tally) -> None:
     with hostile_conditions(MEMORY):
         attack = Attack(seed, tally)
         for number in range(count):
-            (attack.verb if number % 3 == 0 else attack.saved)()
+            attack.kinds[number % len(attack.kinds)]()
         attack.ledger.close()
     tally.notes.append(f"{len(attack.documents)} valid documents, {len(attack.verbs)} verbs")
