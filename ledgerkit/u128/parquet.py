@@ -111,11 +111,12 @@ def reading(path: object) -> Iterator[None]:
         yield
     except LedgerError:
         raise
+    except FileNotFoundError:
+        problem: LedgerError = FileError(operation=f"read {path}", reason="no such file")
     except OSError as error:
         # Arrow also raises an OSError, without a number, for content that it can't read.
-        problem: LedgerError = (
-            FileError.failed(f"read {path}", error) if error.errno else _damaged(path, error)
-        )
+        is_of_system = error.errno is not None
+        problem = FileError.failed(f"read {path}", error) if is_of_system else _damaged(path, error)
     except Exception as error:  # noqa: BLE001 - there is no list of what hostile content can raise
         problem = _damaged(path, error)
     else:
