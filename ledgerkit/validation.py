@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, SupportsIndex
 from urllib.parse import SplitResult, urlsplit
 
-from ledgerkit.errors import InvalidRequestError
+from ledgerkit.errors import DecodeError, InvalidRequestError, cut
 
 FINALITIES = ("optimistic", "near-final", "final")
 CHECKPOINTS = ("genesis", "earliest_available")
@@ -200,6 +200,15 @@ def block_reference(value: object, field: str = "at") -> BlockReference:
         if exact.astype(value.dtype) == value:  # type: ignore[attr-defined]  # as above
             return BlockReference({}, int(exact.astype("int64")))
     raise InvalidRequestError.refuse(field, value, _REFERENCE_RULE)
+
+
+def received_hash(text: str) -> BlockReference:
+    """Return the reference of a block whose hash a host sent; any other text is a DecodeError."""
+    # `block_reference` would read "final" as a finality and "2026-01-01" as a time.
+    if decode_base58(text, HASH_BYTES):
+        return BlockReference({"block_id": text})
+    msg = f"the response has the block hash {cut(text)!r}, which is not {_HASH_RULE}"
+    raise DecodeError(msg, path="$..block_hash")
 
 
 _REFERENCE_RULE = (

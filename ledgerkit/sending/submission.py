@@ -316,7 +316,7 @@ class Submission:
         outcome = answer.result.transaction_outcome
         hashes = {outcome.block_hash if outcome else None, *answer.result.block_hashes()}
         missing = sorted(h for h in hashes if h is not None and h not in self._blocks)
-        calls = [rpc.block(validation.block_reference(block_hash)) for block_hash in missing]
+        calls = [rpc.block(validation.received_hash(block_hash)) for block_hash in missing]
         for block in self.ledger.send_many(calls, progress=False):
             if not isinstance(block, LedgerError):
                 header = block.header

@@ -134,6 +134,22 @@ def test_a_returned_value_that_is_not_base64() -> None:
     lk.disconnect()
 
 
+@pytest.mark.parametrize("block_hash", [b"final", b"2026-01-01", b"x"])
+def test_a_block_hash_that_is_none(block_hash: bytes) -> None:
+    """A text in place of a block hash is a DecodeError, and never read as a finality or a time."""
+    replay = Replay()
+    sent = replay.local.world.summary.transactions[0]
+    replay.change = lambda body, status: (
+        re.sub(b'"block_hash":"[^"]*"', b'"block_hash":"' + block_hash + b'"', body),
+        status,
+    )
+    with connect(replay) as ledger:
+        for verb in (lk.trace, lk.resume):
+            with pytest.raises(errors.DecodeError, match="block hash"):
+                verb(sent.tx_hash, sent.signer_id, ledger=ledger)
+    lk.disconnect()
+
+
 @pytest.mark.parametrize("data", ["\ud800", {"a": {1, 2}}, {"a": float("nan")}, 7, None])
 def test_a_trace_of_something_else(data: Any) -> None:
     """What is no document, and what JSON can't express, is refused; 7 is no seven bytes."""
@@ -151,7 +167,7 @@ def test_a_trace_of_no_file(path: str) -> None:
 def test_damaged_parquet(tmp_path: Path) -> None:
     """Each cut, and each byte that is set to 255, gives a frame or a DecodeError."""
     path = tmp_path / "ft.parquet"
-    lk.write_parquet(pd.DataFrame({"balance": pd.array([1, 2**127], dtype="u128")}), path)
+    lk.write_parquet(pd.DataFrame({"balance": pd.Series([1, 2**127], dtype="u128")}), path)
     valid = path.read_bytes()
     cuts = [valid[:size] for size in range(0, len(valid), 97)]
     marks = [valid[:at] + b"\xff" + valid[at + 1 :] for at in range(0, len(valid), 41)]

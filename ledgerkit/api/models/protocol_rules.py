@@ -87,7 +87,7 @@ class RuntimeConfig(Struct, frozen=True):
 
     transaction_costs: TransactionFees
     # Since protocol 86 gas is bought at no less than this price; the difference is refunded.
-    min_gas_purchase_price: str = "1000000000"
+    min_gas_purchase_price: Annotated[str, Meta(pattern=r"\A[0-9]{1,39}\Z")] = "1000000000"
 
 
 class _ShardLayout(Struct):
