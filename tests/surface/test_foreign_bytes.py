@@ -157,6 +157,13 @@ def test_a_trace_of_something_else(data: Any) -> None:
         lk.Trace.from_json(data)
 
 
+@pytest.mark.parametrize("layout", ["\ud800", {"a": {"\ud800": 1}}])
+def test_rules_with_a_lone_surrogate(layout: Any) -> None:
+    """Rules that are no text in UTF-8 are a DecodeError."""
+    with pytest.raises(errors.DecodeError):
+        lk.Trace.from_json(document(), rules={"protocol_version": layout})
+
+
 @pytest.mark.parametrize("path", ["missing.json", "nul\0l"])
 def test_a_trace_of_no_file(path: str) -> None:
     """A path that can't be read is refused as by `read`."""

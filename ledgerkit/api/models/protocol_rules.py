@@ -109,7 +109,7 @@ def rules_of(config: Mapping[str, Any]) -> Rules:
     """Read the rules from the decoded result of EXPERIMENTAL_protocol_config."""
     try:
         decoded = json_decoding.convert(config, _ProtocolConfig)
-    except msgspec.ValidationError as problem:
+    except msgspec.DecodeError as problem:
         reason, _, path = str(problem).partition(" - at `")
         path = path.rstrip("`") or "$"
         sentence = f"the protocol configuration is not as documented: {reason} at {path}"
