@@ -629,6 +629,7 @@ def connect(
     archival_rpc_url: str | None = None,
     transport: AnyTransport | None = None,
     timeout_s: float = 20.0,
+    max_answer_bytes: int = 2**28,
     retries: RetryPolicy | None = None,
     rate: float | Literal["polite"] | None = "polite",
     in_flight: int = 16,
@@ -659,7 +660,11 @@ def connect(
         An `httpx.BaseTransport` (which is used in threads) or `httpx.AsyncBaseTransport` to
         send all requests with.
     timeout_s
-        Maximum number of seconds for one request.
+        Maximum number of seconds for one request, from connecting to unpacking the answer.
+    max_answer_bytes
+        Maximum number of bytes of one answer, as sent and unpacked. A larger one is refused
+        as soon as it is known to be larger. The default is 256 MiB: the largest answers known,
+        those of transactions with tens of thousands of receipts, have some 50 MB.
     retries
         The limits for repeating a failed read; None is ``RetryPolicy()``.
     rate
@@ -724,6 +729,7 @@ def connect(
         key_in=key_in,
         transport=transport,
         timeout_s=timeout_s,
+        max_answer_bytes=max_answer_bytes,
         retries=retries or RetryPolicy(),
         rate=None if rate == "polite" else rate,
         # The public hosts' limits do not apply to a transport of the caller.

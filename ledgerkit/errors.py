@@ -7,7 +7,9 @@ LedgerError
 │   ├── NodeNotReadyError             the node is starting or behind
 │   ├── NodeError                     the node failed while answering
 │   ├── UnavailableShardError         the node does not track the shard
-│   └── RequestRoutedError            the node forwarded the transaction
+│   ├── RequestRoutedError            the node forwarded the transaction
+│   ├── ResponseTooLargeError         the response is larger than `max_answer_bytes`
+│   └── UnmatchedResponseError        the response belongs to another request
 ├── RateLimitedError                  too many requests
 ├── AuthError                         the API key was refused
 ├── NotFoundError                     it does not exist, or not on this host
@@ -219,6 +221,15 @@ class UnavailableShardError(TransportError):
     elsewhere = True
 
 
+class ResponseTooLargeError(TransportError):
+    """The response is larger than `max_answer_bytes`, as sent or unpacked."""
+
+    max_bytes: int | None
+    template = "The response has more than {max_bytes} bytes"
+    remedy = "Request less at once, or allow more with connect(max_answer_bytes=...)."
+    retryable = False
+
+
 class RequestRoutedError(TransportError):
     """The node forwarded the transaction to another node and does not wait for its result."""
 
@@ -226,6 +237,16 @@ class RequestRoutedError(TransportError):
     template = "The node forwarded transaction {transaction_hash} to another node"
     remedy = "Request the transaction by its hash; there is no need to send it again."
     retryable = False
+
+
+class UnmatchedResponseError(TransportError):
+    """The response belongs to another request; it was not used."""
+
+    template = "The response belongs to another request"
+    remedy = (
+        "Try again; if the error persists, the host or a proxy on the way mixes up responses: use"
+        " another one."
+    )
 
 
 class RateLimitedError(LedgerError):

@@ -245,12 +245,11 @@ def answer(request: httpx.Request) -> httpx.Response:
     """Return responses with markup in every text."""
     pools = [{"pool_id": MARKUP, "last_update_block_height": 1}]
     if "public_key" in request.url.path:
-        return httpx.Response(200, json={"public_key": "k", "account_ids": [MARKUP, BREAKS_OUT]})
+        return httpx.Response(200, json={"account_ids": [MARKUP, BREAKS_OUT]})
     if request.method == "POST":
         call = json.loads(request.content)
         return httpx.Response(200, json={"jsonrpc": "2.0", "id": call["id"], "result": STATUS})
     view = {
-        "account_id": MARKUP,
         "tokens": [
             {"contract_id": MARKUP + FORMULA, "balance": "1", "last_update_block_height": 1}
         ],

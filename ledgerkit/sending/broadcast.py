@@ -49,7 +49,7 @@ def send_call(signed: SignedTransaction, via: str, wait_until: str) -> Call[Any]
     params = {"signed_tx_base64": signed.to_base64()}
     request = f"the sending of transaction {signed.hash}"
     if via == "broadcast_tx_async":
-        return calls.rpc(via, params, str, request=request)
+        return calls.rpc(via, params, str, request=request, expected={"": str(signed.hash)})
     if via == "send_tx":
         params["wait_until"] = wait_until
     status_call = rpc.transaction(str(signed.hash), str(tx.signer_id), wait_until)

@@ -29,7 +29,12 @@ import pytest
 import ledgerkit as lk
 from ledgerkit import validation
 from ledgerkit.api import rpc
-from ledgerkit.errors import ContractPanicError, InvalidRequestError, UnknownBlockError
+from ledgerkit.errors import (
+    ContractPanicError,
+    InvalidRequestError,
+    UnknownBlockError,
+    UnmatchedResponseError,
+)
 from ledgerkit.frames import schemas
 from ledgerkit.transport import disk_cache
 from tests.loopback import Reply, Server, as_json, failure, result, serve
@@ -235,12 +240,12 @@ LIES: dict[str, tuple[Call[Any], str, dict[str, str]]] = {
 
 
 @pytest.mark.parametrize(("call", "method", "params"), LIES.values(), ids=LIES)
-def test_an_answer_that_does_not_prove_itself_is_not_kept(call, method, params, folder):
-    """An answer about another block, chunk or transaction than was asked for is not kept."""
+def test_an_answer_about_something_else_is_neither_returned_nor_kept(call, method, params, folder):
+    """An answer about another block, chunk or transaction than was asked for is an error."""
     wrong = getattr(Chain(), method)(params)
     with serve(Chain(**{method: wrong})) as server:
         for _ in range(2):
-            with opened(server, folder) as ledger:
+            with opened(server, folder) as ledger, pytest.raises(UnmatchedResponseError):
                 ledger.send(call)
         assert len(server.requests) == 2
 
@@ -266,7 +271,8 @@ def test_an_error_is_never_kept(reply, folder):
 
 def test_an_answer_with_a_failing_status_stays_in_memory(folder):
     """A body is believed before its status, but not for the next session."""
-    reply = as_json({"result": Chain().block({"block_id": BLOCK})}, 500)
+    told = {"jsonrpc": "2.0", "id": 1, "result": Chain().block({"block_id": BLOCK})}
+    reply = as_json(told, 500)
     with serve(Chain(block=reply)) as server:
         for _ in range(2):
             with opened(server, folder) as ledger:

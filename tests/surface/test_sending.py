@@ -475,7 +475,7 @@ class Node:
         asked = json.loads(request.content)
         self.methods.append(asked["method"])
         answer = getattr(self, "_" + asked["method"].removeprefix("EXPERIMENTAL_"))
-        return httpx.Response(200, json={"jsonrpc": "2.0", "id": 1} | answer(asked["params"]))
+        return httpx.Response(200, json={"id": asked["id"]} | answer(asked["params"]))
 
     def _status(self, _: Any) -> dict[str, Any]:
         sync = {"latest_block_hash": HASH, "latest_block_height": 100, "syncing": False}

@@ -88,7 +88,7 @@ def make_chunk_header(height: int, shard: int) -> dict[str, Any]:
 def panic(text: str) -> dict[str, Any]:
     """Fail as a contract does: inside the result."""
     words = f'wasm execution failed with error: HostError(GuestPanic {{ panic_msg: "{text}" }})'
-    return {"error": words, "logs": [], "block_height": HEAD, "block_hash": fake_hash(HEAD)}
+    return {"error": words, "logs": []}
 
 
 @dataclass
