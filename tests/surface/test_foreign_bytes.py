@@ -203,6 +203,13 @@ def test_a_malformed_proxy(monkeypatch: pytest.MonkeyPatch, proxy: str, in_fligh
 
 def test_the_doctor_of_an_unreadable_member() -> None:
     """A member that ledgerkit does not know and can't read is the error of its surface."""
-    status = b'{"jsonrpc":"2.0\xff","result":{"chain_id":"lab"}}'
-    frame = served(status, lk.doctor)
-    assert set(frame["error"]) == {"DecodeError"}
+    replay = Replay()
+    replay.change = lambda body, status: (
+        body.replace(b'"jsonrpc":"2.0"', b'"jsonrpc":"2.0\xff"'),
+        status,
+    )
+    with connect(replay) as ledger:
+        frame = lk.doctor(ledger=ledger).set_index("surface")
+    lk.disconnect()
+    assert frame.loc["rpc", "error"] == "DecodeError"
+    assert pd.isna(frame.loc["api", "error"])
