@@ -45,6 +45,7 @@ _CODES: tuple[tuple[type[errors.LedgerError] | tuple[type[errors.LedgerError], .
     ((errors.TransportError, errors.RateLimitedError, errors.AuthError), 4),
     (errors.DecodeError, 5),
 )
+_MOST_DIGITS = 20  # of a height, which has 64 bits
 _INTERRUPTED = 130
 # An option that people guess, with its value: a key is read from the environment only.
 _SECRET_OPTION = re.compile(r"(?i)(--?[\w-]*(?:key|token|secret|pass|phrase)[\w-]*)[ =]\S.*")
@@ -331,7 +332,8 @@ def _at(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
 
 def _height_or_text(text: str | None) -> int | str | None:
     """Convert digits to a height; leave any other text."""
-    return int(text) if text and text.isascii() and text.isdecimal() else text
+    is_height = text and len(text) <= _MOST_DIGITS and text.isascii() and text.isdecimal()
+    return int(text) if is_height and text else text
 
 
 def _options(ledger: Ledger) -> dict[str, Any]:

@@ -9,10 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from os import PathLike
+from pathlib import Path
 from typing import Any, SupportsIndex
 from urllib.parse import SplitResult, urlsplit
 
-from ledgerkit.errors import InvalidRequestError
+from ledgerkit.errors import DecodeError, InvalidRequestError, cut
 from ledgerkit.redaction import hide, is_surely_secret
 
 FINALITIES = ("optimistic", "near-final", "final")
@@ -144,6 +145,18 @@ def raw_bytes(value: object, field: str) -> bytes:
     raise InvalidRequestError.refuse(field, value, "bytes")
 
 
+def file_bytes(value: object, field: str) -> bytes:
+    """Read the file at a path."""
+    if not isinstance(value, str | PathLike):
+        raise InvalidRequestError.refuse(field, value, "the path of a file")
+    no_secret(value, field)
+    try:
+        return Path(value).read_bytes()
+    except (OSError, ValueError) as error:  # ValueError: a path with a null character
+        rule = f"the path of a readable file ({getattr(error, 'strerror', error)})"
+    raise InvalidRequestError.refuse(field, str(value), rule)
+
+
 def block_height(value: object, field: str = "block_height") -> int:
     """Check a block height."""
     return integer(value, field, most=_U64_MAX, noun="a block height")
@@ -192,6 +205,15 @@ def block_reference(value: object, field: str = "at") -> BlockReference:
         if exact.astype(value.dtype) == value:  # type: ignore[attr-defined]  # as above
             return BlockReference({}, int(exact.astype("int64")))
     raise InvalidRequestError.refuse(field, value, _REFERENCE_RULE)
+
+
+def received_hash(text: str) -> BlockReference:
+    """Return the reference of a block whose hash a host sent; any other text is a DecodeError."""
+    # `block_reference` would read "final" as a finality and "2026-01-01" as a time.
+    if decode_base58(text, HASH_BYTES):
+        return BlockReference({"block_id": text})
+    msg = f"the response has the block hash {cut(text)!r}, which is not {_HASH_RULE}"
+    raise DecodeError(msg, path="$..block_hash")
 
 
 _REFERENCE_RULE = (

@@ -145,8 +145,8 @@ class SecretKey(Secret):
         -----
         BIP-39 is implemented by the library mnemonic, SLIP-10 by the library slip10.
         """
-        steps = [int(step) for step in re.findall(r"\d+", path)] if isinstance(path, str) else []
-        if not _PATH.fullmatch(str(path)) or any(step >= _HARDENED for step in steps):
+        is_path = isinstance(path, str) and _PATH.fullmatch(path) is not None
+        if not is_path or any(int(step) >= _HARDENED for step in re.findall(r"\d+", path)):
             del phrase, passphrase
             raise InvalidRequestError.refuse("path", path, f"hardened steps, such as {NEAR_PATH}")
         are_texts = isinstance(phrase, str) and isinstance(passphrase, str)

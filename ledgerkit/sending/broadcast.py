@@ -144,7 +144,7 @@ def _drop_evidence(
     if final.height > last_height:
         return f"{EXPIRED}: no block above {last_height} can include it", *block
     try:
-        at = validation.block_reference(final.hash)
+        at = validation.received_hash(final.hash)
         names = str(tx.signer_id), str(tx.public_key)
         ak_nonce = access_keys.read_nonce(ledger, *names, tx.nonce_index, at)
     except (UnknownAccessKeyError, UnknownAccountError):
