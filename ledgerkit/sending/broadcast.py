@@ -72,7 +72,7 @@ def send_signed(ledger: Ledger, signed: SignedTransaction, via: str, wait_until:
             pause_s = backoff.next_pause(error) if error.retryable else None
             if pause_s is None:
                 raise
-        time.sleep(pause_s)
+        ledger.sleep(pause_s)
 
 
 # Polling ----------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ def wait_for_block(ledger: Ledger, seconds: float | None = None) -> None:
     """Wait about one block; an embedded ledger without real time adds a block at once."""
     world = embedded_world(ledger)
     if world is None or world.settings.real_time:
-        time.sleep(POLL_INTERVAL_S if seconds is None else seconds)
+        ledger.sleep(POLL_INTERVAL_S if seconds is None else seconds)
     else:
         world.advance()
 
