@@ -11,7 +11,7 @@ from decimal import Decimal, InvalidOperation
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ledgerkit import errors, user_warnings, validation
+from ledgerkit import errors, json_decoding, user_warnings, validation
 from ledgerkit._version import __version__
 
 if TYPE_CHECKING:
@@ -351,7 +351,7 @@ def _json_bytes(text: str | None) -> bytes:
 
     data = (text or "{}").encode()
     try:
-        msgspec.json.decode(data)
+        json_decoding.decode(data)
     except msgspec.DecodeError as error:
         raise errors.InvalidRequestError.refuse("args", text, f"JSON ({error})") from None
     return data

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import msgspec
 
-from ledgerkit import errors
+from ledgerkit import errors, json_decoding
 from ledgerkit.api import chain_errors
-from ledgerkit.api.models.chain import MALFORMED, Envelope, QueryFailure
+from ledgerkit.api.models.chain import Envelope, QueryFailure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,8 +21,6 @@ Surface = Literal["rpc", "archival_rpc", "api", "transactions", "transfers", "bl
 
 NOT_AS_DOCUMENTED = " is not as documented: "  # before the reason in the sentence of an error
 _HTTP_ERROR = 400
-_decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
-_decoders_lock = Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +103,8 @@ def read_rpc(response: Response, result: Any, request: str) -> Any:
     """Decode the result of a JSON-RPC response, or raise its typed error."""
     # The body comes before the status: nodes send errors with HTTP 200, and results with 4xx.
     try:
-        envelope = decoder(Envelope[result]).decode(response.body)
-    except MALFORMED as error:
+        envelope = json_decoding.decode(response.body, Envelope[result])
+    except msgspec.DecodeError as error:
         decode_error = error
     else:
         if envelope.error is not msgspec.UNSET and bytes(envelope.error) != b"null":
@@ -123,8 +120,8 @@ def read_api(response: Response, result: Any, request: str) -> Any:
     if response.status >= _HTTP_ERROR:
         raise _status_error(response, request)
     try:
-        return decoder(result).decode(response.body)
-    except MALFORMED as error:
+        return json_decoding.decode(response.body, result)
+    except msgspec.DecodeError as error:
         decode_error = error
     raise not_as_documented(request, decode_error)
 
@@ -156,25 +153,12 @@ class _EnvelopeMembers(msgspec.Struct):
 def _is_envelope(body: bytes) -> bool:
     """Return True for a whole JSON-RPC response, False for a bare result."""
     try:
-        members = decoder(_EnvelopeMembers).decode(body)
-    except MALFORMED:
+        members = json_decoding.decode(body, _EnvelopeMembers)
+    except msgspec.DecodeError:
         return True  # not an object: the decoder reports what is wrong
     has_header = members.jsonrpc is not msgspec.UNSET or members.id is not msgspec.UNSET
     has_content = members.result is not msgspec.UNSET or members.error is not msgspec.UNSET
     return has_header and has_content
-
-
-def decoder(decoded_type: Any) -> msgspec.json.Decoder[Any]:
-    """Return the decoder for a type; any thread may use it."""
-    # msgspec 0.22 inspects a type when its first decoder is built. If two threads do so at once,
-    # the process can crash, so decoders are built under a lock, once for each type.
-    cached = _decoders.get(decoded_type)
-    if cached is None:
-        with _decoders_lock:
-            cached = _decoders.get(decoded_type)
-            if cached is None:
-                cached = _decoders[decoded_type] = msgspec.json.Decoder(decoded_type)
-    return cached
 
 
 def _undecodable(response: Response, request: str, decode_error: Exception) -> Exception:
@@ -192,7 +176,7 @@ def _undecodable(response: Response, request: str, decode_error: Exception) -> E
 
 def _rpc_error(error: msgspec.Raw, response: Response, request: str) -> LedgerError:
     """Build the typed error for the `error` member of a JSON-RPC response."""
-    member = msgspec.json.decode(error)
+    member = json_decoding.decode(error)
     if response.status >= _HTTP_ERROR and not isinstance(member, dict):
         # A gateway in front of the node wrote {"error": "text"}: only the status is reliable.
         return _status_error(response, request)
@@ -215,8 +199,8 @@ def _is_query_failure(result: Any) -> bool:
 def _query_failure(body: bytes) -> QueryFailure | None:
     """Return the failure that `query` sends as a result, or None."""
     try:
-        result = decoder(Envelope[QueryFailure]).decode(body).result
-    except MALFORMED:
+        result = json_decoding.decode(body, Envelope[QueryFailure]).result
+    except msgspec.DecodeError:
         return None
     return result if isinstance(result, QueryFailure) else None
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from ledgerkit import json_decoding
 from ledgerkit.api import calls
 from ledgerkit.api.models import chain, transactions
 from ledgerkit.errors import DecodeError, TransactionTimeoutError, UnknownTransactionError
@@ -46,8 +47,8 @@ def _same_block(at: BlockReference) -> Callable[[Any], bool] | None:
 def _is_object(call_result: chain.CallResult) -> bool:
     """Return True if a view call returned a JSON object, as metadata methods do."""
     try:
-        return isinstance(msgspec.json.decode(bytes(call_result.result)), dict)
-    except (ValueError, RecursionError):  # not JSON, or not bytes
+        return isinstance(json_decoding.decode(bytes(call_result.result)), dict)
+    except ValueError:  # not bytes, or not JSON
         return False
 
 
@@ -319,8 +320,8 @@ def result_json(call_result: chain.CallResult, result_type: Any, request: str) -
     """Decode the JSON that a view call returned."""
     data = result_bytes(call_result, request)
     try:
-        return calls.decoder(result_type).decode(data)
-    except chain.MALFORMED as error:
+        return json_decoding.decode(data, result_type)
+    except msgspec.DecodeError as error:
         raise calls.not_as_documented(request, error) from None
 
 
@@ -329,6 +330,6 @@ def json_or_bytes(data: bytes) -> Any:
     if not data:
         return None
     try:
-        return msgspec.json.decode(data)
-    except chain.MALFORMED:
+        return json_decoding.decode(data)
+    except msgspec.DecodeError:
         return data

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from msgspec import inspect
 
+from ledgerkit import json_decoding
 from ledgerkit.errors import cut
 
 if TYPE_CHECKING:
@@ -58,6 +58,6 @@ def _walk(value: Any, kind: inspect.Type, path: str) -> Iterator[str]:
 
 def decode(body: bytes) -> Any:
     """Decode a response for `unknown_members`: of a JSON-RPC one, its result."""
-    document = msgspec.json.decode(body)
+    document = json_decoding.decode(body)
     is_rpc = isinstance(document, dict) and "jsonrpc" in document
     return document.get("result") if is_rpc else document

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ledgerkit import client, validation
+from ledgerkit import client, json_decoding, validation
 from ledgerkit.api import rpc
 from ledgerkit.errors import DecodeError, InvalidRequestError
 
@@ -98,11 +98,11 @@ def parse_record(extra: object) -> Record | None:
     """Parse the record in a token's `extra`; None if it is not one, or malformed."""
     try:
         text = extra if isinstance(extra, str | bytes) else b""
-        record = msgspec.json.decode(text, type=Record)
+        record = json_decoding.decode(text, Record)
         check_widget(record.author_account_id, record.widget_name)
         validation.account_id(record.source_contract_id, "source_contract_id")
         validation.block_height(record.socialdb_block_height)
-    except (msgspec.DecodeError, UnicodeError, RecursionError, InvalidRequestError):
+    except (msgspec.DecodeError, InvalidRequestError):
         return None
     path = widget_path(record.author_account_id, record.widget_name)
     return record if record.widget_path == path else None

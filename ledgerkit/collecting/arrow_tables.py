@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 import pandas as pd
 
+from ledgerkit import json_decoding
 from ledgerkit.errors import DecodeError
 from ledgerkit.frames import build
 from ledgerkit.frames.schemas import SCHEMAS
@@ -221,6 +222,6 @@ def _objects(column: Any, missing: Any) -> list[Any]:
     if not arrow.library().types.is_string(column.type):
         return list(column.to_pylist())
     return [
-        missing if text is None else _unmarked(msgspec.json.decode(text))
+        missing if text is None else _unmarked(json_decoding.decode(text))
         for text in column.to_pylist()
     ]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ledgerkit import json_decoding
 from ledgerkit._version import __version__
 from ledgerkit.errors import DecodeError, InvalidRequestError
 from ledgerkit.frames.schemas import SCHEMAS
@@ -237,8 +238,8 @@ def remove_uncommitted(folder: Folder, manifest: Manifest, commits: Sequence[Com
 def _decode(body: bytes, document_type: Any, path: str) -> Any:
     """Decode a manifest, commit or other document of the folder."""
     try:
-        return msgspec.json.decode(body, type=document_type)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return json_decoding.decode(body, document_type)
+    except msgspec.DecodeError as error:
         msg = f"{path} cannot be read: {error}"
         remedy = "Another program wrote it. Remove it to request its part again."
         raise DecodeError(msg, remedy=remedy, path=path) from None

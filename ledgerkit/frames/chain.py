@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pandas as pd
 
+from ledgerkit import json_decoding
 from ledgerkit.api.models.transactions import Action, Deposit, FunctionCall
 from ledgerkit.errors import DecodeError
 from ledgerkit.frames import amounts, build
@@ -192,7 +193,7 @@ def _total_deposit(actions: Sequence[tuple[str, Any]]) -> int | None:
 def _convert(fields: Any, kind: Any) -> Any:
     """Convert an action's fields to a struct."""
     try:
-        return msgspec.convert(fields, kind)
+        return json_decoding.convert(fields, kind)
     except msgspec.ValidationError as error:
         problem = error
     raise DecodeError(f"an action is not as documented: {problem}", path="actions")

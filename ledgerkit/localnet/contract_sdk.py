@@ -37,6 +37,7 @@ from typing import (
 
 import msgspec
 
+from ledgerkit import json_decoding
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet.execution_errors import LocalnetError, MethodError, PanicError
 from ledgerkit.localnet.vm import Promise, Vm
@@ -222,7 +223,7 @@ def _load_state(cls: type[Contract], contract: Contract, *, init: bool) -> bytes
     if init and data is not None:
         raise PanicError(INITIALIZED)
     if data is not None:
-        contract.state = msgspec.json.decode(data, type=state_type, dec_hook=_decode_other)
+        contract.state = json_decoding.decode(data, state_type, _decode_other)
     elif not init:
         try:
             contract.state = state_type()
@@ -276,14 +277,12 @@ def _decode_arguments(function: Callable[..., Any], data: bytes) -> dict[str, An
     if not signature.names:
         return {}
     try:
-        decoded = msgspec.json.decode(
-            data or b"{}", type=signature.arguments, dec_hook=_decode_other
-        )
+        decoded = json_decoding.decode(data or b"{}", signature.arguments, _decode_other)
         arguments = {name: getattr(decoded, name) for name in signature.names}
         for name in signature.keys:
             value = arguments[name]
             arguments[name] = None if value is None else PublicKey.from_text(value)
-    except (msgspec.DecodeError, RecursionError, InvalidRequestError):
+    except (msgspec.DecodeError, InvalidRequestError):
         raise PanicError(BAD_INPUT) from None
     return arguments
 
@@ -331,8 +330,8 @@ def _encode_other(value: Any) -> Any:
 def from_json(data: bytes | None) -> Any:
     """Decode another contract's result; None if it failed or is not JSON."""
     try:
-        return None if data is None else msgspec.json.decode(data)
-    except (msgspec.DecodeError, RecursionError):
+        return None if data is None else json_decoding.decode(data)
+    except msgspec.DecodeError:
         return None
 
 
@@ -392,4 +391,4 @@ class JsonMap(Generic[T]):
 
     def _decode(self, data: bytes) -> T:
         """Decode a value."""
-        return msgspec.json.decode(data, type=self._kind, dec_hook=_decode_other)
+        return json_decoding.decode(data, self._kind, _decode_other)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from ledgerkit import json_decoding
 from ledgerkit.errors import InvalidRequestError
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def parse_fault(text: str) -> Fault:
             raise InvalidRequestError.refuse("fault", text, f"a text with {name!r} only once")
         words[name] = value if equals else _BARE_WORDS.get(name, "")
     try:
-        return msgspec.convert(words, Fault, strict=False)
+        return json_decoding.convert(words, Fault, strict=False)
     except msgspec.ValidationError as error:
         names = ", ".join(Fault.__struct_encode_fields__)
         expected = f"words out of {names}, with their values ({error})"

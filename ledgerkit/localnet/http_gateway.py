@@ -19,6 +19,7 @@ from urllib.parse import parse_qsl
 import msgspec
 from msgspec import Raw, Struct, structs
 
+from ledgerkit import json_decoding
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet import rest_api, rpc_api
 from ledgerkit.localnet.faults import HEADER, Fault, Faults
@@ -242,6 +243,6 @@ class _CallId(Struct):
 def _call_id(body: bytes) -> Raw:
     """Decode the id of a JSON-RPC call; null if there is none."""
     try:
-        return msgspec.json.decode(body, type=_CallId).id
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return json_decoding.decode(body, _CallId).id
+    except msgspec.DecodeError:
         return Raw(b"null")

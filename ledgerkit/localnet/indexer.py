@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 import msgspec
 
+from ledgerkit import json_decoding
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet.chain_types import Account, ActionReceipt, Block, Failure
 from ledgerkit.localnet.contract_sdk import CONTRACTS_BY_HASH, Contract
@@ -172,7 +173,7 @@ class BalanceReader:
         args = msgspec.json.encode({"account_id": account_id})
         with suppress(LocalnetError, msgspec.DecodeError):
             view = self._world.view(contract_id, "ft_balance_of", args, block)
-            balance = msgspec.json.decode(view.result, type=str)
+            balance = json_decoding.decode(view.result, str)
             if balance.isascii() and balance.isdigit() and len(balance) <= _MAX_DIGITS:
                 return balance
         return ""
@@ -314,8 +315,8 @@ class Indexer:
 def event_accounts(log: str) -> tuple[str, list[str]]:
     """Parse an event's standard and accounts; a malformed event has none."""
     try:
-        event = msgspec.json.decode(log.removeprefix(_EVENT), type=Event)
-    except (msgspec.DecodeError, RecursionError):
+        event = json_decoding.decode(log.removeprefix(_EVENT), Event)
+    except msgspec.DecodeError:
         return "", []
     members = _EVENT_ACCOUNTS.get((event.standard, event.event), ())
     values = [row.get(member) for row in event.data for member in members]
@@ -325,8 +326,8 @@ def event_accounts(log: str) -> tuple[str, list[str]]:
 def deposit_account(args: bytes) -> str | None:
     """Parse the account of a `storage_deposit`; None for the caller."""
     try:
-        account_id = msgspec.json.decode(args or b"{}", type=StorageDepositArgs).account_id
-    except (msgspec.DecodeError, RecursionError):
+        account_id = json_decoding.decode(args or b"{}", StorageDepositArgs).account_id
+    except msgspec.DecodeError:
         return None
     return account_id if is_account_id(account_id) else None
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from ledgerkit import json_decoding
 from ledgerkit.localnet.http_messages import json_response, text_response
 from ledgerkit.localnet.rpc import (
     blocks,
@@ -101,9 +102,7 @@ def respond(world: World, body: bytes) -> Generator[None, None, HttpResponse]:
     """Answer a JSON-RPC call, with the world locked; yields where the call waits for a block."""
     try:
         call = _decode_call(body)
-    except RecursionError:
-        return text_response(f"{_NOT_JSON}recursion limit exceeded", BAD_REQUEST)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:  # not UTF-8, or not a call
         return _refuse_body(body, error)
     if isinstance(call.id, msgspec.UnsetType):
         return _error_response(ParseError(_NOT_A_CALL), _NULL)
@@ -118,7 +117,7 @@ def _decode_call(body: bytes) -> RpcCall:
     """Decode a call."""
     if not body.isascii():
         body.decode()  # msgspec does not check the UTF-8 of members that it skips
-    return msgspec.json.decode(body, type=RpcCall)
+    return json_decoding.decode(body, RpcCall)
 
 
 def _call_method(world: World, call: RpcCall) -> sending.Steps:
@@ -140,8 +139,8 @@ def _error_response(error: RpcError, call_id: msgspec.Raw) -> HttpResponse:
 def _refuse_body(body: bytes, error: Exception) -> HttpResponse:
     """Build the refusal of a body that is not a call: a batch, another JSON value, or no JSON."""
     try:
-        value = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        value = json_decoding.decode(body)
+    except msgspec.DecodeError:
         return text_response(f"{_NOT_JSON}{error}", BAD_REQUEST)
     if isinstance(value, list):
         return _error_response(ParseError(_NOT_A_CALL), _NULL)

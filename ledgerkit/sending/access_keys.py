@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from msgspec import Meta, Struct, field
 
+from ledgerkit import json_decoding
 from ledgerkit.api import rpc
 from ledgerkit.errors import DecodeError
 
@@ -33,7 +34,7 @@ def num_nonces(permission: str | dict[str, Any]) -> int | None:
     if not isinstance(permission, dict):
         return None
     try:
-        kinds = msgspec.convert(permission, _GasKeys)
+        kinds = json_decoding.convert(permission, _GasKeys)
     except msgspec.ValidationError as error:
         raise DecodeError(f"a gas key has no known shape: {error}", path="permission") from None
     gas_key = kinds.full_access or kinds.function_call

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ledgerkit import json_decoding
 from ledgerkit.api.models.protocol_rules import ActionFees, Fee, RuntimeConfig, TransactionFees
 from ledgerkit.protocol import (
     AccountId,
@@ -38,7 +39,7 @@ class _UnknownFeeError(Exception):
 def cost_bound(tx: Transaction, config: Any, gas_price: int) -> int | None:
     """Return the most yoctoNEAR that a transaction costs before refunds; None if unknown."""
     try:
-        runtime = msgspec.convert((config or {}).get("runtime_config"), RuntimeConfig)
+        runtime = json_decoding.convert((config or {}).get("runtime_config"), RuntimeConfig)
         gas = _total_gas(tx.actions, tx.signer_id, tx.receiver_id, runtime.transaction_costs)
     except (msgspec.ValidationError, _UnknownFeeError):
         return None

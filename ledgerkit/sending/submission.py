@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pandas as pd
 
-from ledgerkit import validation
+from ledgerkit import json_decoding, validation
 from ledgerkit.api import chain_errors, rpc
 from ledgerkit.api.models.transactions import Status
 from ledgerkit.errors import LedgerError, UnknownTransactionError
@@ -325,7 +325,7 @@ class Submission:
             status = None if outcome is None else outcome.outcome.status
             failure = status.failure if isinstance(status, Status) else msgspec.UNSET
             if outcome is not None and failure is not msgspec.UNSET:
-                yield outcome.id, msgspec.json.decode(failure)
+                yield outcome.id, json_decoding.decode(failure)
 
     def _reached_stages(self) -> list[Stage]:
         """List the stages reached, in order."""

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET
 from pandas import NA
 
+from ledgerkit import json_decoding
 from ledgerkit.api.models.transactions import Action, DelegateAction
 from ledgerkit.errors import DecodeError
 from ledgerkit.frames import amounts
@@ -27,7 +28,7 @@ _FIELDS_WITH_DEPOSIT = (
     "transfer_to_gas_key",
 )
 _NAMES = frozenset(Action.__struct_encode_fields__)
-_DECODER = msgspec.json.Decoder()
+_DECODER = json_decoding.decoder(Any)
 
 
 def action_name(action: Action | str) -> str:
@@ -93,5 +94,5 @@ def decode_args(call: FunctionCall) -> Any:
         return NA
     try:
         return _DECODER.decode(call.args)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except msgspec.DecodeError:
         return call.args

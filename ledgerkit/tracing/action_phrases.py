@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from ledgerkit import json_decoding
 from ledgerkit.tracing.action_fields import action_name, decode_args, delegate_action, deposit
 from ledgerkit.tracing.actions import action_details
 from ledgerkit.tracing.amount_texts import NEAR, plain
@@ -227,8 +228,8 @@ def is_swap_message(call: FunctionCall) -> bool:
     # {"actions": [{"pool_id", "token_in", "token_out", …}]}: the message of v2.ref-finance.near,
     # ref-contracts, ref-exchange/src/token_receiver.rs, which other exchanges also read.
     try:
-        message = msgspec.json.decode(_text(call_args(call), "msg") or "")
-    except (msgspec.DecodeError, RecursionError):
+        message = json_decoding.decode(_text(call_args(call), "msg") or "")
+    except msgspec.DecodeError:
         return False
     actions = message.get("actions") if isinstance(message, dict) else None
     entries = actions if isinstance(actions, list) else []

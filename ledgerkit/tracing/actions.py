@@ -9,6 +9,7 @@ import numpy as np
 from msgspec import Struct
 from pandas import NA
 
+from ledgerkit import json_decoding
 from ledgerkit.api.models.transactions import Action, DelegateAction, Transaction
 from ledgerkit.tracing.action_fields import action_name, decode_args, delegate_action, deposit
 from ledgerkit.tracing.token_standards import Movement, StandardError, read_event
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 EVENT_PREFIX = "EVENT_JSON:"  # NEP-297
 SUCCEEDED = ("success_value", "success_receipt_id")
-_DECODE_ERRORS = (msgspec.DecodeError, UnicodeError, RecursionError)
 _QUOTED = 80  # characters of an invalid event in its note
 
 
@@ -119,7 +119,7 @@ def action_details(action: Action | str) -> Any:
     members = (getattr(action, name) for name in Action.__struct_fields__)
     content = next((member for member in members if isinstance(member, msgspec.Raw | Struct)), None)
     if isinstance(content, msgspec.Raw):
-        return msgspec.json.decode(content)
+        return json_decoding.decode(content)
     fields = {} if content is None else msgspec.to_builtins(content)
     return {name: fields[name] for name in fields if name != "deposit"} or NA
 
@@ -185,8 +185,8 @@ def _parse_event(at: int, index: int, line: str) -> Event:
     """Parse one event; a contract may log any text."""
     text = line[len(EVENT_PREFIX) :]
     try:
-        document = msgspec.json.decode(text)
-    except _DECODE_ERRORS as problem:
+        document = json_decoding.decode(text)
+    except msgspec.DecodeError as problem:
         return _broken_event(at, index, f"not valid JSON ({problem}): {text[:_QUOTED]}")
     if not isinstance(document, dict):
         return _broken_event(at, index, f"not a JSON object: {text[:_QUOTED]}")

@@ -12,7 +12,6 @@ a contract can report movements of its own token only.
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from collections import defaultdict
 from functools import cached_property
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 from pandas import NA
 
+from ledgerkit import json_decoding
 from ledgerkit.api.models.transactions import Action, Status
 from ledgerkit.tracing.token_standards import (
     FUNGIBLE,
@@ -143,8 +143,8 @@ class CallReader:
         if text is None or not call.is_last:
             raise StandardError("its result is not in the document")
         try:
-            return msgspec.json.decode(base64.b64decode(text))
-        except (binascii.Error, msgspec.DecodeError, UnicodeError, RecursionError):
+            return json_decoding.decode(base64.b64decode(text))
+        except ValueError:  # not base64, or not JSON
             raise StandardError("its result is not JSON") from None
 
     @cached_property
@@ -199,8 +199,8 @@ def is_unread(line: str, methods: set[str]) -> bool:
 def _arguments(call: TokenCall) -> dict[str, Any]:
     """Decode the arguments of a call; a StandardError says what is wrong with them."""
     try:
-        arguments = msgspec.json.decode(call.args)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        arguments = json_decoding.decode(call.args)
+    except msgspec.DecodeError:
         raise StandardError(f"{_ARGS} is not JSON") from None
     if not isinstance(arguments, dict):
         raise StandardError(f"{_ARGS} is not an object")

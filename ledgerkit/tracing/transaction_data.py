@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import msgspec
 from msgspec import UNSET
 
+from ledgerkit import json_decoding
 from ledgerkit.api import chain_errors
 from ledgerkit.api.models.transactions import Status
 from ledgerkit.tracing.action_fields import delegate_action, function_calls
@@ -115,7 +115,7 @@ def failures_by_receipt(tree: Tree, result: TxResult) -> dict[int, LedgerError]:
         for outcome in piece:
             status, at = outcome.outcome.status, position.get(outcome.id)
             if isinstance(status, Status) and status.failure is not UNSET and at is not None:
-                failure = msgspec.json.decode(status.failure)
+                failure = json_decoding.decode(status.failure)
                 error = chain_errors.receipt_failure(failure, receipt_id=outcome.id)
                 errors.setdefault(at, error)
     return errors

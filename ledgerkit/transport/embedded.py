@@ -12,6 +12,7 @@ from urllib.parse import unquote
 import httpx
 import msgspec
 
+from ledgerkit import json_decoding
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet.faults import Faults
 from ledgerkit.localnet.http_gateway import Gateway
@@ -152,7 +153,7 @@ def _account_of(call: Call[Any]) -> str | None:
         match = _ACCOUNT_PATH.match(call.path)
         return None if match is None else unquote(match[1])
     try:
-        params = msgspec.json.decode(call.body, type=_Query).params
+        params = json_decoding.decode(call.body, _Query).params
     except msgspec.DecodeError:  # a method without such parameters
         return None
     return params.account_id if params.request_type in _ACCOUNT_QUERIES else None

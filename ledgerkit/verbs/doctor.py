@@ -12,12 +12,11 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ledgerkit import client
+from ledgerkit import client, json_decoding
 from ledgerkit._version import __version__
 from ledgerkit.api import rest, services, unknown_members
 from ledgerkit.api.models import rest as rest_models
 from ledgerkit.api.models import services as models
-from ledgerkit.api.models.chain import MALFORMED
 from ledgerkit.errors import (
     FileError,
     InvalidRequestError,
@@ -275,8 +274,8 @@ def _document(key: ApiKey | None, response: Response) -> Any:
     """Return the JSON of a response without the API key; another body as text."""
     text = _without_key(key, response.body.decode("utf-8", "replace"))
     try:
-        msgspec.json.decode(text)
-    except MALFORMED:
+        json_decoding.decode(text)
+    except msgspec.DecodeError:
         return text
     return msgspec.Raw(text.encode())
 

@@ -7,8 +7,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from ledgerkit.api import calls
-from ledgerkit.api.models.chain import MALFORMED
+from ledgerkit import json_decoding
 
 
 class Kind(NamedTuple):
@@ -111,8 +110,8 @@ def recognize(body: bytes) -> Kind | None:
 def _members(body: bytes) -> dict[str, Raw] | None:
     """Return the members of a JSON object; None if the text is anything else."""
     try:
-        members: dict[str, Raw] = calls.decoder(dict[str, Raw]).decode(body)
-    except MALFORMED:
+        members: dict[str, Raw] = json_decoding.decode(body, dict[str, Raw])
+    except msgspec.DecodeError:
         return None
     return members
 
@@ -122,8 +121,8 @@ def refine(kind: Kind | None, body: bytes) -> Kind | None:
     if kind is not _TOKENS:
         return kind
     try:
-        entries = msgspec.json.decode(body, type=_Tokens).tokens
-    except MALFORMED:
+        entries = json_decoding.decode(body, _Tokens).tokens
+    except msgspec.DecodeError:
         return kind
     has_balance = any(entry.balance is not UNSET for entry in entries or ())
     return (_FT if has_balance else _NFT) if entries else kind

@@ -340,7 +340,7 @@ def _decode_result(result: chain.CallResult, kind: Any, request: str) -> Any:
     """Decode the value that a contract returned; None if it is of another type."""
     try:
         return rpc.result_json(result, kind, request)
-    except (DecodeError, UnicodeDecodeError, RecursionError):
+    except DecodeError:
         return None
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from ledgerkit import client, validation
+from ledgerkit import client, json_decoding, validation
 from ledgerkit.api import calls, rest, rpc
 from ledgerkit.api.models import chain
 from ledgerkit.errors import (
@@ -152,8 +152,8 @@ def _read_facts(
 def _facts(result: chain.CallResult) -> token_frames.TokenFacts:
     """Decode a token's metadata; metadata that can't be decoded is ``broken``, not an error."""
     try:
-        metadata = calls.decoder(chain.FtMetadata).decode(rpc.result_bytes(result, "ft_metadata"))
-    except (*chain.MALFORMED, DecodeError):
+        metadata = json_decoding.decode(rpc.result_bytes(result, "ft_metadata"), chain.FtMetadata)
+    except (ValueError, DecodeError):
         return token_frames.TokenFacts("broken")
     return token_frames.token_facts(metadata)
 
@@ -496,7 +496,7 @@ def _position(result: Any, pool_id: str) -> Any:
     try:
         decoded = rpc.result_json(result, chain.StakingPosition, f"get_account of {pool_id}")
         amounts.parse([decoded.staked_balance, decoded.unstaked_balance])
-    except (DecodeError, UnicodeDecodeError, RecursionError):
+    except DecodeError:
         return Position("not_a_pool")
     return Position("ok", decoded.staked_balance, decoded.unstaked_balance, decoded.can_withdraw)
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-import msgspec
-
-from ledgerkit import client, validation
+from ledgerkit import client, json_decoding, validation
 from ledgerkit.api import rpc
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.tracing.traces import Traces
@@ -64,7 +62,7 @@ def tx(
         *_check_pair((tx_hash, sender)), _check_level(wait_until), receipts=False
     )
     answer = client.current(ledger).send(call)
-    result: dict[str, Any] = msgspec.json.decode(answer.body)["result"]
+    result: dict[str, Any] = json_decoding.decode(answer.body)["result"]
     return result
 
 

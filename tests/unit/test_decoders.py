@@ -1,18 +1,16 @@
-"""Decoders are made by one thread at a time: where two met at a new type, the process died."""
+"""Decoders are built by one thread at a time, and raise one kind of error."""
 
 from __future__ import annotations
 
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
+import pytest
 
-from ledgerkit.api import calls
-
-if TYPE_CHECKING:
-    import pytest
+from ledgerkit import json_decoding
 
 THREADS = 8
 
@@ -29,29 +27,38 @@ class Second(msgspec.Struct):
     first: First
 
 
-def test_threads_that_meet_at_a_type_make_one_decoder(monkeypatch: pytest.MonkeyPatch):
-    """Eight threads that decode two new types at once make two decoders, one after the other."""
+def test_threads_that_meet_at_a_type_build_one_decoder(monkeypatch: pytest.MonkeyPatch):
+    """Eight threads that decode two new types at once build two decoders, one after the other."""
     plain = msgspec.json.Decoder
     inside: list[Any] = []
-    made: list[Any] = []
+    built: list[Any] = []
 
-    def slow(kind: Any) -> Any:
+    def slow(kind: Any, **options: Any) -> Any:
         inside.append(kind)
         time.sleep(0.02)
-        made.append((kind, len(inside)))
+        built.append((kind, len(inside)))
         inside.remove(kind)
-        return plain(kind)
+        return plain(kind, **options)
 
     monkeypatch.setattr(msgspec.json, "Decoder", slow)
     together = threading.Barrier(THREADS)
 
     def decode(at: int) -> int:
         together.wait()
-        found = calls.decoder((First, Second)[at % 2]).decode(b'{"number":1,"first":{"number":1}}')
-        return int(getattr(found, "first", found).number)
+        if at % 2:
+            return json_decoding.convert({"first": {"number": 1}}, Second).first.number
+        return json_decoding.decode(b'{"number":1}', First).number
 
     with ThreadPoolExecutor(THREADS) as pool:
-        found = list(pool.map(decode, range(THREADS)))
+        assert list(pool.map(decode, range(THREADS))) == [1] * THREADS
+    assert sorted(built, key=str) == sorted([(First, 1), (Second, 1)], key=str)
 
-    assert found == [1] * THREADS
-    assert sorted(made, key=str) == sorted([(First, 1), (Second, 1)], key=str)
+
+@pytest.mark.parametrize(
+    "document",
+    [b"[" * 100_000, b'"\xff"', b'["\\ud800"]', b"1e999", b"[" + b"9" * 10_000 + b"]", b"", b"{"],
+)
+def test_malformed_documents_raise_one_error(document: bytes):
+    """Whatever is wrong with a document, decoding raises one kind of error."""
+    with pytest.raises(msgspec.DecodeError):
+        json_decoding.decode(document)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec import Raw, Struct
 
+from ledgerkit import json_decoding
 from ledgerkit.api.models import chain
 from ledgerkit.api.models.transactions import (
     ExecutionOutcome,
@@ -24,8 +24,8 @@ from ledgerkit.api.models.transactions import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_PAIR = msgspec.json.Decoder(IndexedReceipt)
-_EXECUTED = msgspec.json.Decoder(IndexedExecution)
+_PAIR = json_decoding.decoder(IndexedReceipt)
+_EXECUTED = json_decoding.decoder(IndexedExecution)
 
 
 class Block(Struct, gc=False):
@@ -55,7 +55,7 @@ class _ReceiptId(Struct, gc=False):
     receipt_id: str
 
 
-_RECEIPT_ID = msgspec.json.Decoder(_ReceiptId)
+_RECEIPT_ID = json_decoding.decoder(_ReceiptId)
 
 
 class Chunk(Struct, gc=False):

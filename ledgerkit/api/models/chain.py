@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Generic, TypeVar
 
-from msgspec import UNSET, DecodeError, Meta, Raw, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 T = TypeVar("T")
-
-# msgspec raises these for documents that are malformed, not UTF-8, or nested too deeply.
-MALFORMED = (DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class Envelope(Struct, Generic[T], gc=False):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from ledgerkit import errors
+from ledgerkit import errors, json_decoding
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -108,7 +108,7 @@ class _ProtocolConfig(Struct):
 def rules_of(config: Mapping[str, Any]) -> Rules:
     """Read the rules from the decoded result of EXPERIMENTAL_protocol_config."""
     try:
-        decoded = msgspec.convert(config, _ProtocolConfig)
+        decoded = json_decoding.convert(config, _ProtocolConfig)
     except msgspec.ValidationError as problem:
         reason, _, path = str(problem).partition(" - at `")
         path = path.rstrip("`") or "$"

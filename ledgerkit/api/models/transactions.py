@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, NoReturn, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
 
-from ledgerkit import errors
+from ledgerkit import errors, json_decoding
 from ledgerkit.api import chain_errors
-from ledgerkit.api.models.chain import MALFORMED
 from ledgerkit.api.models.protocol_rules import Gas, Rules
 
 if TYPE_CHECKING:
@@ -260,15 +259,15 @@ class SavedDocument(Struct, gc=False):
 
 
 PIECE = 512  # elements
-_DOCUMENT = msgspec.json.Decoder(Document)
-_BARE = msgspec.json.Decoder(Result)
-_INDEXED = msgspec.json.Decoder(IndexedTransaction)
-_OUTCOME = msgspec.json.Decoder(ExecutionOutcome)
-_EXECUTION = msgspec.json.Decoder(Execution)
-_EXECUTED = msgspec.json.Decoder(IndexedExecution)
-_RECEIPT = msgspec.json.Decoder(Receipt)
-_PAIR = msgspec.json.Decoder(IndexedReceipt)
-_SAVED = msgspec.json.Decoder(SavedDocument)
+_DOCUMENT = json_decoding.decoder(Document)
+_BARE = json_decoding.decoder(Result)
+_INDEXED = json_decoding.decoder(IndexedTransaction)
+_OUTCOME = json_decoding.decoder(ExecutionOutcome)
+_EXECUTION = json_decoding.decoder(Execution)
+_EXECUTED = json_decoding.decoder(IndexedExecution)
+_RECEIPT = json_decoding.decoder(Receipt)
+_PAIR = json_decoding.decoder(IndexedReceipt)
+_SAVED = json_decoding.decoder(SavedDocument)
 _CONTEXT_PREFIX = b'{"ledgerkit":'
 _ACTION_NAMES = frozenset(Action.__struct_encode_fields__)
 _UNKNOWN_FIELD = "Object contains unknown field"
@@ -284,7 +283,7 @@ class LazyList(Generic[T]):
     """
 
     raws: Sequence[Raw]
-    decoder: msgspec.json.Decoder[Any]
+    decoder: json_decoding.Decoder[Any]
     path: str
     request: str
     member: str | None = None
@@ -298,8 +297,8 @@ class LazyList(Generic[T]):
         for start in range(0, len(self.raws), PIECE):
             raws = self.raws[start : start + PIECE]
             try:
-                piece = list(map(self.decoder.decode, raws))
-            except MALFORMED:
+                piece = self.decoder.decode_all(raws)
+            except msgspec.DecodeError:
                 piece = [self._decode(start + offset, raw) for offset, raw in enumerate(raws)]
             if self.member is not None:
                 members = [getattr(pair, self.member) for pair in piece]
@@ -310,7 +309,7 @@ class LazyList(Generic[T]):
         """Decode one element; an error has its path."""
         try:
             return _decode(self.decoder, raw)
-        except MALFORMED as problem:
+        except msgspec.DecodeError as problem:
             path = f"{self.path}[{position}]"
             raise _decode_error(problem, bytes(raw), self.request, path) from None
 
@@ -387,7 +386,7 @@ def decode_transaction(data: bytes, *, request: str, tx_hash: str | None = None)
     with collector_paused():
         try:
             return _decode_document(data, request, tx_hash)
-        except MALFORMED as problem:
+        except msgspec.DecodeError as problem:
             raise _decode_error(problem, data, request) from None
 
 
@@ -409,7 +408,7 @@ def _decode_document(data: bytes, request: str, tx_hash: str | None) -> TxResult
     """Decode a document of any of the three kinds."""
     document = _decode(_DOCUMENT, data)
     if document.error is not UNSET and bytes(document.error) != b"null":
-        raise chain_errors.from_rpc(msgspec.json.decode(document.error), request=request)
+        raise chain_errors.from_rpc(json_decoding.decode(document.error), request=request)
     if document.result is not UNSET:
         return _from_node(document.result, "$.result", request)
     if document.transactions is not UNSET:
@@ -470,7 +469,7 @@ def _from_transactions_api(indexed: IndexedTransaction, path: str, request: str)
     )
 
 
-def _decode(decoder: msgspec.json.Decoder[T], data: bytes | Raw) -> T:
+def _decode(decoder: json_decoding.Decoder[T], data: bytes | Raw) -> T:
     """Decode a document; unknown actions are replaced by their names."""
     try:
         return decoder.decode(data)
@@ -481,9 +480,12 @@ def _decode(decoder: msgspec.json.Decoder[T], data: bytes | Raw) -> T:
         value = json.loads(
             bytes(data), object_hook=_name_unknown_actions, parse_constant=_refuse_constant
         )
+        known = json.dumps(value).encode()
     except ValueError as problem:
         raise msgspec.DecodeError(str(problem)) from None
-    return decoder.decode(json.dumps(value).encode())
+    except RecursionError:
+        raise msgspec.DecodeError(json_decoding.TOO_DEEP) from None
+    return decoder.decode(known)
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -12,6 +12,7 @@ from typing import Annotated
 
 import msgspec
 
+from ledgerkit import json_decoding
 from ledgerkit.localnet.contract_sdk import (
     STATE_KEY,
     U128,
@@ -371,8 +372,8 @@ class Dex(Contract):
 def _parse_message(vm: Vm, msg: str) -> list[Action]:
     """Parse the message of a transfer that swaps."""
     try:
-        return msgspec.json.decode(msg, type=Message).actions
-    except (msgspec.DecodeError, RecursionError):
+        return json_decoding.decode(msg, Message).actions
+    except msgspec.DecodeError:
         vm.panic(BAD_MESSAGE)
 
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from msgspec import Meta, Struct, convert
+from msgspec import Meta, Struct
 from msgspec.structs import asdict, replace
 
+from ledgerkit import json_decoding
 from ledgerkit.localnet.contract_sdk import (
     STATE_KEY,
     U128,
@@ -94,7 +95,7 @@ class TokenRecord(Struct):
 
     def token(self, token_id: str) -> Token:
         """Return the token as the methods return it."""
-        metadata = convert(self.metadata, TokenMetadata)
+        metadata = json_decoding.convert(self.metadata, TokenMetadata)
         return Token(token_id, self.owner_id, metadata, self.approved_account_ids)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
 from msgspec import UNSET
 
+from ledgerkit import json_decoding
 from ledgerkit.api import chain_errors
 from ledgerkit.api.models.transactions import Status
 from ledgerkit.tracing.tree.column_builders import (
@@ -125,4 +125,4 @@ def status_code(status: Status | str | None) -> int:
 
 def failure_texts(failure: bytes) -> tuple[str, str]:
     """Return the kind of a failure (the ledger's names, joined by dots) and a sentence."""
-    return chain_errors.failure_text(msgspec.json.decode(failure))
+    return chain_errors.failure_text(json_decoding.decode(failure))
