@@ -56,6 +56,8 @@ def check(account_id: str, value: Any, tally: Tally) -> None:
     """Count the value of a call, or a violation."""
     if isinstance(value, LedgerError):
         tally.count(type(value).__name__)
+    elif value is None:
+        tally.violate(f"{account_id}: neither an answer nor an error")
     elif value.account_id != account_id or rows(value) != _faulty_host.tokens(account_id):
         tally.violate(f"{account_id}: {value.account_id} with {rows(value)}")
     else:
