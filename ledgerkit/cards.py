@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from html import escape
 from typing import TYPE_CHECKING, Any
-from unicodedata import category
 
 from ledgerkit.errors import cut
 from ledgerkit.units import TGAS_DECIMALS, gas_text, near_text
+from ledgerkit.visible_text import escape_invisible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,6 @@ _MAX_OPEN = 40  # receipts; a larger tree starts folded
 _MAX_DEPTH = 30  # nested lists; deeper receipts are siblings
 _MAX_LOGS = 10
 _MAX_TEXT = 200  # characters
-_MAX_MARKS = 4  # combining marks on one letter; no language uses more
 _END = "</details></li>"
 NO_MATH = "tex2jax_ignore mathjax_ignore"  # turns MathJax off: a token may be called $A$
 _UNKNOWN = "? unknown"
@@ -87,27 +86,12 @@ def _records(frame: pd.DataFrame) -> list[Record]:
 
 def _text(value: object, limit: int = _MAX_TEXT) -> str:
     """Format a value as one short, escaped line, or "unknown" for None."""
-    return "unknown" if value is None else escape(visible(cut(value, limit)))
+    return "unknown" if value is None else html_text(cut(value, limit))
 
 
-def visible(line: str) -> str:
-    """
-    Replace characters that are invisible or cover their neighbours with U+FFFD.
-
-    These are characters that do not print, such as a change of direction, and combining marks
-    after the fourth on a letter.
-    """
-    if line.isascii() and line.isprintable():
-        return line
-    characters: list[str] = []
-    marks = 0
-    for character in line:
-        marks = marks + 1 if category(character).startswith("M") else 0
-        if marks <= _MAX_MARKS:
-            characters.append(character if character.isprintable() else "\ufffd")
-        elif marks == _MAX_MARKS + 1:
-            characters.append("\ufffd")
-    return "".join(characters)
+def html_text(text: str, *, keep: str = "") -> str:
+    """Return a text as HTML, with markup and invisible characters escaped."""
+    return escape(escape_invisible(text, keep=keep))
 
 
 def _paragraphs(explanation: str) -> Iterable[str]:

@@ -9,10 +9,11 @@ import sys
 import textwrap
 from decimal import Decimal, InvalidOperation
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from ledgerkit import errors, json_decoding, user_warnings, validation
 from ledgerkit._version import __version__
+from ledgerkit.visible_text import escape_invisible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -97,7 +98,7 @@ def _run(args: argparse.Namespace) -> int:
     """Print a saved response, the planned requests, or the result read from the ledger."""
     command = COMMANDS[args.command]
     if args.from_file is not None:
-        _print(_read_file(args, command), args.format)
+        _print(_read_file(args, command), args.format, raw=args.raw)
         return 0
     planned = command.plan(args)  # checks the arguments, before anything is sent
     if args.dry_run:
@@ -106,11 +107,11 @@ def _run(args: argparse.Namespace) -> int:
     with _connect(args) as ledger:
         result = command.read(args, ledger)
     if not isinstance(result, tuple):
-        _print(result, args.format)
+        _print(result, args.format, raw=args.raw)
         return 0
     frame, failures = result
     if failures.empty or not frame.empty:
-        _print(frame, args.format)
+        _print(frame, args.format, raw=args.raw)
     for subject, message in zip(failures["subject"], failures["message"], strict=True):
         _print_message(f"{subject}: {message}")
     return _first_exit_code(failures)
@@ -139,7 +140,7 @@ def _connect(args: argparse.Namespace) -> Ledger:
 
 def _print_message(message: str) -> None:
     """Print a warning or an error to stderr, in one line."""
-    print(f"ledgerkit: {' '.join(message.split())}", file=sys.stderr)
+    _say(f"ledgerkit: {' '.join(message.split())}", file=sys.stderr)
 
 
 def _exit_code(kind: type[errors.LedgerError]) -> int:
@@ -157,20 +158,48 @@ def _first_exit_code(failures: pd.DataFrame) -> int:
 # Printing ---------------------------------------------------------------------------------
 
 
-def _print(value: Any, form: str) -> None:
-    """Print a frame, or the result of a view method."""
+def _say(text: str = "", *, raw: bool = False, **options: Any) -> None:
+    """Print a text, with invisible characters escaped unless `raw`: all output passes here."""
+    print(text if raw else escape_invisible(text, keep="\n"), **options)
+
+
+def _print(value: Any, form: str, *, raw: bool = False) -> None:
+    """Print a frame, or the result of a view method; `raw` leaves each text as it is."""
     import pandas as pd
 
     if not isinstance(value, pd.DataFrame):
-        print(_json(value).decode() if not isinstance(value, bytes) else value.hex())
+        _print_json(value, raw=raw) if not isinstance(value, bytes) else _say(value.hex())
     elif form == "csv":
-        value.to_csv(sys.stdout, index=False)
+        from ledgerkit.frames.csv_text import csv_text
+
+        _say(
+            value.to_csv(index=False, lineterminator="\n") if raw else csv_text(value),
+            raw=raw,
+            end="",
+        )
     elif form == "json":
-        print(_json(_records(value)).decode())
+        _print_json(_records(value), raw=raw)
     elif value.empty:
-        print(f"no rows ({', '.join(value.columns)})")
+        _say(f"no rows ({', '.join(value.columns)})")
     else:
-        print(value.to_string(index=False, na_rep="", max_colwidth=60))
+        table = value if raw else _with_visible_texts(value)
+        _say(table.to_string(index=False, na_rep="", max_colwidth=60), raw=raw)
+
+
+def _with_visible_texts(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame in which each text is one line; a line break could imitate a row."""
+    columns = {
+        str(name): [escape_invisible(v) if isinstance(v, str) else v for v in column]
+        for name, column in frame.items()
+        if column.dtype.kind == "O"
+    }
+    return frame.assign(**columns).astype({name: frame[name].dtype for name in columns})
+
+
+def _print_json(value: Any, *, raw: bool = False) -> None:
+    """Print JSON; its escapes of invisible characters leave the document the same."""
+    text = _json(value).decode()
+    _say(text if raw else escape_invisible(text, as_json=True), raw=raw)
 
 
 def _json(value: Any) -> bytes:
@@ -204,29 +233,37 @@ def _print_plan(args: argparse.Namespace, planned: Sequence[Call[Any]], name: st
         "address": [f"{network.address(call.surface) or '(none)'}{call.path}" for call in planned],
         "body": [None if call.body is None else call.body.decode() for call in planned],
     }
-    print("first requests (not sent; an API key would be in a header):")
-    print(
+    _say("first requests (not sent; an API key would be in a header):")
+    _say(
         build.build_frame("requests", columns).to_string(index=False, na_rep="", max_colwidth=None)
     )
-    print(f"rate limit: {limit}")
+    _say(f"rate limit: {limit}")
     if name:
-        print(f"\ncolumns of the result ({name}):")
-        print(build.schema(name).to_string(index=False, na_rep=""))
+        _say(f"\ncolumns of the result ({name}):")
+        _say(build.schema(name).to_string(index=False, na_rep=""))
 
 
 # Commands ---------------------------------------------------------------------------------
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser whose refusals quote the arguments with invisible characters escaped."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print what is wrong, and exit."""
+        super().error(escape_invisible(message))
+
+
 def _parser() -> argparse.ArgumentParser:
     """Build the parser of all commands."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="ledgerkit",
         description="Read accounts, tokens and transactions of NEAR, with exact numbers.",
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"ledgerkit {__version__}")
-    common = argparse.ArgumentParser(add_help=False)
+    common = _Parser(add_help=False)
     _network_arguments(common)
     _format_argument(common)
     common.add_argument("--from-file", metavar="FILE", help="read a saved response; send nothing")
@@ -254,6 +291,11 @@ def _format_argument(parser: argparse.ArgumentParser) -> None:
     """Declare the option that chooses the output format."""
     parser.add_argument(
         "--format", choices=("table", "csv", "json"), default="table", help="output format"
+    )
+    parser.add_argument(
+        "--raw",
+        action="store_true",
+        help="print texts exactly: control characters are not escaped, nor formulas in CSV",
     )
 
 
@@ -418,7 +460,7 @@ def _read_receipts(args: argparse.Namespace, ledger: Ledger) -> Any:
     trace = transactions.trace(args.tx_hash, args.sender, wait_until=args.wait_until, ledger=ledger)
     headline = trace.headline() if args.format == "table" else ""
     if headline:
-        print(f"{headline}\n")
+        _say(f"{headline}\n")
     return trace.receipts
 
 
@@ -537,7 +579,10 @@ def _doctor(args: argparse.Namespace) -> int:
 
     with _connect(args) as ledger:
         frame = doctor.doctor(save=args.save, ledger=ledger)
-    _print_surfaces(frame) if args.format == "table" else _print(frame, args.format)
+    if args.format == "table":
+        _print_surfaces(frame)
+    else:
+        _print(frame, args.format, raw=args.raw)
     failures = frame[frame["error"].notna()]
     for surface, message in zip(failures["surface"], failures["message"], strict=True):
         _print_message(f"{surface}: {message}")
@@ -555,8 +600,8 @@ def _print_surfaces(frame: pd.DataFrame) -> None:
     }
     table = frame[list(headings)].rename(columns=headings).astype("string").fillna("")
     table["status"] = frame["error"].notna().map({True: "failed", False: "ok"})
-    print(table.to_string(index=False))
-    print()
+    _say(table.to_string(index=False))
+    _say()
     _print_wrapped(f"limits: {frame.attrs['limits']}")
     for surface, members in zip(frame["surface"], frame["unknown_members"], strict=True):
         if members:
@@ -568,7 +613,7 @@ def _print_wrapped(text: str) -> None:
     lines = textwrap.wrap(
         text, 80, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
     )
-    print("\n".join(lines))
+    _say("\n".join(lines))
 
 
 # The embedded ledger ----------------------------------------------------------------------
@@ -597,6 +642,20 @@ def _serve_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-remote", action="store_true", help="allow a --host that other machines can reach"
     )
+    parser.add_argument(
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="answer to this name too, such as that of a proxy; can be repeated",
+    )
+    parser.add_argument(
+        "--allow-origin",
+        action="append",
+        default=[],
+        metavar="ORIGIN",
+        help="let the web pages of this origin use the ledger; can be repeated",
+    )
 
 
 def _world_command_arguments(parser: argparse.ArgumentParser) -> None:
@@ -614,9 +673,17 @@ def _serve(args: argparse.Namespace) -> int:
 
     def ready(url: str) -> None:
         addresses = f"{url} (JSON-RPC), {url}/api (REST)"
-        print(f"ledgerkit: world {args.world} on {addresses}; stop with Ctrl-C", flush=True)
+        _say(f"ledgerkit: world {args.world} on {addresses}; stop with Ctrl-C", flush=True)
 
-    serve(world, host=args.host, port=args.port, allow_remote=args.allow_remote, ready=ready)
+    serve(
+        world,
+        host=args.host,
+        port=args.port,
+        allow_remote=args.allow_remote,
+        allow_hosts=args.allow_host,
+        allow_origins=args.allow_origin,
+        ready=ready,
+    )
     return 0
 
 
@@ -654,14 +721,14 @@ def _world(args: argparse.Namespace) -> int:
 
     summary = open_world(args.world, size=args.size, seed=args.seed).summary
     if args.json:
-        print(_json(summary).decode())
+        _print_json(summary)
         return 0
     for account in summary.accounts:
-        print(f"{account.account_id}  {account.secret_key or '-'}  {account.description}")
+        _say(f"{account.account_id}  {account.secret_key or '-'}  {account.description}")
     for role, contracts in summary.contracts.items():
-        print(f"{role}: {contracts if isinstance(contracts, str) else ', '.join(contracts)}")
+        _say(f"{role}: {contracts if isinstance(contracts, str) else ', '.join(contracts)}")
     for tx in summary.transactions:
-        print(f"{tx.tx_hash}  {tx.signer_id}  {tx.description}")
+        _say(f"{tx.tx_hash}  {tx.signer_id}  {tx.description}")
     return 0
 
 
@@ -760,7 +827,7 @@ def _diff(args: argparse.Namespace) -> int:
     from ledgerkit.collecting import diff
 
     difference = diff.diff(args.before, args.after, args.view)
-    _print(difference.changes, args.format)
+    _print(difference.changes, args.format, raw=args.raw)
     if not difference.not_compared.empty:
         count = len(difference.not_compared)
         start = f"{count:,} accounts were not compared: they were"

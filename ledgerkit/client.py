@@ -14,7 +14,7 @@ from ledgerkit import user_warnings, validation
 from ledgerkit.api import calls, rpc
 from ledgerkit.block_search import time_to_height
 from ledgerkit.block_search.bisection import Points
-from ledgerkit.errors import InvalidRequestError, LedgerError
+from ledgerkit.errors import InvalidRequestError, LedgerError, cut
 from ledgerkit.progress import NoBar, show_waits
 from ledgerkit.transport import networks
 from ledgerkit.transport.networks import ApiKey
@@ -490,7 +490,7 @@ class Ledger:
 
     def __repr__(self) -> str:
         limits = self._session.settings.limits_text()
-        return f"<Ledger {self.network.name}{': ' if limits else ''}{limits}>"
+        return f"<Ledger {cut(self.network.name)}{': ' if limits else ''}{limits}>"
 
     def __reduce__(self) -> Never:
         """Refuse to be pickled."""
@@ -618,6 +618,7 @@ def bar(*, disable: bool, **options: Any) -> Any:
 
     if disable:  # a disabled bar of tqdm would still create a lock of the system
         return NoBar()
+    options["desc"] = cut(options["desc"])
     if find_spec("ipywidgets"):  # without it, tqdm.auto would warn in a notebook
         from tqdm import auto
 
@@ -652,6 +653,7 @@ def connect(
     archival_rpc_url: str | None = None,
     transport: AnyTransport | None = None,
     timeout_s: float = 20.0,
+    max_answer_bytes: int = 2**28,
     retries: RetryPolicy | None = None,
     rate: float | Literal["polite"] | None = "polite",
     in_flight: int = 16,
@@ -682,7 +684,11 @@ def connect(
         An `httpx.BaseTransport` (which is used in threads) or `httpx.AsyncBaseTransport` to
         send all requests with.
     timeout_s
-        Maximum number of seconds for one request.
+        Maximum number of seconds for one request, from connecting to unpacking the answer.
+    max_answer_bytes
+        Maximum number of bytes of one answer, as sent and unpacked. A larger one is refused
+        as soon as it is known to be larger. The default is 256 MiB: the largest answers known,
+        those of transactions with tens of thousands of receipts, have some 50 MB.
     retries
         The limits for repeating a failed read; None is ``RetryPolicy()``.
     rate
@@ -747,6 +753,7 @@ def connect(
         key_in=key_in,
         transport=transport,
         timeout_s=timeout_s,
+        max_answer_bytes=max_answer_bytes,
         retries=retries or RetryPolicy(),
         rate=None if rate == "polite" else rate,
         # The public hosts' limits do not apply to a transport of the caller.

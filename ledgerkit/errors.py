@@ -7,7 +7,9 @@ LedgerError
 │   ├── NodeNotReadyError             the node is starting or behind
 │   ├── NodeError                     the node failed while answering
 │   ├── UnavailableShardError         the node does not track the shard
-│   └── RequestRoutedError            the node forwarded the transaction
+│   ├── RequestRoutedError            the node forwarded the transaction
+│   ├── ResponseTooLargeError         the response is larger than `max_answer_bytes`
+│   └── UnmatchedResponseError        the response belongs to another request
 ├── RateLimitedError                  too many requests
 ├── AuthError                         the API key was refused
 ├── NotFoundError                     it does not exist, or not on this host
@@ -50,22 +52,31 @@ may have the answer).
 from __future__ import annotations
 
 import errno
+import re
 from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from ledgerkit.visible_text import escape_invisible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _SHOWN = 120
 _QUOTED = 200
+_SPACE = re.compile(r"\s+", re.ASCII)
 
 
 def cut(value: object, limit: int = _SHOWN) -> str:
-    """Return a value as one line of at most `limit` characters; a shortened one ends in "…"."""
-    if isinstance(value, str) and len(value) <= limit and value.isprintable():
-        return value
+    """
+    Return a value as one line of at most `limit` characters; a shortened one ends in "…".
+
+    Invisible characters are escaped, as `visible_text` describes.
+    """
     # The text may be megabytes long, so it is shortened before it is split.
-    line = " ".join(_plain(value, limit)[: 4 * limit].split())
-    return line if len(line) <= limit else line[: limit - 1] + "…"
+    text = _plain(value, limit)[: 4 * limit]
+    if len(text) > limit or not text.isprintable():
+        text = _SPACE.sub(" ", text).strip()
+    line = escape_invisible(text)
+    return line if len(line) <= limit else line[: limit - 1].rstrip("\u200c\u200d") + "…"
 
 
 def _plain(value: object, limit: int) -> str:
@@ -137,7 +148,7 @@ class LedgerError(Exception):
     @property
     def sentence(self) -> str:
         """The message without the remedy."""
-        return str(self.args[0]) if self.args else self.template
+        return escape_invisible(str(self.args[0]) if self.args else self.template)
 
     def _context(self) -> str:
         """Return what was requested, unless the sentence contains it."""
@@ -146,12 +157,12 @@ class LedgerError(Exception):
         )
 
     def __str__(self) -> str:
-        """Return what happened, then what to do."""
+        """Return what happened, then what to do, with invisible characters escaped."""
         context = self._context()
         sentence = self.sentence.rstrip(". ") if context else self.sentence.rstrip()
         sentence += f" ({context})" if context else ""
         stop = "" if sentence.endswith((".", "!", "?", "…")) else "."
-        return f"{sentence}{stop} {self.remedy}".rstrip()
+        return escape_invisible(f"{sentence}{stop} {self.remedy}".rstrip())
 
     def __repr__(self) -> str:
         """Return the class and the beginning of the sentence."""
@@ -219,6 +230,15 @@ class UnavailableShardError(TransportError):
     elsewhere = True
 
 
+class ResponseTooLargeError(TransportError):
+    """The response is larger than `max_answer_bytes`, as sent or unpacked."""
+
+    max_bytes: int | None
+    template = "The response has more than {max_bytes} bytes"
+    remedy = "Request less at once, or allow more with connect(max_answer_bytes=...)."
+    retryable = False
+
+
 class RequestRoutedError(TransportError):
     """The node forwarded the transaction to another node and does not wait for its result."""
 
@@ -226,6 +246,16 @@ class RequestRoutedError(TransportError):
     template = "The node forwarded transaction {transaction_hash} to another node"
     remedy = "Request the transaction by its hash; there is no need to send it again."
     retryable = False
+
+
+class UnmatchedResponseError(TransportError):
+    """The response belongs to another request; it was not used."""
+
+    template = "The response belongs to another request"
+    remedy = (
+        "Try again; if the error persists, the host or a proxy on the way mixes up responses: use"
+        " another one."
+    )
 
 
 class RateLimitedError(LedgerError):

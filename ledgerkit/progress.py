@@ -11,6 +11,8 @@ from contextvars import ContextVar
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
+from ledgerkit.visible_text import escape_invisible
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
@@ -33,6 +35,7 @@ class Line:
         """Replace the line's text."""
         if time.monotonic() < self._start:
             return
+        text = escape_invisible(text)
         if self._notebook:
             self._display(text)
         elif self._terminal:

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
+from ledgerkit.visible_text import escape_invisible
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -15,6 +17,7 @@ _handler: ContextVar[Callable[[str], object] | None] = ContextVar("handler", def
 
 def warn(message: str, stacklevel: int) -> None:
     """Issue a warning, or pass its message to the handler of this context."""
+    message = escape_invisible(message)
     handler = _handler.get()
     if handler is None:
         warnings.warn(message, stacklevel=stacklevel + 1)

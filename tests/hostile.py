@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
+from html.parser import HTMLParser
+from importlib import import_module
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from unicodedata import category
 
 import httpx
 
@@ -14,6 +18,10 @@ from ledgerkit.localnet.contracts.non_fungible_token import NonFungibleToken, To
 from ledgerkit.localnet.contracts.social_db import SocialDb
 from ledgerkit.localnet.worlds import open_world
 from ledgerkit.protocol import AccountId  # noqa: TC001 - annotations are read when it runs
+from ledgerkit.widgets import _html
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 MEGABYTE = 2**20
 RAN = "window.hurt"  # set by each script if it runs
@@ -245,12 +253,12 @@ def answer(request: httpx.Request) -> httpx.Response:
     """Return responses with markup in every text."""
     pools = [{"pool_id": MARKUP, "last_update_block_height": 1}]
     if "public_key" in request.url.path:
-        return httpx.Response(200, json={"public_key": "k", "account_ids": [MARKUP, BREAKS_OUT]})
+        ids = [MARKUP, BREAKS_OUT, TEXTS["turned"]]
+        return httpx.Response(200, json={"account_ids": ids})
     if request.method == "POST":
         call = json.loads(request.content)
         return httpx.Response(200, json={"jsonrpc": "2.0", "id": call["id"], "result": STATUS})
     view = {
-        "account_id": MARKUP,
         "tokens": [
             {"contract_id": MARKUP + FORMULA, "balance": "1", "last_update_block_height": 1}
         ],
@@ -259,3 +267,98 @@ def answer(request: httpx.Request) -> httpx.Response:
         "state": {"balance": "1", "locked": "0", "storage_bytes": 1},
     }
     return httpx.Response(200, json=view)
+
+
+# What a page or a terminal may show ---------------------------------------------------------
+
+VOID = {"br", "img"}
+TAGS = set(
+    "style div span p br strong small code pre h2 h3 h4 ul li a img figure figcaption details "
+    "summary table caption thead tbody tr th td".split()
+)
+ATTRIBUTES = set(
+    "class scope style role aria-live alt src href download loading referrerpolicy open "
+    "border".split()
+)
+OWN = re.compile(r"data:(image/png|text/csv|application/vnd\.apache\.parquet);base64,[\w+/=]*")
+LOOKS = re.compile(r"(?:[a-z-]+:\s?[\w#.%]+;?\s?)*")  # no address, no bracket
+JOINERS = "\u200c\u200d\ufe0e\ufe0f"  # which emoji and scripts need between their characters
+# Of https://www.unicode.org/Public/UCD/latest/ucd/DerivedCoreProperties.txt, without the joiners:
+# Default_Ignorable_Code_Point as far as it is assigned.
+IGNORABLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e"
+    "\u2060-\u206f\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+MISPLACED = re.compile(
+    f"(^|[\\x00-\\x7f])[{JOINERS}](?!\u20e3)|[\u200c\u200d][{JOINERS}]|[\ufe0e\ufe0f]{{2}}"
+)
+MANY_MARKS = re.compile("[\u0300-\u036f\u0483-\u0489]{5,}")
+
+
+def hidden_characters(text: str, keep: str = "\n\t") -> list[str]:
+    """List what acts on a terminal, turns the direction of a line, or is not seen."""
+    spaces_and_worse = ("Cc", "Cs", "Co", "Cn", "Zl", "Zp")
+    hidden = [c for c in text if category(c) in spaces_and_worse and c not in keep]
+    for pattern in (IGNORABLE, MISPLACED, MANY_MARKS):
+        hidden += [match[0] for match in pattern.finditer(text)]
+    return hidden
+
+
+class Page(HTMLParser):
+    """Reads a fragment as a browser does, and refuses whatever could run or load."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.words: list[str] = []
+        self.feed(html)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Take a tag; only what panels write themselves is one."""
+        assert tag in TAGS
+        for name, value in attrs:
+            assert name in ATTRIBUTES
+            assert name not in ("src", "href") or OWN.fullmatch(value or "")
+            assert name != "style" or LOOKS.fullmatch(value or "")
+            assert name != "class" or re.fullmatch(r"[\w -]+", value or "")
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        """Take an end, which is that of what is open."""
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        """Take a text; of style only what the panels have."""
+        if self.open[-1:] == ["style"]:
+            assert f"<style>{data}</style>" == _html.STYLE
+        else:
+            self.words.append(data)
+
+    def handle_comment(self, data: str) -> None:
+        """Refuse a comment."""
+        raise AssertionError(f"a comment: {data}")
+
+    @property
+    def text(self) -> str:
+        """What is read."""
+        return " ".join(self.words)
+
+
+def read(html: str) -> str:
+    """Check a fragment, and return what is read in it."""
+    assert hidden_characters(html) == []
+    return Page(html).text
+
+
+def fragments(widget: Any) -> Iterator[str]:
+    """Collect every text below a widget that a front end reads as HTML."""
+    w = import_module("ipywidgets")
+    assert not isinstance(widget, w.HTMLMath)
+    if isinstance(widget, w.HTML):
+        yield widget.value
+    for child in getattr(widget, "children", ()):
+        yield from fragments(child)

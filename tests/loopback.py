@@ -8,26 +8,40 @@ A real HTTP server on this machine, scripted by one function.
 from __future__ import annotations
 
 import json
+import re
+import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import httpx
+
 import ledgerkit as lk
+from ledgerkit.transport import transports
+
+WAYS = ("pool", "bulk", "lanes", "sync", "async")  # to a host; see `way_options`
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A response to send; `truncate` closes the connection after that many bytes of the body."""
+    """
+    A response to send.
+
+    `truncate` closes the connection after that many bytes of the body, `dropped` before any.
+    """
 
     status: int = 200
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
     delay: float = 0.0
     truncate: int | None = None
+    dropped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +58,10 @@ class Request:
         """The decoded body."""
         return json.loads(self.body)
 
+
+_ID_FIRST = re.compile(rb'\s*{\s*(?:"jsonrpc"\s*:\s*"2.0"\s*,\s*)?"id"\s*:\s*("[^"]*"|[0-9]+)')
+_ID_LAST = re.compile(rb',\s*"id"\s*:\s*("[^"]*"|[0-9]+)\s*}\s*$')
+_ID_AT_END = 100  # bytes
 
 Handler = Callable[[str, str, Mapping[str, str], bytes], Reply]
 
@@ -110,6 +128,61 @@ def asking(handler: Handler, **options: Any) -> Iterator[Server]:
             lk.disconnect()
 
 
+@contextmanager
+def raw_host(serve_one: Callable[[socket.socket], None]) -> Iterator[str]:
+    """Run a server that speaks bytes, one thread a connection; yield its address."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def accept() -> None:
+            while True:
+                try:
+                    connection, _ = listening.accept()
+                except OSError:
+                    return
+                threading.Thread(target=talk, args=(connection,), daemon=True).start()
+
+        def talk(connection: socket.socket) -> None:
+            with connection:
+                try:
+                    serve_one(connection)
+                except OSError:
+                    return
+
+        thread = threading.Thread(target=accept, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        listening.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+def way_options(way: str) -> dict[str, Any]:
+    """Return the options of `connect` that choose a way to a host, one of `WAYS`."""
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts no certificate
+    single = partial(httpx.AsyncHTTPTransport, verify=tls)
+    options: dict[str, dict[str, Any]] = {
+        "pool": {"in_flight": 8},
+        "bulk": {"in_flight": 16},
+        "lanes": {"in_flight": 16, "transport": transports.SingleConnections(single)},
+        "sync": {"in_flight": 8, "transport": httpx.HTTPTransport(verify=tls)},
+        "async": {"in_flight": 8, "transport": httpx.AsyncHTTPTransport(verify=tls)},
+    }
+    return options[way]
+
+
+def with_id(reply: bytes, request: bytes) -> bytes:
+    """Return a script's response with the id of the call, in place of its own one."""
+    call_id = _ID_FIRST.match(request)
+    if call_id is None:
+        return reply
+    first, last = _ID_FIRST.match(reply), _ID_LAST.search(reply[-_ID_AT_END:])
+    if first is not None:
+        return reply[: first.start(1)] + call_id[1] + reply[first.end(1) :]
+    if last is not None and b'"jsonrpc"' in reply:
+        offset = max(0, len(reply) - _ID_AT_END)
+        return reply[: offset + last.start(1)] + call_id[1] + reply[offset + last.end(1) :]
+    return reply
+
+
 class _Loopback(ThreadingHTTPServer):
     """The server's socket; each connection has its own thread."""
 
@@ -143,12 +216,15 @@ class _Connection(BaseHTTPRequestHandler):
         except Exception as error:  # noqa: BLE001 - a script's mistake shows in the client's error
             reply = Reply(599, f"the test's own script failed: {error!r}".encode())
         time.sleep(reply.delay)
-        self._send(reply)
+        self._send(replace(reply, body=with_id(reply.body, body)))
 
     do_GET = do_POST = do_HEAD = _answer  # noqa: N815 - the names that http.server looks for
 
     def _send(self, reply: Reply) -> None:
-        """Send a response, complete or truncated."""
+        """Send a response, complete or truncated, or none."""
+        if reply.dropped:
+            self.close_connection = True
+            return
         self.send_response(reply.status)
         for name, text in reply.headers.items():
             self.send_header(name, text)

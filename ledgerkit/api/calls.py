@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 import msgspec
 
 from ledgerkit import errors, json_decoding
-from ledgerkit.api import chain_errors
+from ledgerkit.api import chain_errors, matching
 from ledgerkit.api.models.chain import Envelope, QueryFailure
 
 if TYPE_CHECKING:
@@ -21,15 +21,23 @@ Surface = Literal["rpc", "archival_rpc", "api", "transactions", "transfers", "bl
 
 NOT_AS_DOCUMENTED = " is not as documented: "  # before the reason in the sentence of an error
 _HTTP_ERROR = 400
+_RPC_SURFACES = ("rpc", "archival_rpc")
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """An HTTP response: body, status, and the pause that the host requests."""
+    """
+    An HTTP response: body, status, and the pause that the host requests.
+
+    `close` closes the connection that it was received on. `is_saved` is True for one from a file,
+    which may be the response to any request.
+    """
 
     body: bytes
     status: int = 200
     retry_after: float | None = None
+    close: Callable[[], object] | None = field(default=None, repr=False, compare=False)
+    is_saved: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +65,11 @@ class Call(Generic[T]):
         """The path and body, which identify the request."""
         return self.path, self.body
 
+    @property
+    def is_rpc(self) -> bool:
+        """True for a JSON-RPC call, which is sent with an id of its own."""
+        return self.surface in _RPC_SURFACES
+
 
 def rpc(
     method: str,
@@ -64,39 +77,84 @@ def rpc(
     result: Any,
     *,
     request: str,
+    read: Callable[[Response], Any] | None = None,
+    expected: matching.Expected | None = None,
     keep: Callable[[Any], bool] | None = None,
     repeatable: bool = True,
     surface: Surface = "rpc",
 ) -> Call[Any]:
-    """Build a JSON-RPC call; `keep` and `repeatable` as in `Call`."""
-    document = {"jsonrpc": "2.0", "id": "ledgerkit", "method": method, "params": params}
+    """
+    Build a JSON-RPC call; `keep` and `repeatable` as in `Call`.
+
+    `read` decodes the response where `result` alone does not. `expected` are members that repeat
+    the request, beside those that `matching` knows.
+    """
+    document = {"jsonrpc": "2.0", "id": matching.PLACEHOLDER, "method": method, "params": params}
+    members = matching.expected_of_params(method, params) | (expected or {})
+    read = read or (lambda response: read_rpc(response, result, request))
     return Call(
         surface=surface,
         request=request,
-        read=lambda response: read_rpc(response, result, request),
+        read=_checked(read, members, request, is_rest=False),
         body=msgspec.json.encode(document),
         keep=keep,
         repeatable=repeatable,
     )
 
 
-def get(path: str, result: Any, *, request: str, surface: Surface = "api") -> Call[Any]:
-    """Build a call of a REST service; `path` is percent-encoded, below the service's address."""
-    return Call(
-        surface=surface,
-        request=request,
-        read=lambda response: read_api(response, result, request),
-        path=path,
-    )
+def get(
+    path: str,
+    result: Any,
+    *,
+    request: str,
+    read: Callable[[Response], Any] | None = None,
+    expected: matching.Expected | None = None,
+    surface: Surface = "api",
+) -> Call[Any]:
+    """
+    Build a call of a REST service; `path` is percent-encoded, below the service's address.
+
+    `read` and `expected` as in `rpc`.
+    """
+    members = matching.expected_of_path(path) if surface == "api" else expected or {}
+    read = read or (lambda response: read_api(response, result, request))
+    checked = _checked(read, members, request, is_rest=True)
+    return Call(surface=surface, request=request, read=checked, path=path)
+
+
+def _checked(
+    read: Callable[[Response], T], expected: matching.Expected, request: str, *, is_rest: bool
+) -> Callable[[Response], T]:
+    """Return a reader that also checks the members of a response that repeat the request."""
+
+    def read_checked(response: Response) -> T:
+        try:
+            value = read(response)
+        except errors.LedgerError as error:
+            if not response.is_saved:
+                matching.check_members(error, expected, request)
+                if is_rest and isinstance(error, errors.DecodeError):
+                    matching.check_document(response.body, expected, request)
+            raise
+        if not response.is_saved:
+            matching.check_members(value, expected, request)
+        return value
+
+    return read_checked
 
 
 def post(
-    surface: Surface, path: str, body: dict[str, Any], result: Any, *, request: str
+    surface: Surface,
+    path: str,
+    body: dict[str, Any],
+    result: Any,
+    *,
+    request: str,
+    expected: matching.Expected | None = None,
 ) -> Call[Any]:
     """Build a call of a REST service that sends a JSON object."""
-    return replace(
-        get(path, result, request=request, surface=surface), body=msgspec.json.encode(body)
-    )
+    call = get(path, result, request=request, expected=expected, surface=surface)
+    return replace(call, body=msgspec.json.encode(body))
 
 
 def read_rpc(response: Response, result: Any, request: str) -> Any:
@@ -130,7 +188,7 @@ def read_saved(call: Call[T], body: bytes) -> T:
     """Decode a saved response: a whole JSON-RPC response, its bare result, or a REST body."""
     if call.surface == "rpc" and not _is_envelope(body):
         body = b'{"jsonrpc":"2.0","result":' + body + b"}"
-    return call.read(Response(body))
+    return call.read(Response(body, is_saved=True))
 
 
 def not_as_documented(request: str, decode_error: Exception) -> errors.DecodeError:

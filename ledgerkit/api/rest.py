@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
@@ -57,7 +56,7 @@ def _get(path: str, kind: type[Listing], subject: str, request: str) -> Call[Lis
             setattr(value, kind.subject, subject)
         return value
 
-    return replace(calls.get(path, kind, request=request), read=read)
+    return calls.get(path, kind, request=request, read=read)
 
 
 def accounts_of(public_key: str, *, every_kind: bool = False) -> Call[rest.KeyAccounts]:

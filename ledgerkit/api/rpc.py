@@ -14,8 +14,6 @@ from ledgerkit.api.models import chain, transactions
 from ledgerkit.errors import DecodeError, TransactionTimeoutError, UnknownTransactionError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ledgerkit.api.calls import Call
     from ledgerkit.errors import LedgerError
     from ledgerkit.validation import BlockReference
@@ -36,12 +34,9 @@ def _always(_: object) -> bool:
     return True
 
 
-def _same_block(at: BlockReference) -> Callable[[Any], bool] | None:
-    """Return a check that a response belongs to the block hash of the request, if there is one."""
-    if not at.pinned:
-        return None
-    block_hash = at.params["block_id"]
-    return lambda response: getattr(response, "block_hash", None) == block_hash
+def _has_block(response: Any) -> bool:
+    """Return True if a response names its block, which was compared with the request."""
+    return getattr(response, "block_hash", None) is not None
 
 
 def _is_object(call_result: chain.CallResult) -> bool:
@@ -68,8 +63,8 @@ def query(
 ) -> Call[Any]:
     """Build a `query` of any request type."""
     params = {"request_type": request_type, **fields, **at.params}
-    base_call = calls.rpc("query", params, result, request=request, keep=_same_block(at))
-    return replace(base_call, kind="read")
+    keep = _has_block if at.pinned else None
+    return replace(calls.rpc("query", params, result, request=request, keep=keep), kind="read")
 
 
 def view_account(account_id: str, at: BlockReference) -> Call[chain.Account]:
@@ -160,24 +155,15 @@ def call_function(
 
 def block(at: BlockReference) -> Call[chain.Block]:
     """Build the call for a block. Only a block requested by hash is cached."""
-    block_id = next(iter(at.params.values()))
-
-    def keep(block: chain.Block) -> bool:
-        return block.header.hash == block_id
-
-    request = f"block {block_id}"
+    request = f"block {next(iter(at.params.values()))}"
     base_call = calls.rpc("block", at.params, chain.Block, request=request)
-    return replace(base_call, keep=keep, kind="block") if at.pinned else base_call
+    return replace(base_call, keep=_always, kind="block") if at.pinned else base_call
 
 
 def chunk(chunk_id: str) -> Call[chain.Chunk]:
     """Build the call for a chunk, by its hash."""
-
-    def keep(chunk: chain.Chunk) -> bool:
-        return chunk.header.chunk_hash == chunk_id
-
-    request = f"chunk {chunk_id}"
-    base_call = calls.rpc("chunk", {"chunk_id": chunk_id}, chain.Chunk, request=request, keep=keep)
+    request, params = f"chunk {chunk_id}", {"chunk_id": chunk_id}
+    base_call = calls.rpc("chunk", params, chain.Chunk, request=request, keep=_always)
     return replace(base_call, kind="chunk")
 
 
@@ -234,6 +220,11 @@ class TransactionResponse(NamedTuple):
     result: transactions.TxResult
     body: bytes
 
+    @property
+    def transaction(self) -> transactions.Transaction | None:
+        """The transaction itself, if the response has it."""
+        return self.result.transaction
+
 
 def transaction(
     tx_hash: str, sender_account_id: str, wait_until: str, *, receipts: bool = True
@@ -252,15 +243,15 @@ def transaction(
 
     params = {"tx_hash": tx_hash, "sender_account_id": sender_account_id, "wait_until": wait_until}
     method = "EXPERIMENTAL_tx_status" if receipts else "tx"
-    base_call = calls.rpc(method, params, Any, request=request)
 
     def keep(response: TransactionResponse) -> bool:
         """Return True if this is the final result of the requested transaction."""
-        transaction = response.result.transaction
+        transaction = response.transaction
         is_final = response.result.final_execution_status == "FINAL"
         return is_final and transaction is not None and transaction.hash == tx_hash
 
-    return replace(base_call, read=read, keep=keep, kind="transaction")
+    base_call = calls.rpc(method, params, Any, request=request, read=read, keep=keep)
+    return replace(base_call, kind="transaction")
 
 
 class TimedOut(NamedTuple):

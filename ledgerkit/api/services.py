@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ledgerkit.api import calls
+from ledgerkit.api import calls, matching
 from ledgerkit.api.models import rest, services
 
 if TYPE_CHECKING:
@@ -13,7 +13,11 @@ if TYPE_CHECKING:
 # An account with transfers on mainnet, the only network that has the Transfers API.
 _ACCOUNT_ID = "root.near"
 # An entry of mainnet that the documentation of FastNEAR shows; testnet answers with an empty list.
-_ENTRY = "contextual.near/jemartel.near/account_id"
+_ENTRY = {
+    "current_account_id": "contextual.near",
+    "predecessor_id": "jemartel.near",
+    "key": "account_id",
+}
 
 
 def node_status(surface: calls.Surface) -> Call[services.NodeStatus]:
@@ -34,13 +38,17 @@ def last_transfer() -> Call[services.Transfers]:
     # Some versions of the service require `direction`, others ignore it.
     body = {"account_id": _ACCOUNT_ID, "direction": "receiver", "limit": 1, "desc": True}
     request = f"the newest transfer to {_ACCOUNT_ID}"
-    return calls.post("transfers", "/v0/transfers", body, services.Transfers, request=request)
+    expected: matching.Expected = {"transfers.account_id": _ACCOUNT_ID}
+    model = services.Transfers
+    return calls.post("transfers", "/v0/transfers", body, model, request=request, expected=expected)
 
 
 def block_headers(height: int) -> Call[services.BlockDocument | None]:
     """Build the block documents' call for a block without its chunks; None is a skipped height."""
     path, model = f"/v0/block/{height}/headers", services.BlockDocument | None
-    return calls.get(path, model, request=f"block {height}", surface="blocks")
+    expected: matching.Expected = {"header.height": height}
+    request = f"block {height}"
+    return calls.get(path, model, request=request, expected=expected, surface="blocks")
 
 
 def blocks_health() -> Call[rest.Health]:
@@ -50,4 +58,6 @@ def blocks_health() -> Call[rest.Health]:
 
 def key_value() -> Call[services.KeyValues]:
     """Build the key-value data's call for one key."""
-    return calls.get(f"/v0/latest/{_ENTRY}", services.KeyValues, request="one entry", surface="kv")
+    path, model = "/v0/latest/" + "/".join(_ENTRY.values()), services.KeyValues
+    expected: matching.Expected = {f"entries.{name}": text for name, text in _ENTRY.items()}
+    return calls.get(path, model, request="one entry", expected=expected, surface="kv")

@@ -126,16 +126,16 @@ class Archive:
         if self.submission is not None:
             return f"{self._mint_text(self.submission)} {_AGAIN}"
         if states["mint"] in ("running", "failed"):
-            return f"Token {self.token_id} may have been minted. {_AGAIN}"
+            return f"Token {cut(self.token_id)} may have been minted. {_AGAIN}"
         if states["token"] in ("running", "failed", "done"):
-            return f"Token {self.token_id} already existed. {_AGAIN}"
+            return f"Token {cut(self.token_id)} already existed. {_AGAIN}"
         return "Nothing was minted. Archive the widget again to finish."
 
     def _mint_text(self, submission: Submission) -> str:
         """Describe the result of the transaction that mints."""
         verbs = {True: "was minted", False: "was not minted", None: "may have been minted"}
         verb = verbs[submission.fully_succeeded]
-        return f"Token {self.token_id} {verb} by transaction {submission.tx_hash}."
+        return f"Token {cut(self.token_id)} {verb} by transaction {submission.tx_hash}."
 
     def to_frame(self) -> pd.DataFrame:
         """
@@ -159,8 +159,9 @@ class Archive:
         return build.build_frame("archive", {name: [value] for name, value in values.items()})
 
     def __repr__(self) -> str:
-        path = widget_sources.widget_path(self.author_account_id, self.widget_name)
-        token = "" if self.token_id is None else f" as {self.token_id} of {self.contract_id}"
+        path = cut(widget_sources.widget_path(self.author_account_id, self.widget_name))
+        token_id, contract_id = cut(self.token_id), cut(self.contract_id)
+        token = "" if self.token_id is None else f" as {token_id} of {contract_id}"
         at = "" if self.step is None else f", {self.step}"
         return f"<Archive {path}{token}: {self.outcome}{at}>"
 

@@ -77,7 +77,8 @@ class Verification:
         return build.build_frame("archive_verification", columns)
 
     def __repr__(self) -> str:
-        return f"<Verification {self.token_id} of {self.contract_id}: {self.verdict}>"
+        token = f"{cut(self.token_id)} of {cut(self.contract_id)}"
+        return f"<Verification {token}: {self.verdict}>"
 
     def _repr_html_(self) -> str:
         """Format a card with the verdict and the compared values; all text is escaped."""

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.api import rest
-from ledgerkit.collecting import arrow_tables
+from ledgerkit.collecting import arrow_tables, manifests
 from ledgerkit.collecting.outcomes import read_each
 from ledgerkit.errors import DecodeError, LedgerError
 from ledgerkit.frames import accounts as account_frames
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     BuildFrame = Callable[[Sequence[Any]], pd.DataFrame]
 
-VIEWS = ("accounts", "ft", "nft", "staking", "exposure")
+VIEWS = manifests.VIEWS["accounts"]
 # A single view has a smaller response of its own; all other sets of views need the full one.
 _SINGLE_VIEW: dict[tuple[str, ...], Callable[[str], Call[Any]]] = {
     ("ft",): rest.ft,

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ledgerkit.collecting.sources import Subject
     from ledgerkit.transport.networks import Surface
 
-VIEWS = ("blocks", "chunks", "transactions", "receipts", "events")
+VIEWS = manifests.VIEWS["blocks"]
 _TRACED = ("receipts", "events")
 _MAX_HEADERS = 4_096  # most receipts run in blocks that were read recently anyway
 _UNFINISHED = ("not_executed", "unknown")

@@ -8,11 +8,11 @@ from ledgerkit import client, validation
 from ledgerkit.collecting import dask_engine, manifests, plan, sources, storage
 from ledgerkit.collecting.accounts import VIEWS, AccountReader, request_for
 from ledgerkit.collecting.collection import Collection
-from ledgerkit.collecting.manifests import Manifest
+from ledgerkit.collecting.manifests import MAX_PART_SIZE, Manifest
 from ledgerkit.collecting.part_files import utc_now
 from ledgerkit.collecting.part_writer import PART_SIZE, Job
 from ledgerkit.collecting.resuming import RemainingSubjects
-from ledgerkit.collecting.run import MAX_PART_SIZE, Run
+from ledgerkit.collecting.run import Run
 from ledgerkit.verbs.tokens import resolve_liquid_tokens
 
 if TYPE_CHECKING:

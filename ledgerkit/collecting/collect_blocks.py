@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Literal, overload
 
 from ledgerkit import client, validation
 from ledgerkit.api import rpc
-from ledgerkit.collecting import manifests, part_writer, plan, resuming, storage
+from ledgerkit.collecting import manifests, plan, resuming, storage
 from ledgerkit.collecting.blocks import VIEWS, BlockReader
 from ledgerkit.collecting.collection import Collection
 from ledgerkit.collecting.manifests import Manifest
 from ledgerkit.collecting.part_files import utc_now
 from ledgerkit.collecting.part_writer import PART_SIZE, Job
 from ledgerkit.collecting.plan import Plan
-from ledgerkit.collecting.run import MAX_PART_SIZE, Run
+from ledgerkit.collecting.run import Run
 from ledgerkit.collecting.sources import Subject
 from ledgerkit.errors import InvalidRequestError, LedgerError
 
@@ -153,7 +153,7 @@ def collect_blocks(
     Source: block; chunk; EXPERIMENTAL_tx_status, with block for heights and times and
     EXPERIMENTAL_protocol_config for shards.
     """
-    validation.integer(part_size, "part_size", least=1, most=MAX_PART_SIZE)
+    validation.integer(part_size, "part_size", least=1, most=manifests.MAX_PART_SIZE)
     base = client.current(ledger)
     manifest = _manifest(base, validation.subset_of(views, "views", VIEWS))
     folder = storage.required_folder(out)
@@ -253,7 +253,7 @@ def _print_plan(
         subjects.total - stored + resuming.count(commits, kinds),
         client.settings(ledger).lowest_limit(job.reader.surfaces),
         stored,
-        resuming.count(commits, [part_writer.FAILED]),
+        resuming.count(commits, [manifests.FAILED]),
         schemas=plan.arrow_types(manifest),
     )
     print(planned)  # noqa: T201 - the purpose of a dry run

@@ -6,12 +6,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit import cards, validation
-from ledgerkit.collecting import arrow_tables, manifests, resuming, storage
+from ledgerkit.collecting import arrow_tables, manifests, storage
 from ledgerkit.collecting.committed_files import CommittedFiles, attach
-from ledgerkit.errors import InvalidRequestError
+from ledgerkit.collecting.part_reading import read_table, undecodable
+from ledgerkit.errors import DecodeError, InvalidRequestError, cut
 from ledgerkit.extras import require
 from ledgerkit.frames import build
 from ledgerkit.u128 import arrow
+from ledgerkit.visible_text import escape_invisible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -120,7 +122,8 @@ class Collection:
         """Return path, network and counts in one line."""
         status = "finished" if self.finished else "not finished"
         counts = ", ".join(f"{count:,} {kind}" for kind, count in self.counts.items())
-        return f"{self.path} of {self.network}: {status}, {counts or 'empty'}"
+        headline = f"{self.path} of {self.network}: {status}, {counts or 'empty'}"
+        return escape_invisible(headline)
 
     def summary(self) -> pd.DataFrame:
         """
@@ -158,6 +161,26 @@ class Collection:
             transactions that are not final yet; typed as ``schema("collection_errors")``.
         """
         return self.pandas(manifests.ERRORS)
+
+    def check_files(self) -> None:
+        """
+        Read the manifest, the commits and all files again, and compare them with their digests.
+
+        Every reader does this with a file before it is read for the first time from this
+        collection; `check_files` also finds what was damaged since, in all tables at once.
+
+        Raises
+        ------
+        DecodeError
+            If files are missing or damaged; the message names them, and the commits to remove.
+        FileError
+            If a file cannot be read.
+
+        Notes
+        -----
+        Source: the files of the folder; no request is sent.
+        """
+        CommittedFiles(self.files.folder).check_all()
 
     def pandas(
         self,
@@ -201,7 +224,8 @@ class Collection:
             names = validation.subset_of(columns, "columns", declared)
         where = None if account_ids is None else self._account_filter(table, account_ids)
         rows = self.files.read(table, names, where)
-        frame = arrow_tables.frame(manifests.schema_name(table), rows)
+        with self.files.reading(table):
+            frame = arrow_tables.frame(manifests.schema_name(table), rows)
         frame.attrs.update(network=self.network, source=self.path)
         return frame
 
@@ -259,12 +283,16 @@ class Collection:
             are in UTC. Sums are exact, or an error if they overflow (from DuckDB 2.0 on;
             earlier versions may wrap above 2**127).
         """
-        connection = require("duckdb", "bulk", "A DuckDB connection").connect()
+        duckdb = require("duckdb", "bulk", "A DuckDB connection")
+        connection = duckdb.connect()
         try:
-            attach(connection, self.files, "main")
-        except BaseException:
+            attach(connection, self.files, self.tables, "main")
+        except BaseException as error:
             connection.close()
-            raise
+            if not isinstance(error, duckdb.Error):
+                raise
+            msg = f"DuckDB cannot read the files of {self.path}: {cut(error)}"
+            raise DecodeError(msg, remedy=manifests.NEW_FOLDER, path=self.path) from error
         return connection
 
     def polars(self, table: str) -> Any:
@@ -310,18 +338,20 @@ class Collection:
 
         name = manifests.schema_name(table)
         commits: list[Commit | None] = [commit for commit, _ in self.files.of_table(table)]
-        self.files.names(table)  # checks that they are complete
+        self.files.check_sizes(table)
         declared = [name for name, _ in self.files.manifest.schemas[table]]
-        read = partial(_partition, self.files.folder, table)
+        read = partial(_partition, self.files.folder, table, self.files.schema(table))
         library = require("dask.dataframe", "dask", "A Dask frame")
         config = require("dask.config", "dask", "A Dask frame")
         with config.set({"dataframe.convert-string": False}):  # it would turn lists into text
             return library.from_map(read, commits or [None], meta=build.empty_frame(name)[declared])
 
 
-def _partition(folder: Folder, table: str, commit: Commit | None) -> pd.DataFrame:
-    """Read the rows of one part."""
+def _partition(folder: Folder, table: str, schema: Any, commit: Commit | None) -> pd.DataFrame:
+    """Read the rows of one part, after comparing its file with the commit."""
     name = manifests.schema_name(table)
     if commit is None:
-        return build.empty_frame(name)
-    return arrow_tables.frame(name, resuming.read_table(folder, commit, table))
+        return arrow_tables.frame(name, schema.empty_table())
+    rows = read_table(folder, commit, table, schema)
+    with undecodable(f"the table {table} of {commit.path}", commit.remedy):
+        return arrow_tables.frame(name, rows)

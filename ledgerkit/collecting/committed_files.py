@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from ledgerkit import validation
-from ledgerkit.collecting import arrow_tables, manifests, resuming
-from ledgerkit.errors import DecodeError, InvalidRequestError
+from ledgerkit.collecting import arrow_tables, manifests
+from ledgerkit.collecting.part_reading import check_file, undecodable
+from ledgerkit.errors import DecodeError, FileError, InvalidRequestError
 from ledgerkit.u128 import arrow, parquet
+from ledgerkit.units import count_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ledgerkit.collecting.manifests import Commit, File
     from ledgerkit.collecting.storage import Folder
@@ -22,7 +23,11 @@ _WILDCARDS = "*?["
 
 
 class CommittedFiles:
-    """The manifest, commits and files of a collection, read once."""
+    """
+    The manifest, commits and files of a collection, read once.
+
+    A file is compared with its commit before it is read for the first time.
+    """
 
     def __init__(self, folder: Folder) -> None:
         manifest = manifests.read_manifest(folder)
@@ -38,6 +43,7 @@ class CommittedFiles:
         self.commits = manifests.read_commits(folder)
         self.n_subjects = sum(commit.stop - commit.start for commit in self.commits)
         self.finished = finished is not None and finished.subjects == self.n_subjects
+        self._checked: set[str] = set()  # names of files
 
     def counts(self) -> dict[str, int]:
         """Count subjects by outcome."""
@@ -55,29 +61,59 @@ class CommittedFiles:
 
     def names(self, table: str) -> list[str]:
         """
-        Return the file names of a table, in the order of the subjects.
+        Return the file names of a table, in the order of the subjects; check new ones.
 
-        Raises `DecodeError` if a file is missing or its size differs from the commit, and
-        `InvalidRequestError` if the collection was rewritten since it was opened.
+        Raises `DecodeError` if a file is missing or damaged, and `InvalidRequestError` if the
+        collection was rewritten since it was opened.
         """
+        self.check_sizes(table)
+        for commit, file in self.of_table(table):
+            if file.name not in self._checked:
+                self._check(commit, table)
+                self._checked.add(file.name)
+        return [file.name for _, file in self.of_table(table)]
+
+    def check_sizes(self, table: str) -> None:
+        """Check the files of a table whose size is not that of their commit, as `names` does."""
         sizes = self.folder.file_sizes(table)
-        names = []
         for commit, file in self.of_table(table):
             if sizes.get(file.name) != file.size:
-                raise self._file_error(commit, file, sizes.get(file.name))
-            names.append(file.name)
-        return names
+                self._check(commit, table)
 
-    def _file_error(self, commit: Commit, file: File, size: int | None) -> Exception:
-        """Build the error for a file that differs from its commit."""
-        if self.folder.read(commit.path) != msgspec.json.encode(commit):
+    def _check(self, commit: Commit, table: str) -> None:
+        """Check a file, as `names` does."""
+        try:
+            check_file(self.folder, commit, table, self.schema(table))
+        except DecodeError:
+            if manifests.read_commit(self.folder, commit.start) == commit:
+                raise
             msg = f"{self.folder} was rewritten since it was opened: {commit.path} has changed"
             remedy = "Open it again with open_collection()."
-            return InvalidRequestError(msg, remedy=remedy, field="out", value=str(self.folder))
-        problem = "is missing" if size is None else f"has {size:,} of {file.size:,} bytes"
-        msg = f"{self.folder.uri(file.name)}, a file of {commit.path}, {problem}"
-        remedy = f"Remove {commit.path}: the next collect() requests its part again."
-        return DecodeError(msg, remedy=remedy, path=file.name)
+            raise InvalidRequestError(
+                msg, remedy=remedy, field="out", value=str(self.folder)
+            ) from None
+
+    def check_again(self, table: str) -> None:
+        """Check all files of a table, also those that were checked before."""
+        self._checked.clear()
+        self.names(table)
+
+    def check_all(self) -> None:
+        """Check all files; raise `DecodeError` with the names of those that are damaged."""
+        errors: dict[str, DecodeError] = {}
+        commits: dict[str, None] = {}
+        for table in self.tables:
+            for commit, file in self.of_table(table):
+                try:
+                    self._check(commit, table)
+                except DecodeError as error:
+                    errors[file.name] = error
+                    commits[commit.path] = None
+        if errors:
+            sentences = "; ".join(error.sentence for error in errors.values())
+            remedy = f"Remove {', '.join(commits)}: the next collect() requests these parts again."
+            count = count_text(len(errors), "damaged file")
+            raise DecodeError(f"{count}: {sentences}", remedy=remedy, path=next(iter(errors)))
 
     def schema(self, table: str) -> Any:
         """Return the Arrow schema of a table, with the columns that the run declared."""
@@ -94,7 +130,11 @@ class CommittedFiles:
         return dataset.FileSystemDataset.from_paths(
             [self.folder.filesystem_path(name) for name in self.names(table)],
             schema=self.schema(table),
-            format=dataset.ParquetFileFormat(),
+            format=dataset.ParquetFileFormat(
+                default_fragment_scan_options=dataset.ParquetFragmentScanOptions(
+                    page_checksum_verification=True
+                )
+            ),
             filesystem=systems.LocalFileSystem()
             if filesystem is None
             else systems.PyFileSystem(systems.FSSpecHandler(filesystem)),
@@ -109,17 +149,18 @@ class CommittedFiles:
         """
         fields = self.schema(table)
         columns = [f.name for f in fields if names is None or _column_name(f) in names]
-        dataset = self.dataset(table)
-        try:
-            return dataset.to_table(columns=columns, filter=where)
-        except (arrow.library().ArrowInvalid, OSError):
-            self.check(table)
-            raise
+        with self.reading(table):
+            return self.dataset(table).to_table(columns=columns, filter=where)
 
-    def check(self, table: str) -> None:
-        """Read each file of a table; raise `DecodeError` for the first damaged one."""
-        for commit, _ in self.of_table(table):
-            resuming.read_table(self.folder, commit, table)
+    @contextmanager
+    def reading(self, table: str) -> Iterator[None]:
+        """Convert the errors for malformed content; a file that has changed is named."""
+        try:
+            with undecodable(f"the table {table} of {self.folder}", manifests.NEW_FOLDER):
+                yield
+        except (DecodeError, FileError):
+            self.check_again(table)
+            raise
 
 
 def _column_name(field: Any) -> str:
@@ -128,12 +169,12 @@ def _column_name(field: Any) -> str:
     return name
 
 
-def attach(connection: Any, files: CommittedFiles, schema: str) -> None:
-    """Create a DuckDB view for each table of a collection, in a schema of the connection."""
+def attach(connection: Any, files: CommittedFiles, tables: Iterable[str], schema: str) -> None:
+    """Create a DuckDB view for each of some tables, in a schema of the connection."""
     if files.folder.filesystem is not None:
         connection.register_filesystem(files.folder.filesystem)
     connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
-    for table in files.tables:
+    for table in tables:
         query = _select_query(connection, files, table)
         connection.execute(f"CREATE VIEW {schema}.{table} AS {query}")
 

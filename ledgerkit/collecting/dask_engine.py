@@ -98,7 +98,7 @@ class PartRetry:
     @property
     def size(self) -> int:
         """The number of failed subjects."""
-        return self.commit.counts[part_writer.FAILED]
+        return self.commit.counts[manifests.FAILED]
 
     def stored(self, folder: Folder) -> Commit | None:
         """Return the commit of a later generation, if there is one."""

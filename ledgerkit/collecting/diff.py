@@ -143,13 +143,13 @@ def diff(
         try:
             with duckdb.connect(config=config) as connection:
                 for side, files in zip(_SIDES, sides, strict=True):
-                    attach(connection, files, f"{side}_")
+                    attach(connection, files, (view, SUBJECTS, ERRORS), f"{side}_")
                 names = set(sides[0].schema(view).names) & set(sides[1].schema(view).names)
                 return _compare(connection, view, names)
         except duckdb.Error as error:
             for files in sides:
                 for table in (view, SUBJECTS, ERRORS):
-                    files.check(table)
+                    files.check_again(table)
             raise FileError(operation="compare the collections", reason=cut(error)) from error
 
 

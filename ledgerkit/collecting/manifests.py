@@ -1,17 +1,26 @@
-"""The manifest of a collection, which describes its run, and one commit for each stored part."""
+"""
+The manifest of a collection, which describes its run, and one commit for each stored part.
+
+These documents come back from a disk or from somebody else. Each ends with the checksum of its
+other bytes, and a commit has the SHA-256 of each of its files, so damage is noticed. Whoever
+changes a document on purpose can compute the checksum too: a name in a document is used only if
+it is the one that a run would have written.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import re
 import uuid
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
 from ledgerkit import json_decoding
 from ledgerkit._version import __version__
-from ledgerkit.errors import DecodeError, InvalidRequestError
+from ledgerkit.errors import DecodeError, InvalidRequestError, cut
 from ledgerkit.frames.schemas import SCHEMAS
 
 if TYPE_CHECKING:
@@ -19,9 +28,18 @@ if TYPE_CHECKING:
 
     from ledgerkit.collecting.storage import Folder
 
-FORMAT = 1
+FORMAT = 2
+VIEWS = {
+    "accounts": ("accounts", "ft", "nft", "staking", "exposure"),
+    "blocks": ("blocks", "chunks", "transactions", "receipts", "events"),
+}
 # The tables that each collection has beside its views.
 SUBJECTS, ERRORS = "subjects", "errors"
+TABLES = (*VIEWS["accounts"], *VIEWS["blocks"], SUBJECTS, ERRORS)
+# The outcomes of a subject. Of a waiting one, rows are stored, and a later run completes them.
+OK, FAILED, WAITING = "ok", "failed", "waiting"
+MALFORMED, DUPLICATE, SKIPPED = "malformed", "duplicate", "skipped"
+OUTCOMES = (OK, FAILED, WAITING, MALFORMED, DUPLICATE, SKIPPED)
 FRAMES = {
     SUBJECTS: "collected",
     ERRORS: "collection_errors",
@@ -31,6 +49,11 @@ FRAMES = {
 _MANIFEST, _FINISHED, _COMMITS = "manifest.json", "finished.json", "commits"
 # `STOP` follows the id of a run that is about to stop.
 _RUN, STOP = ".run", " stops"
+MAX_PART_SIZE = 10**6  # subjects
+_MAX_BYTES = 2**20  # of a document; theirs are a few thousand
+_PART_NAME = re.compile(r"part-\d{12,}(-\d+)?\.parquet")
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class Manifest(msgspec.Struct, frozen=True):
@@ -41,7 +64,7 @@ class Manifest(msgspec.Struct, frozen=True):
     views: list[str]
     schemas: dict[str, list[tuple[str, str]]]
     liquid_tokens: list[str] = []
-    format: int = FORMAT
+    format: Count = FORMAT
     ledgerkit: str = __version__
     created_at: str = ""
 
@@ -50,26 +73,32 @@ class File(msgspec.Struct, frozen=True):
     """One Parquet file of a part."""
 
     name: str
-    rows: int
-    size: int
+    rows: Count
+    size: Count
+    sha256: str
 
 
 class Commit(msgspec.Struct, frozen=True):
     """The record of a stored part: the subjects from position `start` to before `stop`."""
 
-    start: int
-    stop: int
+    start: Count
+    stop: Count
     digest: str  # of the texts of its subjects
     files: dict[str, File]
-    counts: dict[str, int]
+    counts: dict[str, Count]
     began_at: str
     ended_at: str
-    generation: int = 0
+    generation: Count = 0
 
     @property
     def path(self) -> str:
         """The path of the commit in the folder."""
         return _commit_path(self.start)
+
+    @property
+    def remedy(self) -> str:
+        """The remedy if the part is damaged."""
+        return requested_again(self.path)
 
 
 def _commit_path(start: int) -> str:
@@ -77,10 +106,21 @@ def _commit_path(start: int) -> str:
     return f"{_COMMITS}/{start:012d}.json"
 
 
+def requested_again(path: str) -> str:
+    """Return the remedy for a commit that is damaged, or a file of which is."""
+    return f"Remove {path}: the next collect() requests its part again."
+
+
+def part_path(table: str, start: int, generation: int) -> str:
+    """Return the path of the file of a table in a part."""
+    suffix = f"-{generation}" if generation else ""
+    return f"{table}/part-{start:012d}{suffix}.parquet"
+
+
 class Finished(msgspec.Struct, frozen=True):
     """The record that the end of the source was reached."""
 
-    subjects: int
+    subjects: Count
     at: str
 
 
@@ -109,24 +149,39 @@ def read_manifest(folder: Folder) -> Manifest | None:
     Raises `DecodeError` if it cannot be read, `InvalidRequestError` if a newer ledgerkit
     wrote it.
     """
-    body = folder.read(_MANIFEST)
-    if body is None:
+    manifest: Manifest | None = _read(folder, _MANIFEST, Manifest, NEW_FOLDER)
+    if manifest is None:
         return None
-    manifest: Manifest = _decode(body, Manifest, f"{folder}/{_MANIFEST}")
     if manifest.format > FORMAT:
         expected = (
-            f"a collection of format {FORMAT} or older; ledgerkit {manifest.ledgerkit} wrote"
+            f"a collection of format {FORMAT} or older; ledgerkit {cut(manifest.ledgerkit)} wrote"
             f" format {manifest.format}"
         )
         raise InvalidRequestError.refuse("out", str(folder), expected)
+    for problem in _manifest_problems(manifest):
+        raise _impossible(folder, _MANIFEST, problem, NEW_FOLDER)
     return manifest
+
+
+def _manifest_problems(manifest: Manifest) -> Iterator[str]:
+    """Yield why no run has written a manifest."""
+    views = manifest.views
+    if not views or len(set(views)) < len(views) or set(views) - set(VIEWS.get(manifest.kind, ())):
+        yield f"its kind is {cut(manifest.kind)!r} and its views are {cut(views)}"
+    elif set(manifest.schemas) != set(table_names(manifest)):
+        yield f"its schemas are those of {cut(', '.join(manifest.schemas) or 'no table')}"
+    else:
+        for table, columns in table_schemas(views).items():
+            declared = manifest.schemas[table]
+            if not declared or not set(declared) <= set(columns):
+                yield f"its columns of {table} are not those of ledgerkit"
 
 
 def open_manifest(folder: Folder, new: Manifest) -> Manifest:
     """Return the manifest of a folder, or write a new one; raise if it is of another run."""
     manifest = check_same_run(folder, new)
     if manifest is None:
-        folder.write(_MANIFEST, msgspec.json.format(msgspec.json.encode(new)))
+        folder.write(_MANIFEST, with_checksum(msgspec.json.format(msgspec.json.encode(new))))
         return new
     return manifest
 
@@ -169,25 +224,52 @@ def _expected_folder(field: str, before: Any, now: Any) -> str:
 def read_commits(folder: Folder) -> list[Commit]:
     """Read all commits, by position; raise `DecodeError` if one is malformed or two overlap."""
     names = [name for name in folder.list_files(_COMMITS) if name.endswith(".json")]
-    commits = [_decode(folder.read(name) or b"", Commit, f"{folder}/{name}") for name in names]
+    commits = [commit for name in names if (commit := _read_commit(folder, name)) is not None]
     commits.sort(key=lambda commit: commit.start)
     for before, after in pairwise(commits):
         if before.stop > after.start:
-            path = f"{folder}/{after.path}"
-            msg = f"{path} starts at {after.start}, before the end of the previous commit"
-            raise DecodeError(msg, path=path)
+            problem = f"it starts at {after.start}, before the end of the previous commit"
+            raise _impossible(folder, after.path, problem, after.remedy)
     return commits
 
 
 def read_commit(folder: Folder, start: int) -> Commit | None:
     """Read the commit of the part that starts at a position, if there is one."""
-    body = folder.read(_commit_path(start))
-    return None if body is None else _decode(body, Commit, f"{folder}/{_commit_path(start)}")
+    return _read_commit(folder, _commit_path(start))
+
+
+def _read_commit(folder: Folder, path: str) -> Commit | None:
+    """Read a commit; raise `DecodeError` if no run has written it."""
+    commit: Commit | None = _read(folder, path, Commit, requested_again(path))
+    for problem in _commit_problems(commit, path) if commit else ():
+        raise _impossible(folder, path, problem, requested_again(path))
+    return commit
+
+
+def _commit_problems(commit: Commit, path: str) -> Iterator[str]:
+    """Yield why no run has written a commit at a path."""
+    counts, n_subjects = commit.counts, commit.stop - commit.start
+    if path != commit.path:
+        yield f"it starts at {commit.start}"
+    if not 0 < n_subjects <= MAX_PART_SIZE:
+        yield f"it is from {commit.start} to {commit.stop}"
+    if not set(counts) <= set(OUTCOMES) or sum(counts.values()) != n_subjects:
+        yield f"it has {n_subjects} subjects and counts {cut(counts)}"
+    for table, file in commit.files.items():
+        if table not in TABLES or file.name != part_path(table, commit.start, commit.generation):
+            yield f"it names the file {cut(file.name)!r} of the table {cut(table)!r}"
+        if not (file.rows and file.size):
+            yield f"{cut(file.name)} has {file.rows} rows and {file.size} bytes"
+    n_ok, n_waiting = counts.get(OK, 0), counts.get(WAITING, 0)
+    for table, n_rows in ((SUBJECTS, n_ok + n_waiting), (ERRORS, n_subjects - n_ok)):
+        stored = commit.files[table].rows if table in commit.files else 0
+        if stored != n_rows:
+            yield f"it counts {cut(counts)}, and {table} has {stored} rows"
 
 
 def write_commit(folder: Folder, commit: Commit) -> None:
     """Write a commit: from now on its files belong to the collection."""
-    folder.write(commit.path, msgspec.json.encode(commit))
+    folder.write(commit.path, with_checksum(msgspec.json.encode(commit)))
 
 
 @contextmanager
@@ -204,7 +286,7 @@ def marked_run(folder: Folder) -> Iterator[None]:
 
 def current_run(folder: Folder) -> str:
     """Return the id of the run that writes to a folder; empty if there is none."""
-    return (folder.read(_RUN) or b"").decode(errors="replace")
+    return (folder.read(_RUN, _MAX_BYTES) or b"").decode(errors="replace")
 
 
 def request_stop(folder: Folder, run_id: str) -> None:
@@ -214,13 +296,13 @@ def request_stop(folder: Folder, run_id: str) -> None:
 
 def write_finished(folder: Folder, subjects: int, at: str) -> None:
     """Record that the end of the source was reached."""
-    folder.write(_FINISHED, msgspec.json.encode(Finished(subjects, at)))
+    folder.write(_FINISHED, with_checksum(msgspec.json.encode(Finished(subjects, at))))
 
 
 def read_finished(folder: Folder) -> Finished | None:
     """Return the record that the end of the source was reached, if there is one."""
-    body = folder.read(_FINISHED)
-    return None if body is None else _decode(body, Finished, f"{folder}/{_FINISHED}")
+    finished: Finished | None = _read(folder, _FINISHED, Finished, _WRITTEN_AGAIN)
+    return finished
 
 
 def remove_uncommitted(folder: Folder, manifest: Manifest, commits: Sequence[Commit]) -> None:
@@ -231,15 +313,43 @@ def remove_uncommitted(folder: Folder, manifest: Manifest, commits: Sequence[Com
     for table in table_names(manifest):
         folder.remove_temporary(table)
         for name in folder.list_files(table):
-            if name.endswith(".parquet") and name not in committed:
+            if _PART_NAME.fullmatch(name.rpartition("/")[2]) and name not in committed:
                 folder.remove(name)
 
 
-def _decode(body: bytes, document_type: Any, path: str) -> Any:
-    """Decode a manifest, commit or other document of the folder."""
-    try:
-        return json_decoding.decode(body, document_type)
-    except msgspec.DecodeError as error:
-        msg = f"{path} cannot be read: {error}"
-        remedy = "Another program wrote it. Remove it to request its part again."
-        raise DecodeError(msg, remedy=remedy, path=path) from None
+# Documents --------------------------------------------------------------------------------
+
+_CHECKSUM = b',"checksum":"'
+_WRITTEN_AGAIN = f"Remove {_FINISHED}: the next collect() writes it again."
+NEW_FOLDER = "Restore it from a copy, or collect into a new folder."
+
+
+def with_checksum(document: bytes) -> bytes:
+    """Return a JSON object with the checksum of its bytes as the last member."""
+    content = document.rstrip().removesuffix(b"}").rstrip()
+    return content + _CHECKSUM + hashlib.sha256(content).hexdigest().encode() + b'"}'
+
+
+def _read(folder: Folder, path: str, document_type: Any, remedy: str) -> Any:
+    """Read a manifest, commit or other document of the folder; None if it does not exist."""
+    body = folder.read(path, _MAX_BYTES)
+    if body is None:
+        return None
+    content, mark, _ = body.rpartition(_CHECKSUM)
+    if not mark:
+        problem = (
+            "has no checksum: it is damaged, or an earlier ledgerkit or another program wrote it"
+        )
+    elif with_checksum(content + b"}") != body:
+        problem = "is damaged: its checksum is wrong"
+    else:
+        try:
+            return json_decoding.decode(body, document_type)
+        except msgspec.DecodeError as error:
+            problem = f"cannot be read: {cut(error)}"
+    raise DecodeError(f"{folder}/{path} {problem}", remedy=remedy, path=path)
+
+
+def _impossible(folder: Folder, path: str, problem: str, remedy: str) -> DecodeError:
+    """Build the error for a document that no run has written."""
+    return DecodeError(f"{folder}/{path} cannot be right: {problem}", remedy=remedy, path=path)

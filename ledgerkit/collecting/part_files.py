@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Self
 
 import msgspec
 
@@ -40,15 +41,41 @@ _DICTIONARY_COLUMNS = (  # columns with many repeated values
 )
 
 
+class _HashedFile:
+    """A file open for writing, and the SHA-256 of what was written to it."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self._hash = file, hashlib.sha256()
+        self.size = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def write(self, data: bytes) -> int:
+        """Write at the end."""
+        self._hash.update(data)
+        n_bytes = self._file.write(data)
+        self.size += n_bytes
+        return n_bytes
+
+    def sha256(self) -> str:
+        """Return the digest of all bytes."""
+        return self._hash.hexdigest()
+
+
 class _TableWriter:
     """A Parquet file being written."""
 
-    def __init__(self, name: str, file: Any) -> None:
+    def __init__(self, name: str, file: IO[bytes]) -> None:
         self._schema = arrow_tables.schema(manifests.schema_name(name))
         repeated = [column for column in _DICTIONARY_COLUMNS if column in self._schema.names]
-        self._file = file
+        self._file = _HashedFile(file)
         self._writer = arrow.library("pyarrow.parquet").ParquetWriter(
-            file, self._schema, compression="zstd", use_dictionary=repeated
+            self._file,
+            self._schema,
+            compression="zstd",
+            use_dictionary=repeated,
+            write_page_checksum=True,
         )
         self._buffer: list[Any] = []
         self._n_buffered = self._n_bytes = 0
@@ -69,11 +96,11 @@ class _TableWriter:
             self._writer.write_table(arrow.library().concat_tables(self._buffer), _ROW_GROUP)
         self._buffer, self._n_buffered, self._n_bytes = [], 0, 0
 
-    def close(self) -> int:
-        """Write the remaining rows and the footer; return the size of the file."""
+    def close(self, path: str) -> File:
+        """Write the remaining rows and the footer; return the record of the file."""
         self._flush()
         self._writer.close()
-        return int(self._file.tell())
+        return File(path, self.rows, self._file.size, self._file.sha256())
 
     def discard(self) -> None:
         """Close the writer of a file that will be removed."""
@@ -131,8 +158,7 @@ class Part:
 
     def _path(self, table: str) -> str:
         """Return the path of the file of a table."""
-        suffix = f"-{self._generation}" if self._generation else ""
-        return f"{table}/part-{self.start:012d}{suffix}.parquet"
+        return manifests.part_path(table, self.start, self._generation)
 
     def commit(self) -> Commit:
         """Close the files and write their commit."""
@@ -155,12 +181,8 @@ class Part:
 
     def _commit(self, commit: Commit) -> Commit:
         """Close the files, then write the commit with their names: the order matters on a kill."""
-        sizes = {name: table.close() for name, table in self._tables.items()}
+        files = {name: table.close(self._path(name)) for name, table in self._tables.items()}
         self._files.close()
-        files = {
-            name: File(self._path(name), table.rows, sizes[name])
-            for name, table in self._tables.items()
-        }
         commit = msgspec.structs.replace(commit, files=files)
         manifests.write_commit(self._folder, commit)
         return commit

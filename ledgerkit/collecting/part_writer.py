@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ledgerkit.collecting import arrow_tables, manifests
+from ledgerkit.collecting.manifests import FAILED, OK, WAITING
 from ledgerkit.collecting.part_files import Part
 from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError
 from ledgerkit.frames import build
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 PART_SIZE = 20_000
 _PART_S = 60.0  # the most work that a kill may cost
-# Of a subject that is waiting, rows are stored, and a later run completes them.
-OK, FAILED, WAITING = "ok", "failed", "waiting"
 _BATCH = 1_024  # outcomes converted to tables together: small tables cost as much as large ones
 _MAX_PENDING_S = 5.0
 _NOT_REQUESTED = InvalidRequestError()

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ledgerkit.collecting import arrow_tables, manifests
-from ledgerkit.collecting.part_writer import FAILED
+from ledgerkit.collecting.manifests import FAILED
 from ledgerkit.collecting.resuming import RemainingSubjects
+from ledgerkit.visible_text import escape_invisible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,7 +74,7 @@ class Plan:
         for table, types in self.schemas.items():
             columns = ", ".join(f"{name} {arrow_type}" for name, arrow_type in types.items())
             lines.append(f"  {table + '/part-*.parquet'}\n    {columns}")
-        return "\n".join(lines)
+        return escape_invisible("\n".join(lines), keep="\n")
 
     def _requests_text(self) -> str:
         """Return the number of requests, if it is known, and the request."""

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ledgerkit.collecting import arrow_tables, manifests, part_writer
+from ledgerkit.collecting.manifests import FAILED, OK, WAITING
 from ledgerkit.collecting.part_files import Part
-from ledgerkit.collecting.part_writer import FAILED, OK, WAITING
+from ledgerkit.collecting.part_reading import read_table, undecodable
 from ledgerkit.collecting.sources import Digest, Subject
 from ledgerkit.errors import DecodeError, InvalidRequestError
 from ledgerkit.u128 import arrow
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from ledgerkit.client import Ledger
     from ledgerkit.collecting.manifests import Commit
     from ledgerkit.collecting.part_writer import Job
-    from ledgerkit.collecting.storage import Folder
 
 
 class RemainingSubjects:
@@ -89,9 +89,7 @@ def retry(
     again keeps its rows. Raises `LedgerError` if the service does not respond, or a file cannot
     be read or written; the stored part is then unchanged.
     """
-    errors = read_table(job.folder, commit, manifests.ERRORS)
-    columns = [errors[name].to_pylist() for name in ("position", "subject", "kind")]
-    entries = [entry for entry in zip(*columns, strict=True) if entry[2] in kinds]
+    entries = [entry for entry in _stored_errors(job, commit) if entry[2] in kinds]
     kinds_before = {position: kind for position, _, kind in entries}
     subjects = [Subject(position, text) for position, text, _ in entries]
     batch = [
@@ -117,6 +115,28 @@ def retry(
     return new_commit
 
 
+def _stored_errors(job: Job, commit: Commit) -> list[tuple[int, str, str]]:
+    """Return position, text and kind of the subjects of a part that are not ok."""
+    errors = _read(job, commit, manifests.ERRORS)
+    with undecodable(f"the errors of {commit.path}", commit.remedy):
+        columns = [errors[name].to_pylist() for name in ("position", "subject", "kind")]
+    positions, texts, kinds = columns
+    counts = Counter(commit.counts)
+    del counts[OK]
+    is_in_part = set(positions) <= set(range(commit.start, commit.stop))
+    is_unique = len(set(positions)) == len(positions)
+    if not (is_in_part and is_unique and None not in texts and Counter(kinds) == counts):
+        msg = f"the rows of errors of {commit.path} are not those that it counts"
+        raise DecodeError(msg, remedy=commit.remedy, path=commit.path)
+    return list(zip(positions, texts, kinds, strict=True))
+
+
+def _read(job: Job, commit: Commit, table: str) -> Any:
+    """Read a table of a stored part."""
+    schema = arrow_tables.schema(manifests.schema_name(table))
+    return read_table(job.folder, commit, table, schema)
+
+
 def _merged(
     job: Job, commit: Commit, replaced: Sequence[Subject], new: dict[str, Any]
 ) -> dict[str, Any]:
@@ -126,12 +146,12 @@ def _merged(
     texts = [subject.text for subject in replaced]
     merged = {}
     for name in (manifests.SUBJECTS, manifests.ERRORS):
-        stored = _without(read_table(job.folder, commit, name), "position", positions)
+        stored = _without(_read(job, commit, name), "position", positions)
         merged[name] = concat([stored, new[name]]).sort_by("position")
     order = merged[manifests.SUBJECTS]["subject"]
     for name in set(new) - set(merged):
         key_column = job.reader.key_column(name)
-        stored = _without(read_table(job.folder, commit, name), key_column, texts)
+        stored = _without(_read(job, commit, name), key_column, texts)
         merged[name] = _sorted_by_subject(concat([stored, new[name]]), key_column, order)
     return merged
 
@@ -148,23 +168,3 @@ def _sorted_by_subject(table: Any, key_column: str, order: Any) -> Any:
     pa, compute = arrow.library(), arrow.library("pyarrow.compute")
     indices = compute.index_in(table[key_column].cast(pa.string()), value_set=order).to_numpy()
     return table.take(np.argsort(indices, kind="stable"))
-
-
-def read_table(folder: Folder, commit: Commit, name: str) -> Any:
-    """
-    Read a table of one part into a `pyarrow.Table`.
-
-    Raises `DecodeError` if the file is missing or damaged, `FileError` if it cannot be read.
-    """
-    schema = arrow_tables.schema(manifests.schema_name(name))
-    if name not in commit.files:
-        return schema.empty_table()
-    pa, path = arrow.library(), commit.files[name].name
-    body = folder.read(path)
-    try:
-        return arrow.library("pyarrow.parquet").read_table(pa.BufferReader(body or b""))
-    except (pa.ArrowInvalid, OSError) as error:  # damaged compressed pages raise OSError
-        problem = "is missing" if body is None else f"cannot be read ({error})"
-    msg = f"{folder.uri(path)}, a file of {commit.path}, {problem}"
-    remedy = f"Remove {commit.path}: the next collect() requests its part again."
-    raise DecodeError(msg, remedy=remedy, path=path)

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from ledgerkit.collecting.sources import Subject
     from ledgerkit.collecting.storage import Folder
 
-MAX_PART_SIZE = 10**6
-
 
 class Subjects(Protocol):
     """All subjects of a run."""
@@ -121,13 +119,13 @@ def _warn_of_failures(folder: Folder, noun: str) -> None:
     """Warn if subjects could not be read, or not completely."""
     commits = manifests.read_commits(folder)
     errors = f"see open_collection({str(folder)!r}).errors()"
-    if n_failed := resuming.count(commits, [part_writer.FAILED]):
+    if n_failed := resuming.count(commits, [manifests.FAILED]):
         user_warnings.warn(
             f"{count_text(n_failed, noun)} could not be read: {errors}. Repeat the call with"
             " retry_failed=True to request them again.",
             stacklevel=client.depth(),
         )
-    if n_waiting := resuming.count(commits, [part_writer.WAITING]):
+    if n_waiting := resuming.count(commits, [manifests.WAITING]):
         user_warnings.warn(
             f"{count_text(n_waiting, noun)} with transactions that are not final yet: {errors}."
             " Repeat the call later to complete them.",

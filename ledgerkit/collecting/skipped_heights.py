@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ledgerkit import validation
 from ledgerkit.api import rpc
 from ledgerkit.collecting import request_scheduling
+from ledgerkit.collecting.manifests import SKIPPED
 from ledgerkit.errors import LedgerError, UnknownBlockError
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from ledgerkit.collecting.outcomes import Outcome
     from ledgerkit.collecting.request_scheduling import Steps
 
-SKIPPED = "skipped"
 _LONGEST_GAP = 10_000  # a longer gap is resolved before its upper end is known
 _SLICES = (1, 2, 4, 8, 16, 32, 64, 128)  # numbers of heights above a gap to request at once
 

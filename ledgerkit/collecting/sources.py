@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ledgerkit import validation
+from ledgerkit.collecting.manifests import DUPLICATE, MALFORMED
 from ledgerkit.errors import FileError, InvalidRequestError, cut
 from ledgerkit.u128 import arrow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-MALFORMED, DUPLICATE = "malformed", "duplicate"
 _SLICE = 1_000  # entries that are checked at a time
 _MAX_RUN = 2**24  # hashes that are sorted at a time: 270 MB
 _SUFFIXES = (".csv", ".parquet", ".txt")

@@ -1,19 +1,25 @@
-"""Storage of a collection: a local folder or an fsspec address; files appear complete."""
+"""
+Storage of a collection: a local folder or an fsspec address; files appear complete.
+
+Below a local folder only regular files in real folders are opened, moved or removed: a symbolic
+link, a pipe or a device that somebody put there raises `FileError`.
+"""
 
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 import uuid
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from ledgerkit.errors import FileError, InvalidRequestError
+from ledgerkit.errors import FileError, InvalidRequestError, cut
 from ledgerkit.extras import require
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _TEMPORARY = ".tmp"
 
@@ -31,16 +37,22 @@ class LocalFolder:
         """Return the address of a file."""
         return str(self.path / name)
 
-    def read(self, name: str) -> bytes | None:
-        """Read a file; None if it does not exist."""
-        with suppress(FileNotFoundError), _file_errors(f"read {self.path / name}"):
-            return (self.path / name).read_bytes()
+    def read(self, name: str, max_bytes: int) -> bytes | None:
+        """Read a file, of a longer one the first `max_bytes + 1`; None if it does not exist."""
+        with suppress(FileNotFoundError), self.open(name) as file:
+            return file.read(max_bytes + 1)
         return None
+
+    @contextmanager
+    def open(self, name: str) -> Iterator[IO[bytes]]:
+        """Open a file for reading; raise `FileNotFoundError` if it does not exist."""
+        with _file_errors(f"read {self.path / name}"), self._file(name).open("rb") as file:
+            yield file
 
     @contextmanager
     def create(self, name: str) -> Iterator[IO[bytes]]:
         """Open a file for writing; it appears complete when the block ends, or not at all."""
-        target = self.path / name
+        target = self._file(name)
         hidden = target.with_name(f".{target.name}.{uuid.uuid4().hex}{_TEMPORARY}")
         with _file_errors(f"write {target}"):
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -66,10 +78,14 @@ class LocalFolder:
         return sorted(f"{folder}/{name}" for name in names if not name.startswith("."))
 
     def file_sizes(self, folder: str) -> dict[str, int]:
-        """Return the sizes in bytes of the files of a subfolder."""
+        """Return the sizes in bytes of the regular files of a subfolder."""
         with suppress(FileNotFoundError), _file_errors(f"read {self.path / folder}"):
-            paths = (self.path / folder).iterdir()
-            return {f"{folder}/{path.name}": path.stat().st_size for path in paths}
+            stats = {path.name: path.lstat() for path in self._folder(folder).iterdir()}
+            return {
+                f"{folder}/{name}": status.st_size
+                for name, status in stats.items()
+                if stat.S_ISREG(status.st_mode)
+            }
         return {}
 
     @property
@@ -83,7 +99,7 @@ class LocalFolder:
     def remove(self, name: str) -> None:
         """Remove a file, if it exists."""
         with _file_errors(f"remove {self.path / name}"):
-            (self.path / name).unlink(missing_ok=True)
+            self._file(name).unlink(missing_ok=True)
 
     def remove_temporary(self, folder: str) -> None:
         """Remove the unfinished files of a killed process."""
@@ -104,7 +120,7 @@ class LocalFolder:
         filelock = require("filelock", "bulk", "Writing a collection")
         with _file_errors(f"write {self.path}"):
             self.path.mkdir(parents=True, exist_ok=True)
-            lock = filelock.FileLock(self.path / ".lock")
+            lock = filelock.FileLock(self._file(".lock"))
         try:
             lock.acquire(timeout=0)
         except filelock.Timeout:
@@ -118,8 +134,18 @@ class LocalFolder:
     def _entries(self, folder: str) -> list[str]:
         """Return the names in a subfolder."""
         with suppress(FileNotFoundError), _file_errors(f"read {self.path / folder}"):
-            return [path.name for path in (self.path / folder).iterdir()]
+            return [path.name for path in self._folder(folder).iterdir()]
         return []
+
+    def _folder(self, name: str) -> Path:
+        """Return the path of a subfolder; raise if it is a link, or no folder."""
+        return _checked(self.path / name, stat.S_ISDIR, "a folder")
+
+    def _file(self, name: str) -> Path:
+        """Return the path of a file; raise if it or its folder is a link, or it is no file."""
+        folder, _, file = name.rpartition("/")
+        path = self._folder(folder) if folder else self.path
+        return _checked(path / file, stat.S_ISREG, "a regular file")
 
 
 class RemoteFolder:
@@ -127,8 +153,12 @@ class RemoteFolder:
 
     def __init__(self, url: str) -> None:
         fsspec = require("fsspec", "dask", f"The address {url!r}")
-        with _file_errors(f"reach {url}"):
-            self._fs, self._root = fsspec.core.url_to_fs(url)
+        try:
+            with _file_errors(f"reach {url}"):
+                self._fs, self._root = fsspec.core.url_to_fs(url)
+        except (ValueError, ImportError) as error:
+            expected = f"an address that fsspec can open ({cut(error)})"
+            raise InvalidRequestError.refuse("out", url, expected) from None
         self._url = url.rstrip("/")
 
     def __str__(self) -> str:
@@ -138,12 +168,18 @@ class RemoteFolder:
         """Return the address of a file."""
         return f"{self._url}/{name}"
 
-    def read(self, name: str) -> bytes | None:
-        """Read a file; None if it does not exist."""
-        with suppress(FileNotFoundError), _file_errors(f"read {self.uri(name)}"):
-            body: bytes = self._fs.cat_file(f"{self._root}/{name}")
-            return body
+    def read(self, name: str, max_bytes: int) -> bytes | None:
+        """Read a file, of a longer one the first `max_bytes + 1`; None if it does not exist."""
+        with suppress(FileNotFoundError), self.open(name) as file:
+            return file.read(max_bytes + 1)
         return None
+
+    @contextmanager
+    def open(self, name: str) -> Iterator[IO[bytes]]:
+        """Open a file for reading; raise `FileNotFoundError` if it does not exist."""
+        path = f"{self._root}/{name}"
+        with _file_errors(f"read {self.uri(name)}"), self._fs.open(path, "rb") as file:
+            yield file
 
     @contextmanager
     def create(self, name: str) -> Iterator[IO[bytes]]:
@@ -216,14 +252,21 @@ def folder(out: object) -> Folder:
 
     Raises `InvalidRequestError` if it is neither, `FileError` if an address cannot be reached.
     """
-    if not isinstance(out, str | os.PathLike) or not str(out):
+    text = out if isinstance(out, str) else _path_text(out)
+    for scheme in ("file://", "local://"):
+        text = text.removeprefix(scheme)
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:  # a lone surrogate, which no path has
+        text = ""
+    if not text or "\0" in text:
         raise InvalidRequestError.refuse("out", out, "the path of a folder, or an fsspec address")
-    text = os.fspath(out)
-    if isinstance(text, bytes):
-        text = os.fsdecode(text)
-    if text.startswith("file://"):
-        text = text.removeprefix("file://")
     return RemoteFolder(text) if "://" in text else LocalFolder(Path(text))
+
+
+def _path_text(out: object) -> str:
+    """Return a path object as text; empty if it is none."""
+    return os.fsdecode(out) if isinstance(out, os.PathLike) else ""
 
 
 def required_folder(out: object) -> Folder:
@@ -231,6 +274,19 @@ def required_folder(out: object) -> Folder:
     if out is None:
         raise InvalidRequestError.required("out", "the folder to write to")
     return folder(out)
+
+
+def _checked(path: Path, is_kind: Callable[[int], bool], kind: str) -> Path:
+    """Return a path; raise `FileError` if something else than a kind of file is there."""
+    with suppress(FileNotFoundError), _file_errors(f"use {path}"):
+        mode = path.lstat().st_mode
+        if not is_kind(mode):
+            reason = "it is a symbolic link" if stat.S_ISLNK(mode) else f"it is not {kind}"
+            raise FileError(operation=f"use {path}", reason=reason, remedy=_FOREIGN)
+    return path
+
+
+_FOREIGN = "Remove it, or pass another folder: only ledgerkit writes into a collection's folder."
 
 
 def _sync(path: Path) -> None:

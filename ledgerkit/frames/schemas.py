@@ -52,7 +52,7 @@ _FT = (
     _c("status", "str", "ok, pending (not indexed yet) or broken (the contract call failed)"),
 )
 _FT_METADATA = (
-    _c("symbol", "str", "symbol of the token, without control characters, at most 64 characters"),
+    _c("symbol", "str", "symbol of the token, control characters escaped, at most 64 characters"),
     _c("decimals", "Int64", "decimal places of the token; missing if not from 0 to 255"),
     _c("amount", "float64", "balance in whole tokens as a rounded float, for plots", "token"),
     _c("metadata_status", "str", "ok, missing, broken (not usable) or unread (request failed)"),

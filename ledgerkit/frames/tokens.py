@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ledgerkit.errors import cut
 from ledgerkit.frames import amounts, build
 
 if TYPE_CHECKING:
@@ -33,15 +34,11 @@ def token_facts(metadata: chain.FtMetadata) -> TokenFacts:
     """
     Check a token's metadata: a contract may send members of any type.
 
-    The symbol becomes one printable line of at most 64 characters, and the decimals are kept if
+    The symbol becomes one line of at most 64 visible characters, and the decimals are kept if
     they are from 0 to 255. The status is ``broken`` if either is not usable.
     """
     symbol, decimals = metadata.symbol, metadata.decimals
-    if isinstance(symbol, str):
-        symbol = "".join(c if c.isprintable() else " " for c in symbol[: 4 * _MAX_SYMBOL])
-        symbol = " ".join(symbol.split())[:_MAX_SYMBOL] or None
-    else:
-        symbol = None
+    symbol = cut(symbol, _MAX_SYMBOL).strip() or None if isinstance(symbol, str) else None
     if type(decimals) is not int or not 0 <= decimals <= _MAX_DECIMALS:
         decimals = None
     status = "broken" if symbol is None or decimals is None else "ok"

@@ -60,7 +60,7 @@ class Fault(Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fi
 
     latency: Annotated[float, Meta(ge=0, le=MAX_LATENCY_S)] = 0.0
     status: Annotated[int, Meta(ge=400, le=599)] | None = None
-    retry_after: Annotated[str, Meta(pattern=r"^[\w ,:.+-]{1,40}$")] | None = None
+    retry_after: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_ ,:.+-]{1,40}$")] | None = None
     html: bool = False
     drop: Literal["before", "after"] | None = None
     truncate: Annotated[int, Meta(ge=0)] | None = None

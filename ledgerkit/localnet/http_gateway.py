@@ -23,7 +23,12 @@ from ledgerkit import json_decoding
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet import rest_api, rpc_api
 from ledgerkit.localnet.faults import HEADER, Fault, Faults
-from ledgerkit.localnet.http_messages import HttpResponse, json_response, text_response
+from ledgerkit.localnet.http_messages import (
+    HttpResponse,
+    json_response,
+    text_response,
+    with_length,
+)
 
 if TYPE_CHECKING:
     from ledgerkit.localnet.http_messages import Header, HttpRequest
@@ -44,12 +49,7 @@ _TOO_MANY_REQUESTS = 429
 _INTERNAL_ERROR = 500
 _NODE_PAGES = ("/status", "/health", "/metrics")
 _API = "/api"
-_CORS = (
-    ("access-control-allow-origin", "*"),
-    ("access-control-expose-headers", "retry-after"),
-)
 _JSON_TYPE = re.compile(r"application/(?:json|[\w.-]+\+json)\s*(?:;|$)", re.IGNORECASE)
-_HEADER_NAMES = re.compile(r"[\w!#$%&'*+.^`|~-]+(?:\s*,\s*[\w!#$%&'*+.^`|~-]+)*")
 _PAGE = "<!DOCTYPE html><html><head><title>{0}</title></head><body><h1>{0}</h1></body></html>\n"
 _LOG = logging.getLogger("ledgerkit.localnet")
 
@@ -64,14 +64,11 @@ class Gateway:
     def answer(self, request: HttpRequest) -> Steps:
         """Compute the response to a request; yields seconds to sleep, or None for a block."""
         response = yield from self._respond(request)
-        length = ("content-length", str(len(response.body)))
-        body = b"" if request.method == "HEAD" else response.body
-        return structs.replace(response, headers=(*response.headers, length, *_CORS), body=body)
+        response = with_length(response)
+        return structs.replace(response, body=b"") if request.method == "HEAD" else response
 
     def _respond(self, request: HttpRequest) -> Steps:
         """Route a request and pick its fault."""
-        if request.method == "OPTIONS":
-            return _preflight_response(request)
         surface = surface_of(request.path)
         if surface is None:
             return HttpResponse(404)
@@ -164,18 +161,6 @@ def _api_keys(request: HttpRequest) -> list[str]:
 
 
 # Responses of the gateway itself -----------------------------------------------------------
-
-
-def _preflight_response(request: HttpRequest) -> HttpResponse:
-    """Allow a browser to send its request with the headers it announces (CORS)."""
-    requested = request.headers.get("access-control-request-headers", "")
-    names = requested if _HEADER_NAMES.fullmatch(requested) else "authorization, content-type"
-    headers = (
-        ("access-control-allow-methods", "GET, HEAD, POST, OPTIONS"),
-        ("access-control-allow-headers", names),
-        ("access-control-max-age", "600"),
-    )
-    return HttpResponse(200, headers)
 
 
 def _unauthorized_response(surface: Surface, request: HttpRequest) -> HttpResponse:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ledgerkit.protocol import AccountId, CryptoHash
 
@@ -43,6 +43,12 @@ class HttpResponse(Struct, frozen=True):
     def sent_body(self) -> bytes:
         """The part of the body that is sent."""
         return self.body[: self.truncated]
+
+
+def with_length(response: HttpResponse) -> HttpResponse:
+    """Add the length of a response's body to its headers."""
+    length = ("content-length", str(len(response.body)))
+    return structs.replace(response, headers=(*response.headers, length))
 
 
 def _encode_other(value: Any) -> str:

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import socket
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from msgspec import structs
+
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.extras import require
 from ledgerkit.localnet.http_gateway import MAX_BODY_BYTES, Gateway
-from ledgerkit.localnet.http_messages import TEXT_TYPE, HttpRequest, HttpResponse
+from ledgerkit.localnet.http_messages import (
+    HttpRequest,
+    HttpResponse,
+    text_response,
+    with_length,
+)
 from ledgerkit.localnet.settings import SECOND_NS
+from ledgerkit.localnet.web_access import WebAccess, is_loopback
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, MutableMapping
+    from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 
     from ledgerkit.localnet.faults import Faults
     from ledgerkit.localnet.http_gateway import Steps
@@ -88,8 +95,8 @@ class BlockClock:
 class App:
     """The ASGI application."""
 
-    def __init__(self, gateway: Gateway, clock: BlockClock) -> None:
-        self._gateway, self.clock = gateway, clock
+    def __init__(self, gateway: Gateway, clock: BlockClock, access: WebAccess) -> None:
+        self._gateway, self.clock, self._access = gateway, clock, access
         self._buffered_bytes = 0
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -115,7 +122,11 @@ class App:
                         return _server_error(503, "too many large requests at a time")
         except TimeoutError:
             return _server_error(408, f"the request did not come within {BODY_TIMEOUT_S:g} s")
-        response = await self._run_steps(self._gateway.answer(_request(scope, reader.body())))
+        request = _request(scope, reader.body())
+        response = _framing_refusal(scope) or self._access.intercept(request)
+        if response is None:
+            response = await self._run_steps(self._gateway.answer(request))
+        response = self._access.share(request, response)
         return response if reader.is_complete else _closing(response)
 
     async def _run_steps(self, steps: Steps) -> HttpResponse:
@@ -171,17 +182,25 @@ def _request(scope: Message, body: bytes) -> HttpRequest:
     return HttpRequest(scope["method"], raw.decode("latin-1"), query, headers, body)
 
 
+def _framing_refusal(scope: Message) -> HttpResponse | None:
+    """Return the refusal of a request whose end or version is ambiguous; None if it is clear."""
+    names = {name.lower() for name, _ in scope["headers"]}
+    if {b"content-length", b"transfer-encoding"} <= names:
+        # A proxy may go by the other one, and pass a request within the body (RFC 9112, 6.1).
+        return _server_error(400, "a request has content-length or transfer-encoding, not both")
+    if scope.get("http_version", "1.1") not in ("1.0", "1.1"):
+        return _server_error(505, "only HTTP/1.1 is served")
+    return None
+
+
 def _server_error(status: int, text: str) -> HttpResponse:
     """Build a response of the server itself, after which the connection is closed."""
-    body = f"{text}\n".encode()
-    return _closing(HttpResponse(status, (TEXT_TYPE, ("content-length", str(len(body)))), body))
+    return _closing(with_length(text_response(f"{text}\n", status)))
 
 
 def _closing(response: HttpResponse) -> HttpResponse:
     """Close the connection after a response: unread bytes would be parsed as a request."""
-    return HttpResponse(
-        response.status, (*response.headers, ("connection", "close")), response.body
-    )
+    return structs.replace(response, headers=(*response.headers, ("connection", "close")))
 
 
 async def _send_response(
@@ -236,6 +255,8 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 3030,  # 0: any free port
     allow_remote: bool = False,
+    allow_hosts: Iterable[str] = (),  # other names of the server
+    allow_origins: Iterable[str] = (),  # of web pages, beside those on localhost
     faults: Faults | None = None,
     ready: Callable[[str], object] | None = None,  # called with the URL
 ) -> None:
@@ -243,32 +264,26 @@ def serve(
     if not (allow_remote or is_loopback(host)):
         expected = "a loopback address such as 127.0.0.1, or allow_remote=True"
         raise InvalidRequestError.refuse("host", host, expected)
+    access = WebAccess(host, allow_hosts, allow_origins)
     require("uvicorn", "serve", "A local server")
     from ledgerkit.localnet import uvicorn_server
 
+    app = App(Gateway(world, faults), BlockClock(world), access)
     with _bind(host, port) as sock:
-        asyncio.run(_serve(Gateway(world, faults), sock, ready, uvicorn_server.run))
+        asyncio.run(_serve(app, world, sock, ready, uvicorn_server.run))
 
 
 async def _serve(
-    gateway: Gateway,
+    app: App,
+    world: World,
     sock: socket.socket,
     ready: Callable[[str], object] | None,
     run: Callable[..., Awaitable[None]],
 ) -> None:
     """Run the server, with the clock of a world in real time."""
-    clock = BlockClock(gateway.world)
     url = _url(sock)
-    background = [clock.run()] if gateway.world.settings.real_time else []
-    await run(App(gateway, clock), sock, background, (lambda: ready(url)) if ready else None)
-
-
-def is_loopback(host: str) -> bool:
-    """Return True if only this machine can reach the address."""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    background = [app.clock.run()] if world.settings.real_time else []
+    await run(app, sock, background, (lambda: ready(url)) if ready else None)
 
 
 def _bind(host: str, port: int) -> socket.socket:

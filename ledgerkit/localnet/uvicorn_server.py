@@ -1,10 +1,12 @@
-"""The uvicorn server of the embedded ledger, with time limits for slow clients."""
+"""The uvicorn server of the embedded ledger, with limits for slow and for many clients."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
-from contextlib import contextmanager
+import sys
+from contextlib import contextmanager, suppress
+from http.client import responses
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
@@ -14,28 +16,39 @@ from ledgerkit.localnet.server import CLOSE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
+    from types import FrameType
 
     from ledgerkit.localnet.server import App, Message, Receive, Send
 
 HEAD_TIMEOUT_S = 10.0  # to receive the head of a request
 KEEP_ALIVE_S = 15  # until the next request of a connection begins
-SHUTDOWN_TIMEOUT_S = 3  # for open requests when the server stops
-MAX_CONNECTIONS = 1000
+SHUTDOWN_TIMEOUT_S = 3.0  # for open requests when the server stops
+MAX_CONNECTIONS = 4096
+_OTHER_FILES = 64  # of the process, beside its connections
 
 
 class Connection(H11Protocol):
-    """A connection that times out without a complete head, and that the application can close."""
+    """
+    A connection that times out without a complete head, and that the application can close.
+
+    When there are too many, the one that has waited longest for its client is closed.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        # At its own limit uvicorn refuses all requests, of whichever connection.
+        self._max_connections, self.limit_concurrency = self.limit_concurrency, None
         self._head_timeout: asyncio.TimerHandle | None = None
+        self.waiting_since = self.loop.time()
         self._inner_app = self.app
         self.app = self._run_app
 
     async def _run_app(self, scope: Any, receive: Receive, send: Send) -> None:
         """Run the application with the extension that closes the connection."""
+        self.waiting_since = self.loop.time()
         extended: Message = {**scope, "extensions": {CLOSE: self._close}}
-        await self._inner_app(extended, receive, send)
+        with suppress(asyncio.CancelledError):  # the server stops; uvicorn would log a traceback
+            await self._inner_app(extended, receive, send)
 
     def _close(self, flush: bool) -> None:  # noqa: FBT001 - a callback's one argument
         """Close the connection, at once or after the buffered bytes are sent."""
@@ -51,6 +64,23 @@ class Connection(H11Protocol):
         # it each response waits for the client's delayed ACK, about 40 ms.
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._start_head_timeout()
+        if len(self.connections) > (self._max_connections or MAX_CONNECTIONS):
+            self._close_longest_waiting()
+
+    def _close_longest_waiting(self) -> None:
+        """Close the connection that has waited longest for its client: this one, if no other."""
+        own = [each for each in self.connections if isinstance(each, Connection)]
+        waiting = [each for each in own if each.waits_for_client]
+        longest = min(waiting, key=lambda each: each.waiting_since)
+        self.connections.discard(longest)
+        longest.transport.abort()
+
+    @property
+    def waits_for_client(self) -> bool:
+        """True while the client has to send or to read, and no response is being computed."""
+        cycle = self.cycle
+        is_between = cycle is None or cycle.response_complete
+        return is_between or cycle.more_body or self.flow.write_paused
 
     def data_received(self, data: bytes) -> None:
         """Process data; single bytes of a head do not restart its timeout."""
@@ -59,6 +89,29 @@ class Connection(H11Protocol):
             self._start_head_timeout()
         else:
             self._stop_head_timeout()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        self.waiting_since = self.loop.time()
+        super().on_response_complete()
+
+    def pause_writing(self) -> None:
+        """Wait until the client has read more of a response."""
+        self.waiting_since = self.loop.time()
+        super().pause_writing()
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Log nothing: a server may ignore an upgrade and answer in HTTP/1.1."""
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse a malformed request with the status that h11 proposes, and close."""
+        cycle = self.cycle
+        if cycle is None or cycle.response_complete or not cycle.response_started:
+            status = getattr(sys.exc_info()[1], "error_status_hint", 400)
+            head = f"HTTP/1.1 {status} {responses[status]}\r\ncontent-length: {len(msg)}\r\n"
+            more = "content-type: text/plain; charset=utf-8\r\nconnection: close\r\n\r\n"
+            self.transport.write(f"{head}{more}{msg}".encode())
+        self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the timeout."""
@@ -88,6 +141,7 @@ class Server(uvicorn.Server):
     ) -> None:
         super().__init__(config)
         self._ready, self._stop = ready, stop
+        self._loop = asyncio.get_running_loop()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start to accept requests."""
@@ -96,9 +150,24 @@ class Server(uvicorn.Server):
             self._ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop accepting requests."""
+        """Stop accepting requests, and wait a while for those under way."""
         self._stop()
+        timer = self._loop.call_later(SHUTDOWN_TIMEOUT_S, self._end_requests)
         await super().shutdown(sockets)
+        timer.cancel()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop at the first signal, at the second at once."""
+        super().handle_exit(sig, frame)
+        if self.force_exit:
+            self._loop.call_soon_threadsafe(self._end_requests)
+
+    def _end_requests(self) -> None:
+        """Close all connections, and cancel their requests once they are closed."""
+        for connection in self.server_state.connections:
+            connection.transport.abort()
+        for task in self.server_state.tasks:
+            self._loop.call_soon(task.cancel)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -115,6 +184,7 @@ async def run(
     ready: Callable[[], object] | None,
 ) -> None:
     """Serve until a signal comes or a background task ends; raise that task's error."""
+    # uvicorn's own limit of a stop comes after SHUTDOWN_TIMEOUT_S, and only if that fails.
     config = uvicorn.Config(
         app,
         http=Connection,
@@ -124,9 +194,9 @@ async def run(
         access_log=False,  # it would show an API key in a query
         proxy_headers=False,
         server_header=False,
-        limit_concurrency=MAX_CONNECTIONS,
+        limit_concurrency=_max_connections(),
         timeout_keep_alive=KEEP_ALIVE_S,
-        timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_S,
+        timeout_graceful_shutdown=round(SHUTDOWN_TIMEOUT_S) + 2,
     )
     server = Server(config, ready, app.clock.stop)
     tasks = [asyncio.create_task(each) for each in background]
@@ -140,3 +210,19 @@ async def run(
     for result in await asyncio.gather(*tasks, return_exceptions=True):
         if isinstance(result, Exception):
             raise result
+
+
+def _max_connections() -> int:
+    """Raise the process's limit of open files if it has to be; return the limit of connections."""
+    try:
+        import resource
+    except ImportError:  # on Windows, which has no such limit
+        return MAX_CONNECTIONS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    unlimited = resource.RLIM_INFINITY
+    needed = MAX_CONNECTIONS + _OTHER_FILES
+    if soft == unlimited or soft >= needed:
+        return MAX_CONNECTIONS
+    allowed = needed if hard == unlimited else min(needed, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    return max(allowed - _OTHER_FILES, 1)

@@ -62,9 +62,8 @@ def _is_missing(value: object) -> bool:
 
 
 def one_line(text: object, limit: int = _MAX_TEXT) -> str:
-    """Format a text from the chain as one short line of printable characters."""
-    line = cut(text, limit)
-    return "".join(character if character.isprintable() else "\ufffd" for character in line)
+    """Format a text from the chain as one short line without invisible characters."""
+    return cut(text, limit)
 
 
 def format_number(value: float) -> str:

@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from ledgerkit import units
-from ledgerkit.errors import DecodeError, InvalidRequestError
+from ledgerkit.errors import DecodeError, InvalidRequestError, cut
 from ledgerkit.protocol import types
 from ledgerkit.protocol.actions import (
     Action,
@@ -452,7 +452,5 @@ def _describe(action: Action) -> str:
     amount = f" {units.near_text(deposit)}" if deposit else ""
     if not isinstance(action, FunctionCall):
         return action.name + amount
-    method = action.method_name
-    if len(method) > _LONGEST_SHOWN or not method.isprintable():
-        method = ascii(method[:_LONGEST_SHOWN])
+    method = cut(action.method_name, _LONGEST_SHOWN)
     return f"{method}() with {units.gas_text(action.gas)}{' and' if amount else ''}{amount}"

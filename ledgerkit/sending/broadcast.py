@@ -49,7 +49,7 @@ def send_call(signed: SignedTransaction, via: str, wait_until: str) -> Call[Any]
     params = {"signed_tx_base64": signed.to_base64()}
     request = f"the sending of transaction {signed.hash}"
     if via == "broadcast_tx_async":
-        return calls.rpc(via, params, str, request=request)
+        return calls.rpc(via, params, str, request=request, expected={"": str(signed.hash)})
     if via == "send_tx":
         params["wait_until"] = wait_until
     status_call = rpc.transaction(str(signed.hash), str(tx.signer_id), wait_until)
@@ -57,8 +57,18 @@ def send_call(signed: SignedTransaction, via: str, wait_until: str) -> Call[Any]
     return replace(status_call, request=request, body=body, keep=None, repeatable=False)
 
 
-def send_signed(ledger: Ledger, signed: SignedTransaction, via: str, wait_until: str) -> Any:
-    """Send signed bytes, and retry after retryable errors; return the result or the hash."""
+def send_signed(
+    ledger: Ledger,
+    signed: SignedTransaction,
+    via: str,
+    wait_until: str,
+    failed: list[LedgerError] | None = None,
+) -> Any:
+    """
+    Send signed bytes, and retry after retryable errors; return the result or the hash.
+
+    The errors that were followed by another attempt are added to `failed`.
+    """
     # The transport does not repeat these calls. After a timeout the node has the bytes, and
     # the caller polls; the other retryable errors are retried here.
     call = send_call(signed, via, wait_until)
@@ -72,6 +82,8 @@ def send_signed(ledger: Ledger, signed: SignedTransaction, via: str, wait_until:
             pause_s = backoff.next_pause(error) if error.retryable else None
             if pause_s is None:
                 raise
+            if failed is not None:
+                failed.append(error)
         ledger.sleep(pause_s)
 
 

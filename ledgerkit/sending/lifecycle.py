@@ -8,7 +8,8 @@ follow from its receipts; and ``dropped`` if it was accepted and can no longer b
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from functools import wraps
+from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from ledgerkit import validation
 from ledgerkit.api.chain_errors import (
@@ -25,6 +26,7 @@ from ledgerkit.errors import (
     InvalidRequestError,
     InvalidTransactionError,
     LedgerError,
+    RequestParseError,
     RequestRoutedError,
     TransactionTimeoutError,
     UnknownTransactionError,
@@ -32,12 +34,16 @@ from ledgerkit.errors import (
 from ledgerkit.sending import broadcast
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ledgerkit.api.rpc import TransactionResponse
     from ledgerkit.client import Ledger
     from ledgerkit.protocol import SignedTransaction
     from ledgerkit.sending.broadcast import DropCheck
     from ledgerkit.sending.nonces import NonceQueue
 
+P = ParamSpec("P")
+T = TypeVar("T")
 _OUTDATED_REASONS = (broadcast.OVERTAKEN, broadcast.EXPIRED)  # a new signature may help
 # The reported levels that imply a level. EXECUTED_OPTIMISTIC and INCLUDED_FINAL do not imply
 # each other: receipts may run before the including block is final.
@@ -71,6 +77,27 @@ class Stage(NamedTuple):
     detail: str | None = None
 
 
+def _resumable(
+    step: Callable[Concatenate[Tracker, P], T],
+) -> Callable[Concatenate[Tracker, P], T]:
+    """Add how to resume the transaction to the errors of a step, which leave it on its way."""
+
+    @wraps(step)
+    def run(self: Tracker, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return step(self, *args, **kwargs)
+        except (InvalidTransactionError, RequestParseError):
+            raise  # the ledger has refused it
+        except LedgerError as error:
+            self.add_hint(error)
+            raise
+        except KeyboardInterrupt as interrupt:
+            interrupt.add_note(self.resume_hint())
+            raise
+
+    return run
+
+
 class Tracker:
     """
     The known state of one transaction, and the steps that advance it.
@@ -95,6 +122,7 @@ class Tracker:
         self.stages: dict[str, Stage] = {}
         self.answer: TransactionResponse | None = None
         self.refusal: LedgerError | None = None
+        self.is_unconfirmed = False  # the refusal: bytes that arrived before may be included
         self.drop_reason: str | None = None
         self._queue = queue
         self._short_since: int | None = None
@@ -107,8 +135,9 @@ class Tracker:
 
     @property
     def is_over(self) -> bool:
-        """True if it was rejected or dropped, or is final."""
-        return self.refusal is not None or self.reaches("FINAL")
+        """True if it was rejected for certain or dropped, or is final."""
+        is_refused = self.refusal is not None and not self.is_unconfirmed
+        return is_refused or self.reaches("FINAL")
 
     def reaches(self, level: str) -> bool:
         """Return True if the transaction is known to have reached this level."""
@@ -122,25 +151,31 @@ class Tracker:
             f'Call lk.resume("{self.tx_hash}", "{self.signer_id}") to continue.'
         )
 
+    def add_hint(self, error: LedgerError) -> None:
+        """Add the sentence on how to resume to an error, once."""
+        hint = self.resume_hint()
+        if hint not in error.remedy:
+            error.remedy = f"{error.remedy} {hint}".lstrip()
+
     # Steps --------------------------------------------------------------------------------
 
+    @_resumable
     def send(self, signed: SignedTransaction, via: str, wait_until: str) -> None:
         """Send the signed bytes; a refusal becomes the stage ``rejected`` and is not raised."""
         start = broadcast.current_time(self.ledger)
+        failed: list[LedgerError] = []
         try:
-            answer = broadcast.send_signed(self.ledger, signed, via, wait_until)
+            answer = broadcast.send_signed(self.ledger, signed, via, wait_until, failed)
         except (TransactionTimeoutError, RequestRoutedError):
             self.stages["accepted"] = Stage("accepted", *start)
         except InvalidTransactionError as error:
             self._mark_rejected(error)
+            self.is_unconfirmed = bool(failed) or isinstance(error, _OUTDATED_ERRORS)
+            if failed:
+                self.add_hint(error)
+                self.confirm_refusal()
         except InvalidRequestError:
             self._release_nonce()  # the node can't parse these bytes, now or later
-            raise
-        except LedgerError as error:
-            error.remedy = f"{error.remedy} {self.resume_hint()}"
-            raise
-        except KeyboardInterrupt as interrupt:
-            interrupt.add_note(self.resume_hint())
             raise
         else:
             is_validated = via != "broadcast_tx_async" and wait_until != "NONE"
@@ -149,6 +184,7 @@ class Tracker:
             if is_validated:
                 self.update(answer)
 
+    @_resumable
     def advance(self, level: str) -> None:
         """Poll for the next level on the way to `level`; without an answer, check for a drop."""
         steps = ("INCLUDED", level) if level == "INCLUDED_FINAL" else _INTERMEDIATE_LEVELS
@@ -166,6 +202,7 @@ class Tracker:
                 raise
             broadcast.wait_for_block(self.ledger, getattr(error, "retry_after", None))
 
+    @_resumable
     def refresh(self) -> None:
         """Read the status once; nothing is sent to the ledger."""
         answer = broadcast.find_status(self.ledger, self.tx_hash, self.signer_id)
@@ -179,11 +216,13 @@ class Tracker:
         self.answer = answer
         if self.is_included:
             self.refusal = self.drop_reason = None
+            self.is_unconfirmed = False
             self.stages.pop("rejected", None)
             self.stages.pop("dropped", None)
             if self._queue is not None and self.signed is not None:
                 self._queue.mark_used(self.signed.transaction.nonce)
 
+    @_resumable
     def can_sign_again(self) -> bool:
         """Return True if nonce or block were outdated and the signed bytes can't be included."""
         if self.drop_reason is not None:
@@ -191,10 +230,15 @@ class Tracker:
         if self.signed is None or not isinstance(self.refusal, _OUTDATED_ERRORS):
             return False
         check = broadcast.wait_for_outcome(self.ledger, self.signed, self.anchor_height)
-        if check is not None and check.answer is not None:
+        if check is None:
+            self.add_hint(self.refusal)
+            return False
+        self.is_unconfirmed = False
+        if check.answer is not None:
             self.update(check.answer)
-        return check is not None and check.answer is None
+        return check.answer is None
 
+    @_resumable
     def confirm_refusal(self) -> None:
         """Check that refused bytes, which were broadcast before, were not included after all."""
         if (
@@ -256,6 +300,7 @@ class Tracker:
 
     def _mark_dropped(self, reason: str, check: DropCheck) -> None:
         """Record that it can no longer be included."""
+        self.is_unconfirmed = False
         self.drop_reason = reason.partition(":")[0]
         sentence = f"Transaction {self.tx_hash} was dropped ({reason})"
         self.refusal = DroppedError(sentence, transaction_hash=self.tx_hash)
@@ -265,6 +310,7 @@ class Tracker:
 
     def _mark_rejected(self, error: InvalidTransactionError) -> None:
         """Record that the ledger refused it."""
+        self.is_unconfirmed = False
         self.refusal = error.with_traceback(None)
         self.stages.clear()
         self._add_stage("rejected", error.sentence)

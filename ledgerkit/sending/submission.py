@@ -32,6 +32,7 @@ from ledgerkit.sending.lifecycle import Stage, Tracker
 from ledgerkit.tracing.trace import Trace
 from ledgerkit.verbs.fetching import provenance
 from ledgerkit.verbs.tokens import read_token_facts
+from ledgerkit.visible_text import escape_invisible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -139,7 +140,7 @@ class Submission:
     def fully_succeeded(self) -> bool | None:
         """True if its status and every receipt succeeded; None while unknown."""
         if self.tracker.refusal is not None:
-            return False
+            return None if self.tracker.is_unconfirmed else False
         verdict = self._current_trace().verdict if self.is_included else "pending"
         return None if verdict in ("pending", "unknown") else verdict == "fully_succeeded"
 
@@ -406,7 +407,8 @@ class Submission:
         classes = "ledgerkit-submission tex2jax_ignore mathjax_ignore"
         headline = self._current_trace().headline() if self.is_included else ""
         story = f"<p>{escape(headline)}</p>" if headline else ""
-        return f'<div class="{classes}"><p>{title}</p>{story}{problem}{table}</div>'
+        html = f'<div class="{classes}"><p>{title}</p>{story}{problem}{table}</div>'
+        return escape_invisible(html)
 
 
 def _cell(value: Any) -> str:
@@ -419,13 +421,9 @@ def wait_for_level(submission: Submission, level: str, timeout_s: float) -> None
     deadline = time.monotonic() + timeout_s
     tracker = submission.tracker
     with Line() as line:
-        try:
-            while not (tracker.reaches(level) or tracker.is_over) and time.monotonic() < deadline:
-                line.show(repr(submission)[1:-1])
-                tracker.advance(level)
-        except KeyboardInterrupt as interrupt:
-            interrupt.add_note(tracker.resume_hint())
-            raise
+        while not (tracker.reaches(level) or tracker.is_over) and time.monotonic() < deadline:
+            line.show(repr(submission)[1:-1])
+            tracker.advance(level)
 
 
 # Recent submissions, for `resume` ---------------------------------------------------------

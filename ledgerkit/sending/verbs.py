@@ -867,15 +867,16 @@ def _send(options: _SendOptions, receiver_id: str, actions: Sequence[Action]) ->
     # Signed again at most once, and only when the first bytes can no longer land: two valid
     # signatures of one intent could both be applied.
     if submission.tracker.can_sign_again():
-        submission = _sign_and_send(options, queues, receiver_id, actions)
+        submission = _wait(options, _sign_and_send(options, queues, receiver_id, actions))
+        submission.tracker.can_sign_again()  # finds out whether refused bytes were included
     if submission.stage == "rejected":
         submission.raise_for_status()
     return _wait(options, submission)
 
 
 def _wait(options: _SendOptions, submission: Submission) -> Submission:
-    """Wait for the level of the options."""
-    if options.wait_until != "NONE" and not submission.is_over:
+    """Wait for the level of the options, unless the transaction was refused."""
+    if options.wait_until != "NONE" and submission.tracker.refusal is None:
         wait_for_level(submission, options.wait_until, options.timeout_s)
     return submission
 

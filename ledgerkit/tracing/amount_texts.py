@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from ledgerkit.errors import cut
 from ledgerkit.units import near_text, to_text
 
 if TYPE_CHECKING:
@@ -93,10 +94,5 @@ def _cut(number: str) -> str:
 
 
 def plain(text: object, limit: int = _MAX_CHARACTERS) -> str:
-    """Return a text as one line: shortened, control characters replaced, "unknown" for None."""
-    if text is None:
-        return "unknown"
-    # A text may be megabytes long, so it is shortened first.
-    line = str(text)[: limit + 1]
-    line = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line)
-    return line if len(line) <= limit else line[: limit - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    """Return a text as one short line without invisible characters, or "unknown" for None."""
+    return "unknown" if text is None else cut(text, limit)

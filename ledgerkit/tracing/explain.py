@@ -19,6 +19,7 @@ from ledgerkit.tracing.transaction_data import account
 from ledgerkit.tracing.tree import verdict
 from ledgerkit.tracing.tree.frame_columns import SYSTEM
 from ledgerkit.units import count_text, gas_text, near_text
+from ledgerkit.visible_text import escape_invisible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -50,7 +51,8 @@ def explain(tx: TransactionData, notes: Iterable[str]) -> str:
         _describe_duration(tx),
         _describe_notes(notes),
     )
-    return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
+    text = "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
+    return escape_invisible(text, keep="\n")
 
 
 # The request -----------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
+import uuid
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +20,7 @@ from ledgerkit.api.models.transactions import (
     decode_transaction,
     embed_context,
 )
-from ledgerkit.errors import DecodeError, LedgerError
+from ledgerkit.errors import DecodeError, LedgerError, cut
 from ledgerkit.extras import require
 from ledgerkit.frames import build
 from ledgerkit.tracing import actions as action_rows
@@ -195,9 +195,10 @@ class Trace:
         path = Path(path)
         is_saved = decode_context(self._source) == self._context
         data = self._source if is_saved else embed_context(self._source, self._context)
-        part = path.with_name(f".{path.name}.{os.getpid()}.part")
+        part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
         try:
-            part.write_bytes(data)
+            with part.open("xb") as file:  # follows no symbolic link
+                file.write(data)
             part.replace(path)
         finally:
             part.unlink(missing_ok=True)
@@ -459,8 +460,9 @@ class Trace:
 
     def __repr__(self) -> str:
         """Return the hash, the sender, the number of receipts and the verdict."""
-        relayer = "" if self.sender_id == self.signer_id else f", relayed by {self.signer_id}"
-        transaction = f"{self.tx_hash} of {self.sender_id}{relayer}"
+        sender_id, signer_id = cut(self.sender_id), cut(self.signer_id)
+        relayer = "" if sender_id == signer_id else f", relayed by {signer_id}"
+        transaction = f"{cut(self.tx_hash)} of {sender_id}{relayer}"
         return f"<Trace {transaction}: {len(self._tree)} receipts, {self.verdict}>"
 
     def _repr_html_(self) -> str:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
+
+from ledgerkit.transport import response_body
+from ledgerkit.transport.response_body import BodyReader
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     import aiohttp
+    from aiohttp.connector import Connection
+
+    from ledgerkit.transport.response_body import BodyLimits
 
 _KEEPALIVE_S = 30
 
@@ -19,12 +25,20 @@ class NoConnectionError(ConnectionError):
 
 
 class RawResponse(NamedTuple):
-    """A response as received: its body still has these content encodings, the last outermost."""
+    """
+    The parts of a response that are used, with the body unpacked.
+
+    `close` closes the connection that it was received on.
+    """
 
     status: int
     retry_after: str | None
-    encodings: Sequence[str]
     body: bytes
+    close: Callable[[], None]
+
+
+class UnreadBytesError(Exception):
+    """Bytes came in on an idle connection, before the request: they are no response to it."""
 
 
 class AiohttpPool:
@@ -51,9 +65,31 @@ class AiohttpPool:
         self._session: aiohttp.ClientSession | None = None
 
     async def send(
-        self, url: str, headers: dict[str, str], body: bytes | None, connect_s: float
+        self,
+        url: str,
+        headers: dict[str, str],
+        body: bytes | None,
+        connect_s: float,
+        limits: BodyLimits,
     ) -> RawResponse:
-        """Send a GET, or a POST if there is a body; connecting alone is limited here."""
+        """Send a GET, or a POST if there is a body; connecting has a time limit of its own."""
+        for _ in range(self._max_connections):
+            try:
+                return await self._send(url, headers, body, connect_s, limits)
+            except UnreadBytesError:  # nothing was sent, and the connection is closed
+                continue
+        msg = "the host sends data before it is asked for"
+        raise ConnectionError(msg)
+
+    async def _send(
+        self,
+        url: str,
+        headers: dict[str, str],
+        body: bytes | None,
+        connect_s: float,
+        limits: BodyLimits,
+    ) -> RawResponse:
+        """Send a request over an idle connection, or a new one."""
         session = self._session or self._open()
         request = session.request(
             "GET" if body is None else "POST",
@@ -66,12 +102,11 @@ class AiohttpPool:
         try:
             async with request as response:
                 received = response.headers
-                return RawResponse(
-                    response.status,
-                    received.get("retry-after"),
-                    received.getall("content-encoding", ()),
-                    await response.read(),
-                )
+                encodings = received.getall("content-encoding", ())
+                reader = BodyReader(limits, encodings, received.get("content-length"))
+                content = await response_body.read_async(response.content.iter_any(), reader)
+                close = cast("_Response", response).close_connection
+                return RawResponse(response.status, received.get("retry-after"), content, close)
         except self._connector_error as error:
             problem: ConnectionError = NoConnectionError(str(error))
         except self._response_error as error:  # not HTTP; the error's text quotes the whole address
@@ -82,6 +117,7 @@ class AiohttpPool:
         """Open the session: without cookies, and with no proxy or login of the environment."""
         import aiohttp
 
+        request_class, response_class = _classes()
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=self._max_connections, ssl=self._tls, keepalive_timeout=_KEEPALIVE_S
@@ -90,6 +126,8 @@ class AiohttpPool:
             headers=self._headers,
             proxy=self._proxy,
             auto_decompress=False,
+            request_class=request_class,
+            response_class=response_class,
         )
         return self._session
 
@@ -97,6 +135,36 @@ class AiohttpPool:
         """Close all connections."""
         if self._session is not None:
             await self._session.close()
+
+
+class _Response(Protocol):
+    """A response that can close its connection, even after it was returned to the pool."""
+
+    close_connection: Callable[[], None]
+
+
+@cache
+def _classes() -> tuple[type[aiohttp.ClientRequest], type[aiohttp.ClientResponse]]:
+    """Return aiohttp's requests and responses with what they need about their connection."""
+    import aiohttp
+
+    class Request(aiohttp.ClientRequest):
+        """A request that is not sent over a connection with unread bytes."""
+
+        async def send(self, conn: Connection) -> aiohttp.ClientResponse:
+            if conn.protocol is None or conn.protocol.should_close:
+                raise UnreadBytesError
+            return await super().send(conn)
+
+    class Response(aiohttp.ClientResponse):
+        """A response that can close its connection."""
+
+        async def start(self, connection: Connection) -> aiohttp.ClientResponse:
+            if connection.protocol is not None:
+                self.close_connection = connection.protocol.close
+            return await super().start(connection)
+
+    return Request, Response
 
 
 @lru_cache(maxsize=16)

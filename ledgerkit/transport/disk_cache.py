@@ -6,10 +6,12 @@ import hashlib
 import logging
 import os
 import sqlite3
+import stat
 import threading
 import time
 import weakref
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 KINDS = ("block", "chunk", "transaction", "read", "metadata")
 
 _FILE = "answers-1.sqlite3"  # the number changes with the format of the file
+_JOURNAL = "-journal"
+_SUFFIXES = ("", "-wal", "-shm", _JOURNAL)  # SQLite's names of one database
 _APPLICATION_ID = 0x6C6B6974  # marks SQLite files of this package
 _BUSY_S = 1.0  # to wait while another process writes; after that the entry is not stored
 _TOUCH_S = 3600.0  # the last use is written at most once in this time: most reads write nothing
@@ -260,7 +264,7 @@ class DiskCache:
         """Remove the file and its journals; return False if that fails."""
         self._disconnect()
         try:
-            for suffix in ("", "-wal", "-shm"):
+            for suffix in _SUFFIXES:
                 self._path.with_name(_FILE + suffix).unlink(missing_ok=True)
         except OSError:
             return False
@@ -278,6 +282,10 @@ _OLDEST = "SELECT rowid, coalesce(length(body), 0) FROM answers ORDER BY used LI
 def _open(path: Path) -> sqlite3.Connection:
     """Open the file; a new one can be read by this user only."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for suffix in _SUFFIXES:
+        _check_regular(path.with_name(path.name + suffix))
+    # SQLite deletes the file that a rollback journal names. This package writes no such journal.
+    path.with_name(path.name + _JOURNAL).unlink(missing_ok=True)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     connection = sqlite3.connect(
         path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
@@ -290,14 +298,24 @@ def _open(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def _check_regular(path: Path) -> None:
+    """Raise if something else than a regular file, such as a symbolic link, is at a path."""
+    with suppress(FileNotFoundError):
+        if not stat.S_ISREG(path.lstat().st_mode):
+            msg = f"{path.name} is not a regular file"
+            raise FileExistsError(msg)
+
+
 def _prepare(connection: sqlite3.Connection) -> None:
     """Create the table, unless the file belongs to another program."""
     connection.text_factory = bytes  # so that a broken text makes a broken entry, not an error
+    connection.execute("PRAGMA trusted_schema = OFF")
     [application] = connection.execute("PRAGMA application_id").fetchone()
     if application != _APPLICATION_ID:
         if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             msg = f"{_FILE} belongs to another program"
             raise FileExistsError(msg)
+        connection.execute("PRAGMA journal_mode = MEMORY")  # until it is WAL, see `_open`
         with connection:
             connection.execute("BEGIN IMMEDIATE")
             for statement in _SCHEMA:

@@ -11,10 +11,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import socket
 import time
 import traceback
 import weakref
-from contextlib import closing
+from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from urllib.parse import urlsplit
@@ -22,16 +24,17 @@ from urllib.parse import urlsplit
 import httpx
 
 from ledgerkit._version import __version__
+from ledgerkit.api import matching
 from ledgerkit.api.calls import Call, Response
 from ledgerkit.errors import InvalidRequestError, LedgerError, TransportError, cut
-from ledgerkit.transport import networks
+from ledgerkit.transport import networks, response_body
 from ledgerkit.transport.aiohttp_pool import AiohttpPool, NoConnectionError
+from ledgerkit.transport.response_body import BodyLimits, BodyReader, EncodingError
 from ledgerkit.transport.retry import parse_retry_after
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
-    from ledgerkit.transport.aiohttp_pool import RawResponse
     from ledgerkit.transport.networks import ApiKey, Surface
     from ledgerkit.transport.settings import Settings
 
@@ -39,10 +42,11 @@ E = TypeVar("E", bound=BaseException)
 
 HEADERS = {
     "accept": "application/json",
-    "accept-encoding": "gzip, deflate",
+    "accept-encoding": response_body.ACCEPTED_ENCODING,
     "user-agent": f"ledgerkit/{__version__}",
 }
 OK = 200
+_REQUEST_ERRORS = httpx.HTTPError | OSError | EncodingError  # of any transport
 _REDIRECT = range(300, 400)
 # The share of an exchange's time that connecting may take. Were it cancelled in a TLS handshake,
 # httpcore would leave its socket open, so connecting has to time out first.
@@ -102,11 +106,26 @@ class Address:
 
 
 class Exchange(NamedTuple):
-    """One HTTP exchange: its call, the surface to send it to, and its timeout in seconds."""
+    """
+    One HTTP exchange: its call, the surface to send it to, and its timeout in seconds.
+
+    `call_id` is the id of a JSON-RPC call. `anew` is True if it needs a connection of its own,
+    because a response on a shared one belonged to another request.
+    """
 
     call: Call[Any]
     surface: Surface
     timeout_s: float
+    call_id: str | None = None
+    anew: bool = False
+
+    @property
+    def body(self) -> bytes | None:
+        """The body to send, with the id of the call."""
+        body = self.call.body
+        if body is None or self.call_id is None:
+            return body
+        return matching.replace_placeholder(body, self.call_id)
 
 
 class HttpClient:
@@ -116,8 +135,11 @@ class HttpClient:
         roots = {s: settings.network.address(s) for s in networks.SURFACES}
         self.roots = {surface: url for surface, url in roots.items() if url}
         self.transports: dict[Surface, Any] = {}
+        # Opens a connection for one exchange; only for transports of the ledger itself.
+        self.connectors: Mapping[Surface, Callable[[], Any]] = {}
         own = settings.transport is None
         self.is_async = own or isinstance(settings.transport, httpx.AsyncBaseTransport)
+        self._max_bytes = settings.max_answer_bytes
         self._key = settings.key
         self._has_query_key = settings.key is not None and settings.key_in == "query"
         self._has_own_transport = own
@@ -127,14 +149,15 @@ class HttpClient:
 
     def exchange(self, exchange: Exchange) -> Response | LedgerError:
         """Make an exchange over a synchronous transport."""
-        until = time.monotonic() + exchange.timeout_s
+        limits = self._body_limits(exchange)
         error: BaseException
         try:
             transport = self._transport(exchange)
             with closing(transport.handle_request(self._request(exchange))) as response:
-                body = b"".join(_read_until(response.iter_bytes(), until))
+                body = _read_body(response, limits)
+                close = _connection_closer(response)  # before another request can use it
             pause = _header(response, b"retry-after")
-            return self._response(exchange, response.status_code, pause, body)
+            return self._response(exchange, response.status_code, pause, body, close)
         except Exception as caught:  # noqa: BLE001 - a user's transport may raise anything
             return self._failure(exchange, caught)
         except BaseException as caught:  # noqa: BLE001 - raised again below
@@ -143,19 +166,21 @@ class HttpClient:
 
     async def exchange_async(self, exchange: Exchange) -> Response | LedgerError:
         """Make an exchange over an asynchronous transport."""
+        limits = self._body_limits(exchange)
         try:
             async with asyncio.timeout(exchange.timeout_s):
                 transport = self._transport(exchange)
                 if isinstance(transport, AiohttpPool):
-                    raw = await transport.send(*self._aiohttp_request(exchange))
-                    return self._response(exchange, raw.status, raw.retry_after, _decode(raw))
+                    raw = await transport.send(*self._aiohttp_request(exchange), limits)
+                    return self._response(exchange, *raw)
                 response = await transport.handle_async_request(self._request(exchange))
                 try:
-                    body = await _read_body(response)
+                    body = await _read_body_async(response, limits)
+                    close = _connection_closer(response)
                 finally:
                     await response.aclose()
             pause = _header(response, b"retry-after")
-            return self._response(exchange, response.status_code, pause, body)
+            return self._response(exchange, response.status_code, pause, body, close)
         # The last two would end the background loop, which no transport may do.
         except (Exception, KeyboardInterrupt, SystemExit) as caught:  # noqa: BLE001 - as above
             return self._failure(exchange, caught)
@@ -169,12 +194,19 @@ class HttpClient:
         """Build the error of a call for which no time is left."""
         return self._failure(Exchange(call, surface, 0.0), TimeoutError())
 
+    def _body_limits(self, exchange: Exchange) -> BodyLimits:
+        """Build the limits of a response that is requested now."""
+        deadline = time.monotonic() + exchange.timeout_s
+        return BodyLimits(exchange.call.request, self._max_bytes, deadline)
+
     def _transport(self, exchange: Exchange) -> Any:
         """Return the transport of an exchange's surface."""
         if exchange.surface not in self.transports:
             field = f"{exchange.surface}_url"
             msg = f"this ledger has no address for {exchange.call.request} ({field})"
             raise InvalidRequestError(msg, remedy=f"Pass {field}= to connect().", field=field)
+        if exchange.anew and exchange.surface in self.connectors:
+            return self.connectors[exchange.surface]()
         return self.transports[exchange.surface]
 
     def _headers(self, exchange: Exchange) -> dict[str, str]:
@@ -200,13 +232,13 @@ class HttpClient:
         else:
             url = self._addresses[exchange.surface].text(exchange.call.path)
         connect_s = _CONNECT_SHARE * exchange.timeout_s
-        return url, self._headers(exchange), exchange.call.body, connect_s
+        return url, self._headers(exchange), exchange.body, connect_s
 
     def _request(self, exchange: Exchange) -> httpx.Request:
         """Build the request for a transport of httpx."""
-        body = exchange.call.body
+        body = exchange.body
         extensions: dict[str, Any] = {"timeout": self._timeouts(exchange.timeout_s)}
-        reads_target = getattr(self._transport(exchange), "reads_target", False)
+        reads_target = getattr(self.transports[exchange.surface], "reads_target", False)
         if reads_target and not self._has_query_key:
             address = self._addresses[exchange.surface]
             url, extensions["target"] = address.root_url, address.target(exchange.call.path)
@@ -237,7 +269,12 @@ class HttpClient:
         return {"connect": _CONNECT_SHARE * seconds, "read": None, "write": None, "pool": None}
 
     def _response(
-        self, exchange: Exchange, status: int, retry_after: str | None, body: bytes
+        self,
+        exchange: Exchange,
+        status: int,
+        retry_after: str | None,
+        body: bytes,
+        close: Callable[[], object] | None,
     ) -> Response | LedgerError:
         """Build the response, with the key hidden; a redirect is an error."""
         if status in _REDIRECT:
@@ -249,10 +286,9 @@ class HttpClient:
                 status=status,
                 request=exchange.call.request,
             )
-        key = self._key
-        return Response(
-            body if key is None else key.hide(body), status, parse_retry_after(retry_after)
-        )
+        if self._key is not None:
+            body = self._key.hide(body)
+        return Response(body, status, parse_retry_after(retry_after), close)
 
     def _failure(self, exchange: Exchange, error: BaseException) -> LedgerError:
         """Build the error of a failed exchange, without the key and the address's path."""
@@ -270,7 +306,7 @@ class HttpClient:
         text = str(error) or type(error).__name__
         if self._key is not None:
             text = self._key.hide(text.encode("utf-8", "replace")).decode()
-        if self._has_own_transport or isinstance(error, httpx.HTTPError | OSError):
+        if self._has_own_transport or isinstance(error, _REQUEST_ERRORS):
             text = cut(text)
             return TransportError(
                 f"{begin}: {text}",
@@ -301,30 +337,66 @@ def _location(error: BaseException) -> str:
 
 
 def _header(response: httpx.Response, name: bytes) -> str | None:
-    """Return a header; `response.headers` would guess an encoding at each use."""
-    values = (text for key, text in response.headers.raw if key.lower() == name)
-    return next(values, b"").decode("latin-1") or None
+    """Return the first value of a header."""
+    return next(iter(_header_values(response, name)), "") or None
 
 
-def _decode(raw: RawResponse) -> bytes:
-    """Decompress a body the way httpx does."""
-    if not raw.encodings:
-        return raw.body
-    headers = {"content-encoding": ", ".join(raw.encodings)}
-    return httpx.Response(OK, headers=headers, content=raw.body).content
+def _header_values(response: httpx.Response, name: bytes) -> list[str]:
+    """Return all values of a header; `response.headers` would guess an encoding at each use."""
+    raw = response.headers.raw
+    return [text.decode("latin-1") for key, text in raw if key.lower() == name]
 
 
-async def _read_body(response: httpx.Response) -> bytes:
-    """Read the whole body; without httpx's costly layers where nothing needs decoding."""
-    if response.is_stream_consumed or _header(response, b"content-encoding"):
-        return await response.aread()
-    stream = cast("httpx.AsyncByteStream", response.stream)
-    return b"".join([chunk async for chunk in stream])
+def _connection_closer(response: httpx.Response) -> Callable[[], object] | None:
+    """
+    Return a function that closes the connection of a response, if its transport has one.
+
+    It is closed at once if bytes follow the response: they would be read as the next one.
+    """
+    stream = response.extensions.get("network_stream")
+    connection: socket.socket | None = stream and stream.get_extra_info("socket")
+    if connection is None:
+        return None
+    # The pool finds the connection closed when it would use it again.
+    close = partial(_shut_down, connection)
+    if _unread_bytes(response):
+        close()
+    return close
 
 
-def _read_until(chunks: Iterable[bytes], until: float) -> Iterator[bytes]:
-    """Yield the chunks of a body; raise if they take too long in all."""
-    for chunk in chunks:
-        yield chunk
-        if time.monotonic() > until:
-            raise TimeoutError
+def _shut_down(connection: socket.socket) -> None:
+    """Close both directions of a connection, unless it is closed already."""
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+
+
+def _unread_bytes(response: httpx.Response) -> bytes:
+    """Return what was received after a response; httpx has no public name for it."""
+    # A socket with unread bytes is closed by httpcore itself. These were received together with
+    # the response, and wait in the parser for the next request.
+    value: Any = response.stream
+    for name in ("_httpcore_stream", "_stream", "_connection", "_h11_state", "trailing_data"):
+        value = getattr(value, name, None)
+    return value[0] if value else b""
+
+
+def _read_body(response: httpx.Response, limits: BodyLimits) -> bytes:
+    """Read and unpack the body of a synchronous transport."""
+    if response.is_stream_consumed:  # the transport has unpacked it
+        return response_body.read([response.read()], BodyReader(limits, (), None))
+    stream = cast("httpx.SyncByteStream", response.stream)  # httpx's would release the connection
+    return response_body.read(stream, _body_reader(response, limits))
+
+
+async def _read_body_async(response: httpx.Response, limits: BodyLimits) -> bytes:
+    """Read and unpack the body of an asynchronous transport."""
+    if response.is_stream_consumed:
+        return response_body.read([await response.aread()], BodyReader(limits, (), None))
+    stream = cast("httpx.AsyncByteStream", response.stream)  # without httpx's costly layers
+    return await response_body.read_async(stream, _body_reader(response, limits))
+
+
+def _body_reader(response: httpx.Response, limits: BodyLimits) -> BodyReader:
+    """Build the reader of a response's body."""
+    encodings = _header_values(response, b"content-encoding")
+    return BodyReader(limits, encodings, _header(response, b"content-length"))

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from ledgerkit import validation
-from ledgerkit.errors import InvalidRequestError
+from ledgerkit.errors import InvalidRequestError, cut
 
 Surface = Literal["rpc", "archival_rpc", "api", "transactions", "transfers", "blocks", "kv"]
 SURFACES: tuple[Surface, ...] = get_args(Surface)
@@ -50,7 +50,7 @@ class Network:
     def __repr__(self) -> str:
         """Show the hosts only: a path may hold a provider's key."""
         hosts = {urlsplit(u).hostname for u in (self.rpc_url, self.api_url) if u}
-        return f"<Network {self.name}: {', '.join(sorted(h for h in hosts if h))}>"
+        return f"<Network {cut(self.name)}: {', '.join(sorted(cut(h) for h in hosts if h))}>"
 
 
 PRESETS = {

@@ -11,17 +11,20 @@ import time
 import weakref
 from concurrent.futures import CancelledError
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import urlsplit
 
 from ledgerkit import progress
+from ledgerkit.api import matching
 from ledgerkit.api.calls import Call, Response
 from ledgerkit.errors import (
     InvalidRequestError,
     LedgerError,
     RateLimitedError,
     TransportError,
+    UnmatchedResponseError,
 )
 from ledgerkit.transport import background_loop, networks, transports, worker_pools
 from ledgerkit.transport.http_client import HEADERS, OK, Exchange, HttpClient, strip_error
@@ -81,10 +84,11 @@ class Session:
             self._client.transports = dict.fromkeys(self._client.roots, transport)
         else:
             own = transports.open_transports(settings.network, settings.in_flight, HEADERS)
-            self._client.transports = dict(own)
+            self._client.transports = dict(own.shared)
+            self._client.connectors = own.connectors
             loop = background_loop.current()
             self._finalizer = weakref.finalize(
-                self, transports.close_unclosed, loop, list(own.values())
+                self, transports.close_unclosed, loop, list(own.shared.values())
             )
 
     def ready(self) -> Self:
@@ -292,8 +296,10 @@ class Session:
 
     def _read_with_retries(self, call: Call[Any], surface: Surface, backoff: Backoff) -> Steps[Any]:
         """Send a call to one host; repeat it while a retry may succeed."""
+        value: Any = None
         while True:
-            value = yield from self._read_once(call, surface, backoff.deadline)
+            anew = isinstance(value, UnmatchedResponseError)
+            value = yield from self._read_once(call, surface, backoff.deadline, anew=anew)
             if not self._may_succeed_later(call, surface, value):
                 return value
             pause = backoff.next_pause(value, self._least_pause(surface, value))
@@ -308,18 +314,25 @@ class Session:
             if not (yield from self._wait_in_time(surface, backoff)):
                 return value
 
-    def _read_once(self, call: Call[Any], surface: Surface, deadline: float) -> Steps[Any]:
+    def _read_once(
+        self, call: Call[Any], surface: Surface, deadline: float, *, anew: bool
+    ) -> Steps[Any]:
         """Send a call to one host once, and add its response to the caches."""
         self._check_open()
         started = time.monotonic()
         timeout_s = min(self.settings.timeout_s, max(0.0, deadline - started))
-        response = yield Exchange(call, surface, timeout_s)
+        call_id = matching.new_id() if call.is_rpc else None
+        response = yield Exchange(call, surface, timeout_s, call_id, anew)
         self._check_open()  # otherwise the error of a lost connection would be returned
         if not isinstance(response, Response):
             if isinstance(response, TransportError) and response.no_connection:
                 self._rate_limiters[surface].uncount()
             return response
-        value = self._decode(call, response)
+        value, response = self._decode_matched(call, call_id, response)
+        if isinstance(value, UnmatchedResponseError):
+            _LOG.info("%s", value)
+            if response.close is not None:
+                response.close()
         self._adapt_rate(surface, started, value)
         if call.keep and not isinstance(value, LedgerError) and call.keep(value):
             self._add_to_caches(call, surface, response)
@@ -387,6 +400,19 @@ class Session:
         """Return True if the archival host may have what the host does not."""
         is_missing = isinstance(value, LedgerError) and value.elsewhere and call.repeatable
         return is_missing and call.surface == "rpc" and "archival_rpc" in self._client.roots
+
+    def _decode_matched(
+        self, call: Call[Any], call_id: str | None, response: Response
+    ) -> tuple[Any, Response]:
+        """Decode the response to a call with an id, if it has one; its id is the placeholder."""
+        if call_id is None:
+            return self._decode(call, response), response
+        body = matching.restore_placeholder(response.body, call_id)
+        if body is None:
+            value = self._decode(call, response)
+            return matching.check_id(value, response.body, call.request), response
+        response = replace(response, body=body)
+        return self._decode(call, response), response
 
     def _decode(self, call: Call[Any], response: Response) -> Any:
         """Decode a response; an error is returned."""

@@ -100,6 +100,7 @@ class Settings:
     key_in: Literal["header", "query"] = "header"
     transport: httpx.BaseTransport | httpx.AsyncBaseTransport | None = None
     timeout_s: float = 20.0
+    max_answer_bytes: int = 2**28
     retries: RetryPolicy = RetryPolicy()
     rate: float | None = None  # requests a second to each host
     polite: bool = False  # whether the public hosts' limits apply, too
@@ -110,6 +111,9 @@ class Settings:
     def __post_init__(self) -> None:
         """Check each value."""
         positive("timeout_s", self.timeout_s)
+        if not (type(self.max_answer_bytes) is int and self.max_answer_bytes >= 1):
+            rule = "an integer from 1 up"
+            raise InvalidRequestError.refuse("max_answer_bytes", self.max_answer_bytes, rule)
         if self.rate is not None:
             positive("rate", self.rate)
         if self.key_in not in ("header", "query"):

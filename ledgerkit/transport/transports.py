@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ssl
+from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, cast
 from urllib.parse import urlsplit
 
 import httpx
@@ -14,7 +15,7 @@ from ledgerkit.transport import background_loop, networks
 from ledgerkit.transport.aiohttp_pool import AiohttpPool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 
     from ledgerkit.transport.networks import Network, Surface
 
@@ -33,16 +34,16 @@ class SingleConnections(httpx.AsyncBaseTransport):
         self._free = [*self._all]
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request over a free connection, or a new one, and read the whole body."""
+        """Send a request over a free connection, or a new one; closing the body frees it."""
         connection = self._free.pop() if self._free else self._open()
+        release = partial(self._free.append, connection)
         try:
             response = await connection.handle_async_request(request)
-            try:
-                await response.aread()
-            finally:
-                await response.aclose()  # otherwise the connection accepts no other request
-        finally:
-            self._free.append(connection)
+        except BaseException:
+            release()
+            raise
+        stream = cast("httpx.AsyncByteStream", response.stream)
+        response.stream = _ReleasingBody(stream, release)
         return response
 
     def _open(self) -> httpx.AsyncBaseTransport:
@@ -56,6 +57,24 @@ class SingleConnections(httpx.AsyncBaseTransport):
             await connection.aclose()
 
 
+class _ReleasingBody(httpx.AsyncByteStream):
+    """A body whose connection is released when it is closed."""
+
+    def __init__(self, stream: httpx.AsyncByteStream, release: Callable[[], None]) -> None:
+        self._stream = stream
+        self._release = release
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return aiter(self._stream)
+
+    async def aclose(self) -> None:
+        """Close the body, without which the connection accepts no other request."""
+        try:
+            await self._stream.aclose()
+        finally:
+            self._release()
+
+
 def check_transport(transport: AnyTransport) -> AnyTransport:
     """Return the transport; raise if it is not one of httpx."""
     if not isinstance(transport, httpx.BaseTransport | httpx.AsyncBaseTransport):
@@ -64,9 +83,14 @@ def check_transport(transport: AnyTransport) -> AnyTransport:
     return transport
 
 
-def open_transports(
-    network: Network, in_flight: int, headers: Mapping[str, str]
-) -> dict[Surface, OwnTransport]:
+class Transports(NamedTuple):
+    """The transport of each surface, and a function that opens one for a single request."""
+
+    shared: dict[Surface, OwnTransport]
+    connectors: dict[Surface, Callable[[], httpx.AsyncBaseTransport]]
+
+
+def open_transports(network: Network, in_flight: int, headers: Mapping[str, str]) -> Transports:
     """Open the transport of each surface: one for all, unless their proxies differ."""
     urls = {s: url for s in networks.SURFACES if (url := network.address(s))}
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts no certificate
@@ -74,7 +98,8 @@ def open_transports(
         tls = httpx.create_ssl_context()  # takes some 20 ms
     proxies = {surface: networks.proxy_for(url) for surface, url in urls.items()}
     opened = {proxy: _open(proxy, tls, in_flight, headers) for proxy in set(proxies.values())}
-    return {surface: opened[proxy] for surface, proxy in proxies.items()}
+    shared = {surface: opened[proxy] for surface, proxy in proxies.items()}
+    return Transports(shared, {s: partial(_httpx_pool, p, tls, 1, 0) for s, p in proxies.items()})
 
 
 def _open(
@@ -95,12 +120,11 @@ def _open(
 
 
 def _httpx_pool(
-    proxy: str | None, tls: ssl.SSLContext, max_connections: int
+    proxy: str | None, tls: ssl.SSLContext, max_connections: int, max_idle: int | None = None
 ) -> httpx.AsyncBaseTransport:
-    """Open httpx's own connection pool."""
-    limits = httpx.Limits(
-        max_connections=max_connections, max_keepalive_connections=max_connections
-    )
+    """Open httpx's own connection pool, which keeps all idle connections open by default."""
+    max_idle = max_connections if max_idle is None else max_idle
+    limits = httpx.Limits(max_connections=max_connections, max_keepalive_connections=max_idle)
     return httpx.AsyncHTTPTransport(verify=tls, limits=limits, proxy=proxy)
 
 

@@ -63,7 +63,8 @@ def write_parquet(frame: pd.DataFrame, path: str | PathLike[str] | IO[bytes]) ->
     InvalidRequestError
         If pyarrow is not installed.
     """
-    arrow.library("pyarrow.parquet").write_table(to_arrow(frame), path)
+    write_table = arrow.library("pyarrow.parquet").write_table
+    write_table(to_arrow(frame), path, write_page_checksum=True)
 
 
 # Reading --------------------------------------------------------------------------------
@@ -104,8 +105,13 @@ def read_parquet(path: str | PathLike[str]) -> pd.DataFrame:
 def _read(path: str | PathLike[str]) -> Any:
     """Read all columns of a file, or of all files of a folder."""
     # Only in a folder can the names of subfolders be columns, such as "month=1".
-    options = {"format": "parquet", "partitioning": "hive" if Path(path).is_dir() else None}
-    open_dataset = arrow.library("pyarrow.dataset").dataset
+    dataset_library = arrow.library("pyarrow.dataset")
+    checking = dataset_library.ParquetFragmentScanOptions(page_checksum_verification=True)
+    options = {
+        "format": dataset_library.ParquetFileFormat(default_fragment_scan_options=checking),
+        "partitioning": "hive" if Path(path).is_dir() else None,
+    }
+    open_dataset = dataset_library.dataset
     dataset = open_dataset(path, **options)
     if not dataset.files:
         raise FileNotFoundError(f"there is no file in {path}")

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Literal, overload
 from ledgerkit import client, validation
 from ledgerkit.api import rest, rpc
 from ledgerkit.api.models import chain
-from ledgerkit.errors import UnknownAccountError
+from ledgerkit.errors import UnknownAccountError, cut
 from ledgerkit.frames import accounts as account_frames
 from ledgerkit.frames import tokens as token_frames
 from ledgerkit.verbs.fetching import Fetcher, provenance, request_in_errors, sourced_frame
+from ledgerkit.visible_text import escape_invisible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -144,7 +145,7 @@ class Snapshot:
     staking: pd.DataFrame
 
     def __repr__(self) -> str:
-        return f"<Snapshot {self.account_id}: {self._summary()}>"
+        return f"<Snapshot {cut(self.account_id)}: {self._summary()}>"
 
     def _summary(self) -> str:
         """Format the counts of tokens, collections and pools."""
@@ -166,7 +167,8 @@ class Snapshot:
             parts.append(f"<details><summary>{title} ({len(frame)})</summary>{table}</details>")
         # Without these classes MathJax would typeset a token's name that contains $A$.
         classes = "ledgerkit-snapshot tex2jax_ignore mathjax_ignore"
-        return f'<div class="{classes}">{"".join(parts)}</div>'
+        html = f'<div class="{classes}">{"".join(parts)}</div>'
+        return escape_invisible(html, keep="\n")
 
 
 def snapshot(account_id: str, *, ledger: Ledger | None = None) -> Snapshot:

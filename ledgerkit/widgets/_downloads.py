@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from ledgerkit.frames.csv_text import csv_text
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -32,8 +34,8 @@ def objects_as_text(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def to_csv(frame: pd.DataFrame) -> bytes:
-    """Write a frame as CSV."""
-    return objects_as_text(frame).to_csv(index=False).encode()
+    """Write a frame as CSV for a spreadsheet."""
+    return csv_text(objects_as_text(frame)).encode()
 
 
 def to_parquet(frame: pd.DataFrame) -> bytes:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ledgerkit.cards import NO_MATH, visible
+from ledgerkit.cards import NO_MATH, html_text
 from ledgerkit.errors import LedgerError, cut
 from ledgerkit.units import count_text
+from ledgerkit.visible_text import escape_invisible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -52,8 +52,8 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#999999", "#CC79A7")  # colour-blin
 
 
 def text(value: object, limit: int = _MAX_TEXT) -> str:
-    """Format a value as one escaped line; characters that do not print become U+FFFD."""
-    return escape(visible(cut(value, limit)))
+    """Format a value as one line, with markup and invisible characters escaped."""
+    return html_text(cut(value, limit))
 
 
 def paragraph(value: object, limit: int = 2_000) -> str:
@@ -84,7 +84,7 @@ def status(html: str) -> str:
 def alert(error: Exception) -> str:
     """Format an error: what is wrong, then what to do."""
     if isinstance(error, LedgerError):
-        message, remedy = str(error), error.remedy
+        message, remedy = str(error), escape_invisible(error.remedy)
         message = message.removesuffix(remedy).rstrip() if remedy else message
     else:
         message, remedy = f"{type(error).__name__}: {error}", ""
@@ -94,7 +94,7 @@ def alert(error: Exception) -> str:
 
 def _long_text(value: str) -> str:
     """Escape the start of a text, with its line breaks."""
-    return escape("\n".join(map(visible, value[:_MAX_LONG_TEXT].split("\n"))))
+    return html_text(value[:_MAX_LONG_TEXT], keep="\n\t")
 
 
 def _cut_characters(value: str) -> str:

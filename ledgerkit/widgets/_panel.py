@@ -17,6 +17,7 @@ from ledgerkit import client
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.extras import require
 from ledgerkit.user_warnings import collect_warnings
+from ledgerkit.visible_text import escape_invisible
 from ledgerkit.widgets import _downloads, _html
 
 if TYPE_CHECKING:
@@ -257,7 +258,8 @@ class Panel(Displayable):
         Parameters
         ----------
         path
-            A path that ends in ``.csv`` or ``.parquet``.
+            A path that ends in ``.csv`` or ``.parquet``. A CSV file is for a spreadsheet: texts
+            that it could compute get an apostrophe; ``result.to_csv()`` writes them exactly.
 
         Raises
         ------
@@ -403,7 +405,7 @@ class Panel(Displayable):
         return f'{_html.STYLE}<div class="{_html.CLASSES}">{head}{pages}</div>'
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {self._status_text}>"
+        return f"<{type(self).__name__}: {escape_invisible(self._status_text)}>"
 
 
 def _next_step(steps: Iterator[PanelResult]) -> tuple[PanelResult, list[str]] | None:

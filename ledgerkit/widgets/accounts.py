@@ -8,6 +8,7 @@ import pandas as pd
 
 from ledgerkit import units
 from ledgerkit.verbs import accounts, tokens
+from ledgerkit.visible_text import escape_invisible
 from ledgerkit.widgets import _html, _panel
 from ledgerkit.widgets._panel import Page, Panel, PanelResult
 
@@ -191,8 +192,8 @@ class KeyLookup(Panel):
 
     def _offer(self, account_ids: list[str]) -> None:
         """Set the options of the drop-down."""
-        self.chosen.options = account_ids
-        self.chosen.value = account_ids[0] if account_ids else None
+        self.chosen.options = [escape_invisible(account_id) for account_id in account_ids]
+        self.chosen.index = 0 if account_ids else None
         self.chosen.disabled = self.open.disabled = not account_ids
 
     def _open_chosen(self, _: object) -> None:

@@ -402,7 +402,7 @@ def test_bytes_that_landed_are_not_signed_anew(world, monkeypatch):
     before = balance(world, "dave.near")
     send_signed, refused = broadcast.send_signed, []
 
-    def twice(ledger, signed, via, wait_until):
+    def twice(ledger, signed, via, wait_until, _failed):
         send_signed(ledger, signed, via, wait_until)
         world.settle()
         refused.append(signed.hash)
@@ -461,6 +461,129 @@ def test_a_host_that_nobody_reaches(world, monkeypatch):
     assert found.stage == "unknown"
     monkeypatch.undo()
     assert found.wait().fully_succeeded is True
+    assert balance(world, "dave.near") == before + 5
+
+
+def hash_in(error: errors.LedgerError) -> str:
+    """Return the hash in an error's advice on how to resume."""
+    assert error.remedy.count("lk.resume(") == 1
+    return error.remedy.split('lk.resume("')[1].split('"')[0]
+
+
+def failing(*_: object) -> None:
+    """Fail as a request without an answer does."""
+    raise errors.TransportError
+
+
+@pytest.mark.parametrize("step", ["poll_status", "check_drop"])
+def test_a_host_that_fails_after_the_sending(world, monkeypatch, step):
+    """An error of the wait names the hash, so that nobody has to send a second time."""
+    before = balance(world, "dave.near")
+    read = getattr(broadcast, step)
+    monkeypatch.setattr(broadcast, step, failing)
+    monkeypatch.setattr(errors.TransportError, "retryable", False)
+    world.drop_transactions(1)
+    with pytest.raises(errors.TransportError) as caught:
+        lk.transfer("dave.near", 5, **ALICE)
+    monkeypatch.setattr(broadcast, step, read)
+    assert lk.resume(hash_in(caught.value), "alice.near").wait().fully_succeeded is True
+    assert balance(world, "dave.near") == before + 5
+
+
+def disowned(monkeypatch, world):
+    """Let the host apply the next transaction, and refuse it for its nonce."""
+    send_signed = broadcast.send_signed
+
+    def late(ledger, signed, via, wait_until, failed):
+        monkeypatch.setattr(broadcast, "send_signed", send_signed)
+        send_signed(ledger, signed, via, wait_until, failed)
+        world.settle()
+        nonce = signed.transaction.nonce
+        raise chain_errors.InvalidNonceError(tx_nonce=nonce, ak_nonce=nonce)
+
+    monkeypatch.setattr(broadcast, "send_signed", late)
+
+
+def test_a_refusal_is_open_until_it_is_confirmed(world, monkeypatch):
+    """A submission refused for its nonce is not over, has no verdict yet, and can be resumed."""
+    before, check_drop = balance(world, "dave.near"), broadcast.check_drop
+    lk.connect(world=world)
+    disowned(monkeypatch, world)
+    monkeypatch.setattr(broadcast, "check_drop", failing)
+    with pytest.raises(errors.TransportError) as caught:
+        lk.transfer("dave.near", 5, **ALICE)
+    monkeypatch.setattr(broadcast, "check_drop", check_drop)
+    ledger = lk.client.current(None)
+    known = submission.recall(ledger, hash_in(caught.value), "alice.near")
+    assert (known.stage, known.is_over, known.fully_succeeded) == ("rejected", False, None)
+    resumed = lk.resume(known.tx_hash, "alice.near")
+    assert (resumed.stage, resumed.fully_succeeded) == ("final", True)
+    assert balance(world, "dave.near") == before + 5
+
+
+def test_the_second_signature_is_confirmed_too(world, monkeypatch):
+    """Bytes that were signed again, landed and were refused for their nonce are no failure."""
+    before = balance(world, "dave.near")
+    one = lk.transfer("dave.near", 1, **ALICE, wait_until="NONE")
+    foreign(world, "alice.near", one.nonce + 1, 10)
+    send_signed, sent = broadcast.send_signed, []
+
+    def second(ledger, signed, via, wait_until, failed):
+        sent.append(signed)
+        if len(sent) == 2:
+            monkeypatch.setattr(broadcast, "send_signed", send_signed)
+            disowned(monkeypatch, world)
+            return broadcast.send_signed(ledger, signed, via, wait_until, failed)
+        return send_signed(ledger, signed, via, wait_until, failed)
+
+    monkeypatch.setattr(broadcast, "send_signed", second)
+    again = lk.transfer("dave.near", 100, **ALICE)
+    assert len(sent) == 2
+    assert (again.tx_hash, again.fully_succeeded) == (str(sent[1].hash), True)
+    assert balance(world, "dave.near") == before + 111
+
+
+def test_a_refusal_after_a_lost_answer_is_no_refusal(world, monkeypatch):
+    """Congestion refuses the repeated bytes; the first ones, whose answer was lost, landed."""
+    ledger = lk.connect(world=world)
+    lk.transfer("dave.near", 1, **ALICE)
+    before, send, attempts = balance(world, "dave.near"), ledger.send, []
+
+    def congested(call):
+        if "the sending of" not in call.request:
+            return send(call)
+        attempts.append(call)
+        if len(attempts) == 1:
+            send(call)
+            raise errors.TransportError(request=call.request)
+        raise chain_errors.ShardCongestedError(shard_id=1, congestion_level=1.0)
+
+    monkeypatch.setattr(broadcast, "_ATTEMPTS", 2)
+    monkeypatch.setattr(ledger, "send", congested)
+    sent = lk.transfer("dave.near", 5, **ALICE)
+    assert (len(attempts), sent.fully_succeeded) == (2, True)
+    assert balance(world, "dave.near") == before + 5
+
+
+def test_a_refusal_after_an_unprocessed_attempt_says_how_to_resume(world, monkeypatch):
+    """Whether the first attempt arrived is not known, so the refusal names the hash."""
+    ledger = lk.connect(world=world)
+    lk.transfer("dave.near", 1, **ALICE)
+    before, send = balance(world, "dave.near"), ledger.send
+    refusal = chain_errors.ShardCongestedError(shard_id=1, congestion_level=1.0)
+    answers = iter([errors.TransportError(), refusal])
+
+    def congested(call):
+        if "the sending of" in call.request:
+            raise next(answers)
+        return send(call)
+
+    monkeypatch.setattr(broadcast, "_ATTEMPTS", 2)
+    monkeypatch.setattr(ledger, "send", congested)
+    with pytest.raises(chain_errors.ShardCongestedError) as caught:
+        lk.transfer("dave.near", 5, **ALICE)
+    monkeypatch.undo()
+    assert lk.resume(hash_in(caught.value), "alice.near").wait().fully_succeeded is True
     assert balance(world, "dave.near") == before + 5
 
 

@@ -13,6 +13,7 @@ import random
 import shutil
 import sqlite3
 import stat
+import struct
 import subprocess
 import sys
 import threading
@@ -29,7 +30,12 @@ import pytest
 import ledgerkit as lk
 from ledgerkit import validation
 from ledgerkit.api import rpc
-from ledgerkit.errors import ContractPanicError, InvalidRequestError, UnknownBlockError
+from ledgerkit.errors import (
+    ContractPanicError,
+    InvalidRequestError,
+    UnknownBlockError,
+    UnmatchedResponseError,
+)
 from ledgerkit.frames import schemas
 from ledgerkit.transport import disk_cache
 from tests.loopback import Reply, Server, as_json, failure, result, serve
@@ -235,12 +241,12 @@ LIES: dict[str, tuple[Call[Any], str, dict[str, str]]] = {
 
 
 @pytest.mark.parametrize(("call", "method", "params"), LIES.values(), ids=LIES)
-def test_an_answer_that_does_not_prove_itself_is_not_kept(call, method, params, folder):
-    """An answer about another block, chunk or transaction than was asked for is not kept."""
+def test_an_answer_about_something_else_is_neither_returned_nor_kept(call, method, params, folder):
+    """An answer about another block, chunk or transaction than was asked for is an error."""
     wrong = getattr(Chain(), method)(params)
     with serve(Chain(**{method: wrong})) as server:
         for _ in range(2):
-            with opened(server, folder) as ledger:
+            with opened(server, folder) as ledger, pytest.raises(UnmatchedResponseError):
                 ledger.send(call)
         assert len(server.requests) == 2
 
@@ -266,7 +272,8 @@ def test_an_error_is_never_kept(reply, folder):
 
 def test_an_answer_with_a_failing_status_stays_in_memory(folder):
     """A body is believed before its status, but not for the next session."""
-    reply = as_json({"result": Chain().block({"block_id": BLOCK})}, 500)
+    told = {"jsonrpc": "2.0", "id": 1, "result": Chain().block({"block_id": BLOCK})}
+    reply = as_json(told, 500)
     with serve(Chain(block=reply)) as server:
         for _ in range(2):
             with opened(server, folder) as ledger:
@@ -694,6 +701,57 @@ def test_another_programs_file_is_left_alone(folder):
         assert len(told) == 1
         ledger.send(KEPT["account"])
     assert (folder / FILE).read_bytes() == before
+
+
+def hot_journal(path: Path) -> bytes:
+    """Return a rollback journal that names a super-journal, which SQLite deletes afterwards."""
+    # https://www.sqlite.org/fileformat.html#the_rollback_journal and, for the end of the file,
+    # `readSuperJournal` in SQLite's pager.c.
+    magic = bytes.fromhex("d9d505f920a163d7")
+    header = magic + struct.pack(">5I", 0, 0, 1, 512, 4096)
+    name = bytes(path)
+    total = sum(name)
+    end = struct.pack(">I", 2**30 // 4096 + 1) + name + struct.pack(">2I", len(name), total) + magic
+    return header.ljust(512, b"\0") + end
+
+
+def test_a_journal_deletes_no_file_that_it_names(folder, tmp_path):
+    """SQLite deletes the super-journal that a journal names: no journal is ever used."""
+    mine = tmp_path / "anything.txt"
+    mine.write_text("mine")
+    with serve(Chain()) as server:
+        with opened(server, folder) as ledger:
+            ledger.send(KEPT["block"])
+        (folder / f"{FILE}-journal").write_bytes(hot_journal(mine))
+        with opened(server, folder) as ledger:
+            assert ledger.send(KEPT["block"]).header.hash == BLOCK
+        assert mine.read_text() == "mine"
+        assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("suffix", ["", "-wal", "-shm", "-journal"])
+@pytest.mark.parametrize("kind", ["link", "dangling", "folder", "pipe"])
+def test_only_regular_files_are_opened(kind, suffix, folder, tmp_path):
+    """A link, folder or pipe in place of a file switches the cache off, and nothing is touched."""
+    folder.mkdir()
+    path, outside = folder / f"{FILE}{suffix}", tmp_path / "outside"
+    if kind == "link":
+        outside.write_bytes(b"")
+    if kind in ("link", "dangling"):
+        path.symlink_to(outside)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        os.mkfifo(path)
+    with (
+        serve(Chain()) as server,
+        opened(server, folder) as ledger,
+        pytest.warns(UserWarning, match="is not a regular file"),
+    ):
+        assert ledger.send(KEPT["block"]).header.hash == BLOCK
+    assert outside.exists() == (kind == "link")
+    assert not outside.exists() or outside.read_bytes() == b""
+    assert path.is_symlink() == (kind in ("link", "dangling"))
 
 
 # A disk that fails ------------------------------------------------------------------------

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ledgerkit.cli import COMMANDS, main
+from tests.hostile import hidden_characters
 from tests.loopback import Reply, as_json, failure, result, serve
 
 BIG = "340282366920938463463374607431768211455"
-FT = {
+FT: dict[str, Any] = {
     "account_id": "alice.near",
     "tokens": [
         {"contract_id": "big.near", "balance": BIG, "last_update_block_height": 7},
@@ -62,6 +66,65 @@ def test_json_keeps_amounts_as_text_and_heights_as_numbers(capsys):
     assert rows[0]["last_update_block_height"] == 7
     assert rows[1]["balance"] is None
     assert rows[1]["last_update_block_height"] is None
+
+
+EVIL = "\x1b]0;t\x07\x9b2J\u202e=1+1\nroot.near"
+SHOWN = r"\x1b]0;t\x07\x9b2J\u202e=1+1\nroot.near"
+FORMULA = "=HYPERLINK(A1)"
+
+
+def hostile(_method, _path, *_):
+    """Answer with a terminal escape and a formula as names of contracts."""
+    tokens = [{**FT["tokens"][0], "contract_id": name} for name in (EVIL, FORMULA)]
+    return as_json({**FT, "tokens": tokens})
+
+
+def test_a_table_acts_on_no_terminal(capsys):
+    """Control characters, a change of direction and a line break in a name are escaped."""
+    assert run(hostile, "ft", "alice.near")[0] == 0
+    printed = capsys.readouterr().out
+    assert SHOWN in printed
+    assert hidden_characters(printed) == []
+    assert len(printed.splitlines()) == 3
+
+
+def test_csv_starts_no_formula(capsys):
+    """A name is no formula, and its control characters are escaped; `--raw` writes all."""
+    command = ("ft", "alice.near", "--format", "csv")
+    run(hostile, *command)
+    printed = capsys.readouterr().out
+    assert f"alice.near,'{FORMULA},{BIG}" in printed
+    assert hidden_characters(printed) == []
+    run(hostile, *command, "--raw")
+    rows = list(csv.reader(io.StringIO(capsys.readouterr().out, newline="")))
+    assert [row[1] for row in rows] == ["contract_id", EVIL, FORMULA]
+
+
+def test_json_escapes_without_a_change(capsys):
+    """The printed JSON acts on no terminal, and has every character; `--raw` escapes less."""
+    command = ("ft", "alice.near", "--format", "json")
+    for raw in ((), ("--raw",)):
+        run(hostile, *command, *raw)
+        printed = capsys.readouterr().out
+        assert [row["contract_id"] for row in json.loads(printed)] == [EVIL, FORMULA]
+        assert (hidden_characters(printed) == []) == (raw == ())
+
+
+def test_raw_prints_a_table_as_it_is(capsys):
+    """`--raw` leaves the escapes of a table to the terminal."""
+    run(hostile, "ft", "alice.near", "--raw")
+    assert "\x1b]0;t\x07\x9b2J\u202e" in capsys.readouterr().out
+
+
+def test_messages_act_on_no_terminal(capsys):
+    """A body that a host sends with an error, and an argument, are printed escaped."""
+    run(lambda *_: Reply(400, b"\x1b[2J\xc2\x9b31m\xe2\x80\xae"), "ft", "alice.near")
+    printed = capsys.readouterr().err
+    assert r"\x1b[2J\x9b31m\u202e" in printed
+    with pytest.raises(SystemExit):
+        main(["ft", "alice.near", "\x1b]0;t\x07", "--\u202e"])
+    printed += capsys.readouterr().err
+    assert hidden_characters(printed) == []
 
 
 def test_a_table_shows_every_column(capsys):

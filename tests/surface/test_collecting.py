@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import resource
 import zlib
 from collections.abc import Callable, Iterator
@@ -22,6 +21,7 @@ from ledgerkit.errors import (
     TransportError,
 )
 from tests.loopback import Reply, Server, as_json, serve
+from tests.unit.collecting.builders import rewrite
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -403,9 +403,7 @@ def test_a_folder_of_another_run_is_refused(tmp_path: Path) -> None:
             InvalidRequestError, match="its network is lab, and this run's is other"
         ):
             collect(names(3), out, other, views="ft")
-        told = json.loads((out / "manifest.json").read_text())
-        told["schemas"]["ft"].pop()
-        (out / "manifest.json").write_text(json.dumps(told))
+        rewrite(out / "manifest.json", lambda document: document["schemas"]["ft"].pop())
         with pytest.raises(
             InvalidRequestError, match="the columns of ft are those of an older ledgerkit"
         ):

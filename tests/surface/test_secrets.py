@@ -469,7 +469,7 @@ def test_frames_of_a_host_that_repeats_the_key(key_in):
     def handler(_method: str, path: str, headers: Any, _body: bytes) -> Reply:
         name = f"{headers.get('authorization')} {path}"
         row = {"contract_id": name, "balance": "1", "last_update_block_height": 1}
-        return as_json({"account_id": name, "tokens": [row]})
+        return as_json({"tokens": [row]})
 
     with asking(handler, key_in=key_in) as (ledger, _):
         frame = lk.ft(["a.near", "b.near"], ledger=ledger, progress=False)

@@ -475,7 +475,7 @@ class Node:
         asked = json.loads(request.content)
         self.methods.append(asked["method"])
         answer = getattr(self, "_" + asked["method"].removeprefix("EXPERIMENTAL_"))
-        return httpx.Response(200, json={"jsonrpc": "2.0", "id": 1} | answer(asked["params"]))
+        return httpx.Response(200, json={"id": asked["id"]} | answer(asked["params"]))
 
     def _status(self, _: Any) -> dict[str, Any]:
         sync = {"latest_block_hash": HASH, "latest_block_height": 100, "syncing": False}
@@ -659,7 +659,7 @@ def test_bytes_that_land_in_a_crowd_are_not_refused(world, monkeypatch):
     """What a node refuses after another has taken it has happened, and is told so."""
     before, send_signed = balance(world, "bob.near"), broadcast.send_signed
 
-    def late(ledger, signed, via, wait_until):
+    def late(ledger, signed, via, wait_until, _failed):
         if via == "broadcast_tx_async":
             return send_signed(ledger, signed, via, wait_until)
         raise chain_errors.NotEnoughBalanceError(signer_id="dave.near", balance=1, cost=2)

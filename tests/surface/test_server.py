@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,10 +22,13 @@ from ledgerkit import errors
 from ledgerkit.cli import main
 from ledgerkit.localnet import server, uvicorn_server
 from ledgerkit.localnet.http_gateway import Gateway
+from ledgerkit.localnet.web_access import WebAccess, is_loopback
 from ledgerkit.localnet.worlds import open_world
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from ledgerkit.localnet import World
 
 ROOT = Path(__file__).resolve().parents[2]
 CALL = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "gas_price", "params": [None]}).encode()
@@ -142,17 +145,13 @@ def test_a_served_world_is_the_same_as_in_process(running: Running) -> None:
 
 
 def test_heads_of_answers(running: Running) -> None:
-    """A page may read the answers, and HEAD tells the length of what GET sends."""
+    """No answer names the server's software, and HEAD tells the length of what GET sends."""
     status, headers, body = running.ask("GET", "/api/health")
     assert (status, body) == (200, b'{"status":"ok"}')
-    assert headers["access-control-allow-origin"] == "*"
     assert "server" not in headers
     status, headers, body = running.ask("HEAD", "/api/health")
     assert (status, headers["content-length"], body) == (200, "15", b"")
     assert running.ask("GET", "/nothing")[0] == 404
-    assert running.ask("OPTIONS", "/")[1]["access-control-allow-methods"] == (
-        "GET, HEAD, POST, OPTIONS"
-    )
 
 
 # What is no request ---------------------------------------------------------------------
@@ -172,7 +171,7 @@ def test_a_body_that_is_too_large(running: Running, size: int) -> None:
 
 def test_a_body_without_end(running: Running) -> None:
     """After 80 MiB nobody listens any more, and nothing of it is kept."""
-    head = b"POST / HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+    head = b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
     before = _resident(running)
     with running.open(head + b"content-length: 1000000000000\r\n\r\n") as opened:
         sent = 0
@@ -224,9 +223,9 @@ def test_a_body_that_is_no_call(running: Running, body: bytes) -> None:
         b"\x16\x03\x01\x02\x00\x01\x00",
         b"NONSENSE\r\n\r\n",
         b"GET /api/health HTTP/1.1\r\n\r\n",
-        b"GET / HTTP/1.1\r\nhost: x\r\nx: " + b"y" * 1_000_000 + b"\r\n\r\n",
-        b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: -1\r\n\r\n",
-        b"POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
+        b"GET / HTTP/1.1\r\nhost: localhost\r\nx: " + b"y" * 1_000_000 + b"\r\n\r\n",
+        b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: -1\r\n\r\n",
+        b"POST / HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
     ],
     ids=["tls", "nonsense", "no-host", "huge-header", "negative-length", "bad-chunk"],
 )
@@ -234,16 +233,75 @@ def test_what_is_no_http(running: Running, data: bytes) -> None:
     """A malformed request is refused or cut off, and the server goes on."""
     with running.open(data) as opened:
         first = _last_words(opened)
-    assert first == b"" or first.startswith(b"HTTP/1.1 400 ")
+    assert first == b"" or first.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 431 "))
     assert running.ask("GET", "/api/health")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        (b"GET /api/health HTTP/1.1\r\nhost: localhost\r\nx: %b" % (b"y" * 20_000), 431),
+        (b"POST / HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: gzip\r\n\r\n", 501),
+        (b"PRI * HTTP/2.0\r\n\r\n", 505),
+    ],
+    ids=["long-head", "transfer-coding", "http-2"],
+)
+def test_the_status_says_what_is_not_served(running: Running, data: bytes, status: int) -> None:
+    """A head that is too long, an unknown transfer coding and another version have their own."""
+    with running.open(data) as opened:
+        assert _last_words(opened).startswith(f"HTTP/1.1 {status} ".encode())
+
+
+def test_two_lengths_of_one_body(running: Running) -> None:
+    """A request hidden in the body of one with two lengths is never answered."""
+    hidden = b"GET /api/health HTTP/1.1\r\nhost: localhost\r\n\r\n"
+    head = b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+    lengths = b"content-length: %d\r\ntransfer-encoding: chunked\r\n\r\n" % (len(hidden) + 5)
+    with running.open(head + lengths + b"0\r\n\r\n" + hidden) as opened:
+        answer = _last_words(opened)
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert answer.count(b"HTTP/1.1 ") == 1
+    assert answer.endswith(b"a request has content-length or transfer-encoding, not both\n")
+
+
+# Web pages ------------------------------------------------------------------------------
+
+
+def test_another_site_can_neither_read_nor_send(running: Running) -> None:
+    """A call from its pages is refused, and so is one under its name; each learns nothing."""
+    for headers in ({"origin": "https://evil.example"}, {"host": f"evil.example:{running.port}"}):
+        status, received, body = running.ask("POST", "/", CALL, **headers)
+        assert (status, b"gas_price" in body) == (403, False)
+        assert "access-control-allow-origin" not in received
+
+
+def test_pages_on_this_machine_and_listed_ones() -> None:
+    """A development server's page may read; others are added by the options."""
+    page = "https://app.example"
+    options = ("--allow-origin", page, "--allow-origin", "null", "--allow-host", "hub.example")
+    with serving(*options) as running:
+        for origin in ("http://localhost:5173", page, "null"):
+            status, headers, _ = running.ask("POST", "/", CALL, origin=origin)
+            assert (status, headers["access-control-allow-origin"]) == (200, origin)
+        assert running.ask("GET", "/api/health", host="hub.example")[0] == 200
+        headers = running.ask("OPTIONS", "/", origin=page)[1]
+        assert headers["access-control-allow-methods"] == "GET, HEAD, POST, OPTIONS"
+
+
+def test_upgrades_are_ignored_in_silence() -> None:
+    """Neither WebSocket nor HTTP/2 is spoken: the request is answered as it is, unlogged."""
+    with serving() as running:
+        for protocol in ("websocket", "h2c"):
+            for _ in range(3):
+                headers = {"connection": "upgrade", "upgrade": protocol}
+                assert running.ask("GET", "/api/health", **headers)[0] == 200
+        assert running.stop() == (0, "")
 
 
 # Connections ----------------------------------------------------------------------------
 
-HALF_HEAD = b"POST / HTTP/1.1\r\nhost: x\r\ncontent-ty"
-HALF_BODY = (
-    b"POST / HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{"
-)
+HALF_HEAD = b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-ty"
+HALF_BODY = HALF_HEAD + b"pe: application/json\r\ncontent-length: 99\r\n\r\n{"
 
 
 def test_a_hundred_connections_that_never_finish() -> None:
@@ -270,7 +328,7 @@ def test_a_hundred_connections_that_never_finish() -> None:
 def test_a_connection_that_drips() -> None:
     """Single bytes earn no more time, neither in the head nor before the second request."""
     with serving(script=HASTE) as running:
-        whole = b"GET /api/health HTTP/1.1\r\nhost: x\r\n\r\n"
+        whole = b"GET /api/health HTTP/1.1\r\nhost: localhost\r\n\r\n"
         for begin in (b"", whole):
             with running.open(begin) as opened:
                 if begin:
@@ -295,7 +353,9 @@ def _still_open(opened: socket.socket) -> bool:
 
 def test_several_requests_on_one_connection(running: Running) -> None:
     """A connection is kept, also for requests that were sent before the first was answered."""
-    one = b"POST / HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: "
+    one = (
+        b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: "
+    )
     one += str(len(CALL)).encode() + b"\r\n\r\n" + CALL
     with running.open(one * 3) as opened:
         read = b""
@@ -319,17 +379,71 @@ def test_an_answer_leaves_at_once(running: Running) -> None:
 
 def test_a_reader_that_never_reads() -> None:
     """Whoever asks and does not listen is cut off, so that no answers pile up."""
-    status = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "genesis_config"}).encode()
-    head = f"POST / HTTP/1.1\r\nhost: x\r\n{JSON_LINE}content-length: {len(status)}\r\n\r\n"
     with serving(script=HASTE) as running, running.open(b"") as deaf:
         before = _resident(running)
         with pytest.raises(ConnectionError):
-            _send_without_end(deaf, (head.encode() + status) * 100)
+            _send_without_end(deaf, GENESIS * 100)
         assert _resident(running) - before < 50 * 2**20
         assert running.ask("POST", "/", CALL)[0] == 200
 
 
+def test_eleven_hundred_clients() -> None:
+    """Each is answered while all are connected, and one of them never finishes its request."""
+    pytest.importorskip("resource", reason="Windows has no limit of open files")
+    _allow_files(1_300)
+    with serving(script=BRIEF_STOP) as running, ExitStack() as clients:
+        slow = clients.enter_context(running.open(HALF_BODY))
+        others = [clients.enter_context(running.open(b"")) for _ in range(1_099)]
+        for other in others:
+            other.sendall(WHOLE)
+        for other in others:
+            assert other.recv(1_000).startswith(b"HTTP/1.1 200 ")
+        slow.sendall(HALF_BODY)  # still open
+        assert running.stop() == (0, "")
+
+
+def _allow_files(count: int) -> None:
+    """Raise the limit of this process's open files; skip the test if it is not allowed to."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < count:
+        pytest.skip(f"at most {hard} open files are allowed")
+    if soft < count:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
+
+
+def test_more_clients_than_connections() -> None:
+    """The connections that wait longest for their clients make room; no request is lost."""
+    script = HASTE.replace("= 0.4", "= 60").replace("sys.exit(", CROWDED + "sys.exit(")
+    with serving(script=script) as running, ExitStack() as clients:
+        late = clients.enter_context(running.open(LATE))
+        assert running.ask("POST", "/", CALL)[0] == 200
+        hanging = [
+            clients.enter_context(running.open(data))
+            for data in [b"", HALF_HEAD, HALF_BODY, WHOLE] * 20
+        ]
+        assert running.ask("POST", "/", CALL)[0] == 200
+        assert late.recv(100).startswith(b"HTTP/1.1 200 ")
+        ends = [_last_words(closed) for closed in hanging[:60]]
+        assert running.stop() == (0, "")
+    assert [end for end in ends if end and not end.startswith(b"HTTP/1.1 200 ")] == []
+
+
 JSON_LINE = "content-type: application/json\r\n"
+WHOLE = b"GET /api/health HTTP/1.1\r\nhost: localhost\r\n\r\n"
+GENESIS_CALL = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "genesis_config"}).encode()
+GENESIS = (
+    f"POST / HTTP/1.1\r\nhost: localhost\r\n{JSON_LINE}content-length: {len(GENESIS_CALL)}\r\n\r\n"
+).encode() + GENESIS_CALL
+BRIEF_STOP = (
+    "import sys\n"
+    "from ledgerkit.localnet import uvicorn_server\n"
+    "uvicorn_server.SHUTDOWN_TIMEOUT_S = 0.2\n"
+    "from ledgerkit.cli import main\n"
+    "sys.exit(main(sys.argv[1:]))\n"
+)
+CROWDED = "uvicorn_server.MAX_CONNECTIONS, uvicorn_server.SHUTDOWN_TIMEOUT_S = 20, 0.2\n"
 
 
 def _send_without_end(opened: socket.socket, data: bytes) -> None:
@@ -341,6 +455,11 @@ def _send_without_end(opened: socket.socket, data: bytes) -> None:
 # The application alone ----------------------------------------------------------------------
 
 
+def app_of(world: World) -> server.App:
+    """Build the application of a world."""
+    return server.App(Gateway(world), server.BlockClock(world), WebAccess("127.0.0.1"))
+
+
 def answered(
     monkeypatch: pytest.MonkeyPatch, *parts: dict[str, Any], kind: str = "http", **limits: int
 ) -> list[dict[str, Any]]:
@@ -349,7 +468,7 @@ def answered(
         monkeypatch.setattr(server, name, limit)
     world = open_world("empty")
     left, sent = list(parts), []
-    headers = [(b"Content-Type", b"application/json")]
+    headers = [(b"Host", b"localhost"), (b"Content-Type", b"application/json")]
     scope = {"type": kind, "method": "POST", "path": "/", "query_string": b"", "headers": headers}
 
     async def receive() -> dict[str, Any]:
@@ -359,7 +478,7 @@ def answered(
         sent.append(message)
 
     async def run() -> None:
-        await server.App(Gateway(world), server.BlockClock(world))(scope, receive, send)
+        await app_of(world)(scope, receive, send)
 
     asyncio.run(run())
     return sent
@@ -409,7 +528,7 @@ def test_a_clock_that_fails_stops_the_server() -> None:
 
     async def run() -> None:
         with socket.create_server(("127.0.0.1", 0)) as sock:
-            app = server.App(Gateway(world), server.BlockClock(world))
+            app = app_of(world)
             await uvicorn_server.run(app, sock, [fails()], None)
 
     with pytest.raises(RuntimeError, match="no more blocks"):
@@ -429,7 +548,7 @@ def test_a_lost_and_a_cut_answer(running: Running) -> None:
     assert running.ask("GET", "/api/health")[0] == 200
 
 
-LATE = b"GET /api/health HTTP/1.1\r\nhost: x\r\nx-ledgerkit-fault: latency=0.6\r\n\r\n"
+LATE = b"GET /api/health HTTP/1.1\r\nhost: localhost\r\nx-ledgerkit-fault: latency=0.6\r\n\r\n"
 
 
 def test_a_late_answer(running: Running) -> None:
@@ -448,7 +567,7 @@ def test_a_late_answer(running: Running) -> None:
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_it(how: signal.Signals) -> None:
     """It stops at once where nothing is under way, closes what is open, and exits with 0."""
-    once = b"GET /api/health HTTP/1.1\r\nhost: x\r\n\r\n"
+    once = b"GET /api/health HTTP/1.1\r\nhost: localhost\r\n\r\n"
     with serving() as running, running.open(once) as idle:
         assert idle.recv(1) == b"H"
         begin = time.monotonic()
@@ -463,7 +582,7 @@ def test_whoever_waits_for_a_block_is_told_that_it_stops() -> None:
     call = {"jsonrpc": "2.0", "id": 1, "method": "tx", "params": nobody}
     with serving("--block-time", "0.05") as running:
         body = json.dumps(call).encode()
-        head = "POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        head = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         waiting = running.open(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         time.sleep(0.3)
         begin = time.monotonic()
@@ -481,6 +600,67 @@ def test_it_waits_for_what_is_under_way() -> None:
         assert _last_words(late).endswith(b'{"status":"ok"}')
 
 
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_a_stop_ends_what_does_not_end_by_itself(how: signal.Signals) -> None:
+    """Late responses, half bodies and clients that do not read end without a traceback."""
+    with serving(script=BRIEF_STOP) as running, ExitStack() as clients:
+        late = clients.enter_context(running.open(LATE.replace(b"0.6", b"60")))
+        half = clients.enter_context(running.open(HALF_BODY))
+        deaf = clients.enter_context(running.open(b""))
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        deaf.sendall(GENESIS * 200)
+        assert running.ask("GET", "/api/health")[0] == 200
+        assert running.stop(how) == (0, "")
+        assert [_last_words(each) for each in (late, half)] == [b"", b""]
+
+
+def test_a_second_interrupt_stops_at_once() -> None:
+    """Nobody has to wait for the end of what is under way."""
+    patient = BRIEF_STOP.replace("0.2", "600")
+    with serving(script=patient) as running, running.open(LATE.replace(b"0.6", b"60")) as late:
+        assert running.ask("GET", "/api/health")[0] == 200
+        running.process.send_signal(signal.SIGINT)
+        while _listens(running):
+            time.sleep(0.01)
+        assert running.stop(signal.SIGINT) == (0, "")
+        assert _last_words(late) == b""
+
+
+def _listens(running: Running) -> bool:
+    """Return True if the server accepts a connection."""
+    try:
+        running.open(b"").close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
+def test_a_server_in_a_thread_ends_with_its_program() -> None:
+    """As in a notebook whose kernel stops: a request under way leaves no traceback."""
+    command = [sys.executable, "-W", "error", "-c", IN_A_THREAD]
+    ended = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (ended.returncode, ended.stderr, ended.stdout) == (0, "", "200\n")
+
+
+IN_A_THREAD = """
+import socket, threading, urllib.request
+from queue import Queue
+from ledgerkit.localnet import open_world
+from ledgerkit.localnet.server import serve
+urls = Queue()
+more = {"port": 0, "ready": urls.put}
+threading.Thread(target=serve, args=[open_world("empty")], kwargs=more, daemon=True).start()
+url = urls.get()
+late = socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])))
+late.sendall(b"GET /api/health HTTP/1.1\\r\\nhost: localhost\\r\\n"
+             b"x-ledgerkit-fault: latency=60\\r\\n\\r\\n")
+print(urllib.request.urlopen(f"{url}/api/health").status)
+late.detach()
+"""
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -493,6 +673,8 @@ def test_it_waits_for_what_is_under_way() -> None:
         (["--block-time", "nan"], "0.01 to 3600 seconds"),
         (["--port", "70000"], "port 70000 is not valid"),
         (["--require-key"], "LEDGERKIT_API_KEY"),
+        (["--allow-origin", "app.example"], "allow_origins 'app.example' is not valid"),
+        (["--allow-host", "hub:80"], "allow_hosts 'hub:80' is not valid"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -527,7 +709,7 @@ def test_which_addresses_are_this_machines_alone() -> None:
     """A name that only looks like one is not."""
     own = ["127.0.0.1", "127.9.9.9", "::1", "localhost"]
     others = [EVERYWHERE, "::", "192.168.1.7", "127.example.com", ""]
-    assert [host for host in own + others if server.is_loopback(host)] == own
+    assert [host for host in own + others if is_loopback(host)] == own
 
 
 def test_blocks_come_by_the_clock() -> None:

@@ -15,6 +15,7 @@ from ledgerkit.errors import TransportError
 from ledgerkit.frames.tokens import TokenFacts
 from ledgerkit.tracing.trace import Trace
 from ledgerkit.tracing.traces import Traces
+from tests.hostile import hidden_characters
 from tests.unit import builders
 
 if TYPE_CHECKING:
@@ -766,7 +767,7 @@ def test_a_headline_is_one_line_whatever_the_chain_says(text: str):
         step: Step = ("alice.near", "bob.near", call, [], text)
         result = document(step, to="bob.near", actions=[call], status=builders.failing(text))
         sentence = headline(result)
-        assert sentence.isprintable()
+        assert hidden_characters(sentence, keep="") == []
         assert len(sentence) <= 601
         assert sentence.startswith("alice.near tried to ")
 

@@ -6,7 +6,6 @@ import ast
 import json
 import re
 from functools import partial
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ import ledgerkit as lk
 from ledgerkit import cards, client
 from ledgerkit.widgets import _html, gallery
 from tests import hostile
+from tests.hostile import fragments, hidden_characters, read
 
 w = pytest.importorskip("ipywidgets")
 
@@ -27,75 +27,7 @@ if TYPE_CHECKING:
     from ledgerkit.widgets._panel import Panel
 
 PACKAGE = Path(lk.__file__).parent
-VOID = {"br", "img"}
-TAGS = set(
-    "style div span p br strong small code pre h2 h3 h4 ul li a img figure figcaption details "
-    "summary table caption thead tbody tr th td".split()
-)
-ATTRIBUTES = set(
-    "class scope style role aria-live alt src href download loading referrerpolicy open "
-    "border".split()
-)
-OWN = re.compile(r"data:(image/png|text/csv|application/vnd\.apache\.parquet);base64,[\w+/=]*")
-LOOKS = re.compile(r"(?:[a-z-]+:\s?[\w#.%]+;?\s?)*")  # no address, no bracket
 LONGEST_PAGE = 60_000
-
-
-class Page(HTMLParser):
-    """Reads a fragment as a browser does, and refuses whatever could run or load."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.words: list[str] = []
-        self.feed(html)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Take a tag; only what panels write themselves is one."""
-        assert tag in TAGS
-        for name, value in attrs:
-            assert name in ATTRIBUTES
-            assert name not in ("src", "href") or OWN.fullmatch(value or "")
-            assert name != "style" or LOOKS.fullmatch(value or "")
-            assert name != "class" or re.fullmatch(r"[\w -]+", value or "")
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        """Take an end, which is that of what is open."""
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        """Take a text; of style only what the panels have."""
-        if self.open[-1:] == ["style"]:
-            assert f"<style>{data}</style>" == _html.STYLE
-        else:
-            self.words.append(data)
-
-    def handle_comment(self, data: str) -> None:
-        """Refuse a comment."""
-        pytest.fail(f"a comment: {data}")
-
-    @property
-    def text(self) -> str:
-        """What is read."""
-        return " ".join(self.words)
-
-
-def read(html: str) -> str:
-    """Check a fragment, and give what is read in it."""
-    return Page(html).text
-
-
-def fragments(widget: Any) -> Iterator[str]:
-    """Collect every text below a widget that a front end reads as HTML."""
-    assert not isinstance(widget, w.HTMLMath)
-    if isinstance(widget, w.HTML):
-        yield widget.value
-    for child in getattr(widget, "children", ()):
-        yield from fragments(child)
 
 
 def seen(panel: Any) -> str:
@@ -330,6 +262,14 @@ def test_a_hostile_host_is_only_text(make: Any, host: lk.Ledger, monkeypatch: py
     assert hostile.MARKUP in seen(panel)
 
 
+def test_a_choice_shows_no_hidden_character(host: lk.Ledger):
+    """The options of a drop-down are texts of a host, too."""
+    panel = lk.widgets.KeyLookup("ed25519:" + "1" * 32, ledger=host).press()
+
+    assert r"abc\u202efdp.exe\u2066\u200b\x00\x07end" in panel.chosen.options
+    assert hidden_characters("".join(panel.chosen.options)) == []
+
+
 def test_the_explorer_shows_all_of_it(made: SimpleNamespace):
     """All panels in one, each with its hostile answer, are words only."""
     explorer = lk.explore(ledger=made.ledger)
@@ -407,10 +347,10 @@ def test_what_is_long_is_cut_with_a_mark(
 
 def test_letters_stay_in_their_place():
     """Of marks on one letter four are shown; what turns a line, or does not print, is a mark."""
-    assert _html.text("a\u202eb\x00c\ud800") == "a\ufffdb\ufffdc\ufffd"
-    assert _html.text("Z" + "\u0301" * 9 + "n") == "Z" + "\u0301" * 4 + "\ufffdn"
+    assert _html.text("a\u202eb\x00c\ud800") == r"a\u202eb\x00c\ud800"
+    assert _html.text("Z" + "\u0301" * 9 + "n") == "Z" + "\u0301" * 4 + r"\u0301" * 5 + "n"
     assert _html.text("नमस्ते, Việt") == "नमस्ते, Việt"
-    assert _html.preformatted("a\u202e\nb") == "<pre>a\ufffd\nb</pre>"
+    assert _html.preformatted("a\u202e\nb") == "<pre>a\\u202e\nb</pre>"
     assert _html.prose("p" * 20_001).endswith("<p>… and 1 more character</p>")
 
 

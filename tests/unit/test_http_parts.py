@@ -41,7 +41,7 @@ from ledgerkit.transport import (
 from ledgerkit.transport.networks import ApiKey
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
 
 HIDDEN = b"[key hidden]"
 
@@ -653,7 +653,7 @@ def test_what_is_exposed(address, exposed):
 
 
 def _fine(_request: httpx.Request) -> httpx.Response:
-    return httpx.Response(200, json={"account_id": "a.near", "tokens": []})
+    return httpx.Response(200, json={"tokens": []})
 
 
 class Wrong(httpx.BaseTransport):
@@ -858,6 +858,22 @@ def test_a_plain_path_is_not_parsed_again(monkeypatch):
 # Lanes ----------------------------------------------------------------------------------
 
 
+class LineBody(httpx.AsyncByteStream):
+    """A body that occupies its line until it is closed."""
+
+    def __init__(self, line: Line, content: bytes) -> None:
+        self.line = line
+        self.content = content
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        await asyncio.sleep(0.001)
+        yield self.content
+
+    async def aclose(self) -> None:
+        """Leave the line to the next request."""
+        self.line.busy = False
+
+
 class Line(httpx.AsyncBaseTransport):
     """One connection that must not be shared."""
 
@@ -870,12 +886,12 @@ class Line(httpx.AsyncBaseTransport):
         assert not self.busy
         self.busy = True
         await asyncio.sleep(0.001)
-        self.busy = False
         self.answers += 1
         if request.url.path.endswith("a3.near/ft"):
+            self.busy = False
             msg = "broken"
             raise httpx.ReadError(msg)
-        return _fine(request)
+        return httpx.Response(200, stream=LineBody(self, _fine(request).content))
 
     async def aclose(self) -> None:
         """Close."""

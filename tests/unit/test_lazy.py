@@ -73,7 +73,7 @@ import httpx
 import ledgerkit as lk
 
 def answer(request):
-    return httpx.Response(200, json={"account_id": "a.near", "tokens": []})
+    return httpx.Response(200, json={"tokens": []})
 
 with lk.connect("lab", transport=httpx.MockTransport(answer)):
     frame = lk.ft(["a.near", "b.near"])

@@ -34,8 +34,10 @@ def sent(network: str | None = None, **options: str) -> list[httpx.Request]:
 
     def answer(request: httpx.Request) -> httpx.Response:
         requests.append(request)
-        result = {"jsonrpc": "2.0", "id": "x", "result": {"gas_price": "1"}}
-        return httpx.Response(200, json=result if request.method == "POST" else {"status": "ok"})
+        if request.method != "POST":
+            return httpx.Response(200, json={"status": "ok"})
+        result = {"result": {"gas_price": "1"}, "id": json.loads(request.content)["id"]}
+        return httpx.Response(200, json=result)
 
     ledger = UNTYPED.connect(network, transport=httpx.MockTransport(answer), **options)
     with ledger:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -132,6 +133,18 @@ def test_save_keeps_the_bytes(tmp_path: Path):
     pd.testing.assert_frame_equal(again.receipts, found.receipts)
     pd.testing.assert_frame_equal(again.edges, found.edges)
     assert [entry.name for entry in tmp_path.iterdir()] == ["trace.json"]
+
+
+def test_save_follows_no_link(tmp_path: Path):
+    """Links at the path, and at a temporary name that could be guessed, are not written through."""
+    mine = tmp_path / "mine.txt"
+    mine.write_text("mine")
+    for name in ("trace.json", f".trace.json.{os.getpid()}.part"):
+        (tmp_path / name).symlink_to(mine)
+    saved = Trace.from_json(bytes_of(document())).save(tmp_path / "trace.json")
+    assert mine.read_text() == "mine"
+    assert not saved.is_symlink()
+    assert Trace.load(saved).verdict == Trace.from_json(bytes_of(document())).verdict
 
 
 @pytest.mark.parametrize("wrapped", [False, True])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +15,8 @@ from ledgerkit.collecting.sources import Subject
 from ledgerkit.frames import build
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
 FETCHED_AT = 1_767_225_600_000_000_000  # 2026-01-01
 Balance = tuple[int | None, str]  # a balance and its status
@@ -131,6 +134,16 @@ def write_part(
             name = manifests.schema_name(table)
             part.add(table, arrow_tables.table(name, build.build_frame(name, columns[table])))
         part.commit()
+
+
+def rewrite(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change a document of a collection on purpose: its checksum is right again."""
+    document = json.loads(path.read_bytes())
+    change(document)
+    del document["checksum"]
+    content = json.dumps(document)[:-1]
+    digest = hashlib.sha256(content.encode()).hexdigest()
+    path.write_text(f'{content},"checksum":"{digest}"}}')
 
 
 def write_collection(

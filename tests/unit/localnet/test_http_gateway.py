@@ -317,36 +317,6 @@ def test_a_key_is_shown_nowhere(
     assert KEY not in f"{end.value} {caplog.text} {door.world!r} {locked.settings!r}"
 
 
-# Browsers -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("path", ["/", "/api/health", "/nothing", "/status"])
-def test_every_answer_may_be_read_by_a_page(locked: World, path: str) -> None:
-    """Whatever the answer, a browser hands it on."""
-    headers = dict(ask(Gateway(locked), "GET", path).headers)
-    assert headers["access-control-allow-origin"] == "*"
-
-
-@pytest.mark.parametrize(
-    ("wanted", "told"),
-    [
-        ("authorization,content-type", "authorization,content-type"),
-        ("x-own-header", "x-own-header"),
-        ("", "authorization, content-type"),
-        ("a\r\nset-cookie: b", "authorization, content-type"),
-    ],
-)
-def test_a_preflight_needs_no_key(locked: World, wanted: str, told: str) -> None:
-    """A browser is told that it may ask, before it shows the key."""
-    asked = {"access-control-request-headers": wanted, "access-control-request-method": "POST"}
-    answer = ask(Gateway(locked), "OPTIONS", "/", b"", asked)
-    headers = dict(answer.headers)
-
-    assert (answer.status, answer.body) == (200, b"")
-    assert headers["access-control-allow-methods"] == "GET, HEAD, POST, OPTIONS"
-    assert headers["access-control-allow-headers"] == told
-
-
 # Faults ---------------------------------------------------------------------------------
 
 

@@ -10,6 +10,7 @@ from decimal import Decimal
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -362,6 +363,21 @@ def test_a_frame_comes_back_from_parquet(tokens, tmp_path):
 
     pd.testing.assert_frame_equal(read, tokens)
     assert read.attrs == {"network": "mainnet"}
+
+
+def test_a_flipped_bit_of_a_page_is_refused(tokens, tmp_path):
+    """Pages have checksums, which `read_parquet` compares: no balance becomes another."""
+    path = tmp_path / "ft.parquet"
+    parquet.write_parquet(tokens, path)
+    body = path.read_bytes()
+    column = pq.ParquetFile(path).metadata.row_group(0).column(1)
+    start = column.dictionary_page_offset or column.data_page_offset
+    for bit in range(8):
+        damaged = bytearray(body)
+        damaged[start + column.total_compressed_size - 1] ^= 1 << bit
+        path.write_bytes(damaged)
+        with pytest.raises((DecodeError, OSError), match="CRC"):
+            parquet.read_parquet(path)
 
 
 @pytest.mark.parametrize("top", [END - 1, TOP], ids=["38 digits", "39 digits"])

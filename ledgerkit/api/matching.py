@@ -1,0 +1,205 @@
+"""
+Matching responses to requests.
+
+A host, a proxy or a connection that is out of step may send the response of another request. The
+id of a JSON-RPC call is therefore unique and compared, and so is every member of a response that
+repeats a part of its request: an account, a key, a hash, a height.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+import msgspec
+
+from ledgerkit import errors, json_decoding
+
+if TYPE_CHECKING:
+    from ledgerkit.errors import LedgerError
+
+# The paths of members, separated by dots, and their values; "" is the response itself.
+Expected = dict[str, object]
+_Members = dict[str, tuple[str, ...]]
+
+# All calls have this id until they are sent, so that equal calls have equal bodies.
+PLACEHOLDER = "ledgerkit"
+_EDGE = 100  # bytes at the start of a response in which its id is looked for first
+
+_NO_ID = (None, b"null")
+_ABOUT_HOST = (errors.RateLimitedError, errors.AuthError, errors.NodeError)
+
+# By method and parameter, the members of a result or of an error's info that repeat it. In place
+# of `block_id` stands what it is. `tx` is no query: its sender only selects the shard.
+_QUERY: _Members = {
+    "account_id": ("account_id",),
+    "public_key": ("public_key",),
+    "code_hash": ("hash",),
+    "block_hash": ("block_hash",),
+    "block_height": ("block_height",),
+}
+_TRANSACTION: _Members = {"tx_hash": ("transaction.hash", "transaction_hash")}
+_OF_BLOCK: _Members = {"block_hash": ("block_hash",)}
+_REPEATED: dict[str, _Members] = {
+    "block": {"block_hash": ("header.hash",), "block_height": ("header.height",)},
+    "chunk": {"chunk_id": ("header.chunk_hash", "chunk_hash")},
+    "EXPERIMENTAL_receipt": {"receipt_id": ("receipt_id",)},
+    **dict.fromkeys(("tx", "EXPERIMENTAL_tx_status"), _TRANSACTION),
+    **dict.fromkeys(("changes", "EXPERIMENTAL_changes"), _OF_BLOCK),
+    **dict.fromkeys(("block_effects", "EXPERIMENTAL_changes_in_block"), _OF_BLOCK),
+    "query": _QUERY,
+    "EXPERIMENTAL_call_function": _QUERY,
+    "EXPERIMENTAL_view_account": _QUERY,
+    "EXPERIMENTAL_view_code": _QUERY,
+    "EXPERIMENTAL_view_state": _QUERY,
+    "EXPERIMENTAL_view_access_key": _QUERY,
+    "EXPERIMENTAL_view_access_key_list": _QUERY,
+    "EXPERIMENTAL_view_gas_key_nonces": _QUERY,
+}
+
+# The same for the paths of the REST API.
+_SUBJECT = re.compile(r"/v\d/(account|public_key|ft)/([^/?]+)")
+_SUBJECT_MEMBERS = {"account": "account_id", "public_key": "public_key", "ft": "token_id"}
+
+
+# The id of a JSON-RPC call ----------------------------------------------------------------
+
+
+class _CallId(msgspec.Struct):
+    """The id of a JSON-RPC response."""
+
+    id: msgspec.Raw = msgspec.Raw(b"null")
+
+
+def new_id() -> str:
+    """Return an id that no other call of any process has."""
+    return secrets.token_hex(12)
+
+
+def replace_placeholder(body: bytes, call_id: str) -> bytes:
+    """Return the body of a call with its own id."""
+    return body.replace(_quote(PLACEHOLDER), _quote(call_id), 1)
+
+
+def restore_placeholder(body: bytes, call_id: str) -> bytes | None:
+    """Return the body of a response with the placeholder as its id; None if its id differs."""
+    expected = _quote(call_id)
+    if _response_id(body) != expected:
+        return None
+    start = body.find(expected, 0, _EDGE)
+    if start < 0:
+        start = body.rfind(expected)  # nodes write the id last
+    return body[:start] + _quote(PLACEHOLDER) + body[start + len(expected) :]
+
+
+def _response_id(body: bytes) -> bytes | None:
+    """Return the id of a JSON-RPC response as it was written; None if it is no JSON object."""
+    try:
+        return bytes(json_decoding.decode(body, _CallId).id)
+    except msgspec.DecodeError:
+        return None
+
+
+def _quote(call_id: str) -> bytes:
+    """Return an id as JSON."""
+    return f'"{call_id}"'.encode()
+
+
+def check_id(value: object, body: bytes, request: str) -> LedgerError:
+    """
+    Return the error for the value of a response without the id of its call.
+
+    An error about the host is returned as it is: gateways that refuse a request do not always read
+    its id. So is an error about the request in a response without an id: JSON-RPC has none if the
+    request could not be parsed. And so is any error of a response that is not JSON.
+    """
+    received = _response_id(body)
+    accepted = _ABOUT_HOST if received not in _NO_ID else (*_ABOUT_HOST, errors.InvalidRequestError)
+    if isinstance(value, errors.LedgerError) and (received is None or isinstance(value, accepted)):
+        return value
+    if type(value) is errors.TransportError:  # a failing status; the subclasses are answers
+        return value
+    reason = "it has no id" if received in _NO_ID else "its id is that of another request"
+    return _mismatch(request, reason)
+
+
+# The members that repeat the request ------------------------------------------------------
+
+
+def expected_of_params(method: str, params: Any) -> Expected:
+    """Return the members by which the response of a JSON-RPC method repeats its parameters."""
+    repeated = _REPEATED.get(method)
+    if repeated is None or not isinstance(params, dict):
+        return {}
+    block_id = params.get("block_id")
+    block = {"block_hash" if isinstance(block_id, str) else "block_height": block_id}
+    return {
+        path: value
+        for name, value in (params | block).items()
+        if value is not None
+        for path in repeated.get(name, ())
+    }
+
+
+def expected_of_path(path: str) -> Expected:
+    """Return the member by which a response of the REST API repeats the subject of its path."""
+    match = _SUBJECT.match(path)
+    if match is None:
+        return {}
+    kind, subject = match[1], unquote(match[2])
+    if kind == "public_key" and ":" not in subject:
+        subject = f"ed25519:{subject}"  # the curve of a key without a prefix
+    return {_SUBJECT_MEMBERS[kind]: subject}
+
+
+def check_members(value: object, expected: Expected, request: str) -> None:
+    """
+    Check that a decoded response, or its error, is about the request.
+
+    A member that the response does not have is not compared.
+
+    Raises
+    ------
+    UnmatchedResponseError
+        If a member has another value than in the request.
+    """
+    if isinstance(value, errors.UnknownBlockError):
+        return  # nodes name the block in prose, and may name another one that they looked for
+    for path, expected_value in expected.items():
+        for received in _values(value, path):
+            if received is not None and received != expected_value:
+                reason = f"{path or 'it'} is {errors.cut(received)}, not {expected_value}"
+                raise _mismatch(request, reason)
+
+
+def check_document(body: bytes, expected: Expected, request: str) -> None:
+    """Check a response of a REST service that could not be decoded: it may be of another kind."""
+    try:
+        document = json_decoding.decode(body)
+    except msgspec.DecodeError:
+        return
+    if isinstance(document, dict) and "jsonrpc" in document:
+        raise _mismatch(request, "it is the response of a JSON-RPC call")
+    check_members(document, expected, request)
+
+
+def _values(value: object, path: str) -> list[object]:
+    """Return the values at a path, of each item where a member is a list."""
+    values = [value]
+    for name in filter(None, path.split(".")):
+        members = [_member(value, name) for value in values]
+        values = [item for m in members for item in (m if isinstance(m, list) else [m])]
+    return values
+
+
+def _member(value: object, name: str) -> object:
+    """Return a member of decoded JSON or an attribute; None if there is none."""
+    return value.get(name) if isinstance(value, dict) else getattr(value, name, None)
+
+
+def _mismatch(request: str, reason: str) -> errors.UnmatchedResponseError:
+    """Build the error for the response of another request."""
+    sentence = f"a response to {request} belongs to another request: {reason}"
+    return errors.UnmatchedResponseError(sentence, request=request, reason=reason)

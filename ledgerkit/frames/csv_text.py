@@ -1,0 +1,49 @@
+"""Frames as CSV text that a terminal and a spreadsheet may open, whoever wrote its cells."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pandas as pd
+
+from ledgerkit.visible_text import escape_invisible
+
+# A spreadsheet computes a cell that begins so; the last four are the full-width forms, which some
+# of them accept. A list separator or a line break may begin a cell where the comma does not
+# separate: https://owasp.org/www-community/attacks/CSV_Injection
+_FORMULA = re.compile(r"(^|[;\t\r\n])(?=[\s\"]*[=+\-@\uff1d\uff0b\uff0d\uff20])")
+_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
+
+
+def csv_text(frame: pd.DataFrame) -> str:
+    """
+    Write a frame as CSV for a spreadsheet; its index is left out.
+
+    A text that a spreadsheet could compute gets an apostrophe before it, and invisible
+    characters are escaped. Signed numbers stay exact.
+    """
+    columns = [_column(column) for _, column in frame.items()]
+    cells = pd.DataFrame(dict(enumerate(columns)), index=frame.index)
+    header = [_cell(str(name)) for name in frame.columns]
+    return cells.to_csv(index=False, header=header, lineterminator="\n")
+
+
+def _column(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return a column in which all but numbers and missing values are safe texts."""
+    if column.dtype.kind != "O":  # numbers, amounts and times
+        return column
+    values = [value if _is_number(value) else _cell(str(value)) for value in column]
+    return pd.Series(values, index=column.index, dtype=object)
+
+
+def _is_number(value: Any) -> bool:
+    """Return True for numbers and missing values."""
+    is_missing = pd.api.types.is_scalar(value) and pd.isna(value)
+    return bool(is_missing or pd.api.types.is_number(value))
+
+
+def _cell(text: str) -> str:
+    """Return a text without invisible characters that no spreadsheet computes."""
+    visible = escape_invisible(text, keep="\n")
+    return visible if _NUMBER.fullmatch(visible) else _FORMULA.sub(r"\1'", visible)
