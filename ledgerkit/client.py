@@ -248,8 +248,8 @@ class Ledger:
         """
         Open another ledger with the same hosts and its own limits.
 
-        It does not become the default ledger. A transport that was passed to `connect`, and
-        the embedded ledger, stay open when it is closed.
+        It does not become the default ledger, and is closed with this one. A transport that
+        was passed to `connect`, and the embedded ledger, stay open when it is closed.
 
         Parameters
         ----------
@@ -271,7 +271,9 @@ class Ledger:
             If an argument is malformed, or this ledger is closed.
         """
         settings = self._session.ready().settings
-        return Ledger(_limited(settings, in_flight, rate, borrowed=True))
+        ledger = Ledger(_limited(settings, in_flight, rate, borrowed=True))
+        self._session.siblings.add(ledger)
+        return ledger
 
     def description(self) -> Description:
         """
@@ -451,8 +453,29 @@ class Ledger:
         except LedgerError as error:
             return [error]
 
+    def sleep(self, seconds: float) -> None:
+        """
+        Sleep, until the ledger is closed at most.
+
+        Parameters
+        ----------
+        seconds
+            How long.
+
+        Raises
+        ------
+        InvalidRequestError
+            If the ledger is closed, or another thread closes it meanwhile.
+        """
+        self._session.sleep(seconds)
+
     def close(self) -> None:
-        """Close the connections; calling it again does nothing."""
+        """
+        Close the connections; calling it again does nothing.
+
+        Verbs that other threads run on this ledger end at once with `InvalidRequestError`,
+        also while they wait for a rate limit, and send no further request.
+        """
         self._session.close()
 
     def __enter__(self) -> Self:

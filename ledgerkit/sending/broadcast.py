@@ -84,7 +84,7 @@ def send_signed(
                 raise
             if failed is not None:
                 failed.append(error)
-        time.sleep(pause_s)
+        ledger.sleep(pause_s)
 
 
 # Polling ----------------------------------------------------------------------------------
@@ -213,7 +213,7 @@ def wait_for_block(ledger: Ledger, seconds: float | None = None) -> None:
     """Wait about one block; an embedded ledger without real time adds a block at once."""
     world = embedded_world(ledger)
     if world is None or world.settings.real_time:
-        time.sleep(POLL_INTERVAL_S if seconds is None else seconds)
+        ledger.sleep(POLL_INTERVAL_S if seconds is None else seconds)
     else:
         world.advance()
 
