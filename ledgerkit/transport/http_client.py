@@ -365,7 +365,7 @@ def _unread_bytes(response: httpx.Response) -> bytes:
     """Return what was received after a response; httpx has no public name for it."""
     # A socket with unread bytes is closed by httpcore itself. These were received together with
     # the response, and wait in the parser for the next request.
-    value: Any = response.stream
+    value: Any = getattr(response.stream, "stream", response.stream)  # of `SingleConnections`
     for name in ("_httpcore_stream", "_stream", "_connection", "_h11_state", "trailing_data"):
         value = getattr(value, name, None)
     return value[0] if value else b""

@@ -61,16 +61,16 @@ class _ReleasingBody(httpx.AsyncByteStream):
     """A body whose connection is released when it is closed."""
 
     def __init__(self, stream: httpx.AsyncByteStream, release: Callable[[], None]) -> None:
-        self._stream = stream
+        self.stream = stream
         self._release = release
 
     def __aiter__(self) -> AsyncIterator[bytes]:
-        return aiter(self._stream)
+        return aiter(self.stream)
 
     async def aclose(self) -> None:
         """Close the body, without which the connection accepts no other request."""
         try:
-            await self._stream.aclose()
+            await self.stream.aclose()
         finally:
             self._release()
 
