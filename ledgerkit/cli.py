@@ -5,14 +5,17 @@ from __future__ import annotations
 import argparse
 import functools
 import os
+import re
 import sys
 import textwrap
 from decimal import Decimal, InvalidOperation
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from urllib.parse import urlsplit
 
 from ledgerkit import errors, json_decoding, user_warnings, validation
 from ledgerkit._version import __version__
+from ledgerkit.redaction import hide, secret_in
 from ledgerkit.visible_text import escape_invisible
 
 if TYPE_CHECKING:
@@ -42,7 +45,10 @@ _CODES: tuple[tuple[type[errors.LedgerError] | tuple[type[errors.LedgerError], .
     ((errors.TransportError, errors.RateLimitedError, errors.AuthError), 4),
     (errors.DecodeError, 5),
 )
+_MOST_DIGITS = 20  # of a height, which has 64 bits
 _INTERRUPTED = 130
+# An option that people guess, with its value: a key is read from the environment only.
+_SECRET_OPTION = re.compile(r"(?i)(--?[\w-]*(?:key|token|secret|pass|phrase)[\w-]*)[ =]\S.*")
 _MIN_BLOCK_NS, _MAX_BLOCK_NS = 10**7, 3600 * 10**9
 
 
@@ -140,7 +146,7 @@ def _connect(args: argparse.Namespace) -> Ledger:
 
 def _print_message(message: str) -> None:
     """Print a warning or an error to stderr, in one line."""
-    _say(f"ledgerkit: {' '.join(message.split())}", file=sys.stderr)
+    _say(f"ledgerkit: {' '.join(hide(message).split())}", file=sys.stderr)
 
 
 def _exit_code(kind: type[errors.LedgerError]) -> int:
@@ -230,7 +236,7 @@ def _print_plan(args: argparse.Namespace, planned: Sequence[Call[Any]], name: st
     columns = {
         "surface": [call.surface for call in planned],
         "method": ["GET" if call.body is None else "POST" for call in planned],
-        "address": [f"{network.address(call.surface) or '(none)'}{call.path}" for call in planned],
+        "address": [_address(network.address(call.surface)) + call.path for call in planned],
         "body": [None if call.body is None else call.body.decode() for call in planned],
     }
     _say("first requests (not sent; an API key would be in a header):")
@@ -243,14 +249,27 @@ def _print_plan(args: argparse.Namespace, planned: Sequence[Call[Any]], name: st
         _say(build.schema(name).to_string(index=False, na_rep=""))
 
 
+def _address(url: str | None) -> str:
+    """Return the address of a host; a path may hold a provider's key, and is not shown."""
+    from ledgerkit.transport import networks
+
+    if url is None or networks.is_loopback(url) or not urlsplit(url).path:
+        return url or "(none)"
+    return f"{url.removesuffix(urlsplit(url).path)}/…"
+
+
 # Commands ---------------------------------------------------------------------------------
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose refusals quote the arguments with invisible characters escaped."""
+    """A parser whose messages repeat no secret, with invisible characters escaped."""
 
     def error(self, message: str) -> NoReturn:
-        """Print what is wrong, and exit."""
+        """Print the message and exit."""
+        message = _SECRET_OPTION.sub(r"\1 (not shown)", message)
+        secret = secret_in(message)
+        if secret is not None:
+            message = f"{secret} was passed as an argument, and is not shown"
         super().error(escape_invisible(message))
 
 
@@ -313,7 +332,8 @@ def _at(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
 
 def _height_or_text(text: str | None) -> int | str | None:
     """Convert digits to a height; leave any other text."""
-    return int(text) if text and text.isascii() and text.isdecimal() else text
+    is_height = text and len(text) <= _MOST_DIGITS and text.isascii() and text.isdecimal()
+    return int(text) if is_height and text else text
 
 
 def _options(ledger: Ledger) -> dict[str, Any]:

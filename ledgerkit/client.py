@@ -16,6 +16,7 @@ from ledgerkit.block_search import time_to_height
 from ledgerkit.block_search.bisection import Points
 from ledgerkit.errors import InvalidRequestError, LedgerError, cut
 from ledgerkit.progress import NoBar, show_waits
+from ledgerkit.redaction import is_surely_secret
 from ledgerkit.transport import networks
 from ledgerkit.transport.networks import ApiKey
 
@@ -247,8 +248,8 @@ class Ledger:
         """
         Open another ledger with the same hosts and its own limits.
 
-        It does not become the default ledger. A transport that was passed to `connect`, and
-        the embedded ledger, stay open when it is closed.
+        It does not become the default ledger, and is closed with this one. A transport that
+        was passed to `connect`, and the embedded ledger, stay open when it is closed.
 
         Parameters
         ----------
@@ -270,7 +271,9 @@ class Ledger:
             If an argument is malformed, or this ledger is closed.
         """
         settings = self._session.ready().settings
-        return Ledger(_limited(settings, in_flight, rate, borrowed=True))
+        ledger = Ledger(_limited(settings, in_flight, rate, borrowed=True))
+        self._session.siblings.add(ledger)
+        return ledger
 
     def description(self) -> Description:
         """
@@ -450,8 +453,29 @@ class Ledger:
         except LedgerError as error:
             return [error]
 
+    def sleep(self, seconds: float) -> None:
+        """
+        Sleep, until the ledger is closed at most.
+
+        Parameters
+        ----------
+        seconds
+            How long.
+
+        Raises
+        ------
+        InvalidRequestError
+            If the ledger is closed, or another thread closes it meanwhile.
+        """
+        self._session.sleep(seconds)
+
     def close(self) -> None:
-        """Close the connections; calling it again does nothing."""
+        """
+        Close the connections; calling it again does nothing.
+
+        Verbs that other threads run on this ledger end at once with `InvalidRequestError`,
+        also while they wait for a rate limit, and send no further request.
+        """
         self._session.close()
 
     def __enter__(self) -> Self:
@@ -466,7 +490,8 @@ class Ledger:
         self.close()
 
     def __repr__(self) -> str:
-        limits = self._session.settings.limits_text()
+        session = getattr(self, "_session", None)  # a traceback may show one that __init__ refused
+        limits = "" if session is None else session.settings.limits_text()
         return f"<Ledger {cut(self.network.name)}{': ' if limits else ''}{limits}>"
 
     def __reduce__(self) -> Never:
@@ -611,6 +636,8 @@ def _raw_path(path: str) -> Call[Any]:
         rule = "a path that begins with /, without a fragment"
         value = path.partition("?")[0] if isinstance(path, str) else path  # a query may hold a key
         raise InvalidRequestError.refuse("path", value, rule)
+    if is_surely_secret(path):
+        raise InvalidRequestError.refuse("path", path, "a path without a secret")
     path_alone, _, query = path.partition("?")
     if "apikey" in (name.lower() for name, _ in parse_qsl(query, keep_blank_values=True)):
         rule = "a path without the key: pass api_key= to connect()"
@@ -705,7 +732,11 @@ def connect(
 
     has_address = any((rpc_url, api_url, archival_rpc_url))
     key = None if api_key is None else ApiKey(api_key)
-    del api_key  # a traceback shows local variables
+    name_error = networks.name_error(network)
+    if name_error is not None:
+        del api_key, network  # a traceback shows local variables
+        raise name_error
+    del api_key  # as above
     chosen = networks.resolve(
         networks.LOCAL if network is None and world is not None else network,
         rpc_url=rpc_url,

@@ -55,6 +55,7 @@ import errno
 import re
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from ledgerkit.redaction import hide, secret_in
 from ledgerkit.visible_text import escape_invisible
 
 if TYPE_CHECKING:
@@ -95,6 +96,12 @@ class _TemplateValues(dict[str, str]):
     def __missing__(self, key: str) -> str:
         """Return the text for a value that the response lacks."""
         return f"(no {key} given)"
+
+
+def quote(value: object, limit: int = _SHOWN) -> str:
+    """Quote a value that a caller passed, on one line; only name what it is if it is secret."""
+    secret = secret_in(value)
+    return cut(repr(value), limit) if secret is None else f"({secret}, not shown)"
 
 
 def fill(template: str, details: Mapping[str, object]) -> str:
@@ -140,8 +147,11 @@ class LedgerError(Exception):
 
     def __init__(self, sentence: str = "", *, remedy: str | None = None, **details: object) -> None:
         """Pass only the sentence to `Exception`, so that every subclass can be pickled."""
-        super().__init__(sentence or fill(self.template, details))
-        self.__dict__.update(details)
+        super().__init__(hide(sentence or fill(self.template, details)))
+        for name, value in details.items():
+            self.__dict__[name] = hide(value) if isinstance(value, str) else value
+        if details.get("value") is not None and secret_in(details["value"]):
+            self.__dict__["value"] = None
         if remedy is not None:
             self.remedy = remedy
 
@@ -409,7 +419,7 @@ class InvalidRequestError(LedgerError):
         field
             Name of the argument, such as "account_id".
         value
-            The value that was passed.
+            The value that was passed. It is neither shown nor stored if it may be a secret.
         expected
             What would be valid: a noun phrase that follows "expected".
 
@@ -418,8 +428,17 @@ class InvalidRequestError(LedgerError):
         error
             To be raised by the caller.
         """
-        sentence = f"{field} {cut(repr(value))} is not valid: expected {expected}"
-        return cls(sentence, field=field, value=value, rule=expected)
+        secret = secret_in(value)
+        if secret is not None:
+            sentence = f"{secret} was passed as {field}, and is not shown: expected {expected}"
+            return cls(sentence, field=field, value=None, rule=expected)
+        error = cls(
+            f"{field} {cut(repr(value))} is not valid: expected {expected}",
+            field=field,
+            rule=expected,
+        )
+        error.value = value
+        return error
 
     @classmethod
     def required(cls, field: str, expected: str) -> Self:

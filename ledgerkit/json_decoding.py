@@ -100,5 +100,7 @@ def convert(value: Any, decoded_type: type[T], *, strict: bool = True) -> T:
     decoder(decoded_type)  # inspects the type
     try:
         return msgspec.convert(value, decoded_type, strict=strict)
+    except UnicodeError as error:
+        raise DecodeError(str(error)) from None
     except RecursionError:
         raise DecodeError(TOO_DEEP) from None

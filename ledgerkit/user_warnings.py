@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
+from ledgerkit.redaction import hide
 from ledgerkit.visible_text import escape_invisible
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ _handler: ContextVar[Callable[[str], object] | None] = ContextVar("handler", def
 
 def warn(message: str, stacklevel: int) -> None:
     """Issue a warning, or pass its message to the handler of this context."""
-    message = escape_invisible(message)
+    message = escape_invisible(hide(message))
     handler = _handler.get()
     if handler is None:
         warnings.warn(message, stacklevel=stacklevel + 1)

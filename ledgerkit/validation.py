@@ -8,10 +8,13 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from os import PathLike
+from pathlib import Path
 from typing import Any, SupportsIndex
 from urllib.parse import SplitResult, urlsplit
 
-from ledgerkit.errors import InvalidRequestError
+from ledgerkit.errors import DecodeError, InvalidRequestError, cut
+from ledgerkit.redaction import hide, is_surely_secret
 
 FINALITIES = ("optimistic", "near-final", "final")
 CHECKPOINTS = ("genesis", "earliest_available")
@@ -24,8 +27,6 @@ _BELOW_MICROSECONDS = re.compile(r"[.,]\d{6}(\d{1,3})", re.ASCII)
 _BASE58 = re.compile(r"[1-9A-HJ-NP-Za-km-z]+")
 _HASH_RULE = "32 bytes in base58, 43 or 44 characters"
 KEY_BYTES = {"ed25519": 32, "secp256k1": 64, "ml-dsa-65": 1952}
-# The base58 lengths of secret keys, including keys that lost a few characters when copied.
-_SECRET_LENGTHS = {"ed25519": range(60, 101), "secp256k1": range(30, 61)}
 KEY_RULE = "ed25519:<base58 of 32 bytes> or secp256k1:<base58 of 64 bytes>"
 _MAX_METHOD_BYTES = 256
 HASH_BYTES = 32
@@ -89,9 +90,6 @@ def public_key(value: object, field: str = "public_key") -> str:
     """Check a public key; a key without a curve is ed25519."""
     value = _text(value)
     curve, encoded = split_key(value)
-    if len(encoded) in _SECRET_LENGTHS.get(curve, ()):
-        msg = f"{field} looks like a secret key; it was not sent and is not shown"
-        raise InvalidRequestError(msg, field=field, value=None, rule=KEY_RULE)
     if curve not in KEY_BYTES or not decode_base58(encoded, KEY_BYTES[curve]):
         raise InvalidRequestError.refuse(field, value, KEY_RULE)
     return f"{curve}:{encoded}"
@@ -116,9 +114,17 @@ def decode_base58(text: str, size: int) -> bytes | None:
 
 def method_name(value: object, field: str = "method") -> str:
     """Check the name of a contract method."""
-    if not isinstance(value, str) or not 1 <= len(value.encode()) <= _MAX_METHOD_BYTES:
+    is_text = isinstance(value, str) and 1 <= len(value.encode()) <= _MAX_METHOD_BYTES
+    # Hosts accept any text, so a secret would be sent to them.
+    if not is_text or is_surely_secret(str(value)) or hide(str(value)) != value:
         raise InvalidRequestError.refuse(field, value, "a str of 1 to 256 bytes")
-    return value
+    return str(value)
+
+
+def no_secret(value: object, field: str) -> None:
+    """Raise if a path or an address surely has a secret key or phrase: errors would show it."""
+    if isinstance(value, str | PathLike) and is_surely_secret(str(value)):
+        raise InvalidRequestError.refuse(field, value, "a path without a secret")
 
 
 def plain_text(value: object, field: str) -> str:
@@ -137,6 +143,18 @@ def raw_bytes(value: object, field: str) -> bytes:
     if isinstance(value, bytearray | memoryview):
         return bytes(value)
     raise InvalidRequestError.refuse(field, value, "bytes")
+
+
+def file_bytes(value: object, field: str) -> bytes:
+    """Read the file at a path."""
+    if not isinstance(value, str | PathLike):
+        raise InvalidRequestError.refuse(field, value, "the path of a file")
+    no_secret(value, field)
+    try:
+        return Path(value).read_bytes()
+    except (OSError, ValueError) as error:  # ValueError: a path with a null character
+        rule = f"the path of a readable file ({getattr(error, 'strerror', error)})"
+    raise InvalidRequestError.refuse(field, str(value), rule)
 
 
 def block_height(value: object, field: str = "block_height") -> int:
@@ -189,6 +207,15 @@ def block_reference(value: object, field: str = "at") -> BlockReference:
     raise InvalidRequestError.refuse(field, value, _REFERENCE_RULE)
 
 
+def received_hash(text: str) -> BlockReference:
+    """Return the reference of a block whose hash a host sent; any other text is a DecodeError."""
+    # `block_reference` would read "final" as a finality and "2026-01-01" as a time.
+    if decode_base58(text, HASH_BYTES):
+        return BlockReference({"block_id": text})
+    msg = f"the response has the block hash {cut(text)!r}, which is not {_HASH_RULE}"
+    raise DecodeError(msg, path="$..block_hash")
+
+
 _REFERENCE_RULE = (
     "a height, a block hash, optimistic, near-final, final, genesis, earliest_available, or a time"
 )
@@ -231,7 +258,7 @@ def url(value: object, field: str) -> str:
     """Check the URL of a service; errors show its scheme and host only, never credentials."""
     if not isinstance(value, str):
         raise InvalidRequestError.refuse(field, value, _URL_RULE)
-    parts = _split_url(value)
+    parts = split_url(value)
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
         raise InvalidRequestError.refuse(field, _scheme_and_host(value), _URL_RULE)
     if parts.username or parts.password or parts.query or parts.fragment:
@@ -244,7 +271,7 @@ _URL_RULE = "a URL such as https://rpc.example.com"
 _HOST = re.compile(r"([A-Za-z][A-Za-z\d+.-]*://)?(?:[^/?#]*@)?(\[[^]/?#]*\]?|[^/?#:]*)")
 
 
-def _split_url(text: str) -> SplitResult | None:
+def split_url(text: str) -> SplitResult | None:
     """Split a URL; None if its host or port is malformed."""
     try:
         parts = urlsplit(text)

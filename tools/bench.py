@@ -19,7 +19,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "benchmarks.md"
 SCRIPTS = {path.stem: path for path in sorted((ROOT / "benchmarks").glob("[!_]*.py"))}
-SMALL = {"collect": ["--small"], "kills": ["--accounts", "10000", "--kills", "5"]}
+SMALL = {"collect": ["--small"]}
 TARGET = re.compile(r"^target: (.+): (met|missed) \((.+)\)$", re.MULTILINE)
 MARKED = re.compile(r"(<!-- benchmarks begin -->\n).*(<!-- benchmarks end -->\n)", re.DOTALL)
 HEAD = "| Benchmark | Target | Figure | |\n|---|---|---|---|\n"

@@ -234,7 +234,10 @@ def _undecodable(response: Response, request: str, decode_error: Exception) -> E
 
 def _rpc_error(error: msgspec.Raw, response: Response, request: str) -> LedgerError:
     """Build the typed error for the `error` member of a JSON-RPC response."""
-    member = json_decoding.decode(error)
+    try:
+        member = json_decoding.decode(error)
+    except msgspec.DecodeError as problem:
+        return prefer_status_error(response, request, not_as_documented(request, problem))
     if response.status >= _HTTP_ERROR and not isinstance(member, dict):
         # A gateway in front of the node wrote {"error": "text"}: only the status is reliable.
         return _status_error(response, request)

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from ledgerkit import errors, json_decoding
+from ledgerkit import errors
 from ledgerkit.api import calls
 from ledgerkit.api.models import rest
 
@@ -34,7 +34,7 @@ def read_listing(response: Response, kind: type[Listing], request: str) -> Listi
     """
     value: Listing = calls.read_api(response, kind, request)
     if not value.has_content:
-        members = json_decoding.decode(response.body, dict[str, msgspec.Raw])
+        members = calls.read_api(response, dict[str, msgspec.Raw], request)
         if members.keys() != {kind.subject} and members.keys().isdisjoint(kind.content):
             raise calls.not_as_documented(request, _no_content(kind, members))
     return value

@@ -308,6 +308,7 @@ def read_finished(folder: Folder) -> Finished | None:
 def remove_uncommitted(folder: Folder, manifest: Manifest, commits: Sequence[Commit]) -> None:
     """Remove the files that a killed process left: those in no commit."""
     committed = {file.name for commit in commits for file in commit.files.values()}
+    folder.remove_temporary(".")
     folder.remove_temporary(_COMMITS)
     for table in table_names(manifest):
         folder.remove_temporary(table)

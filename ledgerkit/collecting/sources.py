@@ -15,11 +15,12 @@ import numpy as np
 from ledgerkit import validation
 from ledgerkit.collecting.manifests import DUPLICATE, MALFORMED
 from ledgerkit.errors import FileError, InvalidRequestError, cut
-from ledgerkit.u128 import arrow
+from ledgerkit.u128 import arrow, parquet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+_NOT_SHOWN = "(not shown)"
 _SLICE = 1_000  # entries that are checked at a time
 _MAX_RUN = 2**24  # hashes that are sorted at a time: 270 MB
 _SUFFIXES = (".csv", ".parquet", ".txt")
@@ -65,8 +66,9 @@ def _subject(position: int, entry: object, text: str, *, repeated: bool) -> Subj
     """Return the subject of one entry, with its problem if there is one."""
     try:
         validation.account_id(entry)
-    except InvalidRequestError as error:
-        return Subject(position, cut(text), MALFORMED, str(error))
+    except InvalidRequestError as error:  # which has no value if it may be a secret
+        shown = cut(text) if error.value is not None or entry is None else _NOT_SHOWN
+        return Subject(position, shown, MALFORMED, str(error))
     if repeated:
         return Subject(position, text, DUPLICATE, f"{text} occurs earlier in the source")
     return Subject(position, text)
@@ -180,6 +182,8 @@ def source(ids: object, column: str = "account_id") -> Source:
         If `ids` is none of these, or the file does not have the column.
     FileError
         If the file cannot be read.
+    DecodeError
+        If a Parquet file is damaged.
     """
     if isinstance(ids, os.PathLike) or (isinstance(ids, str) and _is_path(ids)):
         return _file_source(Path(ids), column)
@@ -227,23 +231,22 @@ class _ParquetFiles:
         self._paths, self._column = paths, column
         files = [self._open(path) for path in paths]
         for path, file in zip(paths, files, strict=True):
-            _check_column(column, file.schema_arrow.names, path)
+            with parquet.reading(path):
+                _check_column(column, file.schema_arrow.names, path)
         self._rows: int = sum(file.metadata.num_rows for file in files)
 
     @staticmethod
     def _open(path: Path) -> Any:
         """Open one file."""
-        try:
+        with parquet.reading(path):
             return arrow.library("pyarrow.parquet").ParquetFile(path)
-        except arrow.library().ArrowInvalid:
-            raise InvalidRequestError.refuse("ids", str(path), "a Parquet file") from None
 
     def __len__(self) -> int:
         return self._rows
 
     def __iter__(self) -> Iterator[object]:
         for path in self._paths:
-            with self._open(path) as file:
+            with parquet.reading(path), self._open(path) as file:
                 for batch in file.iter_batches(_SLICE, columns=[self._column]):
                     yield from batch.column(0).to_pylist()
 
@@ -265,7 +268,7 @@ def _file_source(path: Path, column: str) -> Source:
         return Source(lines, sum(1 for _ in lines))
     except OSError as error:
         raise FileError.failed(f"read {path}", error) from None
-    except UnicodeDecodeError:
+    except (UnicodeDecodeError, csv.Error):
         raise InvalidRequestError.refuse("ids", str(path), "a CSV file in UTF-8") from None
 
 

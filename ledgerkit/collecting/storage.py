@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from ledgerkit import validation
 from ledgerkit.errors import FileError, InvalidRequestError, cut
 from ledgerkit.extras import require
 
@@ -261,6 +262,7 @@ def folder(out: object) -> Folder:
         text = ""
     if not text or "\0" in text:
         raise InvalidRequestError.refuse("out", out, "the path of a folder, or an fsspec address")
+    validation.no_secret(out, "out")
     return RemoteFolder(text) if "://" in text else LocalFolder(Path(text))
 
 

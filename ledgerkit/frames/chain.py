@@ -194,7 +194,7 @@ def _convert(fields: Any, kind: Any) -> Any:
     """Convert an action's fields to a struct."""
     try:
         return json_decoding.convert(fields, kind)
-    except msgspec.ValidationError as error:
+    except msgspec.DecodeError as error:
         problem = error
     raise DecodeError(f"an action is not as documented: {problem}", path="actions")
 

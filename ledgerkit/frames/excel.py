@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pandas as pd
 
+from ledgerkit import validation
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.extras import require
 from ledgerkit.frames.schemas import AMOUNT_UNIT, SCHEMAS, YOCTO
@@ -80,6 +81,7 @@ def _check(frame: pd.DataFrame, path: Any, sheet_name: str) -> None:
     if frame.columns.nlevels > 1:
         rule = "columns of one level"
         raise InvalidRequestError.refuse("frame", f"{frame.columns.nlevels} levels", rule)
+    validation.no_secret(path, "path")
     if not hasattr(path, "write") and not str(path).endswith(".xlsx"):
         raise InvalidRequestError.refuse("path", str(path), 'a name that ends in ".xlsx"')
     is_valid = 0 < len(sheet_name) <= _MAX_NAME and not _NOT_IN_NAMES & set(sheet_name)

@@ -38,7 +38,11 @@ def token_facts(metadata: chain.FtMetadata) -> TokenFacts:
     they are from 0 to 255. The status is ``broken`` if either is not usable.
     """
     symbol, decimals = metadata.symbol, metadata.decimals
-    symbol = cut(symbol, _MAX_SYMBOL).strip() or None if isinstance(symbol, str) else None
+    symbol = (
+        cut(symbol, 4 * _MAX_SYMBOL)[:_MAX_SYMBOL].strip() or None
+        if isinstance(symbol, str)
+        else None
+    )
     if type(decimals) is not int or not 0 <= decimals <= _MAX_DECIMALS:
         decimals = None
     status = "broken" if symbol is None or decimals is None else "ok"

@@ -94,7 +94,7 @@ def parse_fault(text: str) -> Fault:
         words[name] = value if equals else _BARE_WORDS.get(name, "")
     try:
         return json_decoding.convert(words, Fault, strict=False)
-    except msgspec.ValidationError as error:
+    except msgspec.DecodeError as error:
         names = ", ".join(Fault.__struct_encode_fields__)
         expected = f"words out of {names}, with their values ({error})"
         raise InvalidRequestError.refuse("fault", text, expected) from None

@@ -25,6 +25,7 @@ from ledgerkit.protocol.types import (
     to_base58,
     unchecked_signature,
 )
+from ledgerkit.redaction import Secret
 from ledgerkit.validation import HASH_BYTES, decode_base58, split_key
 
 NEAR_PATH = "m/44'/397'/0'"
@@ -37,7 +38,7 @@ _PHRASE_RULE = "12 to 24 words of the English BIP-39 list with a valid checksum"
 _FILE_RULE = "a NEAR CLI credentials file: JSON with the public_key and private_key of one pair"
 
 
-class SecretKey:
+class SecretKey(Secret):
     """
     A secret key that can sign.
 
@@ -144,8 +145,8 @@ class SecretKey:
         -----
         BIP-39 is implemented by the library mnemonic, SLIP-10 by the library slip10.
         """
-        steps = [int(step) for step in re.findall(r"\d+", path)] if isinstance(path, str) else []
-        if not _PATH.fullmatch(str(path)) or any(step >= _HARDENED for step in steps):
+        is_path = isinstance(path, str) and _PATH.fullmatch(path) is not None
+        if not is_path or any(int(step) >= _HARDENED for step in re.findall(r"\d+", path)):
             del phrase, passphrase
             raise InvalidRequestError.refuse("path", path, f"hardened steps, such as {NEAR_PATH}")
         are_texts = isinstance(phrase, str) and isinstance(passphrase, str)

@@ -35,7 +35,7 @@ def num_nonces(permission: str | dict[str, Any]) -> int | None:
         return None
     try:
         kinds = json_decoding.convert(permission, _GasKeys)
-    except msgspec.ValidationError as error:
+    except msgspec.DecodeError as error:
         raise DecodeError(f"a gas key has no known shape: {error}", path="permission") from None
     gas_key = kinds.full_access or kinds.function_call
     return None if gas_key is None else gas_key.num_nonces

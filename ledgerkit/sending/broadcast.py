@@ -84,7 +84,7 @@ def send_signed(
                 raise
             if failed is not None:
                 failed.append(error)
-        time.sleep(pause_s)
+        ledger.sleep(pause_s)
 
 
 # Polling ----------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ def _drop_evidence(
     if final.height > last_height:
         return f"{EXPIRED}: no block above {last_height} can include it", *block
     try:
-        at = validation.block_reference(final.hash)
+        at = validation.received_hash(final.hash)
         names = str(tx.signer_id), str(tx.public_key)
         ak_nonce = access_keys.read_nonce(ledger, *names, tx.nonce_index, at)
     except (UnknownAccessKeyError, UnknownAccountError):
@@ -213,7 +213,7 @@ def wait_for_block(ledger: Ledger, seconds: float | None = None) -> None:
     """Wait about one block; an embedded ledger without real time adds a block at once."""
     world = embedded_world(ledger)
     if world is None or world.settings.real_time:
-        time.sleep(POLL_INTERVAL_S if seconds is None else seconds)
+        ledger.sleep(POLL_INTERVAL_S if seconds is None else seconds)
     else:
         world.advance()
 

@@ -41,7 +41,7 @@ def cost_bound(tx: Transaction, config: Any, gas_price: int) -> int | None:
     try:
         runtime = json_decoding.convert((config or {}).get("runtime_config"), RuntimeConfig)
         gas = _total_gas(tx.actions, tx.signer_id, tx.receiver_id, runtime.transaction_costs)
-    except (msgspec.ValidationError, _UnknownFeeError):
+    except (msgspec.DecodeError, _UnknownFeeError):
         return None
     price = max(gas_price, int(runtime.min_gas_purchase_price))
     attached = attached_gas(tx.actions)

@@ -13,12 +13,13 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never, ParamSpec, TypeVar
 
-from ledgerkit import client
+from ledgerkit import client, validation
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.extras import require
 from ledgerkit.protocol import AccountId, Credentials, PublicKey, SecretKey
 from ledgerkit.protocol.types import account_id as checked_id
 from ledgerkit.protocol.types import refuse_hidden
+from ledgerkit.redaction import Secret
 from ledgerkit.transport import networks
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ _NO_KEY = "an account with a known key; pass key= with it, or call use_signer() 
 
 
 @dataclass(frozen=True, slots=True)
-class Signer:
+class Signer(Secret):
     """
     An account with a key that signs for it; built by `signer`.
 
@@ -49,6 +50,12 @@ class Signer:
 
     account_id: AccountId
     key: SecretKey
+
+    def __post_init__(self) -> None:
+        """Check both: a text in the place of either may be a key, which a repr would show."""
+        object.__setattr__(self, "account_id", checked_id(self.account_id))
+        if not isinstance(self.key, SecretKey):
+            raise refuse_hidden("key", "a SecretKey, which signer() builds from its text")
 
     @property
     def public_key(self) -> PublicKey:
@@ -172,6 +179,7 @@ def _no_key(name: AccountId | None) -> InvalidRequestError:
 def _from_file(name: AccountId | None, credentials: Any, network: str | None) -> Signer:
     """Read a NEAR CLI file."""
     path = _cli_file(name, network) if credentials is True else Path(credentials).expanduser()
+    validation.no_secret(path, "credentials")
     try:
         sealed: Any = _SealedCredentials(path.read_bytes())
     except OSError as error:

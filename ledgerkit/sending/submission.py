@@ -16,15 +16,15 @@ from collections import OrderedDict
 from functools import partial
 from html import escape
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 import msgspec
 import pandas as pd
 
-from ledgerkit import json_decoding, validation
+from ledgerkit import validation
 from ledgerkit.api import chain_errors, rpc
-from ledgerkit.api.models.transactions import Status
-from ledgerkit.errors import LedgerError, UnknownTransactionError
+from ledgerkit.api.models.transactions import Status, decode_member
+from ledgerkit.errors import DecodeError, LedgerError, UnknownTransactionError
 from ledgerkit.frames import build
 from ledgerkit.progress import Line
 from ledgerkit.sending import broadcast
@@ -163,7 +163,14 @@ class Submission:
         answer = self.tracker.answer
         status = None if answer is None else answer.result.status
         text = status.success_value if isinstance(status, Status) else None
-        return rpc.json_or_bytes(base64.b64decode(text)) if isinstance(text, str) else None
+        if not isinstance(text, str):
+            return None
+        try:
+            return rpc.json_or_bytes(base64.b64decode(text, validate=True))
+        except ValueError:
+            path = "$.result.status.SuccessValue"
+        msg = f"the value that transaction {self.tx_hash} returned is not base64 at {path}"
+        raise DecodeError(msg, path=path)
 
     @property
     def logs(self) -> list[str]:
@@ -310,7 +317,7 @@ class Submission:
         outcome = answer.result.transaction_outcome
         hashes = {outcome.block_hash if outcome else None, *answer.result.block_hashes()}
         missing = sorted(h for h in hashes if h is not None and h not in self._blocks)
-        calls = [rpc.block(validation.block_reference(block_hash)) for block_hash in missing]
+        calls = [rpc.block(validation.received_hash(block_hash)) for block_hash in missing]
         for block in self.ledger.send_many(calls, progress=False):
             if not isinstance(block, LedgerError):
                 header = block.header
@@ -326,7 +333,7 @@ class Submission:
             status = None if outcome is None else outcome.outcome.status
             failure = status.failure if isinstance(status, Status) else msgspec.UNSET
             if outcome is not None and failure is not msgspec.UNSET:
-                yield outcome.id, json_decoding.decode(failure)
+                yield outcome.id, decode_member(failure, f"the outcome of {outcome.id}")
 
     def _reached_stages(self) -> list[Stage]:
         """List the stages reached, in order."""
@@ -390,6 +397,11 @@ class Submission:
 
     def __repr__(self) -> str:
         return f"<Submission {self._summary()}>"
+
+    def __reduce__(self) -> Never:
+        """Raise a TypeError: a submission belongs to an open ledger."""
+        msg = "a Submission is never pickled: store its tx_hash and signer_id, and call resume()"
+        raise TypeError(msg)
 
     def _repr_html_(self) -> str:
         """Render the headline and stages as a card; every text from the chain is escaped."""

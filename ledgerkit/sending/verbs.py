@@ -50,6 +50,7 @@ from ledgerkit.sending.lifecycle import Tracker
 from ledgerkit.sending.nonces import Anchor
 from ledgerkit.sending.signers import Signer, find_signer, seals_key
 from ledgerkit.sending.submission import Submission, recall, remember, wait_for_level
+from ledgerkit.tracing.action_fields import parse_amount
 from ledgerkit.transport.settings import positive
 from ledgerkit.verbs.fetching import provenance
 
@@ -1088,6 +1089,7 @@ def _dry_run(options: _SendOptions, receiver_id: str, actions: Sequence[Action])
     pays_itself = queue.nonce_index is not None
     if isinstance(config, RpcMethodNotFoundError):  # an older node
         config = None
+    gas_price = parse_amount(_value(price).gas_price, "$.result.gas_price")
     row = {
         "tx_hash": str(tx.hash),
         "signer_id": str(tx.signer_id),
@@ -1095,7 +1097,7 @@ def _dry_run(options: _SendOptions, receiver_id: str, actions: Sequence[Action])
         "actions": "+".join(action.name for action in tx.actions),
         "nonce": nonce,
         "size": limits.check_size(tx),
-        "cost_bound": fees.cost_bound(tx, _value(config), int(_value(price).gas_price)),
+        "cost_bound": fees.cost_bound(tx, _value(config), gas_price),
         "gas_attached": attached_gas(tx.actions),
         "deposit": deposits(tx.actions),
         "block_hash": str(tx.block_hash),

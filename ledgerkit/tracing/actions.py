@@ -10,7 +10,12 @@ from msgspec import Struct
 from pandas import NA
 
 from ledgerkit import json_decoding
-from ledgerkit.api.models.transactions import Action, DelegateAction, Transaction
+from ledgerkit.api.models.transactions import (
+    Action,
+    DelegateAction,
+    Transaction,
+    decode_member,
+)
 from ledgerkit.tracing.action_fields import action_name, decode_args, delegate_action, deposit
 from ledgerkit.tracing.token_standards import Movement, StandardError, read_event
 
@@ -119,7 +124,7 @@ def action_details(action: Action | str) -> Any:
     members = (getattr(action, name) for name in Action.__struct_fields__)
     content = next((member for member in members if isinstance(member, msgspec.Raw | Struct)), None)
     if isinstance(content, msgspec.Raw):
-        return json_decoding.decode(content)
+        return decode_member(content, f"$..actions[].{action_name(action)}")
     fields = {} if content is None else msgspec.to_builtins(content)
     return {name: fields[name] for name in fields if name != "deposit"} or NA
 

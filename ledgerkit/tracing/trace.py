@@ -20,7 +20,7 @@ from ledgerkit.api.models.transactions import (
     decode_transaction,
     embed_context,
 )
-from ledgerkit.errors import DecodeError, LedgerError, cut
+from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError, cut
 from ledgerkit.extras import require
 from ledgerkit.frames import build
 from ledgerkit.tracing import actions as action_rows
@@ -137,6 +137,8 @@ class Trace:
 
         Raises
         ------
+        InvalidRequestError
+            If `data` is no text, bytes or decoded JSON.
         DecodeError
             If the document is not as documented; `path` is the place.
         LedgerError
@@ -169,10 +171,12 @@ class Trace:
 
         Raises
         ------
+        InvalidRequestError
+            If the file can't be read.
         LedgerError
             As `from_json`.
         """
-        return cls.from_json(Path(path).read_bytes())
+        return cls.from_json(validation.file_bytes(path, "path"))
 
     def save(self, path: str | Path) -> Path:
         """
@@ -494,7 +498,11 @@ def _decoding(*, is_saved: bool) -> Iterator[None]:
 def _as_bytes(data: bytes | str | dict[str, Any]) -> bytes:
     """Return a document as bytes."""
     if isinstance(data, str):
-        return data.encode()
-    if isinstance(data, dict):
+        return validation.plain_text(data, "data").encode()
+    if not isinstance(data, dict):
+        return validation.raw_bytes(data, "data")
+    try:
         return json.dumps(data).encode()
-    return bytes(data)
+    except (TypeError, ValueError, RecursionError) as error:
+        expected = f"a decoded JSON document ({error})"
+    raise InvalidRequestError.refuse("data", data, expected)

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import UNSET
 
-from ledgerkit import json_decoding
 from ledgerkit.api import chain_errors
-from ledgerkit.api.models.transactions import Status
+from ledgerkit.api.models.transactions import Status, decode_member
 from ledgerkit.tracing.action_fields import delegate_action, function_calls
 from ledgerkit.tracing.amount_texts import plain, split_asset
 
@@ -115,7 +114,7 @@ def failures_by_receipt(tree: Tree, result: TxResult) -> dict[int, LedgerError]:
         for outcome in piece:
             status, at = outcome.outcome.status, position.get(outcome.id)
             if isinstance(status, Status) and status.failure is not UNSET and at is not None:
-                failure = json_decoding.decode(status.failure)
+                failure = decode_member(status.failure, f"the outcome of {outcome.id}")
                 error = chain_errors.receipt_failure(failure, receipt_id=outcome.id)
                 errors.setdefault(at, error)
     return errors

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import aiohttp
     from aiohttp.connector import Connection
 
+    from ledgerkit.transport.networks import Proxy
     from ledgerkit.transport.response_body import BodyLimits
 
 _KEEPALIVE_S = 30
@@ -46,7 +47,7 @@ class AiohttpPool:
 
     def __init__(
         self,
-        proxy: str | None,
+        proxy: Proxy | None,
         tls: ssl.SSLContext,
         max_connections: int,
         headers: Mapping[str, str],
@@ -58,7 +59,10 @@ class AiohttpPool:
         self._url = yarl.URL
         self._connector_error = aiohttp.ClientConnectorError
         self._response_error = aiohttp.ClientResponseError
-        self._proxy = None if proxy is None else yarl.URL(proxy)
+        self._proxy = None if proxy is None else yarl.URL(proxy.url)
+        if self._proxy is not None and proxy is not None and proxy.login is not None:
+            user, password = proxy.login
+            self._proxy = self._proxy.with_user(user).with_password(password.reveal())
         self._tls = tls
         self._max_connections = max_connections
         self._headers = headers

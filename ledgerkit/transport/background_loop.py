@@ -115,7 +115,7 @@ class _Process:
     """The loop of this process, and the lock for opening it."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()  # a signal handler may close a ledger
         self.loop: Loop | None = None
 
 
@@ -144,7 +144,7 @@ def _after_fork() -> None:
     if _process.loop is not None:
         _process.loop.abandon()
         leave_to_parent(_process.loop)
-    _process.lock, _process.loop = threading.Lock(), None
+    _process.lock, _process.loop = threading.RLock(), None
 
 
 if hasattr(os, "register_at_fork"):  # there is no fork on Windows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-import time
+import threading
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AsyncLocal", "Faults", "Local", "World", "open_local"]
 
+_CLOSED = "the transport was closed"
 _DROPPED = "Server disconnected without sending a response."
 _TRUNCATED = "peer closed connection without sending complete message body"
 _ACCOUNT_PATH = re.compile(r"/v\d/account/([^/]+)/")
@@ -40,10 +41,13 @@ class _EmbeddedTransport:
     # `HttpClient` then passes the path as the extension "target" of httpcore, so that httpx parses
     # no URL, which would take a fifth of a request's time.
     reads_target = True
+    # `Session` then sends single calls in the caller's thread.
+    ends_when_closed = True
 
     def __init__(self, world: World, faults: Faults | None = None, *, name: str = "") -> None:
         self.gateway = Gateway(world, faults)
         self.name = name
+        self._closed = threading.Event()
 
     @property
     def world(self) -> World:
@@ -68,6 +72,11 @@ class _EmbeddedTransport:
             account_ids = dict.fromkeys(map(_account_of, calls))
             return [i for i in account_ids if i is not None and state.account(i) is None]
 
+    def close(self) -> None:
+        """End the requests that wait for a block; the transport can be used again."""
+        self._closed.set()
+        self._closed = threading.Event()
+
     def _produce_block(self) -> float:
         """Produce a block and return the seconds it takes: 0 unless time is real."""
         world = self.world
@@ -82,12 +91,14 @@ class Local(_EmbeddedTransport, httpx.BaseTransport):
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Return the world's response."""
         request.read()
-        timeout = _ReadTimeout(request)
+        timeout, closed = _ReadTimeout(request), self._closed
         with closing(self.gateway.answer(_local_request(request))) as steps:
             try:
                 while True:
                     pause = next(steps)
-                    time.sleep(timeout.cap(self._produce_block() if pause is None else pause))
+                    seconds = self._produce_block() if pause is None else pause
+                    if seconds and closed.wait(timeout.cap(seconds)):
+                        raise httpx.ReadError(_CLOSED, request=request)
                     timeout.check()
             except StopIteration as end:
                 return _httpx_response(end.value, request)

@@ -14,7 +14,6 @@ import re
 import socket
 import time
 import traceback
-import weakref
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
@@ -27,6 +26,7 @@ from ledgerkit._version import __version__
 from ledgerkit.api import matching
 from ledgerkit.api.calls import Call, Response
 from ledgerkit.errors import InvalidRequestError, LedgerError, TransportError, cut
+from ledgerkit.redaction import hide
 from ledgerkit.transport import networks, response_body
 from ledgerkit.transport.aiohttp_pool import AiohttpPool, NoConnectionError
 from ledgerkit.transport.response_body import BodyLimits, BodyReader, EncodingError
@@ -35,7 +35,7 @@ from ledgerkit.transport.retry import parse_retry_after
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ledgerkit.transport.networks import ApiKey, Surface
+    from ledgerkit.transport.networks import Surface
     from ledgerkit.transport.settings import Settings
 
 E = TypeVar("E", bound=BaseException)
@@ -62,15 +62,10 @@ def _encode_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
 
 _HEADER_BYTES = _encode_headers(HEADERS)
 
-_keys_in_use: weakref.WeakSet[ApiKey] = weakref.WeakSet()
-
 
 def _redact_record(record: logging.LogRecord) -> bool:
     """Hide the keys in use in a log record."""
-    text = record.getMessage().encode()
-    for key in list(_keys_in_use):
-        text = key.hide(text)
-    record.msg, record.args = text.decode(), ()
+    record.msg, record.args = hide(record.getMessage()), ()
     return True
 
 
@@ -144,8 +139,6 @@ class HttpClient:
         self._has_query_key = settings.key is not None and settings.key_in == "query"
         self._has_own_transport = own
         self._addresses = {surface: Address(url) for surface, url in self.roots.items()}
-        if settings.key is not None:
-            _keys_in_use.add(settings.key)
 
     def exchange(self, exchange: Exchange) -> Response | LedgerError:
         """Make an exchange over a synchronous transport."""
@@ -303,9 +296,7 @@ class HttpClient:
                 return TransportError(f"{begin}: no time was left", request=request)
             sentence = f"{begin}: no answer within {seconds:.3g} s"
             return TransportError(sentence, request=request, reason=f"{host}: no answer in time")
-        text = str(error) or type(error).__name__
-        if self._key is not None:
-            text = self._key.hide(text.encode("utf-8", "replace")).decode()
+        text = hide(str(error) or type(error).__name__)
         if self._has_own_transport or isinstance(error, _REQUEST_ERRORS):
             text = cut(text)
             return TransportError(

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import html
 import ipaddress
 import os
 import re
+from base64 import b64encode
 from dataclasses import dataclass, replace
-from typing import Literal, Never, get_args
-from urllib.parse import urlsplit
+from functools import lru_cache
+from typing import Literal, get_args
+from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from ledgerkit import validation
 from ledgerkit.errors import InvalidRequestError, cut
+from ledgerkit.redaction import SecretText, secret_in
 
 Surface = Literal["rpc", "archival_rpc", "api", "transactions", "transfers", "blocks", "kv"]
 SURFACES: tuple[Surface, ...] = get_args(Surface)
@@ -24,8 +26,7 @@ _PER_MINUTE = {"fastnear.com": 50, "neardata.xyz": 180}
 KEY_PER_MINUTE = 10_000  # of the smallest plan; others have 20,000 and 50,000 (the same notes)
 
 LOCAL = "local"  # the embedded ledger
-
-_MIN_HIDDEN_LENGTH = 8  # a shorter key may be a part of ordinary data
+_NAME = re.compile(r"\w[\w. -]{0,23}")  # shorter than an API key
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -85,7 +86,10 @@ PRESETS = {
 }
 
 
-class ApiKey:
+_NAME_RULE = f"one of {', '.join(PRESETS)}, or any short name with rpc_url= or api_url="
+
+
+class ApiKey(SecretText):
     """
     An API key, hidden wherever it is printed.
 
@@ -96,16 +100,13 @@ class ApiKey:
         on the traceback holds its text.
     """
 
-    __slots__ = ("__weakref__", "_spellings", "_text")
+    __slots__ = ()
+    noun = "an API key"
+    placeholder = "[key hidden]"
 
     def __init__(self, text: str) -> None:
-        self._text = text.strip() if isinstance(text, str) else ""
-        if not (self._text.isascii() and self._text.isprintable()):
-            self._text = ""
-        is_long = len(self._text) >= _MIN_HIDDEN_LENGTH
-        self._spellings = (
-            re.compile("".join(map(_spellings, self._text)).encode()) if is_long else None
-        )
+        text = text.strip() if isinstance(text, str) else ""
+        super().__init__(text if text.isascii() and text.isprintable() else "")
 
     def check(self) -> None:
         """Raise if the text cannot be a key, without showing it."""
@@ -113,36 +114,23 @@ class ApiKey:
             msg = "api_key is not a text of printable ASCII characters (value not shown)"
             raise InvalidRequestError(msg, field="api_key", value=None, rule="printable ASCII")
 
-    def reveal(self) -> str:
-        """Return the key's text, for the one request that carries it."""
-        return self._text
-
-    def hide(self, data: bytes) -> bytes:
-        """Replace the key in a response, unless it is too short to be distinguished from data."""
-        return data if self._spellings is None else self._spellings.sub(b"[key hidden]", data)
-
-    def __repr__(self) -> str:
-        return "<ApiKey hidden>"
-
-    def __reduce__(self) -> Never:
-        """Refuse to be pickled."""
-        msg = "an API key is never pickled; connect again where it is needed"
-        raise TypeError(msg)
-
-
-def _spellings(char: str) -> str:
-    """Return a pattern for a character as it is, and as URLs, JSON and HTML write it."""
-    if char.isalnum() or char in "-._~":  # none of them escapes these
-        return re.escape(char)
-    code = f"{ord(char):02x}"
-    plain = {char, f"\\{char}", html.escape(char), "+" if char == " " else char}
-    spellings = "|".join(re.escape(text) for text in sorted(plain, key=len, reverse=True))
-    return rf"(?:(?i:%{code}|\\u00{code}|&#x0*{code};)|&#0*{ord(char)};|{spellings})"
-
 
 def environment(name: str) -> str | None:
     """Read one of ledgerkit's environment variables; an empty one counts as absent."""
     return os.environ.get(f"LEDGERKIT_{name}") or None
+
+
+def name_error(name: object) -> InvalidRequestError | None:
+    """Return the error for what cannot be a network's name, such as an API key; else None."""
+    if name is None or (isinstance(name, str) and not name):
+        return None
+    if isinstance(name, str) and not (_NAME.fullmatch(name) and secret_in(name) is None):
+        msg = "the network may be an API key, and is not shown: expected"
+        return InvalidRequestError(
+            f"{msg} {_NAME_RULE}", remedy="Pass a key as api_key=.", field="network"
+        )
+    is_text = isinstance(name, str)
+    return None if is_text else InvalidRequestError.refuse("network", name, _NAME_RULE)
 
 
 def resolve(
@@ -159,6 +147,10 @@ def resolve(
     Raises `InvalidRequestError` if the name is unknown, or an address is malformed.
     """
     requested, name = name, name or environment("NETWORK")
+    error = name_error(name)
+    if error is not None:
+        del requested, name  # a traceback shows local variables
+        raise error
     urls = {
         "rpc_url": rpc_url,
         "api_url": api_url,
@@ -172,8 +164,7 @@ def resolve(
         return _with_custom_urls(PRESETS[name], custom)
     if not custom and not has_transport:
         if name is not None:
-            rule = f"one of {', '.join(PRESETS)}, or any name with rpc_url= or api_url="
-            raise InvalidRequestError.refuse("network", name, rule)
+            raise InvalidRequestError.refuse("network", name, _NAME_RULE)
         return PRESETS[LOCAL]
     placeholder = "http://localhost" if has_transport else None
     return Network(
@@ -227,10 +218,57 @@ def is_loopback(url: str) -> bool:
         return False
 
 
-def proxy_for(url: str) -> str | None:
+class Proxy:
+    """
+    A proxy of the environment, with its password hidden.
+
+    Parameters
+    ----------
+    text
+        Its URL. A malformed one raises later, in `check`, when no frame on the traceback holds
+        its text.
+    """
+
+    __slots__ = ("_hidden", "login", "scheme", "url")
+
+    def __init__(self, text: str) -> None:
+        parts = validation.split_url(text if "://" in text else f"http://{text}")
+        self.url, self.scheme = "", "" if parts is None else parts.scheme
+        self.login: tuple[str, SecretText] | None = None
+        # A password with an unquoted "/", "?" or "#" would become a host, and be shown.
+        if parts is None or not parts.hostname or parts.path.strip("/"):
+            return
+        if parts.query or parts.fragment:
+            return
+        self.url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+        if parts.username or parts.password:
+            user, password = unquote(parts.username or ""), unquote(parts.password or "")
+            self.login = user, SecretText(password)
+            basic = b64encode(f"{user}:{password}".encode()).decode()
+            self._hidden = (SecretText(basic), SecretText("" if password else user))
+
+    def check(self) -> None:
+        """Raise if the URL is malformed, without showing it."""
+        if not self.url:
+            raise InvalidRequestError(
+                "the proxy of the environment is not a valid URL (value not shown)",
+                remedy="Write it as http://user:password@host:port, the password %-quoted.",
+                field="proxy",
+            )
+
+    def __repr__(self) -> str:
+        return f"<Proxy {self.url}>"
+
+
+# Of the environment, so its passwords are hidden for as long as the process runs.
+_proxy = lru_cache(maxsize=8)(Proxy)
+
+
+def proxy_for(url: str) -> Proxy | None:
     """Return the proxy that the environment sets for an address."""
     parts = urlsplit(url)
     if is_loopback(url) or proxy_bypass(parts.hostname or ""):
         return None
     proxies = getproxies()
-    return proxies.get(parts.scheme) or proxies.get("all")
+    text = proxies.get(parts.scheme) or proxies.get("all")
+    return _proxy(text) if text else None

@@ -10,6 +10,11 @@ from dataclasses import dataclass
 
 # A second more than the window of the hosts: requests need different times to arrive.
 _MINUTE_S = 61.0
+_RESPONSES = 100  # the share of refused requests is measured over the last 50 to 100
+_SCATTERED = 0.08  # up to this share, refusals are not taken for a limit
+_CHANCE = 2.5  # so many refusals above that share may be a coincidence
+# From a halved rate it takes 3 s to return to the old one: 0.5 = 3**3 * _GROWTH.
+_GROWTH = 1 / 54
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +60,13 @@ class Limit:
 
 class RateLimiter:
     """
-    A limiter that spaces the starts of requests evenly, further apart after a refusal.
+    A limiter that spaces the starts of requests evenly, further apart after refusals.
 
-    A refusal (HTTP 429) halves the rate at which requests recently started, but not below
-    one a second. From there the rate grows evenly up to the limit. Without a limit, it is
-    unlimited again from twice the refused rate.
+    Scattered refusals (HTTP 429), up to 8 % of the responses, change nothing. If more
+    requests are refused, the rate at which requests recently started is cut by half of the refused
+    share, but not below one a second. It then returns quickly to where it was, stays near that
+    for a moment, and grows faster and faster from there, up to the limit. Without a limit, it
+    is unlimited again from twice the refused rate.
 
     Parameters
     ----------
@@ -67,7 +74,12 @@ class RateLimiter:
         Maximum number of requests a second; None is no limit.
     per_minute
         Maximum number of requests in any minute; None is no limit. Until it is reached they
-        start at `rate`.
+        start at `rate`. Each refusal then counts, because the host is known to have a limit.
+
+    Notes
+    -----
+    The cut is that of DCTCP (RFC 8257, section 3.3), the recovery that of CUBIC (RFC 9438,
+    section 4.2).
     """
 
     def __init__(self, rate: float | None, per_minute: int | None = None) -> None:
@@ -78,7 +90,10 @@ class RateLimiter:
         self._starts = self._starts_before = 0
         self._second_ends = -math.inf
         self._slowed_at = -math.inf
-        self._slowed_to = self._growth = self._unlimited_from = math.inf
+        # The rate that was refused, and the seconds until it is reached again.
+        self._peak, self._recovery_s = math.inf, 0.0
+        # The responses to requests that started after the last slowdown; halved when many.
+        self._responses = self._refusals = 0.0
         # The last starts, future ones included, as many as a minute may have.
         self._minute: deque[float] = deque(maxlen=per_minute or 0)
         self._lock = threading.Lock()
@@ -130,15 +145,17 @@ class RateLimiter:
                 self._paused_until = until
                 self._void_slots(until)
 
-    def slow_down(self, started: float) -> float | None:
+    def record(self, started: float, *, refused: bool) -> float | None:
         """
-        Lower the rate after a request was refused.
+        Count a response, and lower the rate if many requests are refused.
 
         Parameters
         ----------
         started
             `time.monotonic()` when the request started. One that started before the last
-            slowdown changes nothing: it was sent at the old rate.
+            slowdown is not counted: it was sent at the old rate.
+        refused
+            Whether the host refused it as one too many.
 
         Returns
         -------
@@ -148,24 +165,45 @@ class RateLimiter:
         with self._lock:
             if started < self._slowed_at:
                 return None
-            now = time.monotonic()
-            self._recover(now)
-            recent = min(max(self._starts, self._starts_before, 1), self._rate)
-            self._slowed_at = now
-            self._slowed_to = max(recent / 2, min(1.0, self._limit))
-            self._growth = max(1.0, recent / 5)  # requests a second, each second
-            self._unlimited_from = 2 * recent if math.isinf(self._limit) else self._limit
-            self._set_rate(self._slowed_to)
-            self._void_slots(max(now, self._paused_until))
-            return self._rate
+            if self._responses >= _RESPONSES:
+                self._responses, self._refusals = self._responses / 2, self._refusals / 2
+            self._responses += 1
+            self._refusals += refused
+            return self._slow_down() if refused and self._exceeds(_CHANCE) else None
+
+    @property
+    def is_scattered(self) -> bool:
+        """True if few of the last requests were refused, so that the others need not wait."""
+        with self._lock:
+            return not self._exceeds(0)
+
+    def _exceeds(self, chance: float) -> bool:
+        """Return True if too many requests were refused since the last slowdown."""
+        is_known = bool(self._minute.maxlen)  # each refusal means that the minute is full
+        return is_known or self._refusals >= chance + _SCATTERED * self._responses
+
+    def _slow_down(self) -> float:
+        """Lower the rate by half of the refused share, and count anew."""
+        now = time.monotonic()
+        self._recover(now)
+        self._peak = min(max(self._starts, self._starts_before, 1), self._rate)
+        floor = min(1.0, self._limit) / self._peak
+        cut = max(0.0, min(self._refusals / self._responses / 2, 1 - floor))
+        self._recovery_s = math.cbrt(cut / _GROWTH)
+        self._slowed_at = now
+        self._responses = self._refusals = 0.0
+        self._set_rate(self._peak * (1 - cut))
+        self._void_slots(max(now, self._paused_until))
+        return self._rate
 
     def _recover(self, now: float) -> None:
-        """Raise the rate with the time since the last refusal or pause."""
+        """Raise the rate with the time since the last slowdown or pause."""
         if self._rate == self._limit:
             return
-        seconds = now - max(self._slowed_at, self._paused_until)
-        rate = self._slowed_to + self._growth * max(0.0, seconds)
-        self._set_rate(self._limit if rate >= self._unlimited_from else rate)
+        seconds = max(0.0, now - max(self._slowed_at, self._paused_until))
+        rate = self._peak * (1 + _GROWTH * (seconds - self._recovery_s) ** 3)
+        unlimited_from = min(2 * self._peak, self._limit)
+        self._set_rate(self._limit if rate >= unlimited_from else rate)
 
     def _set_rate(self, rate: float) -> None:
         """Set the rate and the gap between two starts."""

@@ -9,6 +9,7 @@ import os
 import threading
 import time
 import weakref
+from concurrent.futures import CancelledError
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -25,7 +26,7 @@ from ledgerkit.errors import (
     TransportError,
     UnmatchedResponseError,
 )
-from ledgerkit.transport import background_loop, networks, transports
+from ledgerkit.transport import background_loop, networks, transports, worker_pools
 from ledgerkit.transport.http_client import HEADERS, OK, Exchange, HttpClient, strip_error
 from ledgerkit.transport.memory_cache import MemoryCache
 from ledgerkit.transport.outage import Outage
@@ -59,7 +60,7 @@ class Session:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self._client = HttpClient(settings)
-        self._is_closed = False
+        self._closed = threading.Event()
         self._open()
 
     # Opening and closing ------------------------------------------------------------------
@@ -70,6 +71,8 @@ class Session:
         self._pid = os.getpid()
         self._rate_limiters = _rate_limiters(settings)
         self._pools: weakref.WeakSet[WorkerPool] = weakref.WeakSet()
+        self.siblings: weakref.WeakSet[Any] = weakref.WeakSet()  # ledgers to close with this
+        self._tasks: set[asyncio.Task[Any]] = set()  # those that send a call
         self._memory_cache = MemoryCache()
         self._disk_cache = _disk_cache(settings.cache, self._client.roots)
         # Several streams of one ledger share its limit of requests in flight.
@@ -90,13 +93,24 @@ class Session:
 
     def ready(self) -> Self:
         """Return this session; raise if it is closed, and open anew in a forked process."""
-        if self._is_closed:
-            msg = "this ledger is closed"
-            raise InvalidRequestError(msg, remedy="Connect again.", field="ledger")
+        self._check_open()
         if self._pid != os.getpid():
             self._abandon()
             self._open()
         return self
+
+    def _check_open(self) -> None:
+        """Raise if this session is closed."""
+        if self._closed.is_set():
+            msg = "this ledger is closed"
+            raise InvalidRequestError(msg, remedy="Connect again.", field="ledger")
+
+    def sleep(self, seconds: float) -> None:
+        """Sleep; raise as soon as the session is closed."""
+        until = time.monotonic() + seconds
+        while not self._closed.is_set() and (remaining_s := until - time.monotonic()) > 0:
+            self._closed.wait(min(remaining_s, background_loop.WAIT_SLICE_S))
+        self._check_open()
 
     def _abandon(self) -> None:
         """Leave the connections to the parent process."""
@@ -107,19 +121,34 @@ class Session:
         background_loop.leave_to_parent(self._client.transports)
 
     def close(self) -> None:
-        """Close the connections; calling it again does nothing."""
-        was_closed, self._is_closed = self._is_closed, True
+        """End the calls under way and close the connections; a second time does nothing."""
+        was_closed = self._closed.is_set()
+        self._closed.set()
         if was_closed:
             return
         if self._pid != os.getpid():
             self._abandon()
             return
-        for pool in list(self._pools):  # or they would open connections again
-            pool.stop()
+        for ledger in list(self.siblings):
+            ledger.close()
+        pools = list(self._pools)
+        for wait_s in (0.0, worker_pools.STOP_S):  # first all are stopped, then waited for
+            for pool in pools:
+                pool.stop(wait_s)
+        if self._client.is_async:
+            background_loop.current().run(self._cancel_tasks())
         if self._disk_cache is not None:
             self._disk_cache.close()
         if self.settings.transport is None or not self.settings.borrowed:
             self._close_transports()
+
+    async def _cancel_tasks(self) -> None:
+        """Cancel the calls under way, on the loop, and wait for their end."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=worker_pools.STOP_S)
 
     def _close_transports(self) -> None:
         """Close the transports."""
@@ -137,10 +166,17 @@ class Session:
     def send(self, call: Call[T]) -> T:
         """Send one call and return its decoded response."""
         self.ready()
+        value: T | LedgerError
         if self._client.is_async:
-            value: T | LedgerError = background_loop.current().run(self._send_async(call))
-        else:
-            value = self._send(call, time.sleep)
+            try:
+                value = background_loop.current().run(self._send_async(call))
+            except CancelledError:
+                self._check_open()
+                raise
+        elif getattr(self.settings.transport, "ends_when_closed", False):
+            value = self._send(call, self.sleep)
+        else:  # in another thread, because closing does not end a request of such a transport
+            [value] = self.send_many([call], stop_on_error=True, progress=_no_progress)
         if isinstance(value, LedgerError):
             raise value
         return value
@@ -193,20 +229,28 @@ class Session:
 
     async def _send_async(self, call: Call[Any], **limits: Any) -> Any:
         """Run the steps of a call over an asynchronous transport, on its loop."""
-        async with self._task_slots:
-            steps = self._steps(call, **limits)
-            try:
-                step = next(steps)
-                while True:
-                    if isinstance(step, Exchange):
-                        step = steps.send(await self._client.exchange_async(step))
-                    else:
-                        await asyncio.sleep(step)
-                        step = next(steps)
-            except StopIteration as end:
-                return end.value
-            finally:
-                steps.close()
+        task: Any = asyncio.current_task()
+        self._tasks.add(task)
+        try:
+            async with self._task_slots:
+                return await self._run_steps(self._steps(call, **limits))
+        finally:
+            self._tasks.discard(task)
+
+    async def _run_steps(self, steps: Steps[Any]) -> Any:
+        """Run the steps of a call on the loop."""
+        try:
+            step = next(steps)
+            while True:
+                if isinstance(step, Exchange):
+                    step = steps.send(await self._client.exchange_async(step))
+                else:
+                    await asyncio.sleep(step)
+                    step = next(steps)
+        except StopIteration as end:
+            return end.value
+        finally:
+            steps.close()
 
     # The steps of a call: waits and exchanges, the same for threads and the loop -----------
 
@@ -261,8 +305,9 @@ class Session:
             pause = backoff.next_pause(value, self._least_pause(surface, value))
             if pause is None:
                 return value
-            if isinstance(value, RateLimitedError):  # all requests wait, not this one alone
-                self._rate_limiters[surface].pause(pause)
+            limiter = self._rate_limiters[surface]
+            if isinstance(value, RateLimitedError) and not limiter.is_scattered:
+                limiter.pause(pause)  # all requests wait, not this one alone
                 self._show_wait(surface, pause)
             _LOG.info("retrying in %.2f s: %s", pause, value)
             yield pause
@@ -273,10 +318,12 @@ class Session:
         self, call: Call[Any], surface: Surface, deadline: float, *, anew: bool
     ) -> Steps[Any]:
         """Send a call to one host once, and add its response to the caches."""
+        self._check_open()
         started = time.monotonic()
         timeout_s = min(self.settings.timeout_s, max(0.0, deadline - started))
         call_id = matching.new_id() if call.is_rpc else None
         response = yield Exchange(call, surface, timeout_s, call_id, anew)
+        self._check_open()  # otherwise the error of a lost connection would be returned
         if not isinstance(response, Response):
             if isinstance(response, TransportError) and response.no_connection:
                 self._rate_limiters[surface].uncount()
@@ -286,16 +333,17 @@ class Session:
             _LOG.info("%s", value)
             if response.close is not None:
                 response.close()
-        if isinstance(value, RateLimitedError):
-            self._slow_down(surface, started, value)
+        self._adapt_rate(surface, started, value)
         if call.keep and not isinstance(value, LedgerError) and call.keep(value):
             self._add_to_caches(call, surface, response)
         return value
 
-    def _slow_down(self, surface: Surface, started: float, error: RateLimitedError) -> None:
-        """Send less to a host that refused a request, and name its limit in the error."""
-        error.remedy = self.settings.rate_limit_remedy(surface) or error.remedy
-        if rate := self._rate_limiters[surface].slow_down(started):
+    def _adapt_rate(self, surface: Surface, started: float, value: object) -> None:
+        """Send less to a host that refuses many requests, and name its limit in the error."""
+        is_refused = isinstance(value, RateLimitedError)
+        if isinstance(value, RateLimitedError):
+            value.remedy = self.settings.rate_limit_remedy(surface) or value.remedy
+        if rate := self._rate_limiters[surface].record(started, refused=is_refused):
             _LOG.info("too many requests: at most %.3g a second for now", rate)
 
     def _least_pause(self, surface: Surface, error: LedgerError) -> float:

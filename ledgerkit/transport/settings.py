@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
+from ledgerkit import validation
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.transport import networks
 from ledgerkit.transport.rate_limit import Limit
@@ -84,6 +85,7 @@ class Cache:
         """Check the folder and the limits."""
         if self.path is not None and not (isinstance(self.path, str | os.PathLike) and self.path):
             raise InvalidRequestError.refuse("path", self.path, "a folder")
+        validation.no_secret(self.path, "path")
         is_integer = isinstance(self.max_bytes, int) and not isinstance(self.max_bytes, bool)
         if not (is_integer and self.max_bytes >= _MIN_CACHE_BYTES):
             rule = f"an integer from {_MIN_CACHE_BYTES} (1 MiB) up"

@@ -59,6 +59,7 @@ class Stream:
                 try:
                     self._pool.wait_for(self._pending[0], self._progress)
                 except CancelledError:  # perhaps another thread has closed the ledger
+                    stop_s = 0.0
                     check()
                     raise
                 yield self._pending.popleft().values

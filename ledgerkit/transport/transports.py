@@ -17,7 +17,7 @@ from ledgerkit.transport.aiohttp_pool import AiohttpPool
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 
-    from ledgerkit.transport.networks import Network, Surface
+    from ledgerkit.transport.networks import Network, Proxy, Surface
 
 AnyTransport = httpx.BaseTransport | httpx.AsyncBaseTransport
 OwnTransport = httpx.AsyncBaseTransport | AiohttpPool
@@ -103,29 +103,38 @@ def open_transports(network: Network, in_flight: int, headers: Mapping[str, str]
 
 
 def _open(
-    proxy: str | None, tls: ssl.SSLContext, in_flight: int, headers: Mapping[str, str]
+    proxy: Proxy | None, tls: ssl.SSLContext, in_flight: int, headers: Mapping[str, str]
 ) -> OwnTransport:
     """Open the transport that is fastest with this many requests in flight."""
-    scheme = urlsplit(proxy).scheme if proxy else "http"
+    if proxy is not None:
+        proxy.check()
+    scheme = proxy.scheme if proxy else "http"
     try:
         if in_flight <= _HTTPX_POOL:
             return _httpx_pool(proxy, tls, in_flight)
         if scheme == "http" and find_spec("aiohttp"):
             return AiohttpPool(proxy, tls, in_flight, headers)
         return SingleConnections(lambda: _httpx_pool(proxy, tls, 1))
-    except (ImportError, ValueError):  # its text would quote the proxy's password
+    except (ImportError, ValueError, httpx.InvalidURL):  # its frames hold the proxy's password
         msg = f"the {scheme} proxy of the environment cannot be used"
     remedy = "Use an http proxy, or for a SOCKS one: pip install 'httpx[socks]'."
     raise InvalidRequestError(msg, remedy=remedy, field="proxy")
 
 
 def _httpx_pool(
-    proxy: str | None, tls: ssl.SSLContext, max_connections: int, max_idle: int | None = None
+    proxy: Proxy | None, tls: ssl.SSLContext, max_connections: int, max_idle: int | None = None
 ) -> httpx.AsyncBaseTransport:
     """Open httpx's own connection pool, which keeps all idle connections open by default."""
     max_idle = max_connections if max_idle is None else max_idle
     limits = httpx.Limits(max_connections=max_connections, max_keepalive_connections=max_idle)
-    return httpx.AsyncHTTPTransport(verify=tls, limits=limits, proxy=proxy)
+    address = None if proxy is None else _httpx_proxy(proxy)
+    return httpx.AsyncHTTPTransport(verify=tls, limits=limits, proxy=address)
+
+
+def _httpx_proxy(proxy: Proxy) -> httpx.Proxy:
+    """Return a proxy as httpx takes it."""
+    login = None if proxy.login is None else (proxy.login[0], proxy.login[1].reveal())
+    return httpx.Proxy(proxy.url, auth=login)
 
 
 async def close_all(transports: Iterable[OwnTransport]) -> None:

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from concurrent.futures import CancelledError
 from contextlib import suppress
+from contextvars import copy_context
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
@@ -213,7 +214,12 @@ class ThreadPool(WorkerPool):
     def _start(self, count: int) -> None:
         """Start some workers; as daemons, so that none of them delays the interpreter's end."""
         threads = [
-            threading.Thread(target=self._work, name=f"ledgerkit_{number}", daemon=True)
+            threading.Thread(
+                target=copy_context().run,  # for the line that shows waits
+                args=(self._work,),
+                name=f"ledgerkit_{number}",
+                daemon=True,
+            )
             for number in range(count)
         ]
         self._threads = [thread for thread in self._threads if thread.is_alive()] + threads
@@ -236,5 +242,6 @@ class ThreadPool(WorkerPool):
     def _stop_workers(self, wait_s: float) -> None:
         until = time.monotonic() + wait_s
         for thread in self._threads:
-            if thread is not threading.current_thread():  # which may collect garbage, too
+            # The current thread may collect garbage, and Ctrl-C may leave one unstarted.
+            if thread is not threading.current_thread() and thread.is_alive():
                 thread.join(max(0.0, until - time.monotonic()))

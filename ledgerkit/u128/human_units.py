@@ -169,8 +169,10 @@ def _with_row(error: InvalidRequestError, name: object, row: int) -> InvalidRequ
     """Build the error for a value in a row from the error for the value."""
     amount = "amount" if name is None else str(name)
     field = "decimals" if error.field == "decimals" else amount
+    # The value of the error is None if it may be a secret; missing amounts are not converted.
+    shown = "(value not shown)" if error.value is None else cut(repr(error.value))
     return InvalidRequestError(
-        f"{field} {cut(repr(error.value))} in row {row} is not valid: expected {error.rule}",
+        f"{field} {shown} in row {row} is not valid: expected {error.rule}",
         field=f"{field}[{row}]",
         value=error.value,
         rule=error.rule,

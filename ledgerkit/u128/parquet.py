@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from ledgerkit.errors import DecodeError
+from ledgerkit import validation
+from ledgerkit.errors import DecodeError, FileError, LedgerError, cut
 from ledgerkit.u128 import arrow
 from ledgerkit.u128.array import U128Dtype
 from ledgerkit.u128.human_units import TEXT
 from ledgerkit.u128.pandas_patches import STORED_NAME
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from os import PathLike
 
     import pandas as pd
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 # The metadata key of a text column that holds large values: its value is the number column's name.
 # The files of a collection have such columns, because all files of a table share one schema.
 MARK = b"u128"
+_REMEDY = "Check that the file is complete, or write it again."
 
 
 # Writing --------------------------------------------------------------------------------
@@ -63,6 +67,7 @@ def write_parquet(frame: pd.DataFrame, path: str | PathLike[str] | IO[bytes]) ->
     InvalidRequestError
         If pyarrow is not installed.
     """
+    validation.no_secret(path, "path")
     write_table = arrow.library("pyarrow.parquet").write_table
     write_table(to_arrow(frame), path, write_page_checksum=True)
 
@@ -88,18 +93,45 @@ def read_parquet(path: str | PathLike[str]) -> pd.DataFrame:
     Raises
     ------
     DecodeError
-        If a row has both a number and the digits of a large value.
-    FileNotFoundError
-        If the file does not exist, or the folder has none.
+        If a file is damaged or no Parquet; if a row has both a number and the digits of a large
+        value; or if a decimal128(38, 0) is negative: `pandas.read_parquet` reads such values.
+    FileError
+        If the file does not exist or can't be read, or the folder has none.
     InvalidRequestError
         If pyarrow is not installed.
-    ValueError
-        If a decimal128(38, 0) is negative: `pandas.read_parquet` reads such values.
     """
-    table = _widen_texts(restore_large(_read(path)))
-    types = {arrow.library().decimal128(arrow.DIGITS): U128Dtype(), _wide(): U128Dtype()}
-    frame: pd.DataFrame = table.to_pandas(types_mapper=types.get)
-    return frame.astype({name: TEXT for name, dtype in frame.dtypes.items() if dtype == "str"})
+    validation.no_secret(path, "path")
+    with reading(path):
+        table = _widen_texts(restore_large(_read(path)))
+        types = {arrow.library().decimal128(arrow.DIGITS): U128Dtype(), _wide(): U128Dtype()}
+        frame: pd.DataFrame = table.to_pandas(types_mapper=types.get)
+        return frame.astype({name: TEXT for name, dtype in frame.dtypes.items() if dtype == "str"})
+
+
+@contextmanager
+def reading(path: object) -> Iterator[None]:
+    """Raise what Arrow and pandas raise for a file that is missing or damaged as our own errors."""
+    try:
+        yield
+    except LedgerError:
+        raise
+    except FileNotFoundError:
+        problem: LedgerError = FileError(operation=f"read {path}", reason="no such file")
+    except OSError as error:
+        # Arrow also raises an OSError, without a number, for content that it can't read.
+        is_of_system = error.errno is not None
+        problem = FileError.failed(f"read {path}", error) if is_of_system else _damaged(path, error)
+    except Exception as error:  # noqa: BLE001 - there is no list of what hostile content can raise
+        problem = _damaged(path, error)
+    else:
+        return
+    raise problem
+
+
+def _damaged(path: object, error: Exception) -> DecodeError:
+    """Build the error for content that Arrow or pandas can't read."""
+    sentence = f"{path} can't be read as Parquet: {cut(str(error) or type(error).__name__)}"
+    return DecodeError(sentence, remedy=_REMEDY)
 
 
 def _read(path: str | PathLike[str]) -> Any:
@@ -114,7 +146,7 @@ def _read(path: str | PathLike[str]) -> Any:
     open_dataset = dataset_library.dataset
     dataset = open_dataset(path, **options)
     if not dataset.files:
-        raise FileNotFoundError(f"there is no file in {path}")
+        raise FileError(operation=f"read {path}", reason="the folder has no file")
     return open_dataset(path, schema=_common_schema(dataset), **options).to_table()
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 import pandas as pd
 
-from ledgerkit.errors import DecodeError, cut
+from ledgerkit.errors import DecodeError, cut, quote
 from ledgerkit.u128 import decimal_text, planes
 
 if TYPE_CHECKING:
@@ -151,10 +151,10 @@ def _parse_value(value: object, row: int, *, ints_only: bool) -> int:
 def _parse_digits(text: str, row: int) -> int:
     """Parse one text of digits."""
     if not (text.isascii() and text.isdigit()):
-        raise ValueError(f"amount {cut(repr(text))} in row {row} is not a string of decimal digits")
+        raise ValueError(f"amount {quote(text)} in row {row} is not a string of decimal digits")
     digits = text.lstrip("0")
     if len(digits) > _LONGEST:
-        raise OverflowError(f"amount {cut(repr(text))} in row {row} {_FIT}")
+        raise OverflowError(f"amount {quote(text)} in row {row} {_FIT}")
     return int(digits or "0")
 
 
@@ -169,4 +169,4 @@ def _refuse(value: object, row: int) -> NoReturn:
     """Raise the error for a value of another type."""
     reason = "; a float may have lost digits" if isinstance(value, float) else ""
     kind = type(value).__name__
-    raise TypeError(f"{cut(repr(value))} in row {row} is a {kind}: {_RULE}{reason}")
+    raise TypeError(f"{quote(value)} in row {row} is a {kind}: {_RULE}{reason}")

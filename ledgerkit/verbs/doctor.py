@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ledgerkit import client, json_decoding
+from ledgerkit import client, json_decoding, validation
 from ledgerkit._version import __version__
-from ledgerkit.api import rest, services, unknown_members
+from ledgerkit.api import calls, rest, services, unknown_members
 from ledgerkit.api.models import rest as rest_models
 from ledgerkit.api.models import services as models
 from ledgerkit.errors import (
@@ -51,6 +51,7 @@ class _Answer:
     response: Response | None = None
     seconds: float = 0.0
     value: Any = None
+    unknown: list[str] = field(default_factory=list)
     error: LedgerError | None = None
 
 
@@ -92,6 +93,7 @@ def doctor(
     """
     if not isinstance(save, str | PathLike | None):
         raise InvalidRequestError.refuse("save", save, "the path of a file, or None")
+    validation.no_secret(save, "save")
     ledger = client.current(ledger)
     with client.without_retries(ledger) as single:
         answers = _ask(single, _calls(single))
@@ -146,9 +148,20 @@ def _timed(answer: _Answer, start: float) -> Call[Any]:
 
     def read(response: Response) -> Any:
         answer.response, answer.seconds = response, time.monotonic() - start
-        return answer.call.read(response)
+        value = answer.call.read(response)
+        answer.unknown = _unknown(answer, response)
+        return value
 
     return replace(answer.call, read=read)
+
+
+def _unknown(answer: _Answer, response: Response) -> list[str]:
+    """Return the members of a response that its model does not have."""
+    try:
+        document = unknown_members.decode(response.body)
+    except msgspec.DecodeError as error:  # the model's own decoder skips unknown members unread
+        raise calls.not_as_documented(answer.call.request, error) from None
+    return unknown_members.unknown_members(document, answer.model)
 
 
 def _problem(ledger: Ledger, answer: _Answer) -> LedgerError | None:
@@ -189,14 +202,6 @@ def _version(value: Any) -> str | None:
     return value.version if isinstance(value, rest_models.IndexerStatus) else None
 
 
-def _unknown(answer: _Answer) -> list[str]:
-    """Return the members of a response that its model does not have."""
-    if answer.value is None or answer.response is None:
-        return []
-    document = unknown_members.decode(answer.response.body)
-    return unknown_members.unknown_members(document, answer.model)
-
-
 def _frame(ledger: Ledger, answers: Sequence[_Answer]) -> pd.DataFrame:
     """Tabulate the answers."""
     settings = client.settings(ledger)
@@ -209,7 +214,7 @@ def _frame(ledger: Ledger, answers: Sequence[_Answer]) -> pd.DataFrame:
         "version": [_version(answer.value) for answer in answers],
         "protocol_version": [version for version, _ in blocks],
         "block_height": [height for _, height in blocks],
-        "unknown_members": [_unknown(answer) for answer in answers],
+        "unknown_members": [answer.unknown for answer in answers],
         "per_minute": [_per_minute(settings, answer.call.surface) for answer in answers],
         "has_key": [settings.key is not None] * len(answers),
         "error": [type(error).__name__ if error else None for error in errors],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ledgerkit import validation
@@ -121,11 +120,7 @@ def read_source(source: bytes | str | PathLike[str]) -> bytes:
         return source
     if not isinstance(source, str | PathLike):
         raise InvalidRequestError.refuse("source", source, "bytes, or the path of a file")
-    try:
-        return Path(source).read_bytes()
-    except (OSError, ValueError) as error:
-        rule = f"the path of a readable file ({getattr(error, 'strerror', error)})"
-    raise InvalidRequestError.refuse("source", str(source), rule)
+    return validation.file_bytes(source, "source")
 
 
 def returned_value(source: bytes | str | PathLike[str]) -> Any:

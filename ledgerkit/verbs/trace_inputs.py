@@ -100,8 +100,8 @@ def _read_headers(
     """Read block headers by their hashes; the first time, also the rules at the first block."""
     rules = _known_rules(ledger)
     first_hash = [] if rules else hashes[:1]
-    calls: list[Call[Any]] = [rpc.block(validation.block_reference(h)) for h in hashes]
-    calls += [rpc.protocol_config(validation.block_reference(h)) for h in first_hash]
+    calls: list[Call[Any]] = [rpc.block(validation.received_hash(h)) for h in hashes]
+    calls += [rpc.protocol_config(validation.received_hash(h)) for h in first_hash]
     answers = ledger.send_many(calls, on_error="collect", progress=progress, label="blocks")
     headers: dict[str, BlockHeader] = {}
     for block_hash, answer in zip(hashes, answers, strict=False):
@@ -121,7 +121,7 @@ def _rules_by_epoch(ledger: Ledger, headers: Mapping[str, BlockHeader]) -> dict[
         for block_hash, header in headers.items()
         if header.epoch_id not in rules
     }
-    calls = [rpc.protocol_config(validation.block_reference(h)) for h in missing.values()]
+    calls = [rpc.protocol_config(validation.received_hash(h)) for h in missing.values()]
     answers = ledger.send_many(calls, on_error="collect", progress=False) if calls else []
     for epoch_id, answer in zip(missing, answers, strict=True):
         _add_rules(rules, epoch_id, answer)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from ledgerkit import client, json_decoding, validation
-from ledgerkit.api import rpc
+from ledgerkit import client, validation
+from ledgerkit.api import calls, rpc
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.tracing.traces import Traces
 from ledgerkit.verbs.blocks import transactions
@@ -62,7 +62,7 @@ def tx(
         *_check_pair((tx_hash, sender)), _check_level(wait_until), receipts=False
     )
     answer = client.current(ledger).send(call)
-    result: dict[str, Any] = json_decoding.decode(answer.body)["result"]
+    result: dict[str, Any] = calls.read_rpc(calls.Response(answer.body), Any, call.request)
     return result
 
 

@@ -451,11 +451,12 @@ def test_what_a_killed_run_left_is_swept(tmp_path: Path) -> None:
         stray = out / "ft/part-000000000060.parquet"
         stray.write_bytes((out / "ft/part-000000000000.parquet").read_bytes())
         (out / "ft/.part-000000000060.parquet.0123.tmp").write_bytes(b"PAR1")
+        (out / "..run.0123.tmp").write_bytes(b"")
         collect(names(70), out, ledger)
         collect(names(60), tmp_path / "peace", ledger)
         collect(names(70), tmp_path / "peace", ledger)
     assert_same(out, tmp_path / "peace")
-    assert not list(out.glob("*/.*.tmp"))
+    assert not list(out.rglob("*.tmp"))
 
 
 def test_a_disk_that_takes_no_more_is_told(tmp_path: Path) -> None:

@@ -380,11 +380,8 @@ def test_a_host_that_fails_for_good_ends_it(
     assert_same(found, whole)
 
 
-def test_too_many_requests_are_no_heights_failure(
-    busy: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_many_requests_are_no_heights_failure(busy: World, tmp_path: Path) -> None:
     """A host that answers 429 now and then is asked again until it answers."""
-    monkeypatch.setattr("ledgerkit.transport.rate_limit.RateLimiter.slow_down", lambda *_: None)
     first, _stop = ends(busy)
     limited = {"chunk", "EXPERIMENTAL_tx_status"}
 

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from contextlib import contextmanager
 from email.utils import formatdate
 from pathlib import Path
@@ -1194,6 +1195,57 @@ def test_a_proxy_that_cannot_be_used(monkeypatch):
     with pytest.raises(InvalidRequestError, match="the gopher proxy") as caught:
         lk.connect("lab", api_url="http://api.example")
     assert "secret-word" not in str(caught.value)
+
+
+@pytest.mark.parametrize("in_flight", [8, 16], ids=["pool", "bulk"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://me:1234#word@127.0.0.1:9",  # read as a URL, the host is "me" and the port 1234
+        "http://me:1234/word@127.0.0.1:9",
+        "http://me:1234?word@127.0.0.1:9",
+        "http://me:word@127.0.0.1:port",
+        "http://me:word@[::1",
+        "http://me:word@",
+        "http://me:word\t@127.0.0.1:9",
+    ],
+)
+def test_a_malformed_proxy_is_not_shown(url, in_flight, monkeypatch):
+    """A proxy's URL that is malformed is refused before anything of it becomes a host."""
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.setenv("http_proxy", url)
+    with pytest.raises(InvalidRequestError, match="is not a valid URL") as caught:
+        lk.connect("lab", api_url="http://api.example", in_flight=in_flight)
+    trace = caught.value.__traceback__
+    report = traceback.TracebackException(
+        type(caught.value), caught.value, trace and trace.tb_next, capture_locals=True
+    )
+    assert "word" not in "".join(report.format()).replace("user:password", "").replace(
+        "the passw", ""
+    )
+    assert "1234" not in "".join(report.format())
+
+
+@pytest.mark.parametrize("in_flight", [8, 16], ids=["pool", "bulk"])
+def test_a_proxy_that_repeats_its_login(in_flight, monkeypatch):
+    """A proxy's password is hidden in what the proxy answers, in either spelling."""
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+
+    def handler(_method: str, _path: str, headers: Any, _body: bytes) -> Reply:
+        return Reply(407, f"{headers['proxy-authorization']} me:opensesame".encode())
+
+    with serve(handler) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url.replace("//", "//me:opensesame@"))
+        with (
+            lk.connect("lab", api_url="http://api.example", in_flight=in_flight) as ledger,
+            pytest.raises(LedgerError, match=r"me:\[password hidden\]") as caught,
+        ):
+            ledger.get("/x")
+    text = f"{caught.value} {vars(caught.value)}"
+    assert "opensesame" not in text
+    assert "bWU6b3BlbnNlc2FtZQ" not in text  # me:opensesame in base64
 
 
 def test_plain_http_behind_an_https_address(way):

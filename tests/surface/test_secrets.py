@@ -21,6 +21,7 @@ import httpx
 import pytest
 
 import ledgerkit as lk
+from ledgerkit import redaction
 from ledgerkit.errors import (
     AuthError,
     DecodeError,
@@ -29,7 +30,7 @@ from ledgerkit.errors import (
     RateLimitedError,
     TransportError,
 )
-from ledgerkit.transport import http_client, retry, transports
+from ledgerkit.transport import retry, transports
 from tests.loopback import Reply, as_json, result, serve
 
 if TYPE_CHECKING:
@@ -256,6 +257,89 @@ def test_a_malformed_key_is_not_shown(bad):
         lk.connect("mainnet", api_key=bad)
     assert caught.value.field == "api_key"
     assert_clean(caught.value)
+
+
+def test_a_key_in_the_place_of_the_network(monkeypatch):
+    """A key passed as the network is in no error, and names no ledger with an address either."""
+    addresses: list[dict[str, Any]] = [{}, {"rpc_url": "https://a.example"}]
+    for options in addresses:
+        with pytest.raises(InvalidRequestError, match="Pass a key as api_key=") as caught:
+            lk.connect(KEY, **options)
+        assert caught.value.field == "network"
+        assert_clean(caught.value)
+    monkeypatch.setenv("LEDGERKIT_NETWORK", KEY)
+    with pytest.raises(InvalidRequestError, match="Pass a key as api_key=") as caught:
+        lk.connect()
+    assert_clean(caught.value)
+    with pytest.raises(InvalidRequestError, match="network 'mainet' is not valid"):
+        lk.connect("mainet")
+
+
+def test_the_key_in_the_place_of_anything_else():
+    """A key that a ledger uses is hidden wherever it is passed, and is not sent there."""
+    with asking(fine) as (ledger, server):
+        for call in (
+            lambda: lk.accounts([KEY], ledger=ledger),
+            lambda: lk.view("a.near", KEY, ledger=ledger),
+            lambda: ledger.rpc(KEY),
+            lambda: ledger.get(f"/v1/{KEY}"),
+            lambda: lk.open_collection(f"folder/{KEY}"),
+        ):
+            with pytest.raises(InvalidRequestError, match="an API key was passed as") as caught:
+                call()
+            assert found(str(caught.value) + repr(vars(caught.value))) == []
+            assert found(pickle.dumps(caught.value)) == []
+        assert server.requests == []
+
+
+SIGNING_KEY = "ed25519:" + "3dZ9" * 22
+
+
+def test_a_signing_key_in_a_wrong_place(tmp_path):
+    """A secret key is refused as anything else, without being shown or sent."""
+    with asking(fine) as (ledger, server):
+        for call in (
+            lambda: lk.signer(SIGNING_KEY, "alice.near"),
+            lambda: lk.Signer(SIGNING_KEY, SIGNING_KEY),  # type: ignore[arg-type]  # the mistake
+            lambda: lk.Signer("alice.near", SIGNING_KEY),  # type: ignore[arg-type]  # as above
+            lambda: lk.transfer(SIGNING_KEY, "1 NEAR", ledger=ledger),
+            lambda: lk.keys(SIGNING_KEY, ledger=ledger),
+            lambda: lk.accounts([SIGNING_KEY], ledger=ledger),
+            lambda: lk.view("a.near", SIGNING_KEY, ledger=ledger),
+            lambda: ledger.get(f"/v1/{SIGNING_KEY}"),
+            lambda: lk.doctor(save=tmp_path / SIGNING_KEY, ledger=ledger),
+            lambda: lk.signer("alice.near", credentials=SIGNING_KEY),
+        ):
+            with pytest.raises(InvalidRequestError) as caught:
+                call()
+            assert "secret" in str(caught.value)
+            for one in chain(caught.value):
+                assert "3dZ93dZ9" not in f"{one} {one!r} {vars(one)}"
+            assert b"3dZ93dZ9" not in pickle.dumps(caught.value)
+        assert server.requests == []
+
+
+def test_secrets_in_a_list_of_accounts(tmp_path):
+    """A collection stores that an entry was refused, and not what it was."""
+    ids = tmp_path / "ids.txt"
+    ids.write_text(f"alice.near\n{SIGNING_KEY}\nAlice\n")
+    empty = {"account_id": "alice.near", "tokens": []}
+    with asking(lambda *_: as_json(empty)) as (ledger, _):
+        collection = lk.collect(ids, ["ft"], out=tmp_path / "out", ledger=ledger, progress=False)
+    errors = collection.errors()
+    assert sorted(errors.loc[errors["kind"] == "malformed", "subject"]) == ["(not shown)", "Alice"]
+    for path in (tmp_path / "out").rglob("*"):
+        assert path.is_dir() or b"3dZ93dZ9" not in path.read_bytes()
+
+
+def test_a_submission_is_not_pickled():
+    """A submission belongs to a ledger, which may have a key: its hash is stored instead."""
+    ledger = lk.connect("local")
+    signer_id = "alice.near"
+    submission = lk.transfer("bob.near", "1 NEAR", signer_id=signer_id, ledger=ledger)
+    for attempt in (pickle.dumps, copy.deepcopy):
+        with pytest.raises(TypeError, match="a Submission is never pickled: store its tx_hash"):
+            attempt(submission)
 
 
 # What goes wrong ------------------------------------------------------------------------
@@ -490,11 +574,11 @@ def test_nothing_is_remembered_with_the_key():
 def test_a_key_is_forgotten_with_its_ledger():
     """A dropped ledger's key is dropped as well; what guards the log does not keep it."""
     ledger = lk.connect("lab", api_url="https://a.example", api_key="another-" + KEY)
-    assert "another-" + KEY in [key.reveal() for key in http_client._keys_in_use]
+    assert "another-" + KEY in [key.reveal() for key in redaction._in_use]
     ledger.close()
     lk.disconnect()
     del ledger
     deadline = time.monotonic() + 5  # the loop may still hold what it just closed
-    while "another-" + KEY in [key.reveal() for key in http_client._keys_in_use]:
+    while "another-" + KEY in [key.reveal() for key in redaction._in_use]:
         assert time.monotonic() < deadline
         gc.collect()

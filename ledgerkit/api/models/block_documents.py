@@ -19,6 +19,7 @@ from ledgerkit.api.models.transactions import (
     IndexedReceipt,
     LazyList,
     TxResult,
+    decode_member,
 )
 
 if TYPE_CHECKING:
@@ -83,7 +84,11 @@ class Chunk(Struct, gc=False):
             # Before there was a member for local receipts, they came first among all receipts
             # (nearcore, chain/indexer/src/streamer, build_streamer_message).
             local = self.local_ids()
-            receipts = [raw for raw in receipts if _RECEIPT_ID.decode(raw).receipt_id not in local]
+            ids = [
+                decode_member(raw, f"$.chunk.receipts[{at}]", _RECEIPT_ID).receipt_id
+                for at, raw in enumerate(receipts)
+            ]
+            receipts = [raw for raw, i in zip(receipts, ids, strict=True) if i not in local]
         transactions = [item.transaction for item in self.transactions]
         return chain.Chunk(self.author, self.header, transactions, receipts)
 

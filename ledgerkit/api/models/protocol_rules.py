@@ -87,7 +87,7 @@ class RuntimeConfig(Struct, frozen=True):
 
     transaction_costs: TransactionFees
     # Since protocol 86 gas is bought at no less than this price; the difference is refunded.
-    min_gas_purchase_price: str = "1000000000"
+    min_gas_purchase_price: Annotated[str, Meta(pattern=r"\A[0-9]{1,39}\Z")] = "1000000000"
 
 
 class _ShardLayout(Struct):
@@ -109,7 +109,7 @@ def rules_of(config: Mapping[str, Any]) -> Rules:
     """Read the rules from the decoded result of EXPERIMENTAL_protocol_config."""
     try:
         decoded = json_decoding.convert(config, _ProtocolConfig)
-    except msgspec.ValidationError as problem:
+    except msgspec.DecodeError as problem:
         reason, _, path = str(problem).partition(" - at `")
         path = path.rstrip("`") or "$"
         sentence = f"the protocol configuration is not as documented: {reason} at {path}"

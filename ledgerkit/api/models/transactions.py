@@ -11,7 +11,7 @@ import gc
 import json
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, NoReturn, TypedDict, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
@@ -112,13 +112,20 @@ class Action(Struct, gc=False, rename="pascal", forbid_unknown_fields=True):
     use_global_contract_by_account_id: Raw | UnsetType = UNSET
 
 
+class DataReceiver(TypedDict, total=False):
+    """An account that waits for the result of a receipt."""
+
+    data_id: str
+    receiver_id: str
+
+
 class ActionReceipt(Struct, gc=False):
     """The body of an action receipt."""
 
     signer_id: str | None = None
     actions: list[Action | str] | None = None
     input_data_ids: list[str] | None = None
-    output_data_receivers: list[dict[str, Any]] | None = None
+    output_data_receivers: list[DataReceiver] | None = None
 
 
 class ReceiptBody(Struct, gc=False, rename="pascal"):
@@ -259,6 +266,7 @@ class SavedDocument(Struct, gc=False):
 
 
 PIECE = 512  # elements
+_ANY = json_decoding.decoder(Any)
 _DOCUMENT = json_decoding.decoder(Document)
 _BARE = json_decoding.decoder(Result)
 _INDEXED = json_decoding.decoder(IndexedTransaction)
@@ -416,6 +424,17 @@ def _decode_document(data: bytes, request: str, tx_hash: str | None) -> TxResult
     if document.execution_outcome is not UNSET:
         return _from_transactions_api(_decode(_INDEXED, data), "$", request)
     return _from_node(_decode(_BARE, data), "$", request)
+
+
+def decode_member(raw: Raw, path: str, decoder: json_decoding.Decoder[Any] = _ANY) -> Any:
+    """Decode a member that was left encoded, whose place is `path`."""
+    try:
+        return decoder.decode(raw)
+    except msgspec.DecodeError as problem:
+        reason, _, inner = str(problem).partition(" - at `$")
+        path += inner.rstrip("`")
+        sentence = f"the document is not as documented: {reason} at {path}"
+        raise errors.DecodeError(sentence, path=path) from None
 
 
 def _from_node(result: Result | None, path: str, request: str) -> TxResult:

@@ -206,7 +206,8 @@ def _conversion(result: TxResult) -> Conversion:
     first = result.transaction_outcome
     outcome = first.outcome if first else Outcome()
     failure = outcome.status.failure if isinstance(outcome.status, Status) else UNSET
-    kind, message = (None, None) if failure is UNSET else failure_texts(bytes(failure))
+    path = "$..transaction_outcome.outcome.status.Failure"
+    kind, message = (None, None) if failure is UNSET else failure_texts(failure, path)
     tokens = outcome.tokens_burnt
     return Conversion(
         tx_hash=transaction.hash or (first.id if first else None),

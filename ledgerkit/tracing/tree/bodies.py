@@ -21,7 +21,7 @@ from ledgerkit.tracing.tree.column_builders import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ledgerkit.api.models.transactions import FunctionCall, Receipt
+    from ledgerkit.api.models.transactions import DataReceiver, FunctionCall, Receipt
     from ledgerkit.tracing.action_fields import Actions
     from ledgerkit.tracing.tree.column_builders import PiecePath, SharedTexts
 
@@ -47,7 +47,7 @@ class Bodies:
         self._texts, self._expected_ids = texts, expected_ids
         self.ids: list[str] = []
         self.inputs: list[tuple[int, list[str]]] = []  # position and data_ids
-        self.outputs: list[tuple[int, list[dict[str, Any]]]] = []  # position and receivers
+        self.outputs: list[tuple[int, list[DataReceiver]]] = []  # position and receivers
         self.predecessor_id, self.receiver_id = ObjectColumn(), ObjectColumn()
         self.signer_id = ObjectColumn()
         self.actions, self.method_name, self.args = ObjectColumn(), ObjectColumn(), ObjectColumn(NA)

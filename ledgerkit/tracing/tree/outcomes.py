@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec import UNSET
 
-from ledgerkit import json_decoding
 from ledgerkit.api import chain_errors
-from ledgerkit.api.models.transactions import Status
+from ledgerkit.api.models.transactions import Status, decode_member
 from ledgerkit.tracing.tree.column_builders import (
     EMPTY_LIST,
     AmountColumn,
@@ -20,6 +19,8 @@ from ledgerkit.tracing.tree.column_builders import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from msgspec import Raw
 
     from ledgerkit.api.models.transactions import ExecutionOutcome
     from ledgerkit.tracing.tree.column_builders import PiecePath, SharedTexts
@@ -57,13 +58,15 @@ class Outcomes:
 
     def add(self, piece: Sequence[ExecutionOutcome], place: PiecePath) -> None:
         """Append the outcomes of a piece at `place`."""
+        if not piece:  # every pair of it lacks its outcome
+            return
         ids, outcomes, hashes, own_heights, own_times, shards = unzip_structs(piece)
         logs, created, gas, tokens, statuses = unzip_structs(outcomes)
         heights, times = _heights_and_times(hashes, own_heights, own_times, self._blocks)
         self.has_heights = self.has_heights or heights.count(None) < len(heights)
         self.ids += ids
         self.created_ids += [children or () for children in created]
-        self._add_statuses(statuses)
+        self._add_statuses(statuses, place)
         self.block_hash.add(self._texts.share(hashes))
         self.logs.add([lines or EMPTY_LIST for lines in logs])
         self.tokens_burnt.add(tokens, "outcome.tokens_burnt", place)
@@ -72,7 +75,7 @@ class Outcomes:
         self.time.add(times, "block_timestamp", place)
         self.shard_id.add(shards, "shard_id", place)
 
-    def _add_statuses(self, statuses: Sequence[Any]) -> None:
+    def _add_statuses(self, statuses: Sequence[Any], place: PiecePath) -> None:
         """Append the status code of each execution, and the details of some."""
         codes = [
             SUCCESS_VALUE
@@ -80,19 +83,22 @@ class Outcomes:
             else status_code(status)
             for status in statuses
         ]
-        rows = enumerate(zip(codes, statuses, strict=True), len(self.codes))
+        rows = enumerate(zip(codes, statuses, strict=True))
         for at, status in [(at, status) for at, (code, status) in rows if code in _WITH_DETAILS]:
+            position = len(self.codes) + at
             if status.success_receipt_id is not None:
-                self.result_ids[at] = status.success_receipt_id
+                self.result_ids[position] = status.success_receipt_id
             else:
-                self.failures[at] = self._failure_texts(bytes(status.failure))
+                path = place.member("outcome.status.Failure", at)
+                self.failures[position] = self._failure_texts(status.failure, path)
         self.codes += codes
 
-    def _failure_texts(self, failure: bytes) -> tuple[str, str]:
+    def _failure_texts(self, failure: Raw, path: str) -> tuple[str, str]:
         """Describe a failure; equal failures are decoded once."""
-        texts: tuple[str, str] | None = self._texts.get(failure)
+        key = bytes(failure)
+        texts: tuple[str, str] | None = self._texts.get(key)
         if texts is None:
-            texts = self._texts[failure] = failure_texts(failure)
+            texts = self._texts[key] = failure_texts(failure, path)
         return texts
 
 
@@ -123,6 +129,6 @@ def status_code(status: Status | str | None) -> int:
     return UNKNOWN if status.success_value is UNSET else SUCCESS_VALUE
 
 
-def failure_texts(failure: bytes) -> tuple[str, str]:
+def failure_texts(failure: Raw, path: str) -> tuple[str, str]:
     """Return the kind of a failure (the ledger's names, joined by dots) and a sentence."""
-    return chain_errors.failure_text(json_decoding.decode(failure))
+    return chain_errors.failure_text(decode_member(failure, path))

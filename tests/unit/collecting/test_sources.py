@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerkit.collecting.sources import Digest, SeenTexts, Subject, source
-from ledgerkit.errors import FileError, InvalidRequestError
+from ledgerkit.errors import DecodeError, FileError, InvalidRequestError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,7 +80,6 @@ def test_a_missing_value_is_a_malformed_id() -> None:
 @pytest.mark.parametrize(
     ("name", "body", "column", "told"),
     [
-        ("ids.parquet", b"not parquet", "account_id", "a Parquet file"),
         ("ids.csv", b"a,b\n1,2\n", "account_id", "which has a, b"),
         ("ids.csv", b"", "account_id", "which has none"),
         ("ids.csv", b"account_id\n\xff\n", "account_id", "a CSV file in UTF-8"),
@@ -93,6 +92,25 @@ def test_a_file_of_another_kind_is_refused(
     (tmp_path / name).write_bytes(body)
     with pytest.raises(InvalidRequestError, match=told):
         source(tmp_path / name, column)
+
+
+@pytest.mark.parametrize("change", [b"not parquet", None])
+def test_a_damaged_parquet_file_of_ids_is_refused(tmp_path: Path, change: bytes | None) -> None:
+    """Neither the footer nor a page that pyarrow can't read raises an error of pyarrow."""
+    path = tmp_path / "ids.parquet"
+    pd.DataFrame({"account_id": [f"a{at}.near" for at in range(3_000)]}).to_parquet(path)
+    data = bytearray(path.read_bytes())
+    data[4:200] = bytes(196)  # the head of the first page
+    path.write_bytes(data if change is None else change)
+    with pytest.raises(DecodeError, match=r"ids\.parquet can't be read as Parquet"):
+        list(source(path))
+
+
+def test_a_csv_line_without_end_is_refused(tmp_path: Path) -> None:
+    """A field beyond the limit of the csv module is no error of that module."""
+    (tmp_path / "ids.csv").write_bytes(b'account_id\n"' + b"a" * 200_000)
+    with pytest.raises(InvalidRequestError, match="a CSV file in UTF-8"):
+        source(tmp_path / "ids.csv")
 
 
 def test_a_missing_file_is_no_empty_source(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgerkit.errors import DecodeError, InvalidRequestError
+from ledgerkit.errors import DecodeError, FileError, InvalidRequestError
 from ledgerkit.u128 import arrow, parquet, planes
 from ledgerkit.u128.array import U128Array, U128Dtype
 from ledgerkit.u128.human_units import TEXT
@@ -508,7 +508,7 @@ def test_a_folder_in_parts(hostile, tmp_path):
 def test_nothing_to_read_is_an_error(tmp_path):
     """A wrong path is no frame without rows."""
     for path in (tmp_path, tmp_path / "f.parquet"):
-        with pytest.raises(FileNotFoundError):
+        with pytest.raises(FileError, match="Could not read"):
             parquet.read_parquet(path)
 
 
@@ -538,7 +538,7 @@ def test_negative_decimals_of_others_are_refused(tmp_path):
     table = pa.table({"change": pa.array([Decimal(5), Decimal(-5)], pa.decimal128(38, 0))})
     pa.parquet.write_table(table, tmp_path / "f.parquet")
 
-    with pytest.raises(ValueError, match="-5 in row 1 does not fit in u128"):
+    with pytest.raises(DecodeError, match="-5 in row 1 does not fit in u128"):
         parquet.read_parquet(tmp_path / "f.parquet")
 
 

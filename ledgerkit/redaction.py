@@ -1,0 +1,244 @@
+"""
+Recognition of secrets, so that no message repeats one.
+
+`secret_in` looks for a secret in a value that a caller passed. It errs on the side of secrecy:
+such a value is shown as a help to the caller only. `hide` removes secrets from a sentence, which
+may also quote a response; it leaves public keys, hashes and account ids.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import weakref
+from collections.abc import Mapping
+from os import PathLike
+from typing import TYPE_CHECKING, Never
+from urllib.parse import unquote
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_SECRET_KEY, _SEED_PHRASE = "a secret key", "a seed phrase"
+_API_KEY, _PASSWORD = "what may be an API key", "a password"
+_SOME_KEY = "what may be a secret key"  # or a public one
+_MIN_HIDDEN_LENGTH = 8  # a shorter secret may be a part of ordinary data
+_RAW_KEY_BYTES = (32, 64)
+_MAX_DEPTH = 50  # of lists in lists
+
+# Secrets in a sentence --------------------------------------------------------------------
+
+# A public key of ed25519 has at most 44 characters, one of secp256k1 at least 86. Copies of a
+# secret key that lost a part, or have letters that base58 lacks, match too.
+_KEY = re.compile(
+    r"(?i:ed25519)(?:\s?:\s?|%3a)[0-9A-Za-z]{45,}"
+    r"|(?i:secp256k1)(?:\s?:\s?|%3a)[0-9A-Za-z]{30,60}(?![0-9A-Za-z])"
+    r"|(?<![0-9A-Za-z])(?<!secp256k1:)(?=[0-9a-z]{0,99}[A-Z])(?=[0-9A-Z]{0,99}[a-z])"
+    r"(?=[A-Za-z]{0,99}\d)[0-9A-Za-z]{60,110}(?![0-9A-Za-z])"
+)
+_LONG_RUN = re.compile(r"[0-9A-Za-z]{30}")  # every secret key has one
+# The BIP-39 list has no word of these, which English sentences cannot do without.
+_PROSE = "the|and|for|with|not|are|was|has|its|but|from|does|been|into|which|were"
+_WORD = rf"(?!(?:{_PROSE})\b)[A-Za-z]{{3,8}}"
+_WORDS = 12
+_PHRASE = re.compile(rf"\b(?:{_WORD}(?:\s+|'\s*,\s*'|\"\s*,\s*\")){{{_WORDS - 1},}}{_WORD}\b")
+_LOGIN = re.compile(r"(?<=:/)(?P<slash>/?)[^\s/@'\"]+(?=@)")
+_MEMBER = re.compile(
+    r"""(?ix)
+    (?P<name>
+        [?&;](?:api_?-?key|key|token|access_token|auth|password|secret)=
+        | (?:private|secret|api)_?-?key["']?\s*[:=]\s*["']
+        | (?:seed_?phrase|mnemonic|passphrase|password)["']?\s*[:=]\s*["']
+        | \bbearer\s+(?=\S*\d)(?=\S{8})
+    )
+    (?!\[key\ hidden\])[^\s&#"']+
+    """
+)
+_MEMBER_WORDS = ("key", "token", "auth", "pass", "secret", "phrase", "mnemonic", "bearer")
+
+# A secret in a value of the caller ----------------------------------------------------------
+
+_CALLERS_KEY = re.compile(
+    r"(?:ed25519|secp256k1)\W{0,3}[0-9A-Za-z]{30,}"
+    r"|(?<![0-9A-Za-z])(?:0x[0-9a-f]{64}|[0-9a-f]{128})(?![0-9A-Za-z])",
+    re.IGNORECASE,
+)
+_BETWEEN = r"(?:[^A-Za-z.]|\.(?=\s)|\\[nrt]){1,8}"  # but the dots of account ids
+_CALLERS_PHRASE = re.compile(rf"(?<![A-Za-z])(?:{_WORD}{_BETWEEN}){{{_WORDS - 1}}}{_WORD}")
+_PHRASE_PART = re.compile(rf"(?<![A-Za-z])(?:{_WORD}\s+){{7}}{_WORD}")  # words may be mistyped
+_TOKEN = re.compile(
+    r"(?<![0-9A-Za-z_-])(?:"
+    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # a UUID
+    r"|[0-9a-f]{32}(?![0-9A-Za-z])"
+    r"|eyJ[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_.-]+"  # a JSON Web Token
+    r"|(?=[0-9a-z_-]{0,99}[A-Z])(?=[0-9A-Z_-]{0,99}[a-z])(?=[A-Za-z_-]{0,99}\d)"
+    r"[0-9A-Za-z_-]{20,})"
+)
+_HASH = re.compile(r"[1-9A-HJ-NP-Za-km-z]{40,48}")  # 32 bytes in base58, perhaps mistyped
+_LONGEST_KEY = 200
+_BROKEN_KEY = re.compile(
+    r"(?=[0-9a-z]*[A-Z])(?=[0-9A-Z]*[a-z])(?=[A-Za-z]*\d)[1-9A-HJ-NP-Za-km-z]{60,110}"
+)
+_INVISIBLE = re.compile(r"[\s\u00ad\u200b-\u200f\u2060\ufeff]|\\[nrt]")
+
+
+class Secret:
+    """The base of objects that hold a secret and never print it."""
+
+    __slots__ = ("__weakref__",)
+    noun = _SECRET_KEY
+
+
+class SecretText(Secret):
+    """
+    A secret text, hidden in every message for as long as this object lives.
+
+    Parameters
+    ----------
+    text
+        The secret.
+    """
+
+    __slots__ = ("_pattern", "_spellings", "_text")
+    noun = _PASSWORD
+    placeholder = "[password hidden]"
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._pattern = self._spellings = None
+        if len(text) >= _MIN_HIDDEN_LENGTH:
+            pattern = "".join(map(_character_pattern, text))
+            self._pattern, self._spellings = re.compile(pattern), re.compile(pattern.encode())
+            _in_use.add(self)
+
+    def reveal(self) -> str:
+        """Return the text, for the one request that carries it."""
+        return self._text
+
+    def hide(self, data: bytes) -> bytes:
+        """Replace the secret in bytes, unless it is too short to be distinguished from data."""
+        if self._spellings is None:
+            return data
+        return self._spellings.sub(self.placeholder.encode(), data)
+
+    def hide_text(self, text: str) -> str:
+        """Replace the secret in a text, as `hide` does in bytes."""
+        return text if self._pattern is None else self._pattern.sub(self.placeholder, text)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} hidden>"
+
+    def __reduce__(self) -> Never:
+        """Refuse to be pickled."""
+        msg = f"{self.noun} is never pickled; connect again where it is needed"
+        raise TypeError(msg)
+
+
+_in_use: weakref.WeakSet[SecretText] = weakref.WeakSet()
+
+
+def _character_pattern(char: str) -> str:
+    """Return a pattern for a character as it is, and as URLs, JSON and HTML write it."""
+    if char.isalnum() or char in "-._~":  # none of them escapes these
+        return re.escape(char)
+    code = f"{ord(char):02x}"
+    plain = {char, f"\\{char}", html.escape(char), "+" if char == " " else char}
+    spellings = "|".join(re.escape(text) for text in sorted(plain, key=len, reverse=True))
+    return rf"(?:(?i:%{code}|\\u00{code}|&#x0*{code};)|&#0*{ord(char)};|{spellings})"
+
+
+def hide(text: str) -> str:
+    """Replace each secret in a sentence, and leave everything else."""
+    text = _hide_used(text)
+    if ":/" in text:
+        text = _LOGIN.sub(r"\g<slash>[password hidden]", text)
+    if _names_secret(text):
+        text = _MEMBER.sub(r"\g<name>[key hidden]", text)
+    if _LONG_RUN.search(text):
+        text = _KEY.sub("[secret key hidden]", text)
+    return _PHRASE.sub("[seed phrase hidden]", text)
+
+
+def _hide_used(text: str) -> str:
+    """Replace the API keys and passwords that this process uses."""
+    for secret in list(_in_use):
+        text = secret.hide_text(text)
+    return text
+
+
+def _names_secret(text: str) -> bool:
+    """Return True if a text has a word that `_MEMBER` looks for."""
+    lower = text.lower()
+    return any(word in lower for word in _MEMBER_WORDS)
+
+
+def is_surely_secret(text: str) -> bool:
+    """Return True if a text has a secret that no host may receive; ordinary tokens are none."""
+    forms = (text, unquote(text))
+    return any(
+        _KEY.search(form) or _PHRASE_PART.search(form) or _hide_used(form) != form for form in forms
+    )
+
+
+def secret_in(value: object) -> str | None:
+    """
+    Find a secret in a value that a caller passed: in its text, or in the items of a container.
+
+    Returns what it is, such as "a secret key"; None if there is none.
+    """
+    texts: list[str] = []
+    for leaf in _leaves(value, 0):
+        if isinstance(leaf, Secret):
+            return leaf.noun
+        if isinstance(leaf, bytes) and len(leaf) in _RAW_KEY_BYTES:
+            return _SOME_KEY
+        texts.append(leaf.decode("utf-8", "replace") if isinstance(leaf, bytes) else str(leaf))
+        if _BROKEN_KEY.fullmatch(_INVISIBLE.sub("", texts[-1][:_LONGEST_KEY])):
+            return _SECRET_KEY
+    return _secret_in_text(" ".join(texts))
+
+
+def _leaves(value: object, depth: int) -> Iterator[object]:
+    """Yield the values in containers, also of pandas and numpy; iterators are not consumed."""
+    if isinstance(value, bytearray | memoryview):
+        yield bytes(value)
+        return
+    items = _items(value) if depth < _MAX_DEPTH else None
+    if items is None:
+        is_known = isinstance(value, Secret | str | bytes | PathLike)
+        yield value if is_known else repr(value)
+        return
+    for item in items:
+        yield from _leaves(item, depth + 1)
+
+
+def _items(value: object) -> list[object] | None:
+    """Return the items of a container; None for any other value."""
+    if isinstance(value, Mapping):
+        return [*value.keys(), *value.values()]
+    if isinstance(value, list | tuple | set | frozenset):
+        return list(value)
+    to_numpy = getattr(value, "to_numpy", None)
+    to_list = getattr(value if to_numpy is None else to_numpy(), "tolist", None)
+    items = None if to_list is None else to_list()
+    return items if isinstance(items, list) else None
+
+
+def _secret_in_text(text: str) -> str | None:
+    """Find a secret in a text, also if it is quoted for a URL or broken by spaces."""
+    plain = unquote(text)
+    compact = _INVISIBLE.sub("", plain)
+    if _LONG_RUN.search(compact):
+        if any(_KEY.search(form) for form in (text, plain)):
+            return _SECRET_KEY
+        if any(_CALLERS_KEY.search(form) for form in (text, plain, compact)):
+            return _SOME_KEY
+    if _CALLERS_PHRASE.search(plain) or _PHRASE_PART.search(plain):
+        return _SEED_PHRASE
+    for secret in list(_in_use):
+        if secret.hide_text(text) != text:
+            return secret.noun
+    if _LOGIN.search(text):
+        return _PASSWORD
+    is_token = any(not _HASH.fullmatch(match[0]) for match in _TOKEN.finditer(text))
+    return _API_KEY if is_token or _MEMBER.search(plain) else None

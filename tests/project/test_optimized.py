@@ -1,0 +1,54 @@
+"""The package works under `python -O` and `-OO`, which drop assertions and docstrings."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = sorted(ROOT.glob("ledgerkit/**/*.py"))
+
+
+def run(*arguments: str) -> str:
+    """Run Python, with warnings as errors; return what it prints."""
+    command = [sys.executable, "-W", "error", *arguments]
+    ended = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+def test_no_code_depends_on_assertions_or_docstrings():
+    """No module of the package asserts, or reads a docstring."""
+    found = [
+        f"{path.name}:{node.lineno}"
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Assert)
+        or (isinstance(node, ast.Name | ast.Attribute) and reads_docstring(node))
+    ]
+    assert found == []
+
+
+def reads_docstring(node: ast.Name | ast.Attribute) -> bool:
+    """Return True if a name or attribute is a docstring that is read."""
+    name = node.id if isinstance(node, ast.Name) else node.attr
+    return name in ("__doc__", "getdoc") and isinstance(node.ctx, ast.Load)
+
+
+@pytest.mark.parametrize("flag", ["-O", "-OO"])
+def test_the_demo_prints_the_same(flag):
+    """Traces, exact amounts and the report of the demo do not depend on the flag."""
+    assert run(flag, "notebooks/demo.py") == run("notebooks/demo.py")
+
+
+@pytest.mark.parametrize("flag", ["-O", "-OO"])
+def test_the_command_line_explains_itself(flag):
+    """The help of the commands does not come from docstrings."""
+    assert run(flag, "-m", "ledgerkit", "--help") == run("-m", "ledgerkit", "--help")
+    assert run(flag, "-m", "ledgerkit", "ft", "--help") == run("-m", "ledgerkit", "ft", "--help")

@@ -1,0 +1,264 @@
+"""Closing a ledger while a verb uses it: the verb ends at once, and nothing more is sent."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import itertools
+import signal
+import ssl
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+import ledgerkit as lk
+from ledgerkit.api import rest
+from ledgerkit.errors import InvalidRequestError
+from ledgerkit.localnet.worlds import open_world
+from ledgerkit.transport import background_loop, transports
+from tests.loopback import Reply, as_json, serve
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.loopback import Server
+
+WAYS = ("pool", "bulk", "lanes", "sync", "async")
+WAITS = ("request", "rate", "retry")
+LONG_S = 40.0  # a wait that no test sits out
+TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+CLOSED = r"this ledger is closed\. Connect again\."
+
+
+@pytest.fixture(params=WAYS)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Return the options of `connect` that choose each way to a host."""
+    if request.param == "lanes":
+        monkeypatch.setattr(transports, "find_spec", lambda _name: None)
+    if request.param == "sync":
+        return {"in_flight": 8, "transport": httpx.HTTPTransport(verify=TLS)}
+    if request.param == "async":
+        return {"in_flight": 8, "transport": httpx.AsyncHTTPTransport(verify=TLS)}
+    return {"in_flight": 8 if request.param == "pool" else 16}
+
+
+def one(ledger: lk.Ledger, _folder: Path) -> object:
+    """Read one account."""
+    return lk.ft("a1.near", ledger=ledger)
+
+
+def many(ledger: lk.Ledger, _folder: Path) -> object:
+    """Read many accounts, and collect the errors."""
+    ids = [f"a{number}.near" for number in range(100)]
+    return lk.ft(ids, ledger=ledger, on_error="collect", progress=False)
+
+
+def stream(ledger: lk.Ledger, _folder: Path) -> object:
+    """Read a stream without an end."""
+    calls = (rest.ft(f"a{number}.near") for number in itertools.count())
+    return next(ledger.stream(calls, size=8))
+
+
+def collect(ledger: lk.Ledger, folder: Path) -> object:
+    """Collect accounts."""
+    ids = [f"a{number}.near" for number in range(1_000)]
+    return lk.collect(ids, out=folder / "out", views=["ft"], ledger=ledger, progress=False)
+
+
+VERBS = (one, many, stream, collect)
+
+
+class Host:
+    """A host that answers one request, and keeps the others waiting in one of three ways."""
+
+    def __init__(self, wait: str) -> None:
+        self.wait = wait
+        self.is_over, self.arrived = threading.Event(), threading.Event()
+
+    def __call__(self, _method: str, path: str, *_: object) -> Reply:
+        """Answer."""
+        account_id = path.split("/")[3]
+        self.arrived.set()
+        if self.wait == "retry":
+            return Reply(429, b"slow down", {"retry-after": str(LONG_S)})
+        if self.wait == "request":
+            self.is_over.wait(LONG_S)
+        return as_json({"account_id": account_id, "tokens": []})
+
+
+@contextmanager
+def connected(wait: str, way: dict[str, Any]) -> Iterator[tuple[lk.Ledger, Server, Host]]:
+    """Connect to such a host; with "rate" the one free slot is used."""
+    host = Host(wait)
+    rate = 1 / LONG_S if wait == "rate" else None
+    policy = lk.RetryPolicy(attempts=4, total_s=3 * LONG_S)
+    with (
+        serve(host) as server,
+        lk.connect("lab", api_url=server.url, rate=rate, retries=policy, **way) as ledger,
+    ):
+        if wait == "rate":
+            lk.ft("a0.near", ledger=ledger)
+        try:
+            yield ledger, server, host
+        finally:
+            host.is_over.set()
+
+
+def running() -> int:
+    """Count the threads and tasks that answer calls."""
+
+    async def count() -> int:
+        names = [getattr(task.get_coro(), "__qualname__", "") for task in asyncio.all_tasks()]
+        return sum(name.startswith(("TaskPool.", "Session.")) for name in names)
+
+    threads = sum(thread.name.startswith("ledgerkit_") for thread in threading.enumerate())
+    return threads + background_loop.current().run(count())
+
+
+def all_end() -> bool:
+    """Wait until nothing runs any more."""
+    until = time.monotonic() + 10
+    while running() and time.monotonic() < until:
+        time.sleep(0.01)
+    return not running()
+
+
+def settled(server: Server) -> int:
+    """Count the requests, once those under way have arrived."""
+    count = -1
+    while count != len(server.requests):
+        count = len(server.requests)
+        time.sleep(0.1)
+    return count
+
+
+@contextmanager
+def signalled(host: Host, number: int) -> Iterator[None]:
+    """Send the main thread a signal, once the host has a request."""
+
+    def send() -> None:
+        host.arrived.wait(10)
+        time.sleep(0.05)  # most often the verb waits by then; if not, the claim is the same
+        signal.pthread_kill(threading.main_thread().ident or 0, number)
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    yield
+    thread.join()
+
+
+@pytest.mark.parametrize("wait", WAITS)
+@pytest.mark.parametrize("verb", VERBS)
+def test_closed_by_another_thread(verb, wait, way, tmp_path):
+    """The waiting verb raises, whatever it waits for, and no request is sent afterwards."""
+    errors: list[InvalidRequestError] = []
+
+    def work() -> None:
+        with pytest.raises(InvalidRequestError, match=CLOSED) as caught:
+            verb(ledger, tmp_path)
+        errors.append(caught.value)
+
+    with connected(wait, way) as (ledger, server, host):
+        thread = threading.Thread(target=work)
+        thread.start()
+        assert host.arrived.wait(10)
+        time.sleep(0.05)  # most often the verb waits by now; if not, the claim is the same
+        ledger.close()
+        n_requests = settled(server)
+        thread.join(LONG_S / 2)
+        assert not thread.is_alive()
+        host.is_over.set()
+        assert all_end()
+        with pytest.raises(InvalidRequestError, match=CLOSED):
+            verb(ledger, tmp_path)
+        assert settled(server) == n_requests <= way["in_flight"]
+    assert [error.field for error in errors] == ["ledger"]
+    errors.clear()
+    gc.collect()
+
+
+@pytest.mark.parametrize("wait", WAITS)
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("way", ["pool", "bulk", "sync"], indirect=True)
+def test_closed_by_a_signal_handler(verb, wait, way, tmp_path):
+    """A handler of the waiting thread itself may close the ledger."""
+    with connected(wait, way) as (ledger, _, host):
+        before = signal.signal(signal.SIGUSR1, lambda *_: ledger.close())
+        try:
+            with signalled(host, signal.SIGUSR1):
+                with pytest.raises(InvalidRequestError, match=CLOSED):
+                    verb(ledger, tmp_path)
+                assert not host.is_over.is_set()
+        finally:
+            signal.signal(signal.SIGUSR1, before)
+        host.is_over.set()
+        assert all_end()
+
+
+@pytest.mark.parametrize("wait", WAITS)
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("way", ["pool", "bulk", "sync"], indirect=True)
+def test_ctrl_c(verb, wait, way, tmp_path):
+    """Ctrl-C ends a verb, and then its `with` block, whatever it waits for."""
+    with connected(wait, way) as (ledger, _, host), signalled(host, signal.SIGINT):
+        with pytest.raises(KeyboardInterrupt):
+            verb(ledger, tmp_path)
+        assert not host.is_over.is_set()
+        ledger.close()
+        host.is_over.set()
+        assert all_end()
+
+
+def test_a_sibling_is_closed_with_its_ledger():
+    """What a sibling does ends with the ledger that it came from."""
+    with connected("request", {"in_flight": 4}) as (ledger, server, _):
+        sibling = ledger.sibling(in_flight=2)
+        ledger.close()
+        with pytest.raises(InvalidRequestError, match=CLOSED):
+            lk.ft("a.near", ledger=sibling)
+    assert server.requests == []
+
+
+def test_the_embedded_ledger_is_closed_while_a_transaction_waits():
+    """With real time a block may be an hour away: the waiting verb raises."""
+    world = open_world("empty", real_time=True, block_time_ns=3600 * 10**9, timeout_ns=7200 * 10**9)
+    ledger = lk.connect("local", world=world, timeout_s=7200.0)
+    timer = threading.Timer(0.2, ledger.close)
+    timer.start()
+    with pytest.raises(InvalidRequestError, match="this ledger is closed"):
+        lk.transfer("near", "1 NEAR", signer_id="near", ledger=ledger)
+    timer.join()
+    lk.disconnect()
+
+
+def test_a_transaction_that_is_sent_again_later():
+    """A Retry-After that a sender waits for ends with the ledger."""
+    ledger = lk.connect("local", world="empty")
+    lk.transfer("near", "1 NEAR", signer_id="near", ledger=ledger)  # reads key and block
+    ledger.faults.add(f"status=429; retry-after={LONG_S:g}")
+    timer = threading.Timer(0.2, ledger.close)
+    timer.start()
+    with pytest.raises(InvalidRequestError, match="this ledger is closed"):
+        lk.transfer("near", "1 NEAR", signer_id="near", ledger=ledger)
+    timer.join()
+    lk.disconnect()
+
+
+def test_sleeping():
+    """A sleep ends when the ledger is closed; a closed ledger does not sleep."""
+    ledger = lk.connect("local", world="empty")
+    ledger.sleep(0.0)
+    ledger.sleep(0.01)
+    timer = threading.Timer(0.1, ledger.close)
+    timer.start()
+    with pytest.raises(InvalidRequestError, match=CLOSED):
+        ledger.sleep(LONG_S)
+    timer.join()
+    with pytest.raises(InvalidRequestError, match=CLOSED):
+        ledger.sleep(0.0)
+    lk.disconnect()

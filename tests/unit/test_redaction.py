@@ -1,0 +1,158 @@
+"""Secrets are recognised in whatever form they were passed, and ordinary values are not."""
+
+from __future__ import annotations
+
+import ast
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import base58
+import pandas as pd
+import pytest
+
+import ledgerkit
+from ledgerkit import redaction
+from ledgerkit.errors import InvalidRequestError, LedgerError
+from ledgerkit.protocol import SecretKey
+
+PHRASE = "legal winner thank year wave sausage worth useful legal winner thank yellow"
+KEY = SecretKey.from_seed_phrase(PHRASE).reveal()
+BODY = KEY.removeprefix("ed25519:")
+SECP = "secp256k1:" + base58.b58encode(bytes(range(200, 232))).decode()
+TOKEN = "a1B2c3D4e5F6g7H8j9K0mNpQ"
+HASH = base58.b58encode(bytes(range(32))).decode()
+
+SECRETS: dict[str, Any] = {
+    "ed25519": KEY,
+    "without its curve": BODY,
+    "secp256k1": SECP,
+    "a character lost": KEY[:40] + KEY[41:],
+    "a character mistyped": KEY[:40] + "0" + KEY[41:],
+    "its end lost": KEY[:60],
+    "broken by a line": f"{KEY[:40]}\n  {KEY[40:]}",
+    "without its curve, broken": f"{BODY[:40]}\n{BODY[40:]}",
+    "broken by an invisible character": f"{KEY[:20]}\u200b{KEY[20:]}",
+    "upper-case curve": "ED25519:" + BODY,
+    "in a list": ["alice.near", KEY],
+    "in a dict": {"a": {"b": (KEY,)}},
+    "as a member's name": {KEY: 1},
+    "in a Series": pd.Series(["alice.near", KEY]),
+    "in a DataFrame, far down": pd.DataFrame({"a": ["x"] * 500 + [KEY]}),
+    "as bytes": KEY.encode(),
+    "as raw bytes": bytes(64),
+    "in a path": Path("folder", KEY),
+    "in an address": f"https://host.example/{KEY}",
+    "quoted for a URL": "ed25519%3A" + BODY,
+    "in JSON": json.dumps({"private_key": KEY}),
+    "in a long text": f"{'x, ' * 900}{KEY}{', y' * 900}",
+    "as hexadecimal": "0x" + "0f" * 32,
+    "an object": SecretKey.from_text(KEY),
+    "a phrase": PHRASE,
+    "a phrase in upper case": PHRASE.upper(),
+    "a phrase by words": PHRASE.split(),
+    "a phrase with commas": PHRASE.replace(" ", ", "),
+    "a phrase in lines": PHRASE.replace(" ", "\n"),
+    "a numbered phrase": " ".join(f"{n}. {word}" for n, word in enumerate(PHRASE.split())),
+    "an API key": TOKEN,
+    "a UUID": "3f2c9d1e-8a7b-4c6d-9e0f-1a2b3c4d5e6f",
+    "a query": "https://host.example/?apiKey=abc",
+    "a header": "Bearer abcdefgh1",
+    "a login": "https://me:word@host.example",
+}
+
+
+def pieces() -> list[str]:
+    """Return parts of the secrets that must not be shown."""
+    return [BODY[:12], BODY[40:52], SECP[12:24], "winner thank", "'winner'", TOKEN[:8], "me:word"]
+
+
+@pytest.mark.parametrize("value", SECRETS.values(), ids=SECRETS)
+def test_a_secret_is_in_no_part_of_a_refusal(value: Any) -> None:
+    """The message names what it is instead, and no attribute or pickle has the value."""
+    error = InvalidRequestError.refuse("receiver_id", value, "an account id")
+    shown = f"{error} {error!r} {error.args} {vars(error)} {pickle.dumps(error)!r}"
+    assert [piece for piece in pieces() if piece in shown] == []
+    assert "was passed as receiver_id, and is not shown: expected an account id" in str(error)
+    assert error.value is None
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)  # noqa: S301 - our own
+
+
+def test_the_kind_of_secret_is_named() -> None:
+    """A reader learns what to look for."""
+    assert str(InvalidRequestError.refuse("receiver_id", KEY, "an account id")) == (
+        "a secret key was passed as receiver_id, and is not shown: expected an account id."
+    )
+    assert redaction.secret_in(PHRASE) == "a seed phrase"
+    assert redaction.secret_in("https://me:word@host.example") == "a password"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "Alice.near",
+        "a" * 65,
+        "ab" * 32,
+        "0x" + "cd" * 20,
+        HASH,
+        HASH + "1",
+        "mainet",
+        "/tmp/pytest-of-root/pytest-12/test_collect0/accounts.parquet",  # noqa: S108 - not opened
+        ["alice.near", "bob.near", "carol.near", "dave.near", "erin.near", "frank.near"],
+        {"account_id": "alice.near", "amount": "1"},
+        "The contract panicked because the account has not enough balance for the transfer",
+        b"abc",
+        10**30,
+        None,
+        1.5,
+        range(3),
+    ],
+)
+def test_ordinary_values_are_shown(value: Any) -> None:
+    """Whatever is no secret is quoted, and kept in the attribute."""
+    error = InvalidRequestError.refuse("field", value, "something else")
+    assert repr(value)[:100] in str(error)
+    assert error.value is value
+
+
+@pytest.mark.parametrize("secret", [KEY, BODY, SECP, PHRASE], ids=["ed25519", "bare", "secp", "12"])
+def test_a_sentence_loses_the_secret_only(secret: str) -> None:
+    """In a message that someone else wrote, the words around a secret are left."""
+    error = LedgerError(f"cannot open 's3://{secret}/x' now", reason=f"no {secret}, sorry")
+    assert [piece for piece in pieces() if piece in f"{error} {vars(error)}"] == []
+    assert str(error).startswith("cannot open 's3://[")
+    assert str(error).endswith(" hidden]/x' now.")
+
+
+def test_public_texts_are_left() -> None:
+    """Public keys, hashes, account ids and times in a message stay as they are."""
+    public = str(SecretKey.from_text(KEY).public_key)
+    long_public = "secp256k1:" + base58.b58encode(bytes(range(64))).decode()
+    text = f"{public}, {long_public}, {HASH} of {'ab' * 32} at 2026-01-01T00:00:00Z"
+    assert redaction.hide(text) == text
+
+
+def test_no_sentence_of_the_package_is_changed() -> None:
+    """No text in the code reads as a secret, but an alphabet and an example."""
+    folder = Path(ledgerkit.__file__).parent
+    texts = {
+        node.value
+        for path in folder.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    changed = sorted(text[:20] for text in texts if redaction.hide(text) != text)
+    assert changed == ["ABCDEFGHIJKLMNOPQRST", "Write it as http://u"]
+
+
+def test_a_secret_text_is_hidden_while_it_is_used() -> None:
+    """A password in use is found in any spelling, and forgotten with its object."""
+    password = redaction.SecretText("pa55/word+x")
+    assert redaction.hide("GET /?p=pa55%2Fword%2Bx") == "GET /?p=[password hidden]"
+    assert redaction.secret_in("x pa55/word+x") == "a password"
+    assert repr(password) == "<SecretText hidden>"
+    with pytest.raises(TypeError, match="never pickled"):
+        pickle.dumps(password)
+    del password
+    assert redaction.secret_in("x pa55/word+x") is None

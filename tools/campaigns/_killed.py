@@ -1,0 +1,158 @@
+"""
+The work of one child process of the campaign `kills`, and the ways in which it dies.
+
+The fork server imports this module once, with the worlds, so that a child starts in
+milliseconds.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+import warnings
+from importlib import import_module
+from itertools import count
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import ledgerkit as lk
+from ledgerkit.localnet.worlds import open_world
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# Audit events are raised before the operation, with the path as their first argument.
+OPERATIONS = {"open", "os.rename", "os.remove", "os.mkdir", "os.listdir", "os.scandir"}
+EARLIER, CROWD = (open_world("crowd", size=120, seed=seed) for seed in (1, 0))
+DEMO = open_world("demo")
+FIRST, STOP = DEMO.chain.final.height - 23, DEMO.chain.final.height + 1
+SIDES = ("before", "collect-undisturbed")
+UNTYPED: Any = lk  # its arguments are typed by their names
+# What the children would import, in addition to what this module does.
+for name in ("collect", "collect_blocks", "diff", "open_collection", "trace"):
+    getattr(lk, name)
+for name in ("aiohttp", "duckdb", "filelock", "pyarrow.pandas_compat", "pyarrow.parquet"):
+    import_module(name)
+
+
+class Work(NamedTuple):
+    """
+    The work of a child, and when it dies.
+
+    Parameters
+    ----------
+    verb
+        One of `VERBS`, or "collect_earlier".
+    out
+        The folder to write to.
+    operation
+        The number of the file operation before which the child gets SIGKILL; 0 is none.
+    after_s
+        The seconds after which it gets SIGALRM, which it does not handle; 0 is never.
+    n_failures
+        How many requests fail first.
+    retry_failed
+        Whether failed subjects are requested again.
+    """
+
+    verb: str
+    out: Path
+    operation: int = 0
+    after_s: float = 0.0
+    n_failures: int = 0
+    retry_failed: bool = False
+
+
+def account_ids() -> list[str]:
+    """Return the ids to collect, a malformed one and a repeated one among them."""
+    ids = [f"person{number:07}.near" for number in range(120)]
+    return [*ids[:40], "NOT AN ID", ids[7], *ids[40:]]
+
+
+def connect(world: Any, n_failures: int) -> lk.Ledger:
+    """Connect to a world; some requests after the first one fail."""
+    ledger = lk.connect("local", world=world, in_flight=4, retries=lk.RetryPolicy(attempts=1))
+    if n_failures:
+        ledger.faults.add("latency=0; times=1")  # `collect_blocks` reads the final height first
+        ledger.faults.add(f"status=503; times={n_failures}")
+    return ledger
+
+
+def collect(work: Work, world: Any = CROWD) -> None:
+    """Collect accounts."""
+    with connect(world, work.n_failures) as ledger:
+        UNTYPED.collect(
+            account_ids(),
+            out=work.out,
+            part_size=25,
+            retry_failed=work.retry_failed,
+            progress=False,
+            ledger=ledger,
+        )
+
+
+def collect_blocks(work: Work) -> None:
+    """Collect blocks."""
+    with connect(DEMO, work.n_failures) as ledger:
+        UNTYPED.collect_blocks(
+            FIRST,
+            STOP,
+            out=work.out,
+            part_size=6,
+            retry_failed=work.retry_failed,
+            progress=False,
+            ledger=ledger,
+        )
+
+
+def collect_earlier(work: Work) -> None:
+    """Collect the same accounts with other holdings."""
+    collect(work, EARLIER)
+
+
+def diff(work: Work) -> None:
+    """Compare two collections beside the folder, and store the changes."""
+    work.out.mkdir(exist_ok=True)
+    before, after = (work.out.parent / name for name in SIDES)
+    for view in ("accounts", "ft"):
+        found = lk.diff(before, after, view)
+        for name, frame in (("changes", found.changes), ("not_compared", found.not_compared)):
+            frame.attrs.clear()
+            frame.to_pickle(work.out / f"{view}-{name}.pickle")
+
+
+VERBS = {"collect": collect, "collect_blocks": collect_blocks, "diff": diff}
+
+
+def die_at(number: int) -> None:
+    """Kill this process before a file operation below the folder of temporary files."""
+    numbers = count(1)
+    patched: Any = os
+    fsync = os.fsync
+
+    def operate(event: str, arguments: tuple[Any, ...]) -> None:
+        if event in OPERATIONS and str(arguments[0]).startswith(tempfile.gettempdir()):
+            step()
+
+    def step() -> None:
+        if next(numbers) == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def synchronize(file: int) -> None:
+        step()
+        fsync(file)
+
+    patched.fsync = synchronize  # it has no audit event
+    sys.addaudithook(operate)
+
+
+def run(work: Work, temporary: Path) -> None:
+    """Do the work, and die in the middle if so planned."""
+    warnings.simplefilter("ignore")  # failed subjects
+    tempfile.tempdir = str(temporary)
+    if work.operation:
+        die_at(work.operation)
+    signal.setitimer(signal.ITIMER_REAL, work.after_s)
+    {**VERBS, "collect_earlier": collect_earlier}[work.verb](work)
+    signal.setitimer(signal.ITIMER_REAL, 0)

@@ -1,0 +1,404 @@
+"""
+A decoder of bytes returns a value that can be displayed, or raises an error of ledgerkit.
+
+Each string is random, or a valid one that was cut, changed, spliced or given other lengths. It is
+passed to every decoder: of transactions, keys, hashes and credentials, of arguments, results, logs
+and events of contracts, of saved documents, and of files. A transaction that is decoded must
+encode to the same bytes again. No decoder may allocate the memory that a length only claims.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import os
+import random
+import tempfile
+from contextlib import redirect_stderr, redirect_stdout
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pandas as pd
+
+import ledgerkit as lk
+from ledgerkit import cli, units, validation
+from ledgerkit.collecting import sources
+from ledgerkit.protocol import (
+    AccountId,
+    Credentials,
+    CryptoHash,
+    DelegateAction,
+    OffchainMessage,
+    PublicKey,
+    SecretKey,
+    Signature,
+    SignedTransaction,
+    Transaction,
+)
+from ledgerkit.protocol import Delegate as SignedDelegate
+from ledgerkit.verbs import saved_responses
+from tools.campaigns import _replay
+from tools.campaigns._outcomes import hostile_conditions, outcome
+from tools.campaigns._valid_transactions import SIGNED, UNSIGNED, u32
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from tools.campaigns._tally import Tally
+
+COUNT = 1_000_000
+SMALL = 7_500
+EXPECTED = ("value", "error")
+MEMORY = 2**30  # far below what the longest lengths claim
+PHRASE = "abandon " * 11 + "about"
+KEY = SecretKey.from_seed_phrase(PHRASE)
+LENGTHS = (0, 1, 2, 63, 64, 65, 255, 2**16, 2**24, 2**30, 2**31 - 1, 2**31, 2**32 - 1)
+
+
+class Decoder(NamedTuple):
+    """A decoder, and strings that it decodes."""
+
+    name: str
+    decode: Callable[[bytes], Any]
+    valid: Sequence[bytes]
+
+
+# Mutations that make most strings invalid -------------------------------------------------
+
+
+def at_random(rng: random.Random, _: Sequence[bytes]) -> bytes:
+    """Return random bytes."""
+    return rng.randbytes(rng.randrange(300))
+
+
+def cut(rng: random.Random, valid: Sequence[bytes]) -> bytes:
+    """Cut off the end."""
+    data = rng.choice(valid)
+    return data[: rng.randrange(len(data) + 1)]
+
+
+def invented_end(rng: random.Random, valid: Sequence[bytes]) -> bytes:
+    """Replace the end by random bytes."""
+    return cut(rng, valid) + rng.randbytes(rng.randrange(120))
+
+
+def changed(rng: random.Random, valid: Sequence[bytes]) -> bytes:
+    """Set one to four bytes at random."""
+    data = bytearray(rng.choice(valid))
+    for _ in range(rng.randint(1, 4)):
+        data[rng.randrange(len(data))] = rng.randrange(256)
+    return bytes(data)
+
+
+def one_bit(rng: random.Random, valid: Sequence[bytes]) -> bytes:
+    """Flip one bit."""
+    data = bytearray(rng.choice(valid))
+    data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+    return bytes(data)
+
+
+def small_step(rng: random.Random, valid: Sequence[bytes]) -> bytes:
+    """Change one byte by one or two: the next tag, length or letter."""
+    data = bytearray(rng.choice(valid))
+    at = rng.randrange(len(data))
+    data[at] = (data[at] + rng.choice((-2, -1, 1, 2))) % 256
+    return bytes(data)
+
+
+def other_length(rng: random.Random, valid: Sequence[bytes]) -> bytes:
+    """Write a hostile length over any four bytes."""
+    data = rng.choice(valid)
+    at = rng.randrange(max(1, len(data) - 3))
+    return data[:at] + u32(rng.choice(LENGTHS)) + data[at + 4 :]
+
+
+def spliced(rng: random.Random, valid: Sequence[bytes]) -> bytes:
+    """Join the start of one and the end of another."""
+    other = rng.choice(valid)
+    return cut(rng, valid) + other[rng.randrange(len(other)) :]
+
+
+def grown(rng: random.Random, valid: Sequence[bytes]) -> bytes:
+    """Insert random bytes, or repeat some."""
+    data = rng.choice(valid)
+    at = rng.randrange(len(data) + 1)
+    size = rng.randint(1, 8)
+    return data[:at] + rng.choice((rng.randbytes(size), data[at : at + size])) + data[at:]
+
+
+def shrunk(rng: random.Random, valid: Sequence[bytes]) -> bytes:
+    """Remove bytes from the middle."""
+    data = rng.choice(valid)
+    at = rng.randrange(len(data))
+    return data[:at] + data[at + rng.randint(1, 8) :]
+
+
+def odd_text(rng: random.Random, valid: Sequence[bytes]) -> bytes:
+    """Insert characters that decoders of text treat differently."""
+    data = rng.choice(valid)
+    at = rng.randrange(len(data) + 1)
+    return data[:at] + rng.choice(ODD).encode("utf-8", "surrogatepass") + data[at:]
+
+
+ODD = (*"\0\n\ufeff\u0661\ud800\u202e ,", '"', "\r\n", "[" * 3000, "9" * 5000)
+WAYS = (
+    at_random,
+    cut,
+    invented_end,
+    changed,
+    one_bit,
+    small_step,
+    other_length,
+    spliced,
+    grown,
+    shrunk,
+    odd_text,
+)
+
+# Decoders --------------------------------------------------------------------------------
+
+
+def same_bytes(kind: Any) -> Callable[[bytes], Any]:
+    """Return a decoder that checks that a value encodes to the bytes it was decoded from."""
+
+    def decode(data: bytes) -> Any:
+        value = kind.decode(data)
+        if value.encode() != data:
+            raise AssertionError("encodes to other bytes")
+        return value
+
+    return decode
+
+
+def of_text(parse: Callable[[str], Any]) -> Callable[[bytes], Any]:
+    """Return a decoder of bytes from a parser of text, which also reads lone surrogates."""
+    return lambda data: parse(data.decode("utf-8", "surrogateescape"))
+
+
+def binary() -> Iterator[Decoder]:
+    """Yield the decoders of binary forms."""
+    actions = [lk.protocol.Transfer(1)]
+    inner = DelegateAction("alice.near", "bob.near", actions, 1, 9, KEY.public_key)
+    yield Decoder("SignedTransaction", same_bytes(SignedTransaction), SIGNED)
+    yield Decoder("Transaction", same_bytes(Transaction), UNSIGNED)
+    yield Decoder("DelegateAction", same_bytes(DelegateAction), [inner.encode()])
+    yield Decoder("Delegate", same_bytes(SignedDelegate), [inner.sign(KEY).encode()])
+    for kind, valid in ((SignedTransaction, SIGNED), (Transaction, UNSIGNED)):
+        texts = [base64.b64encode(data) for data in valid]
+        yield Decoder(f"{kind.__name__}.from_base64", of_text(kind.from_base64), texts)
+
+
+def texts() -> Iterator[Decoder]:
+    """Yield the parsers of keys, ids, amounts and block references."""
+    public, secret = str(KEY.public_key), KEY.reveal()
+    fields = {"account_id": "alice.near", "public_key": public, "private_key": secret}
+    account = json.dumps(fields).encode()
+    signature = str(KEY.sign(bytes(32))).encode()
+    amounts = [b"1 NEAR", b"0.5 NEAR", b"30 Tgas", b"12 yocto", b"1_000 NEAR"]
+    places = [b"2026-01-01T00:00:00Z", b"2026-01-01 00:00:00.123456789+02:00", b"final", b"1" * 32]
+    yield Decoder("PublicKey", of_text(PublicKey.from_text), [public.encode()])
+    yield Decoder("SecretKey", of_text(SecretKey.from_text), [secret.encode()])
+    yield Decoder("Signature", of_text(Signature.from_text), [signature])
+    yield Decoder("SecretKey.from_credentials", SecretKey.from_credentials, [account])
+    yield Decoder("Credentials", Credentials.from_text, [account])
+    yield Decoder("seed phrase", of_text(SecretKey.from_seed_phrase), [PHRASE.encode()])
+    yield Decoder("CryptoHash of bytes", CryptoHash, [bytes(32)])
+    yield Decoder("CryptoHash", of_text(CryptoHash), [b"1" * 32])
+    yield Decoder("AccountId", of_text(AccountId), [b"alice.near", b"0x" + b"cd" * 20])
+    yield Decoder("message", of_text(signed_message), [b"login", b"\xf0\x9f\x94\x91"])
+    yield Decoder("yocto", of_text(units.yocto), amounts)
+    yield Decoder("gas", of_text(units.gas), amounts)
+    yield Decoder("units", of_text(partial(units.from_units, decimals=24)), [b"1.5", b"3"])
+    yield Decoder("block reference", of_text(validation.block_reference), places)
+
+
+def signed_message(text: str) -> bool:
+    """Sign and verify an off-chain message."""
+    message = OffchainMessage(text, bytes(32), "app.near")
+    return message.verify(KEY.public_key, message.sign(KEY))
+
+
+def contract_bytes() -> Iterator[Decoder]:
+    """Yield readers of what a contract returns and logs, and of the arguments of its calls."""
+    replay = _replay.Replay()
+    ledger = _replay.connect(replay)
+    verbs: dict[str, Callable[[], Any]] = {
+        "view": lambda: lk.view("gold.near", "ft_metadata", ledger=ledger),
+        "ft": lambda: lk.ft("alice.near", metadata=True, progress=False, ledger=ledger),
+        "nft_tokens": lambda: lk.nft_tokens(
+            "uma.near", "stamps.grace.near", progress=False, ledger=ledger
+        ),
+        "staking": lambda: lk.staking("bob.near", positions=True, progress=False, ledger=ledger),
+        "verify_archive": lambda: lk.verify_archive(
+            "1", source=ledger, target=ledger, collection="stamps.grace.near"
+        ),
+    }
+    for name, verb in verbs.items():
+        seen = returned_by(replay, ledger, verb)
+
+        def read(data: bytes, verb: Callable[[], Any] = verb) -> Any:
+            replay.change = lambda body, status: (with_result(body, data), status)
+            ledger.forget()
+            ledger._memo.clear()  # noqa: SLF001 - cheaper than another ledger
+            return verb()
+
+        yield Decoder(f"result of {name}", read, seen)
+    yield Decoder("arguments", lambda data: trace_of(args=data), ARGUMENTS)
+    yield Decoder("returned value", lambda data: trace_of(value=data), ARGUMENTS)
+    yield Decoder("log", lambda data: trace_of(log=data.decode("utf-8", "replace")), EVENTS)
+
+
+def returned_by(replay: _replay.Replay, ledger: lk.Ledger, verb: Callable[[], Any]) -> list[bytes]:
+    """Return the results of the view calls that a verb reads."""
+    results: list[bytes] = []
+
+    def change(body: bytes, status: int) -> tuple[bytes, int]:
+        result = json.loads(body).get("result")
+        if isinstance(result, dict) and "result" in result:
+            results.append(bytes(result["result"]))
+        return body, status
+
+    replay.change = change
+    ledger.forget()
+    verb()
+    return results
+
+
+def with_result(body: bytes, data: bytes) -> bytes:
+    """Return the response to a view call with another result; other responses unchanged."""
+    document = json.loads(body)
+    result = document.get("result")
+    if isinstance(result, dict) and "result" in result:
+        result["result"] = list(data)
+        return json.dumps(document, separators=(",", ":")).encode()
+    return body
+
+
+ARGUMENTS = [
+    b'{"receiver_id":"bob.near","amount":"5","memo":null,"msg":"{\\"actions\\":[]}"}',
+    b'{"receiver_id":"bob.near","token_id":"7"}',
+    b'"5"',
+    b"null",
+]
+EVENT = {"standard": "nep141", "version": "1.0.0", "event": "ft_transfer"}
+TRANSFERRED = {"old_owner_id": "alice.near", "new_owner_id": "bob.near", "amount": "5"}
+EVENTS = [
+    b"EVENT_JSON:" + json.dumps({**EVENT, "data": [TRANSFERRED]}).encode(),
+    b"Transfer 5 from alice.near to bob.near",
+    b"Refund 5 from bob.near to alice.near",
+]
+
+
+def trace_of(args: bytes = b"{}", value: bytes = b"", log: str = "") -> lk.Trace:
+    """Read the trace of a token's transfer, with these arguments, result and log."""
+    fields = {"method_name": "ft_transfer_call", "gas": 9, "deposit": "1"}
+    action = {"FunctionCall": {**fields, "args": base64.b64encode(args).decode()}}
+    status = {"SuccessValue": base64.b64encode(value).decode()}
+    ran = {"logs": [log], "receipt_ids": [], "gas_burnt": 1, "tokens_burnt": "1", "status": status}
+    first = {**ran, "logs": [], "receipt_ids": ["R"], "status": {"SuccessReceiptId": "R"}}
+    parties = {"signer_id": "alice.near", "receiver_id": "gold.near"}
+    body = {"Action": {"signer_id": "alice.near", "actions": [action]}}
+    document = {
+        "status": status,
+        "transaction": {"hash": "T", **parties, "actions": [action]},
+        "transaction_outcome": {"id": "T", "outcome": first},
+        "receipts_outcome": [{"id": "R", "outcome": ran}],
+        "receipts": [
+            {
+                "receipt_id": "R",
+                "predecessor_id": "alice.near",
+                "receiver_id": "gold.near",
+                "receipt": body,
+            }
+        ],
+    }
+    return lk.Trace.from_json(document)
+
+
+def files(folder: Path) -> Iterator[Decoder]:
+    """Yield the readers of files."""
+
+    def written(name: str, read: Callable[[Path], Any]) -> Callable[[bytes], Any]:
+        """Return a decoder that writes the bytes to a file and reads it."""
+        path = folder / name
+
+        def decode(data: bytes) -> Any:
+            path.write_bytes(data)
+            return read(path)
+
+        return decode
+
+    frame = pd.DataFrame(
+        {
+            "account_id": ["alice.near", "bob.near"],
+            "balance": pd.Series([1, 2**127], dtype="u128"),
+            "text": ["a", None],
+            "number": [1.5, 2],
+        }
+    )
+    lk.write_parquet(frame, folder / "valid.parquet")
+    lk.write_parquet(frame.set_index("balance"), folder / "indexed.parquet")
+    parquet = [(folder / name).read_bytes() for name in ("valid.parquet", "indexed.parquet")]
+    ids = [b"alice.near\nbob.near\n"]
+    table = [b'account_id,note\nalice.near,"a"\nbob.near,\n']
+    trace = trace_of()._source  # noqa: SLF001 - the document itself
+    yield Decoder("read_parquet", written("read.parquet", lk.read_parquet), parquet)
+    yield Decoder("ids in Parquet", written("ids.parquet", source_ids), parquet)
+    yield Decoder("ids in CSV", written("ids.csv", source_ids), table)
+    yield Decoder("ids in a text", written("ids.txt", source_ids), ids)
+    yield Decoder("Trace.load", written("trace.json", lk.Trace.load), [trace])
+    receipts = partial(lk.read, view="receipts")
+    yield Decoder("read a file", written("r.json", receipts), [trace])
+    for view in saved_responses._VIEWS:  # noqa: SLF001 - every view, also later ones
+        yield Decoder(f"read {view}", partial(lk.read, view=view), [trace, *ARGUMENTS])
+    yield Decoder("command line", written("from-file.json", command_line), [trace])
+
+
+def proxies() -> Iterator[Decoder]:
+    """Yield the readers of the variables that name a proxy, for few and for many connections."""
+    valid = [b"http://me:secret@127.0.0.1:3128", b"http://[::1]:3128", b"https://proxy.example"]
+    for in_flight in (1, 16):
+        yield Decoder("proxy", partial(connect_through, in_flight=in_flight), valid)
+
+
+def connect_through(proxy: bytes, in_flight: int) -> None:
+    """Open the connections through a proxy; nothing is sent."""
+    os.environb[b"http_proxy"] = proxy.replace(b"\0", b"")
+    try:
+        lk.connect("lab", rpc_url="http://rpc.example", in_flight=in_flight).close()
+    finally:
+        del os.environb[b"http_proxy"]
+
+
+def source_ids(path: Path) -> list[Any]:
+    """Read the account ids of a file."""
+    return list(sources.source(path))
+
+
+def command_line(path: Path) -> None:
+    """Print the receipts of a file from the command line."""
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        code = cli.main(["receipts", "--from-file", str(path)])
+    if code not in range(10):
+        raise AssertionError(f"exit code {code}")
+
+
+# The campaign ----------------------------------------------------------------------------
+
+
+def run(count: int, seed: int, tally: Tally) -> None:
+    """Decode the valid strings, then the others."""
+    rng = random.Random(seed)  # noqa: S311 - repeatable, not secret
+    with tempfile.TemporaryDirectory() as folder, hostile_conditions(MEMORY):
+        decoders = [*binary(), *texts(), *contract_bytes(), *proxies(), *files(Path(folder))]
+        for number in range(count):
+            decoder, way = decoders[number % len(decoders)], rng.choice(WAYS)
+            data = way(rng, decoder.valid)
+            closely = rng.random() < 0.03  # noqa: PLR2004 - tables are slow
+            result = outcome(partial(decoder.decode, data), closely=closely)
+            tally.count(result if result in EXPECTED else "violation")
+            if result not in EXPECTED:
+                tally.violate(f"{decoder.name}, {way.__name__}: {result}: {data[:1000]!r}")
+    tally.notes.append(f"{len(decoders)} decoders")
