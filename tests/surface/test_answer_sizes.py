@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import re
 import threading
 import time
@@ -25,7 +26,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 LIMIT = 2**20
-ACCOUNT = as_json({"account_id": "a.near", "tokens": []})
+
+
+def account(account_id: str) -> dict[str, object]:
+    """Return the answer for an account without tokens."""
+    return {"account_id": account_id, "tokens": []}
+
+
+ACCOUNT = as_json(account("a.near"))
 CHUNK = b"4000\r\n" + b" " * 0x4000 + b"\r\n"
 two_ways = pytest.mark.parametrize("way", ["bulk", "sync"], indirect=True)
 on_the_loop = pytest.mark.parametrize("way", ["pool", "bulk", "lanes", "async"], indirect=True)
@@ -211,7 +219,9 @@ def test_one_large_answer_of_many(way):
     """In a batch only the account whose answer is too large is a failure."""
 
     def handler(_method: str, path: str, *_: object) -> Reply:
-        return Reply(200, padded(LIMIT + 1)) if "a3.near" in path else ACCOUNT
+        account_id = path.split("/")[3]
+        large = Reply(200, padded(LIMIT + 1))
+        return large if account_id == "a3.near" else as_json(account(account_id))
 
     ids = [f"a{number}.near" for number in range(8)]
     with serve(handler) as server, reading(server.url, **way) as ledger:
@@ -322,13 +332,14 @@ def test_others_are_read_while_one_is_unpacked(way, monkeypatch):
         unpack(reader)
 
     monkeypatch.setattr(BodyReader, "unpack", slow_unpack)
-    large = packed(gzip.compress(padded(LIMIT)))
+    large = packed(gzip.compress(json.dumps(account("large.near")).encode() + b" " * LIMIT))
 
     def handler(_method: str, path: str, *_: object) -> Reply:
         return large if "large.near" in path else ACCOUNT
 
     frames = []
-    with serve(handler) as server, reading(server.url, **way) as ledger:
+    options = {**way, "max_answer_bytes": 2 * LIMIT}
+    with serve(handler) as server, reading(server.url, **options) as ledger:
         work = threading.Thread(
             target=lambda: frames.append(lk.ft("large.near", ledger=ledger)), daemon=True
         )
