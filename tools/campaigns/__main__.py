@@ -1,7 +1,7 @@
 """
 Run a campaign: attack one promise of the package many times, and report each violation.
 
-`python -m tools.campaigns` lists the campaigns, `python -m tools.campaigns transactions
+`python -m tools.campaigns` lists the campaigns, `python -m tools.campaigns byte_strings
 --count 1000000 --seed 1` runs one. The same count and seed repeat a run. The exit code is 1 if
 the promise was broken. Each campaign runs with a small count in `tests/campaigns` too.
 """

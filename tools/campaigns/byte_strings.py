@@ -25,6 +25,7 @@ import pandas as pd
 import ledgerkit as lk
 from ledgerkit import cli, units, validation
 from ledgerkit.collecting import sources
+from ledgerkit.errors import DecodeError
 from ledgerkit.protocol import (
     AccountId,
     Credentials,
@@ -161,10 +162,15 @@ WAYS = (
 
 
 def same_bytes(kind: Any) -> Callable[[bytes], Any]:
-    """Return a decoder that checks that a value encodes to the bytes it was decoded from."""
+    """Return a decoder that also checks its encoding, and that an error names the place."""
 
     def decode(data: bytes) -> Any:
-        value = kind.decode(data)
+        try:
+            value = kind.decode(data)
+        except DecodeError as error:
+            if not error.path:
+                raise AssertionError("refused without a path") from error
+            raise
         if value.encode() != data:
             raise AssertionError("encodes to other bytes")
         return value
@@ -389,10 +395,14 @@ def command_line(path: Path) -> None:
 
 
 def run(count: int, seed: int, tally: Tally) -> None:
-    """Decode the valid strings, then the others."""
+    """Decode the valid binary forms, then the strings."""
     rng = random.Random(seed)  # noqa: S311 - repeatable, not secret
     with tempfile.TemporaryDirectory() as folder, hostile_conditions(MEMORY):
         decoders = [*binary(), *texts(), *contract_bytes(), *proxies(), *files(Path(folder))]
+        for decoder in binary():
+            for data in decoder.valid:
+                if (result := outcome(partial(decoder.decode, data), closely=True)) != "value":
+                    tally.violate(f"{decoder.name}, valid: {result}: {data!r}")
         for number in range(count):
             decoder, way = decoders[number % len(decoders)], rng.choice(WAYS)
             data = way(rng, decoder.valid)
