@@ -48,12 +48,16 @@ def report(tally: Tally) -> None:
 
 
 def show_progress(tally: Tally, begin: float) -> None:
-    """Print, every minute, how far a campaign is."""
+    """Print, every minute, how far a campaign is, and the violations of that minute."""
+    printed = 0
     while True:
         time.sleep(PROGRESS_S)
-        counted, violations = tally.counts.total(), len(tally.violations)
+        for line in tally.violations[printed:SHOWN]:
+            print(f"  violation: {line}")
+        printed = len(tally.violations)
         took = time.perf_counter() - begin
-        print(f"  {counted:,} results, {violations:,} violations, {took:,.0f} s", flush=True)
+        counts = f"{tally.counts.total():,} results, {printed:,} violations"
+        print(f"  {counts}, {took:,.0f} s", flush=True)
 
 
 def main() -> int:
