@@ -12,9 +12,12 @@ import html
 import re
 import weakref
 from collections.abc import Mapping
+from contextlib import suppress
 from os import PathLike
 from typing import TYPE_CHECKING, Never
 from urllib.parse import unquote
+
+from ledgerkit.visible_text import safe_repr
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +27,7 @@ _API_KEY, _PASSWORD = "what may be an API key", "a password"
 _SOME_KEY = "what may be a secret key"  # or a public one
 _MIN_HIDDEN_LENGTH = 8  # a shorter secret may be a part of ordinary data
 _RAW_KEY_BYTES = (32, 64)
-_MAX_DEPTH = 50  # of lists in lists
+_HINT = 4  # characters of a value that may be no secret, so that its owner recognises it
 
 # Secrets in a sentence --------------------------------------------------------------------
 
@@ -74,7 +77,7 @@ _TOKEN = re.compile(
     r"|(?=[0-9a-z_-]{0,99}[A-Z])(?=[0-9A-Z_-]{0,99}[a-z])(?=[A-Za-z_-]{0,99}\d)"
     r"[0-9A-Za-z_-]{20,})"
 )
-_HASH = re.compile(r"[1-9A-HJ-NP-Za-km-z]{40,48}")  # 32 bytes in base58, perhaps mistyped
+_HASH = re.compile(r"[0-9A-Za-z]{40,48}")  # 32 bytes in base58, perhaps mistyped
 _LONGEST_KEY = 200
 _BROKEN_KEY = re.compile(
     r"(?=[0-9a-z]*[A-Z])(?=[0-9A-Z]*[a-z])(?=[A-Za-z]*\d)[1-9A-HJ-NP-Za-km-z]{60,110}"
@@ -107,7 +110,10 @@ class SecretText(Secret):
         self._text = text
         self._pattern = self._spellings = None
         if len(text) >= _MIN_HIDDEN_LENGTH:
-            pattern = "".join(map(_character_pattern, text))
+            pattern = "|".join(
+                "".join(_character_pattern(char, backslash) for char in text)
+                for backslash in (("\\\\", "\\") if "\\" in text else ("\\",))
+            )
             self._pattern, self._spellings = re.compile(pattern), re.compile(pattern.encode())
             _in_use.add(self)
 
@@ -137,12 +143,18 @@ class SecretText(Secret):
 _in_use: weakref.WeakSet[SecretText] = weakref.WeakSet()
 
 
-def _character_pattern(char: str) -> str:
-    """Return a pattern for a character as it is, and as URLs, JSON and HTML write it."""
+def _character_pattern(char: str, backslash: str) -> str:
+    """
+    Return a pattern for a character as it is, and as URLs, JSON and HTML write it.
+
+    `backslash` is how backslashes are written: were both ways possible for each, a long row of
+    them could be read in too many ways.
+    """
     if char.isalnum() or char in "-._~":  # none of them escapes these
         return re.escape(char)
     code = f"{ord(char):02x}"
     plain = {char, f"\\{char}", html.escape(char), "+" if char == " " else char}
+    plain = {backslash} if char == "\\" else plain
     spellings = "|".join(re.escape(text) for text in sorted(plain, key=len, reverse=True))
     return rf"(?:(?i:%{code}|\\u00{code}|&#x0*{code};)|&#0*{ord(char)};|{spellings})"
 
@@ -156,7 +168,9 @@ def hide(text: str) -> str:
         text = _MEMBER.sub(r"\g<name>[key hidden]", text)
     if _LONG_RUN.search(text):
         text = _KEY.sub("[secret key hidden]", text)
-    return _PHRASE.sub("[seed phrase hidden]", text)
+    if len(text.split(None, _WORDS - 1)) == _WORDS or text.count(",") >= _WORDS - 1:
+        text = _PHRASE.sub("[seed phrase hidden]", text)
+    return text
 
 
 def _hide_used(text: str) -> str:
@@ -187,58 +201,92 @@ def secret_in(value: object) -> str | None:
     Returns what it is, such as "a secret key"; None if there is none.
     """
     texts: list[str] = []
-    for leaf in _leaves(value, 0):
+    for leaf in _leaves(value):
         if isinstance(leaf, Secret):
             return leaf.noun
         if isinstance(leaf, bytes) and len(leaf) in _RAW_KEY_BYTES:
             return _SOME_KEY
-        texts.append(leaf.decode("utf-8", "replace") if isinstance(leaf, bytes) else str(leaf))
+        texts.append(_text_of(leaf))
         if _BROKEN_KEY.fullmatch(_INVISIBLE.sub("", texts[-1][:_LONGEST_KEY])):
             return _SECRET_KEY
     return _secret_in_text(" ".join(texts))
 
 
-def _leaves(value: object, depth: int) -> Iterator[object]:
+def _text_of(leaf: object) -> str:
+    """Return the text of a value that is no container."""
+    if isinstance(leaf, bytes):
+        return leaf.decode("utf-8", "replace")
+    return str(leaf) if isinstance(leaf, str | PathLike) else safe_repr(leaf)
+
+
+def _leaves(value: object) -> Iterator[object]:
     """Yield the values in containers, also of pandas and numpy; iterators are not consumed."""
-    if isinstance(value, bytearray | memoryview):
-        yield bytes(value)
-        return
-    items = _items(value) if depth < _MAX_DEPTH else None
-    if items is None:
-        is_known = isinstance(value, Secret | str | bytes | PathLike)
-        yield value if is_known else repr(value)
-        return
-    for item in items:
-        yield from _leaves(item, depth + 1)
+    left = [value]
+    visited: dict[int, object] = {}  # containers, which may contain themselves
+    while left:
+        item = left.pop()
+        items = _items(item)
+        if items is None:
+            yield item
+        elif id(item) not in visited:
+            visited[id(item)] = item
+            left += reversed(items)
 
 
 def _items(value: object) -> list[object] | None:
     """Return the items of a container; None for any other value."""
-    if isinstance(value, Mapping):
-        return [*value.keys(), *value.values()]
-    if isinstance(value, list | tuple | set | frozenset):
-        return list(value)
-    to_numpy = getattr(value, "to_numpy", None)
-    to_list = getattr(value if to_numpy is None else to_numpy(), "tolist", None)
-    items = None if to_list is None else to_list()
-    return items if isinstance(items, list) else None
+    if isinstance(value, Secret | str | bytes | PathLike):
+        return None
+    with suppress(Exception):  # objects of other libraries raise anything
+        if isinstance(value, bytearray | memoryview):
+            return [bytes(value)]
+        if isinstance(value, Mapping):
+            return [*value.keys(), *value.values()]
+        if isinstance(value, list | tuple | set | frozenset):
+            return list(value)
+        to_numpy = getattr(value, "to_numpy", None)
+        to_list = getattr(value if to_numpy is None else to_numpy(), "tolist", None)
+        items = None if to_list is None else to_list()
+        return items if isinstance(items, list) else None
+    return None
 
 
 def _secret_in_text(text: str) -> str | None:
     """Find a secret in a text, also if it is quoted for a URL or broken by spaces."""
     plain = unquote(text)
-    compact = _INVISIBLE.sub("", plain)
-    if _LONG_RUN.search(compact):
-        if any(_KEY.search(form) for form in (text, plain)):
-            return _SECRET_KEY
-        if any(_CALLERS_KEY.search(form) for form in (text, plain, compact)):
-            return _SOME_KEY
+    key = _key_in_text(text, plain)
+    if key is not None:
+        return key
     if _CALLERS_PHRASE.search(plain) or _PHRASE_PART.search(plain):
         return _SEED_PHRASE
     for secret in list(_in_use):
         if secret.hide_text(text) != text:
             return secret.noun
-    if _LOGIN.search(text):
-        return _PASSWORD
-    is_token = any(not _HASH.fullmatch(match[0]) for match in _TOKEN.finditer(text))
-    return _API_KEY if is_token or _MEMBER.search(plain) else None
+    return _PASSWORD if _LOGIN.search(text) else _api_key_in_text(text, plain)
+
+
+def _key_in_text(text: str, plain: str) -> str | None:
+    """Find a secret key in a text, or its form without escapes."""
+    compact = _INVISIBLE.sub("", plain)
+    if not _LONG_RUN.search(compact):
+        return None
+    if _KEY.search(text) or _KEY.search(plain):
+        return _SECRET_KEY
+    for form in (text, plain, compact):
+        key = _CALLERS_KEY.search(form)
+        if key:
+            return _SOME_KEY + _hint(re.split(r"\W+", key[0])[-1])
+    return None
+
+
+def _api_key_in_text(text: str, plain: str) -> str | None:
+    """Find what may be an API key."""
+    for token in _TOKEN.finditer(text):
+        if not _HASH.fullmatch(token[0]):
+            return _API_KEY + _hint(token[0])
+    return _API_KEY if _MEMBER.search(plain) else None
+
+
+def _hint(text: str) -> str:
+    """Return the first characters of what may be a hash or a public key, and its length."""
+    return f" ({text[:_HINT]}…, {len(text)} characters)"

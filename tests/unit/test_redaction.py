@@ -6,14 +6,14 @@ import ast
 import json
 import pickle
 from pathlib import Path
-from typing import Any
+from typing import Any, Never
 
 import base58
 import pandas as pd
 import pytest
 
 import ledgerkit
-from ledgerkit import redaction
+from ledgerkit import errors, redaction
 from ledgerkit.errors import InvalidRequestError, LedgerError
 from ledgerkit.protocol import SecretKey
 
@@ -156,3 +156,78 @@ def test_a_secret_text_is_hidden_while_it_is_used() -> None:
         pickle.dumps(password)
     del password
     assert redaction.secret_in("x pa55/word+x") is None
+
+
+class Broken:
+    """An object of another library, which can be neither shown nor converted."""
+
+    def __repr__(self) -> str:
+        raise OSError("no repr")
+
+    def to_numpy(self) -> Never:
+        """Refuse."""
+        raise OSError("no array")
+
+
+def nested(depth: int) -> list[Any]:
+    """Return lists in lists."""
+    value: list[Any] = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (10**5000, "<int that cannot be shown>"),
+        (nested(100_000), "<list that cannot be shown>"),
+        (Broken(), "<Broken that cannot be shown>"),
+    ],
+    ids=["digits", "nesting", "object"],
+)
+def test_a_value_without_a_repr_is_refused_by_its_type(value: Any, shown: str) -> None:
+    """Whatever cannot be shown is refused like any other value."""
+    error = InvalidRequestError.refuse("account_id", value, "an account id")
+    assert str(error) == f"account_id {shown} is not valid: expected an account id."
+    assert errors.quote(value) == shown
+
+
+def test_a_list_that_contains_itself_is_searched_once() -> None:
+    """A secret is found in it, and its absence, too."""
+    value: list[Any] = []
+    value += [value, {"items": value}, value]
+    assert redaction.secret_in(value) is None
+    value.append(KEY)
+    assert redaction.secret_in(value) == "a secret key"
+    deep = nested(1000)
+    deep.append([[KEY]])
+    assert redaction.secret_in([deep]) == "a secret key"
+
+
+def test_a_password_of_backslashes_is_found_in_linear_time() -> None:
+    """Each of its spellings is found, and a long row of backslashes is read once."""
+    password = redaction.SecretText("\\" * 30 + "x")
+    assert redaction.hide("=" + "\\" * 30 + "x") == "=[password hidden]"
+    assert redaction.hide("=" + "\\" * 60 + "x") == "=[password hidden]"
+    assert redaction.hide("=" + "%5C" * 30 + "x") == "=[password hidden]"
+    row = "\\" * 2000
+    assert redaction.hide(row) == row
+    del password
+
+
+def test_a_mistyped_hash_is_shown() -> None:
+    """Base58 lacks 0, O, I and l: the reader must see which letter is wrong."""
+    mistyped = HASH[:-1] + "0"
+    assert f"'{mistyped}'" in str(InvalidRequestError.refuse("tx_hash", mistyped, "a hash"))
+
+
+def test_what_may_be_public_is_recognised_by_its_beginning() -> None:
+    """A public key that lost a letter, or a file's id, is named by four letters and its length."""
+    public = str(SecretKey.from_text(KEY).public_key)
+    assert str(InvalidRequestError.refuse("public_key", public[:-3], "a key")) == (
+        f"what may be a secret key ({public[8:12]}…, {len(public) - 11} characters) was passed as"
+        " public_key, and is not shown: expected a key."
+    )
+    path = "/data/123e4567-e89b-12d3-a456-426614174000/ids.csv"
+    assert redaction.secret_in(path) == "what may be an API key (123e…, 36 characters)"

@@ -308,5 +308,26 @@ def test_blocks_are_added_to_a_document_and_read_back():
     assert longer == b'{"ledgerkit":{"blocks":{"B":[7,9]}},' + data.lstrip()[1:]
     assert wire.decode_context(longer) == wire.TraceContext({"B": (7, 9)})
     assert wire.decode_context(data) == wire.TraceContext()
-    assert wire.decode_context(b'{"ledgerkit":3}') == wire.TraceContext()
+    assert wire.decode_context(b'{"ledgerkit":') == wire.TraceContext()
     assert decode(longer).final_execution_status == "FINAL"
+
+
+def test_added_blocks_are_read_from_a_document_that_was_formatted_anew():
+    """An editor or jq adds line breaks and spaces; the heights are still read."""
+    longer = wire.embed_context(b'{"result": {}}', wire.TraceContext({"B": (7, 9)}))
+    formatted = json.dumps(json.loads(longer), indent=2).encode()
+    assert wire.decode_context(formatted) == wire.TraceContext({"B": (7, 9)})
+
+
+def test_malformed_added_blocks_are_an_error():
+    """A damaged addition is refused with its place; it is not read as none."""
+    for addition, path in (
+        (b"3", "$.ledgerkit"),
+        (b'{"blocks":{"B":["x",9]}}', "$.ledgerkit.blocks"),
+    ):
+        data = b'{"ledgerkit":' + addition + b',"result":{"final_execution_status":"FINAL"}}'
+        with pytest.raises(
+            errors.DecodeError, match="a saved transaction is not as documented"
+        ) as e:
+            wire.decode_context(data)
+        assert e.value.path.startswith(path)

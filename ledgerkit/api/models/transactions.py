@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import json
+import re
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Generic, NoReturn, TypedDict, TypeVar
@@ -277,6 +278,7 @@ _RECEIPT = json_decoding.decoder(Receipt)
 _PAIR = json_decoding.decoder(IndexedReceipt)
 _SAVED = json_decoding.decoder(SavedDocument)
 _CONTEXT_PREFIX = b'{"ledgerkit":'
+_CONTEXT_START = re.compile(rb'\s*\{\s*"ledgerkit"\s*:')  # other programs format JSON anew
 _ACTION_NAMES = frozenset(Action.__struct_encode_fields__)
 _UNKNOWN_FIELD = "Object contains unknown field"
 
@@ -404,10 +406,15 @@ def embed_context(data: bytes, context: TraceContext) -> bytes:
 
 
 def decode_context(data: bytes) -> TraceContext:
-    """Decode the context that `embed_context` added to a document; empty if there is none."""
+    """
+    Decode the context that `embed_context` added to a document; empty if there is none.
+
+    A malformed one raises `errors.DecodeError`. Of a document that is not JSON it is empty.
+    """
     try:
-        is_saved = data.startswith(_CONTEXT_PREFIX)
-        return _SAVED.decode(data).ledgerkit if is_saved else TraceContext()
+        return _SAVED.decode(data).ledgerkit if _CONTEXT_START.match(data) else TraceContext()
+    except msgspec.ValidationError as problem:
+        raise _decode_error(problem, data, "a saved transaction") from None
     except msgspec.DecodeError:
         return TraceContext()
 
