@@ -705,9 +705,8 @@ class FileError(LedgerError):
     def failed(cls, operation: str, error: OSError) -> Self:
         """Build the error from an `OSError`; `operation` completes "could not ..."."""
         remedy = _FREE_SPACE if error.errno in _DISK_FULL else None
-        return cls(
-            remedy=remedy, operation=operation, reason=error.strerror or type(error).__name__
-        )
+        reason = error.strerror or str(error) or type(error).__name__
+        return cls(remedy=remedy, operation=operation, reason=reason)
 
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from os import PathLike
+from os import PathLike, fsencode
 from pathlib import Path
 from typing import Any, SupportsIndex
 from urllib.parse import SplitResult, urlsplit
 
-from ledgerkit.errors import DecodeError, InvalidRequestError, cut
+from ledgerkit.errors import DecodeError, FileError, InvalidRequestError, cut
 from ledgerkit.redaction import hide, is_surely_secret
 
 FINALITIES = ("optimistic", "near-final", "final")
@@ -114,9 +114,10 @@ def decode_base58(text: str, size: int) -> bytes | None:
 
 def method_name(value: object, field: str = "method") -> str:
     """Check the name of a contract method."""
-    is_text = isinstance(value, str) and 1 <= len(value.encode()) <= _MAX_METHOD_BYTES
+    is_text = isinstance(value, str) and _is_encodable(value)
+    is_short = is_text and 1 <= len(str(value).encode()) <= _MAX_METHOD_BYTES
     # Hosts accept any text, so a secret would be sent to them.
-    if not is_text or is_surely_secret(str(value)) or hide(str(value)) != value:
+    if not is_short or is_surely_secret(str(value)) or hide(str(value)) != value:
         raise InvalidRequestError.refuse(field, value, "a str of 1 to 256 bytes")
     return str(value)
 
@@ -127,12 +128,36 @@ def no_secret(value: object, field: str) -> None:
         raise InvalidRequestError.refuse(field, value, "a path without a secret")
 
 
+@contextmanager
+def writing(path: object) -> Iterator[None]:
+    """Check the path of a file to write, and raise what the system refuses as a FileError."""
+    if isinstance(path, str | PathLike):
+        no_secret(path, "path")
+        try:
+            is_possible = b"\0" not in fsencode(path)
+        except UnicodeEncodeError:  # a lone surrogate
+            is_possible = False
+        if not is_possible:
+            raise InvalidRequestError.refuse("path", path, "the path of a file")
+    try:
+        yield
+    except OSError as error:
+        raise FileError.failed(f"write {path}", error) from error
+
+
+def _is_encodable(text: str) -> bool:
+    """Return True if UTF-8 can encode a text: it has no lone surrogate."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def plain_text(value: object, field: str) -> str:
     """Check a str that UTF-8 can encode."""
-    if isinstance(value, str):
-        with suppress(UnicodeEncodeError):  # a lone surrogate
-            value.encode()
-            return value
+    if isinstance(value, str) and _is_encodable(value):
+        return value
     raise InvalidRequestError.refuse(field, value, "a str that UTF-8 can encode")
 
 
@@ -176,7 +201,7 @@ def integer(value: object, field: str, *, most: int, least: int = 0, noun: str =
 
 def one_of(value: object, field: str, allowed: tuple[str, ...]) -> str:
     """Check a word against the allowed words."""
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         raise InvalidRequestError.refuse(field, value, f"one of {', '.join(allowed)}")
     return str(value)
 
@@ -184,7 +209,8 @@ def one_of(value: object, field: str, allowed: tuple[str, ...]) -> str:
 def subset_of(value: object, field: str, allowed: tuple[str, ...]) -> list[str]:
     """Check one or several words against the allowed words; return them in that order."""
     words = [value] if isinstance(value, str) else value
-    if isinstance(words, Iterable) and (chosen := list(words)) and set(chosen) <= set(allowed):
+    chosen = list(words) if isinstance(words, Iterable) else []
+    if chosen and all(isinstance(word, str) and word in allowed for word in chosen):
         return [word for word in allowed if word in chosen]
     raise InvalidRequestError.refuse(field, value, f"one or more of {', '.join(allowed)}")
 
@@ -295,6 +321,6 @@ def json_args(value: Any, field: str = "args") -> bytes:
 
     try:
         return msgspec.json.encode(value)
-    except (TypeError, ValueError, OverflowError) as error:
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
         expected = f"bytes, or a value that JSON can encode ({error})"
         raise InvalidRequestError.refuse(field, value, expected) from None

@@ -90,13 +90,18 @@ def rpc(
     the request, beside those that `matching` knows.
     """
     document = {"jsonrpc": "2.0", "id": matching.PLACEHOLDER, "method": method, "params": params}
+    try:
+        body = msgspec.json.encode(document)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        rule = f"values that JSON can encode ({error})"
+        raise errors.InvalidRequestError.refuse("params", params, rule) from None
     members = matching.expected_of_params(method, params) | (expected or {})
     read = read or (lambda response: read_rpc(response, result, request))
     return Call(
         surface=surface,
         request=request,
         read=_checked(read, members, request, is_rest=False),
-        body=msgspec.json.encode(document),
+        body=body,
         keep=keep,
         repeatable=repeatable,
     )

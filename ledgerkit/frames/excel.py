@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from os import PathLike
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pandas as pd
@@ -17,7 +18,6 @@ from ledgerkit.units import NEAR_DECIMALS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from os import PathLike
 
 # Limits of Excel: https://support.microsoft.com/office/1672b34d-7043-467e-8e27-269d656771c3
 _MAX_ROWS = 1_048_576  # of a sheet, with the header
@@ -53,6 +53,8 @@ def to_excel(
 
     Raises
     ------
+    FileError
+        If the file can't be written.
     InvalidRequestError
         If the frame has more rows than a sheet, a text is longer than a cell, the columns have
         several levels, a value of ``decimals`` is not from 0 to 255, the path or the sheet's
@@ -62,12 +64,15 @@ def to_excel(
     _check(frame, path, sheet_name)
     cells = list(_all_cells(frame))
     sheet = pd.DataFrame(dict(enumerate(values for _, values in cells)))
-    with pd.ExcelWriter(
-        path,
-        engine="xlsxwriter",
-        datetime_format=_TIME_FORMAT,
-        engine_kwargs={"options": _PLAIN_TEXT},
-    ) as writer:
+    with (
+        validation.writing(path),
+        pd.ExcelWriter(
+            path,
+            engine="xlsxwriter",
+            datetime_format=_TIME_FORMAT,
+            engine_kwargs={"options": _PLAIN_TEXT},
+        ) as writer,
+    ):
         sheet.to_excel(
             writer, sheet_name=sheet_name, index=False, header=[header for header, _ in cells]
         )
@@ -81,13 +86,17 @@ def _check(frame: pd.DataFrame, path: Any, sheet_name: str) -> None:
     if frame.columns.nlevels > 1:
         rule = "columns of one level"
         raise InvalidRequestError.refuse("frame", f"{frame.columns.nlevels} levels", rule)
-    validation.no_secret(path, "path")
-    if not hasattr(path, "write") and not str(path).endswith(".xlsx"):
-        raise InvalidRequestError.refuse("path", str(path), 'a name that ends in ".xlsx"')
+    if not hasattr(path, "write") and not _is_named(path):
+        raise InvalidRequestError.refuse("path", path, 'a name that ends in ".xlsx"')
     is_valid = 0 < len(sheet_name) <= _MAX_NAME and not _NOT_IN_NAMES & set(sheet_name)
     if not is_valid or sheet_name.strip("'") != sheet_name:
         rule = f"1 to {_MAX_NAME} characters, none of []:*?/\\ and no apostrophe at an end"
         raise InvalidRequestError.refuse("sheet_name", sheet_name, rule)
+
+
+def _is_named(path: object) -> bool:
+    """Return True for a path of an Excel file."""
+    return isinstance(path, str | PathLike) and str(path).endswith(".xlsx")
 
 
 def _all_cells(frame: pd.DataFrame) -> Iterator[tuple[str, pd.Series[Any]]]:

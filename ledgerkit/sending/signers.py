@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import wraps
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never, ParamSpec, TypeVar
 
@@ -146,7 +147,9 @@ def signer(
     """
     key = seal(key)  # type: ignore[assignment]  # from here on no text of a key
     name = None if account_id is None else checked_id(account_id)
-    has_file = credentials not in (None, False)
+    has_file = credentials is not None and credentials is not False
+    if not isinstance(keyring, bool):
+        raise InvalidRequestError.refuse("keyring", keyring, "True or False")
     if (key is not None) + has_file + keyring > 1:
         msg = "several keys: pass only one of key=, credentials= and keyring="
         raise InvalidRequestError(msg, field="key")
@@ -178,12 +181,14 @@ def _no_key(name: AccountId | None) -> InvalidRequestError:
 
 def _from_file(name: AccountId | None, credentials: Any, network: str | None) -> Signer:
     """Read a NEAR CLI file."""
+    if not isinstance(credentials, str | PathLike) and credentials is not True:
+        raise InvalidRequestError.refuse("credentials", credentials, "True, or a path")
+    validation.no_secret(credentials, "credentials")
     path = _cli_file(name, network) if credentials is True else Path(credentials).expanduser()
-    validation.no_secret(path, "credentials")
     try:
         sealed: Any = _SealedCredentials(path.read_bytes())
-    except OSError as error:
-        rule = f"a readable NEAR CLI file ({error.strerror})"
+    except (OSError, ValueError) as error:  # ValueError: a null character, or a lone surrogate
+        rule = f"a readable NEAR CLI file ({getattr(error, 'strerror', error)})"
         raise InvalidRequestError.refuse("credentials", str(path), rule) from None
     content = sealed.unseal()
     if name is not None and content.account_id not in (None, name):

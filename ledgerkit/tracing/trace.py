@@ -195,17 +195,23 @@ class Trace:
         -------
         path
             The path of the file.
+
+        Raises
+        ------
+        FileError
+            If the file can't be written.
         """
         path = Path(path)
         is_saved = decode_context(self._source) == self._context
         data = self._source if is_saved else embed_context(self._source, self._context)
         part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
-        try:
-            with part.open("xb") as file:  # follows no symbolic link
-                file.write(data)
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
+        with validation.writing(path):
+            try:
+                with part.open("xb") as file:  # follows no symbolic link
+                    file.write(data)
+                part.replace(path)
+            finally:
+                part.unlink(missing_ok=True)
         return path
 
     @cached_property

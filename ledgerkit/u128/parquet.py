@@ -64,12 +64,15 @@ def write_parquet(frame: pd.DataFrame, path: str | PathLike[str] | IO[bytes]) ->
 
     Raises
     ------
+    FileError
+        If the file can't be written.
     InvalidRequestError
         If pyarrow is not installed.
     """
-    validation.no_secret(path, "path")
     write_table = arrow.library("pyarrow.parquet").write_table
-    write_table(to_arrow(frame), path, write_page_checksum=True)
+    table = to_arrow(frame)
+    with validation.writing(path):
+        write_table(table, path, write_page_checksum=True)
 
 
 # Reading --------------------------------------------------------------------------------

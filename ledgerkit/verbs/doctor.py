@@ -18,7 +18,6 @@ from ledgerkit.api import calls, rest, services, unknown_members
 from ledgerkit.api.models import rest as rest_models
 from ledgerkit.api.models import services as models
 from ledgerkit.errors import (
-    FileError,
     InvalidRequestError,
     LedgerError,
     NodeNotReadyError,
@@ -269,10 +268,8 @@ def _save(
         "limits": frame.attrs["limits"],
         "answers": saved,
     }
-    try:
+    with validation.writing(path):
         Path(path).write_bytes(msgspec.json.format(msgspec.json.encode(document)))
-    except OSError as error:
-        raise FileError.failed(f"write {path}", error) from error
 
 
 def _document(key: ApiKey | None, response: Response) -> Any:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from ledgerkit import client
+from ledgerkit import client, validation
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.extras import require
 from ledgerkit.user_warnings import collect_warnings
@@ -272,7 +272,8 @@ class Panel(Displayable):
         write = _downloads.FORMATS.get(Path(path).suffix.removeprefix("."))
         if write is None:
             raise InvalidRequestError.refuse("path", str(path), "a path to .csv or .parquet")
-        Path(path).write_bytes(write(self.result))
+        with validation.writing(path):
+            Path(path).write_bytes(write(self.result))
 
     def _field_values(self) -> dict[str, Any]:
         """Return the values of the fields, texts without spaces around them."""

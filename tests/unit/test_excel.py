@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgerkit.errors import InvalidRequestError
+from ledgerkit.errors import FileError, InvalidRequestError
 from ledgerkit.frames import build
 from ledgerkit.frames.excel import to_excel
 from ledgerkit.u128.array import U128Array
@@ -261,3 +261,11 @@ def test_pandas_does_not_warn_of_other_columns():
     frame.to_excel(io.BytesIO(), columns=["row"], engine="xlsxwriter")
     frame["row"].to_excel(io.BytesIO(), engine="xlsxwriter")
     frame.set_index("paid").to_excel(io.BytesIO(), index=False, engine="xlsxwriter")
+
+
+def test_a_file_that_cannot_be_written_is_a_file_error(tmp_path: Path):
+    """A missing folder and a path of another type are refused with our own errors."""
+    with pytest.raises(FileError, match=r"Could not write .*missing"):
+        to_excel(pd.DataFrame({"a": [1]}), tmp_path / "missing" / "x.xlsx")
+    with pytest.raises(InvalidRequestError, match=r'expected a name that ends in "\.xlsx"'):
+        to_excel(pd.DataFrame({"a": [1]}), 10**5000)

@@ -255,3 +255,18 @@ def test_a_used_key_is_in_nothing_that_is_shown():
     shown = [repr(sent), sent._repr_html_(), sent.stages.to_csv(), dry.to_html(), repr(sent.signed)]
     shown += [repr(vars(sent)), stream.getvalue(), repr(sent.trace)]
     assert text.removeprefix("ed25519:") not in "".join(shown)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"credentials": 7}, "credentials 7 is not valid: expected True, or a path"),
+        ({"credentials": "\ud800"}, "expected a readable NEAR CLI file"),
+        ({"credentials": "a\0b"}, "expected a readable NEAR CLI file"),
+        ({"keyring": "yes"}, "keyring 'yes' is not valid: expected True or False"),
+    ],
+)
+def test_options_of_another_type_are_refused(options: dict[str, Any], message: str):
+    """Neither a TypeError nor an error of the file system comes out."""
+    with pytest.raises(InvalidRequestError, match=message):
+        signers.signer("alice.near", **options)

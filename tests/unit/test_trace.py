@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from ledgerkit.api.models.transactions import decode_transaction
-from ledgerkit.errors import DecodeError, InvalidRequestError
+from ledgerkit.errors import DecodeError, FileError, InvalidRequestError
 from ledgerkit.frames.schemas import SCHEMAS
 from ledgerkit.tracing.trace import Trace
 
@@ -173,7 +173,7 @@ def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.M
         raise OSError("no space left")
 
     monkeypatch.setattr(type(path), "replace", full)
-    with pytest.raises(OSError, match="no space left"):
+    with pytest.raises(FileError, match="no space left"):
         Trace.from_json(document()).save(path)
     assert path.read_text() == "old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["trace.json"]
@@ -260,3 +260,19 @@ def test_attrs_carry_the_provenance():
     live = Trace(decode_transaction(data, request="T"), data, attrs={"network": "mainnet"})
     assert live.receipts.attrs == {"network": "mainnet"}
     assert live.edges.attrs == {"network": "mainnet"}
+
+
+@pytest.mark.parametrize("name", ["missing/trace.json", "x" * 300, "folder"])
+def test_a_file_that_cannot_be_written_is_a_file_error(tmp_path: Path, name: str):
+    """Saving to a missing folder, to too long a name or to a folder names the path."""
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(FileError, match="Could not write"):
+        Trace.from_json(document()).save(tmp_path / name)
+    assert list((tmp_path / "folder").iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800"], ids=["null", "surrogate"])
+def test_a_path_that_no_system_has_is_refused(name: str):
+    """A null character or a lone surrogate in a path is refused like any other argument."""
+    with pytest.raises(InvalidRequestError, match=r"path .* is not valid: expected the path"):
+        Trace.from_json(document()).save(name)

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from ledgerkit import protocol, validation
+from ledgerkit.api import rpc
 from ledgerkit.errors import InvalidRequestError
 
 
@@ -455,3 +456,23 @@ def test_values_that_the_protocol_has_checked_read_as_their_text() -> None:
     assert type(validation.account_id(protocol.AccountId("a.near"))) is str
     assert validation.crypto_hash(digest) == "1" * 31 + "2"
     assert validation.public_key(key) == "ed25519:" + "1" * 31 + "2"
+
+
+def test_arguments_that_no_document_can_have_are_refused() -> None:
+    """Deep nesting and a lone surrogate are refused as values, and as a method's name."""
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    assert refusal(validation.json_args, deep).field == "args"
+    assert refusal(validation.json_args, ["\ud800"]).field == "args"
+    assert refusal(validation.method_name, "\ud800").field == "method"
+    for params in (deep, 10**5000, "\ud800"):
+        assert refusal(rpc.call, "status", params).field == "params"
+
+
+def test_words_of_other_types_are_refused() -> None:
+    """Lists and arrays in the place of words are no words."""
+    table = np.array([["ft", 1], [None, 2]], dtype=object)
+    assert refusal(validation.one_of, table, "kind", ("ft", "nft")).field == "kind"
+    assert refusal(validation.subset_of, [["ft"]], "views", ("ft", "nft")).field == "views"
+    assert refusal(validation.subset_of, table, "views", ("ft", "nft")).field == "views"

@@ -810,3 +810,10 @@ def test_dask_selects_the_largest(hostile):
 
     assert frame["balance"].nlargest(2).compute().tolist() == [TOP, END]
     assert frame.nlargest(2, "balance").compute()["balance"].tolist() == [TOP, END]
+
+
+@pytest.mark.parametrize("name", [".", "missing/x.parquet", "x" * 300])
+def test_a_parquet_file_that_cannot_be_written_is_a_file_error(tmp_path, name):
+    """A folder, a missing folder and too long a name are refused with our own error."""
+    with pytest.raises(FileError, match="Could not write"):
+        parquet.write_parquet(pd.DataFrame({"a": [1]}), tmp_path / name)
