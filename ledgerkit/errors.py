@@ -90,6 +90,12 @@ def _plain(value: object, limit: int) -> str:
         return f"a {type(value).__name__} too large to show"
 
 
+def excerpt(value: object, limit: int = _SHOWN) -> str:
+    """Return what `cut` returns of a foreign text, without a secret that begins before its end."""
+    text = _plain(value, limit)
+    return cut(text if len(text) <= limit else hide(text[: 4 * limit]), limit)
+
+
 class _TemplateValues(dict[str, str]):
     """Values of a template by name; a missing one reads "(no NAME given)"."""
 
@@ -110,7 +116,7 @@ def fill(template: str, details: Mapping[str, object]) -> str:
 
     Missing and None values read "(no NAME given)"; `{at}` becomes " at block N", or nothing.
     """
-    values = {name: cut(value) for name, value in details.items() if value is not None}
+    values = {name: excerpt(value) for name, value in details.items() if value is not None}
     texts = _TemplateValues(values)
     texts["at"] = f" at block {texts['block_height']}" if "block_height" in texts else ""
     return template.format_map(texts)
@@ -668,7 +674,7 @@ def from_status(
     At most 200 characters of the body `text` are quoted, on one line. `retry_after` is the pause
     that the host requests, in seconds. Errors with status 5xx or 408 are retryable.
     """
-    quoted = cut(text, _QUOTED)
+    quoted = excerpt(text, _QUOTED)
     sentence = f"HTTP {status} in response to {request}" + (f": {quoted}" if quoted else "")
     details: dict[str, Any] = {"status": status, "request": request, "retry_after": retry_after}
     if status == _TOO_MANY:

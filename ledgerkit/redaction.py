@@ -202,6 +202,8 @@ def secret_in(value: object) -> str | None:
     """
     texts: list[str] = []
     for leaf in _leaves(value):
+        if leaf is None or isinstance(leaf, int | float):
+            continue
         if isinstance(leaf, Secret):
             return leaf.noun
         if isinstance(leaf, bytes) and len(leaf) in _RAW_KEY_BYTES:
@@ -241,13 +243,15 @@ def _items(value: object) -> list[object] | None:
         if isinstance(value, bytearray | memoryview):
             return [bytes(value)]
         if isinstance(value, Mapping):
-            return [*value.keys(), *value.values()]
+            value = (*value.keys(), *value.values())
         if isinstance(value, list | tuple | set | frozenset):
             return list(value)
-        to_numpy = getattr(value, "to_numpy", None)
-        to_list = getattr(value if to_numpy is None else to_numpy(), "tolist", None)
-        items = None if to_list is None else to_list()
-        return items if isinstance(items, list) else None
+        if hasattr(value, "to_numpy"):  # of pandas, where labels are shown, too
+            labels = [getattr(value, name, None) for name in ("axes", "name", "names")]
+            return [value.to_numpy().tolist(), *labels]
+        items = value.tolist() if hasattr(value, "tolist") else None
+        if isinstance(items, list):
+            return items
     return None
 
 

@@ -260,6 +260,7 @@ def _check_column(column: str, names: Sequence[str], path: Path) -> None:
 
 def _file_source(path: Path, column: str) -> Source:
     """Return the source for a file of account ids."""
+    validation.no_secret(path, "ids")
     try:
         if path.is_dir() or path.suffix == ".parquet":
             rows = _ParquetFiles(_parquet_paths(path), column)

@@ -9,7 +9,7 @@ import pandas as pd
 
 from ledgerkit import json_decoding
 from ledgerkit.api.models.transactions import Action, Deposit, FunctionCall
-from ledgerkit.errors import DecodeError
+from ledgerkit.errors import DecodeError, excerpt
 from ledgerkit.frames import amounts, build
 
 if TYPE_CHECKING:
@@ -225,7 +225,7 @@ def _rfc3339_ns(text: str) -> int:
         time = pd.Timestamp(text)
         return (time if time.tzinfo else time.tz_localize("UTC")).as_unit("ns").value
     except ValueError:
-        problem = f"latest_block_time {text[:60]!r} is not an RFC 3339 time"
+        problem = f"latest_block_time {excerpt(text, 60)!r} is not an RFC 3339 time"
     raise DecodeError(problem, path="$.sync_info.latest_block_time")
 
 

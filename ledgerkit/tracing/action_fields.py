@@ -10,7 +10,7 @@ from pandas import NA
 
 from ledgerkit import json_decoding
 from ledgerkit.api.models.transactions import Action, DelegateAction
-from ledgerkit.errors import DecodeError
+from ledgerkit.errors import DecodeError, excerpt
 from ledgerkit.frames import amounts
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def parse_amount(text: str, path: str) -> int:
     values = amounts.plain([text])
     if values is not None:
         return values[0]
-    sentence = f"the amount {text[:60]!r} at {path} is not a whole number of 128 bits"
+    sentence = f"the amount {excerpt(text, 60)!r} at {path} is not a whole number of 128 bits"
     raise DecodeError(sentence, path=path)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from os import PathLike
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from ledgerkit import validation
-from ledgerkit.errors import DecodeError, FileError, LedgerError, cut
+from ledgerkit.errors import DecodeError, FileError, InvalidRequestError, LedgerError, cut
 from ledgerkit.u128 import arrow
 from ledgerkit.u128.array import U128Dtype
 from ledgerkit.u128.human_units import TEXT
@@ -15,7 +16,6 @@ from ledgerkit.u128.pandas_patches import STORED_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from os import PathLike
 
     import pandas as pd
 
@@ -103,6 +103,8 @@ def read_parquet(path: str | PathLike[str]) -> pd.DataFrame:
     InvalidRequestError
         If pyarrow is not installed.
     """
+    if not isinstance(path, str | PathLike):
+        raise InvalidRequestError.refuse("path", path, "the path of a file or folder")
     validation.no_secret(path, "path")
     with reading(path):
         table = _widen_texts(restore_large(_read(path)))

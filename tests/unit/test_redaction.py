@@ -14,8 +14,10 @@ import pytest
 
 import ledgerkit
 from ledgerkit import errors, redaction
+from ledgerkit.collecting import sources
 from ledgerkit.errors import InvalidRequestError, LedgerError
 from ledgerkit.protocol import SecretKey
+from ledgerkit.tracing.trace import Trace
 
 PHRASE = "legal winner thank year wave sausage worth useful legal winner thank yellow"
 KEY = SecretKey.from_seed_phrase(PHRASE).reveal()
@@ -38,6 +40,10 @@ SECRETS: dict[str, Any] = {
     "in a list": ["alice.near", KEY],
     "in a dict": {"a": {"b": (KEY,)}},
     "as a member's name": {KEY: 1},
+    "as a column's name": pd.DataFrame({KEY: [1]}),
+    "as a row's name": pd.Series([1], index=[KEY]),
+    "as the name of a Series": pd.Series([1], name=BODY),
+    "as the name of an Index": pd.Index(["a"], name=KEY),
     "in a Series": pd.Series(["alice.near", KEY]),
     "in a DataFrame, far down": pd.DataFrame({"a": ["x"] * 500 + [KEY]}),
     "as bytes": KEY.encode(),
@@ -231,3 +237,37 @@ def test_what_may_be_public_is_recognised_by_its_beginning() -> None:
     )
     path = "/data/123e4567-e89b-12d3-a456-426614174000/ids.csv"
     assert redaction.secret_in(path) == "what may be an API key (123e…, 36 characters)"
+
+
+@pytest.mark.parametrize("length", [0, 30, 60, 100, 110, 119, 150, 190])
+@pytest.mark.parametrize("secret", [KEY, SECP, PHRASE], ids=["ed25519", "secp", "phrase"])
+def test_no_part_of_a_secret_is_left_where_a_text_is_shortened(secret: str, length: int) -> None:
+    """A shortened text ends before a secret, or has its placeholder."""
+    text = f"{'. ' * (length // 2)}{secret} and so on"
+    shown = (
+        f"{errors.from_status(500, text, request='GET /x')}"
+        f"{errors.ContractPanicError(panic_msg=text)}{errors.excerpt(text, 60)}"
+    )
+    assert [piece for piece in pieces() if piece in shown] == []
+    assert secret[:15] not in shown
+
+
+def test_a_response_that_is_not_json_is_quoted_without_its_secret() -> None:
+    """The first 60 characters are quoted, and a key that goes on beyond them is hidden."""
+    with pytest.raises(errors.DecodeError) as caught:
+        Trace.from_json(f"https://host/{KEY}".encode())
+    assert "it starts with 'https://host/[secret key hidden]'" in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [{KEY: 1}, pd.DataFrame({KEY: [1]}), [KEY]])
+def test_a_path_of_another_type_is_refused_without_its_secret(value: Any) -> None:
+    """Reading a Parquet file refuses values that are no path."""
+    with pytest.raises(InvalidRequestError, match="a secret key was passed as path"):
+        ledgerkit.read_parquet(value)
+
+
+def test_a_path_with_a_secret_is_not_opened(tmp_path: Path) -> None:
+    """The error of the system has the path as an attribute, so none is caused."""
+    with pytest.raises(InvalidRequestError) as caught:
+        sources.source(tmp_path / KEY)
+    assert caught.value.__context__ is None

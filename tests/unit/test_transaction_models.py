@@ -330,4 +330,4 @@ def test_malformed_added_blocks_are_an_error():
             errors.DecodeError, match="a saved transaction is not as documented"
         ) as e:
             wire.decode_context(data)
-        assert e.value.path.startswith(path)
+        assert str(e.value.path).startswith(path)

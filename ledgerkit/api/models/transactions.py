@@ -544,6 +544,6 @@ def _decode_error(
     if isinstance(problem, msgspec.ValidationError):
         sentence = f"the response to {request} is not as documented: {reason} at {path}"
     else:
-        start = data[:60].decode("utf-8", "replace")
+        start = errors.excerpt(data[:400].decode("utf-8", "replace"), 60)
         sentence = f"the response to {request} is not JSON ({reason}); it starts with {start!r}"
     return errors.DecodeError(sentence, request=request, path=path)
