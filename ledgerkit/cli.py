@@ -264,10 +264,18 @@ def _address(url: str | None) -> str:
 class _Parser(argparse.ArgumentParser):
     """A parser whose messages repeat no secret, with invisible characters escaped."""
 
+    _arguments: Sequence[str] = ()
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse arguments, and store them for `error`."""
+        self._arguments = sys.argv[1:] if args is None else args
+        return super().parse_known_args(args, namespace)
+
     def error(self, message: str) -> NoReturn:
         """Print the message and exit."""
         message = _SECRET_OPTION.sub(r"\1 (not shown)", message)
-        secret = secret_in(message)
+        # The message alone could mislead: a list of commands reads like a seed phrase.
+        secret = secret_in(message) and secret_in(self._arguments)
         if secret is not None:
             message = f"{secret} was passed as an argument, and is not shown"
         super().error(escape_invisible(message))

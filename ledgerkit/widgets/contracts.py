@@ -73,7 +73,7 @@ def json_bytes(text: str) -> bytes:
     """Check that a text is JSON, and encode it unchanged, since parsing could round numbers."""
     try:
         json.loads(text or "{}")
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         expected = f'JSON, such as {{"account_id": "alice.near"}} ({error})'
         raise InvalidRequestError.refuse("args", text, expected) from None
     return (text or "{}").encode()

@@ -367,3 +367,20 @@ def test_a_closed_pipe_is_no_error(tmp_path):
     )
     assert done.stdout.splitlines()[1:] == ["0"]
     assert done.stderr == ""
+
+
+def test_a_mistyped_command_lists_the_commands(capsys):
+    """The list of commands is shown, although twelve words in a row could be a seed phrase."""
+    with pytest.raises(SystemExit):
+        main(["accounts", "alice.near"])
+    assert "invalid choice: 'accounts' (choose from 'account', 'ft'" in capsys.readouterr().err
+
+
+def test_a_key_in_the_place_of_a_command_is_named(capsys):
+    """The message names what was passed, and does not repeat it."""
+    key = "a1B2c3D4e5F6g7H8j9K0mNpQ"
+    with pytest.raises(SystemExit):
+        main([key])
+    message = capsys.readouterr().err
+    assert "what may be an API key (a1B2…, 24 characters) was passed as an argument" in message
+    assert key[:8] not in message

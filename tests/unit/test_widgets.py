@@ -1141,3 +1141,9 @@ def test_a_given_ledger_leaves_no_network_to_choose(ledger):
 
     assert explorer.network is None
     assert "alice.near on local" in explorer.account.status.value
+
+
+def test_deeply_nested_arguments_are_refused():
+    """Ten thousand brackets are an error of the field, not of the panel."""
+    with pytest.raises(errors.InvalidRequestError, match=r"args .* is not valid: expected JSON"):
+        contracts.json_bytes("[" * 100_000)
