@@ -8,6 +8,7 @@ link, a pipe or a device that somebody put there raises `FileError`.
 from __future__ import annotations
 
 import os
+import re
 import stat
 import tempfile
 import uuid
@@ -22,7 +23,7 @@ from ledgerkit.extras import require
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_TEMPORARY = ".tmp"
+_UNFINISHED = re.compile(r"\..+\.[0-9a-f]{32}\.tmp")  # as `LocalFolder.create` names them
 
 
 class LocalFolder:
@@ -54,7 +55,7 @@ class LocalFolder:
     def create(self, name: str) -> Iterator[IO[bytes]]:
         """Open a file for writing; it appears complete when the block ends, or not at all."""
         target = self._file(name)
-        hidden = target.with_name(f".{target.name}.{uuid.uuid4().hex}{_TEMPORARY}")
+        hidden = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
         with _file_errors(f"write {target}"):
             target.parent.mkdir(parents=True, exist_ok=True)
             try:
@@ -105,7 +106,7 @@ class LocalFolder:
     def remove_temporary(self, folder: str) -> None:
         """Remove the unfinished files of a killed process."""
         for name in self._entries(folder):
-            if name.startswith(".") and name.endswith(_TEMPORARY):
+            if _UNFINISHED.fullmatch(name):
                 self.remove(f"{folder}/{name}")
 
     def has_content(self) -> bool:
@@ -140,13 +141,14 @@ class LocalFolder:
 
     def _folder(self, name: str) -> Path:
         """Return the path of a subfolder; raise if it is a link, or no folder."""
+        if name in ("", "."):  # this folder itself, which the user may name by a link
+            return self.path
         return _checked(self.path / name, stat.S_ISDIR, "a folder")
 
     def _file(self, name: str) -> Path:
         """Return the path of a file; raise if it or its folder is a link, or it is no file."""
         folder, _, file = name.rpartition("/")
-        path = self._folder(folder) if folder else self.path
-        return _checked(path / file, stat.S_ISREG, "a regular file")
+        return _checked(self._folder(folder) / file, stat.S_ISREG, "a regular file")
 
 
 class RemoteFolder:

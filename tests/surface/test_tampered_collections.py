@@ -258,18 +258,25 @@ def test_the_folder_itself_may_be_a_link(run: Path, tmp_path: Path) -> None:
     assert len(lk.open_collection(tmp_path / "link").pandas("ft")) == 3
     collect(tmp_path / "link", retry_failed=True)
     assert lk.open_collection(run).counts == {"ok": 3}
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "new").symlink_to(tmp_path / "empty")
+    collect(tmp_path / "new")
+    assert lk.open_collection(tmp_path / "empty").counts == {"ok": 3}
 
 
 def test_files_of_other_names_stay(run: Path) -> None:
-    """Of the files that no commit names, only those named as parts are removed."""
-    (run / "ft/mine.parquet").write_text("mine")
+    """Of the files that no commit names, only those named as a run names its own are removed."""
+    mine = {".mine.tmp", "mine.parquet", ".mine.0123.tmp"}
+    for folder in (".", "ft", "commits"):
+        for name in mine:
+            (run / folder / name).write_text("mine")
+        (run / folder / f".mine.{uuid.uuid4().hex}.tmp").write_text("of a killed run")
     (run / "ft/part-000000000009.parquet").write_text("of a killed run")
     with pytest.warns(UserWarning, match="1 account could not be read"):
         collect(run)
-    assert sorted(path.name for path in (run / "ft").iterdir()) == [
-        "mine.parquet",
-        "part-000000000000.parquet",
-    ]
+    assert {path.name for path in (run / "ft").iterdir()} == {*mine, Path(PART).name}
+    assert {path.name for path in (run / "commits").iterdir()} == {*mine, Path(COMMIT).name}
+    assert mine < {path.name for path in run.iterdir()}
 
 
 @pytest.mark.parametrize("out", ["a\0b", "\ud800", "nosuch://bucket/run", "file://", b"run"])
