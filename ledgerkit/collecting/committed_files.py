@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ledgerkit import validation
 from ledgerkit.collecting import arrow_tables, manifests
-from ledgerkit.collecting.part_reading import check_file, undecodable
+from ledgerkit.collecting.part_reading import check_file
 from ledgerkit.errors import DecodeError, FileError, InvalidRequestError
 from ledgerkit.u128 import arrow, parquet
 from ledgerkit.units import count_text
@@ -156,7 +156,7 @@ class CommittedFiles:
     def reading(self, table: str) -> Iterator[None]:
         """Convert the errors for malformed content; a file that has changed is named."""
         try:
-            with undecodable(f"the table {table} of {self.folder}", manifests.NEW_FOLDER):
+            with parquet.reading(f"the table {table} of {self.folder}", manifests.NEW_FOLDER):
                 yield
         except (DecodeError, FileError):
             self.check_again(table)

@@ -10,10 +10,10 @@ import numpy as np
 from ledgerkit.collecting import arrow_tables, manifests, part_writer
 from ledgerkit.collecting.manifests import FAILED, OK, WAITING
 from ledgerkit.collecting.part_files import Part
-from ledgerkit.collecting.part_reading import read_table, undecodable
+from ledgerkit.collecting.part_reading import read_table
 from ledgerkit.collecting.sources import Digest, Subject
 from ledgerkit.errors import DecodeError, InvalidRequestError
-from ledgerkit.u128 import arrow
+from ledgerkit.u128 import arrow, parquet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -118,7 +118,7 @@ def retry(
 def _stored_errors(job: Job, commit: Commit) -> list[tuple[int, str, str]]:
     """Return position, text and kind of the subjects of a part that are not ok."""
     errors = _read(job, commit, manifests.ERRORS)
-    with undecodable(f"the errors of {commit.path}", commit.remedy):
+    with parquet.reading(f"the errors of {commit.path}", commit.remedy):
         columns = [errors[name].to_pylist() for name in ("position", "subject", "kind")]
     positions, texts, kinds = columns
     counts = Counter(commit.counts)

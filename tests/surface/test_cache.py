@@ -703,16 +703,19 @@ def test_another_programs_file_is_left_alone(folder):
     assert (folder / FILE).read_bytes() == before
 
 
-COUNTING = "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers)"
 ENDLESS = {
-    "view": f"""
+    "view": """
         ALTER TABLE answers RENAME TO old;
-        CREATE VIEW answers AS {COUNTING}
+        CREATE VIEW answers AS
+        WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers)
         SELECT CAST(n AS BLOB) AS key, kind, since, used, size, seal, body FROM numbers, old""",
-    "trigger": f"""
+    "trigger": """
         DELETE FROM answers;
         CREATE TRIGGER endless AFTER INSERT ON answers BEGIN
-            DELETE FROM answers WHERE 0 > (SELECT sum(n) FROM ({COUNTING} SELECT n FROM numbers));
+            DELETE FROM answers WHERE 0 > (SELECT sum(n) FROM (
+                WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers)
+                SELECT n FROM numbers
+            ));
         END""",
 }
 
