@@ -141,7 +141,7 @@ class LocalFolder:
 
     def _folder(self, name: str) -> Path:
         """Return the path of a subfolder; raise if it is a link, or no folder."""
-        if name in ("", "."):  # this folder itself, which the user may name by a link
+        if name in ("", "."):  # the user may pass a link to the folder itself
             return self.path
         return _checked(self.path / name, stat.S_ISDIR, "a folder")
 

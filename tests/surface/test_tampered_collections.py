@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -380,6 +381,29 @@ def test_remote_files_are_compared_too() -> None:
     for way in READERS:
         with pytest.raises(DecodeError, match="is damaged: its SHA-256"):
             WAYS[way](url)  # type: ignore[arg-type]  # an address in place of a path
+
+
+def test_a_remote_file_is_downloaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A first read compares a file and uses its rows; later ones read the columns they need."""
+    url = f"memory://{uuid.uuid4().hex}/run"
+    write_collection(url, accounts(), views=VIEWS, part_size=2)
+    opened: list[str] = []
+    collection = lk.open_collection(url)
+    system = type(collection.files.folder.filesystem)
+    open_file = system.open
+
+    def count(self: Any, path: str, *args: Any, **options: Any) -> Any:
+        opened.extend([path] * path.endswith(".parquet"))
+        return open_file(self, path, *args, **options)
+
+    monkeypatch.setattr(system, "open", count)
+    first = collection.pandas("ft", account_ids="b.near", columns=["account_id", "balance"])
+    n_files = len(collection.files.names("ft"))
+    assert len(opened) == n_files
+    again = collection.pandas("ft", account_ids="b.near", columns=["account_id", "balance"])
+    pd.testing.assert_frame_equal(again, first)
+    assert first["balance"].tolist() == [7, 10**38]
+    assert list(first) == ["account_id", "balance"]
 
 
 # Impossible documents ---------------------------------------------------------------------
