@@ -106,7 +106,7 @@ def retry(
     counts -= Counter(kinds_before[subject.position] for subject, _ in outcomes)
     counts += Counter(part_writer.failure_kind(*outcome) or OK for outcome in outcomes)
     merged = _merged(job, commit, [subject for subject, _ in outcomes], new)
-    with Part(job.folder, commit.start, commit.generation + 1) as part:
+    with Part(job.folder, commit.start, commit.next_generation) as part:
         for name, table in merged.items():
             part.add(name, table)
         new_commit = part.replace(commit, dict(counts))
