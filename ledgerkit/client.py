@@ -692,7 +692,8 @@ def connect(
     max_answer_bytes
         Maximum number of bytes of one answer, as sent and unpacked. A larger one is refused
         as soon as it is known to be larger. The default is 256 MiB: the largest answers known,
-        those of transactions with tens of thousands of receipts, have some 50 MB.
+        those of transactions with tens of thousands of receipts, have some 50 MB. Up to
+        `in_flight` answers are received at a time, each within this limit.
     retries
         The limits for repeating a failed read; None is ``RetryPolicy()``.
     rate
