@@ -685,8 +685,8 @@ def connect(
         endpoint, in place of those of the network. For the first two, None uses
         ``LEDGERKIT_RPC_URL`` and ``LEDGERKIT_API_URL``, except with ``network="local"``.
     transport
-        An `httpx.BaseTransport` (which is used in threads) or `httpx.AsyncBaseTransport` to
-        send all requests with.
+        An `httpx.BaseTransport` (which is used in threads, and limits each wait by the timeout)
+        or `httpx.AsyncBaseTransport` to send all requests with.
     timeout_s
         Maximum number of seconds for one request, from connecting to unpacking the answer.
     max_answer_bytes
