@@ -383,6 +383,21 @@ def test_remote_files_are_compared_too() -> None:
             WAYS[way](url)  # type: ignore[arg-type]  # an address in place of a path
 
 
+@pytest.mark.parametrize("method", ["open", "ls", "put_file", "rm_file"])
+def test_errors_of_a_remote_library_are_ours(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a library of an object store raises becomes a FileError."""
+    url = f"memory://{uuid.uuid4().hex}/run"
+    write_collection(url, accounts(), views=VIEWS)
+    system: Any = type(storage.folder(url).filesystem)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise LookupError("no credentials")
+
+    monkeypatch.setattr(system, method, refuse)
+    with pytest.raises(FileError, match=r"Could not .*: no credentials"):
+        collect(url, retry_failed=True)  # type: ignore[arg-type]  # an address in place of a path
+
+
 def test_a_remote_file_is_downloaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A first read compares a file and uses its rows; later ones read the columns they need."""
     url = f"memory://{uuid.uuid4().hex}/run"
