@@ -223,6 +223,7 @@ def _text_of(leaf: object) -> str:
 
 def _leaves(value: object) -> Iterator[object]:
     """Yield the values in containers, also of pandas and numpy; iterators are not consumed."""
+<<<<<<< HEAD
     left = [value]
     visited: dict[int, object] = {}  # containers, which may contain themselves
     while left:
@@ -233,6 +234,26 @@ def _leaves(value: object) -> Iterator[object]:
         elif id(item) not in visited:
             visited[id(item)] = item
             left += reversed(items)
+=======
+    if isinstance(value, bytearray | memoryview):
+        yield bytes(value)
+        return
+    items = _items(value) if depth < _MAX_DEPTH else None
+    if items is None:
+        is_known = isinstance(value, Secret | str | bytes | PathLike)
+        yield value if is_known else repr_of(value)
+        return
+    for item in items:
+        yield from _leaves(item, depth + 1)
+>>>>>>> main
+
+
+def repr_of(value: object) -> str:
+    """Return the repr of a value that a caller passed; only its type if it has none."""
+    try:
+        return repr(value)
+    except Exception:  # noqa: BLE001 - an int of 5,000 digits, lists nested too deep, any class
+        return f"<{type(value).__name__}>"
 
 
 def _items(value: object) -> list[object] | None:

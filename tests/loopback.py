@@ -159,11 +159,13 @@ def way_options(way: str) -> dict[str, Any]:
     """Return the options of `connect` that choose a way to a host, one of `WAYS`."""
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts no certificate
     single = partial(httpx.AsyncHTTPTransport, verify=tls)
+    # With threads, httpcore's pool may close an expired connection that a request just took.
+    forever = httpx.Limits(keepalive_expiry=None)
     options: dict[str, dict[str, Any]] = {
         "pool": {"in_flight": 8},
         "bulk": {"in_flight": 16},
         "lanes": {"in_flight": 16, "transport": transports.SingleConnections(single)},
-        "sync": {"in_flight": 8, "transport": httpx.HTTPTransport(verify=tls)},
+        "sync": {"in_flight": 8, "transport": httpx.HTTPTransport(verify=tls, limits=forever)},
         "async": {"in_flight": 8, "transport": httpx.AsyncHTTPTransport(verify=tls)},
     }
     return options[way]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import uuid
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -41,6 +40,7 @@ from ledgerkit.tracing.tree import build_tree, verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     import pandas as pd
     from matplotlib.axes import Axes
@@ -201,7 +201,7 @@ class Trace:
         FileError
             If the file can't be written.
         """
-        path = Path(path)
+        path = validation.file_path(path, "path")
         is_saved = decode_context(self._source) == self._context
         data = self._source if is_saved else embed_context(self._source, self._context)
         part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
@@ -211,7 +211,12 @@ class Trace:
                     file.write(data)
                 part.replace(path)
             finally:
+<<<<<<< HEAD
                 part.unlink(missing_ok=True)
+=======
+                with suppress(OSError):  # the folder may be missing, or no folder
+                    part.unlink(missing_ok=True)
+>>>>>>> main
         return path
 
     @cached_property

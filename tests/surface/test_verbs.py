@@ -2144,7 +2144,7 @@ def test_rest_failures(status: int, body: bytes, kind: type[errors.LedgerError])
             "block",
             make_block(120, height=2**63, hash=fake_hash(1)),
             lambda: lk.block("final"),
-            "blocks.block_height[0]",
+            "$.result.header.height",
         ),
         ("gas_price", {"gas_price": ""}, lk.gas_price, "balance[0]"),
     ],
