@@ -55,13 +55,8 @@ import errno
 import re
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-<<<<<<< HEAD
-from ledgerkit.redaction import hide, secret_in
-from ledgerkit.visible_text import escape_invisible, safe_repr
-=======
 from ledgerkit.redaction import hide, repr_of, secret_in
 from ledgerkit.visible_text import escape_invisible
->>>>>>> main
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -112,11 +107,7 @@ class _TemplateValues(dict[str, str]):
 def quote(value: object, limit: int = _SHOWN) -> str:
     """Quote a value that a caller passed, on one line; only name what it is if it is secret."""
     secret = secret_in(value)
-<<<<<<< HEAD
-    return cut(safe_repr(value), limit) if secret is None else f"({secret}, not shown)"
-=======
     return cut(repr_of(value), limit) if secret is None else f"({secret}, not shown)"
->>>>>>> main
 
 
 def fill(template: str, details: Mapping[str, object]) -> str:
@@ -448,11 +439,7 @@ class InvalidRequestError(LedgerError):
             sentence = f"{secret} was passed as {field}, and is not shown: expected {expected}"
             return cls(sentence, field=field, value=None, rule=expected)
         error = cls(
-<<<<<<< HEAD
-            f"{field} {cut(safe_repr(value))} is not valid: expected {expected}",
-=======
             f"{field} {cut(repr_of(value))} is not valid: expected {expected}",
->>>>>>> main
             field=field,
             rule=expected,
         )

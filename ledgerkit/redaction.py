@@ -17,8 +17,6 @@ from os import PathLike
 from typing import TYPE_CHECKING, Never
 from urllib.parse import unquote
 
-from ledgerkit.visible_text import safe_repr
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -218,12 +216,11 @@ def _text_of(leaf: object) -> str:
     """Return the text of a value that is no container."""
     if isinstance(leaf, bytes):
         return leaf.decode("utf-8", "replace")
-    return str(leaf) if isinstance(leaf, str | PathLike) else safe_repr(leaf)
+    return str(leaf) if isinstance(leaf, str | PathLike) else repr_of(leaf)
 
 
 def _leaves(value: object) -> Iterator[object]:
     """Yield the values in containers, also of pandas and numpy; iterators are not consumed."""
-<<<<<<< HEAD
     left = [value]
     visited: dict[int, object] = {}  # containers, which may contain themselves
     while left:
@@ -234,18 +231,6 @@ def _leaves(value: object) -> Iterator[object]:
         elif id(item) not in visited:
             visited[id(item)] = item
             left += reversed(items)
-=======
-    if isinstance(value, bytearray | memoryview):
-        yield bytes(value)
-        return
-    items = _items(value) if depth < _MAX_DEPTH else None
-    if items is None:
-        is_known = isinstance(value, Secret | str | bytes | PathLike)
-        yield value if is_known else repr_of(value)
-        return
-    for item in items:
-        yield from _leaves(item, depth + 1)
->>>>>>> main
 
 
 def repr_of(value: object) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from os import PathLike, fsencode
+from os import PathLike
 from pathlib import Path
 from typing import Any, SupportsIndex
 from urllib.parse import SplitResult, urlsplit
@@ -115,12 +115,18 @@ def decode_base58(text: str, size: int) -> bytes | None:
 
 def method_name(value: object, field: str = "method") -> str:
     """Check the name of a contract method."""
-    is_text = isinstance(value, str) and _is_encodable(value)
-    is_short = is_text and 1 <= len(str(value).encode()) <= _MAX_METHOD_BYTES
+    is_text = isinstance(value, str) and 1 <= _utf8_length(value) <= _MAX_METHOD_BYTES
     # Hosts accept any text, so a secret would be sent to them.
-    if not is_short or is_surely_secret(str(value)) or hide(str(value)) != value:
+    if not is_text or is_surely_secret(str(value)) or hide(str(value)) != value:
         raise InvalidRequestError.refuse(field, value, "a str of 1 to 256 bytes")
     return str(value)
+
+
+def _utf8_length(text: str) -> int:
+    """Return the bytes of a text in UTF-8; 0 if it has a lone surrogate."""
+    with suppress(UnicodeEncodeError):
+        return len(text.encode())
+    return 0
 
 
 def no_secret(value: object, field: str) -> None:
@@ -129,36 +135,12 @@ def no_secret(value: object, field: str) -> None:
         raise InvalidRequestError.refuse(field, value, "a path without a secret")
 
 
-@contextmanager
-def writing(path: object) -> Iterator[None]:
-    """Check the path of a file to write, and raise what the system refuses as a FileError."""
-    if isinstance(path, str | PathLike):
-        no_secret(path, "path")
-        try:
-            is_possible = b"\0" not in fsencode(path)
-        except UnicodeEncodeError:  # a lone surrogate
-            is_possible = False
-        if not is_possible:
-            raise InvalidRequestError.refuse("path", path, "the path of a file")
-    try:
-        yield
-    except OSError as error:
-        raise FileError.failed(f"write {path}", error) from error
-
-
-def _is_encodable(text: str) -> bool:
-    """Return True if UTF-8 can encode a text: it has no lone surrogate."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def plain_text(value: object, field: str) -> str:
     """Check a str that UTF-8 can encode."""
-    if isinstance(value, str) and _is_encodable(value):
-        return value
+    if isinstance(value, str):
+        with suppress(UnicodeEncodeError):  # a lone surrogate
+            value.encode()
+            return value
     raise InvalidRequestError.refuse(field, value, "a str that UTF-8 can encode")
 
 

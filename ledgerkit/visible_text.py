@@ -43,14 +43,6 @@ def escape_invisible(text: str, *, keep: str = "", as_json: bool = False) -> str
     return _NOT_ASCII.sub(replace, text)
 
 
-def safe_repr(value: object) -> str:
-    """Return the repr of a value, or its type if it is nested too deeply, too large or broken."""
-    try:
-        return repr(value)
-    except Exception:  # noqa: BLE001 - objects of other libraries raise anything
-        return f"<{type(value).__name__} that cannot be shown>"
-
-
 def _python_escape(char: str) -> str:
     r"""Write a character as in a Python string, such as ``\u202e``."""
     return char.encode("unicode_escape").decode("ascii")

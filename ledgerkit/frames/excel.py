@@ -86,6 +86,8 @@ def _check(frame: pd.DataFrame, path: Any, sheet_name: str) -> None:
     if frame.columns.nlevels > 1:
         rule = "columns of one level"
         raise InvalidRequestError.refuse("frame", f"{frame.columns.nlevels} levels", rule)
+    if not hasattr(path, "write"):
+        validation.file_path(path, "path")
     if not hasattr(path, "write") and not _is_named(path):
         raise InvalidRequestError.refuse("path", path, 'a name that ends in ".xlsx"')
     is_valid = 0 < len(sheet_name) <= _MAX_NAME and not _NOT_IN_NAMES & set(sheet_name)

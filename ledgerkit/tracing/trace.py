@@ -211,12 +211,8 @@ class Trace:
                     file.write(data)
                 part.replace(path)
             finally:
-<<<<<<< HEAD
-                part.unlink(missing_ok=True)
-=======
                 with suppress(OSError):  # the folder may be missing, or no folder
                     part.unlink(missing_ok=True)
->>>>>>> main
         return path
 
     @cached_property

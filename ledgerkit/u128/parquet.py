@@ -69,14 +69,9 @@ def write_parquet(frame: pd.DataFrame, path: str | PathLike[str] | IO[bytes]) ->
     InvalidRequestError
         If pyarrow is not installed.
     """
-<<<<<<< HEAD
-    write_table = arrow.library("pyarrow.parquet").write_table
-    table = to_arrow(frame)
-=======
     if not hasattr(path, "write"):
         validation.file_path(path, "path")
     table, write_table = to_arrow(frame), arrow.library("pyarrow.parquet").write_table
->>>>>>> main
     with validation.writing(path):
         write_table(table, path, write_page_checksum=True)
 

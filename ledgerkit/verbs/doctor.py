@@ -265,11 +265,7 @@ def _save(path: Path, ledger: Ledger, answers: Sequence[_Answer], frame: pd.Data
         "answers": saved,
     }
     with validation.writing(path):
-<<<<<<< HEAD
-        Path(path).write_bytes(msgspec.json.format(msgspec.json.encode(document)))
-=======
         path.write_bytes(msgspec.json.format(msgspec.json.encode(document)))
->>>>>>> main
 
 
 def _document(key: ApiKey | None, response: Response) -> Any:

@@ -275,14 +275,9 @@ class Panel(Displayable):
         write = _downloads.FORMATS.get(path.suffix.removeprefix("."))
         if write is None:
             raise InvalidRequestError.refuse("path", str(path), "a path to .csv or .parquet")
-<<<<<<< HEAD
-        with validation.writing(path):
-            Path(path).write_bytes(write(self.result))
-=======
         data = write(self.result)
         with validation.writing(path):
             path.write_bytes(data)
->>>>>>> main
 
     def _field_values(self) -> dict[str, Any]:
         """Return the values of the fields, texts without spaces around them."""

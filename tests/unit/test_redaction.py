@@ -186,9 +186,9 @@ def nested(depth: int) -> list[Any]:
 @pytest.mark.parametrize(
     ("value", "shown"),
     [
-        (10**5000, "<int that cannot be shown>"),
-        (nested(100_000), "<list that cannot be shown>"),
-        (Broken(), "<Broken that cannot be shown>"),
+        (10**5000, "<int>"),
+        (nested(100_000), "<list>"),
+        (Broken(), "<Broken>"),
     ],
     ids=["digits", "nesting", "object"],
 )
