@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 import ledgerkit as lk
+from ledgerkit import client
 from ledgerkit.api import rest
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet.worlds import open_world
@@ -252,13 +253,13 @@ def test_a_transaction_that_is_sent_again_later():
 def test_sleeping():
     """A sleep ends when the ledger is closed; a closed ledger does not sleep."""
     ledger = lk.connect("local", world="empty")
-    ledger.sleep(0.0)
-    ledger.sleep(0.01)
+    client.sleep(ledger, 0.0)
+    client.sleep(ledger, 0.01)
     timer = threading.Timer(0.1, ledger.close)
     timer.start()
     with pytest.raises(InvalidRequestError, match=CLOSED):
-        ledger.sleep(LONG_S)
+        client.sleep(ledger, LONG_S)
     timer.join()
     with pytest.raises(InvalidRequestError, match=CLOSED):
-        ledger.sleep(0.0)
+        client.sleep(ledger, 0.0)
     lk.disconnect()
