@@ -160,7 +160,8 @@ def check_members(value: object, expected: Expected, request: str) -> None:
     """
     Check that a decoded response, or its error, is about the request.
 
-    A member that the response does not have is not compared.
+    A member that the response does not have is not compared; one of another type is for the
+    decoder to refuse.
 
     Raises
     ------
@@ -171,8 +172,9 @@ def check_members(value: object, expected: Expected, request: str) -> None:
         return  # nodes name the block in prose, and may name another one that they looked for
     for path, expected_value in expected.items():
         allowed = expected_value if isinstance(expected_value, list) else [expected_value]
+        kind = str if isinstance(next(iter(allowed), None), str) else int
         for received in _values(value, path):
-            if received is not None and received not in allowed:
+            if isinstance(received, kind) and received not in allowed:
                 texts = errors.cut(", ".join(map(str, allowed)))
                 reason = f"{path or 'it'} is {errors.cut(received)}, not {texts}"
                 raise _mismatch(request, reason)

@@ -397,8 +397,9 @@ def test_a_json_rpc_error_that_repeats_the_key(key_in):
 def test_an_answer_that_cannot_be_read(key_in, cut):
     """An answer of the wrong shape, or no JSON, is told without what it repeats."""
 
-    def handler(_method: str, path: str, headers: Any, _body: bytes) -> Reply:
-        told = json.dumps({"account_id": 7, "key": headers.get("authorization"), path: path})
+    def handler(_method: str, path: str, headers: Any, body: bytes) -> Reply:
+        members = {"account_id": 7, "key": headers.get("authorization"), path: path}
+        told = json.dumps({"id": "", **members} if body else members)
         return Reply(200, told.encode()[:cut])
 
     with asking(handler, key_in=key_in) as (ledger, _):
