@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from os import PathLike
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pandas as pd
@@ -18,6 +17,7 @@ from ledgerkit.units import NEAR_DECIMALS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from os import PathLike
 
 # Limits of Excel: https://support.microsoft.com/office/1672b34d-7043-467e-8e27-269d656771c3
 _MAX_ROWS = 1_048_576  # of a sheet, with the header
@@ -86,19 +86,12 @@ def _check(frame: pd.DataFrame, path: Any, sheet_name: str) -> None:
     if frame.columns.nlevels > 1:
         rule = "columns of one level"
         raise InvalidRequestError.refuse("frame", f"{frame.columns.nlevels} levels", rule)
-    if not hasattr(path, "write"):
-        validation.file_path(path, "path")
-    if not hasattr(path, "write") and not _is_named(path):
+    if not hasattr(path, "write") and validation.file_path(path, "path").suffix != ".xlsx":
         raise InvalidRequestError.refuse("path", path, 'a name that ends in ".xlsx"')
     is_valid = 0 < len(sheet_name) <= _MAX_NAME and not _NOT_IN_NAMES & set(sheet_name)
     if not is_valid or sheet_name.strip("'") != sheet_name:
         rule = f"1 to {_MAX_NAME} characters, none of []:*?/\\ and no apostrophe at an end"
         raise InvalidRequestError.refuse("sheet_name", sheet_name, rule)
-
-
-def _is_named(path: object) -> bool:
-    """Return True for a path of an Excel file."""
-    return isinstance(path, str | PathLike) and str(path).endswith(".xlsx")
 
 
 def _all_cells(frame: pd.DataFrame) -> Iterator[tuple[str, pd.Series[Any]]]:
