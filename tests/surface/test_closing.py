@@ -6,20 +6,18 @@ import asyncio
 import gc
 import itertools
 import signal
-import ssl
 import threading
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import httpx
 import pytest
 
 import ledgerkit as lk
 from ledgerkit.api import rest
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet.worlds import open_world
-from ledgerkit.transport import background_loop, transports
+from ledgerkit.transport import background_loop
 from tests.loopback import Reply, as_json, serve
 
 if TYPE_CHECKING:
@@ -28,23 +26,9 @@ if TYPE_CHECKING:
 
     from tests.loopback import Server
 
-WAYS = ("pool", "bulk", "lanes", "sync", "async")
 WAITS = ("request", "rate", "retry")
 LONG_S = 40.0  # a wait that no test sits out
-TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 CLOSED = r"this ledger is closed\. Connect again\."
-
-
-@pytest.fixture(params=WAYS)
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Return the options of `connect` that choose each way to a host."""
-    if request.param == "lanes":
-        monkeypatch.setattr(transports, "find_spec", lambda _name: None)
-    if request.param == "sync":
-        return {"in_flight": 8, "transport": httpx.HTTPTransport(verify=TLS)}
-    if request.param == "async":
-        return {"in_flight": 8, "transport": httpx.AsyncHTTPTransport(verify=TLS)}
-    return {"in_flight": 8 if request.param == "pool" else 16}
 
 
 def one(ledger: lk.Ledger, _folder: Path) -> object:
