@@ -149,7 +149,7 @@ class _Response(Protocol):
 
 @cache
 def _classes() -> tuple[type[aiohttp.ClientRequest], type[aiohttp.ClientResponse]]:
-    """Return aiohttp's requests and responses with what they need about their connection."""
+    """Return subclasses of aiohttp's requests and responses that know their connection."""
     import aiohttp
 
     class Request(aiohttp.ClientRequest):

@@ -199,7 +199,7 @@ def test_ctrl_c(verb, wait, way, tmp_path):
 
 
 def test_a_sibling_is_closed_with_its_ledger():
-    """What a sibling does ends with the ledger that it came from."""
+    """A verb on a sibling ends when the ledger that it came from is closed."""
     with connected("request", {"in_flight": 4}) as (ledger, server, _):
         sibling = ledger.sibling(in_flight=2)
         ledger.close()

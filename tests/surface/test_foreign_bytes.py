@@ -1,4 +1,4 @@
-"""What a host, a file or a variable contains never raises an error of another library."""
+"""The content of a host's response, a file or a variable raises no error of another library."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_a_block_hash_that_is_none(block_hash: bytes) -> None:
 
 @pytest.mark.parametrize("data", ["\ud800", {"a": {1, 2}}, {"a": float("nan")}, 7, None])
 def test_a_trace_of_something_else(data: Any) -> None:
-    """What is no document, and what JSON can't express, is refused; 7 is no seven bytes."""
+    """Data that is no document, or that JSON cannot express, is refused; 7 is not seven bytes."""
     with pytest.raises(errors.LedgerError):
         lk.Trace.from_json(data)
 

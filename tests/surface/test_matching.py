@@ -243,7 +243,7 @@ RECORDED: dict[str, tuple[str, dict[str, str]]] = {
 @pytest.mark.skipif(not SAMPLES.is_dir(), reason="the recordings are not here")
 @pytest.mark.parametrize("name", RECORDED)
 def test_recorded_responses_repeat_their_request(name: str) -> None:
-    """What a node repeats is compared: the recorded value is accepted, another one is not."""
+    """Members that repeat the request are compared: only the recorded value is accepted."""
     method, places = RECORDED[name]
     result = json.loads((SAMPLES / name).read_bytes())["result"]
     for parameter, path in places.items():

@@ -69,7 +69,7 @@ def show_error(error: LedgerError, *, closely: bool) -> None:
     str(error)
     repr(error)
     if closely:
-        copy = pickle.loads(pickle.dumps(error))  # noqa: S301 - made one call before
+        copy = pickle.loads(pickle.dumps(error))  # noqa: S301 - pickled in the same line
         if str(copy) != str(error):
             raise AssertionError("a pickled error has another text")
 

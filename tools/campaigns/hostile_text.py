@@ -1,5 +1,5 @@
 """
-No text from the chain or a host acts where it is shown, hides there, or is computed.
+No text from the chain or a host takes effect, hides or becomes a formula where it is displayed.
 
 Each string is put in every place of a transaction, of a token and of an error, and what
 ledgerkit shows of it is read back: errors, warnings, explanations, the command line, the cards,

@@ -91,7 +91,7 @@ def assembled(rng: random.Random) -> bytes:
 
 
 def cut(rng: random.Random) -> bytes:
-    """Return the begin of a request."""
+    """Return the beginning of a request."""
     data = rng.choice((valid, assembled))(rng)
     return data[: rng.randrange(len(data))]
 
