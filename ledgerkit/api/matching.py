@@ -158,8 +158,8 @@ def check_members(value: object, expected: Expected, request: str) -> None:
     """
     Check that a decoded response, or its error, is about the request.
 
-    A member that the response does not have is not compared, nor is one of another type: its
-    decoder refuses that.
+    A member that the response does not have is not compared, nor is one of another type,
+    which its decoder refuses.
 
     Raises
     ------
@@ -169,9 +169,9 @@ def check_members(value: object, expected: Expected, request: str) -> None:
     if isinstance(value, errors.UnknownBlockError):
         return  # nodes name the block in prose, and may name another one that they looked for
     for path, expected_value in expected.items():
-        expected_type = str if isinstance(expected_value, str) else int
+        kind = str if isinstance(expected_value, str) else int
         for received in _values(value, path):
-            if isinstance(received, expected_type) and received != expected_value:
+            if isinstance(received, kind) and received != expected_value:
                 reason = f"{path or 'it'} is {errors.cut(received)}, not {expected_value}"
                 raise _mismatch(request, reason)
 

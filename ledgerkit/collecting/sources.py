@@ -67,8 +67,8 @@ def _subject(position: int, entry: object, text: str, *, repeated: bool) -> Subj
     try:
         validation.account_id(entry)
     except InvalidRequestError as error:  # which has no value if it may be a secret
-        displayed = cut(text) if error.value is not None or entry is None else _NOT_SHOWN
-        return Subject(position, displayed, MALFORMED, str(error))
+        label = cut(text) if error.value is not None or entry is None else _NOT_SHOWN
+        return Subject(position, label, MALFORMED, str(error))
     if repeated:
         return Subject(position, text, DUPLICATE, f"{text} occurs earlier in the source")
     return Subject(position, text)

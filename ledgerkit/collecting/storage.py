@@ -140,6 +140,8 @@ class LocalFolder:
 
     def _folder(self, name: str) -> Path:
         """Return the path of a subfolder; raise if it is a link, or no folder."""
+        if name == ".":  # the user may pass a link to the folder itself
+            return self.path
         return _checked(self.path / name, stat.S_ISDIR, "a folder")
 
     def _file(self, name: str) -> Path:

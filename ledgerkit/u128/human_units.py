@@ -170,9 +170,9 @@ def _with_row(error: InvalidRequestError, name: object, row: int) -> InvalidRequ
     amount = "amount" if name is None else str(name)
     field = "decimals" if error.field == "decimals" else amount
     # The value of the error is None if it may be a secret; missing amounts are not converted.
-    displayed = "(value not shown)" if error.value is None else cut(repr(error.value))
+    quoted = "(value not shown)" if error.value is None else cut(repr(error.value))
     return InvalidRequestError(
-        f"{field} {displayed} in row {row} is not valid: expected {error.rule}",
+        f"{field} {quoted} in row {row} is not valid: expected {error.rule}",
         field=f"{field}[{row}]",
         value=error.value,
         rule=error.rule,

@@ -715,7 +715,7 @@ def test_what_can_change_is_asked_each_time():
 
 @pytest.mark.parametrize(
     "reply",
-    [Reply(200, b"<html>"), Reply(200, b'{"jsonrpc":"2.0","result":{"no":"block"}}'), GONE],
+    [Reply(200, b"<html>"), Reply(200, b'{"jsonrpc":"2.0","id":"","result":{"no":"block"}}'), GONE],
     ids=["html", "shape", "unknown"],
 )
 def test_a_failure_is_never_kept(reply):

@@ -465,9 +465,8 @@ def hostile_answer(request: httpx.Request) -> httpx.Response:
     """Answer as an indexer that puts markup into every text."""
     pools = [{"pool_id": HOSTILE, "last_update_block_height": 1}]
     if "public_key" in request.url.path:
-        return httpx.Response(200, json={"public_key": "k", "account_ids": [HOSTILE]})
+        return httpx.Response(200, json={"account_ids": [HOSTILE]})
     body = {
-        "account_id": HOSTILE,
         "tokens": [{"contract_id": HOSTILE, "balance": "1", "last_update_block_height": 1}],
         "nfts": [{"contract_id": HOSTILE, "last_update_block_height": 1}],
         "pools": pools,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 SHOWN = 20  # violations printed in full
+PROGRESS_S = 60
 
 
 def whole(text: str) -> int:
@@ -45,6 +47,19 @@ def report(tally: Tally) -> None:
         print(f"violation: {line}")
 
 
+def show_progress(tally: Tally, begin: float) -> None:
+    """Print, every minute, how far a campaign is, and the violations of that minute."""
+    printed = 0
+    while True:
+        time.sleep(PROGRESS_S)
+        for line in tally.violations[printed:SHOWN]:
+            print(f"  violation: {line}")
+        printed = len(tally.violations)
+        took = time.perf_counter() - begin
+        counts = f"{tally.counts.total():,} results, {printed:,} violations"
+        print(f"  {counts}, {took:,.0f} s", flush=True)
+
+
 def main() -> int:
     """Run the named campaign, or list all, and return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").strip().partition("\n")[0])
@@ -61,11 +76,16 @@ def main() -> int:
     count = options.count or campaign.COUNT
     print(f"{options.name}: {claim(campaign)}", flush=True)
     tally, begin = Tally(), time.perf_counter()
-    campaign.run(count, options.seed, tally)
+    threading.Thread(target=show_progress, args=(tally, begin), daemon=True).start()
+    cases = f"{count:,} cases"
+    try:
+        campaign.run(count, options.seed, tally)
+    except KeyboardInterrupt:
+        cases = f"interrupted, not all of {cases}"
     report(tally)
     took = time.perf_counter() - begin
     violations = len(tally.violations)
-    print(f"{count:,} cases, seed {options.seed}, {took:,.0f} s: {violations:,} violations")
+    print(f"{cases}, seed {options.seed}, {took:,.0f} s: {violations:,} violations")
     return 1 if violations else 0
 
 
