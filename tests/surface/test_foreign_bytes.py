@@ -172,7 +172,7 @@ def test_a_trace_of_no_file(path: str) -> None:
 
 
 def test_damaged_parquet(tmp_path: Path) -> None:
-    """Each cut, and each byte that is set to 255, gives a frame or a DecodeError."""
+    """A file that is cut, or has a byte set to 255, is a frame or a DecodeError."""
     path = tmp_path / "ft.parquet"
     lk.write_parquet(pd.DataFrame({"balance": pd.Series([1, 2**127], dtype="u128")}), path)
     valid = path.read_bytes()
