@@ -543,7 +543,7 @@ def hostile_files(run: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("way", ["pandas", "arrow", "duckdb", "dask", "diff", "check", "retry"])
 def test_hostile_parquet_raises_only_ours(way: str, run: Path) -> None:
-    """Files with the right digest and wrong content raise a LedgerError, or are read as they are."""
+    """Files with the right digest and wrong content raise a LedgerError, or are read as is."""
     for body in hostile_files(run).values():
         replace_part(run, "ft", body, 3)
         with suppress(LedgerError):
