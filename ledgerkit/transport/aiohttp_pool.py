@@ -89,7 +89,7 @@ class AiohttpPool:
                 return await self._send(request)
             except UnreadBytesError:  # nothing was sent, and the connection is closed
                 continue
-        msg = "the host sends data before it is asked for"
+        msg = "the host sends data over connections without a request"
         raise ConnectionError(msg)
 
     async def _send(self, request: RawRequest) -> RawResponse:
