@@ -685,14 +685,15 @@ def connect(
         endpoint, in place of those of the network. For the first two, None uses
         ``LEDGERKIT_RPC_URL`` and ``LEDGERKIT_API_URL``, except with ``network="local"``.
     transport
-        An `httpx.BaseTransport` (which is used in threads) or `httpx.AsyncBaseTransport` to
-        send all requests with.
+        An `httpx.BaseTransport` (which is used in threads, and limits each wait by the timeout)
+        or `httpx.AsyncBaseTransport` to send all requests with.
     timeout_s
         Maximum number of seconds for one request, from connecting to unpacking the response.
     max_answer_bytes
         Maximum number of bytes of one response, as sent and unpacked. A larger one is
         refused as soon as its size is known to exceed this. The default is 256 MiB; the largest
         known responses, to transactions with tens of thousands of receipts, have some 50 MB.
+        Up to `in_flight` responses are received at a time, each within this limit.
     retries
         The limits for repeating a failed read; None is ``RetryPolicy()``.
     rate

@@ -55,7 +55,7 @@ import errno
 import re
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from ledgerkit.redaction import hide, secret_in
+from ledgerkit.redaction import hide, repr_of, secret_in
 from ledgerkit.visible_text import escape_invisible
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class _TemplateValues(dict[str, str]):
 def quote(value: object, limit: int = _SHOWN) -> str:
     """Quote a value that a caller passed, on one line; only name what it is if it is secret."""
     secret = secret_in(value)
-    return cut(repr(value), limit) if secret is None else f"({secret}, not shown)"
+    return cut(repr_of(value), limit) if secret is None else f"({secret}, not shown)"
 
 
 def fill(template: str, details: Mapping[str, object]) -> str:
@@ -433,7 +433,7 @@ class InvalidRequestError(LedgerError):
             sentence = f"{secret} was passed as {field}, and is not shown: expected {expected}"
             return cls(sentence, field=field, value=None, rule=expected)
         error = cls(
-            f"{field} {cut(repr(value))} is not valid: expected {expected}",
+            f"{field} {cut(repr_of(value))} is not valid: expected {expected}",
             field=field,
             rule=expected,
         )

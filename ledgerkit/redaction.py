@@ -206,10 +206,18 @@ def _leaves(value: object, depth: int) -> Iterator[object]:
     items = _items(value) if depth < _MAX_DEPTH else None
     if items is None:
         is_known = isinstance(value, Secret | str | bytes | PathLike)
-        yield value if is_known else repr(value)
+        yield value if is_known else repr_of(value)
         return
     for item in items:
         yield from _leaves(item, depth + 1)
+
+
+def repr_of(value: object) -> str:
+    """Return the repr of a value that a caller passed; only its type if it has none."""
+    try:
+        return repr(value)
+    except Exception:  # noqa: BLE001 - an int of 5,000 digits, lists nested too deep, any class
+        return f"<{type(value).__name__}>"
 
 
 def _items(value: object) -> list[object] | None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import operator
+import os
 import re
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from os import PathLike
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any, SupportsIndex
 from urllib.parse import SplitResult, urlsplit
 
-from ledgerkit.errors import DecodeError, InvalidRequestError, cut
+from ledgerkit.errors import DecodeError, FileError, InvalidRequestError, cut
 from ledgerkit.redaction import hide, is_surely_secret
 
 FINALITIES = ("optimistic", "near-final", "final")
@@ -155,6 +156,24 @@ def file_bytes(value: object, field: str) -> bytes:
     except (OSError, ValueError) as error:  # ValueError: a path with a null character
         rule = f"the path of a readable file ({getattr(error, 'strerror', error)})"
     raise InvalidRequestError.refuse(field, str(value), rule)
+
+
+def file_path(value: object, field: str) -> Path:
+    """Check the path of a file to write."""
+    with suppress(UnicodeEncodeError):  # a lone surrogate, which no path has
+        if isinstance(value, str | PathLike) and b"\0" not in os.fsencode(value):
+            no_secret(value, field)
+            return Path(os.fsdecode(value))
+    raise InvalidRequestError.refuse(field, value, "the path of a file")
+
+
+@contextmanager
+def writing(path: object) -> Iterator[None]:
+    """Convert an `OSError` of a file that is written to a `FileError`."""
+    try:
+        yield
+    except OSError as error:
+        raise FileError.failed(f"write {path}", error) from error
 
 
 def block_height(value: object, field: str = "block_height") -> int:

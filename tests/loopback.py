@@ -164,7 +164,9 @@ def way_options(way: str) -> dict[str, Any]:
         single = partial(httpx.AsyncHTTPTransport, verify=TLS)
         return {"in_flight": 16, "transport": transports.SingleConnections(single)}
     if way == "sync":
-        return {"in_flight": 8, "transport": httpx.HTTPTransport(verify=TLS)}
+        # With threads, httpcore's pool may close an expired connection that a request just took.
+        forever = httpx.Limits(keepalive_expiry=None)
+        return {"in_flight": 8, "transport": httpx.HTTPTransport(verify=TLS, limits=forever)}
     if way == "async":
         return {"in_flight": 8, "transport": httpx.AsyncHTTPTransport(verify=TLS)}
     return {"in_flight": 8 if way == "pool" else 16}

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from ledgerkit import cards, validation
 from ledgerkit.collecting import arrow_tables, manifests, storage
 from ledgerkit.collecting.committed_files import CommittedFiles, attach
-from ledgerkit.collecting.part_reading import read_table, undecodable
+from ledgerkit.collecting.part_reading import read_table
 from ledgerkit.errors import DecodeError, InvalidRequestError, cut
 from ledgerkit.extras import require
 from ledgerkit.frames import build
-from ledgerkit.u128 import arrow
+from ledgerkit.u128 import arrow, parquet
 from ledgerkit.visible_text import escape_invisible
 
 if TYPE_CHECKING:
@@ -353,5 +353,5 @@ def _partition(folder: Folder, table: str, schema: Any, commit: Commit | None) -
     if commit is None:
         return arrow_tables.frame(name, schema.empty_table())
     rows = read_table(folder, commit, table, schema)
-    with undecodable(f"the table {table} of {commit.path}", commit.remedy):
+    with parquet.reading(f"the table {table} of {commit.path}", commit.remedy):
         return arrow_tables.frame(name, rows)

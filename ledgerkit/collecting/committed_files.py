@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ledgerkit import validation
 from ledgerkit.collecting import arrow_tables, manifests
-from ledgerkit.collecting.part_reading import check_file, undecodable
+from ledgerkit.collecting.part_reading import check_file, read_table
 from ledgerkit.errors import DecodeError, FileError, InvalidRequestError
 from ledgerkit.u128 import arrow, parquet
 from ledgerkit.units import count_text
@@ -150,13 +150,23 @@ class CommittedFiles:
         fields = self.schema(table)
         columns = [f.name for f in fields if names is None or _column_name(f) in names]
         with self.reading(table):
-            return self.dataset(table).to_table(columns=columns, filter=where)
+            is_remote = self.folder.filesystem is not None
+            if not is_remote or self._checked.issuperset(f.name for _, f in self.of_table(table)):
+                return self.dataset(table).to_table(columns=columns, filter=where)
+            # The check reads whole files: their rows are taken from the same download.
+            parts = [fields.empty_table().select(columns)]
+            open_dataset = arrow.library("pyarrow.dataset").dataset
+            for commit, file in self.of_table(table):
+                rows = read_table(self.folder, commit, table, fields)
+                self._checked.add(file.name)
+                parts.append(open_dataset(rows).to_table(columns=columns, filter=where))
+            return arrow.library().concat_tables(parts)
 
     @contextmanager
     def reading(self, table: str) -> Iterator[None]:
         """Convert the errors for malformed content; name the file that causes one."""
         try:
-            with undecodable(f"the table {table} of {self.folder}", manifests.NEW_FOLDER):
+            with parquet.reading(f"the table {table} of {self.folder}", manifests.NEW_FOLDER):
                 yield
         except (DecodeError, FileError):
             self.check_again(table)

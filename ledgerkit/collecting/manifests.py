@@ -53,7 +53,9 @@ MAX_PART_SIZE = 10**6  # subjects
 _MAX_BYTES = 2**20  # of a document; theirs are a few thousand
 _PART_NAME = re.compile(r"part-\d{12,}(-\d+)?\.parquet")
 
-Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+_MAX_COUNT = 2**63 - 1
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=_MAX_COUNT)]
 
 
 class Manifest(msgspec.Struct, frozen=True):
@@ -94,6 +96,11 @@ class Commit(msgspec.Struct, frozen=True):
     def path(self) -> str:
         """The path of the commit in the folder."""
         return _commit_path(self.start)
+
+    @property
+    def next_generation(self) -> int:
+        """The generation of the part when it is written again."""
+        return (self.generation + 1) % _MAX_COUNT  # no run gets there, but a document may
 
     @property
     def remedy(self) -> str:

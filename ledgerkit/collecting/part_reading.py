@@ -5,17 +5,12 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from ledgerkit.errors import DecodeError, FileError, cut
-from ledgerkit.u128 import arrow
+from ledgerkit.errors import DecodeError, cut
+from ledgerkit.u128 import arrow, parquet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ledgerkit.collecting.manifests import Commit, File
     from ledgerkit.collecting.storage import Folder
 
@@ -34,7 +29,7 @@ def read_table(folder: Folder, commit: Commit, name: str, schema: Any) -> Any:
         raise _damaged(folder, commit, file, "is missing")
     if problem := _problem(io.BytesIO(body), file, schema):
         raise _damaged(folder, commit, file, problem)
-    with undecodable(f"{folder.uri(file.name)}, a file of {commit.path},", commit.remedy):
+    with parquet.reading(f"{folder.uri(file.name)}, a file of {commit.path},", commit.remedy):
         source = arrow.library().BufferReader(body)
         table = arrow.library("pyarrow.parquet").read_table(
             source, columns=schema.names, page_checksum_verification=True
@@ -68,41 +63,21 @@ def _problem(stream: Any, file: File, schema: Any) -> str:
     if hashlib.file_digest(stream, "sha256").hexdigest() != file.sha256:
         return "is damaged: its SHA-256 is not the one in its commit"
     try:
-        with undecodable("", ""):
+        with parquet.reading(file.name):
             return _content_problem(stream, file, schema)
     except DecodeError as error:
-        return error.sentence
+        return f"is damaged: {error.sentence}"
 
 
 def _content_problem(stream: Any, file: File, schema: Any) -> str:
     """Return what is wrong with the rows and columns that a Parquet file declares."""
     stream.seek(0)
-    parquet = arrow.library("pyarrow.parquet").ParquetFile(stream)
-    if parquet.metadata.num_rows != file.rows:
-        return f"has {parquet.metadata.num_rows:,} rows, and its commit {file.rows:,}"
-    types = {field.name: field.type for field in parquet.schema_arrow}
+    content = arrow.library("pyarrow.parquet").ParquetFile(stream)
+    if content.metadata.num_rows != file.rows:
+        return f"has {content.metadata.num_rows:,} rows, and its commit {file.rows:,}"
+    types = {field.name: field.type for field in content.schema_arrow}
     others = [field.name for field in schema if types.get(field.name) != field.type]
     return f"has other columns than its table: {cut(', '.join(others))}" if others else ""
-
-
-@contextmanager
-def undecodable(source: str, remedy: str) -> Iterator[None]:
-    """Convert the errors of pyarrow and pandas for malformed content to `DecodeError`."""
-    try:
-        yield
-    except (
-        arrow.library().ArrowException,
-        OSError,  # damaged pages, and footers
-        ValueError,  # among others text that is not UTF-8
-        MemoryError,  # a size that a file only claims
-        msgspec.DecodeError,  # a column of JSON
-        TypeError,  # in it, a number where bytes are marked
-        RecursionError,
-    ) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise FileError.failed(f"read {source}", error) from error
-        sentence = f"{source} cannot be read: {cut(str(error) or type(error).__name__)}".strip()
-        raise DecodeError(sentence, remedy=remedy) from error
 
 
 def _damaged(folder: Folder, commit: Commit, file: File, problem: str) -> DecodeError:

@@ -10,10 +10,10 @@ import numpy as np
 from ledgerkit.collecting import arrow_tables, manifests, part_writer
 from ledgerkit.collecting.manifests import FAILED, OK, WAITING
 from ledgerkit.collecting.part_files import Part
-from ledgerkit.collecting.part_reading import read_table, undecodable
+from ledgerkit.collecting.part_reading import read_table
 from ledgerkit.collecting.sources import Digest, Subject
 from ledgerkit.errors import DecodeError, InvalidRequestError
-from ledgerkit.u128 import arrow
+from ledgerkit.u128 import arrow, parquet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -106,7 +106,7 @@ def retry(
     counts -= Counter(kinds_before[subject.position] for subject, _ in outcomes)
     counts += Counter(part_writer.failure_kind(*outcome) or OK for outcome in outcomes)
     merged = _merged(job, commit, [subject for subject, _ in outcomes], new)
-    with Part(job.folder, commit.start, commit.generation + 1) as part:
+    with Part(job.folder, commit.start, commit.next_generation) as part:
         for name, table in merged.items():
             part.add(name, table)
         new_commit = part.replace(commit, dict(counts))
@@ -118,7 +118,7 @@ def retry(
 def _stored_errors(job: Job, commit: Commit) -> list[tuple[int, str, str]]:
     """Return position, text and kind of the subjects of a part that are not ok."""
     errors = _read(job, commit, manifests.ERRORS)
-    with undecodable(f"the errors of {commit.path}", commit.remedy):
+    with parquet.reading(f"the errors of {commit.path}", commit.remedy):
         columns = [errors[name].to_pylist() for name in ("position", "subject", "kind")]
     positions, texts, kinds = columns
     counts = Counter(commit.counts)

@@ -8,6 +8,7 @@ link, a pipe or a device that somebody put there raises `FileError`.
 from __future__ import annotations
 
 import os
+import re
 import stat
 import tempfile
 import uuid
@@ -16,13 +17,13 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from ledgerkit import validation
-from ledgerkit.errors import FileError, InvalidRequestError, cut
+from ledgerkit.errors import FileError, InvalidRequestError, LedgerError, cut
 from ledgerkit.extras import require
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_TEMPORARY = ".tmp"
+_UNFINISHED = re.compile(r"\..+\.[0-9a-f]{32}\.tmp")  # as `LocalFolder.create` names them
 
 
 class LocalFolder:
@@ -54,7 +55,7 @@ class LocalFolder:
     def create(self, name: str) -> Iterator[IO[bytes]]:
         """Open a file for writing; it appears complete when the block ends, or not at all."""
         target = self._file(name)
-        hidden = target.with_name(f".{target.name}.{uuid.uuid4().hex}{_TEMPORARY}")
+        hidden = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
         with _file_errors(f"write {target}"):
             target.parent.mkdir(parents=True, exist_ok=True)
             try:
@@ -105,7 +106,7 @@ class LocalFolder:
     def remove_temporary(self, folder: str) -> None:
         """Remove the unfinished files of a killed process."""
         for name in self._entries(folder):
-            if name.startswith(".") and name.endswith(_TEMPORARY):
+            if _UNFINISHED.fullmatch(name):
                 self.remove(f"{folder}/{name}")
 
     def has_content(self) -> bool:
@@ -140,15 +141,14 @@ class LocalFolder:
 
     def _folder(self, name: str) -> Path:
         """Return the path of a subfolder; raise if it is a link, or no folder."""
-        if name == ".":  # the user may pass a link to the folder itself
+        if name in ("", "."):  # the user may pass a link to the folder itself
             return self.path
         return _checked(self.path / name, stat.S_ISDIR, "a folder")
 
     def _file(self, name: str) -> Path:
         """Return the path of a file; raise if it or its folder is a link, or it is no file."""
         folder, _, file = name.rpartition("/")
-        path = self._folder(folder) if folder else self.path
-        return _checked(path / file, stat.S_ISREG, "a regular file")
+        return _checked(self._folder(folder) / file, stat.S_ISREG, "a regular file")
 
 
 class RemoteFolder:
@@ -181,19 +181,21 @@ class RemoteFolder:
     def open(self, name: str) -> Iterator[IO[bytes]]:
         """Open a file for reading; raise `FileNotFoundError` if it does not exist."""
         path = f"{self._root}/{name}"
-        with _file_errors(f"read {self.uri(name)}"), self._fs.open(path, "rb") as file:
+        with _remote_errors(f"read {self.uri(name)}"), self._fs.open(path, "rb") as file:
             yield file
 
     @contextmanager
     def create(self, name: str) -> Iterator[IO[bytes]]:
         """Open a file for writing; it is uploaded complete when the block ends, or not at all."""
         target = f"{self._root}/{name}"
-        with _file_errors(f"write {self.uri(name)}"), tempfile.TemporaryDirectory() as folder:
+        action = f"write {self.uri(name)}"
+        with _file_errors(action), tempfile.TemporaryDirectory() as folder:
             local = Path(folder) / "complete"
             with local.open("xb") as file:
                 yield file
-            self._fs.makedirs(target.rpartition("/")[0], exist_ok=True)
-            self._fs.put_file(str(local), target)
+            with _remote_errors(action):
+                self._fs.makedirs(target.rpartition("/")[0], exist_ok=True)
+                self._fs.put_file(str(local), target)
 
     def write(self, name: str, body: bytes) -> None:
         """Write a complete file."""
@@ -203,7 +205,7 @@ class RemoteFolder:
     def list_files(self, folder: str) -> list[str]:
         """List the files of a subfolder, sorted."""
         self._fs.invalidate_cache()
-        with suppress(FileNotFoundError), _file_errors(f"read {self.uri(folder)}"):
+        with suppress(FileNotFoundError), _remote_errors(f"read {self.uri(folder)}"):
             paths = self._fs.ls(f"{self._root}/{folder}", detail=False)
             return sorted(f"{folder}/{path.rpartition('/')[2]}" for path in paths)
         return []
@@ -211,7 +213,7 @@ class RemoteFolder:
     def file_sizes(self, folder: str) -> dict[str, int]:
         """Return the sizes in bytes of the files of a subfolder."""
         self._fs.invalidate_cache()
-        with suppress(FileNotFoundError), _file_errors(f"read {self.uri(folder)}"):
+        with suppress(FileNotFoundError), _remote_errors(f"read {self.uri(folder)}"):
             entries = self._fs.ls(f"{self._root}/{folder}", detail=True)
             return {f"{folder}/{e['name'].rpartition('/')[2]}": e["size"] for e in entries}
         return {}
@@ -227,7 +229,7 @@ class RemoteFolder:
 
     def remove(self, name: str) -> None:
         """Remove a file, if it exists."""
-        with suppress(FileNotFoundError), _file_errors(f"remove {self.uri(name)}"):
+        with suppress(FileNotFoundError), _remote_errors(f"remove {self.uri(name)}"):
             self._fs.rm_file(f"{self._root}/{name}")
 
     def remove_temporary(self, folder: str) -> None:
@@ -236,7 +238,7 @@ class RemoteFolder:
     def has_content(self) -> bool:
         """Return True if the path is a file or a folder that is not empty."""
         self._fs.invalidate_cache()
-        with suppress(FileNotFoundError), _file_errors(f"read {self}"):
+        with suppress(FileNotFoundError), _remote_errors(f"read {self}"):
             return bool(self._fs.ls(self._root, detail=False))
         return False
 
@@ -313,3 +315,16 @@ def _file_errors(action: str) -> Iterator[None]:
         raise
     except OSError as error:
         raise FileError.failed(action, error) from error
+
+
+@contextmanager
+def _remote_errors(action: str) -> Iterator[None]:
+    """Convert errors as `_file_errors`, and those of the libraries that fsspec uses."""
+    with _file_errors(action):
+        try:
+            yield
+        except (LedgerError, OSError):
+            raise
+        except Exception as error:
+            reason = cut(str(error) or type(error).__name__)
+            raise FileError(operation=action, reason=reason) from error

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import uuid
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -41,6 +40,7 @@ from ledgerkit.tracing.tree import build_tree, verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     import pandas as pd
     from matplotlib.axes import Axes
@@ -195,17 +195,24 @@ class Trace:
         -------
         path
             The path of the file.
+
+        Raises
+        ------
+        FileError
+            If the file can't be written.
         """
-        path = Path(path)
+        path = validation.file_path(path, "path")
         is_saved = decode_context(self._source) == self._context
         data = self._source if is_saved else embed_context(self._source, self._context)
         part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
-        try:
-            with part.open("xb") as file:  # follows no symbolic link
-                file.write(data)
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
+        with validation.writing(path):
+            try:
+                with part.open("xb") as file:  # follows no symbolic link
+                    file.write(data)
+                part.replace(path)
+            finally:
+                with suppress(OSError):  # the folder may be missing, or no folder
+                    part.unlink(missing_ok=True)
         return path
 
     @cached_property

@@ -54,6 +54,7 @@ _SCHEMA = (
         size INTEGER NOT NULL, seal BLOB NOT NULL, body BLOB NOT NULL)""",
     "CREATE INDEX IF NOT EXISTS by_use ON answers (used, kind, size)",
 )
+_STORED_SCHEMA = sorted((sql.replace("IF NOT EXISTS ", "").encode(),) for sql in _SCHEMA[1:])
 
 
 def default_folder() -> Path:
@@ -225,7 +226,7 @@ class DiskCache:
                     break
                 try:
                     return work(self._connected())
-                except (sqlite3.Error, OSError, UnicodeError) as error:
+                except (sqlite3.Error, OSError, UnicodeError, _OtherSchemaError) as error:
                     if not self._can_retry(error):
                         break
         return None
@@ -246,7 +247,8 @@ class DiskCache:
     def _can_retry(self, error: Exception) -> bool:
         """Recreate a broken file and return True; for other errors switch off, unless busy."""
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if isinstance(error, UnicodeError):  # SQLite's message quotes the broken file
+        # The message of a UnicodeError is SQLite's, which quotes the broken file.
+        if isinstance(error, UnicodeError | _OtherSchemaError):
             code = sqlite3.SQLITE_CORRUPT
         if code in _BUSY:
             _LOG.info("the cache in %s is busy: %s", self.folder, error)
@@ -306,6 +308,10 @@ def _check_regular(path: Path) -> None:
             raise FileExistsError(msg)
 
 
+class _OtherSchemaError(Exception):
+    """The file has other tables, views or triggers than this package creates."""
+
+
 def _prepare(connection: sqlite3.Connection) -> None:
     """Create the table, unless the file belongs to another program."""
     connection.text_factory = bytes  # so that a broken text makes a broken entry, not an error
@@ -320,6 +326,11 @@ def _prepare(connection: sqlite3.Connection) -> None:
             connection.execute("BEGIN IMMEDIATE")
             for statement in _SCHEMA:
                 connection.execute(statement)
+    # A view in place of the table, or a trigger, could compute without an end.
+    schema = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
+    if sorted(schema) != _STORED_SCHEMA:
+        msg = "its tables are not those of ledgerkit"
+        raise _OtherSchemaError(msg)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")  # a power cut loses the last entries only
     connection.execute(f"PRAGMA journal_size_limit = {2**20}")

@@ -14,7 +14,7 @@ class MemoryCache:
 
     def __init__(self, max_bytes: int = _MAX_BYTES) -> None:
         self._entries: OrderedDict[object, tuple[bytes, float]] = OrderedDict()
-        self._free_bytes = max_bytes
+        self._max_bytes = self._free_bytes = max_bytes
         self._lock = threading.Lock()
 
     def get(self, key: object, now: float = 0.0) -> bytes | None:
@@ -27,7 +27,9 @@ class MemoryCache:
             return body
 
     def put(self, key: object, body: bytes, expires_at: float = math.inf) -> None:
-        """Add a body, replacing the one under its key."""
+        """Add a body, replacing the one under its key; one above the limit is not stored."""
+        if len(body) > self._max_bytes:  # it would drop all others, and then itself
+            return
         with self._lock:
             self._free_bytes += len(self._entries.pop(key, (b"", 0))[0])
             self._entries[key] = body, expires_at

@@ -64,12 +64,16 @@ def write_parquet(frame: pd.DataFrame, path: str | PathLike[str] | IO[bytes]) ->
 
     Raises
     ------
+    FileError
+        If the file can't be written.
     InvalidRequestError
         If pyarrow is not installed.
     """
-    validation.no_secret(path, "path")
-    write_table = arrow.library("pyarrow.parquet").write_table
-    write_table(to_arrow(frame), path, write_page_checksum=True)
+    if not hasattr(path, "write"):
+        validation.file_path(path, "path")
+    table, write_table = to_arrow(frame), arrow.library("pyarrow.parquet").write_table
+    with validation.writing(path):
+        write_table(table, path, write_page_checksum=True)
 
 
 # Reading --------------------------------------------------------------------------------
@@ -109,29 +113,24 @@ def read_parquet(path: str | PathLike[str]) -> pd.DataFrame:
 
 
 @contextmanager
-def reading(path: object) -> Iterator[None]:
-    """Raise what Arrow and pandas raise for a file that is missing or damaged as our own errors."""
+def reading(source: object, remedy: str = _REMEDY) -> Iterator[None]:
+    """Convert what Arrow and pandas raise for a missing file or malformed content."""
     try:
         yield
     except LedgerError:
         raise
     except FileNotFoundError:
-        problem: LedgerError = FileError(operation=f"read {path}", reason="no such file")
-    except OSError as error:
-        # Arrow also raises an OSError, without a number, for content that it can't read.
-        is_of_system = error.errno is not None
-        problem = FileError.failed(f"read {path}", error) if is_of_system else _damaged(path, error)
+        problem: LedgerError = FileError(operation=f"read {source}", reason="no such file")
     except Exception as error:  # noqa: BLE001 - there is no list of what hostile content can raise
-        problem = _damaged(path, error)
+        # Arrow also raises an OSError, without a number, for content that it can't read.
+        if isinstance(error, OSError) and error.errno is not None:
+            problem = FileError.failed(f"read {source}", error)
+        else:
+            reason = cut(str(error) or type(error).__name__)
+            problem = DecodeError(f"{source} can't be read as Parquet: {reason}", remedy=remedy)
     else:
         return
     raise problem
-
-
-def _damaged(path: object, error: Exception) -> DecodeError:
-    """Build the error for content that Arrow or pandas can't read."""
-    sentence = f"{path} can't be read as Parquet: {cut(str(error) or type(error).__name__)}"
-    return DecodeError(sentence, remedy=_REMEDY)
 
 
 def _read(path: str | PathLike[str]) -> Any:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -18,7 +16,6 @@ from ledgerkit.api import calls, rest, services, unknown_members
 from ledgerkit.api.models import rest as rest_models
 from ledgerkit.api.models import services as models
 from ledgerkit.errors import (
-    FileError,
     InvalidRequestError,
     LedgerError,
     NodeNotReadyError,
@@ -29,6 +26,8 @@ from ledgerkit.verbs.fetching import provenance
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from os import PathLike
+    from pathlib import Path
 
     import pandas as pd
 
@@ -91,9 +90,7 @@ def doctor(
     Transactions API, POST /v0/transfers of the Transfers API, GET /v0/block/{height}/headers of
     the block documents, GET /v0/latest/{contract}/{predecessor}/{key} of the key-value data.
     """
-    if not isinstance(save, str | PathLike | None):
-        raise InvalidRequestError.refuse("save", save, "the path of a file, or None")
-    validation.no_secret(save, "save")
+    path = None if save is None else validation.file_path(save, "save")
     ledger = client.current(ledger)
     with client.without_retries(ledger) as single:
         answers = _ask(single, _calls(single))
@@ -102,8 +99,8 @@ def doctor(
     for answer in answers:
         answer.error = answer.error or _problem(ledger, answer)
     frame = _frame(ledger, answers)
-    if save is not None:
-        _save(save, ledger, answers, frame)
+    if path is not None:
+        _save(path, ledger, answers, frame)
     return frame
 
 
@@ -246,9 +243,7 @@ def _host(ledger: Ledger, surface: Surface) -> str:
     return f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
 
 
-def _save(
-    path: str | PathLike[str], ledger: Ledger, answers: Sequence[_Answer], frame: pd.DataFrame
-) -> None:
+def _save(path: Path, ledger: Ledger, answers: Sequence[_Answer], frame: pd.DataFrame) -> None:
     """Write the responses to a file."""
     key = client.settings(ledger).key
     saved = [
@@ -269,10 +264,8 @@ def _save(
         "limits": frame.attrs["limits"],
         "answers": saved,
     }
-    try:
-        Path(path).write_bytes(msgspec.json.format(msgspec.json.encode(document)))
-    except OSError as error:
-        raise FileError.failed(f"write {path}", error) from error
+    with validation.writing(path):
+        path.write_bytes(msgspec.json.format(msgspec.json.encode(document)))
 
 
 def _document(key: ApiKey | None, response: Response) -> Any:

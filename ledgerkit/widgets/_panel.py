@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from ledgerkit import client
+from ledgerkit import client, validation
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.extras import require
 from ledgerkit.user_warnings import collect_warnings
@@ -22,6 +21,7 @@ from ledgerkit.widgets import _downloads, _html
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     import pandas as pd
 
@@ -265,14 +265,19 @@ class Panel(Displayable):
         ------
         InvalidRequestError
             If there is no result, or the path ends otherwise.
+        FileError
+            If the file can't be written.
         """
+        path = validation.file_path(path, "path")
         if self.result is None:
             sentence = "there is no result to save: press the button first"
             raise InvalidRequestError(sentence, field="result")
-        write = _downloads.FORMATS.get(Path(path).suffix.removeprefix("."))
+        write = _downloads.FORMATS.get(path.suffix.removeprefix("."))
         if write is None:
             raise InvalidRequestError.refuse("path", str(path), "a path to .csv or .parquet")
-        Path(path).write_bytes(write(self.result))
+        data = write(self.result)
+        with validation.writing(path):
+            path.write_bytes(data)
 
     def _field_values(self) -> dict[str, Any]:
         """Return the values of the fields, texts without spaces around them."""

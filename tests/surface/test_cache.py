@@ -703,6 +703,38 @@ def test_another_programs_file_is_left_alone(folder):
     assert (folder / FILE).read_bytes() == before
 
 
+ENDLESS = {
+    "view": """
+        ALTER TABLE answers RENAME TO old;
+        CREATE VIEW answers AS
+        WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers)
+        SELECT CAST(n AS BLOB) AS key, kind, since, used, size, seal, body FROM numbers, old""",
+    "trigger": """
+        DELETE FROM answers;
+        CREATE TRIGGER endless AFTER INSERT ON answers BEGIN
+            DELETE FROM answers WHERE 0 > (SELECT sum(n) FROM (
+                WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers)
+                SELECT n FROM numbers
+            ));
+        END""",
+}
+
+
+@pytest.mark.parametrize("harm", ENDLESS.values(), ids=ENDLESS)
+def test_a_file_computes_nothing(harm, folder, caplog):
+    """A file with a view or a trigger, which could compute without an end, is recreated."""
+    with serve(Chain()) as server:
+        with opened(server, folder) as ledger:
+            first = ledger.send(KEPT["block"])
+        with closing(sqlite3.connect(folder / FILE)) as base:
+            base.executescript(harm)
+        for _ in range(2):
+            with opened(server, folder) as ledger:
+                assert ledger.send(KEPT["block"]) == first
+        assert len(server.requests) == 2
+    assert "its tables are not those of ledgerkit" in caplog.text
+
+
 def hot_journal(path: Path) -> bytes:
     """Return a rollback journal that names a super-journal, which SQLite deletes afterwards."""
     # https://www.sqlite.org/fileformat.html#the_rollback_journal and, for the end of the file,

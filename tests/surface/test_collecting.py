@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import uuid
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -449,8 +450,8 @@ def test_what_a_killed_run_left_is_swept(tmp_path: Path) -> None:
         collect(names(60), out, ledger)
         stray = out / "ft/part-000000000060.parquet"
         stray.write_bytes((out / "ft/part-000000000000.parquet").read_bytes())
-        (out / "ft/.part-000000000060.parquet.0123.tmp").write_bytes(b"PAR1")
-        (out / "..run.0123.tmp").write_bytes(b"")
+        (out / f"ft/.part-000000000060.parquet.{uuid.uuid4().hex}.tmp").write_bytes(b"PAR1")
+        (out / f"..run.{uuid.uuid4().hex}.tmp").write_bytes(b"")
         collect(names(70), out, ledger)
         collect(names(60), tmp_path / "peace", ledger)
         collect(names(70), tmp_path / "peace", ledger)

@@ -193,7 +193,7 @@ def test_only_what_a_commit_names_is_read(tmp_path: Path) -> None:
     collection = write_collection(tmp_path / "run", accounts(), part_size=4)
     body = (tmp_path / "run/ft/part-000000000000.parquet").read_bytes()
     (tmp_path / "run/ft/part-000000000099.parquet").write_bytes(body)
-    (tmp_path / "run/ft/.part-000000000100.parquet.tmp").write_bytes(b"half")
+    (tmp_path / f"run/ft/.part-000000000100.parquet.{uuid.uuid4().hex}.tmp").write_bytes(b"half")
     again = lk.open_collection(tmp_path / "run")
     for opened in (collection, again):
         with opened.duckdb() as db:

@@ -150,6 +150,30 @@ def test_a_block_hash_that_is_none(block_hash: bytes) -> None:
     lk.disconnect()
 
 
+def traced(pattern: bytes, text: bytes) -> lk.Trace:
+    """Trace a transfer of the demo world; a pattern in the responses is replaced by a text."""
+    replay = Replay()
+    replay.change = lambda body, status: (re.sub(pattern, text, body), status)
+    sent = replay.local.world.summary.transactions[0]
+    with connect(replay) as ledger:
+        return lk.trace(sent.tx_hash, sent.signer_id, ledger=ledger)
+
+
+@pytest.mark.parametrize(
+    ("member", "number"), [("height", -(2**63) - 1), ("height", 2**63), ("timestamp", 2**63)]
+)
+def test_a_number_that_fits_no_column(member: str, number: int) -> None:
+    """A height or time of a block that a column cannot hold is refused."""
+    with pytest.raises(errors.DecodeError, match=r"`int` [<>]= "):
+        traced(rb'"%s":[0-9]+' % member.encode(), b'"%s":%d' % (member.encode(), number))
+
+
+def test_a_shard_that_fits_no_column() -> None:
+    """Rules with a shard id that a column cannot hold are not used."""
+    trace = traced(rb'"shard_ids":\[[0-9]+', b'"shard_ids":[%d' % (2**63))
+    assert trace.receipts["shard_id"].isna().all()
+
+
 @pytest.mark.parametrize("data", ["\ud800", {"a": {1, 2}}, {"a": float("nan")}, 7, None])
 def test_a_trace_of_something_else(data: Any) -> None:
     """Data that is no document, or that JSON cannot express, is refused; 7 is not seven bytes."""

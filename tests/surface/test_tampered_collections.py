@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -258,18 +259,25 @@ def test_the_folder_itself_may_be_a_link(run: Path, tmp_path: Path) -> None:
     assert len(lk.open_collection(tmp_path / "link").pandas("ft")) == 3
     collect(tmp_path / "link", retry_failed=True)
     assert lk.open_collection(run).counts == {"ok": 3}
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "new").symlink_to(tmp_path / "empty")
+    collect(tmp_path / "new")
+    assert lk.open_collection(tmp_path / "empty").counts == {"ok": 3}
 
 
 def test_files_of_other_names_stay(run: Path) -> None:
-    """Of the files that no commit names, only those named as parts are removed."""
-    (run / "ft/mine.parquet").write_text("mine")
+    """Of the files that no commit names, only those named as a run names its own are removed."""
+    mine = {".mine.tmp", "mine.parquet", ".mine.0123.tmp"}
+    for folder in (".", "ft", "commits"):
+        for name in mine:
+            (run / folder / name).write_text("mine")
+        (run / folder / f".mine.{uuid.uuid4().hex}.tmp").write_text("of a killed run")
     (run / "ft/part-000000000009.parquet").write_text("of a killed run")
     with pytest.warns(UserWarning, match="1 account could not be read"):
         collect(run)
-    assert sorted(path.name for path in (run / "ft").iterdir()) == [
-        "mine.parquet",
-        "part-000000000000.parquet",
-    ]
+    assert {path.name for path in (run / "ft").iterdir()} == {*mine, Path(PART).name}
+    assert {path.name for path in (run / "commits").iterdir()} == {*mine, Path(COMMIT).name}
+    assert mine < {path.name for path in run.iterdir()}
 
 
 @pytest.mark.parametrize("out", ["a\0b", "\ud800", "nosuch://bucket/run", "file://", b"run"])
@@ -375,6 +383,44 @@ def test_remote_files_are_compared_too() -> None:
             WAYS[way](url)  # type: ignore[arg-type]  # an address in place of a path
 
 
+@pytest.mark.parametrize("method", ["open", "ls", "put_file", "rm_file"])
+def test_errors_of_a_remote_library_are_ours(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a library of an object store raises becomes a FileError."""
+    url = f"memory://{uuid.uuid4().hex}/run"
+    write_collection(url, accounts(), views=VIEWS)
+    system: Any = type(storage.folder(url).filesystem)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise LookupError("no credentials")
+
+    monkeypatch.setattr(system, method, refuse)
+    with pytest.raises(FileError, match=r"Could not .*: no credentials"):
+        collect(url, retry_failed=True)  # type: ignore[arg-type]  # an address in place of a path
+
+
+def test_a_remote_file_is_downloaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A first read compares a file and uses its rows; later ones read the columns they need."""
+    url = f"memory://{uuid.uuid4().hex}/run"
+    write_collection(url, accounts(), views=VIEWS, part_size=2)
+    opened: list[str] = []
+    collection = lk.open_collection(url)
+    system: Any = type(collection.files.folder.filesystem)
+    open_file = system.open
+
+    def count(self: Any, path: str, *args: Any, **options: Any) -> Any:
+        opened.extend([path] * path.endswith(".parquet"))
+        return open_file(self, path, *args, **options)
+
+    monkeypatch.setattr(system, "open", count)
+    first = collection.pandas("ft", account_ids="b.near", columns=["account_id", "balance"])
+    n_files = len(collection.files.names("ft"))
+    assert len(opened) == n_files
+    again = collection.pandas("ft", account_ids="b.near", columns=["account_id", "balance"])
+    pd.testing.assert_frame_equal(again, first)
+    assert first["balance"].tolist() == [7, 10**38]
+    assert list(first) == ["account_id", "balance"]
+
+
 # Impossible documents ---------------------------------------------------------------------
 
 
@@ -417,6 +463,23 @@ def test_an_impossible_commit_is_refused(change: str, run: Path) -> None:
     with pytest.raises(DecodeError) as caught:
         lk.open_collection(run).pandas("ft")
     assert caught.value.remedy == REMEDY
+
+
+@pytest.mark.parametrize("generation", [2**63 - 2, 2**63 - 1], ids=["last but one", "last"])
+def test_a_retry_writes_a_readable_commit(generation: int, run: Path) -> None:
+    """A retry after the highest generation that can be read loses no rows."""
+
+    def change(commit: dict[str, Any]) -> None:
+        commit["generation"] = generation
+        for table, file in commit["files"].items():
+            name = f"{table}/part-000000000000-{generation}.parquet"
+            (run / file["name"]).rename(run / name)
+            file["name"] = name
+
+    rewrite(run / COMMIT, change)
+    collect(run, retry_failed=True)
+    assert lk.open_collection(run).counts == {"ok": 3}
+    assert lk.open_collection(run).pandas("subjects")["subject"].tolist() == list(accounts())
 
 
 def test_commits_that_overlap_are_refused(run: Path) -> None:

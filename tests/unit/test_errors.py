@@ -18,6 +18,17 @@ def below(error):
     return [error, *(one for child in error.__subclasses__() for one in below(child))]
 
 
+class Unprintable:
+    """A value without a repr."""
+
+    def __repr__(self):
+        raise AttributeError
+
+
+def _type_name(value):
+    return type(value).__name__
+
+
 TREE = sorted(
     {
         error
@@ -116,6 +127,15 @@ class TestSentences:
         assert error.sentence.startswith("The contract panicked: a b xxx")
         assert len(error.sentence) <= 24 + 120
         assert error.panic_msg == "a\nb " + "x" * 10_000
+
+    @pytest.mark.parametrize(
+        "value", [-(10**5000), [10**5000], {"a": 10**5000}, Unprintable()], ids=_type_name
+    )
+    def test_refuse_needs_no_repr(self, value):
+        """A value that Python can't print is refused with its type, and no other error."""
+        error = errors.InvalidRequestError.refuse("height", value, "a block height")
+        sentence = f"height <{_type_name(value)}> is not valid: expected a block height."
+        assert str(error) == sentence
 
     def test_refuse_names_field_value_and_rule(self):
         """A value refused before sending is named together with the rule it breaks."""

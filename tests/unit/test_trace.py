@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -11,7 +12,7 @@ import pandas as pd
 import pytest
 
 from ledgerkit.api.models.transactions import decode_transaction
-from ledgerkit.errors import DecodeError, InvalidRequestError
+from ledgerkit.errors import DecodeError, FileError, InvalidRequestError
 from ledgerkit.frames.schemas import SCHEMAS
 from ledgerkit.tracing.trace import Trace
 
@@ -164,16 +165,29 @@ def test_heights_are_saved_with_the_document(tmp_path: Path, *, wrapped: bool):
     assert again.save(tmp_path / "second.json").read_bytes() == path.read_bytes()
 
 
+def test_a_trace_is_saved_to_a_path_only(tmp_path: Path):
+    """A place that cannot be written raises FileError, and what is no path InvalidRequestError."""
+    trace = Trace.from_json(document())
+    (tmp_path / "file").touch()
+    for path in (tmp_path, tmp_path / "no" / "trace.json", tmp_path / "file" / "trace.json"):
+        with pytest.raises(FileError, match="Could not write"):
+            trace.save(path)
+    for other in (7, None, b"trace.json", "a\0b", "\ud800"):
+        with pytest.raises(InvalidRequestError, match=r"path .* is not valid"):
+            trace.save(other)  # type: ignore[arg-type]  # refused
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
 def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """If writing breaks off, the file of that name keeps its content and no part is left."""
     path = tmp_path / "trace.json"
     path.write_text("old")
 
     def full(*_: object) -> None:
-        raise OSError("no space left")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(type(path), "replace", full)
-    with pytest.raises(OSError, match="no space left"):
+    with pytest.raises(FileError, match=r"Could not write .*trace\.json: No space left on device"):
         Trace.from_json(document()).save(path)
     assert path.read_text() == "old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["trace.json"]

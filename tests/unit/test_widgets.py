@@ -991,6 +991,15 @@ def test_another_format_is_refused(name, tmp_path):
         panel.press().save(tmp_path / name)
 
 
+def test_a_table_that_cannot_be_saved(tmp_path):
+    """A place that cannot be written raises FileError, and what is no path InvalidRequestError."""
+    panel = lk.widgets.ContractViewer("moon.near", "ft_total_supply").press()
+    with pytest.raises(errors.FileError, match="Could not write"):
+        panel.save(tmp_path / "no" / "a.csv")
+    with pytest.raises(errors.InvalidRequestError, match="path 7 is not valid"):
+        panel.save(7)  # type: ignore[arg-type]  # refused
+
+
 # Sending ----------------------------------------------------------------------------------
 
 

@@ -100,7 +100,7 @@ class Shard(Struct, gc=False):
     The chunk is null if the block has no new one of this shard.
     """
 
-    shard_id: int
+    shard_id: chain.UInt63
     receipt_execution_outcomes: list[Raw]
     chunk: Chunk | None = None
 

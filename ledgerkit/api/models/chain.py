@@ -8,6 +8,9 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 T = TypeVar("T")
 
+# Heights, shards and nanoseconds: frames store them as nullable Int64.
+UInt63 = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+
 
 class Envelope(Struct, Generic[T], gc=False):
     """A JSON-RPC 2.0 response: a result or an error."""
@@ -110,16 +113,16 @@ class ChunkHeader(Struct, gc=False):
 class BlockHeader(Struct, gc=False):
     """A block's header."""
 
-    height: int
+    height: UInt63
     hash: str
     prev_hash: str
     epoch_id: str
     chunks_included: int
     gas_price: str
     total_supply: str
-    timestamp: int | None = None
+    timestamp: UInt63 | None = None
     timestamp_nanosec: Annotated[str, Meta(pattern="^[0-9]{1,19}$")] | None = None
-    prev_height: int | None = None
+    prev_height: UInt63 | None = None
     last_final_block: str | None = None
     latest_protocol_version: int | None = None
     chunk_mask: list[bool] | None = None

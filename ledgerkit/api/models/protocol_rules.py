@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ledgerkit import errors, json_decoding
+from ledgerkit.api.models.chain import UInt63
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +30,7 @@ class Rules(Struct, frozen=True):
     protocol_version: int
     reward: tuple[Gas, Divisor]
     boundaries: tuple[str, ...] | None
-    shard_ids: tuple[int, ...]
+    shard_ids: tuple[UInt63, ...]
     receipt_gas: Gas
     call_gas: Gas
     call_byte_gas: Gas
@@ -94,7 +95,7 @@ class _ShardLayout(Struct):
     """The accounts of each shard, in the versions that have boundary accounts."""
 
     boundary_accounts: tuple[str, ...] | None = None
-    shard_ids: tuple[int, ...] | None = None
+    shard_ids: tuple[UInt63, ...] | None = None
 
 
 class _ProtocolConfig(Struct):

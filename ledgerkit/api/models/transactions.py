@@ -11,22 +11,20 @@ import gc
 import json
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Generic, NoReturn, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypedDict, TypeVar
 
 import msgspec
-from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
+from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from ledgerkit import errors, json_decoding
 from ledgerkit.api import chain_errors
+from ledgerkit.api.models.chain import UInt63
 from ledgerkit.api.models.protocol_rules import Gas, Rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 T = TypeVar("T")
-
-# Heights, shards and nanoseconds: frames store them as nullable Int64.
-UInt63 = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
 class FunctionCall(Struct, gc=False):

@@ -95,10 +95,12 @@ class IntegerColumn:
         try:
             self._values.append(np.array(filled, dtype=self._dtype))
         except OverflowError:
-            largest = np.iinfo(self._dtype).max
-            offset = next(at for at, value in enumerate(values) if (value or 0) > largest)
+            bounds = np.iinfo(self._dtype)
+            allowed = range(bounds.min, bounds.max + 1)
+            offset = next(at for at, value in enumerate(values) if (value or 0) not in allowed)
             path = place.member(member, offset)
-            sentence = f"the integer {values[offset]} at {path} is above {largest}"
+            bound = f"below {bounds.min}" if (values[offset] or 0) < 0 else f"above {bounds.max}"
+            sentence = f"the integer {values[offset]} at {path} is {bound}"
             raise DecodeError(sentence, path=path) from None
         self._missing.append(missing)
 

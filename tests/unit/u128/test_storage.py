@@ -365,6 +365,14 @@ def test_a_frame_comes_back_from_parquet(tokens, tmp_path):
     assert read.attrs == {"network": "mainnet"}
 
 
+def test_a_frame_is_written_to_a_path_only(tokens, tmp_path):
+    """A place that cannot be written raises FileError, and what is no path InvalidRequestError."""
+    with pytest.raises(FileError, match="Could not write"):
+        parquet.write_parquet(tokens, tmp_path / "no" / "ft.parquet")
+    with pytest.raises(InvalidRequestError, match="path 7 is not valid"):
+        parquet.write_parquet(tokens, 7)  # type: ignore[arg-type]  # refused
+
+
 def test_a_flipped_bit_of_a_page_is_refused(tokens, tmp_path):
     """Pages have checksums, which `read_parquet` compares: no balance becomes another."""
     path = tmp_path / "ft.parquet"
