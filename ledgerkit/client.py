@@ -453,22 +453,6 @@ class Ledger:
         except LedgerError as error:
             return [error]
 
-    def sleep(self, seconds: float) -> None:
-        """
-        Sleep, until the ledger is closed at most.
-
-        Parameters
-        ----------
-        seconds
-            How long.
-
-        Raises
-        ------
-        InvalidRequestError
-            If the ledger is closed, or another thread closes it meanwhile.
-        """
-        self._session.sleep(seconds)
-
     def close(self) -> None:
         """
         Close the connections; calling it again does nothing.
@@ -552,6 +536,11 @@ def reopen(
 def settings(ledger: Ledger) -> Settings:
     """Return the settings of an open ledger."""
     return ledger._session.ready().settings  # noqa: SLF001 - this module's
+
+
+def sleep(ledger: Ledger, seconds: float) -> None:
+    """Sleep; raise as soon as the ledger is closed."""
+    ledger._session.sleep(seconds)  # noqa: SLF001 - this module's
 
 
 def without_retries(ledger: Ledger) -> Ledger:

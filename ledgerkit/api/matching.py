@@ -20,7 +20,8 @@ from ledgerkit import errors, json_decoding
 if TYPE_CHECKING:
     from ledgerkit.errors import LedgerError
 
-# The paths of members, separated by dots, and their values; "" is the response itself.
+# The paths of members, separated by dots, and their values; "" is the response itself. A list
+# has all values that a member may have.
 Expected = dict[str, object]
 _Members = dict[str, tuple[str, ...]]
 
@@ -42,12 +43,13 @@ _QUERY: _Members = {
 }
 _TRANSACTION: _Members = {"tx_hash": ("transaction.hash", "transaction_hash")}
 _OF_BLOCK: _Members = {"block_hash": ("block_hash",)}
+_CHANGES: _Members = {**_OF_BLOCK, "account_ids": ("changes.change.account_id",)}
 _REPEATED: dict[str, _Members] = {
     "block": {"block_hash": ("header.hash",), "block_height": ("header.height",)},
     "chunk": {"chunk_id": ("header.chunk_hash", "chunk_hash")},
     "EXPERIMENTAL_receipt": {"receipt_id": ("receipt_id",)},
     **dict.fromkeys(("tx", "EXPERIMENTAL_tx_status"), _TRANSACTION),
-    **dict.fromkeys(("changes", "EXPERIMENTAL_changes"), _OF_BLOCK),
+    **dict.fromkeys(("changes", "EXPERIMENTAL_changes"), _CHANGES),
     **dict.fromkeys(("block_effects", "EXPERIMENTAL_changes_in_block"), _OF_BLOCK),
     "query": _QUERY,
     "EXPERIMENTAL_call_function": _QUERY,
@@ -169,10 +171,12 @@ def check_members(value: object, expected: Expected, request: str) -> None:
     if isinstance(value, errors.UnknownBlockError):
         return  # nodes name the block in prose, and may name another one that they looked for
     for path, expected_value in expected.items():
-        kind = str if isinstance(expected_value, str) else int
+        allowed = expected_value if isinstance(expected_value, list) else [expected_value]
+        kind = str if isinstance(next(iter(allowed), None), str) else int
         for received in _values(value, path):
-            if isinstance(received, kind) and received != expected_value:
-                reason = f"{path or 'it'} is {errors.cut(received)}, not {expected_value}"
+            if isinstance(received, kind) and received not in allowed:
+                texts = errors.cut(", ".join(map(str, allowed)))
+                reason = f"{path or 'it'} is {errors.cut(received)}, not {texts}"
                 raise _mismatch(request, reason)
 
 

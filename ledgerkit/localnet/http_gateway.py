@@ -10,6 +10,7 @@ from __future__ import annotations
 import hmac
 import logging
 import re
+import traceback
 from collections.abc import Generator
 from contextlib import closing
 from http.client import responses
@@ -29,6 +30,7 @@ from ledgerkit.localnet.http_messages import (
     text_response,
     with_length,
 )
+from ledgerkit.visible_text import escape_invisible
 
 if TYPE_CHECKING:
     from ledgerkit.localnet.http_messages import Header, HttpRequest
@@ -129,7 +131,7 @@ class Gateway:
                 response: HttpResponse = end.value
                 return response
             except Exception:  # noqa: BLE001 - the server must survive and answer the next request
-                _LOG.exception("a JSON-RPC call could not be answered")
+                _log_traceback("a JSON-RPC call could not be answered")
                 return _internal_rpc_error(request.body)
 
     def _get_page(self, surface: Surface, path: str) -> HttpResponse:
@@ -140,8 +142,13 @@ class Gateway:
                     return rest_api.respond(self.world, path.removeprefix(_API) or "/")
                 return rpc_api.node_page(self.world, path) or HttpResponse(404)
         except Exception:  # noqa: BLE001 - as above
-            _LOG.exception("a page could not be read")
+            _log_traceback("a page could not be read")
             return json_response("Internal server error", 500)
+
+
+def _log_traceback(problem: str) -> None:
+    """Log the current exception; its text may repeat what a client has sent."""
+    _LOG.error("%s\n%s", problem, escape_invisible(traceback.format_exc(), keep="\n"))
 
 
 def surface_of(path: str) -> Surface | None:

@@ -12,7 +12,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ledgerkit import validation
+from ledgerkit import client, validation
 from ledgerkit.api import calls, rpc
 from ledgerkit.errors import (
     InvalidRequestError,
@@ -72,7 +72,7 @@ def send_signed(
     # The transport does not repeat these calls. After a timeout the node has the bytes, and
     # the caller polls; the other retryable errors are retried here.
     call = send_call(signed, via, wait_until)
-    backoff = Backoff(_ATTEMPTS)
+    backoff = Backoff(_ATTEMPTS, time.monotonic() + client.settings(ledger).retries.total_s)
     while True:
         try:
             return ledger.send(call)
@@ -84,7 +84,7 @@ def send_signed(
                 raise
             if failed is not None:
                 failed.append(error)
-        ledger.sleep(pause_s)
+        client.sleep(ledger, pause_s)
 
 
 # Polling ----------------------------------------------------------------------------------
@@ -169,14 +169,14 @@ def wait_for_outcome(
 
 def wait_for_next_final(
     ledger: Ledger, signed: SignedTransaction, anchor_height: int
-) -> TransactionResponse | None:
-    """Wait for a final block above the newest one; return the transaction's status, if any."""
+) -> DropCheck | None:
+    """Wait for a final block above the newest one, or an inclusion; None if neither is in time."""
     height = newest_block(ledger).header.height
     deadline = time.monotonic() + CONFIRM_TIMEOUT_S
     while time.monotonic() < deadline:
         check = check_drop(ledger, signed, anchor_height)
         if check.answer is not None or (check.height is not None and check.height > height):
-            return check.answer
+            return check
         wait_for_block(ledger)
     return None
 
@@ -213,7 +213,7 @@ def wait_for_block(ledger: Ledger, seconds: float | None = None) -> None:
     """Wait about one block; an embedded ledger without real time adds a block at once."""
     world = embedded_world(ledger)
     if world is None or world.settings.real_time:
-        ledger.sleep(POLL_INTERVAL_S if seconds is None else seconds)
+        client.sleep(ledger, POLL_INTERVAL_S if seconds is None else seconds)
     else:
         world.advance()
 

@@ -8,6 +8,7 @@ follow from its receipts; and ``dropped`` if it was accepted and can no longer b
 
 from __future__ import annotations
 
+import time
 from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, TypeVar
 
@@ -185,8 +186,13 @@ class Tracker:
                 self.update(answer)
 
     @_resumable
-    def advance(self, level: str) -> None:
-        """Poll for the next level on the way to `level`; without an answer, check for a drop."""
+    def advance(self, level: str, timeout_s: float) -> None:
+        """
+        Poll for the next level on the way to `level`; without an answer, check for a drop.
+
+        A pause that the host asks for is cut after `timeout_s` seconds.
+        """
+        deadline = time.monotonic() + timeout_s
         steps = ("INCLUDED", level) if level == "INCLUDED_FINAL" else _INTERMEDIATE_LEVELS
         next_level = next((step for step in steps if not self.reaches(step)), level)
         try:
@@ -200,7 +206,10 @@ class Tracker:
         except LedgerError as error:
             if not error.retryable:
                 raise
-            broadcast.wait_for_block(self.ledger, getattr(error, "retry_after", None))
+            pause_s = getattr(error, "retry_after", None)
+            if pause_s is not None:
+                pause_s = min(pause_s, max(0.0, deadline - time.monotonic()))
+            broadcast.wait_for_block(self.ledger, pause_s)
 
     @_resumable
     def refresh(self) -> None:
@@ -247,9 +256,9 @@ class Tracker:
             or isinstance(self.refusal, _OUTDATED_ERRORS)
         ):
             return
-        answer = broadcast.wait_for_next_final(self.ledger, self.signed, self.anchor_height)
-        if answer is not None:
-            self.update(answer)
+        check = broadcast.wait_for_next_final(self.ledger, self.signed, self.anchor_height)
+        if check is not None and check.answer is not None:
+            self.update(check.answer)
 
     # Drops and resending ------------------------------------------------------------------
 
@@ -276,20 +285,35 @@ class Tracker:
         except (TransactionTimeoutError, RequestRoutedError):
             self._short_since = None
         except InvalidTransactionError as error:
-            self._handle_refusal(error, check)
+            self._handle_refusal(error, signed, check)
         except LedgerError as error:
             if not error.retryable:
                 raise
             broadcast.wait_for_block(self.ledger)
 
-    def _handle_refusal(self, error: InvalidTransactionError, check: DropCheck) -> None:
+    def _handle_refusal(
+        self, error: InvalidTransactionError, signed: SignedTransaction, check: DropCheck
+    ) -> None:
         """Raise the refusal, or wait for a block if it may pass or end in a drop."""
         if isinstance(error, _SHORT_ERRORS):
             self._handle_short_balance(error, check)
         elif not isinstance(error, _OUTDATED_ERRORS) and not error.retryable:
-            self._mark_rejected(error)
-            raise error
+            self._reject_or_update(error, signed)
+            return
         broadcast.wait_for_block(self.ledger)
+
+    def _reject_or_update(self, error: InvalidTransactionError, signed: SignedTransaction) -> None:
+        """Raise a refusal for good, unless a block has included the bytes that were sent before."""
+        # A transaction that deletes its own key or account is refused for that from then on.
+        check = broadcast.wait_for_next_final(self.ledger, signed, self.anchor_height)
+        if check is not None and check.answer is not None:
+            self.update(check.answer)
+            return
+        self._mark_rejected(error)
+        if check is None:
+            self.is_unconfirmed = True
+            self.add_hint(error)
+        raise error
 
     def _handle_short_balance(self, error: InvalidTransactionError, check: DropCheck) -> None:
         """Mark it dropped if the balance is refused again after a newer final block."""

@@ -435,7 +435,7 @@ def wait_for_level(submission: Submission, level: str, timeout_s: float) -> None
     with Line() as line:
         while not (tracker.reaches(level) or tracker.is_over) and time.monotonic() < deadline:
             line.show(repr(submission)[1:-1])
-            tracker.advance(level)
+            tracker.advance(level, deadline - time.monotonic())
 
 
 # Recent submissions, for `resume` ---------------------------------------------------------

@@ -13,6 +13,7 @@ _MINUTE_S = 61.0
 _RESPONSES = 100  # the share of refused requests is measured over the last 50 to 100
 _SCATTERED = 0.08  # up to this share, refusals are not taken for a limit
 _CHANCE = 2.5  # so many refusals above that share may be a coincidence
+_SLOWED = 0.5  # of both: after a slowdown the host is known to have a limit
 # From a halved rate it takes 3 s to return to the old one: 0.5 = 3**3 * _GROWTH.
 _GROWTH = 1 / 54
 
@@ -66,7 +67,7 @@ class RateLimiter:
     requests are refused, the rate at which requests recently started is cut by half of the refused
     share, but not below one a second. It then returns quickly to where it was, stays near that
     for a moment, and grows faster and faster from there, up to the limit. Without a limit, it
-    is unlimited again from twice the refused rate.
+    is unlimited again from twice the refused rate. Until then, refusals above 4 % lower it again.
 
     Parameters
     ----------
@@ -180,7 +181,8 @@ class RateLimiter:
     def _exceeds(self, chance: float) -> bool:
         """Return True if too many requests were refused since the last slowdown."""
         is_known = bool(self._minute.maxlen)  # each refusal means that the minute is full
-        return is_known or self._refusals >= chance + _SCATTERED * self._responses
+        tolerance = 1.0 if self._rate == self._limit else _SLOWED
+        return is_known or self._refusals >= tolerance * (chance + _SCATTERED * self._responses)
 
     def _slow_down(self) -> float:
         """Lower the rate by half of the refused share, and count anew."""

@@ -37,6 +37,8 @@ class RetryPolicy:
     """
     Limits for the attempts of one read.
 
+    Sending a transaction is attempted up to five times, also within `total_s`.
+
     Parameters
     ----------
     attempts

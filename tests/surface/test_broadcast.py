@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import io
 import sys
+import time
 import weakref
 from contextlib import redirect_stderr
 from typing import TYPE_CHECKING, Any
@@ -317,6 +318,46 @@ def test_refused_for_good_after_it_was_lost(world):
         lost.raise_for_status()
 
 
+def test_a_transaction_that_deletes_its_own_key_is_no_refusal(world, monkeypatch):
+    """Bytes that are included just before they are sent again are refused without their key."""
+    key = SecretKey.from_text(world.keys()["alice.near"]).public_key
+    sent = lk.delete_key(key, **ALICE, wait_until="NONE")
+    check_drop = broadcast.check_drop
+
+    def before_inclusion(*_):
+        monkeypatch.setattr(broadcast, "check_drop", check_drop)
+        world.settle()
+        return broadcast.DropCheck(None, None, None, None)
+
+    def unknown(*_):
+        monkeypatch.setattr(broadcast, "poll_status", poll_status)
+        raise errors.UnknownTransactionError(transaction_hash=sent.tx_hash)
+
+    poll_status = broadcast.poll_status
+    monkeypatch.setattr(broadcast, "check_drop", before_inclusion)
+    monkeypatch.setattr(broadcast, "poll_status", unknown)
+    assert sent.wait(timeout_s=20).fully_succeeded is True
+    assert sent.stage == "final"
+
+
+def test_a_refusal_that_is_not_confirmed_in_time_stays_open(world, monkeypatch):
+    """Without a final block, a refusal of bytes that were sent before says how to resume."""
+    world.drop_transactions(1)
+    lost = lk.transfer("dave.near", 7, **ALICE, wait_until="NONE")
+    refusal = chain_errors.AccessKeyNotFoundError(account_id="alice.near", public_key="ed25519:1")
+
+    def refused(*_):
+        raise refusal
+
+    monkeypatch.setattr(broadcast, "send_signed", refused)
+    monkeypatch.setattr(broadcast, "CONFIRM_TIMEOUT_S", 0.0)
+    with pytest.raises(chain_errors.AccessKeyNotFoundError, match=r"lk\.resume"):
+        lost.wait(timeout_s=20)
+    assert (lost.is_over, lost.fully_succeeded) == (False, None)
+    monkeypatch.undo()
+    assert lost.wait().fully_succeeded is True
+
+
 def test_faults_on_the_way_do_not_end_the_wait(world, monkeypatch):
     """A host that fails now and then is asked again, whatever is being asked."""
     monkeypatch.setattr(broadcast, "_ATTEMPTS", 2)
@@ -335,6 +376,19 @@ def test_faults_on_the_way_do_not_end_the_wait(world, monkeypatch):
 
     monkeypatch.setattr(broadcast, "send_signed", busy)
     assert lost.wait().fully_succeeded is True
+
+
+def test_a_pause_that_a_host_asks_for_ends_with_the_timeout():
+    """A Retry-After of an hour delays a wait to its timeout, and raises when sending."""
+    ledger = lk.connect(world=open_world("empty", block_time_ns=10**8, real_time=True))
+    sent = lk.transfer("near", 7, signer_id="near", wait_until="NONE")
+    ledger.faults.add("status=429; retry-after=3600")
+    begin = time.monotonic()
+    sent.wait(timeout_s=0.3)
+    with pytest.raises(errors.RateLimitedError, match=r"lk\.resume"):
+        lk.transfer("near", 8, signer_id="near")
+    assert time.monotonic() - begin < 10
+    ledger.faults.clear()
 
 
 def test_a_host_that_refuses_us_ends_the_wait(world, monkeypatch):

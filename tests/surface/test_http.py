@@ -407,10 +407,11 @@ def busy(after: str, status: int = 429) -> Reply:
 @pytest.mark.parametrize("status", [429, 503])
 def test_the_pause_a_host_asks_for(way, status):
     """`Retry-After` in seconds is waited for, at least."""
-    with asking(in_turn(busy("0.2", status), OK), **way) as (ledger, server):
+    with asking(in_turn(OK, busy("0.2", status), OK), **way) as (ledger, server):
+        lk.ft("a.near", ledger=ledger)  # imports and connects
         took = seconds(lambda: lk.ft("a.near", ledger=ledger))
     assert 0.2 <= took < 0.6
-    assert len(server.requests) == 2
+    assert len(server.requests) == 3
 
 
 def test_the_date_a_host_names():

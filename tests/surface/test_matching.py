@@ -17,7 +17,7 @@ from ledgerkit.localnet.worlds import open_world
 from ledgerkit.transport import retry
 from ledgerkit.transport.embedded import Local
 from tests import out_of_step
-from tests.loopback import Reply, as_json, asking, failure
+from tests.loopback import Reply, as_json, asking, failure, result
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -212,6 +212,16 @@ def test_an_error_about_another_account() -> None:
             ledger.send(rpc.view_account("b.near", final))
 
 
+def test_changes_of_another_account() -> None:
+    """Each change is one of an account of the request."""
+    change = {"account_id": "b.near", "amount": "1", "locked": "0", "storage_usage": 1}
+    row = {"type": "account_update", "cause": {"type": "initial_state"}, "change": change}
+    with asking(lambda *_: result({"block_hash": OTHER, "changes": [row]})):
+        assert len(lk.changes("account_changes", ["a.near", "b.near"])) == 1
+        with pytest.raises(UnmatchedResponseError, match=r"account_id is b\.near, not a\.near"):
+            lk.changes("account_changes", "a.near")
+
+
 def test_the_transaction_that_was_sent() -> None:
     """The hash in the response to a broadcast is that of the signed bytes."""
     call = calls.rpc("broadcast_tx_async", {}, str, request="it", expected={"": OTHER})
@@ -245,16 +255,16 @@ RECORDED: dict[str, tuple[str, dict[str, str]]] = {
 def test_recorded_responses_repeat_their_request(name: str) -> None:
     """Members that repeat the request are compared: only the recorded value is accepted."""
     method, places = RECORDED[name]
-    result = json.loads((SAMPLES / name).read_bytes())["result"]
+    response = json.loads((SAMPLES / name).read_bytes())["result"]
     for parameter, path in places.items():
-        value = result
+        value = response
         for member in path.split("."):
             value = value[member]
         expected = matching.expected_of_params(method, {parameter: value})
         assert expected[path] == value
-        matching.check_members(result, expected, "it")
+        matching.check_members(response, expected, "it")
         other = OTHER if isinstance(value, str) else value + 1
         with pytest.raises(UnmatchedResponseError):
             matching.check_members(
-                result, matching.expected_of_params(method, {parameter: other}), "it"
+                response, matching.expected_of_params(method, {parameter: other}), "it"
             )

@@ -210,7 +210,7 @@ def test_the_pipeline_stays_full(way):
     def handler(*asked: Any) -> Reply:
         with lock:
             now[0] += 1
-        time.sleep(0.02)
+        time.sleep(0.05)
         with lock:
             seen.append(now[0])
             now[0] -= 1

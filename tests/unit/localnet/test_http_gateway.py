@@ -244,6 +244,17 @@ def test_a_mistake_inside_a_page(
     assert len(caplog.records) == 1
 
 
+def test_the_log_of_a_mistake_is_escaped(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What a client has sent cannot control the server's terminal through a traceback."""
+    scripted(monkeypatch, RuntimeError("\x1b]0;title\x07 \u202e"))
+    call(Gateway(world), b'{"method":"block","id":1}')
+    assert r"RuntimeError: \x1b]0;title\x07 \u202e" in caplog.text
+    assert "\x1b" not in caplog.text
+    assert "\nTraceback" in caplog.text
+
+
 # Keys -----------------------------------------------------------------------------------
 
 
