@@ -677,12 +677,12 @@ def connect(
         An `httpx.BaseTransport` (which is used in threads, and limits each wait by the timeout)
         or `httpx.AsyncBaseTransport` to send all requests with.
     timeout_s
-        Maximum number of seconds for one request, from connecting to unpacking the answer.
+        Maximum number of seconds for one request, from connecting to unpacking the response.
     max_answer_bytes
-        Maximum number of bytes of one answer, as sent and unpacked. A larger one is refused
-        as soon as it is known to be larger. The default is 256 MiB: the largest answers known,
-        those of transactions with tens of thousands of receipts, have some 50 MB. Up to
-        `in_flight` answers are received at a time, each within this limit.
+        Maximum number of bytes of one response, as sent and unpacked. A larger one is
+        refused as soon as its size is known to exceed this. The default is 256 MiB; the largest
+        known responses, to transactions with tens of thousands of receipts, have some 50 MB.
+        Up to `in_flight` responses are received at a time, each within this limit.
     retries
         The limits for repeating a failed read; None is ``RetryPolicy()``.
     rate

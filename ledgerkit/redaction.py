@@ -1,9 +1,9 @@
 """
 Recognition of secrets, so that no message repeats one.
 
-`secret_in` looks for a secret in a value that a caller passed. It errs on the side of secrecy:
-such a value is shown as a help to the caller only. `hide` removes secrets from a sentence, which
-may also quote a response; it leaves public keys, hashes and account ids.
+`secret_in` looks for a secret in a value that a caller passed. It prefers to hide too much: an
+error without the value costs the caller little. `hide` removes secrets from a sentence, which may
+also quote a response; it leaves public keys, hashes and account ids.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _KEY = re.compile(
     r"(?=[A-Za-z]{0,99}\d)[0-9A-Za-z]{60,110}(?![0-9A-Za-z])"
 )
 _LONG_RUN = re.compile(r"[0-9A-Za-z]{30}")  # every secret key has one
-# The BIP-39 list has no word of these, which English sentences cannot do without.
+# Common words of English sentences; none of them is on the BIP-39 list.
 _PROSE = "the|and|for|with|not|are|was|has|its|but|from|does|been|into|which|were"
 _WORD = rf"(?!(?:{_PROSE})\b)[A-Za-z]{{3,8}}"
 _WORDS = 12

@@ -1,10 +1,10 @@
 r"""
 Text as it is shown: characters that are invisible or act on a terminal become escapes.
 
-Names, logs and errors come from anyone. A terminal executes control characters such as ESC, a
-change of direction reorders the line around it, and a zero-width character hides. Where
-ledgerkit shows a text, such a character is written as Python writes it: U+001B as ``\x1b``,
-U+202E as ``\u202e``. Frames and attributes have the exact text.
+Anyone can choose a name or write a log. A terminal executes control characters such as ESC, a
+direction override reorders the line around it, and a zero-width character cannot be seen. Where
+ledgerkit displays a text, it writes such a character as Python does: U+001B as ``\x1b``, U+202E as
+``\u202e``. Frames and attributes have the exact text.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def escape_invisible(text: str, *, keep: str = "", as_json: bool = False) -> str
     """
     Return a text with every invisible or unprintable character escaped.
 
-    These are control characters, changes of direction, zero-width and unassigned characters,
-    lone surrogates, and combining marks after the fourth on a letter. Those that emoji and
-    scripts need stay in their place. `keep` are characters to leave, such as a line break;
-    with `as_json` the text is JSON, and stays the same document.
+    These are control characters, direction overrides, zero-width and unassigned characters,
+    lone surrogates, and combining marks after the fourth on a letter. Joiners that emoji and
+    some scripts need are left. `keep` are characters to leave, such as a line break; with
+    `as_json` the text is JSON, and stays the same document.
     """
     if text.isascii() and text.isprintable():
         return text

@@ -317,7 +317,7 @@ class Page(HTMLParser):
         assert self.open == []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Take a tag; only what panels write themselves is one."""
+        """Check a tag, which must be one that panels write themselves."""
         assert tag in TAGS
         for name, value in attrs:
             assert name in ATTRIBUTES
@@ -328,11 +328,11 @@ class Page(HTMLParser):
             self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
-        """Take an end, which is that of what is open."""
+        """Check the end of a tag, which must be the open one."""
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        """Take a text; of style only what the panels have."""
+        """Collect a text; a style must be that of the panels."""
         if self.open[-1:] == ["style"]:
             assert f"<style>{data}</style>" == _html.STYLE
         else:
@@ -344,7 +344,7 @@ class Page(HTMLParser):
 
     @property
     def text(self) -> str:
-        """What is read."""
+        """The visible text."""
         return " ".join(self.words)
 
 

@@ -26,6 +26,7 @@ import ledgerkit as lk
 from ledgerkit.transport import transports
 
 WAYS = ("pool", "bulk", "lanes", "sync", "async")  # to a host; see `way_options`
+TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts no certificate
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,25 +151,25 @@ def raw_host(serve_one: Callable[[socket.socket], None]) -> Iterator[str]:
 
         thread = threading.Thread(target=accept, daemon=True)
         thread.start()
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-        listening.shutdown(socket.SHUT_RDWR)
-        thread.join()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            listening.shutdown(socket.SHUT_RDWR)
+            thread.join()
 
 
 def way_options(way: str) -> dict[str, Any]:
     """Return the options of `connect` that choose a way to a host, one of `WAYS`."""
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts no certificate
-    single = partial(httpx.AsyncHTTPTransport, verify=tls)
-    # With threads, httpcore's pool may close an expired connection that a request just took.
-    forever = httpx.Limits(keepalive_expiry=None)
-    options: dict[str, dict[str, Any]] = {
-        "pool": {"in_flight": 8},
-        "bulk": {"in_flight": 16},
-        "lanes": {"in_flight": 16, "transport": transports.SingleConnections(single)},
-        "sync": {"in_flight": 8, "transport": httpx.HTTPTransport(verify=tls, limits=forever)},
-        "async": {"in_flight": 8, "transport": httpx.AsyncHTTPTransport(verify=tls)},
-    }
-    return options[way]
+    if way == "lanes":
+        single = partial(httpx.AsyncHTTPTransport, verify=TLS)
+        return {"in_flight": 16, "transport": transports.SingleConnections(single)}
+    if way == "sync":
+        # With threads, httpcore's pool may close an expired connection that a request just took.
+        forever = httpx.Limits(keepalive_expiry=None)
+        return {"in_flight": 8, "transport": httpx.HTTPTransport(verify=TLS, limits=forever)}
+    if way == "async":
+        return {"in_flight": 8, "transport": httpx.AsyncHTTPTransport(verify=TLS)}
+    return {"in_flight": 8 if way == "pool" else 16}
 
 
 def with_id(reply: bytes, request: bytes) -> bytes:

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import random
 import re
-import socketserver
+import socket
 import threading
 from collections import Counter, deque
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import httpx
+
+from tests.loopback import raw_host
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -97,6 +99,14 @@ class Server:
         response = self.transport.handle_request(passed_on)
         return _http(response.status_code, response.read())
 
+    def talk(self, connection: socket.socket) -> None:
+        """Respond to each request of one connection."""
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with connection.makefile("rb") as received:
+            while request := _read_request(received, connection.getpeername()[1]):
+                for piece in self.respond(request):
+                    connection.sendall(piece)
+
 
 @contextmanager
 def serve(
@@ -104,49 +114,19 @@ def serve(
 ) -> Iterator[Server]:
     """Run a server in front of a transport; a share of `rate` of the responses has a fault."""
     server = Server("", transport, list(faults), rate, random.Random(seed))  # noqa: S311 - no secret
-    with _Listener(server) as listener:
-        server.url = f"http://127.0.0.1:{listener.server_address[1]}"
-        thread = threading.Thread(target=listener.serve_forever, args=(0.01,), daemon=True)
-        thread.start()
-        try:
-            yield server
-        finally:
-            listener.shutdown()
-            thread.join()
+    with raw_host(server.talk) as server.url:
+        yield server
 
 
-class _Listener(socketserver.ThreadingTCPServer):
-    """The server's socket; each connection has its own thread."""
-
-    daemon_threads = True
-    block_on_close = False  # a client may keep its connection open
-    request_queue_size = 128
-
-    def __init__(self, script: Server) -> None:
-        super().__init__(("127.0.0.1", 0), _Connection)
-        self.script = script
-
-    def handle_error(self, *_: object) -> None:
-        """Ignore clients that disconnect."""
-
-
-class _Connection(socketserver.StreamRequestHandler):
-    """One connection, kept open between requests."""
-
-    disable_nagle_algorithm = True
-    server: _Listener
-
-    def handle(self) -> None:
-        """Respond to each request."""
-        while line := self.rfile.readline():
-            method, target, _ = line.decode().split()
-            size = 0
-            while (header := self.rfile.readline()) not in {b"\r\n", b""}:
-                name, _, value = header.partition(b":")
-                size = int(value) if name.lower() == b"content-length" else size
-            body = self.rfile.read(size)
-            if len(body) < size:  # the client has closed the connection
-                return
-            request = Request(self.client_address[1], method, target, body)
-            for piece in self.server.script.respond(request):
-                self.wfile.write(piece)
+def _read_request(received: BinaryIO, connection: int) -> Request | None:
+    """Read a request; None if the client has closed the connection."""
+    line = received.readline()
+    size = 0
+    while (header := received.readline()) not in {b"\r\n", b""}:
+        name, _, value = header.partition(b":")
+        size = int(value) if name.lower() == b"content-length" else size
+    body = received.read(size)
+    if not line or len(body) < size:
+        return None
+    method, target, _ = line.decode().split()
+    return Request(connection, method, target, body)

@@ -160,8 +160,8 @@ def check_members(value: object, expected: Expected, request: str) -> None:
     """
     Check that a decoded response, or its error, is about the request.
 
-    A member that the response does not have is not compared; one of another type is for the
-    decoder to refuse.
+    A member that the response does not have is not compared, nor is one of another type,
+    which its decoder refuses.
 
     Raises
     ------

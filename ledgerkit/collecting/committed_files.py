@@ -61,7 +61,7 @@ class CommittedFiles:
 
     def names(self, table: str) -> list[str]:
         """
-        Return the file names of a table, in the order of the subjects; check new ones.
+        Return the file names of a table, in the order of the subjects; check each file once.
 
         Raises `DecodeError` if a file is missing or damaged, and `InvalidRequestError` if the
         collection was rewritten since it was opened.
@@ -74,14 +74,14 @@ class CommittedFiles:
         return [file.name for _, file in self.of_table(table)]
 
     def check_sizes(self, table: str) -> None:
-        """Check the files of a table whose size is not that of their commit, as `names` does."""
+        """Raise as `names` does if a file of a table has not the size in its commit."""
         sizes = self.folder.file_sizes(table)
         for commit, file in self.of_table(table):
             if sizes.get(file.name) != file.size:
                 self._check(commit, table)
 
     def _check(self, commit: Commit, table: str) -> None:
-        """Check a file, as `names` does."""
+        """Compare a file with its commit; raise as `names` does."""
         try:
             check_file(self.folder, commit, table, self.schema(table))
         except DecodeError:
@@ -164,7 +164,7 @@ class CommittedFiles:
 
     @contextmanager
     def reading(self, table: str) -> Iterator[None]:
-        """Convert the errors for malformed content; a file that has changed is named."""
+        """Convert the errors for malformed content; name the file that causes one."""
         try:
             with parquet.reading(f"the table {table} of {self.folder}", manifests.NEW_FOLDER):
                 yield

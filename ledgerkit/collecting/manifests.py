@@ -1,10 +1,10 @@
 """
 The manifest of a collection, which describes its run, and one commit for each stored part.
 
-These documents come back from a disk or from somebody else. Each ends with the checksum of its
-other bytes, and a commit has the SHA-256 of each of its files, so damage is noticed. Whoever
-changes a document on purpose can compute the checksum too: a name in a document is used only if
-it is the one that a run would have written.
+A document may have been damaged on the disk, or written by somebody else. Each ends with the
+checksum of its other bytes, and a commit has the SHA-256 of each of its files, so damage is
+noticed. Whoever changes a document on purpose can compute the checksum too, so a name in a
+document is used only if a run would have written the same name.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _commit_path(start: int) -> str:
 
 
 def requested_again(path: str) -> str:
-    """Return the remedy for a commit that is damaged, or a file of which is."""
+    """Return the remedy for a commit that is damaged or has a damaged file."""
     return f"Remove {path}: the next collect() requests its part again."
 
 
@@ -171,7 +171,7 @@ def read_manifest(folder: Folder) -> Manifest | None:
 
 
 def _manifest_problems(manifest: Manifest) -> Iterator[str]:
-    """Yield why no run has written a manifest."""
+    """Yield the reasons why no run can have written a manifest."""
     views = manifest.views
     if not views or len(set(views)) < len(views) or set(views) - set(VIEWS.get(manifest.kind, ())):
         yield f"its kind is {cut(manifest.kind)!r} and its views are {cut(views)}"
@@ -246,7 +246,7 @@ def read_commit(folder: Folder, start: int) -> Commit | None:
 
 
 def _read_commit(folder: Folder, path: str) -> Commit | None:
-    """Read a commit; raise `DecodeError` if no run has written it."""
+    """Read a commit; raise `DecodeError` if no run can have written it."""
     commit: Commit | None = _read(folder, path, Commit, requested_again(path))
     for problem in _commit_problems(commit, path) if commit else ():
         raise _impossible(folder, path, problem, requested_again(path))
@@ -254,7 +254,7 @@ def _read_commit(folder: Folder, path: str) -> Commit | None:
 
 
 def _commit_problems(commit: Commit, path: str) -> Iterator[str]:
-    """Yield why no run has written a commit at a path."""
+    """Yield the reasons why no run can have written a commit at a path."""
     counts, n_subjects = commit.counts, commit.stop - commit.start
     if path != commit.path:
         yield f"it starts at {commit.start}"
@@ -358,5 +358,5 @@ def _read(folder: Folder, path: str, document_type: Any, remedy: str) -> Any:
 
 
 def _impossible(folder: Folder, path: str, problem: str, remedy: str) -> DecodeError:
-    """Build the error for a document that no run has written."""
+    """Build the error for a document that no run can have written."""
     return DecodeError(f"{folder}/{path} cannot be right: {problem}", remedy=remedy, path=path)

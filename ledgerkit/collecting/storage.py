@@ -40,7 +40,7 @@ class LocalFolder:
         return str(self.path / name)
 
     def read(self, name: str, max_bytes: int) -> bytes | None:
-        """Read a file, of a longer one the first `max_bytes + 1`; None if it does not exist."""
+        """Read at most `max_bytes + 1` bytes of a file; return None if it does not exist."""
         with suppress(FileNotFoundError), self.open(name) as file:
             return file.read(max_bytes + 1)
         return None
@@ -172,7 +172,7 @@ class RemoteFolder:
         return f"{self._url}/{name}"
 
     def read(self, name: str, max_bytes: int) -> bytes | None:
-        """Read a file, of a longer one the first `max_bytes + 1`; None if it does not exist."""
+        """Read at most `max_bytes + 1` bytes of a file; return None if it does not exist."""
         with suppress(FileNotFoundError), self.open(name) as file:
             return file.read(max_bytes + 1)
         return None
@@ -283,7 +283,7 @@ def required_folder(out: object) -> Folder:
 
 
 def _checked(path: Path, is_kind: Callable[[int], bool], kind: str) -> Path:
-    """Return a path; raise `FileError` if something else than a kind of file is there."""
+    """Return a path; raise `FileError` if something other than this kind of file is there."""
     with suppress(FileNotFoundError), _file_errors(f"use {path}"):
         mode = path.lstat().st_mode
         if not is_kind(mode):

@@ -1,4 +1,4 @@
-"""Frames as CSV text that a terminal and a spreadsheet may open, whoever wrote its cells."""
+"""Frames as CSV text that is safe in a terminal and in a spreadsheet."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pandas as pd
 
 from ledgerkit.visible_text import escape_invisible
 
-# A spreadsheet computes a cell that begins so; the last four are the full-width forms, which some
-# of them accept. A list separator or a line break may begin a cell where the comma does not
-# separate: https://owasp.org/www-community/attacks/CSV_Injection
+# A spreadsheet reads a cell that begins with one of these as a formula; some accept the last four,
+# the full-width forms, too. Where the comma is not the separator of cells, a semicolon, tab or line
+# break begins a new cell: https://owasp.org/www-community/attacks/CSV_Injection
 _FORMULA = re.compile(r"(^|[;\t\r\n])(?=[\s\"]*[=+\-@\uff1d\uff0b\uff0d\uff20])")
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 
@@ -20,7 +20,7 @@ def csv_text(frame: pd.DataFrame) -> str:
     """
     Write a frame as CSV for a spreadsheet; its index is left out.
 
-    A text that a spreadsheet could compute gets an apostrophe before it, and invisible
+    A text that a spreadsheet could read as a formula gets an apostrophe in front, and invisible
     characters are escaped. Signed numbers stay exact.
     """
     columns = [_column(column) for _, column in frame.items()]
@@ -44,6 +44,6 @@ def _is_number(value: Any) -> bool:
 
 
 def _cell(text: str) -> str:
-    """Return a text without invisible characters that no spreadsheet computes."""
+    """Return a text that no spreadsheet reads as a formula, with invisible characters escaped."""
     visible = escape_invisible(text, keep="\n")
     return visible if _NUMBER.fullmatch(visible) else _FORMULA.sub(r"\1'", visible)

@@ -1,9 +1,9 @@
 """
-Which requests a served ledger accepts: by the host they name, and by the web page they come from.
+Checks of the host that a request names, and of the web page that it comes from.
 
-Any page that a browser shows can send requests to this machine. The `Origin` header, which
-pages cannot change, names the page's site. A site whose own name is made to resolve to this
-machine (DNS rebinding) needs no `Origin`, but its name is in the `Host` header.
+Any page in a browser can send requests to this machine. The browser names the page's site in the
+`Origin` header, which the page cannot change. A site can make its own name resolve to this machine
+(DNS rebinding); its requests then need no `Origin`, but the `Host` header has the site's name.
 """
 
 from __future__ import annotations

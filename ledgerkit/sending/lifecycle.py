@@ -81,7 +81,7 @@ class Stage(NamedTuple):
 def _resumable(
     step: Callable[Concatenate[Tracker, P], T],
 ) -> Callable[Concatenate[Tracker, P], T]:
-    """Add how to resume the transaction to the errors of a step, which leave it on its way."""
+    """Add to the errors of a step how to resume: the transaction may still be included."""
 
     @wraps(step)
     def run(self: Tracker, /, *args: P.args, **kwargs: P.kwargs) -> T:

@@ -25,6 +25,20 @@ class NoConnectionError(ConnectionError):
     """The host could not be connected to, so nothing was sent."""
 
 
+class RawRequest(NamedTuple):
+    """
+    A GET, or a POST if there is a body, and the limits of its response.
+
+    Connecting has a time limit of its own, in seconds.
+    """
+
+    url: str
+    headers: dict[str, str]
+    body: bytes | None
+    connect_s: float
+    limits: BodyLimits
+
+
 class RawResponse(NamedTuple):
     """
     The parts of a response that are used, with the body unpacked.
@@ -68,46 +82,32 @@ class AiohttpPool:
         self._headers = headers
         self._session: aiohttp.ClientSession | None = None
 
-    async def send(
-        self,
-        url: str,
-        headers: dict[str, str],
-        body: bytes | None,
-        connect_s: float,
-        limits: BodyLimits,
-    ) -> RawResponse:
-        """Send a GET, or a POST if there is a body; connecting has a time limit of its own."""
+    async def send(self, request: RawRequest) -> RawResponse:
+        """Send a request over a connection without unread bytes."""
         for _ in range(self._max_connections):
             try:
-                return await self._send(url, headers, body, connect_s, limits)
+                return await self._send(request)
             except UnreadBytesError:  # nothing was sent, and the connection is closed
                 continue
-        msg = "the host sends data before it is asked for"
+        msg = "the host sends data over connections without a request"
         raise ConnectionError(msg)
 
-    async def _send(
-        self,
-        url: str,
-        headers: dict[str, str],
-        body: bytes | None,
-        connect_s: float,
-        limits: BodyLimits,
-    ) -> RawResponse:
+    async def _send(self, request: RawRequest) -> RawResponse:
         """Send a request over an idle connection, or a new one."""
         session = self._session or self._open()
-        request = session.request(
-            "GET" if body is None else "POST",
-            self._url(url, encoded=True),
-            headers=headers,
-            data=body,
+        exchange = session.request(
+            "GET" if request.body is None else "POST",
+            self._url(request.url, encoded=True),
+            headers=request.headers,
+            data=request.body,
             allow_redirects=False,
-            timeout=_timeout(connect_s),
+            timeout=_timeout(request.connect_s),
         )
         try:
-            async with request as response:
+            async with exchange as response:
                 received = response.headers
                 encodings = received.getall("content-encoding", ())
-                reader = BodyReader(limits, encodings, received.get("content-length"))
+                reader = BodyReader(request.limits, encodings, received.get("content-length"))
                 content = await response_body.read_async(response.content.iter_any(), reader)
                 close = cast("_Response", response).close_connection
                 return RawResponse(response.status, received.get("retry-after"), content, close)
@@ -149,7 +149,7 @@ class _Response(Protocol):
 
 @cache
 def _classes() -> tuple[type[aiohttp.ClientRequest], type[aiohttp.ClientResponse]]:
-    """Return aiohttp's requests and responses with what they need about their connection."""
+    """Return subclasses of aiohttp's requests and responses that know their connection."""
     import aiohttp
 
     class Request(aiohttp.ClientRequest):

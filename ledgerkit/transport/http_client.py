@@ -28,7 +28,7 @@ from ledgerkit.api.calls import Call, Response
 from ledgerkit.errors import InvalidRequestError, LedgerError, TransportError, cut
 from ledgerkit.redaction import hide
 from ledgerkit.transport import networks, response_body
-from ledgerkit.transport.aiohttp_pool import AiohttpPool, NoConnectionError
+from ledgerkit.transport.aiohttp_pool import AiohttpPool, NoConnectionError, RawRequest
 from ledgerkit.transport.response_body import BodyLimits, BodyReader, EncodingError
 from ledgerkit.transport.retry import parse_retry_after
 
@@ -164,7 +164,7 @@ class HttpClient:
             async with asyncio.timeout(exchange.timeout_s):
                 transport = self._transport(exchange)
                 if isinstance(transport, AiohttpPool):
-                    raw = await transport.send(*self._aiohttp_request(exchange), limits)
+                    raw = await transport.send(self._aiohttp_request(exchange, limits))
                     return self._response(exchange, *raw)
                 response = await transport.handle_async_request(self._request(exchange))
                 try:
@@ -216,16 +216,14 @@ class HttpClient:
             return url
         return url.copy_merge_params({"apiKey": self._key.reveal()})
 
-    def _aiohttp_request(
-        self, exchange: Exchange
-    ) -> tuple[str, dict[str, str], bytes | None, float]:
-        """Build the arguments of `AiohttpPool.send`."""
+    def _aiohttp_request(self, exchange: Exchange, limits: BodyLimits) -> RawRequest:
+        """Build the request for the pool of aiohttp."""
         if self._has_query_key:
             url = str(self._url(exchange))
         else:
             url = self._addresses[exchange.surface].text(exchange.call.path)
         connect_s = _CONNECT_SHARE * exchange.timeout_s
-        return url, self._headers(exchange), exchange.body, connect_s
+        return RawRequest(url, self._headers(exchange), exchange.body, connect_s, limits)
 
     def _request(self, exchange: Exchange) -> httpx.Request:
         """Build the request for a transport of httpx."""

@@ -245,6 +245,7 @@ class Proxy:
             user, password = unquote(parts.username or ""), unquote(parts.password or "")
             self.login = user, SecretText(password)
             basic = b64encode(f"{user}:{password}".encode()).decode()
+            # Requests carry these too, so errors could repeat them.
             self._hidden = (SecretText(basic), SecretText("" if password else user))
 
     def check(self) -> None:

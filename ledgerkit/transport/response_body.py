@@ -27,7 +27,7 @@ class EncodingError(ValueError):
 
 
 class BodyLimits(NamedTuple):
-    """What one response may take: bytes, as sent and unpacked, and a time.monotonic() deadline."""
+    """The limits of one response: bytes, as sent and unpacked, and a time.monotonic() deadline."""
 
     request: str
     max_bytes: int

@@ -258,8 +258,8 @@ class Panel(Displayable):
         Parameters
         ----------
         path
-            A path that ends in ``.csv`` or ``.parquet``. A CSV file is for a spreadsheet: texts
-            that it could compute get an apostrophe; ``result.to_csv()`` writes them exactly.
+            A path that ends in ``.csv`` or ``.parquet``. CSV is safe for spreadsheets: a text
+            that begins like a formula gets an apostrophe; ``result.to_csv()`` writes all exactly.
 
         Raises
         ------

@@ -17,9 +17,11 @@ import ledgerkit
 from ledgerkit import errors, plots, widgets
 from ledgerkit.api import chain_errors
 from ledgerkit.frames.schemas import SCHEMAS
+from tools.campaigns import _registry
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+SECURITY = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
 MOST_BYTES = 150_000
 BUILD = ("-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet", "--jobs=2")
 PLAIN = ("--define", "html_theme=basic")  # the site's own theme takes most of the time
@@ -269,3 +271,12 @@ def test_files_that_the_readme_links_are_there():
 
     assert "CONTRIBUTING.md" in linked
     assert [name for name in linked if not (ROOT / name).exists()] == []
+
+
+def test_every_campaign_is_named_beside_its_promise():
+    """The promises on the page about security name all campaigns, and no other."""
+    promises = SECURITY.partition("## What is promised")[2].partition("\n## ")[0]
+    groups = re.findall(r"\((`[a-z_`, ]+`)\)$", promises, re.MULTILINE)
+    named = {name for group in groups for name in re.findall(r"\w+", group)}
+
+    assert named == set(_registry.NAMES)

@@ -25,14 +25,14 @@ def run(*arguments: str) -> str:
 
 def test_no_code_depends_on_assertions_or_docstrings():
     """No module of the package asserts, or reads a docstring."""
-    found = [
+    uses = [
         f"{path.name}:{node.lineno}"
         for path in SOURCES
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Assert)
         or (isinstance(node, ast.Name | ast.Attribute) and reads_docstring(node))
     ]
-    assert found == []
+    assert uses == []
 
 
 def reads_docstring(node: ast.Name | ast.Attribute) -> bool:

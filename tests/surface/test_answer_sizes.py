@@ -19,7 +19,7 @@ import ledgerkit as lk
 from ledgerkit.errors import InvalidRequestError, ResponseTooLargeError, TransportError
 from ledgerkit.transport import response_body, retry
 from ledgerkit.transport.response_body import BodyReader
-from tests.loopback import WAYS, Reply, as_json, raw_host, serve, way_options
+from tests.loopback import Reply, as_json, raw_host, serve
 
 if TYPE_CHECKING:
     import socket
@@ -43,12 +43,6 @@ on_the_loop = pytest.mark.parametrize("way", ["pool", "bulk", "lanes", "async"],
 def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten the random waits between attempts."""
     monkeypatch.setattr(retry, "_jitter", lambda _longest: 0.01)
-
-
-@pytest.fixture(params=WAYS)
-def way(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """Return the options of `connect` that choose each way to a host."""
-    return way_options(request.param)
 
 
 @pytest.fixture(scope="module", autouse=True)

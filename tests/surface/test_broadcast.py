@@ -545,7 +545,7 @@ def test_a_host_that_fails_after_the_sending(world, monkeypatch, step):
 
 
 def disowned(monkeypatch, world):
-    """Let the host apply the next transaction, and refuse it for its nonce."""
+    """Make the host apply the next transaction, and refuse it for its nonce."""
     send_signed = broadcast.send_signed
 
     def late(ledger, signed, via, wait_until, failed):
@@ -620,7 +620,7 @@ def test_a_refusal_after_a_lost_answer_is_no_refusal(world, monkeypatch):
 
 
 def test_a_refusal_after_an_unprocessed_attempt_says_how_to_resume(world, monkeypatch):
-    """Whether the first attempt arrived is not known, so the refusal names the hash."""
+    """The first attempt may have arrived, so the refusal names the hash."""
     ledger = lk.connect(world=world)
     lk.transfer("dave.near", 1, **ALICE)
     before, send = balance(world, "dave.near"), ledger.send

@@ -272,8 +272,8 @@ def test_an_error_is_never_kept(reply, folder):
 
 def test_an_answer_with_a_failing_status_stays_in_memory(folder):
     """A body is believed before its status, but not for the next session."""
-    told = {"jsonrpc": "2.0", "id": 1, "result": Chain().block({"block_id": BLOCK})}
-    reply = as_json(told, 500)
+    document = {"jsonrpc": "2.0", "id": 1, "result": Chain().block({"block_id": BLOCK})}
+    reply = as_json(document, 500)
     with serve(Chain(block=reply)) as server:
         for _ in range(2):
             with opened(server, folder) as ledger:

@@ -1,4 +1,4 @@
-"""What a host, a file or a variable contains never raises an error of another library."""
+"""The content of a host's response, a file or a variable raises no error of another library."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_a_shard_that_fits_no_column() -> None:
 
 @pytest.mark.parametrize("data", ["\ud800", {"a": {1, 2}}, {"a": float("nan")}, 7, None])
 def test_a_trace_of_something_else(data: Any) -> None:
-    """What is no document, and what JSON can't express, is refused; 7 is no seven bytes."""
+    """Data that is no document, or that JSON cannot express, is refused; 7 is not seven bytes."""
     with pytest.raises(errors.LedgerError):
         lk.Trace.from_json(data)
 
@@ -196,7 +196,7 @@ def test_a_trace_of_no_file(path: str) -> None:
 
 
 def test_damaged_parquet(tmp_path: Path) -> None:
-    """Each cut, and each byte that is set to 255, gives a frame or a DecodeError."""
+    """A file that is cut, or has a byte set to 255, is a frame or a DecodeError."""
     path = tmp_path / "ft.parquet"
     lk.write_parquet(pd.DataFrame({"balance": pd.Series([1, 2**127], dtype="u128")}), path)
     valid = path.read_bytes()

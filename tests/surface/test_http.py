@@ -55,8 +55,6 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = "11111111111111111111111111111111"
-WAYS = ("pool", "bulk", "lanes", "sync", "async")
-TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # made once, trusts nobody
 ONCE = lk.RetryPolicy(attempts=1, total_s=10)
 QUICK = lk.RetryPolicy(attempts=3, total_s=10)
 
@@ -69,18 +67,6 @@ def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 # Where the way to the host makes little difference: one loop, one set of threads.
 two_ways = pytest.mark.parametrize("way", ["bulk", "sync"], indirect=True)
-
-
-@pytest.fixture(params=WAYS)
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Give the options of `connect` that choose each way to a host."""
-    if request.param == "lanes":
-        monkeypatch.setattr(transports, "find_spec", lambda _name: None)
-    if request.param == "sync":
-        return {"in_flight": 8, "transport": httpx.HTTPTransport(verify=TLS)}
-    if request.param == "async":
-        return {"in_flight": 8, "transport": httpx.AsyncHTTPTransport(verify=TLS)}
-    return {"in_flight": 8 if request.param == "pool" else 16}
 
 
 def tokens(path: str) -> Reply:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import httpx
 import pytest
 
 import ledgerkit as lk
@@ -15,7 +14,7 @@ from ledgerkit import client, errors, validation
 from ledgerkit.api import calls, matching, rest, rpc
 from ledgerkit.errors import UnmatchedResponseError
 from ledgerkit.localnet.worlds import open_world
-from ledgerkit.transport import retry, transports
+from ledgerkit.transport import retry
 from ledgerkit.transport.embedded import Local
 from tests import out_of_step
 from tests.loopback import Reply, as_json, asking, failure, result
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SAMPLES = Path(__file__).resolve().parents[2].parent / "shared" / "wire" / "samples"
-WAYS = ("pool", "bulk", "single connections", "synchronous", "asynchronous")
 PEOPLE = [f"person{number:07}.near" for number in range(40)]
 OTHER = "FekbqN74kXhVPRd8ysAqJwLydFvTPYh7ZXHmhqCETcR3"
 
@@ -39,18 +37,6 @@ def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 def local() -> Local:
     """Open a world of people with different balances."""
     return Local(open_world("crowd", size=len(PEOPLE)))
-
-
-@pytest.fixture(params=WAYS)
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Return the options of `connect` for each kind of connection."""
-    if request.param == "single connections":
-        monkeypatch.setattr(transports, "find_spec", lambda _name: None)
-    if request.param == "synchronous":
-        return {"in_flight": 8, "transport": httpx.HTTPTransport()}
-    if request.param == "asynchronous":
-        return {"in_flight": 8, "transport": httpx.AsyncHTTPTransport()}
-    return {"in_flight": 8 if request.param == "pool" else 16}
 
 
 def connect(server: out_of_step.Server, *, attempts: int = 8, **options: Any) -> lk.Ledger:
@@ -267,7 +253,7 @@ RECORDED: dict[str, tuple[str, dict[str, str]]] = {
 @pytest.mark.skipif(not SAMPLES.is_dir(), reason="the recordings are not here")
 @pytest.mark.parametrize("name", RECORDED)
 def test_recorded_responses_repeat_their_request(name: str) -> None:
-    """What a node repeats is compared: the recorded value is accepted, another one is not."""
+    """Members that repeat the request are compared: only the recorded value is accepted."""
     method, places = RECORDED[name]
     response = json.loads((SAMPLES / name).read_bytes())["result"]
     for parameter, path in places.items():

@@ -9,7 +9,6 @@ import json
 import logging
 import pickle
 import signal
-import ssl
 import threading
 import time
 import traceback
@@ -30,7 +29,7 @@ from ledgerkit.errors import (
     RateLimitedError,
     TransportError,
 )
-from ledgerkit.transport import retry, transports
+from ledgerkit.transport import retry
 from tests.loopback import Reply, as_json, result, serve
 
 if TYPE_CHECKING:
@@ -42,25 +41,11 @@ if TYPE_CHECKING:
 KEY = "PLANTED-mossw0rt/Qx+42=z&y"  # letters that URLs spell differently
 PARTS = (KEY, "PLANTED", "mossw0rt", "Qx+42", "Qx%2B42")
 PLACES = pytest.mark.parametrize("key_in", ["header", "query"])
-WAYS = ("pool", "bulk", "lanes", "sync", "async")
-TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # made once, trusts nobody
 
 
 def found(text: object) -> list[str]:
     """Look for the key, or parts of it, in a text."""
     return [part for part in PARTS if part in str(text)]
-
-
-@pytest.fixture(params=WAYS)
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Give the options of `connect` that choose each way to a host."""
-    if request.param == "lanes":
-        monkeypatch.setattr(transports, "find_spec", lambda _name: None)
-    if request.param == "sync":
-        return {"in_flight": 8, "transport": httpx.HTTPTransport(verify=TLS)}
-    if request.param == "async":
-        return {"in_flight": 8, "transport": httpx.AsyncHTTPTransport(verify=TLS)}
-    return {"in_flight": 8 if request.param == "pool" else 16}
 
 
 @pytest.fixture(autouse=True)

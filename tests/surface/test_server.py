@@ -145,7 +145,7 @@ def test_a_served_world_is_the_same_as_in_process(running: Running) -> None:
 
 
 def test_heads_of_answers(running: Running) -> None:
-    """No answer names the server's software, and HEAD tells the length of what GET sends."""
+    """No response names the server's software, and HEAD has the length of what GET sends."""
     status, headers, body = running.ask("GET", "/api/health")
     assert (status, body) == (200, b'{"status":"ok"}')
     assert "server" not in headers
@@ -268,7 +268,7 @@ def test_two_lengths_of_one_body(running: Running) -> None:
 
 
 def test_another_site_can_neither_read_nor_send(running: Running) -> None:
-    """A call from its pages is refused, and so is one under its name; each learns nothing."""
+    """A call from a page of another site, or to its name, is refused without any data."""
     for headers in ({"origin": "https://evil.example"}, {"host": f"evil.example:{running.port}"}):
         status, received, body = running.ask("POST", "/", CALL, **headers)
         assert (status, b"gas_price" in body) == (403, False)
@@ -289,7 +289,7 @@ def test_pages_on_this_machine_and_listed_ones() -> None:
 
 
 def test_upgrades_are_ignored_in_silence() -> None:
-    """Neither WebSocket nor HTTP/2 is spoken: the request is answered as it is, unlogged."""
+    """A request for WebSocket or HTTP/2 is answered in HTTP/1.1, and nothing is logged."""
     with serving() as running:
         for protocol in ("websocket", "h2c"):
             for _ in range(3):
@@ -388,7 +388,7 @@ def test_a_reader_that_never_reads() -> None:
 
 
 def test_eleven_hundred_clients() -> None:
-    """Each is answered while all are connected, and one of them never finishes its request."""
+    """Each client is answered while all are connected, and one never finishes its request."""
     pytest.importorskip("resource", reason="Windows has no limit of open files")
     _allow_files(1_300)
     with serving(script=BRIEF_STOP) as running, ExitStack() as clients:
@@ -615,7 +615,7 @@ def test_a_stop_ends_what_does_not_end_by_itself(how: signal.Signals) -> None:
 
 
 def test_a_second_interrupt_stops_at_once() -> None:
-    """Nobody has to wait for the end of what is under way."""
+    """A second Ctrl-C ends the server without waiting for its requests."""
     patient = BRIEF_STOP.replace("0.2", "600")
     with serving(script=patient) as running, running.open(LATE.replace(b"0.6", b"60")) as late:
         assert running.ask("GET", "/api/health")[0] == 200
@@ -636,7 +636,7 @@ def _listens(running: Running) -> bool:
 
 
 def test_a_server_in_a_thread_ends_with_its_program() -> None:
-    """As in a notebook whose kernel stops: a request under way leaves no traceback."""
+    """When the program ends, as a notebook's kernel does, open requests leave no traceback."""
     command = [sys.executable, "-W", "error", "-c", IN_A_THREAD]
     ended = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False

@@ -10,7 +10,6 @@ import os
 import pickle
 import random
 import signal
-import ssl
 import subprocess
 import sys
 import threading
@@ -27,8 +26,8 @@ from ledgerkit import client
 from ledgerkit.api import rest
 from ledgerkit.api.calls import Call
 from ledgerkit.errors import DecodeError, InvalidRequestError, TransportError
-from ledgerkit.transport import background_loop, settings, streaming, transports
-from tests.loopback import Reply, as_json, serve
+from ledgerkit.transport import background_loop, settings, streaming
+from tests.loopback import TLS, Reply, as_json, serve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,21 +38,7 @@ ROOT = Path(__file__).resolve().parents[2]
 KEY = "PLANTED-mossw0rt/Qx+42=z&y"
 PARTS = (KEY, "PLANTED", "mossw0rt", "Qx+42", "Qx%2B42")
 ONCE = lk.RetryPolicy(attempts=1, total_s=10)
-WAYS = ("pool", "bulk", "lanes", "sync", "async")
-TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # made once, trusts nobody
 two_ways = pytest.mark.parametrize("way", ["bulk", "sync"], indirect=True)
-
-
-@pytest.fixture(params=WAYS)
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Give the options of `connect` that choose each way to a host."""
-    if request.param == "lanes":
-        monkeypatch.setattr(transports, "find_spec", lambda _name: None)
-    if request.param == "sync":
-        return {"in_flight": 8, "transport": httpx.HTTPTransport(verify=TLS)}
-    if request.param == "async":
-        return {"in_flight": 8, "transport": httpx.AsyncHTTPTransport(verify=TLS)}
-    return {"in_flight": 8 if request.param == "pool" else 16}
 
 
 def name(path: str) -> str:

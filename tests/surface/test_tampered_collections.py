@@ -1,4 +1,4 @@
-"""Collections that somebody tampered with: nothing outside is touched, and only ours is raised."""
+"""Tampered collections: nothing outside is touched, and only errors of ledgerkit are raised."""
 
 from __future__ import annotations
 
@@ -511,7 +511,7 @@ def test_commits_that_overlap_are_refused(run: Path) -> None:
     ],
 )
 def test_an_impossible_manifest_is_refused(change: dict[str, Any], run: Path) -> None:
-    """Whatever a manifest says, opening raises one of ours, with a remedy or what is expected."""
+    """Opening an impossible manifest raises a LedgerError with a remedy or what is expected."""
     rewrite(run / "manifest.json", lambda manifest: manifest.update(change))
     with pytest.raises((DecodeError, InvalidRequestError), match=r"manifest\.json|of format 2"):
         lk.open_collection(run)
@@ -606,7 +606,7 @@ def hostile_files(run: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("way", ["pandas", "arrow", "duckdb", "dask", "diff", "check", "retry"])
 def test_hostile_parquet_raises_only_ours(way: str, run: Path) -> None:
-    """Files of the right digest and the wrong content raise ours, or give what they have."""
+    """Files with the right digest and wrong content raise a LedgerError, or are read as is."""
     for body in hostile_files(run).values():
         replace_part(run, "ft", body, 3)
         with suppress(LedgerError):
@@ -638,7 +638,7 @@ def test_a_file_that_does_not_fit_its_commit_is_refused(kind: str, run: Path) ->
     ids=["empty", "cut", "number", "no base64", "short", "deep", "open", "digits"],
 )
 def test_hostile_json_in_a_column_raises_only_ours(text: str, tmp_path: Path) -> None:
-    """Columns of JSON are decoded with errors of ours, in pandas and in Dask."""
+    """A malformed column of JSON raises a LedgerError, in pandas and in Dask."""
     views = ["events"]
     collection = write_collection(tmp_path / "run", {}, views=views, kind="blocks")
     schema = arrow_tables.schema("collected_events")

@@ -40,7 +40,7 @@ def test_a_formula_is_text(formula: str, dtype: str):
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "escaped"),
     [
         ("a;=1+1", "a;'=1+1"),  # where the list separator is a semicolon
         ('a;"=1+1', "a;'\"=1+1"),
@@ -51,9 +51,9 @@ def test_a_formula_is_text(formula: str, dtype: str):
         ("a=b, c+d", "a=b, c+d"),
     ],
 )
-def test_separators_and_controls(text: str, shown: str):
+def test_separators_and_controls(text: str, escaped: str):
     """A separator starts no formula, and control characters are escaped."""
-    assert cells(csv_text(pd.DataFrame({"text": [text]}))) == [["text"], [shown]]
+    assert cells(csv_text(pd.DataFrame({"text": [text]}))) == [["text"], [escaped]]
 
 
 @pytest.mark.parametrize("number", NUMBERS)

@@ -116,7 +116,7 @@ def starts(
 
 
 def refuse(pacer: rate_limit.RateLimiter, count: int = 3, started: float = math.inf) -> Any:
-    """Count refusals of requests that started after the last slowdown; returns the last result."""
+    """Count refusals of requests that started after the last slowdown; return the last result."""
     return [pacer.record(started, refused=True) for _ in range(count)][-1]
 
 

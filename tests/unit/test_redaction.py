@@ -78,8 +78,8 @@ def pieces() -> list[str]:
 def test_a_secret_is_in_no_part_of_a_refusal(value: Any) -> None:
     """The message names what it is instead, and no attribute or pickle has the value."""
     error = InvalidRequestError.refuse("receiver_id", value, "an account id")
-    shown = f"{error} {error!r} {error.args} {vars(error)} {pickle.dumps(error)!r}"
-    assert [piece for piece in pieces() if piece in shown] == []
+    texts = f"{error} {error!r} {error.args} {vars(error)} {pickle.dumps(error)!r}"
+    assert [piece for piece in pieces() if piece in texts] == []
     assert "was passed as receiver_id, and is not shown: expected an account id" in str(error)
     assert error.value is None
     assert str(pickle.loads(pickle.dumps(error))) == str(error)  # noqa: S301 - our own

@@ -1,4 +1,4 @@
-"""Texts as they are shown: nothing in them acts on a terminal, hides or reorders a line."""
+"""Texts as they are displayed: none acts on a terminal, hides or reorders a line."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NASTY = st.text(
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "escaped"),
     [
         ("\x1b[31m\x07\x7f\x9b", r"\x1b[31m\x07\x7f\x9b"),  # C0, DEL and C1
         ("a\tb\r\nc", r"a\tb\r\nc"),
@@ -52,16 +52,16 @@ NASTY = st.text(
         ("\u2764\ufe0f\ufe0f", "\u2764\ufe0f" + r"\ufe0f"),
     ],
 )
-def test_what_acts_or_hides_is_written_as_an_escape(text: str, shown: str):
+def test_what_acts_or_hides_is_written_as_an_escape(text: str, escaped: str):
     """Each kind of character that is not seen stands as Python writes it."""
-    assert escape_invisible(text) == shown
+    assert escape_invisible(text) == escaped
 
 
 @pytest.mark.parametrize(
     "text",
     [
         "alice.near, 100 NEAR",
-        r"C:\new and \x1b",  # a backslash stays, so that a text may be shown twice
+        r"C:\new and \x1b",  # a backslash stays, so that a text may be escaped twice
         "Việt नमस्ते ไทย עברית 中文\u3000テスト 1\u00a0000 €",
         "\U0001f469\u200d\U0001f680 \u2764\ufe0f\u200d\U0001f525 1\ufe0f\u20e3 \U0001f1fa",
         "\u0915\u094d\u200d\u0937 \u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
@@ -75,26 +75,26 @@ def test_words_of_any_language_stay(text: str):
 @given(text=NASTY)
 def test_escaping_leaves_nothing_hidden(text: str):
     """Whatever the text, nothing hidden is left, and a second time changes nothing."""
-    shown = escape_invisible(text)
-    assert hidden_characters(shown, keep="") == []
-    assert escape_invisible(shown) == shown
+    escaped = escape_invisible(text)
+    assert hidden_characters(escaped, keep="") == []
+    assert escape_invisible(escaped) == escaped
 
 
 @given(text=NASTY)
 def test_json_stays_the_same_document(text: str):
     """The escapes of JSON are read back as the characters."""
     document = json.dumps({text: [text]}, ensure_ascii=False)
-    shown = escape_invisible(document, as_json=True)
-    assert json.loads(shown) == {text: [text]}
-    assert hidden_characters(shown, keep="") == []
+    escaped = escape_invisible(document, as_json=True)
+    assert json.loads(escaped) == {text: [text]}
+    assert hidden_characters(escaped, keep="") == []
 
 
 @given(text=NASTY, limit=st.integers(2, 80))
 def test_a_shortened_text_hides_nothing(text: str, limit: int):
     """A cut between an emoji and its joiner leaves none behind."""
-    shown = errors.cut(text, limit)
-    assert hidden_characters(shown, keep="") == []
-    assert len(shown) <= limit
+    escaped = errors.cut(text, limit)
+    assert hidden_characters(escaped, keep="") == []
+    assert len(escaped) <= limit
 
 
 @pytest.mark.parametrize(
@@ -130,9 +130,9 @@ def test_an_error_is_printed_visibly(error: lk.LedgerError):
 )
 def test_a_value_is_printed_visibly(value: object):
     """The repr and the text of a value escape names, addresses and methods."""
-    shown = repr(value) + str(value)
-    assert r"gold\u202e" in shown
-    assert hidden_characters(shown) == []
+    escaped = repr(value) + str(value)
+    assert r"gold\u202e" in escaped
+    assert hidden_characters(escaped) == []
 
 
 def test_the_attributes_of_an_error_are_exact():

@@ -103,16 +103,16 @@ VALUES: tuple[Any, ...] = (
 
 def places(document: Any) -> list[Path]:
     """List the path of each value in a document."""
-    found: list[Path] = []
+    paths: list[Path] = []
     waiting: list[tuple[Path, Any]] = [((), document)]
     while waiting:
         path, value = waiting.pop()
-        found.append(path)
+        paths.append(path)
         if isinstance(value, dict):
             waiting += [((*path, name), member) for name, member in value.items()]
         elif isinstance(value, list):
             waiting += [((*path, at), element) for at, element in enumerate(value)]
-    return found
+    return paths
 
 
 def value_at(document: Any, path: Path) -> Any:

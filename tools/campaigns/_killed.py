@@ -116,8 +116,9 @@ def diff(work: Work) -> None:
     work.out.mkdir(exist_ok=True)
     before, after = (work.out.parent / name for name in SIDES)
     for view in ("accounts", "ft"):
-        found = lk.diff(before, after, view)
-        for name, frame in (("changes", found.changes), ("not_compared", found.not_compared)):
+        difference = lk.diff(before, after, view)
+        for name in ("changes", "not_compared"):
+            frame = getattr(difference, name)
             frame.attrs.clear()
             frame.to_pickle(work.out / f"{view}-{name}.pickle")
 

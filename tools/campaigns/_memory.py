@@ -15,7 +15,7 @@ PAGES = Path("/proc/self/statm")  # its first number is the address space in pag
 
 @contextmanager
 def limited_memory(more: int) -> Iterator[None]:
-    """Let the address space grow by `more` bytes at most, where the system can."""
+    """Limit the growth of the address space to `more` bytes, where the system can."""
     before = resource.getrlimit(resource.RLIMIT_AS)
     used = int(PAGES.read_text().split()[0]) * resource.getpagesize() if PAGES.exists() else 0
     with suppress(ValueError, OSError):  # not every system can

@@ -14,6 +14,7 @@ import pandas as pd
 
 import ledgerkit as lk
 from ledgerkit.errors import LedgerError
+from ledgerkit.frames.schemas import TRACE_FRAMES
 from ledgerkit.user_warnings import collect_warnings
 from tools.campaigns._memory import limited_memory
 
@@ -22,16 +23,6 @@ if TYPE_CHECKING:
 
 CPU_S = 5.0  # at most for one case
 HANG_S = 60.0  # of a case that waits instead
-FRAMES = (
-    "receipts",
-    "edges",
-    "actions",
-    "logs",
-    "events",
-    "transfers",
-    "balance_changes",
-    "gas",
-)
 
 # Showing what was read -------------------------------------------------------------------
 
@@ -56,7 +47,7 @@ def show(value: Any, *, closely: bool) -> None:
 
 def show_trace(trace: lk.Trace, *, closely: bool) -> None:
     """Build the frames and texts of a trace."""
-    for name in FRAMES:
+    for name in TRACE_FRAMES:
         getattr(trace, name)
     _ = trace.verdict, trace.notes, trace.sender_id, trace.block_hashes
     trace.explain()
@@ -69,7 +60,7 @@ def show_error(error: LedgerError, *, closely: bool) -> None:
     str(error)
     repr(error)
     if closely:
-        copy = pickle.loads(pickle.dumps(error))  # noqa: S301 - made one call before
+        copy = pickle.loads(pickle.dumps(error))  # noqa: S301 - pickled in the same line
         if str(copy) != str(error):
             raise AssertionError("a pickled error has another text")
 

@@ -1,4 +1,4 @@
-"""What a campaign counts: its results by name, and the violations of its claim."""
+"""The counts of a campaign: its results by name, and the violations of its claim."""
 
 from __future__ import annotations
 

@@ -41,8 +41,9 @@ from ledgerkit.protocol import (
 from ledgerkit.protocol import Delegate as SignedDelegate
 from ledgerkit.verbs import saved_responses
 from tools.campaigns import _replay
+from tools.campaigns._byte_mutations import WAYS
 from tools.campaigns._outcomes import hostile_conditions, outcome
-from tools.campaigns._valid_transactions import SIGNED, UNSIGNED, u32
+from tools.campaigns._valid_transactions import SIGNED, UNSIGNED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -55,7 +56,6 @@ EXPECTED = ("value", "error")
 MEMORY = 2**30  # far below what the longest lengths claim
 PHRASE = "abandon " * 11 + "about"
 KEY = SecretKey.from_seed_phrase(PHRASE)
-LENGTHS = (0, 1, 2, 63, 64, 65, 255, 2**16, 2**24, 2**30, 2**31 - 1, 2**31, 2**32 - 1)
 
 
 class Decoder(NamedTuple):
@@ -65,98 +65,6 @@ class Decoder(NamedTuple):
     decode: Callable[[bytes], Any]
     valid: Sequence[bytes]
 
-
-# Mutations that make most strings invalid -------------------------------------------------
-
-
-def at_random(rng: random.Random, _: Sequence[bytes]) -> bytes:
-    """Return random bytes."""
-    return rng.randbytes(rng.randrange(300))
-
-
-def cut(rng: random.Random, valid: Sequence[bytes]) -> bytes:
-    """Cut off the end."""
-    data = rng.choice(valid)
-    return data[: rng.randrange(len(data) + 1)]
-
-
-def invented_end(rng: random.Random, valid: Sequence[bytes]) -> bytes:
-    """Replace the end by random bytes."""
-    return cut(rng, valid) + rng.randbytes(rng.randrange(120))
-
-
-def changed(rng: random.Random, valid: Sequence[bytes]) -> bytes:
-    """Set one to four bytes at random."""
-    data = bytearray(rng.choice(valid))
-    for _ in range(rng.randint(1, 4)):
-        data[rng.randrange(len(data))] = rng.randrange(256)
-    return bytes(data)
-
-
-def one_bit(rng: random.Random, valid: Sequence[bytes]) -> bytes:
-    """Flip one bit."""
-    data = bytearray(rng.choice(valid))
-    data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
-    return bytes(data)
-
-
-def small_step(rng: random.Random, valid: Sequence[bytes]) -> bytes:
-    """Change one byte by one or two: the next tag, length or letter."""
-    data = bytearray(rng.choice(valid))
-    at = rng.randrange(len(data))
-    data[at] = (data[at] + rng.choice((-2, -1, 1, 2))) % 256
-    return bytes(data)
-
-
-def other_length(rng: random.Random, valid: Sequence[bytes]) -> bytes:
-    """Write a hostile length over any four bytes."""
-    data = rng.choice(valid)
-    at = rng.randrange(max(1, len(data) - 3))
-    return data[:at] + u32(rng.choice(LENGTHS)) + data[at + 4 :]
-
-
-def spliced(rng: random.Random, valid: Sequence[bytes]) -> bytes:
-    """Join the start of one and the end of another."""
-    other = rng.choice(valid)
-    return cut(rng, valid) + other[rng.randrange(len(other)) :]
-
-
-def grown(rng: random.Random, valid: Sequence[bytes]) -> bytes:
-    """Insert random bytes, or repeat some."""
-    data = rng.choice(valid)
-    at = rng.randrange(len(data) + 1)
-    size = rng.randint(1, 8)
-    return data[:at] + rng.choice((rng.randbytes(size), data[at : at + size])) + data[at:]
-
-
-def shrunk(rng: random.Random, valid: Sequence[bytes]) -> bytes:
-    """Remove bytes from the middle."""
-    data = rng.choice(valid)
-    at = rng.randrange(len(data))
-    return data[:at] + data[at + rng.randint(1, 8) :]
-
-
-def odd_text(rng: random.Random, valid: Sequence[bytes]) -> bytes:
-    """Insert characters that decoders of text treat differently."""
-    data = rng.choice(valid)
-    at = rng.randrange(len(data) + 1)
-    return data[:at] + rng.choice(ODD).encode("utf-8", "surrogatepass") + data[at:]
-
-
-ODD = (*"\0\n\ufeff\u0661\ud800\u202e ,", '"', "\r\n", "[" * 3000, "9" * 5000)
-WAYS = (
-    at_random,
-    cut,
-    invented_end,
-    changed,
-    one_bit,
-    small_step,
-    other_length,
-    spliced,
-    grown,
-    shrunk,
-    odd_text,
-)
 
 # Decoders --------------------------------------------------------------------------------
 

@@ -1,5 +1,5 @@
 """
-No text from the chain or a host acts where it is shown, hides there, or is computed.
+No text from the chain or a host takes effect, hides or becomes a formula where it is displayed.
 
 Each string is put in every place of a transaction, of a token and of an error, and what
 ledgerkit shows of it is read back: errors, warnings, explanations, the command line, the cards,
@@ -313,11 +313,11 @@ def show_notebook(reader: Reader) -> None:
     reader.html("bars", _html.bars(dict.fromkeys(texts, 1), texts[0]))
     reader.html("prose", _html.prose("\n".join(texts)) + _html.preformatted(json.dumps(texts)))
     reader.html("gallery", gallery.cards(pd.DataFrame(titles), pictures=True))
-    for shown in (receipts, frame, trace.events, trace.transfers):
-        reader.csv("download", _downloads.to_csv(shown).decode())
-    for shown in objects(texts, trace):
-        reader.terminal("repr", repr(shown))
-        reader.html(f"card of {type(shown).__name__}", shown._repr_html_())
+    for table in (receipts, frame, trace.events, trace.transfers):
+        reader.csv("download", _downloads.to_csv(table).decode())
+    for item in objects(texts, trace):
+        reader.terminal("repr", repr(item))
+        reader.html(f"card of {type(item).__name__}", item._repr_html_())
     show_panel(reader, texts)
 
 
@@ -349,11 +349,11 @@ def show_panel(reader: Reader, texts: list[str]) -> None:
     with lk.connect("lab", transport=httpx.MockTransport(answer)) as ledger:
         panel = lk.widgets.ContractViewer("trap.near", "names", ledger=ledger).press()
         refused = lk.widgets.ContractViewer(texts[0], texts[1], ledger=ledger).press()
-        for shown in (panel, refused):
-            bundle = shown._repr_mimebundle_()
+        for each in (panel, refused):
+            bundle = each._repr_mimebundle_()
             reader.terminal("text/plain", bundle["text/plain"])
             reader.html("text/html", bundle["text/html"])
-            for fragment in hostile.fragments(shown.view):
+            for fragment in hostile.fragments(each.view):
                 reader.html("widget", fragment)
     if panel.error is not None:
         reader.refuse("panel", panel.error)

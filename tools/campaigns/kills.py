@@ -1,5 +1,5 @@
 """
-Work that is killed at any moment and repeated ends as undisturbed work, row for row.
+Work that is killed at any moment and repeated ends with the same rows as undisturbed work.
 
 `collect`, `collect_blocks` and `diff` run in child processes, which die before a file operation
 chosen at random (a file opened, flushed, renamed or removed, a folder made or listed) or at a
@@ -121,11 +121,11 @@ class Campaign:
             self.plan(verb, out, last)._replace(n_failures=0, retry_failed=True)
         ):
             pass
-        found = tables(out)
+        stored = tables(out)
         differing = [
             name
             for name, frame in self.expected[verb].items()
-            if name not in found or not frame.equals(found[name])
+            if name not in stored or not frame.equals(stored[name])
         ]
         leftovers = [path.name for path in out.rglob("*.tmp")]
         if differing or leftovers or self.digest_sides() != self.sides:

@@ -1,12 +1,12 @@
 """
-A secret passed in a wrong place stands in no message, attribute, pickle, log, file or request.
+A secret in a wrong place appears in no message, attribute, pickle, log, file or request.
 
 A secret key of each curve, a seed phrase, an API key and a proxy's password are passed as every
 parameter of every public function, in several shapes (whole, damaged, in lists, URLs and JSON),
 as every argument of every command, in every environment variable and in files. Each time the
 error with its attributes, pickle and traceback, the result, the warnings, the log, the output, the
 files and all requests are searched for any twelve characters of the secret, or three words.
-The cases are all that there are; a smaller count takes a sample of them.
+All possible cases are tried; a smaller count takes a sample of them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from tests.loopback import Server
     from tools.campaigns._tally import Tally
 
-COUNT = 30_000  # more than there are: all of them
+COUNT = 30_000  # more than there are, so all cases are tried
 SMALL = 200
 EXPECTED = ("refused", "returned")
 PIECE = 12  # characters of a secret that must not be shown
@@ -332,21 +332,21 @@ CALLS: Mapping[str, Callable[[Case, Any, lk.Ledger], Any]] = {
 
 def chain(error: BaseException | None) -> Iterator[BaseException]:
     """Yield an error, and its causes and contexts, suppressed or not."""
-    left, seen = [error], set()
-    while left:
-        one = left.pop()
-        if one is not None and id(one) not in seen:
-            seen.add(id(one))
-            left += [one.__cause__, one.__context__]
-            yield one
+    waiting, seen = [error], set()
+    while waiting:
+        linked = waiting.pop()
+        if linked is not None and id(linked) not in seen:
+            seen.add(id(linked))
+            waiting += [linked.__cause__, linked.__context__]
+            yield linked
 
 
 def error_texts(error: BaseException) -> Iterator[tuple[str, str]]:
     """Yield all that an error shows or stores."""
     yield "traceback", "".join(traceback.format_exception(error))
-    for one in chain(error):
-        yield "message", f"{one} {one!r}"
-        yield "attributes", f"{one.args} {vars(one)}"
+    for linked in chain(error):
+        yield "message", f"{linked} {linked!r}"
+        yield "attributes", f"{linked.args} {vars(linked)}"
     if isinstance(error, LedgerError):
         with suppress(TypeError):
             yield "pickle", pickle.dumps(error).decode("latin-1")
@@ -401,7 +401,7 @@ def sent_texts(server: Server) -> Iterator[tuple[str, str]]:
 
 
 def attempt(case: Case, secret: str, server: Server, ledger: lk.Ledger) -> tuple[str, list[str]]:
-    """Make one call; return how it ended and where the secret was found."""
+    """Make one call; return how it ended and the places where the secret appeared."""
     value = secret if case.way == "proxy" else shapes(secret)[case.shape]
     texts: list[tuple[str, str]] = []
     server.requests.clear()
@@ -423,8 +423,8 @@ def attempt(case: Case, secret: str, server: Server, ledger: lk.Ledger) -> tuple
     texts.append(("output", lines.getvalue()))
     if case.parameter.lstrip("-") not in DATA:
         texts += sent_texts(server)
-    found = {place for place, text in texts for piece in pieces(secret) if piece in text}
-    return ended, sorted(found)
+    places = {place for place, text in texts for piece in pieces(secret) if piece in text}
+    return ended, sorted(places)
 
 
 @contextmanager
@@ -463,10 +463,10 @@ def run(count: int, seed: int, tally: Tally) -> None:
         mock.patch.dict(os.environ, environment_of(server)),
     ):
         for case in cases:
-            ended, found = attempt(case, secrets[case.secret], server, ledger)
+            ended, places = attempt(case, secrets[case.secret], server, ledger)
             tally.count(ended)
             tally.count(f"by {case.way}")
-            for place in found:
+            for place in places:
                 tally.violate(f"{case}: in its {place}")
     lk.use_signer(None)
     tally.notes.append(f"{len(cases):,} of {total:,} cases")

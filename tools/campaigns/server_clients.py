@@ -21,6 +21,8 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING
 
+from tools.campaigns import _byte_mutations
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -90,26 +92,13 @@ def assembled(rng: random.Random) -> bytes:
     return line + b"\r\n" + host + headers + b"\r\n" + rng.choice(BODIES)
 
 
-def cut(rng: random.Random) -> bytes:
-    """Return the begin of a request."""
-    data = rng.choice((valid, assembled))(rng)
-    return data[: rng.randrange(len(data))]
+def damaged(rng: random.Random) -> bytes:
+    """Return a request after a mutation of its bytes, or random bytes."""
+    requests = [rng.choice((valid, assembled))(rng) for _ in range(2)]
+    return rng.choice(_byte_mutations.WAYS)(rng, requests)
 
 
-def changed(rng: random.Random) -> bytes:
-    """Return a request with some other bytes."""
-    data = bytearray(rng.choice((valid, assembled))(rng))
-    for _ in range(rng.randint(1, 4)):
-        data[rng.randrange(len(data))] = rng.randrange(256)
-    return bytes(data)
-
-
-def at_random(rng: random.Random) -> bytes:
-    """Return random bytes."""
-    return rng.randbytes(rng.randrange(300))
-
-
-WAYS = (valid, assembled, assembled, cut, changed, at_random)
+WAYS = (valid, assembled, assembled, damaged, damaged, damaged)
 
 
 def conversation(rng: random.Random) -> bytes:

@@ -14,11 +14,8 @@ from __future__ import annotations
 
 import random
 import warnings
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-
-import httpx
 
 import ledgerkit as lk
 from ledgerkit import validation
@@ -27,13 +24,11 @@ from ledgerkit.api.rpc import TransactionResponse
 from ledgerkit.errors import LedgerError, TransportError
 from ledgerkit.localnet.worlds import open_world
 from ledgerkit.protocol import SecretKey
-from ledgerkit.transport import transports
 from ledgerkit.transport.embedded import Local
 from tests import out_of_step
+from tests.loopback import WAYS, way_options
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ledgerkit.api.calls import Call
     from ledgerkit.localnet.world import World
     from tools.campaigns._tally import Tally
@@ -46,7 +41,6 @@ BLOCKS = 20
 ROUND = 300  # reads over the same connections
 RATE = 0.1  # of the responses have a fault
 RETRIES = lk.RetryPolicy(attempts=4, total_s=60.0)
-WAYS = ("pool", "bulk", "single connections", "synchronous", "asynchronous")
 
 
 def reads(world: World) -> list[Call[Any]]:
@@ -88,20 +82,6 @@ def plain(value: Any) -> Any:
     return value.body if isinstance(value, TransactionResponse) else value
 
 
-@contextmanager
-def connected(way: str, url: str) -> Iterator[lk.Ledger]:
-    """Connect over one kind of connection."""
-    options: dict[str, Any] = {"in_flight": 4 if way == "pool" else 32}
-    if way == "single connections":
-        options["transport"] = transports.SingleConnections(httpx.AsyncHTTPTransport)
-    elif way == "synchronous":
-        options["transport"] = httpx.HTTPTransport()
-    elif way == "asynchronous":
-        options["transport"] = httpx.AsyncHTTPTransport()
-    with lk.connect("lab", rpc_url=url, api_url=url, retries=RETRIES, **options) as ledger:
-        yield ledger
-
-
 def read_all(ledger: lk.Ledger, sent: list[Call[Any]]) -> list[Any]:
     """Send the reads at the same time, each anew: nothing from the cache."""
     uncached = [replace(call, keep=None) for call in sent]
@@ -138,7 +118,13 @@ def run(count: int, seed: int, tally: Tally) -> None:
         faults = tuple(out_of_step.FAULTS)
         with (
             out_of_step.serve(Local(world), faults, rate=RATE, seed=rng.randrange(2**32)) as server,
-            connected(way, server.url) as ledger,
+            lk.connect(
+                "lab",
+                rpc_url=server.url,
+                api_url=server.url,
+                retries=RETRIES,
+                **way_options(way),
+            ) as ledger,
         ):
             values = read_all(ledger, [every[place] for place in places])
         for place, value in zip(places, values, strict=True):

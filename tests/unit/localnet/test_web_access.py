@@ -60,12 +60,12 @@ def test_a_name_that_was_made_to_resolve_to_this_machine(host: str) -> None:
 
 
 def test_a_request_without_a_host() -> None:
-    """HTTP/1.0 allows it, but no browser sends it."""
+    """A request without a host is refused: HTTP/1.0 allows it, but no browser sends it."""
     assert WebAccess(HERE).intercept(HttpRequest("GET", "/", "", {}, b"")) is not None
 
 
 def test_a_server_for_other_machines() -> None:
-    """It accepts the name or address it listens on; on all addresses any address, but no name."""
+    """A server accepts the name or address it listens on; on 0.0.0.0 any address, but no name."""
     assert status(WebAccess("192.168.1.7"), host="192.168.1.7:3030") == 200
     assert status(WebAccess("192.168.1.7"), host="192.168.1.8:3030") == 403
     assert status(WebAccess("Ledger.example"), host="ledger.example") == 200
@@ -91,7 +91,7 @@ def test_a_name_is_added_by_an_option() -> None:
     ["http://localhost:5173", "https://localhost", "http://127.0.0.1:8888", "http://[::1]:1234"],
 )
 def test_a_page_of_this_machine(origin: str) -> None:
-    """Its requests pass, and it may read the responses."""
+    """Requests of a page on localhost pass, and the page may read the responses."""
     access, sent = WebAccess(HERE), request(origin=origin)
     assert access.intercept(sent) is None
     headers = dict(access.share(sent, OK).headers)
@@ -119,7 +119,7 @@ def test_a_page_of_this_machine(origin: str) -> None:
     ],
 )
 def test_a_page_of_another_site(origin: str) -> None:
-    """Its requests are refused, so that it can neither send transactions nor read responses."""
+    """Requests of other pages are refused: they neither send transactions nor read responses."""
     access, sent = WebAccess(HERE), request(origin=origin)
     refusal = access.intercept(sent)
     assert refusal is not None
@@ -132,7 +132,7 @@ def test_a_page_of_another_site(origin: str) -> None:
 
 
 def test_origins_are_added_by_an_option() -> None:
-    """Exactly the listed ones; the scheme and the port belong to an origin."""
+    """Exactly the listed origins are accepted; scheme and port are a part of an origin."""
     access = WebAccess(HERE, origins=["https://App.example", "null", "chrome-extension://abc"])
     for origin in ("https://app.example", "null", "chrome-extension://abc"):
         assert status(access, origin=origin) == 200
@@ -141,7 +141,7 @@ def test_origins_are_added_by_an_option() -> None:
 
 
 def test_any_origin() -> None:
-    """A star is all of them; each is named in its response, never with credentials."""
+    """With "*" each origin is accepted and named in its response, never with credentials."""
     access, sent = WebAccess(HERE, origins=["*"]), request(origin="https://any.example")
     assert access.intercept(sent) is None
     headers = dict(access.share(sent, OK).headers)
@@ -150,7 +150,7 @@ def test_any_origin() -> None:
 
 
 def test_a_program_sends_no_origin() -> None:
-    """It is no web page: nothing is refused, and nothing is shared."""
+    """A request without an origin passes, and its response has no headers for browsers."""
     access, sent = WebAccess(HERE), request()
     assert access.intercept(sent) is None
     assert access.share(sent, OK).headers == (("vary", "origin"),)
@@ -165,7 +165,7 @@ def test_a_malformed_origin_is_refused(origin: str) -> None:
 
 @pytest.mark.parametrize("host", ["", "hub.example:443", "http://hub.example", "a b", "*"])
 def test_a_malformed_host_is_refused(host: str) -> None:
-    """A name has no scheme and no port."""
+    """A host with a scheme or a port is an error of the option."""
     with pytest.raises(errors.InvalidRequestError, match=r"allow_hosts .* is not valid"):
         WebAccess(HERE, hosts=[host])
 
@@ -198,7 +198,7 @@ def test_a_preflight(requested: str, allowed: str) -> None:
 
 
 def test_a_preflight_of_another_site() -> None:
-    """It is refused like the request it announces, also for a private network."""
+    """A preflight is refused like the request it announces, also for a private network."""
     sent = request(
         "OPTIONS", origin="https://evil.example", access_control_request_private_network="true"
     )
