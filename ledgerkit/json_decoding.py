@@ -49,10 +49,8 @@ class Decoder(Generic[T]):
         """
         Decode a document.
 
-        Raises
-        ------
-        msgspec.DecodeError
-            The document is not JSON, not UTF-8, nested too deeply, or not of the type.
+        It raises `msgspec.DecodeError` if the document is not JSON, not UTF-8, nested too deeply,
+        or not of the type.
         """
         return self.decode_all((data,))[0]
 

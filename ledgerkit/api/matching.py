@@ -160,13 +160,8 @@ def check_members(value: object, expected: Expected, request: str) -> None:
     """
     Check that a decoded response, or its error, is about the request.
 
-    A member that the response does not have is not compared, nor is one of another type,
-    which its decoder refuses.
-
-    Raises
-    ------
-    UnmatchedResponseError
-        If a member has another value than in the request.
+    A member with another value than in the request raises `UnmatchedResponseError`. One that the
+    response does not have is not compared, nor is one of another type, which its decoder refuses.
     """
     if isinstance(value, errors.UnknownBlockError):
         return  # nodes name the block in prose, and may name another one that they looked for
