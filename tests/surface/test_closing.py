@@ -232,16 +232,21 @@ def test_a_sibling_is_closed_with_its_ledger():
     assert server.requests == []
 
 
-def test_the_embedded_ledger_is_closed_while_a_transaction_waits():
-    """With real time a block may be an hour away: the waiting verb raises."""
-    world = open_world("empty", real_time=True, block_time_ns=3600 * 10**9, timeout_ns=7200 * 10**9)
-    ledger = lk.connect("local", world=world, timeout_s=7200.0)
+def check_closing_during_transfer(ledger: lk.Ledger) -> None:
+    """Close a ledger while a transfer waits; the transfer must raise."""
     timer = threading.Timer(0.2, ledger.close)
     timer.start()
     with pytest.raises(InvalidRequestError, match="this ledger is closed"):
         lk.transfer("near", "1 NEAR", signer_id="near", ledger=ledger)
     timer.join()
     lk.disconnect()
+
+
+def test_the_embedded_ledger_is_closed_while_a_transaction_waits():
+    """With real time a block may be an hour away: the waiting verb raises."""
+    world = open_world("empty", real_time=True, block_time_ns=3600 * 10**9, timeout_ns=7200 * 10**9)
+    ledger = lk.connect("local", world=world, timeout_s=7200.0)
+    check_closing_during_transfer(ledger)
 
 
 def test_a_transaction_that_is_sent_again_later():
@@ -249,12 +254,7 @@ def test_a_transaction_that_is_sent_again_later():
     ledger = lk.connect("local", world="empty")
     lk.transfer("near", "1 NEAR", signer_id="near", ledger=ledger)  # reads key and block
     ledger.faults.add(f"status=429; retry-after={LONG_S:g}")
-    timer = threading.Timer(0.2, ledger.close)
-    timer.start()
-    with pytest.raises(InvalidRequestError, match="this ledger is closed"):
-        lk.transfer("near", "1 NEAR", signer_id="near", ledger=ledger)
-    timer.join()
-    lk.disconnect()
+    check_closing_during_transfer(ledger)
 
 
 def test_sleeping():
