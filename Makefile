@@ -19,7 +19,7 @@ help:
 	@echo "make demo       run notebooks/demo.py: examples on the embedded ledger, no network needed"
 	@echo "make test       run every check: lint, types, import rules, documentation, notebooks, tests"
 	@echo "make docs       build the documentation into build/docs"
-	@echo "make examples   run the examples in README.md and docs/, and store their outputs"
+	@echo "make examples   run the examples in README.md, docs/ and docstrings, and store their outputs"
 	@echo "make bench      run the benchmarks, and print a table of their targets"
 	@echo "make notebooks  run the notebooks, and store their outputs"
 	@echo "make binder     try binder/ in a fresh environment, as its builder would"
@@ -47,7 +47,7 @@ binder:
 	@tools/binder_smoke.sh
 
 clean:
-	rm -rf $(VENV) build dist docs/api .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) build dist docs/api docs/tutorials .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/made.stamp:
@@ -62,7 +62,7 @@ $(VENV)/made.stamp:
 
 $(VENV)/core.stamp: pyproject.toml | $(VENV)/made.stamp
 	@echo "installing ledgerkit"
-	@$(PIP) -e .
+	@$(PIP) -e . matplotlib  # draws the plots of the demo
 	@touch $@
 
 $(VENV)/dev.stamp: pyproject.toml | $(VENV)/made.stamp

@@ -71,7 +71,9 @@ def send_all(
 
     def send(number: int) -> lk.Submission:
         name = names[number % len(names)]
-        return lk.transfer(receiver_id, number, signer_id=name, key=senders[name], ledger=ledger)
+        return lk.transfer(
+            receiver_id, f"{number} yocto", signer_id=name, key=senders[name], ledger=ledger
+        )
 
     begin = time.perf_counter()
     with ThreadPoolExecutor(THREADS) as pool:
@@ -141,7 +143,9 @@ def one_key() -> None:
     begin = time.perf_counter()
     with ThreadPoolExecutor(THREADS) as pool:
         sends = range(1, ONE_KEY + 1)
-        sent = list(pool.map(lambda n: lk.transfer(RECEIVER, n, signer_id="alice.near"), sends))
+        sent = list(
+            pool.map(lambda n: lk.transfer(RECEIVER, f"{n} yocto", signer_id="alice.near"), sends)
+        )
     took = time.perf_counter() - begin
     ledger.world.settle()
     arrived = (ledger.world.balance(RECEIVER) or 0) - before

@@ -1,4 +1,4 @@
-"""The page of the errors: the tree of classes, each with its message and its remedy."""
+"""The pages of the errors: a page per branch, each class with its message and its remedy."""
 
 # ruff: noqa: INP001 - a part of the extension, in no package
 
@@ -21,8 +21,8 @@ ELSEWHERE = "Another host, such as an archival one, may know the answer."
 INTRODUCTION = f"""\
 Every error is an ``lk.LedgerError``. Its message says what is wrong and what to do. The classes
 are in ``lk.errors``; those for the chain's own reasons are in ``{chain_errors.__name__}``.
-Catching a class catches all classes below it. In the messages, a name in braces stands for the
-value of that attribute.
+Catching a class catches all classes below it. Each branch has a page; in the messages there, a
+name in braces stands for the value of that attribute.
 
 """
 
@@ -41,19 +41,46 @@ def names() -> frozenset[str]:
     return frozenset(error.__name__ for _, error in tree())
 
 
-def page() -> str:
-    """Return the page: the tree as links, then each class."""
-    classes = list(tree())
-    text = _text.heading("Errors") + INTRODUCTION + _text.heading("The tree", "-")
-    text += "\n\n".join(branch(depth, error) for depth, error in classes) + "\n\n"
+def pages() -> dict[str, str]:
+    """Return the overview and a page for each branch, by their paths."""
+    branches = {f"errors/{error.__name__}": branch(error) for error in subclasses()}
+    return {"errors/index": index(), **branches}
+
+
+def subclasses() -> list[type[LedgerError]]:
+    """Return the classes directly below the root."""
+    return [error for depth, error in tree() if depth == 1]
+
+
+def index() -> str:
+    """Return the overview: the branches, the root, then the whole tree as links."""
+    rows = [
+        (link(error), _text.plain(_text.summary(error)), str(len(list(tree(error)))))
+        for error in subclasses()
+    ]
     return (
-        text + _text.heading("The classes", "-") + "\n".join(entry(error) for _, error in classes)
+        _text.heading("Errors")
+        + INTRODUCTION
+        + _text.table(("Branch", "Meaning", "Classes"), rows, "3 6 1")
+        + f"{entry(LedgerError)}\n"
+        + _text.heading("All classes", "-")
+        + outline(LedgerError)
+        + _text.toctree(error.__name__ for error in subclasses())
     )
 
 
-def branch(depth: int, error: type) -> str:
-    """Format a class's line of the tree."""
-    return f"{'  ' * depth}- {link(error)}"
+def branch(error: type[LedgerError]) -> str:
+    """Return a branch's page: its classes as links, then each with its message and remedy."""
+    classes = [subclass for _, subclass in tree(error)]
+    text = _text.heading(error.__name__)
+    text += outline(error) if len(classes) > 1 else ""
+    return text + "\n".join(map(entry, classes))
+
+
+def outline(error: type[LedgerError]) -> str:
+    """Format the classes from one down as a list of links."""
+    lines = [f"{'  ' * depth}- {link(subclass)}" for depth, subclass in tree(error)]
+    return "\n\n".join(lines) + "\n\n"
 
 
 def link(error: type) -> str:
@@ -78,8 +105,8 @@ def entry(error: type[LedgerError]) -> str:
     }
     lines = [f":{name}: {words}" for name, words in fields.items() if words]
     body = [_text.plain(_text.summary(error)), "", *lines]
-    head = f".. exception:: {error.__name__}\n   :module: {home(error)}\n\n"
-    return head + "".join(f"   {line}\n" for line in body)
+    head = f".. exception:: {error.__name__}\n   :module: {home(error)}\n"
+    return f"{head}   :no-contents-entry:\n\n" + "".join(f"   {line}\n" for line in body)
 
 
 def hints(error: type[LedgerError]) -> list[str]:

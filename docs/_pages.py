@@ -20,6 +20,8 @@ GROUPS = {
     "ledgerkit.verbs.doctor": "Opening a ledger",
     "ledgerkit.verbs.accounts": "Accounts",
     "ledgerkit.verbs.history": "Accounts",
+    "ledgerkit.verbs.account_history": "Accounts",
+    "ledgerkit.reconciling": "Accounts",
     "ledgerkit.verbs.tokens": "Tokens and staking",
     "ledgerkit.verbs.contracts": "Contracts",
     "ledgerkit.verbs.transactions": "Transactions and their receipts",
@@ -34,6 +36,7 @@ GROUPS = {
     "ledgerkit.verbs.saved_responses": "Amounts and files",
     "ledgerkit.frames.build": "Amounts and files",
     "ledgerkit.frames.excel": "Amounts and files",
+    "ledgerkit.frames.human": "Amounts and files",
     "ledgerkit.widgets": "Panels",
     "ledgerkit.plots": "Plots",
 }
@@ -82,13 +85,22 @@ def pages() -> dict[str, str]:
 
 
 def page(entry: Entry) -> str:
-    """Return the page of one name: its docstring."""
+    """Return the page of one name: its picture, if there is one, and its docstring."""
     kind = "class" if inspect.isclass(entry.thing) else "function"
     return (
         _text.heading(entry.name)
+        + picture(entry)
         + f".. currentmodule:: {entry.module}\n\n"
         + f".. auto{kind}:: {entry.name}\n"
     )
+
+
+def picture(entry: Entry) -> str:
+    """Return the picture of a plot, which has the plot's name."""
+    if entry.module != plots.__name__:
+        return ""
+    words = f"An example of lk.plots.{entry.name}"
+    return f".. image:: ../../pictures/{entry.name}.png\n   :alt: {words}\n\n"
 
 
 def index(names: list[Entry]) -> str:
@@ -104,8 +116,11 @@ def index(names: list[Entry]) -> str:
 HEADER = ("Name", "Purpose")
 INTRODUCTION = """\
 All names are those of ``import ledgerkit as lk``: ``lk.ft(…)``, ``lk.plots.timeline(…)``.
-:doc:`Frames <frames>` lists the columns of each frame, :doc:`errors <errors>` what can go wrong
-and what to do.
+:doc:`Frames <frames>` lists the columns of each frame, :doc:`errors <errors/index>` what can go
+wrong and what to do.
+
+Each page ends in an example that runs on the embedded ledger: it needs no network, and prints the
+same on every machine.
 
 """
 

@@ -1,4 +1,4 @@
-"""The extension that writes the reference before Sphinx reads it, and removes it after."""
+"""The extension that writes the reference and the tutorials before Sphinx reads them."""
 
 # ruff: noqa: INP001 - an extension of conf.py, in no package
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from docutils import nodes
     from sphinx.application import Sphinx
 
-FOLDER = "api"
+REFERENCE = "api"
+TUTORIALS = "tutorials"
 
 
 def pages() -> dict[str, str]:
-    """Return every page of the reference, by its path in the folder."""
+    """Return every page of the reference and the tutorials, by its path."""
+    reference = {**_pages.pages(), "frames": _frames.page(), **_errors.pages()}
     return {
-        **_pages.pages(),
-        "frames": _frames.page(),
-        "errors": _errors.page(),
-        "notebooks": _notebooks.page(),
+        **{f"{REFERENCE}/{place}.rst": text for place, text in reference.items()},
+        **{f"{TUTORIALS}/{name}": text for name, text in _notebooks.pages().items()},
     }
 
 
@@ -34,14 +34,20 @@ def write(app: Sphinx) -> None:
     """Write the pages where Sphinx reads them."""
     remove(app)
     for place, text in pages().items():
-        path = app.srcdir / FOLDER / f"{place}.rst"
+        path = app.srcdir / place
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
 
 
 def remove(app: Sphinx, _: object = None) -> None:
     """Remove the written pages from the sources."""
-    shutil.rmtree(app.srcdir / FOLDER, ignore_errors=True)
+    for folder in (REFERENCE, TUTORIALS):
+        shutil.rmtree(app.srcdir / folder, ignore_errors=True)
+
+
+def link_notebooks(_app: Sphinx, _name: str, source: list[str]) -> None:
+    """Replace links to the files of notebooks, for the repository, by links to their pages."""
+    source[0] = source[0].replace("](../../notebooks/", f"](../{TUTORIALS}/")
 
 
 def link_frames(_app: Sphinx, what: str, *about: Any) -> None:
@@ -63,6 +69,7 @@ def link_errors(_app: Sphinx, page: nodes.document) -> None:
 def setup(app: Sphinx) -> dict[str, bool]:
     """Connect to the build."""
     app.connect("builder-inited", write)
+    app.connect("source-read", link_notebooks)
     app.connect("autodoc-process-docstring", link_frames, priority=100)  # before napoleon
     app.connect("doctree-read", link_errors)
     app.connect("build-finished", remove)

@@ -13,7 +13,7 @@ project = "ledgerkit"
 author = "ledgerkit contributors"
 release = version = __version__
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_parser", "_site"]
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_nb", "_site"]
 exclude_patterns = [".*"]
 default_role = "code"  # columns and values are in single backticks as often as names
 smartquotes_action = "D"  # dashes only: quotes belong to code
@@ -32,8 +32,12 @@ napoleon_use_ivar = True  # attributes are listed once, with their class
 napoleon_use_rtype = False  # the type of a result is in the signature
 
 myst_heading_anchors = 3
+nb_execution_mode = "off"  # the tests run the notebooks, and compare the stored outputs
+nb_ipywidgets_js = {}  # no script from elsewhere: a panel's HTML needs none
 
 html_theme = "furo"
 html_title = f"ledgerkit {release}"
+html_static_path = ["_static"]
+html_css_files = ["pages.css"]
 html_copy_source = False
 html_show_copyright = False

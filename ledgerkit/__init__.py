@@ -29,6 +29,11 @@ if TYPE_CHECKING:
     from ledgerkit.errors import LedgerError
     from ledgerkit.frames.build import schema
     from ledgerkit.frames.excel import to_excel
+    from ledgerkit.frames.human import human
+    from ledgerkit.reconciling.collecting_statements import statements
+    from ledgerkit.reconciling.plan import StatementPlan
+    from ledgerkit.reconciling.statement import Statement
+    from ledgerkit.reconciling.verbs import statement
     from ledgerkit.sending.signers import Signer, signer, use_signer
     from ledgerkit.sending.submission import Submission
     from ledgerkit.sending.verbs import (
@@ -50,6 +55,7 @@ if TYPE_CHECKING:
     from ledgerkit.u128.array import U128Array, U128Dtype
     from ledgerkit.u128.human_units import amount_format, from_units, to_units
     from ledgerkit.u128.parquet import read_parquet, to_arrow, write_parquet
+    from ledgerkit.verbs.account_history import account_transactions, kv, transfers_of
     from ledgerkit.verbs.accounts import (
         Snapshot,
         accounts,
@@ -81,6 +87,7 @@ if TYPE_CHECKING:
     from ledgerkit.verbs.tokens import exposure, ft, nft, nft_tokens, staking, top_holders
     from ledgerkit.verbs.transactions import receipt, receipts, trace, trace_block, traces, tx
     from ledgerkit.widgets.explorer import explore
+    from ledgerkit.widgets.table import show
 
 _HOMES = {
     "archiving": ("Archive", "Verification", "archive_widget", "verify_archive"),
@@ -92,6 +99,10 @@ _HOMES = {
     "collecting.collect": ("collect",),
     "errors": ("LedgerError",),
     "verbs.saved_responses": ("read",),
+    "reconciling.collecting_statements": ("statements",),
+    "reconciling.plan": ("StatementPlan",),
+    "reconciling.statement": ("Statement",),
+    "reconciling.verbs": ("statement",),
     "sending.verbs": (
         "add_key",
         "call",
@@ -113,6 +124,7 @@ _HOMES = {
     "u128.array": ("U128Array", "U128Dtype"),
     "u128.human_units": ("amount_format", "from_units", "to_units"),
     "u128.parquet": ("read_parquet", "to_arrow", "write_parquet"),
+    "verbs.account_history": ("account_transactions", "kv", "transfers_of"),
     "verbs.accounts": (
         "Snapshot",
         "accounts",
@@ -141,10 +153,12 @@ _HOMES = {
     ),
     "frames.build": ("schema",),
     "frames.excel": ("to_excel",),
+    "frames.human": ("human",),
     "verbs.history": ("history",),
     "verbs.tokens": ("exposure", "ft", "nft", "nft_tokens", "staking", "top_holders"),
     "verbs.transactions": ("receipt", "receipts", "trace", "trace_block", "traces", "tx"),
     "widgets.explorer": ("explore",),
+    "widgets.table": ("show",),
 }
 _MODULES = ("errors", "plots", "protocol", "units", "widgets")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -160,6 +174,8 @@ __all__ = [
     "RetryPolicy",
     "Signer",
     "Snapshot",
+    "Statement",
+    "StatementPlan",
     "Submission",
     "Trace",
     "Traces",
@@ -167,6 +183,7 @@ __all__ = [
     "U128Dtype",
     "Verification",
     "__version__",
+    "account_transactions",
     "accounts",
     "accounts_of",
     "add_key",
@@ -202,8 +219,10 @@ __all__ = [
     "global_contract_code",
     "health",
     "history",
+    "human",
     "indexer_status",
     "keys",
+    "kv",
     "nft",
     "nft_tokens",
     "open_collection",
@@ -216,9 +235,12 @@ __all__ = [
     "resume",
     "schema",
     "send",
+    "show",
     "signer",
     "snapshot",
     "staking",
+    "statement",
+    "statements",
     "status",
     "to_arrow",
     "to_excel",
@@ -230,6 +252,7 @@ __all__ = [
     "track",
     "transactions",
     "transfer",
+    "transfers_of",
     "tx",
     "use_signer",
     "validators",
@@ -251,7 +274,13 @@ def __getattr__(name: str) -> Any:
     elif name in _MODULES:
         value = import_module(f"ledgerkit.{name}")
     else:
-        raise AttributeError(f"module 'ledgerkit' has no attribute {name!r}")
+        from importlib.util import find_spec
+
+        from ledgerkit.errors import missing_attribute
+
+        # An import of a module that is not loaded yet asks here first: it is no misspelt name.
+        is_module = name.isidentifier() and find_spec(f"{__name__}.{name}") is not None
+        raise missing_attribute(__name__, name, () if is_module else __dir__())
     globals()[name] = value
     return value
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.errors import cut
-from ledgerkit.units import TGAS_DECIMALS, gas_text, near_text
-from ledgerkit.visible_text import escape_invisible
+from ledgerkit.units import TGAS_DECIMALS, amount_text, gas_amount, near_amount, token_symbol
+from ledgerkit.visible_text import html_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import pandas as pd
 
     Record = Mapping[str, Any]
+    Format = Callable[[str, int, int | None], str]  # asset, amount and digits
 
 MAX_ROWS = 200  # a page with more is slow to open and to read
 _MAX_OPEN = 40  # receipts; a larger tree starts folded
@@ -24,8 +24,8 @@ _MAX_LOGS = 10
 _MAX_TEXT = 200  # characters
 _END = "</details></li>"
 NO_MATH = "tex2jax_ignore mathjax_ignore"  # turns MathJax off: a token may be called $A$
-_UNKNOWN = "? unknown"
-_STATUSES = {
+UNKNOWN_STATUS = "? unknown"
+STATUSES = {
     "success_value": "✓ succeeded",
     "success_receipt_id": "✓ succeeded, another receipt returns the result",
     "failure": "✗ failed",
@@ -40,26 +40,36 @@ def trace_card(
     receipts: pd.DataFrame,
     edges: pd.DataFrame,
     transfers: pd.DataFrame,
+    format_amount: Format,
+    network: object = None,
 ) -> str:
     """
     Format a trace as HTML: headline, explanation, receipts as a tree and a table, transfers.
 
-    All text is escaped, long texts are shortened, and rows after the 200th are counted.
+    All text is escaped, long texts are shortened, and rows after the 200th are counted. Amounts
+    are rounded, with all digits as tooltips. `network` is the name of the network, if it is known.
     """
     rows = _records(receipts)
     is_short = len(rows) <= _MAX_OPEN
     parts = [
         f"<h3>{_text(headline, 4 * _MAX_TEXT)}</h3>",
+        network_line(network),
         *_paragraphs(explanation),
         _section("Receipts as a tree", len(receipts), _tree(rows), is_open=is_short),
         _section("Receipts as a table", len(receipts), _receipt_table(rows, edges)),
-        _section("Transfers", len(transfers), _transfer_table(_records(transfers))),
+        _section("Transfers", len(transfers), _transfer_table(_records(transfers), format_amount)),
     ]
-    return _card("ledgerkit-trace", parts)
+    return card("ledgerkit-trace", parts)
 
 
 def table_card(
-    kind: str, *, headline: str, explanation: str, caption: str, rows: pd.DataFrame
+    kind: str,
+    *,
+    headline: str,
+    explanation: str,
+    caption: str,
+    rows: pd.DataFrame,
+    network: object = None,
 ) -> str:
     """
     Format a short table as HTML, with a headline and an explanation.
@@ -68,13 +78,58 @@ def table_card(
     """
     body = [[_number(value) for value in record.values()] for record in _records(rows)]
     table = _table(_text(caption), [_text(name) for name in rows.columns], body)
-    parts = [f"<h3>{_text(headline)}</h3>", *_paragraphs(explanation), table]
-    return _card(f"ledgerkit-{kind}", parts)
+    parts = [
+        f"<h3>{_text(headline)}</h3>",
+        network_line(network),
+        *_paragraphs(explanation),
+        table,
+    ]
+    return card(f"ledgerkit-{kind}", parts)
 
 
-def _card(css_class: str, parts: Iterable[str]) -> str:
+def statement_card(
+    *,
+    headline: str,
+    sentences: Iterable[str],
+    verdict: str,
+    totals: pd.DataFrame,
+    gaps: pd.DataFrame,
+    rewards: pd.DataFrame,
+    network: object = None,
+) -> str:
+    """
+    Format a statement as HTML: whether it adds up, its gaps, balances, causes and rewards.
+
+    All text is escaped, and rows after the 200th are counted. Amounts are rounded, with all
+    digits as tooltips; a gap is always in view.
+    """
+    assets = _records(totals)
+    parts = [
+        f"<h3>{_text(headline)}</h3>",
+        network_line(network),
+        *(f"<p>{_text(sentence, 4 * _MAX_TEXT)}</p>" for sentence in sentences),
+        f"<p><strong>{_text(verdict, 4 * _MAX_TEXT)}</strong></p>",
+    ]
+    if len(gaps):
+        body = _gap_table(_records(gaps), assets)
+        parts.append(_section("Gaps", len(gaps), body, is_open=True))
+    parts += [
+        _section("Balances", len(totals), _total_table(assets), is_open=True),
+        _section("Causes", len(causes := _causes(assets)), _cause_table(causes)),
+    ]
+    if len(rewards):
+        parts.append(_section("Rewards", len(rewards), _reward_table(_records(rewards))))
+    return card("ledgerkit-statement", parts)
+
+
+def card(css_class: str, parts: Iterable[str]) -> str:
     """Wrap the parts of a card."""
     return f'<div class="{css_class} {NO_MATH}">{"".join(parts)}</div>'
+
+
+def network_line(network: object) -> str:
+    """Format the name of a network as a paragraph; nothing if it is unknown."""
+    return "" if network is None else f"<p>network: <strong>{_text(network)}</strong></p>"
 
 
 def _records(frame: pd.DataFrame) -> list[Record]:
@@ -87,11 +142,6 @@ def _records(frame: pd.DataFrame) -> list[Record]:
 def _text(value: object, limit: int = _MAX_TEXT) -> str:
     """Format a value as one short, escaped line, or "unknown" for None."""
     return "unknown" if value is None else html_text(cut(value, limit))
-
-
-def html_text(text: str, *, keep: str = "") -> str:
-    """Return a text as HTML, with markup and invisible characters escaped."""
-    return escape(escape_invisible(text, keep=keep))
 
 
 def _paragraphs(explanation: str) -> Iterable[str]:
@@ -172,7 +222,7 @@ def _action(row: Record) -> str:
 
 def _status(row: Record) -> str:
     """Return the status of a receipt in words."""
-    return _STATUSES.get(row["status"], _UNKNOWN)
+    return STATUSES.get(row["status"], UNKNOWN_STATUS)
 
 
 def _details(row: Record) -> Iterable[tuple[str, str]]:
@@ -183,9 +233,11 @@ def _details(row: Record) -> Iterable[tuple[str, str]]:
     if row["args"] is not None:
         yield "arguments", f"<code>{_arguments(row['args'])}</code>"
     if row["deposit"]:
-        yield "deposit", _text(near_text(int(row["deposit"])))
+        deposit = int(row["deposit"])
+        yield "deposit", _with_tooltip(near_amount(deposit), near_amount(deposit, None))
     if row["gas_burnt"] is not None:
-        yield "gas burnt", _text(gas_text(int(row["gas_burnt"])))
+        gas = int(row["gas_burnt"])
+        yield "gas burnt", _with_tooltip(gas_amount(gas), gas_amount(gas, None))
     yield from _logs(row["logs"] or [])
     yield "from", _text(row["predecessor_id"])
     yield "receipt", f"<code>{_text(row['receipt_id'])}</code>"
@@ -207,13 +259,14 @@ def _execution(row: Record) -> str:
     block, shard, gas = row["block_height"], row["shard_id"], row["gas_burnt"]
     parts = [f"block {block}"] if block is not None else []
     parts += [f"shard {shard}"] if shard is not None else []
-    parts += [f"{_tgas(gas)} Tgas"] if gas is not None else []
+    parts += [gas_amount(gas)] if gas is not None else []
     return _text(", ".join(parts) or "details")
 
 
 def _tgas(gas: int) -> str:
-    """Format gas in Tgas with three decimals."""
-    return f"{gas / 10**TGAS_DECIMALS:.3f}"
+    """Format gas in Tgas, without the unit."""
+    digits = (2, None)
+    return _with_tooltip(*(amount_text(gas, TGAS_DECIMALS, "", places) for places in digits))
 
 
 def _logs(logs: Sequence[str]) -> Iterable[tuple[str, str]]:
@@ -276,7 +329,7 @@ def _number(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else _cell(value)
 
 
-def _transfer_table(rows: Sequence[Record]) -> str:
+def _transfer_table(rows: Sequence[Record], format_amount: Format) -> str:
     """Format transfers as a table."""
     head = ("", "Kind", "Asset", "From", "To", "Amount", "Memo")
     body = [
@@ -286,22 +339,121 @@ def _transfer_table(rows: Sequence[Record]) -> str:
             _text(row["asset"]),
             _text(row["sender_id"] or "(minted)"),
             _text(row["receiver_id"] or "(burnt)"),
-            _amount(row),
+            _amount(row, format_amount),
             _cell(row["memo"]),
         )
         for number, row in enumerate(rows, 1)
     ]
-    return _table("Transfers; token amounts are in the smallest unit", head, body)
+    return _table("Transfers", head, body)
 
 
-def _amount(row: Record) -> str:
-    """Format an amount: in NEAR, or in a token's smallest unit."""
+def _amount(row: Record, format_amount: Format) -> str:
+    """Format the amount of a transfer."""
     if row["amount"] is None:
         return "unknown"
-    amount = int(row["amount"])
-    asset = row["asset"]
-    is_near = asset == "near" or asset.startswith("gas_key")
-    return _text(near_text(amount) if is_near else f"{amount:,}")
+    short, full = (format_amount(row["asset"], int(row["amount"]), digits) for digits in (2, None))
+    return _with_tooltip(short, full)
+
+
+# Statements -----------------------------------------------------------------------------
+
+
+def asset_amount(row: Record, amount: Any, digits: int | None = 2) -> str:
+    """Format an amount of the asset of a row that has its symbol and decimals."""
+    if amount is None:
+        return "unknown"
+    if row["decimals"] is None:
+        return f"{int(amount):,} {'unit' if abs(int(amount)) == 1 else 'units'}"
+    if row["asset"].startswith("nep"):
+        return amount_text(int(amount), int(row["decimals"]), token_symbol(row["symbol"]), digits)
+    return near_amount(int(amount), digits)
+
+
+def _asset_cell(row: Record, amount: object) -> str:
+    """Format a cell with an amount, with all digits as its tooltip."""
+    return _with_tooltip(*(asset_amount(row, amount, digits) for digits in (2, None)))
+
+
+def _total_table(assets: Sequence[Record]) -> str:
+    """Format the opening and closing balances of assets, and the flows between them."""
+    head = ("Asset", "Opening", "In", "Out", "of it fees", "Closing", "Missing", "Entries")
+    names = ("opening", "inflow", "outflow", "fees", "closing", "missing")
+    body = [
+        (
+            _text(row["asset"]),
+            *(_asset_cell(row, row[name]) for name in names),
+            _number(row["n_entries"]),
+        )
+        for row in assets
+    ]
+    return _table("Missing: closing - opening - in - out", head, body)
+
+
+def _causes(assets: Sequence[Record]) -> list[tuple[Record, str, int]]:
+    """Return asset, cause and sum of each flow."""
+    return [
+        (row, cause, amount)
+        for row in assets
+        for flow in ("in_by_cause", "out_by_cause")
+        for cause, amount in row[flow].items()
+    ]
+
+
+def _cause_table(causes: Sequence[tuple[Record, str, int]]) -> str:
+    """Format the sums of changes by cause."""
+    body = [
+        (_text(row["asset"]), _text(cause.replace("_", " ")), _asset_cell(row, amount))
+        for row, cause, amount in causes[:MAX_ROWS]
+    ]
+    return _table("Sums by cause", ("Asset", "Cause", "Change"), body)
+
+
+def _gap_table(gaps: Sequence[Record], assets: Sequence[Record]) -> str:
+    """Format the changes that no entry explains."""
+    known = {row["asset"]: row for row in assets}
+    head = ("Asset", "After block", "Up to block", "Missing", "Note")
+    body = [
+        (
+            _text(gap["asset"]),
+            _text(gap["start_height"]),
+            _text(gap["stop_height"]),
+            _asset_cell(known.get(gap["asset"], {**gap, "decimals": None}), gap["missing"]),
+            _cell(gap["note"]),
+        )
+        for gap in gaps
+    ]
+    return _table("Changes of balances that no entry explains", head, body)
+
+
+def _reward_table(rewards: Sequence[Record]) -> str:
+    """Format staking rewards by pool and epoch."""
+    head = ("Pool", "After block", "Up to block", "Reward", "APY", "Stake after it")
+    body = [
+        (
+            _text(row["pool_id"]),
+            _text(row["start_height"]),
+            _text(row["stop_height"]),
+            _near_cell(row["reward"]),
+            "" if row["apy"] is None else f"{row['apy']:.2%}",
+            _near_cell(row["total_after"]),
+        )
+        for row in rewards
+    ]
+    return _table("Growth of stakes, without deposits and withdrawals", head, body)
+
+
+def _near_cell(amount: Any) -> str:
+    """Format a cell with an amount of NEAR."""
+    if amount is None:
+        return "unknown"
+    return _with_tooltip(near_amount(int(amount)), near_amount(int(amount), None))
+
+
+def _with_tooltip(short: str, full: str) -> str:
+    """Format a text whose full form is its tooltip."""
+    if short == full:
+        return _text(short)
+    return f'<span title="{_text(full)}">{_text(short)}</span>'
 
 
 def _table(caption: str, head: Sequence[str], body: Sequence[Sequence[str]]) -> str:

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import inspect
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Never, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Never, Self, TypeVar, get_args
 from urllib.parse import parse_qsl
 
 from ledgerkit import user_warnings, validation
 from ledgerkit.api import calls, rpc
 from ledgerkit.block_search import time_to_height
 from ledgerkit.block_search.bisection import Points
-from ledgerkit.errors import InvalidRequestError, LedgerError, cut
+from ledgerkit.errors import (
+    InvalidRequestError,
+    LedgerError,
+    UnknownBlockError,
+    UnknownEpochError,
+    cut,
+)
 from ledgerkit.progress import NoBar, show_waits
 from ledgerkit.redaction import is_surely_secret
 from ledgerkit.transport import networks
 from ledgerkit.transport.networks import ApiKey
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
     from types import TracebackType
 
     from ledgerkit.api.calls import Call
@@ -37,21 +43,28 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 OnError = Literal["raise", "collect"]
+RestSurface = Literal["api", "transactions", "transfers", "blocks", "kv"]
 _MIN_CALLS_FOR_BAR = 2
 _MAX_IDS_IN_WARNING = 3
 
 
 class Ledger:
     """
-    A connection to one network: JSON-RPC, the REST API, and one key for both.
+    A connection to one network: JSON-RPC, the REST API and other services, and one key for all.
 
-    `connect` opens it. Verbs take it as ``ledger=``; `rpc` and `get` return the raw JSON of
-    any call. Closing it, or leaving its ``with`` block, closes its connections.
+    `connect` opens it. Verbs take it as ``ledger=``; `rpc`, `get` and `post` return the raw JSON
+    of any call. Closing it, or leaving its ``with`` block, closes its connections.
 
     Parameters
     ----------
     settings
         The network, the key, and the limits.
+
+    Examples
+    --------
+    >>> with lk.connect("local") as ledger:
+    ...     ledger.rpc("gas_price", [None])
+    {'gas_price': '100000000'}
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -66,6 +79,11 @@ class Ledger:
     def limit(self) -> Limit:
         """The rate limit of the host that is sent the fewest requests."""
         return self._session.settings.lowest_limit()
+
+    @property
+    def is_embedded(self) -> bool:
+        """True for the embedded ledger, whose data is invented."""
+        return hasattr(self._session.settings.transport, "world")
 
     @property
     def world(self) -> World:
@@ -111,33 +129,94 @@ class Ledger:
         Notes
         -----
         Source: POST / of the JSON-RPC endpoint.
+
+        Examples
+        --------
+        >>> ledger = lk.connect("local")
+        >>> ledger.rpc("block", {"finality": "final"})["header"]["height"]
+        180000050
         """
         return self.send(rpc.call(validation.method_name(method), params))
 
-    def get(self, path: str) -> Any:
+    def get(self, path: str, *, surface: RestSurface = "api") -> Any:
         """
-        Read any path of the REST API.
+        Read any path of the REST API, or of another service.
 
         Parameters
         ----------
         path
             The path, such as ``"/v1/account/root.near/ft"``, and its query if it has one.
+        surface
+            The service: ``"api"``, the REST API; ``"transactions"``, ``"transfers"``,
+            ``"blocks"``, the block documents; or ``"kv"``, the key-value data.
 
         Returns
         -------
         body
-            The decoded JSON.
+            The decoded JSON; integers of any size stay exact.
 
         Raises
         ------
+        InvalidRequestError
+            If an argument is malformed, or the network does not have the service.
         LedgerError
             If the host reports an error, or could not be reached.
 
         Notes
         -----
-        Source: GET of the REST API.
+        Source: GET of the service.
+
+        Examples
+        --------
+        >>> ledger = lk.connect("local")
+        >>> ledger.get("/v1/account/leo.near/staking")["pools"]
+        [{'last_update_block_height': 180000005, 'pool_id': 'north.poolv1.near'}]
         """
-        return self.send(_raw_path(path))
+        return self.send(_raw_get(path, _rest_surface(surface)))
+
+    def post(self, path: str, body: dict[str, Any], *, surface: RestSurface) -> Any:
+        """
+        Send a JSON object to any path of a service, which answers with JSON.
+
+        Parameters
+        ----------
+        path
+            The path, such as ``"/v0/transfers"``.
+        body
+            The members of the object.
+        surface
+            The service, as for `get`.
+
+        Returns
+        -------
+        body
+            The decoded JSON; integers of any size stay exact.
+
+        Raises
+        ------
+        InvalidRequestError
+            If an argument is malformed, or the network does not have the service.
+        LedgerError
+            If the host reports an error, or could not be reached.
+
+        Notes
+        -----
+        Source: POST of the service.
+
+        Examples
+        --------
+        >>> ledger = lk.connect("local")
+        >>> body = {"account_id": "nina.near", "limit": 1, "desc": True}
+        >>> page = ledger.post("/v0/transfers", body, surface="transfers")
+        >>> page["transfers"][0]["amount"]
+        '2000000000000000000000000'
+        """
+        surface = _rest_surface(surface)
+        call = _raw_get(path, surface, "POST")
+        data = validation.json_args(body, "body")
+        if not isinstance(body, dict):
+            raise InvalidRequestError.refuse("body", body, "a dict, the members of a JSON object")
+        return self.send(replace(call, body=data))
 
     def send(self, call: Call[T]) -> T:
         """
@@ -157,7 +236,19 @@ class Ledger:
         ------
         LedgerError
             If the host reports an error, or could not be reached.
+
+        Examples
+        --------
+        >>> from ledgerkit.api import rest
+        >>> ledger = lk.connect("local")
+        >>> ledger.send(rest.staking("leo.near")).pools[0].pool_id
+        'north.poolv1.near'
         """
+        with newest_block_in_errors(self):
+            return self._send(call)
+
+    def _send(self, call: Call[T]) -> T:
+        """Send a call; the error of a missing block does not name the newest one."""
         self._warn_of_missing_accounts([call])
         with show_waits():
             value = self._session.send(call)
@@ -196,11 +287,20 @@ class Ledger:
         ------
         LedgerError
             The first failure, unless collected.
+
+        Examples
+        --------
+        >>> from ledgerkit.api import rest
+        >>> ledger = lk.connect("local")
+        >>> calls = [rest.staking("leo.near"), rest.staking("bob.near")]
+        >>> [len(response.pools) for response in ledger.send_many(calls)]
+        [1, 2]
         """
         stop = validation.one_of(on_error, "on_error", ("raise", "collect")) == "raise"
         self._warn_of_missing_accounts(calls)
         disable = not progress or len(calls) < _MIN_CALLS_FOR_BAR
         with (
+            newest_block_in_errors(self),
             bar(total=len(calls), desc=label, disable=disable, delay=0.5, leave=False) as tracker,
             show_waits() if disable else nullcontext(),
         ):
@@ -239,6 +339,14 @@ class Ledger:
         ------
         InvalidRequestError
             If `size` is not a positive integer, or the ledger is closed.
+
+        Examples
+        --------
+        >>> from ledgerkit.api import rest
+        >>> ledger = lk.connect("local")
+        >>> calls = (rest.ft(account_id) for account_id in ledger.world.account_ids())
+        >>> [len(batch) for batch in ledger.stream(calls, size=20)]
+        [20, 20, 7]
         """
         if not isinstance(size, int) or isinstance(size, bool) or size < 1:
             raise InvalidRequestError.refuse("size", size, "an integer from 1 up")
@@ -269,6 +377,16 @@ class Ledger:
         ------
         InvalidRequestError
             If an argument is malformed, or this ledger is closed.
+
+        Examples
+        --------
+        >>> ledger = lk.connect("local")
+        >>> slow = ledger.sibling(in_flight=1, rate=5)
+        >>> slow
+        <Ledger local: at most 5 requests a second, to each host>
+        >>> lk.gas_price(ledger=slow)
+           gas_price
+        0  100000000
         """
         settings = self._session.ready().settings
         ledger = Ledger(_limited(settings, in_flight, rate, borrowed=True))
@@ -288,6 +406,13 @@ class Ledger:
         ------
         InvalidRequestError
             If the ledger has a transport in this process, which no other process can use.
+
+        Examples
+        --------
+        >>> from ledgerkit import client
+        >>> ledger = lk.connect("testnet", rate=2)
+        >>> client.reopen(ledger.description())
+        <Ledger testnet: at most 2 requests a second, to each host>
         """
         settings = self._session.settings
         if settings.transport is not None:
@@ -302,7 +427,16 @@ class Ledger:
         return self._session.ready().disk_cache
 
     def forget(self) -> None:
-        """Drop all cached responses, in memory and on disk."""
+        """
+        Drop all cached responses, in memory and on disk.
+
+        Examples
+        --------
+        >>> ledger = lk.connect("mainnet", cache="responses")
+        >>> ledger.forget()
+        >>> lk.cache_info()["entries"].tolist()
+        [0, 0, 0, 0, 0]
+        """
         self._session.ready().clear_caches()
 
     def memo(self, key: str, factory: Callable[[], T]) -> T:
@@ -323,6 +457,13 @@ class Ledger:
         -------
         value
             The same object at every call.
+
+        Examples
+        --------
+        >>> ledger = lk.connect("local")
+        >>> ledger.memo("names", dict)["alice.near"] = "Alice"
+        >>> ledger.memo("names", dict)
+        {'alice.near': 'Alice'}
         """
         try:
             value: T = self._memo[key]
@@ -344,9 +485,10 @@ class Ledger:
             ids = ", ".join(missing_ids[:_MAX_IDS_IN_WARNING])
             if len(missing_ids) > _MAX_IDS_IN_WARNING:
                 ids += f" and {len(missing_ids) - _MAX_IDS_IN_WARNING} more"
+            hint = self.network.account_hint(missing_ids[0]) if len(missing_ids) == 1 else ""
             user_warnings.warn(
-                f'{_host_name(self)} has no account {ids}. Use connect("mainnet") to read from '
-                "the public network.",
+                f"{_host_name(self)} has no account {ids}.{hint and f' {hint}'} Use "
+                'connect("mainnet") to read from the public network.',
                 stacklevel=depth(),
             )
 
@@ -368,6 +510,12 @@ class Ledger:
         ------
         InvalidRequestError
             If it is none of these, or a time before the first block.
+
+        Examples
+        --------
+        >>> ledger = lk.connect("local")
+        >>> ledger.locate("2026-08-01T00:00:20").params
+        {'block_id': 'EBqQsEmKJijtQ3yzkJbocgF8xU5XXx99cnovMXgmN6JS'}
         """
         reference = validation.block_reference(at)
         if reference.timestamp_ns is None:
@@ -398,6 +546,12 @@ class Ledger:
         Notes
         -----
         Source: block.
+
+        Examples
+        --------
+        >>> ledger = lk.connect("local")
+        >>> ledger.pin("2026-08-01T00:00:20")
+        (180000033, 'EBqQsEmKJijtQ3yzkJbocgF8xU5XXx99cnovMXgmN6JS')
         """
         reference = (
             at if isinstance(at, validation.BlockReference) else validation.block_reference(at)
@@ -437,6 +591,13 @@ class Ledger:
         Notes
         -----
         Source: block.
+
+        Examples
+        --------
+        >>> ledger = lk.connect("local")
+        >>> points = ledger.locate_many(["genesis", "2026-08-01T00:00:20", "final"])
+        >>> [point.height for point in points]
+        [180000000, 180000033, 180000050]
         """
         references = [
             at if isinstance(at, validation.BlockReference) else validation.block_reference(at)
@@ -449,7 +610,7 @@ class Ledger:
         if len(calls) > 1:
             return self.send_many(calls, on_error="collect", progress=False)
         try:
-            return [self.send(call) for call in calls]
+            return [self._send(call) for call in calls]
         except LedgerError as error:
             return [error]
 
@@ -459,6 +620,15 @@ class Ledger:
 
         Verbs that other threads run on this ledger end at once with `InvalidRequestError`,
         also while they wait for a rate limit, and send no further request.
+
+        Examples
+        --------
+        >>> ledger = lk.connect("local")
+        >>> ledger.close()
+        >>> lk.gas_price()
+        Traceback (most recent call last):
+          ...
+        ledgerkit.errors.InvalidRequestError: this ledger is closed. Connect again.
         """
         self._session.close()
 
@@ -543,6 +713,41 @@ def sleep(ledger: Ledger, seconds: float) -> None:
     ledger._session.sleep(seconds)  # noqa: SLF001 - this module's
 
 
+def cached(ledger: Ledger, call: Call[T]) -> T | None:
+    """Return the cached value of a call, which no error is; None if there is none."""
+    answer = ledger._session.ready().cached(call)  # noqa: SLF001 - this module's
+    return None if answer is None or isinstance(answer[0], LedgerError) else answer[0]
+
+
+def stream_large(ledger: Ledger, calls: Iterable[Call[T]]) -> Iterator[T | LedgerError]:
+    """Send calls with large responses: only as many ahead as may be in flight."""
+    session = ledger._session  # noqa: SLF001 - this module's
+    for [value] in session.stream(calls, size=1, ahead=session.settings.in_flight):
+        yield value
+
+
+@contextmanager
+def newest_block_in_errors(ledger: Ledger, height: object = None) -> Iterator[None]:
+    """Name the newest block in the remedy of an error about a height, or `height`, above it."""
+    try:
+        yield
+    except (UnknownBlockError, UnknownEpochError) as error:
+        height = error.block_height if height is None else height
+        if isinstance(height, int):
+            # If the newest block cannot be read, the error is raised as it is.
+            with suppress(LedgerError):
+                _add_newest_block(ledger, error, height)
+        raise
+
+
+def _add_newest_block(ledger: Ledger, error: LedgerError, height: int) -> None:
+    """Read the newest block, and name it in the error about a height above it."""
+    call = rpc.block(validation.block_reference("optimistic"))
+    newest = ledger._send(call).header.height  # noqa: SLF001 - this module's
+    if height > newest:
+        error.remedy = f"The newest block is {newest}: pass a height up to it, or wait."
+
+
 def without_retries(ledger: Ledger) -> Ledger:
     """Open a ledger for single requests: the same hosts and key, no retries, limits or cache."""
     given = settings(ledger)
@@ -619,8 +824,14 @@ def bar(*, disable: bool, **options: Any) -> Any:
     return tqdm.tqdm(**options)
 
 
-def _raw_path(path: str) -> Call[Any]:
-    """Build the call of any path of the REST API."""
+def _rest_surface(surface: str) -> RestSurface:
+    """Check a surface that is not JSON-RPC."""
+    checked: Any = validation.one_of(surface, "surface", get_args(RestSurface))
+    return checked  # type: ignore[no-any-return]  # one of these literals
+
+
+def _raw_get(path: str, surface: RestSurface, verb: str = "GET") -> Call[Any]:
+    """Build the call of any path of a service."""
     if not isinstance(path, str) or not path.startswith("/") or "#" in path:
         rule = "a path that begins with /, without a fragment"
         value = path.partition("?")[0] if isinstance(path, str) else path  # a query may hold a key
@@ -631,7 +842,7 @@ def _raw_path(path: str) -> Call[Any]:
     if "apikey" in (name.lower() for name, _ in parse_qsl(query, keep_blank_values=True)):
         rule = "a path without the key: pass api_key= to connect()"
         raise InvalidRequestError.refuse("path", path_alone, rule)
-    return calls.get(path, Any, request=f"GET {path}")
+    return calls.get(path, Any, request=f"{verb} {path}", surface=surface)
 
 
 _default: Ledger | None = None
@@ -644,6 +855,10 @@ def connect(
     rpc_url: str | None = None,
     api_url: str | None = None,
     archival_rpc_url: str | None = None,
+    transactions_url: str | None = None,
+    transfers_url: str | None = None,
+    blocks_url: str | None = None,
+    kv_url: str | None = None,
     transport: AnyTransport | None = None,
     timeout_s: float = 20.0,
     max_answer_bytes: int = 2**28,
@@ -655,6 +870,7 @@ def connect(
     size: int | None = None,
     seed: int = 0,
     cache: bool | str | PathLike[str] | Cache | None = None,
+    make_default: bool = True,
 ) -> Ledger:
     """
     Open a ledger and make it the default one.
@@ -666,13 +882,20 @@ def connect(
         together with addresses. None uses the environment variable ``LEDGERKIT_NETWORK``; if
         it is not set and there is no address, the embedded ledger.
     api_key
-        The API key for JSON-RPC and the REST API. None uses ``LEDGERKIT_API_KEY``, except
+        The API key for all services of the network. None uses ``LEDGERKIT_API_KEY``, except
         for the embedded ledger or if an address is passed: the key for one service must not
         be sent to another.
     rpc_url, api_url, archival_rpc_url
         The addresses of the JSON-RPC endpoint, the REST API and the archival JSON-RPC
         endpoint, in place of those of the network. For the first two, None uses
         ``LEDGERKIT_RPC_URL`` and ``LEDGERKIT_API_URL``, except with ``network="local"``.
+    transactions_url, transfers_url, blocks_url, kv_url
+        The addresses of the Transactions API, the Transfers API, the block documents and the
+        key-value data, in place of those of the network. None uses
+        ``LEDGERKIT_TRANSACTIONS_URL``, ``LEDGERKIT_TRANSFERS_URL``, ``LEDGERKIT_BLOCKS_URL``
+        and ``LEDGERKIT_KV_URL``, except with ``network="local"``. Testnet has no Transfers API,
+        and with an own `rpc_url` or `api_url` a network has only those services whose addresses
+        are passed too.
     transport
         An `httpx.BaseTransport` (which is used in threads, and limits each wait by the timeout)
         or `httpx.AsyncBaseTransport` to send all requests with.
@@ -706,21 +929,38 @@ def connect(
         are final transactions, blocks, chunks and everything read at a block's hash, which
         cannot change, and for a day the metadata of tokens. None and False cache nothing on
         disk.
+    make_default
+        False leaves the session's default as it is; the ledger is for ``ledger=`` arguments.
 
     Returns
     -------
     ledger
-        The open ledger. Verbs use it unless another one is passed to them.
+        The open ledger. As the default, verbs use it unless another one is passed to them.
 
     Raises
     ------
     InvalidRequestError
         If an argument is malformed, or the key would be sent over plain http.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> ledger.world
+    <World localnet: block 180000052, 47 accounts>
+    >>> lk.connect("testnet", rate=2)
+    <Ledger testnet: at most 2 requests a second, to each host>
     """
-    global _default  # noqa: PLW0603 - one default for the process
     from ledgerkit.transport.settings import RetryPolicy, Settings
 
-    has_address = any((rpc_url, api_url, archival_rpc_url))
+    urls = {
+        "rpc_url": rpc_url,
+        "api_url": api_url,
+        "archival_rpc_url": archival_rpc_url,
+        "transactions_url": transactions_url,
+        "transfers_url": transfers_url,
+        "blocks_url": blocks_url,
+        "kv_url": kv_url,
+    }
     key = None if api_key is None else ApiKey(api_key)
     name_error = networks.name_error(network)
     if name_error is not None:
@@ -729,13 +969,11 @@ def connect(
     del api_key  # as above
     chosen = networks.resolve(
         networks.LOCAL if network is None and world is not None else network,
-        rpc_url=rpc_url,
-        api_url=api_url,
-        archival_rpc_url=archival_rpc_url,
         has_transport=transport is not None,
+        **urls,
     )
     embedded = transport is None and chosen is networks.PRESETS[networks.LOCAL]
-    if key is None and not has_address and not embedded:
+    if key is None and not any(urls.values()) and not embedded:
         key = _environment_key()
     if key is not None:
         key.check()
@@ -759,7 +997,20 @@ def connect(
         in_flight=in_flight,
         cache=cache_settings,
     )
-    _default = Ledger(settings)
+    ledger = Ledger(settings)
+    if make_default:
+        use(ledger)
+    return ledger
+
+
+def use(ledger: Ledger) -> None:
+    """Make a ledger the session's default."""
+    global _default  # noqa: PLW0603 - one default for the process
+    _default = ledger
+
+
+def default() -> Ledger | None:
+    """Return the session's default ledger, without opening one."""
     return _default
 
 
@@ -797,7 +1048,18 @@ def current(ledger: Ledger | None = None) -> Ledger:
 
 
 def disconnect() -> None:
-    """Close the default ledger, if there is one."""
+    """
+    Close the default ledger, if there is one.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> lk.disconnect()
+    >>> lk.gas_price(ledger=ledger)
+    Traceback (most recent call last):
+      ...
+    ledgerkit.errors.InvalidRequestError: this ledger is closed. Connect again.
+    """
     global _default  # noqa: PLW0603 - one default for the process
     if _default is not None:
         _default.close()

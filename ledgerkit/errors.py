@@ -51,15 +51,19 @@ may have the answer).
 
 from __future__ import annotations
 
+import copy
 import errno
 import re
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+import sys
+import traceback
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Any, ClassVar, Never, Self
 
 from ledgerkit.redaction import hide, repr_of, secret_in
 from ledgerkit.visible_text import escape_invisible
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 _SHOWN = 120
 _QUOTED = 200
@@ -110,6 +114,37 @@ def quote(value: object, limit: int = _SHOWN) -> str:
     return cut(repr_of(value), limit) if secret is None else f"({secret}, not shown)"
 
 
+def did_you_mean(name: object, choices: Iterable[str]) -> str:
+    """Return "Did you mean 'mainnet'?" for a misspelt name; "" if no choice is like it."""
+    spellings = {choice.casefold(): choice for choice in choices}
+    if not isinstance(name, str) or not spellings:
+        return ""
+    from difflib import get_close_matches
+
+    matches = get_close_matches(name[:_SHOWN].casefold(), spellings, n=1)
+    return f"Did you mean {quote(spellings[matches[0]])}?" if matches else ""
+
+
+def missing_attribute(module: str, name: str, choices: Iterable[str]) -> AttributeError:
+    """Build the error for a name that a module does not have."""
+    # Interpreters and notebooks look for private names such as `_repr_html_` in every object.
+    hint = "" if name.startswith("_") else did_you_mean(name, choices)
+    hint = f"; {hint[0].lower()}{hint[1:]}" if hint else ""
+    # With `obj` unset, Python does not append a suggestion of its own.
+    return AttributeError(f"module {module!r} has no attribute {name!r}{hint}", name=name)
+
+
+def suggest_attributes(module: str) -> Callable[[str], Never]:
+    """Build the `__getattr__` of a module: it raises for a name that the module does not have."""
+
+    def refuse_name(name: str) -> Never:
+        names = vars(sys.modules[module])
+        public = [other for other in names if not other.startswith("_")]
+        raise missing_attribute(module, name, names.get("__all__", public))
+
+    return refuse_name
+
+
 def fill(template: str, details: Mapping[str, object]) -> str:
     """
     Fill the template of an error class with values, each shortened to one line.
@@ -134,6 +169,17 @@ class LedgerError(Exception):
         What to do next, if it differs from the remedy of the class.
     **details
         Attributes of the error. Declared attributes that are not passed are None.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> try:
+    ...     lk.view("counter.near", "get_number")
+    ... except lk.LedgerError as error:
+    ...     print(type(error).__name__, error.retryable)
+    ...     print(error.remedy)
+    ContractMethodNotFoundError False
+    Check the method name and the contract id.
     """
 
     template: str = "The request failed"
@@ -183,6 +229,38 @@ class LedgerError(Exception):
     def __repr__(self) -> str:
         """Return the class and the beginning of the sentence."""
         return f"{type(self).__name__}({cut(self.sentence, 80)!r})"
+
+    def _render_traceback_(self) -> list[str]:
+        """Format this error for IPython: the caller's lines, the sentence and the remedy."""
+        # IPython calls this method. With another mode than its default one, such as by
+        # `%tb Verbose`, it shows the lines of this package and the causes too.
+        ipython = sys.modules.get("IPython")
+        shell = ipython.get_ipython() if ipython else None
+        if shell is None:
+            return traceback.format_exception(self)
+        frames, error = self.__traceback__, self
+        if shell.InteractiveTB.mode == "Context":
+            # A copy has no cause and no context, whose lines IPython would show.
+            frames, error = _callers_frames(frames), copy.copy(self)
+        lines: list[str] = shell.InteractiveTB.structured_traceback(type(self), error, frames)
+        return lines
+
+
+def _callers_frames(frames: TracebackType | None) -> TracebackType | None:
+    """Return the traceback up to the line that called this package."""
+    callers: list[TracebackType] = []
+    while frames is not None and not _is_own(frames.tb_frame):
+        callers.append(frames)
+        frames = frames.tb_next
+    copied = None
+    for caller in reversed(callers):
+        copied = TracebackType(copied, caller.tb_frame, caller.tb_lasti, caller.tb_lineno)
+    return copied
+
+
+def _is_own(frame: FrameType) -> bool:
+    """Return True for a frame of this package."""
+    return str(frame.f_globals.get("__name__")).partition(".")[0] == "ledgerkit"
 
 
 # No usable response ---------------------------------------------------------------------
@@ -416,7 +494,9 @@ class InvalidRequestError(LedgerError):
     remedy = ""  # the sentence itself says what would be valid
 
     @classmethod
-    def refuse(cls, field: str, value: object, expected: str) -> Self:
+    def refuse(
+        cls, field: str, value: object, expected: str, *, choices: Iterable[str] = ()
+    ) -> Self:
         """
         Build the error for an invalid argument.
 
@@ -428,6 +508,8 @@ class InvalidRequestError(LedgerError):
             The value that was passed. It is neither shown nor stored if it may be a secret.
         expected
             What would be valid: a noun phrase that follows "expected".
+        choices
+            The valid words; the remedy names the one that a misspelt value is most like.
 
         Returns
         -------
@@ -441,6 +523,7 @@ class InvalidRequestError(LedgerError):
         error = cls(
             f"{field} {cut(repr_of(value))} is not valid: expected {expected}",
             field=field,
+            remedy=did_you_mean(value, choices) or None,
             rule=expected,
         )
         error.value = value
@@ -717,3 +800,6 @@ class FileError(LedgerError):
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 _FREE_SPACE = "Free some disk space and run the same command again: stored data is kept."
+
+if not TYPE_CHECKING:  # type checkers report unknown names
+    __getattr__ = suggest_attributes(__name__)

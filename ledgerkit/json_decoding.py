@@ -2,9 +2,9 @@
 JSON decoders, the only ones of the package.
 
 msgspec inspects a type when it first decodes it. If another thread uses the type meanwhile, the
-process crashes: the description that both share is not complete yet (docs/security.md). Here a
-type is inspected under a lock, before it is used. A rule of ruff refuses msgspec's own functions
-elsewhere.
+process crashes: the description that both share is not complete yet. Here a type is inspected
+under a lock, before it is used (docs/explanations/security.md). A rule of ruff refuses msgspec's
+own functions elsewhere.
 """
 
 from __future__ import annotations

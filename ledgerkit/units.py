@@ -4,6 +4,10 @@ Exact conversions between the smallest units of NEAR, gas and tokens, and decima
 All conversions use integer arithmetic: nothing is rounded, and a number with more decimals than
 the unit has is an error.
 
+There are two kinds of texts. `to_text`, `near_text` and `gas_text` write every digit, without
+thousands separators: for a text that is parsed again, signed, or compared with another amount.
+`amount_text`, `near_amount` and `gas_amount` round: for a text that a person reads.
+
 A float is accepted only if no digit can be lost: it is at most 2**53, and its printed digits are
 its exact value. 0.5 and 2.0 are accepted; 0.1 (which is 0.1000000000000000055…) and
 1e23 (which is 99999999999999991611392) are errors, and the message says to pass text instead.
@@ -14,9 +18,9 @@ from __future__ import annotations
 import operator
 import re
 from decimal import Decimal
-from typing import SupportsIndex
+from typing import TYPE_CHECKING, SupportsIndex
 
-from ledgerkit.errors import InvalidRequestError
+from ledgerkit.errors import InvalidRequestError, suggest_attributes
 
 NEAR_DECIMALS = 24
 TGAS_DECIMALS = 12
@@ -31,6 +35,9 @@ _EXACT_FLOAT = 2.0**53  # all integers up to here are floats
 _TINY = 10**6  # yoctoNEAR; 0.000000000000000000000001 NEAR would be hard to read
 _NUMBER = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?) ?([A-Za-z]+)", re.ASCII)
+# One word with a letter. Letters of other scripts may look like these, or be read to the left.
+_SYMBOL = re.compile(r"(?=.*[A-Za-z])[\w.$+-]{1,20}", re.ASCII)
+TOKENS = "tokens"  # in place of a symbol
 _NEAR_UNITS = {"near": NEAR_DECIMALS, "yocto": 0, "yoctonear": 0}
 _GAS_UNITS = {"tgas": TGAS_DECIMALS, "ggas": 9, "gas": 0}
 _NUMBER_RULE = "a number such as 5, '0.1' or Decimal('0.1'), with digits and one point only"
@@ -322,6 +329,113 @@ def gas_text(gas: int) -> str:
     return to_text(gas, TGAS_DECIMALS, "Tgas")
 
 
+def amount_text(value: int, decimals: int, symbol: str, digits: int | None = 2) -> str:
+    """
+    Format an amount for a person to read: rounded, and never to zero.
+
+    Parameters
+    ----------
+    value
+        Smallest units; negative for a decrease.
+    decimals
+        Decimals of the token.
+    symbol
+        Text after the number, such as ``"NEAR"``; "" for none.
+    digits
+        Decimals to show. Of an amount below 1, this many digits after its leading zeros, at least
+        one. None shows all digits.
+
+    Returns
+    -------
+    text
+        Text such as ``"12,340.68 NEAR"``. An exact amount has no trailing zeros (``"80 GOLD"``);
+        a rounded one keeps them (``"80.00 GOLD"``).
+
+    Raises
+    ------
+    InvalidRequestError
+        If `value` is not an integer, `decimals` is not from 0 to 255, or `digits` is neither None
+        nor an integer from 0 on.
+
+    Notes
+    -----
+    A tie rounds to the even digit, as Python's own formats do.
+    """
+    integer, places = _check_units(value, decimals), _as_integer(digits)
+    if digits is not None and (places is None or places < 0):
+        raise InvalidRequestError.refuse("digits", digits, "None, or an integer from 0 on")
+    magnitude = abs(integer)
+    if places is not None and magnitude < 10**decimals:
+        places = max(places, 1) + decimals - len(str(magnitude))
+    if places is None or magnitude % 10 ** max(decimals - places, 0) == 0:
+        return to_text(integer, decimals, symbol, thousands=",")
+    step = 10 ** (decimals - places)
+    rounded, rest = divmod(magnitude, step)
+    rounded += 2 * rest + rounded % 2 > step
+    before, after = divmod(rounded, 10**places)
+    fraction = f".{after:0{places}d}" if places else ""
+    number = f"{'-' if integer < 0 else ''}{before:,}{fraction}"
+    return f"{number} {symbol}" if symbol else number
+
+
+def token_symbol(symbol: object) -> str:
+    """
+    Return the symbol to write after an amount of a token, which its contract chooses freely.
+
+    Parameters
+    ----------
+    symbol
+        The symbol in the token's metadata.
+
+    Returns
+    -------
+    text
+        The symbol if it is one plain word that does not read as NEAR, otherwise ``"tokens"``.
+    """
+    is_plain = isinstance(symbol, str) and _SYMBOL.fullmatch(symbol) is not None
+    return str(symbol) if is_plain and str(symbol).lower() not in _NEAR_UNITS else TOKENS
+
+
+def near_amount(yocto: int, digits: int | None = 2) -> str:
+    """
+    Format an amount of NEAR for a person to read, as `amount_text` does.
+
+    Parameters
+    ----------
+    yocto
+        yoctoNEAR; negative for a decrease.
+    digits
+        As in `amount_text`.
+
+    Returns
+    -------
+    text
+        Text such as ``"12,340.68 NEAR"``, or ``"1 yocto"`` for tiny amounts.
+    """
+    if 0 < abs(yocto) < _TINY:
+        return amount_text(yocto, 0, "yocto")
+    return amount_text(yocto, NEAR_DECIMALS, "NEAR", digits)
+
+
+def gas_amount(gas: int, digits: int | None = 2) -> str:
+    """
+    Format an amount of gas for a person to read, as `amount_text` does.
+
+    Parameters
+    ----------
+    gas
+        Units of gas.
+    digits
+        As in `amount_text`.
+
+    Returns
+    -------
+    text
+        Text such as ``"2.43 Tgas"``.
+    """
+    return amount_text(gas, TGAS_DECIMALS, "Tgas", digits)
+
+
 def count_text(count: int, noun: str) -> str:
     """
     Format a count with its noun.
@@ -411,3 +525,7 @@ def _check_decimals(decimals: object) -> None:
     if integer is None or not 0 <= integer <= _MAX_DECIMALS:
         expected = f"an integer from 0 to {_MAX_DECIMALS}"
         raise InvalidRequestError.refuse("decimals", decimals, expected)
+
+
+if not TYPE_CHECKING:  # type checkers report unknown names
+    __getattr__ = suggest_attributes(__name__)

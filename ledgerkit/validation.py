@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import os
 import re
+import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -61,9 +62,16 @@ def _text(value: object) -> object:
 
 def account_id(value: object, field: str = "account_id") -> str:
     """Check an account id by the rule of the chain."""
-    if isinstance(value, str) and len(value) in ACCOUNT_LENGTHS and ACCOUNT.fullmatch(value):
+    if isinstance(value, str) and is_account_id(value):
         return str(value)  # msgspec refuses subclasses of str such as protocol's AccountId
-    raise InvalidRequestError.refuse(field, value, ACCOUNT_RULE)
+    lower = value.strip().lower() if isinstance(value, str) else ""
+    choices = [lower] if is_account_id(lower) else []
+    raise InvalidRequestError.refuse(field, value, ACCOUNT_RULE, choices=choices)
+
+
+def is_account_id(text: str) -> bool:
+    """Return True for a text that the chain allows as an account id."""
+    return len(text) in ACCOUNT_LENGTHS and ACCOUNT.fullmatch(text) is not None
 
 
 def account_ids(value: object, field: str = "account_id") -> list[str]:
@@ -183,6 +191,19 @@ def writing(path: object) -> Iterator[None]:
         raise FileError.failed(f"write {path}", error) from error
 
 
+def replace_file(path: Path, parts: Iterable[bytes]) -> None:
+    """Write a file in parts under a temporary name and rename it: it is never incomplete."""
+    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+    with writing(path):
+        try:
+            with part.open("xb") as file:  # follows no symbolic link
+                file.writelines(parts)
+            part.replace(path)
+        finally:
+            with suppress(OSError):  # the folder may be missing, or no folder
+                part.unlink(missing_ok=True)
+
+
 def block_height(value: object, field: str = "block_height") -> int:
     """Check a block height."""
     return integer(value, field, most=_U64_MAX, noun="a block height")
@@ -203,7 +224,8 @@ def integer(value: object, field: str, *, most: int, least: int = 0, noun: str =
 def one_of(value: object, field: str, allowed: tuple[str, ...]) -> str:
     """Check a word against the allowed words."""
     if not isinstance(value, str) or value not in allowed:
-        raise InvalidRequestError.refuse(field, value, f"one of {', '.join(allowed)}")
+        expected = f"one of {', '.join(allowed) or 'none'}"
+        raise InvalidRequestError.refuse(field, value, expected, choices=allowed)
     return str(value)
 
 
@@ -213,7 +235,10 @@ def subset_of(value: object, field: str, allowed: tuple[str, ...]) -> list[str]:
     chosen = list(words) if isinstance(words, Iterable) else []
     if chosen and all(isinstance(word, str) and word in allowed for word in chosen):
         return [word for word in allowed if word in chosen]
-    raise InvalidRequestError.refuse(field, value, f"one or more of {', '.join(allowed)}")
+    misspelt = (word for word in chosen if isinstance(word, str) and word not in allowed)
+    unknown = next(misspelt, value)
+    expected = f"one or more of {', '.join(allowed)}"
+    raise InvalidRequestError.refuse(field, unknown, expected, choices=allowed)
 
 
 def block_reference(value: object, field: str = "at") -> BlockReference:
@@ -259,7 +284,8 @@ def _text_reference(value: str, field: str) -> BlockReference:
     # fromisoformat would read digits alone as a date; a height must be an int.
     timestamp_ns = None if value.isdigit() else _iso_nanoseconds(value)
     if timestamp_ns is None:
-        raise InvalidRequestError.refuse(field, value, _REFERENCE_RULE)
+        names = (*FINALITIES, *CHECKPOINTS)
+        raise InvalidRequestError.refuse(field, value, _REFERENCE_RULE, choices=names)
     return BlockReference({}, timestamp_ns)
 
 

@@ -10,6 +10,7 @@ ledgerkit displays a text, it writes such a character as Python does: U+001B as 
 from __future__ import annotations
 
 import re
+from html import escape
 from unicodedata import bidirectional, category, combining
 
 _NOT_ASCII = re.compile(r"[^ -~]")
@@ -41,6 +42,11 @@ def escape_invisible(text: str, *, keep: str = "", as_json: bool = False) -> str
         return char if char in keep or _is_visible(text, match.start()) else write(char)
 
     return _NOT_ASCII.sub(replace, text)
+
+
+def html_text(text: str, *, keep: str = "") -> str:
+    """Return a text as HTML, with markup and invisible characters escaped."""
+    return escape(escape_invisible(text, keep=keep))
 
 
 def _python_escape(char: str) -> str:

@@ -1,19 +1,23 @@
 """
 Print what ledgerkit reads, and write it as a page: `python notebooks/demo.py [--out FILE]`.
 
-It runs on the embedded ledger, with its world "demo", and needs no network. With
+It runs on the embedded ledger, with its world "demo", and needs matplotlib but no network. With
 `lk.connect("mainnet")` the same verbs read the public network.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from html import escape
 from pathlib import Path
 
 import pandas as pd
+from matplotlib import rc_context
+from matplotlib.axes import Axes
 
 import ledgerkit as lk
+from ledgerkit.plots.svg import svg_text
 
 ACCOUNTS = ["alice.near", "bob.near", "carol.near", "dave.near"]
 REFUNDED = "a swap that is refunded: the exchange is paused"
@@ -21,21 +25,32 @@ NOTICE = (
     "This data comes from the embedded ledger, which ran on this machine without a network. Its "
     "accounts are invented; nothing here exists on a public network."
 )
+NAMESPACE = ' xmlns="http://www.w3.org/2000/svg"'
+POSITIONS = "lk.staking(ids, positions=True)"
+TOKENS = 'lk.ft("alice.near", metadata=True)'
+HOLDERS = 'lk.top_holders("moon.near")'
 Tables = dict[str, pd.DataFrame]
+Plots = dict[str, Callable[[], Axes]]
 
 STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 82rem; margin: 2rem auto; padding: 0 1rem;
-  color: #1c2330; background: #fff }
-h1 { font-size: 1.6rem } h2 { font-size: 1.1rem; margin: 2.2rem 0 .6rem }
-.notice { background: #fff6dd; border-left: 4px solid #d9a400; padding: .5rem .8rem }
-.scroll, .ledgerkit-snapshot { overflow-x: auto }
-table { border-collapse: collapse; font: 13px/1.4 ui-monospace, "DejaVu Sans Mono", monospace }
-th, td { padding: .25rem .7rem; text-align: left !important; white-space: nowrap;
-  border-bottom: 1px solid #e4e7ec }
-th { background: #f4f6f9 } code, pre { font-size: 13px }
-pre { background: #f4f6f9; padding: .8rem; overflow-x: auto }
-.ledgerkit-snapshot { border: 1px solid #d5dae3; border-radius: 6px; padding: .2rem 1rem .8rem }
-summary { cursor: pointer; padding: .25rem 0 }
+:root { color-scheme: light dark; --ink: #1c2330; --page: #fff; --soft: #f4f6f9; --line: #d5dae3;
+  --note: #fff6dd; --edge: #b98a00 }
+@media (prefers-color-scheme: dark) { :root { --ink: #e4e8ee; --page: #111; --soft: #1d222b;
+  --line: #3a4250; --note: #2e2710; --edge: #d9a400 } .light { display: none } }
+@media not (prefers-color-scheme: dark) { .dark { display: none } }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem;
+  color: var(--ink); background: var(--page) }
+h1 { font-size: 1.6rem } h2 { font-size: 1.1rem; margin: 2.2rem 0 .6rem; overflow-wrap: anywhere }
+.notice { background: var(--note); border-left: 4px solid var(--edge); padding: .5rem .8rem }
+.scroll { overflow-x: auto } svg { max-width: 100%; height: auto }
+table { border-collapse: collapse; font-size: 14px; font-variant-numeric: tabular-nums }
+caption { text-align: left; caption-side: bottom; padding-top: .3rem; opacity: .75 }
+th, td { padding: .25rem .7rem; text-align: left; white-space: nowrap;
+  border-bottom: 1px solid var(--line) }
+thead th { background: var(--soft) }
+.scroll > .ledgerkit-human :is(thead td, tbody th) { display: none }
+code, pre { font: 13px/1.5 ui-monospace, "DejaVu Sans Mono", monospace }
+pre { background: var(--soft); padding: .8rem; overflow-x: auto }
 """
 
 
@@ -43,12 +58,12 @@ def tables() -> Tables:
     """Call each verb of the demo; return the frames by their line of code."""
     return {
         "lk.accounts(ids)": lk.accounts(ACCOUNTS),
-        'lk.ft("alice.near", metadata=True)': lk.ft("alice.near", metadata=True),
+        TOKENS: lk.ft("alice.near", metadata=True),
         "lk.nft(ids)": lk.nft(ACCOUNTS),
         'lk.nft_tokens(ids, "tickets.grace.near")': lk.nft_tokens(ACCOUNTS, "tickets.grace.near"),
-        "lk.staking(ids, positions=True)": lk.staking(ACCOUNTS, positions=True),
+        POSITIONS: lk.staking(ACCOUNTS, positions=True),
         "lk.exposure(ids)": lk.exposure(ACCOUNTS),
-        'lk.top_holders("moon.near")': lk.top_holders("moon.near"),
+        HOLDERS: lk.top_holders("moon.near"),
         'lk.keys("alice.near")': lk.keys("alice.near"),
     }
 
@@ -69,7 +84,7 @@ def slim(frame: pd.DataFrame) -> pd.DataFrame:
 def receipt_line(row: pd.Series) -> str:
     """Describe a receipt in one line: what it did, and its result."""
     if row["kind"] == "refund":
-        return f"refund of {row['deposit'] / 10**24:.6f} NEAR -> {row['receiver_id']}"
+        return f"refund of {lk.units.near_amount(row['deposit'])} -> {row['receiver_id']}"
     action = row["actions"] if pd.isna(row["method_name"]) else f"{row['method_name']}()"
     result = "ok" if pd.isna(row["error_message"]) else f"FAILED: {row['error_message']}"
     accounts = f"{row['predecessor_id']} -> {row['receiver_id']}"
@@ -87,21 +102,48 @@ def tree_text(receipts: pd.DataFrame, parent: str | None = None) -> str:
     return "".join(lines)
 
 
-def page(snapshot: lk.Snapshot, frames: Tables, trace: lk.Trace) -> str:
+def plots(frames: Tables, trace: lk.Trace) -> Plots:
+    """Return what draws each plot of the report, by its line of code."""
+    return {
+        "lk.plots.balances(tokens)": lambda: lk.plots.balances(frames[TOKENS]),
+        "lk.plots.staking(positions)": lambda: lk.plots.staking(frames[POSITIONS]),
+        "trace.plot()": trace.plot,
+        'trace.plot("flow")': lambda: trace.plot("flow"),
+    }
+
+
+def picture(draw: Callable[[], Axes]) -> str:
+    """Draw a plot for a light and for a dark page, of which the style sheet hides one."""
+    with rc_context({"svg.hashsalt": "ledgerkit"}):  # the same ids in each run
+        drawings = {"light": svg_text(draw), "dark": svg_text(draw, dark=True)}
+    return "".join(
+        # Inside a page an SVG needs no namespace.
+        f'<div class="{name}">{drawing.replace(NAMESPACE, "")}</div>'
+        for name, drawing in drawings.items()
+    )
+
+
+def page(snapshot: lk.Snapshot, frames: Tables, drawings: Plots, trace: lk.Trace) -> str:
     """Return the report as a self-contained HTML page."""
+    network = snapshot.state.attrs["network"]
+    sections = {
+        'lk.snapshot("alice.near")': snapshot._repr_html_(),
+        **{line: lk.human(slim(frame))._repr_html_() for line, frame in frames.items()},
+        **{line: picture(draw) for line, draw in drawings.items()},
+    }
     parts = [
-        f"<h2><code>{escape(line)}</code></h2>"
-        f'<div class="scroll">{slim(frame).to_html(index=False, border=0)}</div>'
-        for line, frame in frames.items()
+        f'<h2><code>{escape(line)}</code></h2><div class="scroll">{section}</div>'
+        for line, section in sections.items()
     ]
-    title = "A look around with ledgerkit"
+    title, verdict = "A look around with ledgerkit", trace.verdict.replace("_", " ")
     return f"""<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>{STYLE}</style></head>
-<body><h1>{title}</h1><p class="notice">{escape(NOTICE)}</p>
-<h2><code>{escape('lk.snapshot("alice.near")')}</code></h2>{snapshot._repr_html_()}
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1"><style>{STYLE}</style></head>
+<body><h1>{title}</h1>
+<p class="notice"><strong>Network: {escape(network)}.</strong> {escape(NOTICE)}</p>
 {"".join(parts)}
 <h2><code>lk.trace(tx_hash, "ivan.near")</code></h2>
-<p>{REFUNDED.capitalize()}. Verdict: <strong>{escape(trace.verdict)}</strong></p>
+<p>{escape(trace.headline())} Verdict: <strong>{escape(verdict)}</strong></p>
 <pre>{escape(tree_text(trace.receipts))}</pre>
 </body></html>
 """
@@ -116,16 +158,17 @@ def main(arguments: list[str] | None = None) -> None:
     with lk.connect("local") as ledger:
         frames, snapshot = tables(), lk.snapshot("alice.near")
         trace = trace_described(ledger, REFUNDED)
+        report = page(snapshot, frames, plots(frames, trace), trace)
 
     print(NOTICE)
     for line, frame in frames.items():
-        print(f"\n>>> {line}\n{slim(frame).to_string(index=False)}")
-    total = frames['lk.top_holders("moon.near")']["balance"].sum()
+        print(f"\n>>> {line}\n{lk.human(slim(frame)).texts().to_string(index=False)}")
+    total = frames[HOLDERS]["balance"].sum()
     print(f"\nThe balances add up exactly: {total} = 2**128 - 1 is {total == 2**128 - 1}.")
     print(f"\n>>> lk.receipts(tx_hash, 'ivan.near'), as a tree: {REFUNDED}")
     print(tree_text(trace.receipts))
     print(f"Verdict: {trace.verdict}")
-    out.write_text(page(snapshot, frames, trace), encoding="utf-8")
+    out.write_text(report, encoding="utf-8")
     print(f"\nThe report is in {out}; open it in a browser.")
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from html import escape
 from html.parser import HTMLParser
-from importlib import import_module
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from unicodedata import category
@@ -278,8 +278,16 @@ TAGS = set(
 )
 ATTRIBUTES = set(
     "class scope style role aria-live alt src href download loading referrerpolicy open "
-    "border".split()
+    "border title data-kind data-id data-picture data-host data-alt".split()
 )
+DRAWN = set("svg g defs path use text tspan clippath rect pattern title".split())
+INKS = set(
+    "xmlns viewbox width height x y d transform clip-path id patternunits "
+    "fill fill-opacity fill-rule opacity stroke stroke-width stroke-opacity stroke-dasharray "
+    "stroke-dashoffset stroke-linecap stroke-linejoin stroke-miterlimit font-size font-weight "
+    "font-style font-family text-anchor aria-label".split()
+)
+INSIDE = re.compile(r"#[\w-]+")  # a reference to a part of the same drawing
 OWN = re.compile(r"data:(image/png|text/csv|application/vnd\.apache\.parquet);base64,[\w+/=]*")
 LOOKS = re.compile(r"(?:[a-z-]+:\s?[\w#.%]+;?\s?)*")  # no address, no bracket
 JOINERS = "\u200c\u200d\ufe0e\ufe0f"  # which emoji and scripts need between their characters
@@ -318,10 +326,14 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Check a tag, which must be one that panels write themselves."""
-        assert tag in TAGS
+        is_drawn = tag in DRAWN
+        assert is_drawn or tag in TAGS
         for name, value in attrs:
-            assert name in ATTRIBUTES
-            assert name not in ("src", "href") or OWN.fullmatch(value or "")
+            assert name in ATTRIBUTES or (is_drawn and name in INKS)
+            is_part = is_drawn and INSIDE.fullmatch(value or "")
+            assert "url(" not in (value or "").replace("url(#", "") or not is_drawn
+            assert name not in ("src", "href") or is_part or OWN.fullmatch(value or "")
+            assert name != "data-picture" or (value or "").startswith("https://")
             assert name != "style" or LOOKS.fullmatch(value or "")
             assert name != "class" or re.fullmatch(r"[\w -]+", value or "")
         if tag not in VOID:
@@ -354,11 +366,25 @@ def read(html: str) -> str:
     return Page(html).text
 
 
-def fragments(widget: Any) -> Iterator[str]:
-    """Collect every text below a widget that a front end reads as HTML."""
-    w = import_module("ipywidgets")
-    assert not isinstance(widget, w.HTMLMath)
-    if isinstance(widget, w.HTML):
-        yield widget.value
-    for child in getattr(widget, "children", ()):
-        yield from fragments(child)
+def fragments(shown: Any) -> Iterator[str]:
+    """
+    Collect the HTML that a view sends to a front end.
+
+    All other texts become text nodes there, so they are escaped here. What a person typed into a
+    field is left out.
+    """
+    for panel in shown.window.panels:
+        yield from _html_of({**panel.state(), "pages": panel.pages()})
+
+
+def _html_of(value: Any, name: str = "") -> Iterator[str]:
+    """Collect the texts of a message; only these two members are read as HTML."""
+    if isinstance(value, str):
+        yield value if name in ("html", "message") else escape(value)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if key != "value":
+                yield from _html_of(item, key)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _html_of(item, name)

@@ -2,7 +2,7 @@
 Run the benchmarks, one after the other, and end with a table of their targets.
 
 `python tools/bench.py` runs all; `--only u128 trees` runs these, `--small` runs the small
-editions of those that have one, and `--write` stores the table in docs/benchmarks.md.
+editions of those that have one, and `--write` stores the table in docs/explanations/benchmarks.md.
 The exit code is 1 if a target is missed or a benchmark fails.
 """
 
@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "benchmarks.md"
+PAGE = ROOT / "docs" / "explanations" / "benchmarks.md"
 SCRIPTS = {path.stem: path for path in sorted((ROOT / "benchmarks").glob("[!_]*.py"))}
-SMALL = {"collect": ["--small"]}
+SMALL = {"collect": ["--small"], "statement": ["--small"]}
 TARGET = re.compile(r"^target: (.+): (met|missed) \((.+)\)$", re.MULTILINE)
 MARKED = re.compile(r"(<!-- benchmarks begin -->\n).*(<!-- benchmarks end -->\n)", re.DOTALL)
 HEAD = "| Benchmark | Target | Figure | |\n|---|---|---|---|\n"

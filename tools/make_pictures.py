@@ -1,8 +1,9 @@
 """
-Draw the pictures of the README again: the explorer, a receipt tree and a timeline.
+Draw the pictures of the README and the documentation again: each plot, and the explorer.
 
 `python tools/make_pictures.py` draws them from the embedded ledger. The explorer is a Voila page
-in headless Chromium, in the environment of tests/browser, which is created if it is missing.
+in headless Chromium, in the environment of tests/browser, which is created if it is missing;
+`python tools/make_pictures.py --plots` leaves it out. A plot's picture has the plot's name.
 """
 
 from __future__ import annotations
@@ -20,30 +21,52 @@ import ledgerkit as lk  # noqa: E402 - found through the line above, like the ne
 from tests.browser import run  # noqa: E402 - as above
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from matplotlib.axes import Axes
     from playwright.sync_api import Page
 
 PICTURES = ROOT / "docs" / "pictures"
 PERSON = "alice.near"
 # Three calls, of which two fail, and a callback: a small picture with many cases.
 TRANSACTION = ("GcxQHZKBPfmuBk6v6rakcVwMGLk9AcjdjtcRwaVFBHEb", "peggy.near")
-DRAWN = {"tree": "receipt_tree", "timeline": "timeline"}
+# A transfer of tokens to a contract that fails, so that they come back.
+TOKENS_BACK = ("ALSDqKvs6jZbUYwqxbrBvSbyqqVfcWE4Rnef1Dp5UN2G", "ivan.near")
+PEOPLE = [f"{name}.near" for name in "alice bob carol dave uma nina ivan peggy".split()]
 CELL = 'import ledgerkit as lk\nlk.connect("local")\nlk.explore()'
 WIDTH = 1290  # fits the widest table
 MOST_BYTES = 150_000
-INSIDE = "--inside"
+DPI = 110
+INSIDE, PLOTS = "--inside", "--plots"
 
 
 def draw() -> None:
-    """Draw the transaction's pictures."""
+    """Draw the plots."""
     from matplotlib import pyplot as plt
 
     plt.switch_backend("agg")
     with lk.connect("local") as ledger:
-        trace = lk.trace(*TRANSACTION, ledger=ledger)
-    for form, name in DRAWN.items():
-        trace.plot(form)
-        plt.savefig(PICTURES / f"{name}.png", dpi=140, facecolor="white", bbox_inches="tight")
-    plt.close("all")
+        for name, ax in plots(ledger):
+            plt.figure(ax.get_figure(root=True))
+            plt.savefig(PICTURES / f"{name}.png", dpi=DPI, facecolor="white", bbox_inches="tight")
+            plt.close("all")
+
+
+def plots(ledger: lk.Ledger) -> Iterator[tuple[str, Axes]]:
+    """Yield each plot with its name."""
+    trace = lk.trace(*TRANSACTION, ledger=ledger)
+    yield "receipt_tree", trace.plot()
+    yield "timeline", trace.plot("timeline")
+    yield "gas_icicle", trace.plot("gas")
+    yield "token_flow", lk.trace(*TOKENS_BACK, ledger=ledger).plot("flow")
+    tokens = lk.ft(PERSON, metadata=True, ledger=ledger)
+    yield "balances", lk.plots.balances(tokens)
+    yield "staking", lk.plots.staking(lk.staking(PEOPLE, positions=True, ledger=ledger))
+    readings = lk.history("bob.near", 180_000_000, 180_000_012, every=1, ledger=ledger)
+    yield "history", lk.plots.history(readings)
+    yield "statement", lk.statement(PERSON, ledger=ledger).plot("near")
+    yield "concentration", lk.plots.concentration(lk.top_holders("gold.near", ledger=ledger))
+    yield "exposure", lk.plots.exposure(lk.exposure(PEOPLE, ledger=ledger))
 
 
 def photograph() -> None:
@@ -65,19 +88,25 @@ def photograph() -> None:
 
 
 def look_up(page: Page) -> None:
-    """Type an account id, press Enter, and take a screenshot."""
+    """Search for an account and a transaction, and take a screenshot of each."""
     from tests.browser.person import Person
 
-    page.set_viewport_size({"width": WIDTH, "height": 900})
+    page.set_viewport_size({"width": WIDTH, "height": 1400})
     person = Person(page)
     person.panel.first.wait_for()
-    page.get_by_role("tab", name="Account", exact=True).first.click()
-    person.enter("Account", PERSON)
+    person.search(PERSON)
     person.answered(f"{PERSON} on local")
     person.open("Tokens")
-    box = page.locator(".widget-tab").first.bounding_box()
-    clip = {"x": 0, "y": 0, "width": WIDTH, "height": round(box["y"] * 2 + box["height"])}
-    page.screenshot(path=PICTURES / "explorer.png", clip=clip)
+    take(page, "explorer")
+    person.search(TOKENS_BACK[0])
+    person.panel.get_by_role("treeitem").first.wait_for()
+    take(page, "trace_view")
+
+
+def take(page: Page, name: str) -> None:
+    """Take a screenshot of the explorer, without the rest of the page."""
+    page.wait_for_timeout(500)  # details of a receipt arrive after the tree
+    page.locator(".ledgerkit").screenshot(path=PICTURES / f"{name}.png")
 
 
 def inside() -> int:
@@ -99,7 +128,7 @@ def main(words: list[str]) -> int:
         return 0
     PICTURES.mkdir(exist_ok=True)
     draw()
-    code = inside()
+    code = 0 if words == [PLOTS] else inside()
     large = [p.name for p in PICTURES.glob("*.png") if p.stat().st_size > MOST_BYTES]
     if large:
         print(f"more than {MOST_BYTES} bytes: {', '.join(large)}")

@@ -1,5 +1,7 @@
 """
-Run the examples in README.md and docs/ and store what they print.
+Run the examples in README.md, docs/ and the package's docstrings, and store what they print.
+
+The address of Binder in README.md becomes that of the repository in pyproject.toml.
 
 `python tools/refresh_docs.py [--check] [PAGE ...]`; without pages, all that hold examples.
 With --check nothing is written, and the exit code is 1 if a stored page differs. A page with more
@@ -8,6 +10,9 @@ tracebacks than before is reported: read it before you commit it.
 The blocks of a page run in their order, in one session and one empty folder. `pycon` blocks are
 Python; of `console` blocks the commands `ledgerkit` and `curl` run. Other blocks are left alone.
 `ledgerkit serve` listens on a free port, and stops at the end of the page.
+
+In a module, the section Examples of each docstring runs in a session of its own, where `lk` is
+imported. As in doctest, an output ends at an empty line, and `<BLANKLINE>` stands for one.
 """
 
 import argparse
@@ -19,6 +24,8 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import textwrap
+import tomllib
 import traceback
 import warnings
 from collections.abc import Iterator
@@ -35,18 +42,27 @@ ROOT = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"^```(pycon|console)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PYTHON = re.compile(r"^(>>> .*\n(?:\.\.\.(?: .*)?\n)*)((?:(?!>>> ).*\n)*)", re.MULTILINE)
 COMMAND = re.compile(r"^(\$ .*\n)((?:(?!\$ ).*\n)*)", re.MULTILINE)
+SECTION = re.compile(r'^( +)Examples\n\1-{8}\n((?:\1.*\n|\n)*?)(?=\1""")', re.MULTILINE)
+EXAMPLE = re.compile(r"^>>> .*\n(?:.+\n)*", re.MULTILINE)
+BINDER = re.compile(r"(?<=https://mybinder\.org/v2/gh/)[^/\s]+/[^/\s]+(?=/)")
 URL = re.compile(r"http://127\.0\.0\.1:\d+")
 HEAD = "Traceback (most recent call last):\n  ...\n"
 
 
 def pages() -> list[Path]:
-    """Return README.md and the pages of docs/ that hold examples."""
-    paths = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    return [path for path in paths if BLOCK.search(path.read_text(encoding="utf-8"))]
+    """Return README.md, the pages of docs/ and the modules that hold examples."""
+    sources = sorted((ROOT / "ledgerkit").rglob("*.py"))
+    paths = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sources]
+    return [path for path in paths if pattern(path).search(path.read_text(encoding="utf-8"))]
+
+
+def pattern(path: Path) -> re.Pattern[str]:
+    """Return the pattern of a page's blocks, or of a module's sections of examples."""
+    return SECTION if path.suffix == ".py" else BLOCK
 
 
 class Session:
-    """One page's examples while they run: their variables, and the servers they started."""
+    """The examples of a page or docstring while they run: their variables and servers."""
 
     def __init__(self, stack: contextlib.ExitStack) -> None:
         self.variables: dict[str, Any] = {"__name__": "__main__"}
@@ -59,6 +75,12 @@ class Session:
         if language == "pycon":
             return f"```pycon\n{PYTHON.sub(self.python, text)}```"
         return f"```console\n{COMMAND.sub(self.command, text)}```"
+
+    def paragraph(self, match: re.Match[str]) -> str:
+        """Return a docstring's examples up to an empty line, with their output of today."""
+        return re.sub(
+            r"^\n", "<BLANKLINE>\n", PYTHON.sub(self.python, match[0]), flags=re.MULTILINE
+        )
 
     def python(self, match: re.Match[str]) -> str:
         """Run a Python example and return it with its output."""
@@ -136,18 +158,46 @@ def terminal(folder: Path) -> Iterator[None]:
             yield
         finally:
             lk.disconnect()
+            lk.use_signer(None)
+            if pyplot := sys.modules.get("matplotlib.pyplot"):
+                pyplot.close("all")
             os.environ.update(own)
 
 
-def refreshed(path: Path) -> str:
-    """Run a page's examples and return its text with their output of today."""
+@contextlib.contextmanager
+def session() -> Iterator[Session]:
+    """Open a session in an empty folder."""
     with (
         tempfile.TemporaryDirectory() as folder,
         contextlib.ExitStack() as stack,
         terminal(Path(folder)),
     ):
-        session = Session(stack)
-        return BLOCK.sub(session.block, path.read_text(encoding="utf-8"))
+        yield Session(stack)
+
+
+def section(match: re.Match[str]) -> str:
+    """Return a docstring's section of examples with their output of today."""
+    indent, text = match.groups()
+    with session() as examples:
+        examples.variables["lk"] = lk
+        text = EXAMPLE.sub(examples.paragraph, textwrap.dedent(text))
+    return textwrap.indent(f"Examples\n--------\n{text}", indent)
+
+
+def refreshed(path: Path) -> str:
+    """Run the examples of a page or module and return its text with their output of today."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".py":
+        return SECTION.sub(section, text)
+    with session() as examples:
+        return BLOCK.sub(examples.block, BINDER.sub(repository(), text))
+
+
+def repository() -> str:
+    """Return the owner and the name of the repository, from its address in pyproject.toml."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    address: str = project["urls"]["Repository"]
+    return address.removeprefix("https://github.com/")
 
 
 def refresh(path: Path, *, write: bool) -> bool:

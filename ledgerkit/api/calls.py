@@ -12,7 +12,7 @@ from ledgerkit.api import chain_errors, matching
 from ledgerkit.api.models.chain import Envelope, QueryFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from ledgerkit.errors import LedgerError
 
@@ -47,8 +47,9 @@ class Call(Generic[T]):
 
     `request` describes the request in a few words, for errors. `read` decodes a response or
     raises. `keep` returns True for a response that never changes, and `kind` is the kind under
-    which the disk cache stores it; empty if it does not. `repeatable` is True if the request
-    may be sent twice.
+    which the disk cache stores it; empty if it does not. `parts` splits the value of a response
+    to several requests into calls of one each and the bodies to cache for them. `repeatable` is
+    True if the request may be sent twice.
     """
 
     surface: Surface
@@ -58,6 +59,7 @@ class Call(Generic[T]):
     body: bytes | None = field(default=None, repr=False)
     keep: Callable[[T], bool] | None = field(default=None, repr=False)
     kind: Literal["", "block", "chunk", "transaction", "read", "metadata"] = ""
+    parts: Callable[[T], Iterable[tuple[Call[Any], bytes]]] | None = field(default=None, repr=False)
     repeatable: bool = True
 
     @property
@@ -155,10 +157,11 @@ def post(
     result: Any,
     *,
     request: str,
+    read: Callable[[Response], Any] | None = None,
     expected: matching.Expected | None = None,
 ) -> Call[Any]:
-    """Build a call of a REST service that sends a JSON object."""
-    call = get(path, result, request=request, expected=expected, surface=surface)
+    """Build a call of a REST service that sends a JSON object; `read` as in `rpc`."""
+    call = get(path, result, request=request, read=read, expected=expected, surface=surface)
     return replace(call, body=msgspec.json.encode(body))
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
-from ledgerkit import errors
+from ledgerkit import errors, units
 from ledgerkit.errors import InvalidTransactionError, LedgerError, ReceiptFailedError, cut, fill
 
 if TYPE_CHECKING:
@@ -1034,6 +1034,9 @@ def _values(payload: object) -> dict[str, Any]:
     return {} if payload is None else {"text": payload}
 
 
+# All digits: two amounts in a sentence may differ in the last one.
+_AMOUNT = re.compile(r"(\{(\w+)\} (yoctoNEAR|gas)\b)")
+_AMOUNT_TEXTS = {"yoctoNEAR": units.near_amount, "gas": units.gas_amount}
 _MOST_DIGITS = 80  # far above 128 bits, far below what int() refuses
 
 
@@ -1063,7 +1066,13 @@ def _sentence(leaf: _Leaf[Any]) -> str:
     if leaf.template is _UNKNOWN:
         payload = f" ({cut(leaf.payload)})" if values else ""
         return fill(leaf.template, {"variant": leaf.name}) + payload
-    return fill(leaf.template, values)
+    template = leaf.template
+    for placeholder, name, unit in _AMOUNT.findall(template):
+        amount = _convert("int", values.get(name))
+        if isinstance(amount, int):
+            template = template.replace(placeholder, f"{{{name}}}")
+            values = {**values, name: _AMOUNT_TEXTS[unit](amount, None)}
+    return fill(template, values)
 
 
 def _remedy(leaf: _Leaf[Any]) -> str:

@@ -11,6 +11,8 @@ import msgspec
 from ledgerkit import json_decoding
 from ledgerkit.api import calls
 from ledgerkit.api.models import chain, transactions
+from ledgerkit.api.models.services import ReceiptOrigin
+from ledgerkit.api.models.transactions import TransactionResponse
 from ledgerkit.errors import DecodeError, TransactionTimeoutError, UnknownTransactionError
 
 if TYPE_CHECKING:
@@ -208,22 +210,17 @@ def receipt(receipt_id: str) -> Call[Any]:
     return calls.rpc("EXPERIMENTAL_receipt", params, Any, request=request, keep=_always)
 
 
+def receipt_origin(receipt_id: str) -> Call[ReceiptOrigin]:
+    """Build the call for the transaction that a receipt belongs to."""
+    method, params = "EXPERIMENTAL_receipt_to_tx", {"receipt_id": receipt_id}
+    request = f"the transaction of receipt {receipt_id}"
+    return calls.rpc(method, params, ReceiptOrigin, request=request, keep=_always)
+
+
 def protocol_config(at: BlockReference) -> Call[Any]:
     """Build the call for the protocol configuration at a block."""
     request = "the protocol configuration"
     return calls.rpc("EXPERIMENTAL_protocol_config", at.params, Any, request=request)
-
-
-class TransactionResponse(NamedTuple):
-    """The decoded result of a transaction, and the response body it was decoded from."""
-
-    result: transactions.TxResult
-    body: bytes
-
-    @property
-    def transaction(self) -> transactions.Transaction | None:
-        """The transaction itself, if the response has it."""
-        return self.result.transaction
 
 
 def transaction(

@@ -1,14 +1,44 @@
-"""One call of each service beside JSON-RPC and the REST API, to check that it answers."""
+"""The calls of the services beside JSON-RPC and the REST API: pages of rows, and checks."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
+import msgspec
+
+from ledgerkit import json_decoding
 from ledgerkit.api import calls, matching
-from ledgerkit.api.models import rest, services
+from ledgerkit.api.models import block_documents, rest, services
+from ledgerkit.api.models.transactions import decode_indexed
+from ledgerkit.errors import (
+    DecodeError,
+    UnknownBlockError,
+    UnknownReceiptError,
+    UnknownTransactionError,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from msgspec import Raw
+
     from ledgerkit.api.calls import Call
+    from ledgerkit.api.models.transactions import TransactionResponse
+
+    Documents = dict[str, TransactionResponse | DecodeError]
+
+# Of one request. Source: DEFAULT_TX_LIMIT in fastnear/explorer-api.
+MAX_HASHES = 20
+
+# The most rows that the services put on a page; fewer are sent without a notice.
+# Source: fastnear/explorer-api, fastnear/transfers-api and fastnear/kv-fastdata-server.
+ACCOUNT_PAGE, TRANSFERS_PAGE, KEY_VALUES_PAGE = 200, 100, 200
+_NOT_FOUND = 404
+_OUT_OF_RANGE = re.compile(rb'"type"\s*:\s*"BLOCK_')
+_MAX_HEIGHT = 10**15  # the Transactions API refuses higher ones
 
 # An account with transfers on mainnet, the only network that has the Transfers API.
 _ACCOUNT_ID = "root.near"
@@ -18,6 +48,104 @@ _ENTRY = {
     "predecessor_id": "jemartel.near",
     "key": "account_id",
 }
+
+
+def account_page(
+    account_id: str,
+    *,
+    start_height: int | None = None,
+    stop_height: int | None = None,
+    desc: bool = False,
+    filters: Mapping[str, bool] | None = None,
+    resume_token: str | None = None,
+) -> Call[services.AccountPage]:
+    """
+    Build the Transactions API's call for transactions of an account, from a height to another.
+
+    `filters` are values of the twelve flags of a row, such as ``{"is_signer": True}``.
+    """
+    # Source: fastnear/explorer-api, src/click.rs, where both heights are inclusive; its
+    # documentation excludes the last one. The default of `desc` differs between the two as well.
+    flags = dict(filters or {})
+    body = _without_none(
+        account_id=account_id,
+        **flags,
+        from_tx_block_height=None if start_height is None else min(start_height, _MAX_HEIGHT),
+        to_tx_block_height=None if stop_height is None else min(stop_height + 1, _MAX_HEIGHT),
+        limit=ACCOUNT_PAGE,
+        desc=desc,
+        resume_token=resume_token,
+    )
+    members = {"account_id": account_id, **flags}
+    expected: matching.Expected = {f"account_txs.{name}": value for name, value in members.items()}
+    request = f"the transactions of {account_id}"
+    model = services.AccountPage
+    return calls.post(
+        "transactions", "/v0/account", body, model, request=request, expected=expected
+    )
+
+
+def transfers_page(
+    account_id: str,
+    *,
+    from_ms: int | None = None,
+    to_ms: int | None = None,
+    desc: bool = False,
+    asset_id: str | None = None,
+    direction: str | None = None,
+    resume_token: str | None = None,
+) -> Call[services.Transfers]:
+    """
+    Build the Transfers API's call for transfers of an account.
+
+    Times are milliseconds since 1970, the first inclusive, the second exclusive. `direction` is
+    sender, receiver or None.
+    """
+    body = _without_none(
+        account_id=account_id,
+        direction=direction,
+        asset_id=asset_id,
+        from_timestamp_ms=from_ms,
+        to_timestamp_ms=to_ms,
+        limit=TRANSFERS_PAGE,
+        desc=desc,
+        resume_token=resume_token,
+    )
+    expected: matching.Expected = {"transfers.account_id": account_id}
+    request, model = f"the transfers of {account_id}", services.Transfers
+    return calls.post("transfers", "/v0/transfers", body, model, request=request, expected=expected)
+
+
+def key_values_page(
+    contract_id: str,
+    predecessor_id: str | None = None,
+    *,
+    history: bool = False,
+    key: str | None = None,
+    prefix: str | None = None,
+    page_token: str | None = None,
+) -> Call[services.KeyValues]:
+    """Build the key-value data's call for entries: the latest of each key, or all of them."""
+    # Source: fastnear/kv-fastdata-server, src/main.rs; the default order is the newest first.
+    body = _without_none(
+        key=key,
+        key_prefix=prefix,
+        limit=KEY_VALUES_PAGE,
+        page_token=page_token,
+        include_metadata=True,
+        asc=True if history else None,
+    )
+    ids = [contract_id] if predecessor_id is None else [contract_id, predecessor_id]
+    path = "/".join(["/v0", "history" if history else "latest", *(quote(i, safe="") for i in ids)])
+    members = _without_none(current_account_id=contract_id, predecessor_id=predecessor_id, key=key)
+    expected: matching.Expected = {f"entries.{name}": value for name, value in members.items()}
+    request, model = f"the key-value data of {contract_id}", services.KeyValues
+    return calls.post("kv", path, body, model, request=request, expected=expected)
+
+
+def _without_none(**members: Any) -> dict[str, Any]:
+    """Return the members that are not None."""
+    return {name: value for name, value in members.items() if value is not None}
 
 
 def node_status(surface: calls.Surface) -> Call[services.NodeStatus]:
@@ -51,6 +179,23 @@ def block_headers(height: int) -> Call[services.BlockDocument | None]:
     return calls.get(path, model, request=request, expected=expected, surface="blocks")
 
 
+def block_document(height: int) -> Call[block_documents.BlockDocument | None]:
+    """Build the block documents' call for a whole block; None is a height without a block."""
+    model = block_documents.BlockDocument | None
+    expected: matching.Expected = {"block.header.height": height}
+    request = f"the document of block {height}"
+    path = f"/v0/block/{height}"
+
+    def read(response: calls.Response) -> block_documents.BlockDocument | None:
+        # Source: fastnear/neardata-server, src/api.rs: BLOCK_HEIGHT_TOO_LOW, BLOCK_DOES_NOT_EXIST.
+        if response.status == _NOT_FOUND and _OUT_OF_RANGE.search(response.body):
+            raise UnknownBlockError(block=height, request=request)
+        document: block_documents.BlockDocument | None = calls.read_api(response, model, request)
+        return document
+
+    return calls.get(path, model, request=request, read=read, expected=expected, surface="blocks")
+
+
 def blocks_health() -> Call[rest.Health]:
     """Build the call for the health of the block documents."""
     return calls.get("/health", rest.Health, request="the health", surface="blocks")
@@ -61,3 +206,101 @@ def key_value() -> Call[services.KeyValues]:
     path, model = "/v0/latest/" + "/".join(_ENTRY.values()), services.KeyValues
     expected: matching.Expected = {f"entries.{name}": text for name, text in _ENTRY.items()}
     return calls.get(path, model, request="one entry", expected=expected, surface="kv")
+
+
+def transaction_documents(tx_hashes: Sequence[str]) -> Call[Documents]:
+    """Build the call for up to `MAX_HASHES` transactions; unknown ones are left out."""
+    request = f"{len(tx_hashes)} transactions"
+    if len(tx_hashes) == 1:
+        request = f"transaction {tx_hashes[0]}"
+
+    def read(response: calls.Response) -> Documents:
+        model = services.RawTransactions
+        answer: services.RawTransactions = calls.read_api(response, model, request)
+        # The order of the documents is not that of the hashes.
+        expected: matching.Expected = {"hash": list(tx_hashes)}
+        documents: Documents = {}
+        for raw in answer.transactions:
+            tx_hash = _transaction_hash(raw, request)
+            matching.check_members({"hash": tx_hash}, expected, request)
+            try:
+                documents[tx_hash] = decode_indexed(bytes(raw), request=f"transaction {tx_hash}")
+            except DecodeError as error:
+                documents[tx_hash] = error
+        return documents
+
+    def parts(documents: Documents) -> Iterator[tuple[Call[Any], bytes]]:
+        for tx_hash, document in documents.items():
+            if not isinstance(document, DecodeError):
+                yield from _single_answer(tx_hash, document)
+
+    body = {"tx_hashes": list(tx_hashes)}
+    base_call = calls.post(
+        "transactions", "/v0/transactions", body, Any, request=request, read=read
+    )
+    return replace(base_call, parts=parts)
+
+
+def transaction_document(tx_hash: str) -> Call[TransactionResponse]:
+    """Build the call for one transaction by its hash alone."""
+    base_call: Call[Any] = transaction_documents([tx_hash])
+
+    def read(response: calls.Response) -> TransactionResponse:
+        documents: Documents = base_call.read(response)
+        document = documents.get(tx_hash)
+        if document is None:
+            raise UnknownTransactionError(transaction_hash=tx_hash)
+        if isinstance(document, DecodeError):
+            raise document
+        return document
+
+    # The service has final blocks only, so a transaction all of whose receipts ran is final.
+    # Source: the indexer reads them with neardata-fetcher, whose default finality is final.
+    keep = _has_finished
+    return replace(base_call, read=read, keep=keep, kind="transaction", parts=None)
+
+
+def receipt_document(receipt_id: str) -> Call[TransactionResponse]:
+    """Build the call for the transaction that a receipt, also one of data, belongs to."""
+    request = f"receipt {receipt_id}"
+
+    def read(response: calls.Response) -> TransactionResponse:
+        model = services.ReceiptDocument
+        answer: services.ReceiptDocument = calls.read_api(response, model, request)
+        # Source: both members are null for an unknown receipt (fastnear/explorer-api).
+        if bytes(answer.transaction) == b"null":
+            raise UnknownReceiptError(receipt_id=receipt_id)
+        members = {"receipt_id": answer.receipt and answer.receipt.receipt_id}
+        matching.check_members(members, {"receipt_id": receipt_id}, request)
+        return decode_indexed(bytes(answer.transaction), request=request)
+
+    body = {"receipt_id": receipt_id}
+    base_call = calls.post("transactions", "/v0/receipt", body, Any, request=request, read=read)
+
+    def parts(document: TransactionResponse) -> Iterator[tuple[Call[Any], bytes]]:
+        if document.transaction is not None and document.transaction.hash is not None:
+            yield from _single_answer(document.transaction.hash, document)
+
+    return replace(base_call, keep=_has_finished, kind="transaction", parts=parts)
+
+
+def _single_answer(
+    tx_hash: str, document: TransactionResponse
+) -> Iterator[tuple[Call[Any], bytes]]:
+    """Return the call for a finished transaction alone, and the body of its response."""
+    if document.result.has_finished():
+        yield transaction_document(tx_hash), b'{"transactions":[' + document.body + b"]}"
+
+
+def _has_finished(document: TransactionResponse) -> bool:
+    """Return True for a transaction that cannot change any more."""
+    return document.result.has_finished()
+
+
+def _transaction_hash(document: Raw, request: str) -> str:
+    """Return the hash of a document's transaction."""
+    try:
+        decoded = json_decoding.decode(document, services.TransactionDocument)
+    except msgspec.DecodeError as error:
+        raise calls.not_as_documented(request, error) from None
+    return decoded.transaction.hash

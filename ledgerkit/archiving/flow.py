@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit import cards, client, units, validation
+from ledgerkit import cards, client, validation
 from ledgerkit.archiving import tokens, widget_sources
 from ledgerkit.errors import InvalidRequestError, InvalidTransactionError, LedgerError, cut
 from ledgerkit.frames import build
 from ledgerkit.progress import Line
-from ledgerkit.sending import signers
+from ledgerkit.sending import amounts, signers
 from ledgerkit.transport.settings import positive
 
 if TYPE_CHECKING:
@@ -87,6 +87,21 @@ class Archive:
     steps
         One row per step, typed as `schema("archive_steps")`; each state is one of
         `ledgerkit.archiving.STATES`.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> grace = lk.signer("grace.near", ledger.world.keys()["grace.near"])
+    >>> where = {"source": ledger, "target": ledger, "collection": "stamps.grace.near"}
+    >>> widget = ("heidi.near", "Clock")
+    >>> archive = lk.archive_widget(*widget, "alice.near", signer=grace, **where)
+    >>> archive.outcome, archive.token_id
+    ('archived', 'widget-8ab0028ead1b')
+    >>> archive.steps[["step", "state", "block_height"]].head(3)
+                step state  block_height
+    0  receiver_view  done          <NA>
+    1    read_source  done     180000050
+    2       token_id  done          <NA>
     """
 
     outcome: str
@@ -119,6 +134,16 @@ class Archive:
         -------
         description
             One to three sentences.
+
+        Examples
+        --------
+        >>> ledger = lk.connect("local")
+        >>> grace = lk.signer("grace.near", ledger.world.keys()["grace.near"])
+        >>> networks = {"source": ledger, "target": ledger}
+        >>> options = {"collection": "stamps.grace.near", "signer": grace, **networks}
+        >>> archive = lk.archive_widget("heidi.near", "Clock", "alice.near", **options)
+        >>> archive.way_back()
+        'The token was minted, and its owner and source are as planned.'
         """
         if self.outcome in OUTCOMES:
             return OUTCOMES[self.outcome]
@@ -145,6 +170,17 @@ class Archive:
         -------
         row
             Outcome, token, source and transaction, typed as `schema("archive")`.
+
+        Examples
+        --------
+        >>> ledger = lk.connect("local")
+        >>> grace = lk.signer("grace.near", ledger.world.keys()["grace.near"])
+        >>> networks = {"source": ledger, "target": ledger}
+        >>> options = {"collection": "stamps.grace.near", "signer": grace, **networks}
+        >>> archive = lk.archive_widget("heidi.near", "Clock", "alice.near", **options)
+        >>> archive.to_frame()[["outcome", "token_id", "widget_name"]]
+            outcome             token_id widget_name
+        0  archived  widget-8ab0028ead1b       Clock
         """
         values = {
             "outcome": self.outcome,
@@ -173,6 +209,7 @@ class Archive:
             explanation={**OUTCOMES, **MEANWHILE}[self.outcome],
             caption="Steps",
             rows=self.steps.astype("string"),  # heights are ids, without commas
+            network=None if self.submission is None else self.submission.ledger.network.name,
         )
 
 
@@ -320,7 +357,7 @@ class _Flow:
                 request.collection,
                 target=request.target,
                 signer=request.signer,
-                deposit=request.deposit,
+                deposit=f"{request.deposit} yocto",
                 wait_until="INCLUDED",
                 timeout_s=request.timeout_s,
                 allow_mainnet=request.allow_mainnet,
@@ -557,6 +594,18 @@ def archive_widget(
     -----
     Source: GET /v1/account/{account_id}/nft; view calls get, nft_token and
     nft_tokens_for_owner; send_tx.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> grace = lk.signer("grace.near", ledger.world.keys()["grace.near"])
+    >>> networks = {"source": ledger, "target": ledger}
+    >>> options = {"collection": "stamps.grace.near", "signer": grace, **networks}
+    >>> archive = lk.archive_widget("heidi.near", "Clock", "alice.near", **options)
+    >>> archive.outcome, archive.token_id
+    ('archived', 'widget-8ab0028ead1b')
+    >>> lk.archive_widget("heidi.near", "Nothing", "alice.near", **options).outcome
+    'missing_widget'
     """
     flow = _Flow(_check_request(**locals()))
     archive = flow.archive("under_way")
@@ -628,7 +677,7 @@ def _check_request(**arguments: Any) -> _Request:
         source=client.current(arguments["source"]),
         target=client.current(arguments["target"]),
         signer=_check_signer(arguments["signer"]),
-        deposit=units.yocto(arguments["deposit"], "deposit"),
+        deposit=amounts.parse_near(arguments["deposit"], "deposit"),
         timeout_s=arguments["timeout_s"],
         allow_mainnet=arguments["allow_mainnet"],
         social_contract_id=social_contract_id,

@@ -42,6 +42,14 @@ class Verification:
         The token's record, or None.
     found_sha256
         The hash of the source at the recorded block, or None.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> where = {"source": ledger, "target": ledger, "collection": "stamps.grace.near"}
+    >>> verification = lk.verify_archive("17", **where)
+    >>> verification.verdict, verification.is_verified
+    ('not_an_archive', False)
     """
 
     verdict: str
@@ -63,6 +71,15 @@ class Verification:
         -------
         row
             Verdict, token and both hashes, typed as `schema("archive_verification")`.
+
+        Examples
+        --------
+        >>> ledger = lk.connect("local")
+        >>> networks = {"source": ledger, "target": ledger}
+        >>> check = lk.verify_archive("17", collection="stamps.grace.near", **networks)
+        >>> check.to_frame()[["verdict", "contract_id", "token_id"]]
+                  verdict        contract_id token_id
+        0  not_an_archive  stamps.grace.near       17
         """
         values = {
             "verdict": self.verdict,
@@ -124,6 +141,16 @@ def verify_archive(
     Notes
     -----
     Source: view calls nft_token and get.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> grace = lk.signer("grace.near", ledger.world.keys()["grace.near"])
+    >>> where = {"source": ledger, "target": ledger, "collection": "stamps.grace.near"}
+    >>> widget = ("heidi.near", "Clock")
+    >>> archive = lk.archive_widget(*widget, "alice.near", signer=grace, **where)
+    >>> lk.verify_archive(archive, **where)
+    <Verification widget-8ab0028ead1b of stamps.grace.near: verified>
     """
     token_id = token.token_id if isinstance(token, Archive) else token
     token_id = tokens.check_text(token_id, "token")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ledgerkit import validation
@@ -267,8 +268,14 @@ def _search_for(reference: BlockReference, *, is_alone: bool) -> _Search:
 
 def _before_genesis(time_ns: int, first: Point) -> InvalidRequestError:
     """Build the error for a time before the genesis block."""
-    expected = f"a time not before the first block, {first.time_ns} ns since 1970"
+    genesis = f"{_iso_text(first.time_ns)} ({first.time_ns} ns since 1970)"
+    expected = f"a time not before the first block, {genesis}"
     return InvalidRequestError.refuse("at", time_ns, expected)
+
+
+def _iso_text(time_ns: int) -> str:
+    """Write a time in whole seconds."""
+    return f"{datetime.fromtimestamp(time_ns // 10**9, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _missing_blocks(first: int, last: int) -> UnknownBlockError:

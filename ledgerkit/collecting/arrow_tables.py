@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
 import pandas as pd
 
-from ledgerkit import json_decoding
 from ledgerkit.errors import DecodeError
 from ledgerkit.frames import build
 from ledgerkit.frames.schemas import SCHEMAS
-from ledgerkit.u128 import arrow, parquet
+from ledgerkit.u128 import arrow, object_columns, parquet
 from ledgerkit.u128.array import U128Dtype
 from ledgerkit.u128.human_units import TEXT
 
@@ -30,13 +27,19 @@ _LISTS = (
     "logs",
     "waits_for",
 )
-_JSON = {b"holds": b"json"}
 # Columns in which None is a value (null in JSON) and NA means missing.
-_NULLABLE = ("args", "data")
-_BYTES = "bytes_base64"  # the key that marks bytes and NA within a JSON column
+_NULLABLE = ("args", "data", "missing")
 # Any token may report any amount. Those above 38 digits do not fit decimal128(38, 0) and are
 # stored as text in a second column.
-_UNBOUNDED = ("ft.balance", "transactions.deposit", "collected_receipts.deposit")
+_UNBOUNDED = (
+    "ft.balance",
+    "transactions.deposit",
+    "collected_receipts.deposit",
+    "statement.balance_before",
+    "statement.balance_after",
+    "statement_totals.opening",
+    "statement_totals.closing",
+)
 
 
 @cache
@@ -77,6 +80,7 @@ def _types() -> dict[str, Any]:
         "boolean": pa.bool_(),
         "bool": pa.bool_(),
         "float64": pa.float64(),
+        "Float64": pa.float64(),
         "time": pa.timestamp("ns", "UTC"),
     }
 
@@ -86,7 +90,7 @@ def _object_field(name: str) -> Any:
     pa = arrow.library()
     if name in _LISTS:
         return pa.field(name, pa.list_(pa.string()))
-    return pa.field(name, pa.string(), metadata=_JSON)
+    return pa.field(name, pa.string(), metadata=object_columns.JSON)
 
 
 def table(name: str, frame: pd.DataFrame) -> Any:
@@ -109,15 +113,18 @@ def _array(name: str, frame: pd.DataFrame, field: Any) -> Any:
     values = frame[field.name]
     if isinstance(values.dtype, U128Dtype):
         return _amounts(name, values)
-    if metadata == _JSON:
-        missing = pd.NA if field.name in _NULLABLE else None
-        texts = [None if value is missing else _to_json(value) for value in values]
-        return pa.array(texts, type=field.type)
+    if object_columns.is_json(field):
+        return object_columns.to_arrow(values, _missing(field.name))
     return pa.array(
         values.to_numpy(dtype=object) if values.dtype == "str" else values.array,
         type=field.type,
         from_pandas=True,
     )
+
+
+def _missing(column: str) -> Any:
+    """Return the value that a null of a column of Python objects is."""
+    return pd.NA if column in _NULLABLE else None
 
 
 def _large(values: pd.Series[Any]) -> np.ndarray:
@@ -149,41 +156,6 @@ def _large_as_text(values: pd.Series[Any]) -> Any:
     return pa.array(texts, type=pa.string())
 
 
-def _to_json(value: Any) -> str:
-    """Encode a Python value as JSON; bytes and NA are marked."""
-    return msgspec.json.encode(_marked(value)).decode()
-
-
-def _marked(value: Any) -> Any:
-    """Mark bytes and NA, also in a list; escape a dict that looks like a mark with "_"."""
-    if isinstance(value, bytes):
-        return {_BYTES: value}
-    if value is pd.NA:
-        return {_BYTES: None}
-    if isinstance(value, list):
-        return [_marked(item) for item in value]
-    name = _mark_name(value)
-    return value if name is None else {f"_{name}": value[name]}
-
-
-def _unmarked(value: Any) -> Any:
-    """Restore a value that `_marked` returned."""
-    if isinstance(value, list):
-        return [_unmarked(item) for item in value]
-    name = _mark_name(value)
-    if name is None:
-        return value
-    if name != _BYTES:
-        return {name[1:]: value[name]}
-    return pd.NA if value[name] is None else base64.b64decode(value[name])
-
-
-def _mark_name(value: Any) -> str | None:
-    """Return the only key of a dict if it is the key of a mark, escaped or not."""
-    names = list(value) if isinstance(value, dict) and len(value) == 1 else [""]
-    return names[0] if names[0].lstrip("_") == _BYTES else None
-
-
 def frame(name: str, rows: Any) -> pd.DataFrame:
     """
     Convert a `pyarrow.Table` of a fixed schema to its frame.
@@ -198,8 +170,7 @@ def frame(name: str, rows: Any) -> pd.DataFrame:
     converted = whole.select(plain).to_pandas(types_mapper=_dtypes().get, ignore_metadata=True)
     result: pd.DataFrame = converted.astype({column: empty[column].dtype for column in plain})
     for column in set(names) - set(plain):
-        missing = pd.NA if column in _NULLABLE else None
-        result[column] = pd.Series(_objects(whole[column], missing), dtype=object)
+        result[column] = pd.Series(_objects(whole[column], _missing(column)), dtype=object)
     return result[names]
 
 
@@ -221,7 +192,4 @@ def _objects(column: Any, missing: Any) -> list[Any]:
     """Return the Python objects of a column."""
     if not arrow.library().types.is_string(column.type):
         return list(column.to_pylist())
-    return [
-        missing if text is None else _unmarked(json_decoding.decode(text))
-        for text in column.to_pylist()
-    ]
+    return object_columns.from_arrow(column, missing)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.models import chain
     from ledgerkit.api.models.protocol_rules import Rules
-    from ledgerkit.api.rpc import TransactionResponse
+    from ledgerkit.api.models.transactions import TransactionResponse
     from ledgerkit.client import Ledger
     from ledgerkit.collecting.outcomes import Outcome
     from ledgerkit.collecting.request_scheduling import Steps

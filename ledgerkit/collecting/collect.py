@@ -151,6 +151,18 @@ def collect(
     Notes
     -----
     Source: GET /v1/account/{account_id}/full; for a single view /ft, /nft or /staking.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> run = lk.collect(["alice.near", "bob.near"], "ft", "monday")
+    >>> run
+    <Collection monday of local: finished, 2 ok>
+    >>> run.pandas("ft", columns=["account_id", "contract_id", "balance"]).head(3)
+       account_id  contract_id                    balance
+    0  alice.near    dust.near                          0
+    1  alice.near    gold.near                 1252998400
+    2  alice.near  liquid.near  3500000000000000000000000
     """
     validation.integer(part_size, "part_size", least=1, most=MAX_PART_SIZE)
     base = client.current(ledger)
@@ -162,7 +174,7 @@ def collect(
     with base.sibling(in_flight=in_flight, rate=rate) as paced:
         if dry_run:
             return _print_plan(job, manifest, paced, source, retry_failed=retry_failed)
-        run = Run(job, manifest, paced, _AccountSubjects(source), dask, progress=progress)
+        run = Run(job, manifest, paced, AccountSubjects(source), dask, progress=progress)
         with folder.lock():
             run.execute(retry_failed=retry_failed)
     return Collection(folder)
@@ -198,7 +210,7 @@ def _manifest(ledger: Ledger, views: list[str], liquid_tokens: Iterable[str] | N
     )
 
 
-class _AccountSubjects:
+class AccountSubjects:
     """The account ids of a run."""
 
     noun = "accounts"

@@ -152,6 +152,18 @@ def collect_blocks(
     -----
     Source: block; chunk; EXPERIMENTAL_tx_status, with block for heights and times and
     EXPERIMENTAL_protocol_config for shards.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> run = lk.collect_blocks(180000030, 180000035, "transactions", "blocks")
+    >>> run
+    <Collection blocks of local: finished, 5 ok>
+    >>> run.pandas("transactions")["signer_id"].value_counts().head(2)
+    signer_id
+    mallory.near    4
+    nick.near       3
+    Name: count, dtype: int64
     """
     validation.integer(part_size, "part_size", least=1, most=manifests.MAX_PART_SIZE)
     base = client.current(ledger)

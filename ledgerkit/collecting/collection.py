@@ -51,6 +51,13 @@ def open_collection(out: str | PathLike[str]) -> Collection:
     Notes
     -----
     Source: the manifest and commits of the folder; no request is sent.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> run = lk.collect(["alice.near", "bob.near"], "ft", "monday")
+    >>> lk.open_collection("monday").tables
+    ('ft', 'subjects', 'errors')
     """
     return Collection(storage.folder(out))
 
@@ -66,6 +73,13 @@ class Collection:
     ----------
     folder
         The folder of the collection.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> run = lk.collect(["alice.near", "bob.near"], "ft", "monday")
+    >>> run.finished, run.counts, run.tables
+    (True, {'ok': 2}, ('ft', 'subjects', 'errors'))
     """
 
     def __init__(self, folder: Folder) -> None:
@@ -116,6 +130,7 @@ class Collection:
             explanation=f"In {self.path}, created at {self.files.manifest.created_at}.",
             caption="Contents of the tables",
             rows=self.summary(),
+            network=self.network,
         )
 
     def _headline(self) -> str:
@@ -134,6 +149,16 @@ class Collection:
         summary
             One row for each table, typed as ``schema("collection_summary")``. `attrs` has the
             network and the counts of entries.
+
+        Examples
+        --------
+        >>> ledger = lk.connect("local")
+        >>> run = lk.collect(["alice.near", "bob.near"], "ft", "monday")
+        >>> run.summary()[["table", "n_files", "n_rows"]]
+              table  n_files  n_rows
+        0        ft        1       9
+        1  subjects        1       2
+        2    errors        0       0
         """
         files = {table: [file for _, file in self.files.of_table(table)] for table in self.tables}
         columns = {
@@ -159,6 +184,21 @@ class Collection:
         errors
             Failed requests, malformed ids, repeated ids, skipped heights, and heights with
             transactions that are not final yet; typed as ``schema("collection_errors")``.
+
+        Raises
+        ------
+        DecodeError
+            If a file of the table is missing or damaged.
+        InvalidRequestError
+            If the collection was rewritten since it was opened.
+
+        Examples
+        --------
+        >>> ledger = lk.connect("local")
+        >>> run = lk.collect(["alice.near", "Not An Id"], "ft", "monday")
+        >>> run.errors()[["position", "subject", "kind"]]
+           position    subject       kind
+        0         1  Not An Id  malformed
         """
         return self.pandas(manifests.ERRORS)
 
@@ -179,6 +219,12 @@ class Collection:
         Notes
         -----
         Source: the files of the folder; no request is sent.
+
+        Examples
+        --------
+        >>> ledger = lk.connect("local")
+        >>> run = lk.collect(["alice.near", "bob.near"], "ft", "monday")
+        >>> run.check_files()  # raises a DecodeError if a file is damaged
         """
         CommittedFiles(self.files.folder).check_all()
 
@@ -216,6 +262,16 @@ class Collection:
         InvalidRequestError
             If the table or a column does not exist, or the collection was rewritten since it
             was opened.
+
+        Examples
+        --------
+        >>> ledger = lk.connect("local")
+        >>> run = lk.collect(["alice.near", "bob.near"], "ft", "monday")
+        >>> columns = ["account_id", "contract_id", "balance"]
+        >>> run.pandas("ft", columns=columns, account_ids="bob.near")
+          account_id contract_id                     balance
+        0   bob.near   gold.near                    37000000
+        1   bob.near   moon.near  12000000000000000000000000
         """
         validation.one_of(table, "table", self.tables)
         names = None
@@ -224,9 +280,10 @@ class Collection:
             names = validation.subset_of(columns, "columns", declared)
         where = None if account_ids is None else self._account_filter(table, account_ids)
         rows = self.files.read(table, names, where)
+        schema = manifests.schema_name(table)
         with self.files.reading(table):
-            frame = arrow_tables.frame(manifests.schema_name(table), rows)
-        frame.attrs.update(network=self.network, source=self.path)
+            frame = arrow_tables.frame(schema, rows)
+        frame.attrs.update(network=self.network, source=self.path, schema=schema)
         return frame
 
     def _account_filter(self, table: str, account_ids: object) -> Any:
@@ -253,6 +310,21 @@ class Collection:
         -------
         rows
             Amounts are decimal128(38, 0).
+
+        Raises
+        ------
+        DecodeError
+            If a file of the table is missing or damaged.
+        InvalidRequestError
+            If the table does not exist, the collection was rewritten since it was opened, or
+            pyarrow is not installed.
+
+        Examples
+        --------
+        >>> ledger = lk.connect("local")
+        >>> run = lk.collect(["alice.near", "bob.near"], "ft", "monday")
+        >>> run.arrow("ft").schema.field("balance").type
+        Decimal128Type(decimal128(38, 0))
         """
         return self.files.read(table)
 
@@ -269,6 +341,21 @@ class Collection:
         -------
         dataset
             A `pyarrow.dataset.Dataset`; no rows are read yet.
+
+        Raises
+        ------
+        DecodeError
+            If a file of the table is missing or damaged.
+        InvalidRequestError
+            If the table does not exist, the collection was rewritten since it was opened, or
+            pyarrow is not installed.
+
+        Examples
+        --------
+        >>> ledger = lk.connect("local")
+        >>> run = lk.collect(["alice.near", "bob.near"], "ft", "monday")
+        >>> run.dataset("ft").count_rows()
+        9
         """
         return self.files.dataset(table)
 
@@ -282,6 +369,22 @@ class Collection:
             An in-memory connection, which the caller closes. Amounts are DECIMAL(38,0), times
             are in UTC. Sums are exact, or an error if they overflow (from DuckDB 2.0 on;
             earlier versions may wrap above 2**127).
+
+        Raises
+        ------
+        DecodeError
+            If a file is missing or damaged.
+        InvalidRequestError
+            If the collection was rewritten since it was opened, or DuckDB is not installed.
+
+        Examples
+        --------
+        >>> ledger = lk.connect("local")
+        >>> run = lk.collect(["alice.near", "bob.near"], "ft", "monday")
+        >>> query = "SELECT sum(balance) FROM ft WHERE contract_id = 'gold.near'"
+        >>> with run.duckdb() as db:
+        ...     db.sql(query).fetchall()
+        [(Decimal('1289998400'),)]
         """
         duckdb = require("duckdb", "bulk", "A DuckDB connection")
         connection = duckdb.connect()
@@ -309,6 +412,21 @@ class Collection:
         rows
             A `polars.LazyFrame`; amounts are Decimal(38, 0). A collection at an fsspec address
             is read through pyarrow.
+
+        Raises
+        ------
+        DecodeError
+            If a file of the table is missing or damaged.
+        InvalidRequestError
+            If the table does not exist, the collection was rewritten since it was opened, or
+            Polars is not installed.
+
+        Examples
+        --------
+        >>> ledger = lk.connect("local")
+        >>> run = lk.collect(["alice.near", "bob.near"], "ft", "monday")
+        >>> run.polars("ft").select("contract_id").unique().collect().height
+        7
         """
         polars = require("polars", "bulk", "A Polars frame")
         if self.files.folder.filesystem is not None:
@@ -333,6 +451,21 @@ class Collection:
             A `dask.dataframe.DataFrame` with a partition for each file, each as `pandas`
             returns it: all amounts are u128. The workers need ledgerkit and access to the
             folder.
+
+        Raises
+        ------
+        DecodeError
+            If a file of the table is missing or damaged.
+        InvalidRequestError
+            If the table does not exist, the collection was rewritten since it was opened, or
+            Dask is not installed.
+
+        Examples
+        --------
+        >>> ledger = lk.connect("local")
+        >>> run = lk.collect(["alice.near", "bob.near"], "ft", "monday")
+        >>> run.dask("ft").groupby("account_id").size().compute().to_dict()
+        {'alice.near': 7, 'bob.near': 2}
         """
         import ledgerkit.u128.dask_support  # noqa: F401 - registers u128 with Dask
 

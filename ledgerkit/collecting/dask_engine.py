@@ -487,7 +487,7 @@ def engine(client: Any, ledger: Ledger) -> DaskEngine:
     client_type = getattr(sys.modules.get("distributed"), "Client", None)
     if client_type is None or not isinstance(client, client_type) or client.asynchronous:
         expected = '"local", or a dask.distributed.Client (not an asynchronous one)'
-        raise InvalidRequestError.refuse("engine", client, expected)
+        raise InvalidRequestError.refuse("engine", client, expected, choices=["local"])
     if client.status != "running":
         raise InvalidRequestError.refuse("engine", client, "a Client that is still open")
     ledger.description()

@@ -63,6 +63,23 @@ class Diff:
     not_compared
         Accounts that were not read in one of the collections; typed as
         ``schema("diff_not_compared")``.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> before = lk.collect(["bob.near", "dave.near"], "ft", "monday")
+    >>> gift = {"receiver_id": "dave.near", "amount": "1000000"}
+    >>> bob = lk.use_signer("bob.near", ledger.world.keys()["bob.near"])
+    >>> sent = lk.call("gold.near", "ft_transfer", gift, deposit="1 yocto")
+    >>> block = ledger.world.advance(5)  # the indexer is a few blocks behind
+    >>> after = lk.collect(["bob.near", "dave.near"], "ft", "tuesday")
+    >>> diff = lk.diff(before, after)
+    >>> diff
+    <Diff of ft: 2 changes of 2 accounts, 0 not compared>
+    >>> diff.changes[["account_id", "contract_id", "change", "difference"]]
+      account_id contract_id  change difference
+    0   bob.near   gold.near  shrank   -1000000
+    1  dave.near   gold.near    grew    1000000
     """
 
     view: str
@@ -82,6 +99,21 @@ class Diff:
         -------
         summary
             One row for each kind, also those without changes; typed as ``schema("diff_summary")``.
+
+        Examples
+        --------
+        >>> ledger = lk.connect("local")
+        >>> before = lk.collect(["alice.near", "bob.near"], "ft", "monday")
+        >>> block = ledger.world.advance(4)  # the indexer is a few blocks behind
+        >>> after = lk.collect(["alice.near", "bob.near"], "ft", "tuesday")
+        >>> lk.diff(before, after).summary()
+                   change  n_rows  n_accounts
+        0         entered       0           0
+        1            left       0           0
+        2            grew       0           0
+        3          shrank       0           0
+        4    became_known       1           1
+        5  became_unknown       0           0
         """
         kinds = _CHANGES[self.view]
         changed = [self.changes.loc[self.changes["change"] == kind, "account_id"] for kind in kinds]
@@ -90,7 +122,11 @@ class Diff:
             "n_rows": [len(accounts) for accounts in changed],
             "n_accounts": [accounts.nunique() for accounts in changed],
         }
-        attrs = {"n_compared": self.n_compared, "n_not_compared": len(self.not_compared)}
+        attrs = {
+            "network": self.changes.attrs["network"],
+            "n_compared": self.n_compared,
+            "n_not_compared": len(self.not_compared),
+        }
         return build.build_frame("diff_summary", columns, attrs=attrs)
 
 
@@ -133,6 +169,19 @@ def diff(
     Notes
     -----
     Source: the files of the two folders; no request is sent.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> before = lk.collect(["alice.near", "bob.near"], "accounts", "monday")
+    >>> sent = lk.transfer("bob.near", "2 NEAR", signer_id="alice.near")
+    >>> block = ledger.world.advance(5)  # the indexer is a few blocks behind
+    >>> after = lk.collect(["alice.near", "bob.near"], "accounts", "tuesday")
+    >>> diff = lk.diff(before, after, view="accounts")
+    >>> diff.changes[["account_id", "change", "difference"]]
+       account_id  change                  difference
+    0  alice.near  shrank  -2000044636512500000000000
+    1    bob.near    grew   2000000000000000000000000
     """
     validation.one_of(view, "view", VIEWS)
     sides = [_open(side).files for side in (before, after)]
@@ -145,12 +194,15 @@ def diff(
                 for side, files in zip(_SIDES, sides, strict=True):
                     attach(connection, files, (view, SUBJECTS, ERRORS), f"{side}_")
                 names = set(sides[0].schema(view).names) & set(sides[1].schema(view).names)
-                return _compare(connection, view, names)
+                comparison = _compare(connection, view, names)
         except duckdb.Error as error:
             for files in sides:
                 for table in (view, SUBJECTS, ERRORS):
                     files.check_again(table)
             raise FileError(operation="compare the collections", reason=cut(error)) from error
+    for frame in (comparison.changes, comparison.not_compared):
+        frame.attrs["network"] = sides[0].manifest.network  # the same as of the other side
+    return comparison
 
 
 def _open(side: object) -> Collection:
@@ -163,7 +215,7 @@ def _check_comparable(view: str, before: CommittedFiles, after: CommittedFiles) 
     for side, files in zip(_SIDES, (before, after), strict=True):
         if view not in files.manifest.views:
             expected = f"a view of {side}, which has {', '.join(files.manifest.views)}"
-            raise InvalidRequestError.refuse("view", view, expected)
+            raise InvalidRequestError.refuse("view", view, expected, choices=files.manifest.views)
     same = ["kind", "network", "liquid_tokens"] if view == "exposure" else ["kind", "network"]
     for field in same:
         old, new = getattr(before.manifest, field), getattr(after.manifest, field)

@@ -32,10 +32,11 @@ FORMAT = 2
 VIEWS = {
     "accounts": ("accounts", "ft", "nft", "staking", "exposure"),
     "blocks": ("blocks", "chunks", "transactions", "receipts", "events"),
+    "statements": ("entries", "gaps", "totals", "rewards"),
 }
 # The tables that each collection has beside its views.
 SUBJECTS, ERRORS = "subjects", "errors"
-TABLES = (*VIEWS["accounts"], *VIEWS["blocks"], SUBJECTS, ERRORS)
+TABLES = (*(view for views in VIEWS.values() for view in views), SUBJECTS, ERRORS)
 # The outcomes of a subject. Of a waiting one, rows are stored, and a later run completes them.
 OK, FAILED, WAITING = "ok", "failed", "waiting"
 MALFORMED, DUPLICATE, SKIPPED = "malformed", "duplicate", "skipped"
@@ -45,6 +46,10 @@ FRAMES = {
     ERRORS: "collection_errors",
     "receipts": "collected_receipts",
     "events": "collected_events",
+    "entries": "statement",
+    "gaps": "statement_gaps",
+    "totals": "statement_totals",
+    "rewards": "statement_rewards",
 }
 _MANIFEST, _FINISHED, _COMMITS = "manifest.json", "finished.json", "commits"
 # `STOP` follows the id of a run that is about to stop.
@@ -66,6 +71,7 @@ class Manifest(msgspec.Struct, frozen=True):
     views: list[str]
     schemas: dict[str, list[tuple[str, str]]]
     liquid_tokens: list[str] = []
+    heights: tuple[Count | None, Count] | None = None  # of statements: both ends
     format: Count = FORMAT
     ledgerkit: str = __version__
     created_at: str = ""
@@ -177,6 +183,10 @@ def _manifest_problems(manifest: Manifest) -> Iterator[str]:
         yield f"its kind is {cut(manifest.kind)!r} and its views are {cut(views)}"
     elif set(manifest.schemas) != set(table_names(manifest)):
         yield f"its schemas are those of {cut(', '.join(manifest.schemas) or 'no table')}"
+    elif (manifest.kind == "statements") != (manifest.heights is not None):
+        yield f"its kind is {manifest.kind} and its heights are {manifest.heights}"
+    elif manifest.heights and (manifest.heights[0] or 0) > manifest.heights[1]:
+        yield f"its heights are {manifest.heights}"
     else:
         for table, columns in table_schemas(views).items():
             declared = manifest.schemas[table]
@@ -201,7 +211,7 @@ def check_same_run(folder: Folder, new: Manifest) -> Manifest | None:
             expected = "a new or empty folder, or one with a collection"
             raise InvalidRequestError.refuse("out", str(folder), expected)
         return None
-    for field in ("kind", "network", "views", "liquid_tokens", "schemas"):
+    for field in ("kind", "network", "views", "liquid_tokens", "heights", "schemas"):
         before, now = getattr(manifest, field), getattr(new, field)
         if before != now:
             raise InvalidRequestError.refuse(

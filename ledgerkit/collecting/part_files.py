@@ -26,9 +26,12 @@ _MAX_BUFFERED_BYTES = 2**25
 _DICTIONARY_COLUMNS = (  # columns with many repeated values
     "account_id",
     "actions",
+    "asset",
     "block_hash",
+    "cause",
     "contract_id",
     "event",
+    "evidence",
     "kind",
     "method_name",
     "pool_id",
@@ -37,6 +40,7 @@ _DICTIONARY_COLUMNS = (  # columns with many repeated values
     "signer_id",
     "standard",
     "status",
+    "symbol",
     "tx_hash",
 )
 

@@ -43,6 +43,16 @@ class Plan:
         Number of malformed and of repeated entries, which are recorded without a request.
     schemas
         The columns of each table with their Arrow types.
+
+    Examples
+    --------
+    >>> from contextlib import redirect_stdout
+    >>> ledger = lk.connect("local")
+    >>> ids = ["alice.near", "bob.near"]
+    >>> with redirect_stdout(None):  # a dry run prints its plan
+    ...     plan = lk.collect(ids, "ft", "monday", rate=20, dry_run=True)
+    >>> plan.requests, plan.seconds
+    (2, 0.1)
     """
 
     out: str
@@ -91,10 +101,10 @@ class Plan:
     def _time_text(self) -> str:
         """Return the rate limit and the minimum time."""
         limit = str(self.limit)
-        return limit if self.seconds is None else f"{limit}: {_duration(self.seconds)} or more"
+        return limit if self.seconds is None else f"{limit}: {duration_text(self.seconds)} or more"
 
 
-def _duration(seconds: float) -> str:
+def duration_text(seconds: float) -> str:
     """Return a duration in seconds, minutes or hours."""
     if seconds < 2 * 60:
         return f"{seconds:.0f} s"

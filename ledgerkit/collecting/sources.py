@@ -255,7 +255,7 @@ def _check_column(column: str, names: Sequence[str], path: Path) -> None:
     """Raise if a file does not have a column."""
     if column not in names:
         expected = f"a column of {path}, which has {', '.join(names) or 'none'}"
-        raise InvalidRequestError.refuse("column", column, expected)
+        raise InvalidRequestError.refuse("column", column, expected, choices=names)
 
 
 def _file_source(path: Path, column: str) -> Source:

@@ -34,7 +34,7 @@ def build_frame(
     columns
         Values by column name, all of one length.
     attrs
-        Provenance for the frame's `attrs`.
+        Provenance for the frame's `attrs`, which also name its schema.
 
     Returns
     -------
@@ -52,7 +52,7 @@ def build_frame(
         raise AssertionError(msg)
     arrays = {c.name: _BUILDERS[c.dtype](columns[c.name], f"{name}.{c.name}") for c in declared}
     frame = pd.DataFrame(arrays, copy=False)
-    frame.attrs.update(attrs or {})
+    frame.attrs.update(attrs or {}, schema=name)
     return frame
 
 
@@ -73,12 +73,23 @@ def schema(name: str) -> pd.DataFrame:
     Returns
     -------
     columns
-        One row per column: name, dtype, unit, meaning.
+        One row per column of the frame, with four columns of dtype str: name, dtype, unit
+        and meaning.
 
     Raises
     ------
     InvalidRequestError
         If there is no such frame; the message lists the frames.
+
+    Examples
+    --------
+    >>> lk.schema("top_holders")[["name", "dtype", "unit"]]
+              name  dtype                        unit
+    0  contract_id    str
+    1         rank  Int64                       count
+    2   account_id    str
+    3      balance   u128  smallest unit of the token
+    4       status    str
     """
     validation.one_of(name, "name", tuple(SCHEMAS))
     fields = ("name", "dtype", "unit", "meaning")
@@ -138,6 +149,10 @@ def _floats(values: Sequence[Any] | np.ndarray, _: str) -> Any:
     return np.array([np.nan if v is None or v is pd.NA else v for v in values], dtype=np.float64)
 
 
+def _nullable_floats(values: Sequence[Any] | np.ndarray, _: str) -> Any:
+    return pd.array(_objects(values), dtype="Float64")
+
+
 _NAT = np.iinfo(np.int64).min
 
 
@@ -161,6 +176,7 @@ _BUILDERS: dict[str, Callable[[Any, str], Any]] = {
     "boolean": _nullable_bool,
     "bool": _flags,
     "float64": _floats,
+    "Float64": _nullable_floats,
     "time": _times,
     "object": _object_column,
 }

@@ -16,7 +16,7 @@ _FORMULA = re.compile(r"(^|[;\t\r\n])(?=[\s\"]*[=+\-@\uff1d\uff0b\uff0d\uff20])"
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 
 
-def csv_text(frame: pd.DataFrame) -> str:
+def csv_text(frame: pd.DataFrame, *, header: bool = True) -> str:
     """
     Write a frame as CSV for a spreadsheet; its index is left out.
 
@@ -25,8 +25,8 @@ def csv_text(frame: pd.DataFrame) -> str:
     """
     columns = [_column(column) for _, column in frame.items()]
     cells = pd.DataFrame(dict(enumerate(columns)), index=frame.index)
-    header = [_cell(str(name)) for name in frame.columns]
-    return cells.to_csv(index=False, header=header, lineterminator="\n")
+    names = [_cell(str(name)) for name in frame.columns]
+    return cells.to_csv(index=False, header=names if header else False, lineterminator="\n")
 
 
 def _column(column: pd.Series[Any]) -> pd.Series[Any]:

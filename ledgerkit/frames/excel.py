@@ -10,7 +10,8 @@ import pandas as pd
 from ledgerkit import validation
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.extras import require
-from ledgerkit.frames.schemas import AMOUNT_UNIT, SCHEMAS, YOCTO
+from ledgerkit.frames.human import row_units
+from ledgerkit.frames.schemas import AMOUNT_UNIT, YOCTO, declared_columns
 from ledgerkit.u128.array import U128Dtype
 from ledgerkit.u128.human_units import to_units
 from ledgerkit.units import NEAR_DECIMALS
@@ -27,11 +28,18 @@ _NOT_IN_NAMES = set("[]:*?/\\")
 _EXACT = 10**15  # below, Excel keeps every digit of an integer
 # Without these, a text that begins with "=" would be a formula, and an address a link.
 _PLAIN_TEXT = {"strings_to_formulas": False, "strings_to_urls": False}
+# A rounded amount of at least 0.01 has two decimals; a smaller one is written as Excel does.
+_NUMBER_FORMAT = "[>=0.01]#,##0.00;[<=-0.01]-#,##0.00;General"
+_WIDTH = 24  # characters: Excel displays "####" in a column that is too narrow
+_ROUNDED = ", rounded)"
 _TIME_FORMAT = "yyyy-mm-dd hh:mm:ss.000"
 
 
 def to_excel(
-    frame: pd.DataFrame, path: str | PathLike[str] | BinaryIO, *, sheet_name: str = "Sheet1"
+    frame: pd.DataFrame,
+    path: str | PathLike[str] | BinaryIO,
+    *,
+    sheet_name: str | None = None,
 ) -> None:
     """
     Write a frame to an Excel file, with every digit of its integers.
@@ -43,13 +51,14 @@ def to_excel(
     ----------
     frame
         Any frame. An amount of a column that ledgerkit declares in yoctoNEAR is also written in
-        NEAR, and any other amount in tokens if the frame has a column ``decimals``. Times are
-        written in UTC, to the millisecond. An index that is not just a row number is written
-        as columns.
+        NEAR, and any other amount in tokens if the frame has a column ``decimals``, or if a
+        column says that the row is about NEAR. Times are written in UTC, to the millisecond. An
+        index that is not just a row number is written as columns.
     path
         The file to write, named ``*.xlsx``, or a file open for writing.
     sheet_name
-        The name of the sheet.
+        The name of the sheet. By default the name of the network that the frame was read from,
+        so that invented and real data can be distinguished; "Sheet1" if it is unknown.
 
     Raises
     ------
@@ -59,9 +68,20 @@ def to_excel(
         If the frame has more rows than a sheet, a text is longer than a cell, the columns have
         several levels, a value of ``decimals`` is not from 0 to 255, the path or the sheet's
         name is not valid for Excel, or xlsxwriter is not installed.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> ledger = lk.connect("local")
+    >>> lk.to_excel(lk.accounts(["alice.near", "bob.near"]), "accounts.xlsx")
+    >>> pd.read_excel("accounts.xlsx", dtype=str)[["account_id", "balance"]]
+       account_id                        balance
+    0  alice.near  12340675473089603682999999996
+    1    bob.near    454999450376732967400000000
     """
     require("xlsxwriter", "excel", "An Excel file")
-    _check(frame, path, sheet_name)
+    name = _network_name(frame) if sheet_name is None else sheet_name
+    _check(frame, path, name)
     cells = list(_all_cells(frame))
     sheet = pd.DataFrame(dict(enumerate(values for _, values in cells)))
     with (
@@ -73,9 +93,29 @@ def to_excel(
             engine_kwargs={"options": _PLAIN_TEXT},
         ) as writer,
     ):
-        sheet.to_excel(
-            writer, sheet_name=sheet_name, index=False, header=[header for header, _ in cells]
-        )
+        sheet.to_excel(writer, sheet_name=name, index=False, header=[header for header, _ in cells])
+        number_format = writer.book.add_format({"num_format": _NUMBER_FORMAT})
+        for position, (header, _) in enumerate(cells):
+            if header.endswith(_ROUNDED) or header in _rounded_columns(frame):
+                writer.sheets[name].set_column(position, position, _WIDTH, number_format)
+
+
+def _rounded_columns(frame: pd.DataFrame) -> set[str]:
+    """Return the columns that have rounded amounts, such as `amount` in frames of tokens."""
+    declared = declared_columns(frame)
+    return {name for name, column in declared.items() if column.dtype == "Float64"}
+
+
+def _network_name(frame: pd.DataFrame) -> str:
+    """Return the network's name if a sheet can have it; otherwise what Excel calls a sheet."""
+    name = str(frame.attrs.get("network", ""))
+    return name if _is_sheet_name(name) else "Sheet1"
+
+
+def _is_sheet_name(name: str) -> bool:
+    """Return True for a name that Excel accepts."""
+    has_size = 0 < len(name) <= _MAX_NAME
+    return has_size and not _NOT_IN_NAMES & set(name) and name.strip("'") == name
 
 
 def _check(frame: pd.DataFrame, path: Any, sheet_name: str) -> None:
@@ -88,8 +128,7 @@ def _check(frame: pd.DataFrame, path: Any, sheet_name: str) -> None:
         raise InvalidRequestError.refuse("frame", f"{frame.columns.nlevels} levels", rule)
     if not hasattr(path, "write") and validation.file_path(path, "path").suffix != ".xlsx":
         raise InvalidRequestError.refuse("path", path, 'a name that ends in ".xlsx"')
-    is_valid = 0 < len(sheet_name) <= _MAX_NAME and not _NOT_IN_NAMES & set(sheet_name)
-    if not is_valid or sheet_name.strip("'") != sheet_name:
+    if not _is_sheet_name(sheet_name):
         rule = f"1 to {_MAX_NAME} characters, none of []:*?/\\ and no apostrophe at an end"
         raise InvalidRequestError.refuse("sheet_name", sheet_name, rule)
 
@@ -101,30 +140,32 @@ def _all_cells(frame: pd.DataFrame) -> Iterator[tuple[str, pd.Series[Any]]]:
             labels: Any = frame.index.get_level_values(position)
             name = "index" if level is None else str(level)
             yield from _cells(name, pd.Series(labels, index=range(len(frame))))
-    decimals = _decimals_by_unit(frame)
+    declared = declared_columns(frame)
     for header, column in frame.items():
         name, values = str(header), column.reset_index(drop=True)
         yield from _cells(name, values)
-        unit = _unit(name, frame)
-        if isinstance(values.dtype, U128Dtype) and unit in decimals:
-            label, places = decimals[unit]
-            yield f"{name} ({label}, rounded)", to_units(values, places, as_="float")
+        unit = declared[name].unit if name in declared and _are_integers(values) else ""
+        if unit == YOCTO:
+            yield f"{name} (NEAR{_ROUNDED}", to_units(values, NEAR_DECIMALS, as_="float")
+        elif unit == AMOUNT_UNIT:
+            decimals = _row_decimals(frame)
+            if decimals.notna().any():
+                yield f"{name} (tokens{_ROUNDED}", to_units(values, decimals, as_="float")
 
 
-def _decimals_by_unit(frame: pd.DataFrame) -> dict[str, tuple[str, Any]]:
-    """Return the name and the decimals of each unit that can be converted to human units."""
-    known: dict[str, tuple[str, Any]] = {YOCTO: ("NEAR", NEAR_DECIMALS)}
+def _are_integers(values: pd.Series[Any]) -> bool:
+    """Return True for a column of integers: not for texts, nor for dicts of amounts by cause."""
+    if isinstance(values.dtype, U128Dtype):
+        return True
+    return values.dtype.kind == "O" and not any(isinstance(value, (dict, str)) for value in values)
+
+
+def _row_decimals(frame: pd.DataFrame) -> pd.Series[Any]:
+    """Return the decimals of each row's token, missing where they are unknown."""
     if "decimals" in frame:
-        known[AMOUNT_UNIT] = ("tokens", frame["decimals"].reset_index(drop=True))
-    return known
-
-
-def _unit(name: str, frame: pd.DataFrame) -> str:
-    """Return the unit of a column if all schemas that it may be of agree, else a token's."""
-    schemas = [{column.name: column.unit for column in columns} for columns in SCHEMAS.values()]
-    matching = [units for units in schemas if set(frame.columns) <= units.keys()]
-    possible = {units[name] for units in matching or schemas if name in units}
-    return possible.pop() if len(possible) == 1 else AMOUNT_UNIT
+        return frame["decimals"].reset_index(drop=True)
+    decimals = [None if unit is None else unit[0] for unit in row_units(frame)]
+    return pd.Series(decimals, dtype="Int64")
 
 
 def _cells(name: str, values: pd.Series[Any]) -> Iterator[tuple[str, pd.Series[Any]]]:

@@ -7,15 +7,23 @@ Each frame is a tuple of `Column`. Its dtype is one of these words:
 - ``u128``: exact unsigned integers of up to 128 bits (missing is `pandas.NA`)
 - ``Int64`` / ``UInt64`` / ``boolean``: nullable, never through float64
 - ``time``: ``datetime64[ns, UTC]``
-- ``bool`` / ``float64``: never missing / human units, for plots only
+- ``bool`` / ``float64``: never missing / seconds
+- ``Float64``: human units, for plots only; pandas prints it without an exponent
 - ``object``: Python values (lists, decoded JSON, bytes)
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pandas as pd
 
 AMOUNT_UNIT = "smallest unit of the token"
+FRACTION = "fraction"
 YOCTO = "yoctoNEAR"
 
 
@@ -54,7 +62,7 @@ _FT = (
 _FT_METADATA = (
     _c("symbol", "str", "symbol of the token, control characters escaped, at most 64 characters"),
     _c("decimals", "Int64", "decimal places of the token; missing if not from 0 to 255"),
-    _c("amount", "float64", "balance in whole tokens as a rounded float, for plots", "token"),
+    _c("amount", "Float64", "balance in whole tokens as a rounded float, for plots", "token"),
     _c("metadata_status", "str", "ok, missing, broken (not usable) or unread (request failed)"),
 )
 _STAKING = (
@@ -133,21 +141,43 @@ _ARCHIVE_SOURCE = (
     _c("source_sha256", "str", "SHA-256 of the source, hexadecimal"),
 )
 
+# The flags of a transaction that an account took part in, as the Transactions API names them.
+# Source: fastnear/explorer-api, src/types.rs, the table of account_txs.
+ACCOUNT_FLAGS = {
+    "is_signer": "the account signed the transaction",
+    "is_delegated_signer": "it signed a Delegate in the transaction",
+    "is_real_signer": "it signed for itself: directly, or a Delegate, not as a relayer",
+    "is_any_signer": "it signed the transaction or a Delegate in it",
+    "is_predecessor": "it sent a receipt",
+    "is_explicit_refund_to": "a receipt names it to receive refunds",
+    "is_receiver": "it received a receipt",
+    "is_real_receiver": "it received a receipt that is no refund of gas, and not as a relayer",
+    "is_function_call": "a function of it was called",
+    "is_action_arg": "the arguments of a call name it",
+    "is_event_log": "an event in a log names it",
+    "is_success": "the transaction succeeded; False also while it runs",
+}
+
 _CHANGE = _c(
     "change", "str", "entered (was 0), left (is 0), grew, shrank, became_known or became_unknown"
 )
-_BALANCE_CHANGE = (
-    _c("before", "u128", "earlier balance; 0 if not listed, missing if unknown", AMOUNT_UNIT),
-    _c("after", "u128", "later balance; 0 if not listed, missing if unknown", AMOUNT_UNIT),
-    _c(
-        "difference",
-        "object",
-        "exact signed Python integer; missing if a balance is unknown",
-        AMOUNT_UNIT,
-    ),
-    _c("before_status", "str", "status in the earlier collection, or not_listed"),
-    _c("after_status", "str", "status in the later collection, or not_listed"),
-)
+
+
+def _balance_change(unit: str) -> tuple[Column, ...]:
+    """Return the columns that compare a balance in two collections."""
+    return (
+        _c("before", "u128", "earlier balance; 0 if not listed, missing if unknown", unit),
+        _c("after", "u128", "later balance; 0 if not listed, missing if unknown", unit),
+        _c(
+            "difference",
+            "object",
+            "exact signed Python integer; missing if a balance is unknown",
+            unit,
+        ),
+        _c("before_status", "str", "status in the earlier collection, or not_listed"),
+        _c("after_status", "str", "status in the later collection, or not_listed"),
+    )
+
 
 _POSITION = _c("position", "Int64", "position in the source, from 0; for blocks the height")
 _SUBJECT = _c("subject", "str", "what the request was about, such as an account_id or a height")
@@ -517,6 +547,146 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("nonce_index", "Int64", "index of the gas key's nonce; missing for another key"),
         _c("gas_payer", "str", "account that would pay the gas, or public key of its gas key"),
     ),
+    "account_transactions": (
+        _ACCOUNT,
+        _TX_HASH,
+        _c("tx_block_height", "Int64", "block that includes the transaction", "block"),
+        _c("time", "time", "timestamp of that block"),
+        _c("tx_index", "Int64", "place in that block; missing in answers of 2024", "count"),
+        *(_c(name, "boolean", text) for name, text in ACCOUNT_FLAGS.items()),
+    ),
+    "transfers_of": (
+        _ACCOUNT,
+        _c("block_height", "Int64", "block in which the transfer took place", "block"),
+        _c("time", "time", "timestamp of that block"),
+        _c("tx_hash", "str", "hash of the transaction; missing if the service does not know it"),
+        _c("receipt_id", "str", "id of the receipt"),
+        _c("transfer_index", "Int64", "place in the block; missing in older answers", "count"),
+        _c("asset", "str", "near, nep141:contract or nep245:contract:token_id"),
+        _c("counterparty_id", "str", "account at the other end; missing if minted or burnt"),
+        _c("transfer_type", "str", "such as NativeTransfer, AttachedDeposit or FtTransfer"),
+        _c("method_name", "str", "method of the call that transferred it"),
+        _c(
+            "change",
+            "object",
+            "exact signed Python integer, negative if the account paid; missing if not exact",
+            AMOUNT_UNIT,
+        ),
+        _c("is_exact", "bool", "False if the service cut the amount to 127 bits: read the event"),
+        _c("symbol", "str", "NEAR; for tokens with metadata=True; missing if unknown"),
+        _c("amount", "str", "`change` in whole tokens, exact; missing if decimals are unknown"),
+        _c(
+            "usd_amount", "Float64", "value when it was indexed, rounded; missing if unknown", "USD"
+        ),
+        _c(
+            "balance_before",
+            "u128",
+            "at the start of the block; near: locked included",
+            AMOUNT_UNIT,
+        ),
+        _c("balance_after", "u128", "at its end, after all transfers in the block", AMOUNT_UNIT),
+        _c("signer_id", "str", "account that signed the transaction"),
+        _c("predecessor_id", "str", "account that sent the receipt; system for refunds"),
+    ),
+    "kv": (
+        _c(
+            "contract_id",
+            "str",
+            "account that the entry was written to, by a call of __fastdata_kv",
+        ),
+        _c("predecessor_id", "str", "account that wrote it"),
+        _c("key", "str", "key of the entry"),
+        _c("value", "object", "decoded JSON"),
+        _c("block_height", "Int64", "block in which it was written", "block"),
+        _c("time", "time", "timestamp of that block"),
+        _c("tx_hash", "str", "hash of the transaction; missing if the service does not know it"),
+        _c("receipt_id", "str", "id of the receipt; missing if not sent"),
+        _c("action_index", "Int64", "index of the action in the receipt; missing if not sent"),
+        _c("signer_id", "str", "account that signed the transaction; missing if not sent"),
+    ),
+    "statement": (
+        _ACCOUNT,
+        _c("block_height", "Int64", "block in which the balance changed", "block"),
+        _c("time", "time", "timestamp of that block; missing if unknown"),
+        _c("tx_hash", "str", "hash of the transaction; missing for a change of the protocol"),
+        _c("receipt_id", "str", "id of the receipt; missing for the transaction itself"),
+        _c(
+            "asset",
+            "str",
+            "near, nep141:contract, nep245:contract:token_id, stake:pool or gas_key:public_key",
+        ),
+        _c("cause", "str", "cause; `ledgerkit.reconciling.CAUSES` explains the values"),
+        _c("counterparty_id", "str", "account at the other end; missing if there is none"),
+        _c("method_name", "str", "methods of the receipt's calls joined by +"),
+        _c("memo", "str", "memo of the transfer"),
+        _c("change", "object", "exact signed Python integer", AMOUNT_UNIT),
+        _c("balance_before", "u128", "balance before the entry; missing if unknown", AMOUNT_UNIT),
+        _c("balance_after", "u128", "balance after it; missing if unknown", AMOUNT_UNIT),
+        _c("symbol", "str", "symbol of the asset; missing if unknown"),
+        _c("amount", "str", "`change` in whole tokens, exact; missing if decimals are unknown"),
+        _c(
+            "evidence",
+            "str",
+            "proved (both balances were read), derived (from receipts) or indexed (only a "
+            "service says so)",
+        ),
+    ),
+    "statement_gaps": (
+        _ACCOUNT,
+        _c("asset", "str", "asset, as in the entries"),
+        _c("start_height", "Int64", "block after which the balance was read", "block"),
+        _c("stop_height", "Int64", "later block after which it was read", "block"),
+        _c(
+            "missing",
+            "object",
+            "real change less all entries, exact; missing if unknown",
+            AMOUNT_UNIT,
+        ),
+        _c("symbol", "str", "symbol of the asset; missing if unknown"),
+        _c("amount", "str", "`missing` in whole tokens, exact"),
+        _c("note", "str", "what is known about it, a sentence"),
+    ),
+    "statement_totals": (
+        _ACCOUNT,
+        _c("asset", "str", "asset, as in the entries"),
+        _c("symbol", "str", "symbol of the asset; missing if unknown"),
+        _c("decimals", "Int64", "decimal places of the asset; missing if unknown"),
+        _c("n_entries", "Int64", "entries of the asset", "count"),
+        _c("opening", "u128", "balance at the start; missing if unknown", AMOUNT_UNIT),
+        _c("inflow", "object", "sum of all positive changes, exact", AMOUNT_UNIT),
+        _c("outflow", "object", "sum of all negative changes, exact, negative", AMOUNT_UNIT),
+        _c("in_by_cause", "object", "the inflow, a dict by cause", AMOUNT_UNIT),
+        _c("out_by_cause", "object", "the outflow, a dict by cause", AMOUNT_UNIT),
+        _c("fees", "object", "sum of the fees, which is part of the flows", AMOUNT_UNIT),
+        _c("closing", "u128", "balance at the stop; missing if unknown", AMOUNT_UNIT),
+        _c(
+            "missing",
+            "object",
+            "closing - opening - inflow - outflow, exact: 0 if the entries add up; missing if a "
+            "balance is unknown",
+            AMOUNT_UNIT,
+        ),
+    ),
+    "statement_rewards": (
+        _c("account_id", "str", "the account, or the lockup contract that stakes for it"),
+        _c("pool_id", "str", "staking pool, or the contract of a liquid staking token"),
+        _c("epoch_id", "str", "id of the epoch; missing if the row spans several epochs"),
+        _c("start_height", "Int64", "first block of the epoch, of the earlier reading", "block"),
+        _c("stop_height", "Int64", "first block of the next one, of the later reading", "block"),
+        _c("time", "time", "timestamp of that block"),
+        _c("total_before", "u128", "staked and unstaked balance at the earlier reading", YOCTO),
+        _c("deposits", "u128", "deposited with the pool between the readings", YOCTO),
+        _c("withdrawals", "u128", "withdrawn from the pool between the readings", YOCTO),
+        _c("total_after", "u128", "staked and unstaked balance at the later reading", YOCTO),
+        _c("reward", "object", "total_after - total_before - deposits + withdrawals", YOCTO),
+        _c(
+            "apy",
+            "Float64",
+            "the reward as a yearly rate with compounding; missing for a part of an epoch, and "
+            "for an epoch with a deposit",
+            FRACTION,
+        ),
+    ),
     "errors": (
         _SUBJECT,
         _c("error", "str", "class of the error"),
@@ -548,12 +718,12 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("n_rows", "Int64", "rows in all files", "count"),
         _c("n_bytes", "Int64", "size of all files", "byte"),
     ),
-    "diff_accounts": (_ACCOUNT, _CHANGE, *_BALANCE_CHANGE),
+    "diff_accounts": (_ACCOUNT, _CHANGE, *_balance_change(YOCTO)),
     "diff_ft": (
         _ACCOUNT,
         _c("contract_id", "str", "contract of the token"),
         _CHANGE,
-        *_BALANCE_CHANGE,
+        *_balance_change(AMOUNT_UNIT),
     ),
     "diff_nft": (_ACCOUNT, _COLLECTION, _NFT_TOKEN, _c("change", "str", "entered or left")),
     "diff_staking": (
@@ -618,3 +788,46 @@ TRACE_FRAMES = (
     "gas",
 )
 SCHEMAS |= {PLURAL + name: _of_many(SCHEMAS[name]) for name in TRACE_FRAMES}
+
+
+def schema_names(columns: Iterable[str], name: object = None) -> tuple[str, ...]:
+    """
+    Return the schemas that a frame may be of: `name` if there is one of that name.
+
+    Otherwise those with exactly these columns, or else those that have them all.
+    """
+    if name in SCHEMAS:
+        return (str(name),)
+    present = set(columns)
+    names_by_schema = {key: {column.name for column in SCHEMAS[key]} for key in SCHEMAS}
+    exact = tuple(key for key, names in names_by_schema.items() if names == present)
+    return exact or tuple(key for key, names in names_by_schema.items() if names >= present)
+
+
+def declared_columns(frame: pd.DataFrame) -> dict[str, Column]:
+    """
+    Return the declaration of each column of a frame, by the schemas that it may be of.
+
+    A column that they lack is looked up in all schemas. Of several declarations those count whose
+    dtype the column has. If they still differ in dtype or unit it is left out, but for an amount
+    of several units, which is one of an unknown token.
+    """
+    names = tuple(map(str, frame.columns))
+    candidates = schema_names(names, frame.attrs.get("schema"))
+    declared = {}
+    for column, present in zip(names, frame.dtypes, strict=True):
+        matches = _declarations(column, candidates) or _declarations(column, tuple(SCHEMAS))
+        is_exact = str(present) == "u128"
+        matches = [match for match in matches if (match.dtype == "u128") is is_exact] or matches
+        dtypes = {declaration.dtype for declaration in matches}
+        same = {declaration.unit for declaration in matches}
+        if len(dtypes) == 1 and len(same) == 1:
+            declared[column] = matches[0]
+        elif dtypes == {"u128"}:
+            declared[column] = _c(column, "u128", "an amount", AMOUNT_UNIT)
+    return declared
+
+
+def _declarations(name: str, schemas: tuple[str, ...]) -> list[Column]:
+    """Return the declarations of a column in some schemas."""
+    return [column for schema in schemas for column in SCHEMAS[schema] if column.name == name]

@@ -10,6 +10,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from ledgerkit.errors import missing_attribute
+
 if TYPE_CHECKING:
     from ledgerkit.localnet.contract_sdk import U128, Contract, call, view
     from ledgerkit.localnet.faults import Faults
@@ -47,7 +49,7 @@ def __getattr__(name: str) -> Any:
     """Import a public name on its first use."""
     module = _MODULES.get(name)
     if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise missing_attribute(__name__, name, __all__)
     return getattr(import_module(f"{__name__}.{module}"), name)
 
 

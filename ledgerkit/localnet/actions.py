@@ -590,6 +590,7 @@ def _add_receipts(run: ReceiptRun, vm: Vm, result: bytes | Promise) -> None:
                 tuple(draft.actions),
                 tuple(draft.input_data_ids),
                 tuple(draft.output_data_receivers),
+                draft.refund_to,
                 is_promise_yield=draft.is_yield,
             )
         )

@@ -13,6 +13,7 @@ import re
 import traceback
 from collections.abc import Generator
 from contextlib import closing
+from functools import partial
 from http.client import responses
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import parse_qsl
@@ -22,7 +23,7 @@ from msgspec import Raw, Struct, structs
 
 from ledgerkit import json_decoding
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.localnet import rest_api, rpc_api
+from ledgerkit.localnet import rest_api, rpc_api, services
 from ledgerkit.localnet.faults import HEADER, Fault, Faults
 from ledgerkit.localnet.http_messages import (
     HttpResponse,
@@ -30,23 +31,31 @@ from ledgerkit.localnet.http_messages import (
     text_response,
     with_length,
 )
+from ledgerkit.localnet.services import block_documents
 from ledgerkit.visible_text import escape_invisible
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ledgerkit.localnet.http_messages import Header, HttpRequest
     from ledgerkit.localnet.world import World
 
 MAX_BODY_BYTES = 10 * 2**20
+_MAX_SERVICE_BODY_BYTES = 2 * 2**20
 
-Surface = Literal["rpc", "rest", "node"]
+Surface = Literal["rpc", "rest", "node"] | services.Service
 Steps = Generator[float | None, None, HttpResponse]
 
 _METHODS: dict[Surface, tuple[str, ...]] = {
     "rpc": ("POST",),
     "rest": ("GET", "HEAD"),
     "node": ("GET", "HEAD"),
+    "transactions": ("POST",),
+    "transfers": ("POST",),
+    "blocks": ("GET", "HEAD"),
+    "kv": ("GET", "HEAD", "POST"),
 }
-_API_KEY_STATUSES = (401, 402, 403)  # sent by the proxy in front of both surfaces
+_API_KEY_STATUSES = (401, 402, 403)  # sent by the proxy in front of the surfaces
 _TOO_MANY_REQUESTS = 429
 _INTERNAL_ERROR = 500
 _NODE_PAGES = ("/status", "/health", "/metrics")
@@ -57,7 +66,7 @@ _LOG = logging.getLogger("ledgerkit.localnet")
 
 
 class Gateway:
-    """The JSON-RPC, the REST API and the node's pages of one world, as one HTTP host."""
+    """The JSON-RPC, REST API, node's pages and services of one world, as one HTTP host."""
 
     def __init__(self, world: World, faults: Faults | None = None) -> None:
         self.world = world
@@ -103,7 +112,11 @@ class Gateway:
             return _unauthorized_response(surface, request)
         if surface == "rpc":
             return (yield from self._call_rpc(request))
-        return self._get_page(surface, request.path)
+        if surface == "blocks":
+            path = request.path.removeprefix(block_documents.PREFIX)
+            steps = block_documents.respond(self.world, path, request.query)
+            return (yield from self._run(steps, _internal_error))
+        return self._get_page(surface, request)
 
     def _is_authorized(self, request: HttpRequest) -> bool:
         """Compare the request's API keys with the required ones, each in constant time."""
@@ -116,12 +129,17 @@ class Gateway:
         return True in matches
 
     def _call_rpc(self, request: HttpRequest) -> Steps:
-        """Call a JSON-RPC method; the world's lock is free while the call waits for a block."""
+        """Call a JSON-RPC method, which may wait for a block."""
         if not _JSON_TYPE.match(request.headers.get("content-type", "")):
             return text_response("Expected request with `Content-Type: application/json`", 415)
         if len(request.body) > MAX_BODY_BYTES:
             return text_response("Failed to buffer the request body: length limit exceeded", 413)
-        with closing(rpc_api.respond(self.world, request.body)) as steps:
+        steps = rpc_api.respond(self.world, request.body)
+        return (yield from self._run(steps, partial(_internal_rpc_error, request.body)))
+
+    def _run(self, steps: Steps, failure: Callable[[], HttpResponse]) -> Steps:
+        """Run the steps of a response; the world's lock is free while it waits for a block."""
+        with closing(steps):
             try:
                 while True:
                     with self.world.lock:
@@ -131,19 +149,41 @@ class Gateway:
                 response: HttpResponse = end.value
                 return response
             except Exception:  # noqa: BLE001 - the server must survive and answer the next request
-                _log_traceback("a JSON-RPC call could not be answered")
-                return _internal_rpc_error(request.body)
+                _log_traceback("a request could not be answered")
+                return failure()
 
-    def _get_page(self, surface: Surface, path: str) -> HttpResponse:
-        """Read a path of the REST API or a page of the node."""
+    def _get_page(
+        self, surface: Literal["rest", "node"] | services.Service, request: HttpRequest
+    ) -> HttpResponse:
+        """Read a path of the REST API or of a service, or a page of the node."""
+        path = request.path
         try:
             with self.world.lock:
                 if surface == "rest":
                     return rest_api.respond(self.world, path.removeprefix(_API) or "/")
-                return rpc_api.node_page(self.world, path) or HttpResponse(404)
+                if surface == "node":
+                    return rpc_api.node_page(self.world, path) or HttpResponse(404)
+                return _call_service(surface, self.world, request)
         except Exception:  # noqa: BLE001 - as above
             _log_traceback("a page could not be read")
-            return json_response("Internal server error", 500)
+            return _internal_error()
+
+
+def _internal_error() -> HttpResponse:
+    """Build the response to a failure of the ledger itself."""
+    return json_response("Internal server error", 500)
+
+
+def _call_service(service: services.Service, world: World, request: HttpRequest) -> HttpResponse:
+    """Call a service, whose framework refuses bodies that are not JSON or too large."""
+    # Source: actix-web 4, JsonPayloadError and its default limit of 2 MiB.
+    if request.method == "POST":
+        if not _JSON_TYPE.match(request.headers.get("content-type", "")):
+            return text_response("Content type error", 400)
+        if len(request.body) > _MAX_SERVICE_BODY_BYTES:
+            text = f"JSON payload ({len(request.body)} bytes) is larger than allowed"
+            return text_response(f"{text} (limit: {_MAX_SERVICE_BODY_BYTES} bytes).", 413)
+    return services.respond(service, world, request)
 
 
 def _log_traceback(problem: str) -> None:
@@ -153,6 +193,9 @@ def _log_traceback(problem: str) -> None:
 
 def surface_of(path: str) -> Surface | None:
     """Return the surface that serves a path, or None."""
+    service = services.service_of(path)
+    if service is not None:
+        return service
     if path in ("", "/"):
         return "rpc"
     if path == _API or path.startswith((f"{_API}/", "/v0/", "/v1/")):

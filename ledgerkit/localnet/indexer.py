@@ -10,7 +10,6 @@ and may be some blocks older.
 
 from __future__ import annotations
 
-import weakref
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
@@ -18,6 +17,7 @@ import msgspec
 
 from ledgerkit import json_decoding
 from ledgerkit.errors import InvalidRequestError
+from ledgerkit.localnet.block_follower import BlockFollower
 from ledgerkit.localnet.chain_types import Account, ActionReceipt, Block, Failure
 from ledgerkit.localnet.contract_sdk import CONTRACTS_BY_HASH, Contract
 from ledgerkit.localnet.contracts.fungible_token import PREFIX, FungibleTokenBase
@@ -179,17 +179,16 @@ class BalanceReader:
         return ""
 
 
-class Indexer:
+class Indexer(BlockFollower):
     """The index of a world."""
 
     def __init__(self, world: World) -> None:
-        # A strong reference would keep the key of `rest_api._indexers` alive for ever.
-        self._world: World = weakref.proxy(world)
+        super().__init__(world)
         self.keys = KeyIndex()
         self.pools, self.tokens, self.collections = (ContractPairs() for _ in range(3))
         self._by_standard = {"nep141": self.tokens, "nep171": self.collections}
         self._balances = BalanceReader(self._world)
-        self.block = self.balance_block = world.chain.genesis
+        self.balance_block = self.block
         self._read_genesis(world.store.at(self.block.height))
 
     # Reading -----------------------------------------------------------------------------
@@ -227,32 +226,12 @@ class Indexer:
 
     def catch_up(self) -> None:
         """Read the blocks that became final."""
-        settings = self._world.settings
-        for block in self._unread(self._earlier(self._world.chain.final, settings.indexer_lag)):
-            self._read_block(block.height)
-            self.block = block
-        self.balance_block = self._earlier(self.block, settings.balance_lag)
+        super().catch_up()
+        self.balance_block = self._earlier(self.block, self._world.settings.balance_lag)
 
-    def _earlier(self, block: Block, count: int) -> Block:
-        """Return the block `count` blocks before another one, or genesis."""
-        for _ in range(count):
-            previous = self._world.chain.by_hash(block.prev_hash)
-            if previous is None:
-                break
-            block = previous
-        return block
-
-    def _unread(self, last: Block) -> list[Block]:
-        """List the unread blocks up to the given one."""
-        blocks = []
-        block: Block | None = last
-        while block is not None and block.height > self.block.height:
-            blocks.append(block)
-            block = self._world.chain.by_hash(block.prev_hash)
-        return blocks[::-1]
-
-    def _read_block(self, height: int) -> None:
+    def _read_block(self, block: Block) -> None:
         """Read the changes and outcomes of a block."""
+        height = block.height
         for change in self._world.chain.changes(height):
             self._balances.record_change(change, height)
             if change.kind == "access_key":

@@ -65,6 +65,9 @@ class Settings:
         The time after which the node ends a request that waits.
     indexer_lag, balance_lag
         The number of final blocks that the index is behind, and its balances behind the index.
+    duplicate_rows
+        The number of copies of each row of the Transactions API that its database has not
+        merged yet. With many, pages of `/v0/account` end early and `txs_count` is too high.
     api_keys
         The accepted API keys; if there are none, requests need no key.
     vm_gas
@@ -95,6 +98,7 @@ class Settings:
     timeout_ns: int = 10 * SECOND_NS
     indexer_lag: int = 0
     balance_lag: int = 0
+    duplicate_rows: int = 0
     api_keys: tuple[str, ...] = field(default=(), repr=False)
     vm_gas: Mapping[str, int] = field(default_factory=dict)
     error_member: bool = False

@@ -138,13 +138,21 @@ def _gas_exceeded() -> HostError:
 class ReceiptDraft:
     """A new receipt to which a call can still add actions."""
 
-    __slots__ = ("actions", "input_data_ids", "is_yield", "output_data_receivers", "receiver_id")
+    __slots__ = (
+        "actions",
+        "input_data_ids",
+        "is_yield",
+        "output_data_receivers",
+        "receiver_id",
+        "refund_to",
+    )
 
     def __init__(self, receiver_id: str, input_data_ids: Sequence[CryptoHash] = ()) -> None:
         self.receiver_id = receiver_id
         self.actions: list[Action] = []
         self.input_data_ids = list(input_data_ids)
         self.output_data_receivers: list[tuple[CryptoHash, str]] = []
+        self.refund_to: str | None = None
         self.is_yield = False
 
 
@@ -164,6 +172,11 @@ class Promise:
     def then(self, receiver_id: str) -> Promise:
         """Create a receipt that waits for this one's result."""
         return self.vm.promise_then(self, receiver_id)
+
+    def refund_to(self, account_id: str) -> Promise:
+        """Set the account to which the deposits return if the receipt fails."""
+        self.vm.set_refund_to(self, account_id)
+        return self
 
     def create_account(self) -> Promise:
         """Add an action that creates the receiver."""
@@ -247,6 +260,15 @@ def _parse_key(public_key: PublicKey | str) -> PublicKey:
         return public_key if isinstance(public_key, PublicKey) else PublicKey.from_text(public_key)
     except InvalidRequestError:
         raise HostError("VM Logic provided an invalid public key", "InvalidPublicKey") from None
+
+
+def _parse_account_id(account_id: str) -> AccountId:
+    """Parse an account id."""
+    try:
+        return AccountId(account_id)
+    except InvalidRequestError:
+        message = "VM Logic returned an invalid account id"
+        raise HostError(message, "InvalidAccountId") from None
 
 
 class Vm:
@@ -454,6 +476,15 @@ class Vm:
             data_ids.append(new_id)
         return self._new_receipt(receiver_id, data_ids)
 
+    def set_refund_to(self, promise: Promise, account_id: str) -> None:
+        """Set the account to which a receipt's deposits return if it fails (NEP-616)."""
+        self._not_in_view("promise_set_refund_to")
+        if promise.is_joint:
+            raise HostError(
+                "Cannot set refund_to on a joint promise.", "CannotSetRefundToOnJointPromise"
+            )
+        promise.drafts[0].refund_to = _parse_account_id(account_id)
+
     def join(self, *promises: Promise) -> Promise:
         """Join promises, so that a receipt can wait for all of them, in this order."""
         self._not_in_view("promise_and")
@@ -577,11 +608,7 @@ class Vm:
                 f"{MAX_PROMISES}",
                 f"NumberPromisesExceeded {{ number_of_promises: {count}, limit: {MAX_PROMISES} }}",
             )
-        try:
-            receiver_id = AccountId(receiver_id)
-        except InvalidRequestError:
-            message = "VM Logic returned an invalid account id"
-            raise HostError(message, "InvalidAccountId") from None
+        receiver_id = _parse_account_id(receiver_id)
         sir = receiver_id == self.current_account_id
         cost = self._profile.new_receipt_send(sir=sir)
         self.gas.burn(cost, "ACTION_COST", "NEW_ACTION_RECEIPT")

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from math import isnan
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit import units
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.plots import canvas
+from ledgerkit.plots import canvas, inks, texts, time_axis, token_units
+from ledgerkit.plots.token_units import TokenUnit
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     import pandas as pd
     from matplotlib.axes import Axes
 
 _MAX_LINES = 7
-_TICK_WIDTH = 10  # characters; wide enough for a time of day with a fraction
 _MAX_NAMES = 3  # accounts in the title; more are counted
+_MAX_DOTS = 120  # readings a line; of more, the dots would hide the line
 _COLUMNS = ("account_id", "view", "contract_id", "time", "status")
 _PARTS = {"accounts": ("balance", "locked"), "ft": ("balance",), "staking": ("staked", "unstaked")}
-_SUBJECTS = {"accounts": "NEAR", "ft": "tokens", "staking": "stake"}
+_QUANTITIES = {"accounts": "balance", "ft": "token balance", "staking": "stake"}
 _STATUS_TEXTS = {
     "no_account": "account did not exist",
     "no_contract": "contract did not exist",
@@ -30,21 +33,35 @@ _STATUS_TEXTS = {
 
 
 class _Line(NamedTuple):
-    """One line: its label, and its readings in human units, NaN where unknown."""
+    """One line: how to write its label, and its exact readings, None where unknown."""
 
-    label: str
+    label: Callable[[int], str]
     times: Any
-    values: list[float]
+    amounts: list[int | None]
+    unit: TokenUnit
 
     @property
-    def known(self) -> list[float]:
+    def values(self) -> list[float]:
+        """The readings in units, NaN where unknown."""
+        return [float("nan") if v is None else self.unit.number(v) for v in self.amounts]
+
+    @property
+    def known(self) -> list[int]:
         """The readings that have an amount."""
-        return [value for value in self.values if not isnan(value)]
+        return [amount for amount in self.amounts if amount is not None]
 
     @property
     def extent(self) -> float:
-        """The largest distance from zero."""
-        return max(map(abs, self.known))
+        """The largest distance from zero, in units."""
+        return self.unit.number(max(map(abs, self.known)))
+
+    def hover_texts(self) -> list[str]:
+        """Return the label, time and amount of each known reading."""
+        return [
+            f"{self.label(200)}, {str(time)[:19]}: {self.unit.text(amount)}"
+            for time, amount in zip(self.times, self.amounts, strict=True)
+            if amount is not None
+        ]
 
 
 def history(
@@ -53,6 +70,7 @@ def history(
     view: str | None = None,
     change: bool = False,
     decimals: int | Mapping[str, int] = 0,
+    tokens: pd.DataFrame | None = None,
     ax: Axes | None = None,
     title: str | None = None,
 ) -> Axes:
@@ -72,6 +90,9 @@ def history(
     decimals
         For ``ft``: the token's decimals, by contract or one number for all; 0 draws smallest
         units.
+    tokens
+        For ``ft``: symbols and decimals by contract, typed as ``schema("ft_metadata")``, such as
+        the result of ``lk.ft(..., metadata=True)``.
     ax
         The axes to draw on; None makes a figure.
     title
@@ -88,20 +109,33 @@ def history(
     ------
     InvalidRequestError
         If the frame lacks columns or the view, or matplotlib is not installed.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> past = lk.history("alice.near", "genesis", "final")
+    >>> ax = lk.plots.history(past)
+    >>> ax.get_title(loc="left")
+    'balance of alice.near'
     """
     parts = dict.fromkeys(part for names in _PARTS.values() for part in names)
     canvas.check_columns(frame, (*_COLUMNS, *parts), "lk.history")
     view = _check_view(frame, view)
     ax = canvas.axes_or_new(ax, 8.0, 4.0)
     rows = frame[frame["view"] == view]
-    lines = [line for line in _lines(rows, view, decimals, change=change) if line.known]
+    units_of = _Units(view, decimals, token_units.read_units(tokens))
+    lines = [line for line in _lines(rows, view, units_of, change=change) if line.known]
     notes = _notes(rows, len(lines))
     if not lines:
-        return canvas.draw_empty(ax, "no known amounts" if len(rows) else "no readings", *notes)
-    handles = [_draw_line(ax, place, line) for place, line in enumerate(_farthest(lines))]
-    _label_axes(ax, _unit(view, decimals, change=change))
-    canvas.add_notes(ax, notes)
-    canvas.draw_title(ax, title or _default_title(rows, view, change=change), handles)
+        reason = "no known amounts" if len(rows) else "no readings"
+        return canvas.draw_empty(ax, frame, reason, *notes)
+    lines = _farthest(lines)
+    handles = [_draw_line(ax, place, line) for place, line in enumerate(lines)]
+    quantity = f"{'change in ' if change else ''}{_QUANTITIES[view]}"
+    time_axis.label_axes(ax, f"{quantity} ({token_units.axis_text(line.unit for line in lines)})")
+    accounts = list(dict.fromkeys(canvas.column_values(rows, "account_id")))
+    usual = partial(_title, quantity, accounts)
+    canvas.finish(ax, frame, title or usual, handles=handles, notes=notes)
     return ax
 
 
@@ -110,27 +144,43 @@ def _check_view(frame: pd.DataFrame, view: str | None) -> str:
     views = list(dict.fromkeys(canvas.column_values(frame, "view")))
     if view is not None and view not in views:
         expected = f"a view of the frame, which has {', '.join(views) or 'none'}"
-        raise InvalidRequestError.refuse("view", view, expected)
+        raise InvalidRequestError.refuse("view", view, expected, choices=views)
     return view or next(iter(views), "accounts")
 
 
-def _lines(
-    rows: pd.DataFrame, view: str, decimals: int | Mapping[str, int], *, change: bool
-) -> list[_Line]:
+class _Units(NamedTuple):
+    """The units of a view's amounts, by contract."""
+
+    view: str
+    decimals: int | Mapping[str, int]
+    units_of: Mapping[str, TokenUnit]
+
+    def of(self, contract_id: object) -> TokenUnit:
+        """Return the unit of a contract's amounts."""
+        if self.view != "ft":
+            return token_units.NEAR
+        name, decimals = str(contract_id), self.decimals
+        places = decimals.get(name, 0) if isinstance(decimals, Mapping) else decimals
+        given = TokenUnit("tokens", places) if places else token_units.SMALLEST
+        return self.units_of.get(name, given)
+
+
+def _lines(rows: pd.DataFrame, view: str, units_of: _Units, *, change: bool) -> list[_Line]:
     """Build a line per account, contract and part; secondary parts that are always 0 have none."""
     lines = []
     has_several = len(set(rows["account_id"])) > 1
     keys = ["account_id", "contract_id"]
     for (account_id, contract_id), own in rows.groupby(keys, sort=False, dropna=False):
         ordered = own.sort_values("time", kind="stable")
-        places = _decimals(view, str(contract_id), decimals)
+        names = [account_id] if has_several else []
+        names += [contract_id] if view != "accounts" else []
+        unit = units_of.of(contract_id)
         times = ordered["time"].dt.tz_localize(None).to_numpy()
         for part in _PARTS[view]:
             exact = _amounts(ordered, part, change=change)
             if part == _PARTS[view][0] or any(exact):
-                values = [float("nan") if v is None else units.to_float(v, places) for v in exact]
-                name = str(account_id) if has_several else None
-                lines.append(_Line(_label(view, name, contract_id, part), times, values))
+                label = partial(_label, names, unit.symbol if view == "ft" else "", part)
+                lines.append(_Line(label, times, exact, unit))
     return lines
 
 
@@ -141,18 +191,11 @@ def _amounts(rows: pd.DataFrame, part: str, *, change: bool) -> list[int | None]
     return [None if v is None else v - start for v in exact]
 
 
-def _decimals(view: str, contract_id: str, decimals: int | Mapping[str, int]) -> int:
-    """Return the decimals of a line's amounts."""
-    if view != "ft":
-        return units.NEAR_DECIMALS
-    return decimals.get(contract_id, 0) if isinstance(decimals, Mapping) else decimals
-
-
-def _label(view: str, account_id: str | None, contract_id: object, part: str) -> str:
-    """Label a line by what distinguishes it; `account_id` is None if all lines share one."""
-    words = [] if account_id is None else [canvas.one_line(account_id, 30)]
-    if view != "accounts":
-        words.append(canvas.one_line(contract_id, 30))
+def _label(names: Sequence[object], symbol: str, part: str, limit: int) -> str:
+    """Label a line by the names that distinguish it, with the symbol of a token."""
+    words = [texts.shorten(name, limit) for name in names]
+    if symbol not in ("", "units", "tokens"):
+        words.insert(len(words) - 1, symbol)
     if not words or part != "balance":
         words.append(part)
     return " · ".join(words)
@@ -166,62 +209,31 @@ def _farthest(lines: list[_Line]) -> list[_Line]:
 
 def _draw_line(ax: Axes, place: int, line: _Line) -> Any:
     """Draw one line, with a dot per reading."""
+    has_dots = len(line.amounts) <= _MAX_DOTS
+    values = line.values
     (handle,) = ax.step(
         line.times,
-        line.values,
+        values,
         where="post",
-        color=canvas.CYCLE[place],
+        color=inks.inside(ax).shape(inks.CYCLE[place]),
         ls=canvas.LINE_STYLES[place],
         lw=1.8,
-        marker="o",
+        marker="o" if has_dots else None,
         markersize=3,
-        label=line.label,
+        label=texts.fit(line.label, canvas.legend_room(ax)),
     )
+    canvas.set_hover(handle, *(line.hover_texts() if has_dots else [line.label(200)]))
     # matplotlib leaves NaN readings out of the limits: a gap at an end would not be visible.
     ends = canvas.mpl("dates").date2num([line.times.min(), line.times.max()])
-    ax.update_datalim([(end, line.known[0]) for end in ends])
+    ax.update_datalim([(end, line.unit.number(line.known[0])) for end in ends])
     return handle
 
 
-def _label_axes(ax: Axes, unit: str) -> None:
-    """Label the time below and the amounts, with all digits, at the left."""
-    dates = canvas.mpl("dates")
-    max_ticks = int(canvas.text_capacity(ax)[0] // _TICK_WIDTH)
-    locator = dates.AutoDateLocator(minticks=3, maxticks=max(3, max_ticks))
-    locator.intervald[dates.SECONDLY] = [1, 2, 5, 10, 15, 30]
-    ax.xaxis.set_major_locator(locator)
-    ax.xaxis.set_major_formatter(_date_formatter(locator))
-    ax.yaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
-    ax.xaxis.get_offset_text().set_fontsize(canvas.SMALL)
-    ax.set_xlabel("time (UTC)", size=canvas.SMALL)
-    ax.set_ylabel(unit, size=canvas.SMALL)
-    canvas.hide_spines(ax, keep=("bottom", "left"))
-
-
-def _date_formatter(locator: Any) -> Any:
-    """Build a date formatter that writes seconds as a time of day."""
-    # By default matplotlib writes "07", which could be an hour, a minute or a second.
-    formatter = canvas.mpl("dates").ConciseDateFormatter(locator)
-    formatter.formats[-1] = "%H:%M:%S.%f"
-    formatter.zero_formats[-1] = "%H:%M:%S"
-    formatter.offset_formats[-1] = "%Y-%b-%d"
-    return formatter
-
-
-def _unit(view: str, decimals: int | Mapping[str, int], *, change: bool) -> str:
-    """Return the label of the vertical axis."""
-    unit = "NEAR"
-    if view == "ft":
-        unit = "tokens, each in its own unit" if decimals else "smallest units of each token"
-    return f"change in {unit}" if change else unit
-
-
-def _default_title(rows: pd.DataFrame, view: str, *, change: bool) -> str:
-    """Return the title, which names the accounts and the quantity."""
-    ids = list(dict.fromkeys(rows["account_id"]))
-    names = ", ".join(canvas.one_line(account_id, 40) for account_id in ids[:_MAX_NAMES])
-    accounts = f"{len(ids):,} accounts" if len(ids) > _MAX_NAMES else names
-    return f"{'change in ' if change else ''}{_SUBJECTS[view]} of {accounts}"
+def _title(quantity: str, accounts: Sequence[str], limit: int) -> str:
+    """Return the title: the quantity and the accounts, whose names are shortened."""
+    names = ", ".join(texts.shorten(account_id, limit) for account_id in accounts)
+    several = units.count_text(len(accounts), "account")
+    return f"{quantity} of {names if len(accounts) <= _MAX_NAMES else several}"
 
 
 def _notes(rows: pd.DataFrame, n_lines: int) -> list[str]:
@@ -232,4 +244,4 @@ def _notes(rows: pd.DataFrame, n_lines: int) -> list[str]:
         for status, n in counts.items()
     ]
     notes += [f"lines not drawn: {n_lines - _MAX_LINES:,}"] if n_lines > _MAX_LINES else []
-    return [" · ".join(notes)] if notes else []
+    return notes

@@ -1,46 +1,126 @@
-"""Axes, colours, titles and number formats that all plots share."""
+"""Axes, titles, legends, notes and hover texts that all plots share."""
 
 from __future__ import annotations
 
-from math import isfinite
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from ledgerkit import extras
-from ledgerkit.errors import InvalidRequestError, cut
+from ledgerkit.errors import InvalidRequestError
+from ledgerkit.plots import inks, texts
+from ledgerkit.plots.texts import SMALL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from matplotlib.axes import Axes
 
-BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
-YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
-INK, FAINT, PALE = "#333333", "#999999", "#DDDDDD"
 LINE_STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)))
-CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION, YELLOW)
-SMALL = 8.0  # points; the size of every text but the title
-_MAX_TEXT = 60  # characters
-_MAX_NOTE = 110  # characters
-_CHARACTER_WIDTH = 0.62  # of the font size; wider than the average character
+MAX_ROWS = 400  # a plot of more rows would be unreadable
+_TITLE = SMALL + 2  # points
+_MAX_NETWORK = 30  # characters
 _LINE_HEIGHT = 1.25  # of the font size
-_SMALLEST, _LARGEST = 1e-6, 1e15  # numbers outside are written with an exponent
-_DARK = 0.45  # luminance
-_LEGEND_WIDTH = 1.15  # of the axes' width
+_GAP = 8.0  # points between the title and the network
+_SIDE_SHARE = 0.6  # of the axes, before they shrink to make room for labels beside them
+# Points of a legend that are not text: beside each entry, and at the ends of a line.
+_HANDLE, _LEGEND_ENDS = 3.6 * SMALL, 0.5 * SMALL
+_BACKGROUND: ContextVar[str | None] = ContextVar("background", default=None)
+
+
+# Axes -----------------------------------------------------------------------------------
 
 
 def axes_or_new(ax: Axes | None, width: float, height: float) -> Axes:
-    """Return `ax`, or the axes of a new figure of this size in inches."""
-    if ax is not None:
+    """Return `ax`, or the axes of a new figure of this size in inches, in readable colours."""
+    if ax is None:
+        ax = _new_axes(width, height)
+    around = inks.outside(ax)
+    for axis in (ax.xaxis, ax.yaxis):
+        tick = axis.get_major_ticks(1)[0]
+        label = around.own(tick.label1.get_color())
+        axis.set_tick_params(labelcolor=label, color=around.own(tick.tick1line.get_color()))
+        axis.label.set_color(around.own(axis.label.get_color()))
+        axis.get_offset_text().set_color(label)
+    for spine in ax.spines.values():
+        spine.set_edgecolor(around.own(spine.get_edgecolor()))
+    return ax
+
+
+def _new_axes(width: float, height: float) -> Axes:
+    """Return the axes of a new figure: of pyplot's, unless `without_pyplot` is in effect."""
+    background = _BACKGROUND.get()
+    options: dict[str, Any] = {"figsize": (width, height), "layout": "constrained"}
+    if background is None:
+        ax: Axes = mpl("pyplot").subplots(**options)[1]
+        # As the last line of a cell the axes would be printed below the picture of their figure.
+        ax._ipython_display_ = partial(_display, ax)  # type: ignore[attr-defined]  # for IPython
         return ax
-    new: Axes = mpl("pyplot").subplots(figsize=(width, height), layout="constrained")[1]
+    figure = mpl("figure").Figure(facecolor=background, **options)
+    new: Axes = figure.add_subplot(facecolor=background)
     return new
+
+
+def _display(ax: Axes) -> None:
+    """Display the figure of the axes, unless the notebook displays it at the end of the cell."""
+    if not mpl("pyplot").fignum_exists(ax.figure.number):  # type: ignore[union-attr]  # it had one
+        extras.require("IPython.display", "notebook", "A plot").display(ax.figure)
+
+
+@contextmanager
+def without_pyplot(background: str) -> Iterator[None]:
+    """Make new figures with this background and without pyplot, which is not thread-safe."""
+    token = _BACKGROUND.set(background)
+    try:
+        yield
+    finally:
+        _BACKGROUND.reset(token)
 
 
 def mpl(module: str) -> Any:
     """Import a module of matplotlib, such as "patches"."""
     return extras.require(f"matplotlib.{module}", "notebook", "A plot")
+
+
+def _settle(ax: Axes) -> None:
+    """Lay out the figure, so that the size of the axes is that of the picture."""
+    figure: Any = ax.get_figure(root=True)
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+
+
+def size(ax: Axes) -> tuple[float, float]:
+    """Return the width and the height of the axes in points."""
+    box = ax.get_window_extent()
+    return float(box.width * 72 / _dpi(ax)), float(box.height * 72 / _dpi(ax))
+
+
+def _dpi(ax: Axes) -> float:
+    """Return the resolution of the figure."""
+    return float(ax.figure.get_dpi())
+
+
+def side_room(ax: Axes) -> float:
+    """Return the points that labels beside the axes may take from their width."""
+    return _SIDE_SHARE * size(ax)[0]
+
+
+def legend_room(ax: Axes) -> float:
+    """Return the points that the text of an entry of the legend may take."""
+    return size(ax)[0] - _HANDLE - _LEGEND_ENDS
+
+
+def line_capacity(ax: Axes) -> float:
+    """Return how many lines of text fit into the height of the axes."""
+    return size(ax)[1] / (SMALL * _LINE_HEIGHT)
+
+
+# Frames ---------------------------------------------------------------------------------
 
 
 def check_columns(frame: pd.DataFrame, columns: Iterable[str], source: str) -> None:
@@ -61,51 +141,37 @@ def _is_missing(value: object) -> bool:
     return value is None or value is pd.NA or value is pd.NaT or value != value  # noqa: PLR0124 - NaN
 
 
-def one_line(text: object, limit: int = _MAX_TEXT) -> str:
-    """Format a text from the chain as one short line without invisible characters."""
-    return cut(text, limit)
-
-
-def format_number(value: float) -> str:
-    """Format a number with three significant digits or its whole part, grouped by thousands."""
-    if not value or not isfinite(value):
-        return "0" if not value else str(value)
-    if not _SMALLEST <= abs(value) < _LARGEST:
-        digits, _, exponent = f"{value:.2e}".partition("e")
-        return f"{digits.rstrip('0').rstrip('.')}e{int(exponent)}"
-    decimals = max(0, 2 - int(f"{value:e}".partition("e")[2]))
-    text = f"{value:,.{decimals}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+# Labels ---------------------------------------------------------------------------------
 
 
 def label_x_axis(ax: Axes, label: str) -> None:
     """Label the horizontal axis, and format its numbers plainly."""
-    ax.xaxis.set_major_formatter(lambda value, _: format_number(value))
+    ax.xaxis.set_major_formatter(lambda value, _: texts.format_number(value))
     ax.set_xlabel(label, size=SMALL)
 
 
-def label_rows(ax: Axes, labels: list[str]) -> None:
-    """Label rows from top to bottom."""
-    ax.set_yticks(range(len(labels)), labels, size=SMALL, parse_math=False)
+def label_rows(
+    ax: Axes, labels: Sequence[Callable[[int], str]], *, beside: Sequence[str] = ()
+) -> None:
+    """
+    Label rows from top to bottom; the labels shorten their names as far as necessary.
+
+    `beside` are the texts at the right, which need room, too.
+    """
+    room = side_room(ax) - max(map(texts.width, beside), default=0.0)
+    written = [texts.fit(label, room) for label in labels]
+    ax.set_yticks(range(len(labels)), written, size=SMALL, parse_math=False)
     ax.set_ylim(len(labels) - 0.5, -0.5)
     hide_spines(ax)
     ax.tick_params(axis="y", length=0)
+    ax.grid(visible=False, axis="y")
 
 
 def write_beside(ax: Axes, text: str, x: float, y: float, *, points: float = 4.0) -> None:
     """Write a text to the right of a point."""
     offset: dict[str, Any] = {"xytext": (points, 0), "textcoords": "offset points"}
-    ax.annotate(text, (x, y), va="center", size=SMALL, **offset)
-
-
-def text_capacity(ax: Axes, size: float = SMALL) -> tuple[float, float]:
-    """Return how many characters fit across the axes, and how many lines fit in their height."""
-    box = ax.get_window_extent()
-    pixels = size * ax.figure.get_dpi() / 72
-    return (
-        float(box.width / (pixels * _CHARACTER_WIDTH)),
-        float(box.height / (pixels * _LINE_HEIGHT)),
-    )
+    colour = inks.outside(ax).word(inks.inside(ax).text)
+    ax.annotate(text, (x, y), va="center", size=SMALL, color=colour, parse_math=False, **offset)
 
 
 def draw_lines(ax: Axes, lines: Sequence[Any], colour: str, width: float) -> None:
@@ -115,40 +181,82 @@ def draw_lines(ax: Axes, lines: Sequence[Any], colour: str, width: float) -> Non
         ax.add_collection(collection(lines, colors=colour, linewidths=width, zorder=2))
 
 
-def draw_title(ax: Axes, text: str | None, handles: Sequence[Any] = ()) -> None:
-    """Write the title, and below it the legend in as few lines as the width allows."""
-    widths = [len(str(handle.get_label())) + 5 for handle in handles]
-    across = int(_LEGEND_WIDTH * text_capacity(ax)[0] // max(widths, default=1))
-    columns = max(1, min(len(widths), across))
-    lines = -(-len(widths) // columns)
-    if handles:
-        _draw_legend(ax, handles, columns)
-    pad = 6 + lines * SMALL * 1.6
-    ax.set_title(one_line(text or "", 90), loc="left", size=SMALL + 2, pad=pad, parse_math=False)
+def set_hover(artist: Any, *hover_texts: str) -> None:
+    """Set the texts that an SVG shows under the pointer: one, or one per marker."""
+    artist.hover_texts = [texts.one_line(text, 300) for text in hover_texts]
 
 
-def _draw_legend(ax: Axes, handles: Sequence[Any], columns: int) -> None:
-    """Draw the legend between the title and the axes."""
+def finish(
+    ax: Axes,
+    frame: pd.DataFrame,
+    title: str | Callable[[int], str],
+    *,
+    handles: Sequence[Any] = (),
+    notes: Sequence[str] = (),
+) -> None:
+    """
+    Write title, network and legend above the axes, and notes below; the axes' labels are there.
+
+    A function as `title` formats it with names shortened to a number of characters.
+    """
+    _settle(ax)
+    if notes:
+        _write_notes(ax, notes)
+    n_lines = _draw_legend(ax, handles) if handles else 0
+    style: dict[str, Any] = {"pad": 6 + n_lines * SMALL * 1.6, "parse_math": False}
+    style["color"] = inks.outside(ax).text
+    network = texts.one_line(frame.attrs.get("network") or "", _MAX_NETWORK)
+    ax.set_title(network, loc="right", size=SMALL, **style)
+    room = size(ax)[0] - (texts.width(network) + _GAP if network else 0)
+    write = title if callable(title) else partial(texts.one_line, title)
+    ax.set_title(texts.fit(write, room, size=_TITLE), loc="left", size=_TITLE, **style)
+
+
+def _draw_legend(ax: Axes, handles: Sequence[Any]) -> int:
+    """Draw the legend above the axes, and return its number of lines: as few as fit."""
+    widths = [_HANDLE + texts.width(str(handle.get_label())) for handle in handles]
+    columns = _legend_columns(widths, _room_above(ax) - _LEGEND_ENDS)
     legend = ax.legend(
         handles=list(handles),
         loc="lower left",
         bbox_to_anchor=(0.0, 1.0),
-        ncols=columns,
+        ncols=len(columns),
         fontsize=SMALL,
         frameon=False,
         borderaxespad=0.2,
         borderpad=0.2,
         handlelength=1.6,
         columnspacing=1.2,
+        labelcolor=inks.outside(ax).text,
     )
     for text in legend.get_texts():
         text.set_parse_math(False)
+    return len(columns[0])
 
 
-def add_notes(ax: Axes, notes: Sequence[str]) -> None:
+def _room_above(ax: Axes) -> float:
+    """Return the points from the left side of the axes to the right end of what is drawn."""
+    box, drawn = ax.get_window_extent(), ax.get_tightbbox()
+    right = max(box.x1, drawn.x1) if drawn else box.x1
+    return float((right - box.x0) * 72 / _dpi(ax))
+
+
+def _legend_columns(widths: Sequence[float], room: float) -> list[Sequence[float]]:
+    """Divide the entries into as many columns as fit, as matplotlib divides them."""
+    columns: list[Sequence[float]] = []
+    for n_columns in range(len(widths), 0, -1):
+        length, n_longer = divmod(len(widths), n_columns)
+        ends = [at * length + min(at, n_longer) for at in range(n_columns + 1)]
+        columns = [widths[start:end] for start, end in pairwise(ends)]
+        if sum(map(max, columns)) <= room:
+            break
+    return columns
+
+
+def _write_notes(ax: Axes, notes: Sequence[str]) -> None:
     """Write notes below the label of the horizontal axis."""
     label = ax.get_xlabel()
-    lines = [one_line(note, _MAX_NOTE) for note in notes]
+    lines = texts.wrap(notes, size(ax)[0])
     ax.set_xlabel("\n".join([label, *lines] if label else lines), fontsize=SMALL, parse_math=False)
 
 
@@ -159,16 +267,12 @@ def hide_spines(ax: Axes, *, keep: Sequence[str] = ("bottom",)) -> None:
     ax.tick_params(labelsize=SMALL, length=2)
 
 
-def draw_empty(ax: Axes, *notes: str) -> Axes:
+def draw_empty(ax: Axes, frame: pd.DataFrame, *notes: str) -> Axes:
     """Write notes in place of a drawing, for a frame that has nothing to draw."""
-    text = "\n".join(one_line(note, _MAX_NOTE) for note in notes)
+    room = size(ax)[0]
+    text = "\n".join([*texts.wrap(notes[:1], room), *texts.wrap(notes[1:], room)])
     centre: dict[str, Any] = {"ha": "center", "va": "center", "transform": ax.transAxes}
-    ax.text(0.5, 0.5, text, color=INK, size=SMALL, parse_math=False, **centre)
+    ax.text(0.5, 0.5, text, color=inks.outside(ax).text, size=SMALL, parse_math=False, **centre)
     ax.set_axis_off()
+    finish(ax, frame, "")
     return ax
-
-
-def text_colour(background: str) -> str:
-    """Return black or white, whichever is readable on a background colour."""
-    red, green, blue = (int(background[at : at + 2], 16) / 255 for at in (1, 3, 5))
-    return "white" if 0.3 * red + 0.59 * green + 0.11 * blue < _DARK else BLACK

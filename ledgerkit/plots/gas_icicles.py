@@ -1,25 +1,30 @@
-"""Gas burnt by contract, as an icicle: each receipt above the receipts that it made."""
+"""Gas burnt by contract, as an icicle: each receipt above its children."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit import units
-from ledgerkit.plots import canvas, receipt_rows
+from ledgerkit.plots import canvas, inks, receipt_rows, texts
+from ledgerkit.plots.texts import SMALL
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from ledgerkit.plots.receipt_rows import Rows
+    from ledgerkit.plots.inks import Inks
+    from ledgerkit.plots.receipt_rows import Row, Rows
 
 _COLOURED = 6  # contracts with a colour of their own
 # Both contain a space, so neither can be an account id.
 _OTHERS, _REFUNDS = "other contracts", "refund receipts"
-_MIN_LABEL = 6  # characters; narrower boxes have no label
-_LABEL_SHARE = 0.9  # of a box's width
+_MIN_WIDTH = 0.3  # points; narrower boxes are not drawn
+_PADDING = 4.0  # points of a box beside its label
 _MIN_LEVEL_HEIGHT = 0.9  # lines of text; lower boxes have no label
-_HATCHES = ("", "//", "..", "\\\\", "xx", "--", "")
+_HATCHES = ("", "//", "||", "\\\\", "xx", "--", "")
 
 
 def gas_icicle(receipts: pd.DataFrame, *, ax: Axes | None = None, title: str | None = None) -> Axes:
@@ -40,15 +45,23 @@ def gas_icicle(receipts: pd.DataFrame, *, ax: Axes | None = None, title: str | N
     ax
         The axes: one box per receipt, as wide as the gas burnt by it and its descendants, with
         its children below it. The width without a child is the gas that the receipt itself
-        burnt. The contracts that burnt most have colours; refunds are light. Receipts that have
-        run, but whose gas is unknown, are counted in a note.
+        burnt. The contracts that burnt most have colours; refunds are outlines. Executed
+        receipts whose gas is unknown, and those too narrow to draw, are counted in a note.
 
     Raises
     ------
     InvalidRequestError
         If the frame lacks columns, or matplotlib is not installed.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> trace = lk.trace("ALSDqKvs6jZbUYwqxbrBvSbyqqVfcWE4Rnef1Dp5UN2G", "ivan.near")
+    >>> ax = lk.plots.gas_icicle(trace.receipts)
+    >>> ax.get_title(loc="left")
+    '7.82 Tgas in 6 receipts, 1 failed'
     """
-    rows = receipt_rows.drawn_rows(receipts)
+    rows = receipt_rows.merged_rows(receipts)
     burnt = _subtree_gas(rows)
     levels = 1 + max((row.depth for row in rows.rows), default=0)
     ax = canvas.axes_or_new(ax, 9.0, min(9.0, max(2.2, 1.2 + levels * 0.36)))
@@ -56,13 +69,15 @@ def gas_icicle(receipts: pd.DataFrame, *, ax: Axes | None = None, title: str | N
     n_unknown = sum(row.n_unknown_gas for row in rows.rows)
     notes = [f"receipts whose gas is unknown: {n_unknown:,}"] if n_unknown else []
     if not total:
-        return canvas.draw_empty(ax, *(notes or ["no gas burnt"]))
+        return canvas.draw_empty(ax, receipts, *(notes or ["no gas burnt"]))
     gas_by_name = _gas_by_name(rows)
-    _draw_boxes(ax, rows, burnt, total, list(gas_by_name))
     _label_axes(ax, levels, total)
-    canvas.add_notes(ax, notes)
-    usual = f"{canvas.format_number(_tgas(total))} Tgas in {receipt_rows.summary(rows)}"
-    canvas.draw_title(ax, title or usual, _legend_handles(gas_by_name, total))
+    boxes, n_narrow = _draw_boxes(ax, rows, burnt, list(gas_by_name))
+    notes += [f"receipts too narrow to draw: {n_narrow:,}"] if n_narrow else []
+    usual = f"{units.gas_amount(total)} in {rows.summary}"
+    handles = _legend_handles(ax, gas_by_name, total)
+    canvas.finish(ax, receipts, title or usual, handles=handles, notes=notes)
+    _label_boxes(ax, boxes, levels)
     return ax
 
 
@@ -97,34 +112,38 @@ def _gas_by_name(rows: Rows) -> dict[str, int]:
     return largest | {name: gas for name, gas in sums.items() if gas}
 
 
-def _style(name: str, legend: list[str]) -> dict[str, Any]:
-    """Return the colour and hatch of a contract's boxes."""
+def _style(name: str, legend: Sequence[str], ink: Inks) -> dict[str, Any]:
+    """Return the colours and hatch of a contract's boxes."""
     if name == _REFUNDS:
-        return {"facecolor": "#F4F4F4", "hatch": ""}
+        return {"facecolor": ink.face, "edgecolor": ink.faint}
     if name not in legend or name == _OTHERS:
-        return {"facecolor": canvas.PALE, "hatch": ""}
+        return {"facecolor": ink.faint, "edgecolor": ink.face}
     place = legend.index(name)
-    return {"facecolor": canvas.CYCLE[place], "hatch": _HATCHES[place], "hatch_linewidth": 0.6}
+    style = {"facecolor": ink.shape(inks.CYCLE[place]), "edgecolor": ink.face}
+    return {**style, "hatch": _HATCHES[place], "hatch_linewidth": 0.6}
 
 
-def _draw_boxes(ax: Axes, rows: Rows, burnt: list[int], total: int, legend: list[str]) -> None:
-    """Draw a box per row, below the box of its creator."""
-    rectangle = canvas.mpl("patches").Rectangle
-    across, down = canvas.text_capacity(ax)
-    has_labels = down / (1 + max(row.depth for row in rows.rows)) >= _MIN_LEVEL_HEIGHT
-    starts = _starts(rows, burnt)
-    for at, row in enumerate(rows.rows):
-        if not burnt[at]:
+def _draw_boxes(
+    ax: Axes, rows: Rows, burnt: list[int], legend: Sequence[str]
+) -> tuple[list[tuple[Any, Row]], int]:
+    """Draw a box per row, below the box of its parent; count the receipts without a box."""
+    rectangle, ink = canvas.mpl("patches").Rectangle, inks.inside(ax)
+    styles = {name: _style(name, legend, ink) for name in (*legend, _OTHERS, _REFUNDS)}
+    points_per_gas = canvas.size(ax)[0] / sum(row.gas for row in rows.rows)
+    boxes, n_narrow = [], 0
+    for row, gas, start in zip(rows.rows, burnt, _starts(rows, burnt), strict=True):
+        points = gas * points_per_gas
+        if points < _MIN_WIDTH:
+            n_narrow += row.times if gas else 0
             continue
-        width = burnt[at] / total
-        style = _style(_REFUNDS if row.is_refund else row.receiver_id, legend)
-        border = 0.8 if width * across > 1 else 0.0
-        corner = (_tgas(starts[at]), row.depth)
-        box = rectangle(corner, _tgas(burnt[at]), 1, edgecolor="white", linewidth=border, **style)
-        ax.add_patch(box)
-        capacity = int(width * across * _LABEL_SHARE)
-        if has_labels and capacity >= _MIN_LABEL:
-            _label_box(ax, box, row.label, capacity)
+        name = _REFUNDS if row.is_refund else row.receiver_id
+        style = styles.get(name, styles[_OTHERS])
+        border = 0.8 if points > SMALL / 2 or row.is_refund else 0.0
+        corner = (_tgas(start), row.depth)
+        box = rectangle(corner, _tgas(gas), 1, linewidth=border, **style)
+        canvas.set_hover(box, f"{row.hover_text}, {units.gas_amount(gas)} with its descendants")
+        boxes.append((ax.add_patch(box), row))
+    return boxes, n_narrow
 
 
 def _starts(rows: Rows, burnt: list[int]) -> list[int]:
@@ -139,18 +158,31 @@ def _starts(rows: Rows, burnt: list[int]) -> list[int]:
     return starts
 
 
-def _label_box(ax: Axes, box: Any, label: str, capacity: int) -> None:
-    """Write a label into its box."""
+def _label_boxes(ax: Axes, boxes: Sequence[tuple[Any, Row]], levels: int) -> None:
+    """Write labels into the boxes, as far as they fit."""
+    if canvas.line_capacity(ax) / levels < _MIN_LEVEL_HEIGHT:
+        return
+    points_per_tgas = canvas.size(ax)[0] / ax.get_xlim()[1]
+    for box, row in boxes:
+        room = box.get_width() * points_per_tgas - _PADDING
+        for write in (row.label, partial(texts.shorten, row.action)):
+            label = texts.fit(write, room)
+            if texts.width(label) <= room:
+                _label_box(ax, box, label)
+                break
+
+
+def _label_box(ax: Axes, box: Any, label: str) -> None:
+    """Write a label into its box, over the hatch."""
     background = box.get_facecolor()
-    colour = canvas.text_colour(canvas.mpl("colors").to_hex(background))
     ax.text(
         box.get_x() + box.get_width() / 2,
         box.get_y() + 0.5,
-        canvas.one_line(label, capacity),
+        label,
         ha="center",
         va="center",
-        size=canvas.SMALL,
-        color=colour,
+        size=SMALL,
+        color=inks.on_colour(background),
         parse_math=False,
         bbox={"color": background, "pad": 1.0, "lw": 0},
         clip_on=True,
@@ -164,16 +196,21 @@ def _label_axes(ax: Axes, levels: int, total: int) -> None:
     ax.set_yticks([])
     canvas.label_x_axis(ax, "gas burnt (Tgas)")
     canvas.hide_spines(ax)
+    ax.grid(visible=False)
 
 
-def _legend_handles(gas_by_name: dict[str, int], total: int) -> list[Any]:
+def _legend_handles(ax: Axes, gas_by_name: dict[str, int], total: int) -> list[Any]:
     """Return the legend entries: contracts with their share of the gas."""
-    patch = canvas.mpl("patches").Patch
-    return [
-        patch(
-            edgecolor="white" if name != _REFUNDS else canvas.FAINT,
-            label=f"{canvas.one_line(name, 32)} {100 * gas / total:.0f}%",
-            **_style(name, list(gas_by_name)),
-        )
-        for name, gas in gas_by_name.items()
-    ]
+    patch, ink = canvas.mpl("patches").Patch, inks.inside(ax)
+    room = canvas.legend_room(ax)
+    handles = []
+    for name, gas in gas_by_name.items():
+        write = partial(_share_text, name, f"{100 * gas / total:.0f}%")
+        style = _style(name, list(gas_by_name), ink)
+        handles.append(patch(label=texts.fit(write, room), **style))
+    return handles
+
+
+def _share_text(name: str, share: str, limit: int) -> str:
+    """Format a contract and its share of the gas."""
+    return f"{texts.shorten(name, limit)} {share}"

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit import units
-from ledgerkit.plots import canvas
+from ledgerkit.plots import canvas, inks, texts, token_units
+from ledgerkit.plots.texts import SMALL
+from ledgerkit.plots.token_units import TokenUnit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import pandas as pd
     from matplotlib.axes import Axes
@@ -19,24 +22,51 @@ _ROW_HEIGHT = 0.28  # inches
 _MAX_POOLS = 20
 _MAX_TOKENS = 6
 _MAX_NAMES = 4
-_BALANCES = ("account_id", "contract_id", "status", "symbol", "amount")
+_LONG_NUMBER = 10**7  # from here on, the ticks of a logarithmic axis are powers of ten
+_BALANCES = ("account_id", "contract_id", "status", "symbol", "decimals", "balance")
 _POSITIONS = ("account_id", "pool_id", "staked", "unstaked", "can_withdraw")
 _HOLDERS = ("contract_id", "balance")
 _CLASSES = {
-    "direct_only": canvas.BLUE,
-    "liquid_only": canvas.GREEN,
-    "mixed": canvas.ORANGE,
-    "no_visible_staking_position": canvas.FAINT,
+    "direct_only": inks.BLUE,
+    "liquid_only": inks.GREEN,
+    "mixed": inks.ORANGE,
+    "no_visible_staking_position": inks.GREY,
 }
 _NOT_INDEXED = "not_indexed"
 _STAKE_PARTS = (  # label, colour, hatch
-    ("staked", canvas.BLUE, ""),
-    ("unstaked, withdrawable", canvas.SKY, ".."),
-    ("unstaked, still locked", canvas.ORANGE, "///"),
+    ("staked", inks.BLUE, ""),
+    ("unstaked, withdrawable", inks.SKY, "||"),
+    ("unstaked, still locked", inks.ORANGE, "///"),
 )
 
 
 # Token balances -------------------------------------------------------------------------
+
+
+class _Balance(NamedTuple):
+    """A row of the frame; `amount` is exact, None if it or the token's decimals are unknown."""
+
+    account_id: str
+    contract_id: str
+    status: str
+    symbol: str | None
+    amount: int | None
+    unit: TokenUnit
+
+    @property
+    def value(self) -> float:
+        """The balance in units, for drawing; 0 if it is unknown."""
+        return self.unit.number(self.amount or 0)
+
+    @property
+    def text(self) -> str:
+        """The balance in units, for reading."""
+        return self.unit.text(self.amount or 0)
+
+    def token(self, limit: int) -> str:
+        """Return the symbol and the contract, since any contract can use any symbol."""
+        contract_id = texts.shorten(self.contract_id, limit)
+        return f"{self.unit.symbol} · {contract_id}" if self.symbol else contract_id
 
 
 def balances(
@@ -47,7 +77,7 @@ def balances(
     title: str | None = None,
 ) -> Axes:
     """
-    Draw token balances in human units.
+    Draw token balances in their units.
 
     Parameters
     ----------
@@ -63,7 +93,7 @@ def balances(
     Returns
     -------
     ax
-        The axes: one dot per token on a logarithmic axis, with its number. Each token has its
+        The axes: one dot per token on a logarithmic axis, with its amount. Each token has its
         own unit, so a larger number is not a larger value. If several accounts hold the same
         single token, there is one dot per account. Zero and unknown balances are listed in a
         note.
@@ -72,98 +102,110 @@ def balances(
     ------
     InvalidRequestError
         If the frame lacks columns, or matplotlib is not installed.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> ax = lk.plots.balances(lk.ft("alice.near", metadata=True))
+    >>> ax.get_title(loc="left")
+    'tokens of alice.near'
     """
     records = _balance_records(ft_frame)
-    nonzero = sorted((row for row in records if row["amount"]), key=lambda row: -row["amount"])
+    nonzero = sorted((row for row in records if row.amount), key=lambda row: -row.value)
     drawn = nonzero[:top]
     ax = canvas.axes_or_new(ax, 7.5, 1.3 + _ROW_HEIGHT * max(2, len(drawn)))
-    accounts = list(dict.fromkeys(row["account_id"] for row in records))
-    has_several = len(accounts) > 1
-    is_one_token = len({row["contract_id"] for row in records}) == 1
-    by_account = has_several and is_one_token
+    accounts = list(dict.fromkeys(row.account_id for row in records))
+    is_one_token = len({row.contract_id for row in records}) == 1
+    by_account = len(accounts) > 1 and is_one_token
     notes = _balance_notes(records, len(nonzero) - len(drawn), by_account=by_account)
     if not drawn:
-        return canvas.draw_empty(ax, "no token balances", *notes)
-    if by_account:
-        labels = [canvas.one_line(row["account_id"], 30) for row in drawn]
-    else:
-        labels = [_token_label(row, with_account=has_several) for row in drawn]
-    _draw_balances(ax, drawn, labels)
-    symbol = canvas.one_line(drawn[0]["symbol"] or "tokens", 12)
-    unit = symbol if is_one_token else "tokens, each in its own unit"
-    ax.set_xlabel(f"{unit} (log scale)", size=canvas.SMALL, parse_math=False)
-    canvas.add_notes(ax, notes)
-    usual = (
-        f"holders of {_token_label(drawn[0])}"
-        if by_account
-        else f"tokens of {_join_names(accounts)}"
-    )
-    canvas.draw_title(ax, title or usual)
+        return canvas.draw_empty(ax, ft_frame, "no token balances", *notes)
+    amounts = [row.unit.label(row.amount or 0, canvas.side_room(ax)) for row in drawn]
+    labels = [
+        partial(_balance_label, row, n_accounts=len(accounts), by_account=by_account)
+        for row in drawn
+    ]
+    canvas.label_rows(ax, labels, beside=amounts)
+    _draw_balances(ax, drawn, amounts)
+    unit = drawn[0].unit.symbol if is_one_token else "each token in its own unit"
+    ax.set_xlabel(f"balance ({unit}, log scale)", size=SMALL, parse_math=False)
+    usual = partial(_balance_title, drawn[0] if by_account else accounts)
+    canvas.finish(ax, ft_frame, title or usual, notes=notes)
     return ax
 
 
-def _balance_records(ft_frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Read the rows of the frame as dicts."""
-    canvas.check_columns(ft_frame, _BALANCES, "lk.ft(..., metadata=True)")
+def _balance_title(subject: _Balance | list[str], limit: int) -> str:
+    """Return the title: the token whose holders are drawn, or the accounts."""
+    if isinstance(subject, list):
+        return f"tokens of {texts.join_names(subject, limit, _MAX_NAMES)}"
+    return f"holders of {subject.token(limit)}"
+
+
+def _balance_records(ft_frame: pd.DataFrame) -> list[_Balance]:
+    """Read the rows of the frame."""
+    canvas.check_columns(ft_frame, _BALANCES, token_units.SOURCE)
     columns = [canvas.column_values(ft_frame, name) for name in _BALANCES]
-    return [dict(zip(_BALANCES, row, strict=True)) for row in zip(*columns, strict=True)]
+    records = []
+    for account_id, contract_id, status, symbol, decimals, balance in zip(*columns, strict=True):
+        amount = None if decimals is None else balance
+        unit = TokenUnit(units.token_symbol(symbol), int(decimals or 0))
+        records.append(_Balance(account_id, contract_id, status, symbol, amount, unit))
+    return records
 
 
-def _draw_balances(ax: Axes, drawn: list[dict[str, Any]], labels: list[str]) -> None:
-    """Draw a dot and a number per row."""
-    amounts = [row["amount"] for row in drawn]
-    levels = range(len(drawn))
+def _balance_label(row: _Balance, limit: int, *, n_accounts: int, by_account: bool) -> str:
+    """Label a row by what distinguishes it: the token, the account or both."""
+    account_id = texts.shorten(row.account_id, limit)
+    if by_account:
+        return account_id
+    return row.token(limit) if n_accounts == 1 else f"{account_id}: {row.token(limit)}"
+
+
+def _draw_balances(ax: Axes, drawn: Sequence[_Balance], amounts: Sequence[str]) -> None:
+    """Draw a dot and an amount per row."""
+    values = [row.value for row in drawn]
+    low, high = min(values) / 10, max(values) * 2
+    levels, ink = range(len(drawn)), inks.inside(ax)
     ax.set_xscale("log")
-    low, high = min(amounts) / 10, max(amounts) * 10
-    ax.hlines(levels, low, amounts, colors=canvas.PALE, lw=2, zorder=1)
-    ax.scatter(amounts, levels, s=46, c=canvas.BLUE, zorder=3)
-    for level, amount in zip(levels, amounts, strict=True):
-        canvas.write_beside(ax, canvas.format_number(amount), amount, level, points=7)
-    ax.set_xlim(low, high * 3)
-    canvas.label_rows(ax, labels)
+    ax.hlines(levels, low, values, colors=ink.faint, lw=1, zorder=1)
+    dots = ax.scatter(values, levels, s=46, c=ink.shape(inks.BLUE), zorder=3)
+    canvas.set_hover(dots, *[f"{row.account_id}, {row.token(200)}: {row.text}" for row in drawn])
+    for level, amount in enumerate(amounts):
+        canvas.write_beside(ax, amount, values[level], level, points=7)
+    ax.set_xlim(low, high)
+    if high < _LONG_NUMBER:
+        ax.xaxis.set_major_formatter(lambda value, _: texts.format_number(value))
 
 
-def _token_label(row: dict[str, Any], *, with_account: bool = False) -> str:
-    """Label a token by symbol and contract, since any contract can use any symbol."""
-    symbol = f"{canvas.one_line(row['symbol'], 12)} · " if row["symbol"] else ""
-    account = f"{canvas.one_line(row['account_id'], 20)}: " if with_account else ""
-    return f"{account}{symbol}{canvas.one_line(row['contract_id'], 28)}"
-
-
-def _balance_notes(records: list[dict[str, Any]], n_smaller: int, *, by_account: bool) -> list[str]:
+def _balance_notes(records: Sequence[_Balance], n_smaller: int, *, by_account: bool) -> list[str]:
     """List the balances that are not drawn, with the reason."""
     reasons = {
-        "zero": [row for row in records if row["amount"] == 0],
-        "not fetched yet": [row for row in records if row["status"] == "pending"],
-        "broken": [row for row in records if row["status"] == "broken"],
-        "unknown decimals": [
-            row for row in records if row["status"] == "ok" and row["amount"] is None
-        ],
+        "zero": [row for row in records if row.amount == 0],
+        "not indexed yet": [row for row in records if row.status == "pending"],
+        "broken": [row for row in records if row.status == "broken"],
+        "unknown decimals": [row for row in records if row.status == "ok" and row.amount is None],
     }
-    notes = [
-        f"{reason}: {_join_names([_short_name(row, by_account=by_account) for row in rows])}"
-        for reason, rows in reasons.items()
-        if rows
-    ]
+    notes = []
+    for reason, rows in reasons.items():
+        names = [row.account_id if by_account else row.symbol or row.contract_id for row in rows]
+        notes += [f"{reason}: {texts.join_names(names, 40, _MAX_NAMES)}"] if rows else []
     notes += [f"{n_smaller:,} smaller balances not drawn"] if n_smaller else []
-    return [" · ".join(notes)] if notes else []
-
-
-def _short_name(row: dict[str, Any], *, by_account: bool) -> str:
-    """Return the account, or the token's symbol or contract."""
-    return str(row["account_id"] if by_account else row["symbol"] or row["contract_id"])
-
-
-def _join_names(names: Sequence[str]) -> str:
-    """Join the first names, and count the others."""
-    listed = ", ".join(canvas.one_line(name, 24) for name in names[:_MAX_NAMES])
-    n_others = len(names) - _MAX_NAMES
-    return f"{listed} and {n_others:,} more" if n_others > 0 else listed
+    return notes
 
 
 # Stake by pool --------------------------------------------------------------------------
 
-_Bar = tuple[str, tuple[int, int, int]]  # label; yoctoNEAR staked, withdrawable and locked
+
+class _Bar(NamedTuple):
+    """A bar: its label with names shortened, and yoctoNEAR staked, withdrawable and locked."""
+
+    label: Callable[[int], str]
+    parts: tuple[int, int, int]
+
+    @property
+    def total(self) -> int:
+        """The sum of the parts."""
+        return sum(self.parts)
 
 
 def staking(positions: pd.DataFrame, *, ax: Axes | None = None, title: str | None = None) -> Axes:
@@ -191,59 +233,83 @@ def staking(positions: pd.DataFrame, *, ax: Axes | None = None, title: str | Non
     ------
     InvalidRequestError
         If the frame lacks columns, or matplotlib is not installed.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> ax = lk.plots.staking(lk.staking("bob.near", positions=True))
+    >>> ax.get_title(loc="left")
+    '350.00 NEAR in staking pools'
     """
     canvas.check_columns(positions, _POSITIONS, "lk.staking(..., positions=True)")
     columns = [canvas.column_values(positions, name) for name in _POSITIONS]
     rows = list(zip(*columns, strict=True))
     has_several = len({row[0] for row in rows}) > 1
     known = [_stake_bar(row, with_account=has_several) for row in rows if None not in row[2:4]]
-    bars = _largest_bars([bar for bar in known if sum(bar[1])])
+    bars = _largest_bars([bar for bar in known if bar.total])
     ax = canvas.axes_or_new(ax, 7.5, 1.4 + _ROW_HEIGHT * max(2, len(bars)))
     n_unknown = len(rows) - len(known)
-    notes = [f"unknown: {n_unknown} of {len(rows)} positions"] if n_unknown else []
+    notes = [f"unknown: {n_unknown:,} of {units.count_text(len(rows), 'position')}"]
+    notes = notes if n_unknown else []
     if not bars:
-        return canvas.draw_empty(ax, "no stake", *notes)
+        return canvas.draw_empty(ax, positions, "no stake", *notes)
     _draw_stake(ax, bars)
-    canvas.add_notes(ax, notes)
-    total = _near_text(sum(sum(parts) for _, parts in bars))
-    canvas.draw_title(ax, title or f"{total} NEAR in staking pools", _stake_handles(bars))
+    total = units.near_amount(sum(bar.total for bar in bars))
+    usual = f"{total} in staking pools"
+    handles = _stake_handles(ax, bars)
+    canvas.finish(ax, positions, title or usual, handles=handles, notes=notes)
     return ax
 
 
 def _stake_bar(row: tuple[Any, ...], *, with_account: bool) -> _Bar:
     """Return the label and the three parts of a position."""
     account_id, pool_id, staked, unstaked, can_withdraw = row
-    label = canvas.one_line(pool_id, 30)
-    if with_account:
-        label = f"{canvas.one_line(account_id, 24)} · {label}"
+    names = [account_id, pool_id] if with_account else [pool_id]
     withdrawable = int(unstaked) if can_withdraw else 0
-    return label, (int(staked), withdrawable, int(unstaked) - withdrawable)
+    label = partial(_pool_label, names)
+    return _Bar(label, (int(staked), withdrawable, int(unstaked) - withdrawable))
+
+
+def _pool_label(names: Sequence[str], limit: int) -> str:
+    """Join account and pool, each shortened."""
+    return " · ".join(texts.shorten(name, limit) for name in names)
 
 
 def _largest_bars(bars: list[_Bar]) -> list[_Bar]:
     """Sort bars by size, and sum the smallest."""
-    bars = sorted(bars, key=lambda bar: -sum(bar[1]))
+    bars = sorted(bars, key=lambda bar: -bar.total)
     if len(bars) <= _MAX_POOLS:
         return bars
     largest, others = bars[: _MAX_POOLS - 1], bars[_MAX_POOLS - 1 :]
-    staked, withdrawable, locked = (sum(bar[1][part] for bar in others) for part in range(3))
-    return [*largest, (f"{len(others):,} others", (staked, withdrawable, locked))]
+    staked, withdrawable, locked = (sum(bar.parts[part] for bar in others) for part in range(3))
+    label = partial(texts.one_line, f"{len(others):,} others")
+    return [*largest, _Bar(label, (staked, withdrawable, locked))]
 
 
 def _draw_stake(ax: Axes, bars: list[_Bar]) -> None:
     """Stack the parts of each bar, and write its sum at the end."""
     levels = range(len(bars))
-    for part, (label, colour, hatch) in enumerate(_STAKE_PARTS):
-        lefts = [_near(sum(parts[:part])) for _, parts in bars]
-        widths = [_near(parts[part]) for _, parts in bars]
-        style: dict[str, Any] = {"color": colour, "hatch": hatch, "edgecolor": "white"}
-        style |= {"hatch_linewidth": 0.6, "linewidth": 0.4}
-        ax.barh(levels, widths, left=lefts, height=0.66, label=label, **style)
-    for level, (_, parts) in enumerate(bars):
-        canvas.write_beside(ax, _near_text(sum(parts)), _near(sum(parts)), level)
-    ax.set_xlim(0, max(_near(sum(parts)) for _, parts in bars) * 1.15)
-    canvas.label_rows(ax, [label for label, _ in bars])
-    canvas.label_x_axis(ax, "NEAR")
+    for part, (label, palette, hatch) in enumerate(_STAKE_PARTS):
+        lefts = [_near(sum(bar.parts[:part])) for bar in bars]
+        widths = [_near(bar.parts[part]) for bar in bars]
+        style = _part_style(ax, palette, hatch)
+        drawn = ax.barh(levels, widths, left=lefts, height=0.66, label=label, **style)
+        for bar, patch in zip(bars, drawn, strict=True):
+            amount = units.near_amount(bar.parts[part])
+            canvas.set_hover(patch, f"{bar.label(200)}: {amount} {label}")
+    totals = [units.near_amount(bar.total) for bar in bars]
+    canvas.label_rows(ax, [bar.label for bar in bars], beside=totals)
+    for level, bar in enumerate(bars):
+        canvas.write_beside(ax, totals[level], _near(bar.total), level)
+    ax.set_xlim(0, max(_near(bar.total) for bar in bars) * 1.02)
+    canvas.label_x_axis(ax, "stake (NEAR)")
+
+
+def _part_style(ax: Axes, palette: str, hatch: str) -> dict[str, Any]:
+    """Return the colours and hatch of a part of a bar."""
+    ink = inks.inside(ax)
+    style = {"facecolor": ink.shape(palette), "hatch": hatch, "edgecolor": ink.face}
+    return {**style, "hatch_linewidth": 0.6, "linewidth": 0.4}
 
 
 def _near(yocto: int) -> float:
@@ -251,18 +317,13 @@ def _near(yocto: int) -> float:
     return units.to_float(yocto, units.NEAR_DECIMALS)
 
 
-def _near_text(yocto: int) -> str:
-    """Format yoctoNEAR as a short number of NEAR."""
-    return canvas.format_number(_near(yocto))
-
-
-def _stake_handles(bars: list[_Bar]) -> list[Any]:
+def _stake_handles(ax: Axes, bars: list[_Bar]) -> list[Any]:
     """Return the legend entries of the parts that occur."""
     patch = canvas.mpl("patches").Patch
     return [
-        patch(facecolor=colour, hatch=hatch, edgecolor="white", label=label)
-        for part, (label, colour, hatch) in enumerate(_STAKE_PARTS)
-        if any(parts[part] for _, parts in bars)
+        patch(label=label, **_part_style(ax, palette, hatch))
+        for part, (label, palette, hatch) in enumerate(_STAKE_PARTS)
+        if any(bar.parts[part] for bar in bars)
     ]
 
 
@@ -292,6 +353,13 @@ def exposure(frame: pd.DataFrame, *, ax: Axes | None = None, title: str | None =
     ------
     InvalidRequestError
         If the frame lacks columns, or matplotlib is not installed.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> ax = lk.plots.exposure(lk.exposure(["alice.near", "bob.near", "carol.near"]))
+    >>> ax.get_title(loc="left")
+    '3 accounts by staking exposure'
     """
     canvas.check_columns(frame, ("exposure_class", "status"), "lk.exposure")
     columns = (canvas.column_values(frame, name) for name in ("exposure_class", "status"))
@@ -299,20 +367,28 @@ def exposure(frame: pd.DataFrame, *, ax: Axes | None = None, title: str | None =
         _NOT_INDEXED if status == _NOT_INDEXED else name
         for name, status in zip(*columns, strict=True)
     ]
-    colours = {**dict.fromkeys(classes, canvas.PURPLE), **_CLASSES, _NOT_INDEXED: canvas.PALE}
+    palette = {**dict.fromkeys(classes, inks.PURPLE), **_CLASSES, _NOT_INDEXED: inks.GREY}
     counts = {name: classes.count(name) for name in (*_CLASSES, *classes)}
     ax = canvas.axes_or_new(ax, 7.5, 1.1 + _ROW_HEIGHT * len(counts))
     if not classes:
-        return canvas.draw_empty(ax, "no accounts")
-    levels = range(len(counts))
-    ax.barh(levels, list(counts.values()), height=0.66, color=[colours[name] for name in counts])
-    for level, count in enumerate(counts.values()):
-        canvas.write_beside(ax, f"{count:,} ({_percent(count, len(classes))})", count, level)
-    ax.set_xlim(0, max(counts.values()) * 1.15)
-    canvas.label_rows(ax, [canvas.one_line(name, 30) for name in counts])
-    canvas.label_x_axis(ax, "accounts")
-    plural = "" if len(classes) == 1 else "s"
-    canvas.draw_title(ax, title or f"{len(classes):,} account{plural} by staking exposure")
+        return canvas.draw_empty(ax, frame, "no accounts")
+    levels, ink = range(len(counts)), inks.inside(ax)
+    colours = [ink.shape(palette[name]) for name in counts]
+    hatches = ["///" if name == _NOT_INDEXED else "" for name in counts]
+    style: dict[str, Any] = {"color": colours, "hatch": hatches, "edgecolor": ink.face}
+    drawn = ax.barh(levels, list(counts.values()), height=0.66, linewidth=0, **style)
+    # The names of classes are those of the frame's schema, written as words.
+    names = [str(name).replace("_", " ") for name in counts]
+    canvas.label_rows(ax, [partial(texts.shorten, name) for name in names])
+    for level, (name, count) in enumerate(zip(names, counts.values(), strict=True)):
+        text = f"{count:,} ({texts.percent(count, len(classes))})"
+        canvas.write_beside(ax, text, count, level)
+        canvas.set_hover(drawn[level], f"{name}: {text}")
+    ax.set_xlim(0, max(counts.values()) * 1.02)
+    canvas.label_x_axis(ax, "number of accounts")
+    ax.xaxis.set_major_locator(canvas.mpl("ticker").MaxNLocator(integer=True))
+    usual = f"{units.count_text(len(classes), 'account')} by staking exposure"
+    canvas.finish(ax, frame, title or usual)
     return ax
 
 
@@ -346,6 +422,13 @@ def concentration(
     ------
     InvalidRequestError
         If the frame lacks columns, or matplotlib is not installed.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> ax = lk.plots.concentration(lk.top_holders("gold.near"))
+    >>> ax.get_title(loc="left")
+    'concentration among listed holders'
     """
     canvas.check_columns(holders, _HOLDERS, "lk.top_holders")
     columns = [canvas.column_values(holders, name) for name in _HOLDERS]
@@ -355,14 +438,16 @@ def concentration(
             balances_of.setdefault(contract_id, []).append(int(balance))
     ax = canvas.axes_or_new(ax, 6.4, 5.2)
     if not balances_of:
-        return canvas.draw_empty(ax, "no holders listed")
+        return canvas.draw_empty(ax, holders, "no holders listed")
     drawn = list(balances_of.items())[:_MAX_TOKENS]
     lines = [_draw_lorenz_curve(ax, place, *item) for place, item in enumerate(drawn)]
-    lines += ax.plot([0, 100], [0, 100], color=canvas.FAINT, lw=0.8, label="equal balances")
+    faint = inks.inside(ax).faint
+    lines += ax.plot([0, 100], [0, 100], color=faint, lw=0.8, label="equal balances")
     _label_percent_axes(ax)
     n_hidden = len(balances_of) - len(drawn)
-    canvas.add_notes(ax, [f"tokens not drawn: {n_hidden}"] if n_hidden else [])
-    canvas.draw_title(ax, title or "concentration among listed holders", lines)
+    notes = [f"tokens not drawn: {n_hidden:,}"] if n_hidden else []
+    usual = "concentration among listed holders"
+    canvas.finish(ax, holders, title or usual, handles=lines, notes=notes)
     return ax
 
 
@@ -371,25 +456,23 @@ def _draw_lorenz_curve(ax: Axes, place: int, contract_id: str, amounts: list[int
     amounts = sorted(amounts)
     total = sum(amounts)
     sums = [0, *accumulate(amounts)]
-    label = (
-        f"{canvas.one_line(contract_id, 30)}: Gini {float(gini(amounts)):.2f}, "
-        f"{len(amounts):,} holders, largest {_percent(amounts[-1], total)}"
+    facts = (
+        f"Gini {float(gini(amounts)):.2f}, {units.count_text(len(amounts), 'holder')}, "
+        f"largest {texts.percent(amounts[-1], total)}"
+    )
+    label = texts.fit(
+        lambda limit: f"{texts.shorten(contract_id, limit)}: {facts}", canvas.legend_room(ax)
     )
     (line,) = ax.plot(
         [100 * at / len(amounts) for at in range(len(sums))],
         [100 * part / total for part in sums],
-        color=canvas.CYCLE[place],
+        color=inks.inside(ax).shape(inks.CYCLE[place]),
         ls=canvas.LINE_STYLES[place],
         lw=2,
         label=label,
     )
+    canvas.set_hover(line, f"{texts.one_line(contract_id)}: {facts}")
     return line
-
-
-def _percent(part: int, whole: int) -> str:
-    """Format a share; less than the whole is never rounded to 100%."""
-    text = f"{100 * part / whole:.0f}%"
-    return "over 99%" if part < whole and text == "100%" else text
 
 
 def gini(amounts: Sequence[int]) -> Fraction:
@@ -403,7 +486,6 @@ def _label_percent_axes(ax: Axes) -> None:
     """Label both axes in percent."""
     ax.set_xlim(0, 100)
     ax.set_ylim(0, 100)
-    ax.set_xlabel("% of holders, smallest first", size=canvas.SMALL)
-    ax.set_ylabel("% of the total balance", size=canvas.SMALL)
-    ax.set_aspect("equal")
+    ax.set_xlabel("% of holders, smallest first", size=SMALL)
+    ax.set_ylabel("% of the total balance", size=SMALL)
     canvas.hide_spines(ax, keep=("bottom", "left"))

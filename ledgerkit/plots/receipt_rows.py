@@ -6,7 +6,9 @@ from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit.plots import canvas
+from ledgerkit import units
+from ledgerkit.plots import canvas, inks, texts
+from ledgerkit.plots.texts import SMALL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,15 +20,16 @@ COLUMNS = (
     "receipt_id parent_id kind receiver_id actions method_name status shard_id block_height "
     "gas_burnt on_critical_path"
 ).split()
-OK, FAILED, WAITING, REFUND = "succeeded", "failed", "not run", "refund"
+OK, FAILED, WAITING, REFUND = "succeeded", "failed", "not executed", "refund"
 UNKNOWN = "status unknown"
-COLOURS = {
-    OK: canvas.BLUE,
-    FAILED: canvas.VERMILION,
-    UNKNOWN: canvas.FAINT,
-    WAITING: "white",
-    REFUND: canvas.SKY,
+_COLOURS = {
+    OK: inks.BLUE,
+    FAILED: inks.VERMILION,
+    UNKNOWN: inks.GREY,
+    WAITING: None,
+    REFUND: inks.SKY,
 }
+STATES = tuple(_COLOURS)
 MARKERS = {OK: "o", FAILED: "X", UNKNOWN: "D", WAITING: "o", REFUND: "."}
 SOURCE = "lk.receipts or Trace.receipts"
 MAX_UNMERGED = 45  # rows; in a larger plot, equal receipts share a row
@@ -38,7 +41,7 @@ _STATES = {"failure": FAILED, "success_value": OK, "success_receipt_id": OK}
 
 @dataclass(slots=True)
 class Row:
-    """One receipt, or `times` equal ones; `parent` is the index of the creator's row, or -1."""
+    """One receipt, or `times` equal ones; `parent` is the index of its parent's row, or -1."""
 
     receipt_id: str
     parent: int
@@ -55,20 +58,30 @@ class Row:
     times: int = 1
     children: list[int] = field(default_factory=list)
 
-    @property
-    def label(self) -> str:
-        """The action, the receiver and the number of receipts."""
+    def label(self, limit: int) -> str:
+        """Return the action, the receiver and the number of receipts; names are shortened."""
         times = f" \N{MULTIPLICATION SIGN}{self.times:,}" if self.times > 1 else ""
-        action, receiver_id = (canvas.one_line(t, 28) for t in (self.action, self.receiver_id))
+        action, receiver_id = (texts.shorten(t, limit) for t in (self.action, self.receiver_id))
         return f"{action} · {receiver_id}{times}"
+
+    @property
+    def hover_text(self) -> str:
+        """The label in full, the state, the block, the shard and the gas."""
+        facts = [self.label(200), self.state]
+        facts += [] if self.height is None else [f"block {self.height}"]
+        facts += [] if self.shard is None else [f"shard {self.shard}"]
+        facts += [f"{units.gas_amount(self.gas)} burnt"] if self.gas else []
+        return ", ".join([*facts, *([f"receipt {self.receipt_id}"] if self.times == 1 else [])])
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows with creators first, and the index of the row of each receipt id."""
+    """Rows with parents first, the index of the row of each receipt id, and title and notes."""
 
     rows: list[Row]
     row_of: dict[str, int]
+    summary: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def total(self) -> int:
@@ -88,12 +101,54 @@ class Rows:
     def states(self) -> list[str]:
         """Return the states that occur, in the order of a legend."""
         occurring = {row.state for row in self.rows}
-        return [state for state in COLOURS if state in occurring]
+        return [state for state in STATES if state in occurring]
 
 
 def drawn_rows(receipts: pd.DataFrame) -> Rows:
-    """Read the rows to draw: of many receipts, equal ones are merged."""
-    return merge_equal(read_rows(receipts), MAX_UNMERGED)
+    """Read the rows of a plot of rows: equal ones are merged, and beyond 400 some left out."""
+    return select(merged_rows(receipts), canvas.MAX_ROWS)
+
+
+def merged_rows(receipts: pd.DataFrame) -> Rows:
+    """Read the rows of all receipts; of many receipts, equal ones are merged."""
+    rows = merge_equal(read_rows(receipts), MAX_UNMERGED)
+    return replace(rows, summary=_summary(rows))
+
+
+def select(rows: Rows, max_rows: int) -> Rows:
+    """Choose failures, the critical path, and then the first rows, each with its ancestors."""
+    if len(rows.rows) <= max_rows:
+        return rows
+    chosen: set[int] = set()
+    for at in sorted(range(len(rows.rows)), key=lambda at: (_rank(rows.rows[at]), at)):
+        path = _path_to(rows.rows, at, chosen)
+        if len(chosen) + len(path) <= max_rows:
+            chosen.update(path)
+    place = {at: new for new, at in enumerate(sorted(chosen))}
+    selected = [
+        replace(
+            rows.rows[at],
+            parent=place.get(rows.rows[at].parent, -1),
+            children=[place[child] for child in rows.rows[at].children if child in place],
+        )
+        for at in place
+    ]
+    n_hidden = rows.total - sum(row.times for row in selected)
+    note = (
+        f"{n_hidden:,} of {rows.total:,} receipts are not drawn: failed receipts, the critical "
+        "path and the first receipts come first"
+    )
+    row_of = {name: place[at] for name, at in rows.row_of.items() if at in place}
+    return Rows(selected, row_of, rows.summary, (note,))
+
+
+def _path_to(rows: Sequence[Row], at: int, chosen: set[int]) -> list[int]:
+    """List a row and its ancestors up to one that is chosen already."""
+    path = []
+    while at >= 0 and at not in chosen:
+        path.append(at)
+        at = rows[at].parent
+    return path
 
 
 def read_rows(receipts: pd.DataFrame) -> Rows:
@@ -112,7 +167,7 @@ def read_rows(receipts: pd.DataFrame) -> Rows:
 
 
 def _read_row(record: dict[str, Any], rows: Sequence[Row], row_of: dict[str, int]) -> Row:
-    """Read one receipt; it has a parent only if the creator's row comes before it."""
+    """Read one receipt; it has a parent only if the parent's row comes before it."""
     parent = row_of.get(record["parent_id"], -1)
     is_refund = record["kind"] == "refund"
     state, gas = _STATES.get(record["status"], WAITING), record["gas_burnt"]
@@ -186,16 +241,18 @@ def data_pairs(edges: pd.DataFrame | None, row_of: dict[str, int]) -> list[tuple
     return list(dict.fromkeys(pairs))
 
 
+def _rank(row: Row) -> int:
+    """Return the rank of a row: failures first, then the critical path, refunds last."""
+    rank = {FAILED: 0, UNKNOWN: 1, OK: 2, WAITING: 2, REFUND: 4}
+    return rank[row.state] - row.is_critical
+
+
 def labelled_rows(rows: Sequence[Row], capacity: float) -> list[int]:
     """Choose the rows whose labels fit: failures first, then the critical path."""
     step = max(1.0, len(rows) / max(1.0, capacity))
-    rank = {FAILED: 0, UNKNOWN: 1, OK: 2, WAITING: 2, REFUND: 4}
-    order = sorted(
-        range(len(rows)), key=lambda at: (rank[rows[at].state] - rows[at].is_critical, at)
-    )
     is_free = [True] * len(rows)
     chosen: list[int] = []
-    for at in order:
+    for at in sorted(range(len(rows)), key=lambda at: (_rank(rows[at]), at)):
         if is_free[at]:
             chosen.append(at)
             first, last = max(0, at - ceil(step) + 1), at + ceil(step)
@@ -203,11 +260,17 @@ def labelled_rows(rows: Sequence[Row], capacity: float) -> list[int]:
     return sorted(chosen)
 
 
-def summary(rows: Rows) -> str:
+def _summary(rows: Rows) -> str:
     """Return the number of receipts and failures, for a title."""
     n_failed = sum(row.times for row in rows.rows if row.state == FAILED)
     failed = f", {n_failed:,} failed" if n_failed else ""
-    return f"{rows.total:,} receipt{'s' if rows.total != 1 else ''}{failed}"
+    return f"{units.count_text(rows.total, 'receipt')}{failed}"
+
+
+def colour(state: str, ink: inks.Inks) -> str:
+    """Return the colour of a state; a receipt that has not been executed is an outline."""
+    palette = _COLOURS[state]
+    return ink.face if palette is None else ink.shape(palette)
 
 
 def figure_height(n_rows: int) -> float:
@@ -218,14 +281,20 @@ def figure_height(n_rows: int) -> float:
 def label_rows(ax: Axes, rows: Sequence[Row], starts: Sequence[float], end: float) -> None:
     """Label rows at the right where labels fit, failures in bold, with a line to each label."""
     ax.set_ylim(len(rows) - 0.4, -0.6)
-    levels = labelled_rows(rows, canvas.text_capacity(ax)[1])
+    levels = labelled_rows(rows, canvas.line_capacity(ax))
     line_starts = [starts[y] for y in levels]
-    ax.hlines(levels, line_starts, end, colors=canvas.PALE, lw=0.6, linestyles="dotted", zorder=1)
+    guides: dict[str, Any] = {"lw": 0.5, "linestyles": (0, (1, 3)), "zorder": 1}
+    ax.hlines(levels, line_starts, end, colors=inks.inside(ax).faint, **guides)
     ax.yaxis.tick_right()
-    ax.set_yticks(levels, [rows[y].label for y in levels], size=canvas.SMALL, parse_math=False)
+    room = canvas.side_room(ax)
+    labels = [texts.fit(rows[y].label, room, is_bold=rows[y].state == FAILED) for y in levels]
+    ax.set_yticks(levels, labels, size=SMALL, parse_math=False)
     for y, text in zip(levels, ax.get_yticklabels(), strict=True):
         if rows[y].state == FAILED:
-            text.set(color=canvas.VERMILION, weight="bold")
+            text.set(color=inks.outside(ax).word(inks.VERMILION), weight="bold")
+    canvas.hide_spines(ax)
+    ax.grid(visible=False)
+    ax.tick_params(axis="y", length=0)
 
 
 def draw_data(
@@ -237,6 +306,7 @@ def draw_data(
     bend: float = 0.25,
 ) -> None:
     """Draw a bent arrow for each data dependency."""
+    purple = inks.inside(ax).shape(inks.PURPLE)
     for (sender, receiver), (tail, head) in zip(pairs, ends, strict=True):
         is_critical = rows.rows[sender].is_critical and rows.rows[receiver].is_critical
         ax.annotate(
@@ -245,7 +315,7 @@ def draw_data(
             xytext=tail,
             arrowprops={
                 "arrowstyle": "-|>",
-                "color": canvas.PURPLE,
+                "color": purple,
                 "linestyle": _DASHES,
                 "linewidth": 2.0 if is_critical else 1.2,
                 "connectionstyle": f"arc3,rad={-bend if head[1] > tail[1] else bend}",
@@ -256,7 +326,7 @@ def draw_data(
         )
 
 
-def data_handle() -> Any:
+def data_handle(ax: Axes) -> Any:
     """Return the legend entry for data dependencies."""
-    line = canvas.mpl("lines").Line2D
-    return line([], [], color=canvas.PURPLE, ls=_DASHES, lw=1.2, label="data dependency")
+    line, colour = canvas.mpl("lines").Line2D, inks.inside(ax).shape(inks.PURPLE)
+    return line([], [], color=colour, ls=_DASHES, lw=1.2, label="data dependency")

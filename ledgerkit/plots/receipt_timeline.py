@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit.plots import canvas, receipt_rows
+from ledgerkit.plots import canvas, inks, receipt_rows, texts
+from ledgerkit.plots.texts import SMALL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,24 +16,13 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+    from ledgerkit.plots.inks import Inks
     from ledgerkit.plots.receipt_rows import Row, Rows
 
 _MAX_GAP = 5  # blocks; a longer gap without receipts is shortened to this, and marked
-_TICK_WIDTH = 6  # characters
 _BAR_HEIGHT = 0.72
 _THIN_LINE = 0.2  # points; for plots of many rows
-_WAITING_STYLE = {
-    "color": "white",
-    "edgecolor": canvas.FAINT,
-    "hatch": "////",
-    "hatch_linewidth": 0.6,
-    "linewidth": 0.6,
-}
-_STATE_LABELS = {
-    receipt_rows.OK: "ran",
-    receipt_rows.FAILED: "ran and failed",
-    receipt_rows.WAITING: "not run yet",
-}
+_STATE_LABELS = {receipt_rows.OK: "executed", receipt_rows.FAILED: "executed, failed"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +37,13 @@ class _Scale:
         """The right end of the last block."""
         return max(self.places.values()) + 1
 
-    def ticks(self, capacity: float) -> tuple[list[float], list[str]]:
-        """Return the positions and labels of as many ticks as fit."""
-        step = max(1.0, len(self.places) * _TICK_WIDTH / max(1.0, capacity))
-        labelled = list(self.places)[:: int(step) + (step > int(step))]
+    def ticks(self, room: float) -> tuple[list[float], list[str]]:
+        """Return the positions and labels of as many ticks as fit into `room` points."""
         sign = "" if self.first is None else "+"
-        positions = [self.places[at] + 0.5 for at in labelled]
-        return positions, [f"{sign}{at - (self.first or 0):,}" for at in labelled]
+        labels = [f"{sign}{at - (self.first or 0):,}" for at in self.places]
+        tick_width = max(map(texts.width, labels)) + 2 * SMALL
+        step = max(1, ceil(len(labels) * tick_width / max(1.0, room)))
+        return [at + 0.5 for at in list(self.places.values())[::step]], labels[::step]
 
     def gaps(self) -> list[tuple[float, int]]:
         """Return the middle and the number of blocks of each shortened gap."""
@@ -97,20 +88,28 @@ def timeline(
     Returns
     -------
     ax
-        The axes: one row per receipt, solid in the block in which it ran and hatched while it
-        waited, from the block after its creator's. Gaps of more than 5 blocks without receipts
-        are shortened and marked. If no height is known, the depth in the receipt tree replaces
-        it. Equal receipts share rows as in `receipt_tree`.
+        The axes: one row per receipt, solid in the block in which it was executed and hatched
+        while it waited, from the block after its parent's. Gaps of more than 5 blocks without
+        receipts are shortened and marked. If no height is known, the depth in the receipt tree
+        replaces it. Equal receipts share rows, and some are left out, as in `receipt_tree`.
 
     Raises
     ------
     InvalidRequestError
         If a frame lacks columns, or matplotlib is not installed.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> trace = lk.trace("ALSDqKvs6jZbUYwqxbrBvSbyqqVfcWE4Rnef1Dp5UN2G", "ivan.near")
+    >>> ax = lk.plots.timeline(trace.receipts, trace.edges)
+    >>> ax.get_title(loc="left")
+    '6 receipts, 1 failed'
     """
     rows = receipt_rows.drawn_rows(receipts)
     ax = canvas.axes_or_new(ax, 8.0, receipt_rows.figure_height(len(rows.rows)))
     if not rows.rows:
-        return canvas.draw_empty(ax, "no receipts")
+        return canvas.draw_empty(ax, receipts, "no receipts")
     scale = _block_scale(rows.rows)
     bars = _bars(rows, scale)
     pairs = receipt_rows.data_pairs(edges, rows.row_of)
@@ -120,8 +119,8 @@ def timeline(
     ends = [(_arrow_end(bars[a], 0.9), _arrow_end(bars[b], 0.25)) for a, b in pairs]
     receipt_rows.draw_data(ax, rows, pairs, ends, bend=0.1)
     _label_axes(ax, bars, scale)
-    handles = _legend_handles(rows, bars, has_data=bool(pairs))
-    canvas.draw_title(ax, title or receipt_rows.summary(rows), handles)
+    handles = _legend_handles(ax, rows, bars, has_data=bool(pairs))
+    canvas.finish(ax, receipts, title or rows.summary, handles=handles, notes=rows.notes)
     return ax
 
 
@@ -145,7 +144,7 @@ def _bars(rows: Rows, scale: _Scale) -> list[_Bar]:
         key = row.depth if scale.first is None else row.height
         ran = scale.end if key is None else scale.places[key]
         earliest = bars[row.parent].ran + 1 if row.parent >= 0 else ran
-        # A local receipt runs in the block of its creator.
+        # A local receipt runs in the block of its parent.
         bars.append(_Bar(row, level[at], min(earliest, ran), ran))
     return bars
 
@@ -172,12 +171,13 @@ def _label_shards(ax: Axes, bars: Sequence[_Bar]) -> None:
     levels: dict[int | None, list[int]] = {}
     for bar in bars:
         levels.setdefault(bar.row.shard, []).append(bar.level)
-    lines_per_row = canvas.text_capacity(ax)[1] / len(bars)
+    lines_per_row = canvas.line_capacity(ax) / len(bars)
+    ink, margin = inks.inside(ax), inks.outside(ax)
     last_label = -1.0
     for shard, own in sorted(levels.items(), key=lambda item: min(item[1])):
         middle = (min(own) + max(own)) / 2
         if max(own) + 1 < len(bars):
-            ax.axhline(max(own) + 0.5, color=canvas.FAINT, lw=0.6, zorder=0)
+            ax.axhline(max(own) + 0.5, color=ink.faint, lw=0.6, zorder=1)
         if (middle - last_label) * lines_per_row < 1 and last_label >= 0:
             continue
         last_label = middle
@@ -188,39 +188,50 @@ def _label_shards(ax: Axes, bars: Sequence[_Bar]) -> None:
             transform=ax.get_yaxis_transform(),
             ha="right",
             va="center",
-            size=canvas.SMALL,
-            color=canvas.INK,
+            size=SMALL,
+            color=margin.text,
         )
 
 
 def _draw_bars(ax: Axes, bars: Sequence[_Bar]) -> None:
-    """Draw the time that receipts waited hatched, and the block in which they ran solid."""
+    """Draw the time that receipts waited hatched, and their block of execution solid."""
+    ink = inks.inside(ax)
     waited = [bar for bar in bars if bar.ran > bar.start]
-    _draw_spans(ax, waited, [(bar.start, bar.ran - bar.start) for bar in waited], **_WAITING_STYLE)
-    for state, colour in receipt_rows.COLOURS.items():
+    spans = [(bar.start, bar.ran - bar.start) for bar in waited]
+    _draw_spans(ax, waited, spans, **_waiting_style(ink))
+    for state in receipt_rows.STATES:
         own = [bar for bar in bars if bar.row.state == state]
-        _draw_spans(ax, own, [(bar.ran, 1.0) for bar in own], **_style(state, colour))
+        _draw_spans(ax, own, [(bar.ran, 1.0) for bar in own], **_style(state, ink))
 
 
 def _draw_spans(
     ax: Axes, bars: Sequence[_Bar], spans: Sequence[tuple[float, float]], **style: Any
 ) -> None:
     """Draw one span, a left end and a width, per bar."""
-    if bars:
-        lefts, widths = zip(*spans, strict=True)
-        levels = [bar.level for bar in bars]
-        if len(bars) > receipt_rows.MAX_UNMERGED:
-            style |= {"linewidth": _THIN_LINE}
-        ax.barh(levels, widths, left=lefts, height=_BAR_HEIGHT, zorder=3, **style)
+    if not bars:
+        return
+    lefts, widths = zip(*spans, strict=True)
+    if len(bars) > receipt_rows.MAX_UNMERGED:
+        style |= {"linewidth": _THIN_LINE}
+    levels = [bar.level for bar in bars]
+    drawn = ax.barh(levels, widths, left=lefts, height=_BAR_HEIGHT, zorder=3, **style)
+    for bar, patch in zip(bars, drawn, strict=True):
+        canvas.set_hover(patch, bar.row.hover_text)
 
 
-def _style(state: str, colour: str) -> dict[str, Any]:
-    """Return the style of a state's bars: failures are hatched, waiting ones are outlines."""
+def _waiting_style(ink: Inks) -> dict[str, Any]:
+    """Return the style of the time before a receipt was executed."""
+    hatch = {"hatch": "////", "hatch_linewidth": 0.6}
+    return {"color": ink.face, "edgecolor": ink.faint, "linewidth": 0.6, **hatch}
+
+
+def _style(state: str, ink: Inks) -> dict[str, Any]:
+    """Return the style of a state's bars: failures are hatched, those not executed outlines."""
     if state == receipt_rows.WAITING:
-        return {"color": "white", "edgecolor": canvas.INK, "linestyle": "--", "linewidth": 0.8}
+        return {"color": ink.face, "edgecolor": ink.text, "linestyle": "--", "linewidth": 0.8}
     return {
-        "color": colour,
-        "edgecolor": "white",
+        "color": receipt_rows.colour(state, ink),
+        "edgecolor": ink.face,
         "hatch": "xxx" if state == receipt_rows.FAILED else None,
         "hatch_linewidth": 0.6,
         "linewidth": 0.4,
@@ -228,11 +239,11 @@ def _style(state: str, colour: str) -> dict[str, Any]:
 
 
 def _draw_creation(ax: Axes, rows: Rows, bars: Sequence[_Bar]) -> None:
-    """Draw a line from the end of each creator to the start of the receipts it made."""
+    """Draw a line from the end of each parent to the start of its children."""
     pairs = [(bars[row.parent], bars[at]) for at, row in enumerate(rows.rows) if row.parent >= 0]
     lines = [[(a.ran + 1, a.level), (b.start, b.level)] for a, b in pairs]
     width = 0.8 if len(bars) <= receipt_rows.MAX_UNMERGED else _THIN_LINE
-    canvas.draw_lines(ax, lines, canvas.FAINT, width)
+    canvas.draw_lines(ax, lines, inks.inside(ax).faint, width)
 
 
 def _label_axes(ax: Axes, bars: Sequence[_Bar], scale: _Scale) -> None:
@@ -242,47 +253,44 @@ def _label_axes(ax: Axes, bars: Sequence[_Bar], scale: _Scale) -> None:
     ax.set_xlim(-0.15, end + 0.15)
     ran_ends = [bar.ran + 1 for bar in ordered]
     receipt_rows.label_rows(ax, [bar.row for bar in ordered], ran_ends, end)
-    ax.set_xticks(*scale.ticks(canvas.text_capacity(ax)[0]), size=canvas.SMALL)
+    ax.set_xticks(*scale.ticks(canvas.size(ax)[0]), size=SMALL)
     for middle, n_blocks in scale.gaps():
         _mark_gap(ax, middle, n_blocks)
     label = "depth (block heights are unknown)"
     if scale.first is not None:
-        label = f"block, counted from {scale.first}"
-    ax.set_xlabel(label, size=canvas.SMALL)
-    canvas.hide_spines(ax)
-    ax.tick_params(axis="y", length=0)
+        label = f"blocks after block {scale.first}"
+    ax.set_xlabel(label, size=SMALL)
 
 
 def _mark_gap(ax: Axes, middle: float, n_blocks: int) -> None:
     """Mark a shortened gap with its number of blocks."""
-    ax.axvspan(middle - 1, middle + 1, color=canvas.PALE, alpha=0.5, lw=0, zorder=0)
+    ink = inks.inside(ax)
+    ax.axvspan(middle - 1, middle + 1, color=ink.shade, lw=0, zorder=0)
     ax.text(
         middle,
         -0.5,
         f"{n_blocks:,}\nblocks",
         ha="center",
         va="top",
-        size=canvas.SMALL - 1,
-        color=canvas.INK,
+        size=SMALL - 1,
+        color=ink.text,
         zorder=5,
-        bbox={"color": "white", "alpha": 0.8, "pad": 1.5, "lw": 0},
+        bbox={"color": ink.face, "pad": 1.5, "lw": 0},
     )
 
 
-def _legend_handles(rows: Rows, bars: Sequence[_Bar], *, has_data: bool) -> list[Any]:
+def _legend_handles(ax: Axes, rows: Rows, bars: Sequence[_Bar], *, has_data: bool) -> list[Any]:
     """Return the legend entries: the states, waiting, and the kinds of lines."""
-    patch = canvas.mpl("patches").Patch
-    line = canvas.mpl("lines").Line2D
-    styles = {
-        _STATE_LABELS.get(state, state): _style(state, receipt_rows.COLOURS[state])
-        for state in rows.states()
-    }
+    patch, line = canvas.mpl("patches").Patch, canvas.mpl("lines").Line2D
+    ink = inks.inside(ax)
+    styles = {_STATE_LABELS.get(state, state): _style(state, ink) for state in rows.states()}
     if any(bar.ran > bar.start for bar in bars):
-        styles["waiting"] = dict(_WAITING_STYLE)
+        styles["waiting"] = _waiting_style(ink)
     handles = [
         patch(facecolor=style.pop("color"), **style, label=label) for label, style in styles.items()
     ]
-    handles.append(line([], [], color=canvas.FAINT, lw=0.8, label="created"))
+    if any(row.parent >= 0 for row in rows.rows):
+        handles.append(line([], [], color=ink.faint, lw=0.8, label="parent to child"))
     if has_data:
-        handles.append(receipt_rows.data_handle())
+        handles.append(receipt_rows.data_handle(ax))
     return handles

@@ -1,10 +1,11 @@
-"""Receipts as a tree: creators above the receipts they made, with data dependencies."""
+"""Receipts as a tree: each below its parent, with data dependencies."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit.plots import canvas, receipt_rows
+from ledgerkit.plots import canvas, inks, receipt_rows
+from ledgerkit.plots.texts import SMALL
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,17 +39,27 @@ def receipt_tree(
     -------
     ax
         The axes: one row per receipt, indented by its depth. With more than 45 receipts,
-        siblings with equal subtrees share a row, and labels that do not fit are left out.
+        siblings with equal subtrees share a row, and labels that do not fit are left out. Of
+        more than 400 rows, those of failed receipts and the critical path are drawn first, and
+        a note counts the others.
 
     Raises
     ------
     InvalidRequestError
         If a frame lacks columns, or matplotlib is not installed.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> trace = lk.trace("ALSDqKvs6jZbUYwqxbrBvSbyqqVfcWE4Rnef1Dp5UN2G", "ivan.near")
+    >>> ax = lk.plots.receipt_tree(trace.receipts, trace.edges)
+    >>> ax.get_title(loc="left")
+    '6 receipts, 1 failed'
     """
     rows = receipt_rows.drawn_rows(receipts)
     ax = canvas.axes_or_new(ax, 8.0, receipt_rows.figure_height(len(rows.rows)))
     if not rows.rows:
-        return canvas.draw_empty(ax, "no receipts")
+        return canvas.draw_empty(ax, receipts, "no receipts")
     order = rows.preorder()
     ordered = [rows.rows[at] for at in order]
     level = {at: y for y, at in enumerate(order)}
@@ -58,13 +69,13 @@ def receipt_tree(
     points = {at: (float(rows.rows[at].depth), float(y)) for at, y in level.items()}
     receipt_rows.draw_data(ax, rows, pairs, [(points[a], points[b]) for a, b in pairs])
     _label_axes(ax, ordered)
-    handles = _legend_handles(rows, has_data=bool(pairs))
-    canvas.draw_title(ax, title or receipt_rows.summary(rows), handles)
+    handles = _legend_handles(ax, rows, has_data=bool(pairs))
+    canvas.finish(ax, receipts, title or rows.summary, handles=handles, notes=rows.notes)
     return ax
 
 
 def _draw_creation(ax: Axes, rows: Rows, level: dict[int, int]) -> None:
-    """Draw an elbow from each creator to the receipts it made, dark on the critical path."""
+    """Draw an elbow from each parent to its children, bold on the critical path."""
     elbows: dict[bool, list[Any]] = {False: [], True: []}
     for at, row in enumerate(rows.rows):
         if row.parent < 0:
@@ -75,27 +86,30 @@ def _draw_creation(ax: Axes, rows: Rows, level: dict[int, int]) -> None:
         elbows[is_critical].append(
             [(parent.depth, level[row.parent]), corner, (row.depth, level[at])]
         )
-    canvas.draw_lines(ax, elbows[False], canvas.FAINT, 1.0)
-    canvas.draw_lines(ax, elbows[True], canvas.BLACK, 2.0)
+    ink = inks.inside(ax)
+    canvas.draw_lines(ax, elbows[False], ink.faint, 1.0)
+    canvas.draw_lines(ax, elbows[True], ink.text, 2.0)
 
 
 def _draw_markers(ax: Axes, ordered: list[Row]) -> None:
     """Draw a marker per row, by its state."""
-    for state, colour in receipt_rows.COLOURS.items():
-        points = [(row.depth, y) for y, row in enumerate(ordered) if row.state == state]
-        if points:
-            style = _marker(state, colour, len(ordered))
-            ax.scatter(*zip(*points, strict=True), **style, zorder=3)
+    size = 60.0 if len(ordered) <= receipt_rows.MAX_UNMERGED else 18.0
+    for state in receipt_rows.STATES:
+        own = [(row, y) for y, row in enumerate(ordered) if row.state == state]
+        if own:
+            depths, levels = [row.depth for row, _ in own], [y for _, y in own]
+            area = size * (1.3 if state == receipt_rows.FAILED else 1.0)
+            markers = ax.scatter(depths, levels, s=area, zorder=3, **_style(ax, state))
+            canvas.set_hover(markers, *[row.hover_text for row, _ in own])
 
 
-def _marker(state: str, colour: str, n_rows: int) -> dict[str, Any]:
-    """Return the marker of a state; it is smaller in a plot of many rows."""
-    size = 60.0 if n_rows <= receipt_rows.MAX_UNMERGED else 18.0
-    edge = canvas.INK if state == receipt_rows.WAITING else "white"
+def _style(ax: Axes, state: str) -> dict[str, Any]:
+    """Return the marker of a state, with the background's colour around it or the text's."""
+    ink = inks.inside(ax)
+    edge = ink.text if state == receipt_rows.WAITING else ink.face
     return {
-        "c": colour,
+        "c": receipt_rows.colour(state, ink),
         "marker": receipt_rows.MARKERS[state],
-        "s": size * (1.3 if state == receipt_rows.FAILED else 1.0),
         "edgecolors": edge,
         "linewidths": 0.8,
     }
@@ -108,28 +122,19 @@ def _label_axes(ax: Axes, ordered: list[Row]) -> None:
     starts = [float(row.depth) for row in ordered]
     receipt_rows.label_rows(ax, ordered, starts, max_depth + 0.6)
     ax.xaxis.set_major_locator(canvas.mpl("ticker").MaxNLocator(integer=True))
-    ax.set_xlabel("depth", size=canvas.SMALL)
-    canvas.hide_spines(ax)
-    ax.tick_params(axis="y", length=0)
+    ax.set_xlabel("depth in the receipt tree", size=SMALL)
 
 
-def _legend_handles(rows: Rows, *, has_data: bool) -> list[Any]:
+def _legend_handles(ax: Axes, rows: Rows, *, has_data: bool) -> list[Any]:
     """Return the legend entries: the states, and the kinds of lines."""
-    line = canvas.mpl("lines").Line2D
-    handles = [
-        line(
-            [],
-            [],
-            ls="",
-            marker=receipt_rows.MARKERS[state],
-            mfc=receipt_rows.COLOURS[state],
-            label=state,
-            mec=canvas.INK if state == receipt_rows.WAITING else receipt_rows.COLOURS[state],
-            ms=7,
-        )
-        for state in rows.states()
-    ]
-    handles.append(line([], [], color=canvas.BLACK, lw=2, label="critical path"))
+    line, ink = canvas.mpl("lines").Line2D, inks.inside(ax)
+    handles = []
+    for state in rows.states():
+        colour = receipt_rows.colour(state, ink)
+        edge = ink.text if state == receipt_rows.WAITING else colour
+        style = {"marker": receipt_rows.MARKERS[state], "mfc": colour, "mec": edge, "ms": 7}
+        handles.append(line([], [], ls="", label=state, **style))
+    handles.append(line([], [], color=ink.text, lw=2, label="critical path"))
     if has_data:
-        handles.append(receipt_rows.data_handle())
+        handles.append(receipt_rows.data_handle(ax))
     return handles

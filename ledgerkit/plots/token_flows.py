@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit import units
-from ledgerkit.errors import InvalidRequestError
-from ledgerkit.plots import canvas
+from ledgerkit import units, validation
+from ledgerkit.plots import canvas, inks, texts, token_units
+from ledgerkit.plots.texts import SMALL
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import pandas as pd
     from matplotlib.axes import Axes
+
+    from ledgerkit.plots.inks import Inks
+    from ledgerkit.plots.token_units import TokenUnit
 
 COLUMNS = ("kind", "asset", "sender_id", "receiver_id", "amount")
 NEAR = "near"
@@ -25,15 +29,16 @@ _LEFT, _RIGHT = 0.0, 1.0
 _HALF_BAR = 0.02  # of the width
 _TOTAL_HEIGHT = 0.9  # rows of an asset's whole flow, per account of the longer side
 _MIN_HEIGHT = 0.05  # rows; thin enough for the smallest ribbon, and still visible
-_SMALL_AMOUNT = 10**12  # yoctoNEAR; below, an amount is written in yocto or Tyocto
+_FUNGIBLE = "nep141"
+_OPACITY = "D9"  # as in #rrggbbaa
 _GROUPS = {  # colour, hatch, label
-    "value": (canvas.BLUE, "", "NEAR sent"),
-    "fee": (canvas.FAINT, "//", "fee"),
-    "burnt": (canvas.FAINT, "\\\\", "burnt"),
-    "undelivered": (canvas.PALE, "--", "not delivered"),
-    "refund": (canvas.SKY, "..", "refund"),
-    "reward": (canvas.GREEN, "xx", "contract reward"),
-    "token": (canvas.ORANGE, "", "tokens"),
+    "value": (inks.BLUE, "", "NEAR sent"),
+    "fee": (inks.GREY, "//", "gas fee"),
+    "burnt": (inks.GREY, "\\\\", "NEAR burnt"),
+    "undelivered": (inks.GREY, "--", "deposit not delivered"),
+    "refund": (inks.SKY, "||", "refund"),
+    "reward": (inks.GREEN, "xx", "contract reward"),
+    "token": (inks.ORANGE, "", "tokens"),
 }
 _GROUP_OF_KIND = {
     "fee": "fee",
@@ -79,6 +84,7 @@ class _Section:
     """The part of the plot for one asset."""
 
     asset: str
+    unit: TokenUnit
     flows: list[_Flow]
     senders: dict[str, _Node]
     receivers: dict[str, _Node]
@@ -90,11 +96,21 @@ class _Section:
         nodes = (*self.senders.values(), *self.receivers.values())
         return max(node.top + max(1.0, node.height) for node in nodes) + 0.6
 
+    @property
+    def heading(self) -> str:
+        """The asset; a token's symbol before its contract, since any contract can use any."""
+        if self.asset == NEAR:
+            return self.unit.symbol
+        is_known = self.unit not in (token_units.SMALLEST, token_units.NEAR)
+        name = texts.one_line(self.asset)
+        return f"{self.unit.symbol} · {name}" if is_known else name
+
 
 def token_flow(
     transfers: pd.DataFrame,
     *,
     asset: str | None = None,
+    tokens: pd.DataFrame | None = None,
     ax: Axes | None = None,
     title: str | None = None,
 ) -> Axes:
@@ -108,42 +124,54 @@ def token_flow(
     asset
         The asset to draw, as in the frame; None draws the six with the most transfers, each
         on its own scale.
+    tokens
+        Symbols and decimals of tokens by contract, typed as ``schema("ft_metadata")``, such as
+        the result of ``lk.ft(..., metadata=True)``. Amounts of other tokens are drawn in the
+        token's smallest unit. ``Trace.plot("flow")`` passes those of the trace.
     ax
         The axes to draw on; None makes a figure.
     title
-        The title; None counts the flows.
+        The title; None counts the flows, which are sums by sender, receiver and kind.
 
     Returns
     -------
     ax
         The axes: ribbons from senders at the left to receivers at the right, as thick as the
         amount. An account that sent and received is on both sides. The smallest amounts are
-        lines. Token amounts are in the token's smallest unit. Transfers of unknown amount are
-        counted in a note.
+        lines. Transfers of unknown amount are counted in a note.
 
     Raises
     ------
     InvalidRequestError
         If the frame has no transfer of the asset or lacks columns, or matplotlib is not
         installed.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> trace = lk.trace("ALSDqKvs6jZbUYwqxbrBvSbyqqVfcWE4Rnef1Dp5UN2G", "ivan.near")
+    >>> ax = lk.plots.token_flow(trace.transfers)
+    >>> ax.get_title(loc="left")
+    '6 flows between accounts'
     """
     canvas.check_columns(transfers, COLUMNS, "Trace.transfers")
     by_asset, n_unknown = _flows_by_asset(transfers, asset)
-    notes = [f"transfers of unknown amount: {n_unknown}"] if n_unknown else []
-    sections = _sections(by_asset)
+    notes = [f"transfers of unknown amount: {n_unknown:,}"] if n_unknown else []
+    sections = _sections(by_asset, token_units.read_units(tokens))
     n_rows = sections[-1].bottom if sections else 1.0
     ax = canvas.axes_or_new(ax, 8.0, max(1.8, 0.9 + 0.3 * n_rows))
     if not sections:
-        return canvas.draw_empty(ax, *(notes or ["no transfers"]))
-    line_height = n_rows / max(1.0, canvas.text_capacity(ax)[1])
+        return canvas.draw_empty(ax, transfers, *(notes or ["no transfers"]))
+    line_height = n_rows / max(1.0, canvas.line_capacity(ax))
     for section in sections:
         _draw_section(ax, section, line_height)
     _hide_axes(ax, n_rows)
     n_hidden = len(by_asset) - len(sections)
-    canvas.add_notes(ax, notes + ([f"assets not drawn: {n_hidden}"] if n_hidden else []))
-    n_flows = sum(map(len, by_asset.values()))
+    notes += [f"assets not drawn: {n_hidden:,}"] if n_hidden else []
+    usual = f"{units.count_text(sum(map(len, by_asset.values())), 'flow')} between accounts"
     groups = {flow.group for section in sections for flow in section.flows}
-    canvas.draw_title(ax, title or f"{n_flows:,} flows between accounts", _legend_handles(groups))
+    handles = _legend_handles(groups, inks.inside(ax))
+    canvas.finish(ax, transfers, title or usual, handles=handles, notes=notes)
     return ax
 
 
@@ -154,8 +182,8 @@ def _flows_by_asset(
     columns = [canvas.column_values(transfers, name) for name in COLUMNS]
     records = list(zip(*columns, strict=True))
     counts = Counter(record[1] for record in records)
-    if asset is not None and asset not in counts:
-        raise InvalidRequestError.refuse("asset", asset, f"one of {', '.join(counts) or 'none'}")
+    if asset is not None:
+        validation.one_of(asset, "asset", tuple(counts))
     assets = [asset] if asset else sorted(counts, key=lambda name: (name == NEAR, -counts[name]))
     sums: dict[str, Counter[tuple[str, str, str]]] = {name: Counter() for name in assets}
     n_unknown = 0
@@ -173,7 +201,9 @@ def _flows_by_asset(
     return flows, n_unknown
 
 
-def _sections(by_asset: dict[str, list[_Flow]]) -> list[_Section]:
+def _sections(
+    by_asset: dict[str, list[_Flow]], units_of: Mapping[str, TokenUnit]
+) -> list[_Section]:
     """Place the sections of the assets one below the other."""
     sections: list[_Section] = []
     top = 0.0
@@ -184,9 +214,19 @@ def _sections(by_asset: dict[str, list[_Flow]]) -> list[_Section]:
         scale = _TOTAL_HEIGHT * max(len(sent), len(received)) / total if total else 0.0
         senders = _stack(list(sent), sent, top + 0.6, scale)
         receivers = _stack(_receiver_order(flows, sent, received), received, top + 0.6, scale)
-        sections.append(_Section(asset, flows, senders, receivers, top))
+        unit = _asset_unit(asset, units_of)
+        sections.append(_Section(asset, unit, flows, senders, receivers, top))
         top = sections[-1].bottom
     return sections
+
+
+def _asset_unit(asset: str, units_of: Mapping[str, TokenUnit]) -> TokenUnit:
+    """Return the unit of an asset."""
+    standard, _, contract_id = asset.partition(":")
+    if standard in (NEAR, _GAS_KEY):
+        return token_units.NEAR
+    known = units_of if standard == _FUNGIBLE else {}
+    return known.get(contract_id, token_units.SMALLEST)
 
 
 def _merge_small(flows: Sequence[_Flow]) -> list[_Flow]:
@@ -219,25 +259,39 @@ def _drawn_names(sums: dict[str, int]) -> dict[str, str]:
 
 def _draw_section(ax: Axes, section: _Section, line_height: float) -> None:
     """Draw the flows of one asset, with its name above them."""
+    ink = inks.inside(ax)
     ax.text(
         0.5,
         section.top,
-        canvas.one_line(section.asset, 70),
+        section.heading,
         ha="center",
         va="center",
-        size=canvas.SMALL,
+        size=SMALL,
         weight="bold",
-        color=canvas.INK,
+        color=ink.text,
         parse_math=False,
     )
     senders, receivers = section.senders, section.receivers
     for flow in sorted(section.flows, key=lambda flow: receivers[flow.receiver].top):
-        _draw_ribbon(ax, flow, senders[flow.sender], receivers[flow.receiver])
+        ribbon = _ribbon(flow, senders[flow.sender], receivers[flow.receiver], ink)
+        ax.add_patch(ribbon)
+        label = _GROUPS[flow.group][2]
+        ends = f"{texts.one_line(flow.sender)} to {texts.one_line(flow.receiver)}"
+        canvas.set_hover(ribbon, f"{ends}: {section.unit.text(flow.amount)}, {label}")
+    room = canvas.side_room(ax) / 2
     for nodes, x, align in ((senders, _LEFT, "right"), (receivers, _RIGHT, "left")):
         for node in nodes.values():
-            ax.bar(x, node.height, width=2 * _HALF_BAR, bottom=node.top, color=canvas.INK)
+            bar = ax.bar(x, node.height, width=2 * _HALF_BAR, bottom=node.top, color=ink.text)
+            name = texts.one_line(node.name)
+            canvas.set_hover(bar[0], f"{name} · {section.unit.text(node.amount)}")
         for node in _labelled_nodes(nodes, line_height):
-            _label_node(ax, node, x, align, section.asset)
+            write = partial(_node_text, node, section.unit.label(node.amount, room))
+            _label_node(ax, texts.fit(write, room), x, node.middle, align)
+
+
+def _node_text(node: _Node, amount: str, limit: int) -> str:
+    """Format an account and its amount, the name shortened."""
+    return f"{texts.shorten(node.name, limit)} · {amount}"
 
 
 def _labelled_nodes(nodes: dict[str, _Node], line_height: float) -> list[_Node]:
@@ -272,8 +326,8 @@ def _stack(
     return nodes
 
 
-def _draw_ribbon(ax: Axes, flow: _Flow, sender: _Node, receiver: _Node) -> None:
-    """Draw one ribbon, below those that its ends already have."""
+def _ribbon(flow: _Flow, sender: _Node, receiver: _Node, ink: Inks) -> Any:
+    """Build one ribbon, below those that its ends already have."""
     path = canvas.mpl("path").Path
     share = sender.height * flow.amount / sender.amount if sender.amount else 0.0
     height = max(_MIN_HEIGHT, share)
@@ -285,42 +339,28 @@ def _draw_ribbon(ax: Axes, flow: _Flow, sender: _Node, receiver: _Node) -> None:
     corners += [(middle, y1 + height), (middle, y0 + height), (x0, y0 + height), (x0, y0)]
     codes = [path.MOVETO, *[path.CURVE4] * 3, path.LINETO, *[path.CURVE4] * 3, path.CLOSEPOLY]
     patch = canvas.mpl("patches").PathPatch
-    ax.add_patch(patch(path(corners, codes), **_style(flow.group)))
+    return patch(path(corners, codes), **_style(flow.group, ink))
 
 
-def _style(group: str) -> dict[str, Any]:
-    """Return the colour and hatch of a group's ribbons."""
-    colour, hatch, _ = _GROUPS[group]
+def _style(group: str, ink: Inks) -> dict[str, Any]:
+    """Return the colours and hatch of a group's ribbons, which let others shine through."""
+    palette, hatch, _ = _GROUPS[group]
+    colour = ink.shape(palette)
     return {
-        "facecolor": f"{colour}8C",
+        "facecolor": f"{ink.tint(colour)}{_OPACITY}",
         "edgecolor": colour,
         "hatch": hatch,
         "hatch_linewidth": 0.5,
-        "linewidth": 0.4,
+        "linewidth": 0.8,
     }
 
 
-def _label_node(ax: Axes, node: _Node, x: float, align: str, asset: str) -> None:
+def _label_node(ax: Axes, text: str, x: float, y: float, align: str) -> None:
     """Write an account's name and amount beside its bar."""
     offset = -2 * _HALF_BAR if align == "right" else 2 * _HALF_BAR
-    ax.text(
-        x + offset,
-        node.middle,
-        f"{canvas.one_line(node.name, 28)}  {_amount_text(node.amount, asset)}",
-        ha=align,
-        va="center",
-        size=canvas.SMALL,
-        parse_math=False,
-    )
-
-
-def _amount_text(amount: int, asset: str) -> str:
-    """Format an amount: in NEAR, or in a token's smallest unit."""
-    if asset != NEAR and not asset.startswith(_GAS_KEY):
-        return canvas.format_number(amount)
-    if 0 < amount < _SMALL_AMOUNT:
-        return units.near_text(amount)
-    return f"{canvas.format_number(units.to_float(amount, units.NEAR_DECIMALS))} NEAR"
+    colour = inks.outside(ax).text
+    style: dict[str, Any] = {"ha": align, "va": "center", "size": SMALL, "color": colour}
+    ax.text(x + offset, y, text, parse_math=False, **style)
 
 
 def _hide_axes(ax: Axes, bottom: float) -> None:
@@ -332,11 +372,11 @@ def _hide_axes(ax: Axes, bottom: float) -> None:
     canvas.hide_spines(ax, keep=())
 
 
-def _legend_handles(groups: set[str]) -> list[Any]:
+def _legend_handles(groups: set[str], ink: Inks) -> list[Any]:
     """Return the legend entries of the groups that are drawn."""
     patch = canvas.mpl("patches").Patch
     return [
-        patch(**_style(group), label=label)
+        patch(**_style(group, ink), label=label)
         for group, (_, _, label) in _GROUPS.items()
         if group in groups
     ]

@@ -12,6 +12,9 @@ A transaction in five lines::
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from ledgerkit import errors
 from ledgerkit.protocol.access_keys import (
     AccessKey,
     FullAccess,
@@ -111,3 +114,6 @@ __all__ = [
     "random_seed_of",
     "receipt_id_of",
 ]
+
+if not TYPE_CHECKING:  # type checkers report unknown names
+    __getattr__ = errors.suggest_attributes(__name__)

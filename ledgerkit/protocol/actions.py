@@ -48,7 +48,7 @@ from ledgerkit.protocol.types import (
     Signature,
 )
 from ledgerkit.units import U64_MAX, U128_MAX
-from ledgerkit.validation import integer, plain_text, raw_bytes
+from ledgerkit.validation import integer, one_of, plain_text, raw_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -468,9 +468,7 @@ _MODES = ("CodeHash", "AccountId")  # in the order of their tags
 
 def _check_mode(value: Any, name: str) -> str:
     """Check a deploy mode."""
-    if value not in _MODES:
-        raise InvalidRequestError.refuse(name, value, f"one of {', '.join(_MODES)}")
-    return str(value)
+    return one_of(value, name, _MODES)
 
 
 _MODE = Codec(

@@ -26,7 +26,7 @@ from ledgerkit.protocol.types import (
     unchecked_signature,
 )
 from ledgerkit.redaction import Secret
-from ledgerkit.validation import HASH_BYTES, decode_base58, split_key
+from ledgerkit.validation import HASH_BYTES, decode_base58, one_of, split_key
 
 NEAR_PATH = "m/44'/397'/0'"
 
@@ -86,8 +86,7 @@ class SecretKey(Secret):
         InvalidRequestError
             If the curve is unknown, or its extra is not installed.
         """
-        if curve not in _SECRET_SIZES:
-            raise InvalidRequestError.refuse("curve", curve, "one of ed25519, secp256k1")
+        one_of(curve, "curve", tuple(_SECRET_SIZES))
         return cls(_raise_if_invalid(curves.random_signer(curve), "curve", curve))
 
     @classmethod

@@ -37,7 +37,7 @@ from ledgerkit.protocol.types import (
     read_account_id,
 )
 from ledgerkit.units import U64_MAX
-from ledgerkit.validation import HASH_BYTES, integer
+from ledgerkit.validation import HASH_BYTES, integer, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -408,8 +408,7 @@ class SignedTransaction(Record):
 
 def _check_version_1(version: int, nonce_index: int | None, nonce_mode: str) -> int | None:
     """Check the options that only version 1 has, and return the nonce index."""
-    if nonce_mode not in _MODES:
-        raise InvalidRequestError.refuse("nonce_mode", nonce_mode, f"one of {', '.join(_MODES)}")
+    one_of(nonce_mode, "nonce_mode", _MODES)
     if type(version) is not int or version != 1:
         expected = "0, or 1 with nonce_index= or nonce_mode="
         raise InvalidRequestError.refuse("version", version, expected)

@@ -28,7 +28,7 @@ from ledgerkit.transport.retry import Backoff
 if TYPE_CHECKING:
     from ledgerkit.api.calls import Call
     from ledgerkit.api.models.chain import Block
-    from ledgerkit.api.rpc import TransactionResponse
+    from ledgerkit.api.models.transactions import TransactionResponse
     from ledgerkit.client import Ledger
     from ledgerkit.protocol import SignedTransaction
     from ledgerkit.transport.embedded import World

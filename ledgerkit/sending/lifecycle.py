@@ -37,7 +37,7 @@ from ledgerkit.sending import broadcast
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ledgerkit.api.rpc import TransactionResponse
+    from ledgerkit.api.models.transactions import TransactionResponse
     from ledgerkit.client import Ledger
     from ledgerkit.protocol import SignedTransaction
     from ledgerkit.sending.broadcast import DropCheck

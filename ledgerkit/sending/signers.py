@@ -47,6 +47,13 @@ class Signer(Secret):
         The account.
     key
         Its key. A repr hides it, and it is never pickled.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> alice = lk.signer("alice.near", ledger.world.keys()["alice.near"])
+    >>> alice.account_id, alice.key
+    (AccountId('alice.near'), <SecretKey ed25519:… hidden>)
     """
 
     account_id: AccountId
@@ -144,6 +151,15 @@ def signer(
     ------
     InvalidRequestError
         If no key is found, or it belongs to another account. The message never shows it.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> alice = lk.signer("alice.near", ledger.world.keys()["alice.near"])
+    >>> alice
+    Signer(account_id=AccountId('alice.near'), key=<SecretKey ed25519:… hidden>)
+    >>> lk.transfer("bob.near", "1 NEAR", key=alice).fully_succeeded
+    True
     """
     key = seal(key)  # type: ignore[assignment]  # from here on no text of a key
     name = None if account_id is None else checked_id(account_id)
@@ -289,6 +305,13 @@ def use_signer(
     ------
     InvalidRequestError
         If no key is found, or it belongs to another account.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> alice = lk.use_signer("alice.near", ledger.world.keys()["alice.near"])
+    >>> lk.transfer("bob.near", "1 NEAR").signer_id
+    'alice.near'
     """
     global _default  # noqa: PLW0603 - the session's default
     key = seal(key)  # type: ignore[assignment]  # from here on no text of a key

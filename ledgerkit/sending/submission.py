@@ -14,30 +14,32 @@ import threading
 import time
 from collections import OrderedDict
 from functools import partial
-from html import escape
 from math import inf
 from typing import TYPE_CHECKING, Any, Never
 
 import msgspec
-import pandas as pd
 
-from ledgerkit import validation
+from ledgerkit import cards, validation
 from ledgerkit.api import chain_errors, rpc
 from ledgerkit.api.models.transactions import Status, decode_member
 from ledgerkit.errors import DecodeError, LedgerError, UnknownTransactionError
 from ledgerkit.frames import build
+from ledgerkit.frames.human import human
 from ledgerkit.progress import Line
 from ledgerkit.sending import broadcast
 from ledgerkit.sending.lifecycle import Stage, Tracker
 from ledgerkit.tracing.trace import Trace
+from ledgerkit.transport import networks
 from ledgerkit.verbs.fetching import provenance
 from ledgerkit.verbs.tokens import read_token_facts
-from ledgerkit.visible_text import escape_invisible
+from ledgerkit.visible_text import html_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ledgerkit.api.rpc import TransactionResponse
+    import pandas as pd
+
+    from ledgerkit.api.models.transactions import TransactionResponse
     from ledgerkit.client import Ledger
     from ledgerkit.protocol import SignedTransaction
 
@@ -70,6 +72,13 @@ class Submission:
     ----------
     tracker
         The tracker of the transaction's lifecycle.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> sent = lk.call("counter.near", "get_num", signer_id="alice.near")
+    >>> sent.stage, sent.fully_succeeded, sent.value
+    ('first_receipt_succeeded', True, 42)
     """
 
     def __init__(self, tracker: Tracker) -> None:
@@ -155,7 +164,9 @@ class Submission:
         first = next((name for name in (self.tx_hash, *failed_ids) if name in failures), None)
         if first is None:
             return None
-        return chain_errors.receipt_failure(failures[first], receipt_id=first)
+        error = chain_errors.receipt_failure(failures[first], receipt_id=first)
+        networks.add_account_hint(self.ledger.network, error)
+        return error
 
     @property
     def value(self) -> Any:
@@ -201,6 +212,21 @@ class Submission:
         -------
         stages
             One row per stage, typed as `schema("submission")`.
+
+        Notes
+        -----
+        Source: EXPERIMENTAL_tx_status; heights and times from block.
+
+        Examples
+        --------
+        >>> ledger = lk.connect("local")
+        >>> sent = lk.transfer("bob.near", "1 NEAR", signer_id="alice.near")
+        >>> sent.to_frame()[["stage", "time", "block_height"]]
+                             stage                          time  block_height
+        0                 accepted 2026-08-01 00:00:31.200+00:00     180000052
+        1                 included 2026-08-01 00:00:31.800+00:00     180000053
+        2  first_receipt_succeeded 2026-08-01 00:00:32.400+00:00     180000054
+        3    all_receipts_complete 2026-08-01 00:00:33.000+00:00     180000055
         """
         return self.stages
 
@@ -232,6 +258,18 @@ class Submission:
             If the ledger refuses the transaction for good, such as for its key.
         LedgerError
             If the node refuses the requests, such as for a wrong API key.
+
+        Notes
+        -----
+        Source: EXPERIMENTAL_tx_status, and send_tx to send the bytes again; heights and times from
+        block.
+
+        Examples
+        --------
+        >>> ledger = lk.connect("local")
+        >>> sent = lk.transfer("bob.near", "1 NEAR", signer_id="alice.near")
+        >>> sent.stage, sent.wait().stage
+        ('first_receipt_succeeded', 'final')
         """
         level = UNTIL.get(until, until)
         validation.one_of(level, "until", (*UNTIL, *validation.WAIT_LEVELS[1:]))
@@ -253,6 +291,21 @@ class Submission:
         ------
         LedgerError
             If the status could not be read.
+
+        Notes
+        -----
+        Source: EXPERIMENTAL_tx_status; heights and times from block.
+
+        Examples
+        --------
+        >>> ledger = lk.connect("local")
+        >>> alice = lk.use_signer("alice.near", ledger.world.keys()["alice.near"])
+        >>> sent = lk.transfer("bob.near", "1 NEAR", wait_until="INCLUDED")
+        >>> sent.stage
+        'included'
+        >>> block = ledger.world.advance(3)
+        >>> sent.refresh().stage
+        'final'
         """
         if not self.is_over:
             self.tracker.refresh()
@@ -272,6 +325,17 @@ class Submission:
             If it was not included and can no longer be.
         ReceiptFailedError
             If a receipt failed; the error holds its id.
+
+        Examples
+        --------
+        >>> ledger = lk.connect("local")
+        >>> reason = {"message": "no"}
+        >>> sent = lk.call("counter.near", "fail", reason, signer_id="alice.near")
+        >>> try:
+        ...     sent.raise_for_status()
+        ... except lk.errors.ReceiptFailedError as error:
+        ...     print(error.sentence)
+        The function call failed: Smart contract panicked: no
         """
         failure = self.failure
         if failure is not None:
@@ -405,27 +469,15 @@ class Submission:
 
     def _repr_html_(self) -> str:
         """Render the headline and stages as a card; every text from the chain is escaped."""
-        names = ("stage", "time", "block_height", "detail")
-        head = "".join(f"<th>{name}</th>" for name in names)
-        rows = "".join(
-            "<tr>" + "".join(f"<td>{_cell(value)}</td>" for value in row) + "</tr>"
-            for row in self._frame()[list(names)].to_numpy(dtype=object)
-        )
+        names = ["stage", "time", "block_height", "detail"]
+        table = human(self._frame()[names])._repr_html_()
         failure = self.failure
-        problem = "" if failure is None else f"<p>{escape(str(failure))}</p>"
-        table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-        title = f"{escape(self._summary())}<br><code>{escape(self.tx_hash)}</code>"
-        # Without these classes MathJax would typeset a panic message that contains $A$.
-        classes = "ledgerkit-submission tex2jax_ignore mathjax_ignore"
+        problem = "" if failure is None else f"<p>{html_text(str(failure))}</p>"
+        title = f"<p>{html_text(self._summary())}<br><code>{html_text(self.tx_hash)}</code></p>"
         headline = self._current_trace().headline() if self.is_included else ""
-        story = f"<p>{escape(headline)}</p>" if headline else ""
-        html = f'<div class="{classes}"><p>{title}</p>{story}{problem}{table}</div>'
-        return escape_invisible(html)
-
-
-def _cell(value: Any) -> str:
-    """Format a value for a table cell; missing values are empty."""
-    return "" if pd.isna(value) else escape(str(value))
+        story = f"<p>{html_text(headline)}</p>" if headline else ""
+        network = cards.network_line(self.ledger.network.name)
+        return cards.card("ledgerkit-submission", [title, network, story, problem, table])
 
 
 def wait_for_level(submission: Submission, level: str, timeout_s: float) -> None:

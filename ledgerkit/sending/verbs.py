@@ -45,7 +45,7 @@ from ledgerkit.protocol import (
 )
 from ledgerkit.protocol.actions import attached_gas, deposits
 from ledgerkit.protocol.types import public_key as checked_key
-from ledgerkit.sending import access_keys, broadcast, fees, limits, nonces
+from ledgerkit.sending import access_keys, amounts, broadcast, fees, limits, nonces
 from ledgerkit.sending.lifecycle import Tracker
 from ledgerkit.sending.nonces import Anchor
 from ledgerkit.sending.signers import Signer, find_signer, seals_key
@@ -184,7 +184,8 @@ def transfer(
     receiver_id
         The account that receives it.
     amount
-        The amount: ``"0.1 NEAR"``, ``"1 yocto"``, or an integer of yoctoNEAR.
+        The amount: ``"0.1 NEAR"``, ``"1 yocto"``, or an integer of yoctoNEAR, which
+        issues a warning if it is from 1 to 10**15 - 1.
     dry_run
         Return what would be sent, with an upper bound of its cost, and send nothing.
     **options
@@ -206,8 +207,23 @@ def transfer(
         If the ledger refuses the transaction; the subclass states the reason.
     LedgerError
         If a request failed. If it was the sending, `remedy` states how to resume.
+
+    Notes
+    -----
+    Source: status, query view_access_key and block before signing; the method of `via`; then
+    EXPERIMENTAL_tx_status, and block for heights and times. A dry run sends nothing, and reads
+    gas_price and EXPERIMENTAL_protocol_config.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> sent = lk.transfer("bob.near", "2.5 NEAR", signer_id="alice.near")
+    >>> sent.stage, sent.fully_succeeded
+    ('first_receipt_succeeded', True)
+    >>> sent.wait().stage
+    'final'
     """
-    return _run([Transfer(units.yocto(amount))], receiver_id, options, dry_run=dry_run)
+    return _run([Transfer(amounts.parse_near(amount))], receiver_id, options, dry_run=dry_run)
 
 
 @overload
@@ -257,7 +273,8 @@ def call(
     gas
         The attached gas: ``"30 Tgas"``, or an integer of gas.
     deposit
-        The attached NEAR: ``"0.1 NEAR"``, ``"1 yocto"``, or an integer of yoctoNEAR.
+        The attached NEAR: ``"0.1 NEAR"``, ``"1 yocto"``, or an integer of yoctoNEAR, which
+        issues a warning if it is from 1 to 10**15 - 1.
     dry_run
         Return what would be sent, with an upper bound of its cost, and send nothing.
     **options
@@ -279,10 +296,27 @@ def call(
         If the ledger refuses the transaction; the subclass states the reason.
     LedgerError
         If a request failed. If it was the sending, `remedy` states how to resume.
+
+    Notes
+    -----
+    Source: status, query view_access_key and block before signing; the method of `via`; then
+    EXPERIMENTAL_tx_status, and block for heights and times. A dry run sends nothing, and reads
+    gas_price and EXPERIMENTAL_protocol_config.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> alice = lk.use_signer("alice.near", ledger.world.keys()["alice.near"])
+    >>> gift = {"receiver_id": "bob.near", "amount": "1000000"}
+    >>> sent = lk.call("gold.near", "ft_transfer", gift, deposit="1 yocto")
+    >>> sent.fully_succeeded
+    True
+    >>> sent.trace.headline()
+    'alice.near sent 1 GOLD to bob.near.'
     """
     method = validation.method_name(method_name, "method_name")
     data = validation.json_args({} if args is None else args)
-    action = FunctionCall(method, data, units.gas(gas), units.yocto(deposit, "deposit"))
+    action = FunctionCall(method, data, units.gas(gas), amounts.parse_near(deposit, "deposit"))
     receiver_id = validation.account_id(contract_id, "contract_id")
     return _run([action], receiver_id, options, dry_run=dry_run)
 
@@ -341,6 +375,23 @@ def send(
         If the ledger refuses the transaction; the subclass states the reason.
     LedgerError
         If a request failed. If it was the sending, `remedy` states how to resume.
+
+    Notes
+    -----
+    Source: status, query view_access_key and block before signing; the method of `via`; then
+    EXPERIMENTAL_tx_status, and block for heights and times. A dry run sends nothing, and reads
+    gas_price and EXPERIMENTAL_protocol_config.
+
+    Examples
+    --------
+    >>> from ledgerkit import protocol, units
+    >>> ledger = lk.connect("local")
+    >>> actions = [protocol.CreateAccount(), protocol.Transfer(units.yocto("1 NEAR"))]
+    >>> sent = lk.send("savings.alice.near", actions, signer_id="alice.near")
+    >>> sent.fully_succeeded
+    True
+    >>> sent.trace.headline()
+    'alice.near created savings.alice.near with 1 NEAR.'
     """
     return _run(actions, receiver_id, options, dry_run=dry_run)
 
@@ -413,11 +464,30 @@ def add_key(
         If the ledger refuses the transaction; the subclass states the reason.
     LedgerError
         If a request failed. If it was the sending, `remedy` states how to resume.
+
+    Notes
+    -----
+    Source: status, query view_access_key and block before signing; the method of `via`; then
+    EXPERIMENTAL_tx_status, and block for heights and times. A dry run sends nothing, and reads
+    gas_price and EXPERIMENTAL_protocol_config.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> key = lk.keys("bob.near")["public_key"][0]
+    >>> added = lk.add_key(
+    ...     key, receiver_id="gold.near", allowance="0.25 NEAR", signer_id="alice.near"
+    ... )
+    >>> added.wait().fully_succeeded
+    True
+    >>> lk.keys("alice.near", public_key=key)[["permission", "receiver_id", "allowance"]]
+         permission receiver_id                 allowance
+    0  FunctionCall   gold.near  250000000000000000000000
     """
     key = checked_key(public_key)
     if receiver_id is not None:
         names = tuple(method_names) if not isinstance(method_names, str) else method_names
-        limit = None if allowance is None else units.yocto(allowance, "allowance")
+        limit = None if allowance is None else amounts.parse_near(allowance, "allowance")
         permission = FunctionCallPermission(
             limit, validation.account_id(receiver_id, "receiver_id"), names
         )
@@ -469,6 +539,22 @@ def delete_key(
         If the ledger refuses the transaction; the subclass states the reason.
     LedgerError
         If a request failed. If it was the sending, `remedy` states how to resume.
+
+    Notes
+    -----
+    Source: status, query view_access_key and block before signing; the method of `via`; then
+    EXPERIMENTAL_tx_status, and block for heights and times. A dry run sends nothing, and reads
+    gas_price and EXPERIMENTAL_protocol_config.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> frank = lk.keys("frank.near")
+    >>> dex_key = frank.loc[frank["receiver_id"] == "dex.near", "public_key"].item()
+    >>> lk.delete_key(dex_key, signer_id="frank.near", wait_until="FINAL").fully_succeeded
+    True
+    >>> len(frank), len(lk.keys("frank.near"))
+    (4, 3)
     """
     return _run([DeleteKey(checked_key(public_key))], None, options, dry_run=dry_run)
 
@@ -511,7 +597,7 @@ def create_account(
     public_key
         The full-access key of the new account.
     balance
-        Its first balance: ``"0.1 NEAR"``, or an integer of yoctoNEAR.
+        Its first balance: ``"0.1 NEAR"``, or an integer of yoctoNEAR, as for `transfer`.
     dry_run
         Return what would be sent, with an upper bound of its cost, and send nothing.
     **options
@@ -533,9 +619,24 @@ def create_account(
         If the ledger refuses the transaction; the subclass states the reason.
     LedgerError
         If a request failed. If it was the sending, `remedy` states how to resume.
+
+    Notes
+    -----
+    Source: status, query view_access_key and block before signing; the method of `via`; then
+    EXPERIMENTAL_tx_status, and block for heights and times. A dry run sends nothing, and reads
+    gas_price and EXPERIMENTAL_protocol_config.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> alice = lk.use_signer("alice.near", ledger.world.keys()["alice.near"])
+    >>> key = alice.public_key
+    >>> sent = lk.create_account("garden.near", public_key=key, balance="2 NEAR")
+    >>> sent.trace.headline()
+    'alice.near created garden.near with 2 NEAR through near.'
     """
     name = AccountId(new_account_id, "new_account_id")
-    key, amount = checked_key(public_key), units.yocto(balance, "balance")
+    key, amount = checked_key(public_key), amounts.parse_near(balance, "balance")
     checked = _check_options(**options)
     signer_id = checked.signer.account_id
     actions: list[Action]
@@ -609,6 +710,21 @@ def deploy(
         If the ledger refuses the transaction; the subclass states the reason.
     LedgerError
         If a request failed. If it was the sending, `remedy` states how to resume.
+
+    Notes
+    -----
+    Source: status, query view_access_key and block before signing; the method of `via`; then
+    EXPERIMENTAL_tx_status, and block for heights and times. A dry run sends nothing, and reads
+    gas_price and EXPERIMENTAL_protocol_config.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> code = lk.contract_code("counter.near")
+    >>> lk.deploy(code, signer_id="alice.near", wait_until="FINAL").fully_succeeded
+    True
+    >>> lk.contract_code("alice.near") == code
+    True
     """
     if not isinstance(code, bytes) or not code:
         raise InvalidRequestError.refuse("code", code, "the bytes of a compiled contract")
@@ -662,6 +778,19 @@ def delegate(
         allowed. Nothing is signed.
     LedgerError
         If a request failed.
+
+    Notes
+    -----
+    Source: status, query view_access_key and block. Nothing is sent to the ledger.
+
+    Examples
+    --------
+    >>> from ledgerkit import protocol, units
+    >>> ledger = lk.connect("local")
+    >>> gift = [protocol.Transfer(units.yocto("1 NEAR"))]
+    >>> signed = lk.delegate("bob.near", gift, signer_id="alice.near")
+    >>> signed.verify(), signed.delegate_action.sender_id
+    (True, AccountId('alice.near'))
     """
     checked = _check_options(**options)
     actions = limits.check_actions(list(actions))
@@ -722,6 +851,22 @@ def relay(
         If the ledger refuses the transaction; the subclass states the reason.
     LedgerError
         If a request failed. If it was the sending, `remedy` states how to resume.
+
+    Notes
+    -----
+    Source: status, query view_access_key and block before signing; the method of `via`; then
+    EXPERIMENTAL_tx_status, and block for heights and times. A dry run sends nothing, and reads
+    gas_price and EXPERIMENTAL_protocol_config.
+
+    Examples
+    --------
+    >>> from ledgerkit import protocol, units
+    >>> ledger = lk.connect("local")
+    >>> gift = [protocol.Transfer(units.yocto("1 NEAR"))]
+    >>> signed = lk.delegate("bob.near", gift, signer_id="alice.near")
+    >>> sent = lk.relay(signed, signer_id="relay.near")
+    >>> sent.trace.headline()
+    'alice.near sent 1 NEAR to bob.near, relayed by relay.near.'
     """
     if not isinstance(delegate, Delegate):
         raise InvalidRequestError.refuse("delegate", delegate, "a Delegate, as delegate() returns")
@@ -764,6 +909,20 @@ def track(
         If an argument is malformed. Nothing is sent.
     LedgerError
         If the node refuses the requests, such as for a wrong API key.
+
+    Notes
+    -----
+    Source: EXPERIMENTAL_tx_status; heights and times from block.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> alice = lk.use_signer("alice.near", ledger.world.keys()["alice.near"])
+    >>> sent = lk.transfer("bob.near", "1 NEAR", wait_until="INCLUDED")
+    >>> sent.stage
+    'included'
+    >>> lk.track(sent.tx_hash, "alice.near").stage
+    'final'
     """
     if timeout_s is not None:
         positive("timeout_s", timeout_s)
@@ -797,6 +956,19 @@ def resume(tx_hash: str, sender: str, *, ledger: Ledger | None = None) -> Submis
         If an argument is malformed. Nothing is sent.
     LedgerError
         If the status could not be read.
+
+    Notes
+    -----
+    Source: EXPERIMENTAL_tx_status; heights and times from block.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> alice = lk.use_signer("alice.near", ledger.world.keys()["alice.near"])
+    >>> sent = lk.transfer("bob.near", "1 NEAR", wait_until="NONE")
+    >>> resumed = lk.resume(sent.tx_hash, "alice.near")
+    >>> resumed.stage, resumed.wait().stage
+    ('first_receipt_succeeded', 'final')
     """
     return _recall(tx_hash, sender, ledger).refresh()
 

@@ -153,7 +153,7 @@ def _describe_detailed_action(
     if name == "Stake" and stake is not None:
         if not stake:
             return Phrase("end the validator's stake", "ended the validator's stake")
-        return _phrase("stake", "staked", f"{amounts.short(NEAR, stake)} as a validator")
+        return _phrase("stake", "staked", f"{amounts.text(NEAR, stake)} as a validator")
     return _phrase("send", "sent", f"the action {plain(name, _MAX_NAME)} to {_receiver(request)}")
 
 
@@ -178,7 +178,7 @@ def _describe_call(call: FunctionCall, request: Request, amounts: AmountTexts) -
     """Describe a call: its purpose as an infinitive if a standard defines it."""
     contract_id, yocto = account(request.receiver_id), deposit_of(call) or 0
     rest = f"{_method(call)} on {_receiver(request)}"
-    rest += f" with {amounts.short(NEAR, yocto)}" if yocto > 1 else ""
+    rest += f" with {amounts.text(NEAR, yocto)}" if yocto > 1 else ""
     phrase = _phrase("call", "called", rest)
     purpose = _PURPOSES.get(call.method_name or "")
     infinitive = purpose and purpose(call, contract_id, amounts)
@@ -203,7 +203,7 @@ def deposit_of(call: FunctionCall) -> int | None:
 
 def _near(yocto: int | None, amounts: AmountTexts) -> str:
     """Format an amount of NEAR that may be unknown."""
-    return "an unknown amount" if yocto is None else amounts.short(NEAR, yocto)
+    return "an unknown amount" if yocto is None else amounts.text(NEAR, yocto)
 
 
 def _text(fields: dict[str, Any], name: str) -> str | None:
@@ -241,7 +241,7 @@ def _to_send(call: FunctionCall, contract_id: str, amounts: AmountTexts) -> str 
     units, receiver_id = _units(call_args(call), "amount"), receiver_arg(call)
     if units is None or receiver_id is None:
         return None
-    amount, receiver = amounts.short(f"nep141:{contract_id}", units), plain(receiver_id)
+    amount, receiver = amounts.text(f"nep141:{contract_id}", units), plain(receiver_id)
     if call.method_name == "ft_transfer":
         return f"send {amount} to {receiver}"
     return (
@@ -278,7 +278,7 @@ def _to_wrap(call: FunctionCall, contract_id: str, amounts: AmountTexts) -> str 
 def _to_unwrap(call: FunctionCall, contract_id: str, amounts: AmountTexts) -> str | None:
     """Describe the unwrapping of NEAR."""
     units = _units(call_args(call), "amount")
-    return None if units is None else f"unwrap {amounts.short(f'nep141:{contract_id}', units)}"
+    return None if units is None else f"unwrap {amounts.text(f'nep141:{contract_id}', units)}"
 
 
 def _to_stake(call: FunctionCall, contract_id: str, amounts: AmountTexts) -> str | None:

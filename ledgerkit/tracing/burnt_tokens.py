@@ -54,7 +54,8 @@ def split_burnt_tokens(executions: Sequence[Execution]) -> list[BurntTokens]:
     Return the gas price of each execution of a transaction, and what it took from a balance.
 
     All executions in one block burn gas at one price. So the price of an execution that may have
-    taken something from a balance is that of another one in its block.
+    taken something from a balance is that of another one in its block. Refunds are left out: their
+    gas is free.
     """
     parts: list[BurntTokens | None] = [
         None
@@ -65,7 +66,7 @@ def split_burnt_tokens(executions: Sequence[Execution]) -> list[BurntTokens]:
     prices = {
         execution.block_hash: part.gas_price
         for execution, part in zip(executions, parts, strict=True)
-        if part is not None and part.gas_price is not None
+        if part is not None and part.gas_price
     }
     return [
         part or _split(execution, prices) for execution, part in zip(executions, parts, strict=True)

@@ -7,7 +7,6 @@ the log line of a staking pool or a minted token, a sale is an NFT that left for
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,6 +22,7 @@ from ledgerkit.tracing.action_phrases import (
 )
 from ledgerkit.tracing.actions import SUCCEEDED
 from ledgerkit.tracing.amount_texts import NEAR, plain, split_asset
+from ledgerkit.tracing.stake_changes import POOL_METHODS, read_pool_lines
 from ledgerkit.tracing.transaction_data import account
 
 if TYPE_CHECKING:
@@ -39,9 +39,6 @@ _VALUE_KINDS = (
 )
 _PANIC = "Smart contract panicked: "
 _MAX_REASON = 120
-# near/core-contracts, staking-pool/src/internal.rs logs each change of an account in this form.
-_POOL_LINE = re.compile(r"@(\S+) (deposited|staking|unstaking|withdrawing) (\d{1,39})\.", re.ASCII)
-_POOL_METHODS = re.compile(r"(deposit|deposit_and_stake|(un)?stake(_all)?|withdraw(_all)?)")
 _POOL_TEXTS = {
     "staking": "staked {amount} with {pool}",
     "unstaking": "unstaked {amount} from {pool}",
@@ -102,7 +99,7 @@ class Calls:
 
     def text(self, amounts: dict[str, int]) -> str:
         """List amounts by asset."""
-        return list_texts([self.tx.amounts.short(*item) for item in amounts.items()])
+        return list_texts([self.tx.amounts.text(*item) for item in amounts.items()])
 
 
 def summarize_calls(tx: TransactionData, request: Request) -> Summary | None:
@@ -177,7 +174,7 @@ def _creation(data: Calls) -> Summary | None:
         return None
     at, yocto = created[0], columns["deposit"][created[0]]
     amounts = data.tx.amounts
-    near = f" with {amounts.short(NEAR, yocto)}" if isinstance(yocto, int) and yocto else ""
+    near = f" with {amounts.text(NEAR, yocto)}" if isinstance(yocto, int) and yocto else ""
     rest = f"{account(columns['receiver_id'][at])}{near} through {data.contract_id}"
     if columns["status"][at] in SUCCEEDED:
         return Summary(f"created {rest}")
@@ -197,7 +194,7 @@ def _refunded_tokens(data: Calls) -> Summary | None:
     if not there or there != data.moved(data.token, receiver_id, data.request.sender_id):
         return None
     is_swap = is_swap_message(call)
-    rest = f"{data.tx.amounts.short(data.token, there)} {'on' if is_swap else 'to'} "
+    rest = f"{data.tx.amounts.text(data.token, there)} {'on' if is_swap else 'to'} "
     rest += account(receiver_id) + ("" if is_swap else " with a call")
     name = "the exchange" if is_swap else account(receiver_id)
     text = f"tried to {'swap' if is_swap else 'send'} {rest}"
@@ -275,12 +272,12 @@ def _wrapping(data: Calls) -> Summary | None:
     sender_id, contract_id = data.request.sender_id, data.request.receiver_id
     minted = data.moved(data.token, None, sender_id)
     if data.has("near_deposit") and minted and data.gives == {NEAR: minted}:
-        return Summary(f"wrapped {data.tx.amounts.short(NEAR, minted)}")
+        return Summary(f"wrapped {data.tx.amounts.text(NEAR, minted)}")
     burnt = data.moved(data.token, sender_id, None)
     # The call demands one yoctoNEAR, which the contract may add to what it pays.
     paid = data.moved(NEAR, contract_id, sender_id)
     if data.has("near_withdraw") and burnt and 0 <= paid - burnt <= len(data.calls):
-        return Summary(f"unwrapped {data.tx.amounts.short(data.token, burnt)}")
+        return Summary(f"unwrapped {data.tx.amounts.text(data.token, burnt)}")
     return None
 
 
@@ -289,20 +286,18 @@ def _liquid_staking(data: Calls) -> Summary | None:
     sender_id, amounts = data.request.sender_id, data.tx.amounts
     minted = data.moved(data.token, None, sender_id)
     if data.has_word("stake") and minted and set(data.gives) == {NEAR}:
-        near, tokens = data.text(data.gives), amounts.short(data.token, minted)
+        near, tokens = data.text(data.gives), amounts.text(data.token, minted)
         return Summary(f"staked {near} with {data.contract_id} for {tokens}")
     burnt = data.moved(data.token, sender_id, None)
     if data.has_word("unstake") and burnt and set(data.gives) == {data.token}:
         price = f" for {data.text(data.gets)}" if data.gets else ""
-        return Summary(
-            f"unstaked {amounts.short(data.token, burnt)} from {data.contract_id}{price}"
-        )
+        return Summary(f"unstaked {amounts.text(data.token, burnt)} from {data.contract_id}{price}")
     return None
 
 
 def _pool(data: Calls) -> Summary | None:
     """Summarize a stake with a pool, from the pool's own log line."""
-    if len(data.calls) != 1 or not _POOL_METHODS.fullmatch(data.calls[0].method_name or ""):
+    if len(data.calls) != 1 or not POOL_METHODS.fullmatch(data.calls[0].method_name or ""):
         return None
     lines = _pool_lines(data)
     change = next((name for name in _POOL_TEXTS if name in lines), None)
@@ -314,20 +309,19 @@ def _pool(data: Calls) -> Summary | None:
             return None
     elif data.has("deposit_and_stake"):  # what the pool charges is rounded down
         yocto = deposit_of(data.calls[0]) or yocto
-    amount = data.tx.amounts.short(NEAR, yocto)
+    amount = data.tx.amounts.text(NEAR, yocto)
     return Summary(_POOL_TEXTS[change].format(amount=amount, pool=data.contract_id))
 
 
 def _pool_lines(data: Calls) -> dict[str, int]:
     """Return the changes of the sender's account that a pool logged, with their amounts."""
-    columns = data.tx.tree.columns
+    columns, sender_id = data.tx.tree.columns, data.request.sender_id
     changes: dict[str, int] = {}
     for at in data.tx.own_receipts():
         is_pool = columns["receiver_id"][at] == data.request.receiver_id
         if is_pool and columns["status"][at] in SUCCEEDED:
-            for match in filter(None, map(_POOL_LINE.match, columns["logs"][at])):
-                if match[1] == data.request.sender_id:
-                    changes[match[2]] = int(match[3])
+            lines = read_pool_lines(columns["logs"][at])
+            changes |= {verb: amount for name, verb, amount in lines if name == sender_id}
     return changes
 
 
@@ -340,8 +334,8 @@ def _sent_tokens(data: Calls) -> Summary | None:
         back = data.moved(data.token, receiver_id, sender_id)
         if not there or there == back:
             return None
-        clauses = (f"{amounts.short(data.token, back)} came back",) if back else ()
-        text = f"sent {amounts.short(data.token, there)} to {account(receiver_id)} with a call"
+        clauses = (f"{amounts.text(data.token, back)} came back",) if back else ()
+        text = f"sent {amounts.text(data.token, there)} to {account(receiver_id)} with a call"
         return Summary(text, clauses)
     sent = [call for call in data.calls if call.method_name == "ft_transfer"]
     receivers = list(dict.fromkeys(receiver_arg(call) for call in sent))
@@ -349,7 +343,7 @@ def _sent_tokens(data: Calls) -> Summary | None:
     known = len(sent) + sum(call.method_name == "storage_deposit" for call in data.calls)
     if not sent or not all(moved) or known != len(data.calls):
         return None
-    amount = amounts.short(data.token, sum(moved))
+    amount = amounts.text(data.token, sum(moved))
     receiver = account(receivers[0]) if len(receivers) == 1 else f"{len(receivers)} accounts"
     return Summary(f"sent {amount} to {receiver}")
 
@@ -404,7 +398,7 @@ def _deletion(tx: TransactionData, request: Request) -> str | None:
     rows = [row for row in tx.transfers if row.kind == "beneficiary"]
     if len(rows) != 1 or list(map(action_name, request.actions or ())) != ["DeleteAccount"]:
         return None
-    amount = tx.amounts.short(NEAR, rows[0].amount or 0)
+    amount = tx.amounts.text(NEAR, rows[0].amount or 0)
     return f"deleted its account, leaving {amount} to {account(rows[0].receiver_id)}"
 
 
@@ -420,4 +414,4 @@ def returned_near(tx: TransactionData, request: Request) -> str:
         if row.kind == "refund_deposit"
         or (row.kind in ("transfer", "deposit") and row.sender_id not in payers)
     )
-    return tx.amounts.short(NEAR, total) if len(actions) < total <= attached else ""
+    return tx.amounts.text(NEAR, total) if len(actions) < total <= attached else ""

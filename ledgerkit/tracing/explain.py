@@ -18,7 +18,7 @@ from ledgerkit.tracing.headline import headline
 from ledgerkit.tracing.transaction_data import account
 from ledgerkit.tracing.tree import verdict
 from ledgerkit.tracing.tree.frame_columns import SYSTEM
-from ledgerkit.units import count_text, gas_text, near_text
+from ledgerkit.units import count_text, gas_amount, near_amount
 from ledgerkit.visible_text import escape_invisible
 
 if TYPE_CHECKING:
@@ -87,10 +87,10 @@ def _describe_action(action: Action | str) -> str:
     """Describe one action."""
     call = None if isinstance(action, str) else action.function_call
     yocto = deposit(action)
-    amount = near_text(yocto) if yocto else ""
+    amount = near_amount(yocto) if yocto else ""
     if call is None:
         return plain(action_name(action)) + (f" of {amount}" if amount else "")
-    attached = [text for text in (amount, gas_text(call.gas) if call.gas else "") if text]
+    attached = [text for text in (amount, gas_amount(call.gas) if call.gas else "") if text]
     method = "a method" if call.method_name is None else plain(call.method_name)
     return f"call {method}" + (f" with {' and '.join(attached)}" if attached else "")
 
@@ -352,7 +352,7 @@ def _describe_transfers(tx: TransactionData) -> str:
     text = f"Transferred: {'; '.join(parts)}." if parts else _describe_no_transfers(tx)
     refunds = [row for row in tx.transfers if row.kind == "refund_deposit"]
     amounts = [
-        f"{near_text(row.amount or 0)} to {account(row.receiver_id)}"
+        f"{near_amount(row.amount or 0)} to {account(row.receiver_id)}"
         for row in refunds[:_MAX_NAMED]
     ]
     text += f" Deposits refunded: {', '.join(amounts)}." if amounts else ""
@@ -378,7 +378,7 @@ def _describe_no_transfers(tx: TransactionData) -> str:
 
 def _describe_transfer(tx: TransactionData, row: Transfer) -> str:
     """Describe one transfer."""
-    amount = tx.amounts.exact(row.asset, row.amount or 0)
+    amount = tx.amounts.with_contract(row.asset, row.amount or 0)
     sender_id, receiver_id = account(row.sender_id), account(row.receiver_id)
     if row.kind in ("burnt", "gas_key"):
         return f"{amount} {_gas_key_text(row)}"
@@ -412,9 +412,9 @@ def _describe_cost(tx: TransactionData) -> str:
     if fees and fees[0].asset != NEAR:
         payer = f"a gas key of {payer}"
     fee = fees[0].amount if fees else None
-    cost = "an unknown amount" if fee is None else near_text(fee)
+    cost = "an unknown amount" if fee is None else near_amount(fee)
     start = "So far it burnt" if verdict(tx.tree) == "pending" else "It burnt"
-    burnt = f"{'at least ' if is_part else ''}{gas_text(gas)} of gas"
+    burnt = f"{'at least ' if is_part else ''}{gas_amount(gas)} of gas"
     parts = [f"{start} {burnt}, which cost {payer} {cost}."]
     rewards = _sum_by_receiver(tx.transfers, "contract_reward")
     parts += [f"Contract rewards from the burnt gas: {rewards}."] if rewards else []
@@ -429,7 +429,7 @@ def _sum_by_receiver(transfers: list[Transfer], kind: str) -> str:
             receiver_id = account(row.receiver_id)
             sums[receiver_id] = sums.get(receiver_id, 0) + (row.amount or 0)
     amounts = [
-        f"{near_text(total)} to {account_id}"
+        f"{near_amount(total)} to {account_id}"
         for account_id, total in list(sums.items())[:_MAX_NAMED]
     ]
     n_others = len(sums) - len(amounts)

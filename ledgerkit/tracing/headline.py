@@ -29,8 +29,8 @@ def headline(tx: TransactionData) -> str:
     """
     Return one sentence: who did what, or tried to, and what came back.
 
-    It is empty if the document does not contain the transaction. Amounts are cut to three
-    decimals.
+    It is empty if the document does not contain the transaction. Amounts are
+    rounded for reading.
     """
     request = tx.request()
     if request is None:
@@ -89,6 +89,6 @@ def _returned(tx: TransactionData, request: Request) -> tuple[str, ...]:
     """List what came back after a failure, and what did not."""
     near = returned_near(tx, request)
     gives, _ = net_amounts(tx.transfers, request, len(request.actions or ()))
-    lost = [tx.amounts.short(asset, amount) for asset, amount in gives.items() if asset != "near"]
+    lost = [tx.amounts.text(asset, amount) for asset, amount in gives.items() if asset != "near"]
     clauses = [f"{near} came back"] if near else []
     return (*clauses, *(f"{amount} did not come back" for amount in lost[:3]))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import uuid
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -23,7 +22,7 @@ from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError, cut
 from ledgerkit.extras import require
 from ledgerkit.frames import build
 from ledgerkit.tracing import actions as action_rows
-from ledgerkit.tracing import balance_changes
+from ledgerkit.tracing import balance_changes, balance_timeline, stake_changes
 from ledgerkit.tracing import explain as explanations
 from ledgerkit.tracing import gas as receipt_gas
 from ledgerkit.tracing import headline as headlines
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     from ledgerkit.api.models.transactions import TxResult
     from ledgerkit.frames.tokens import TokenFacts
     from ledgerkit.tracing.action_fields import Actions
+    from ledgerkit.tracing.balance_timeline import BalanceChange
     from ledgerkit.tracing.gas import ReceiptValues
     from ledgerkit.tracing.token_events import Transfer
 
@@ -81,6 +81,17 @@ class Trace:
     -----
     Source: EXPERIMENTAL_tx_status, tx, send_tx, or POST /v0/transactions of the Transactions
     API. A live response and a saved one give the same frames.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> trace = lk.trace("ALSDqKvs6jZbUYwqxbrBvSbyqqVfcWE4Rnef1Dp5UN2G", "ivan.near")
+    >>> trace.verdict
+    'succeeded_with_failed_receipts'
+    >>> trace.transfers[["kind", "sender_id", "receiver_id", "asset", "amount"]].head(2)
+          kind  sender_id receiver_id asset                 amount
+    0      fee  ivan.near      system  near  746797414637700000000
+    1  deposit  ivan.near   gold.near  near                      1
     """
 
     def __init__(
@@ -100,8 +111,8 @@ class Trace:
             self._tree
         )  # computed now, because the user may change the frame, which shares its values
         self._result, self._source = result, source
-        self._context = TraceContext(dict(blocks or {}), rules)
         self._attrs = dict(attrs or {})
+        self._context = TraceContext(dict(blocks or {}), rules, self._attrs.get("network"))
         self._tokens = tokens
         self._is_saved = False
 
@@ -143,6 +154,15 @@ class Trace:
             If the document is not as documented; `path` is the place.
         LedgerError
             The typed error, if the document is a JSON-RPC error response.
+
+        Examples
+        --------
+        >>> ledger = lk.connect("local")
+        >>> tx_hash = "86XdYDYCrXfop3TGpqP1EUeVGgrY8VrtVBWjGekWCLG3"
+        >>> params = {"tx_hash": tx_hash, "sender_account_id": "alice.near"}
+        >>> trace = lk.Trace.from_json(ledger.rpc("EXPERIMENTAL_tx_status", params))
+        >>> trace.headline()
+        'alice.near sent 5 NEAR to bob.near.'
         """
         source = _as_bytes(data)
         saved = decode_context(source)
@@ -150,7 +170,8 @@ class Trace:
         decoded_rules = saved.rules if rules is None else rules_of(rules)
         with _decoding(is_saved=True):
             result = decode_transaction(source, request="a saved transaction", tx_hash=tx_hash)
-            trace = cls(result, source, blocks=blocks, rules=decoded_rules)
+            attrs = {} if saved.network is None else {"network": saved.network}
+            trace = cls(result, source, blocks=blocks, rules=decoded_rules, attrs=attrs)
         trace._is_saved = True
         return trace
 
@@ -175,6 +196,13 @@ class Trace:
             If the file can't be read.
         LedgerError
             As `from_json`.
+
+        Examples
+        --------
+        >>> ledger = lk.connect("local")
+        >>> trace = lk.trace("86XdYDYCrXfop3TGpqP1EUeVGgrY8VrtVBWjGekWCLG3", "alice.near")
+        >>> lk.Trace.load(trace.save("transfer.json")).receipts.equals(trace.receipts)
+        True
         """
         return cls.from_json(validation.file_bytes(path, "path"))
 
@@ -182,9 +210,9 @@ class Trace:
         """
         Write the document that this trace was read from, byte for byte.
 
-        Heights, times and rules from other requests are added to the document as a member named
-        ``ledgerkit``, which other programs ignore. The file is written under a temporary name and
-        then renamed, so it is never incomplete.
+        The network, and heights, times and rules from other requests are added to the document as
+        a member named ``ledgerkit``, which other programs ignore. The file is written under a
+        temporary name and then renamed, so it is never incomplete.
 
         Parameters
         ----------
@@ -200,19 +228,18 @@ class Trace:
         ------
         FileError
             If the file can't be written.
+
+        Examples
+        --------
+        >>> ledger = lk.connect("local")
+        >>> trace = lk.trace("86XdYDYCrXfop3TGpqP1EUeVGgrY8VrtVBWjGekWCLG3", "alice.near")
+        >>> trace.save("transfer.json").name
+        'transfer.json'
         """
         path = validation.file_path(path, "path")
         is_saved = decode_context(self._source) == self._context
         data = self._source if is_saved else embed_context(self._source, self._context)
-        part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
-        with validation.writing(path):
-            try:
-                with part.open("xb") as file:  # follows no symbolic link
-                    file.write(data)
-                part.replace(path)
-            finally:
-                with suppress(OSError):  # the folder may be missing, or no folder
-                    part.unlink(missing_ok=True)
+        validation.replace_file(path, [data])
         return path
 
     @cached_property
@@ -247,12 +274,16 @@ class Trace:
 
     @cached_property
     def balance_changes(self) -> pd.DataFrame:
-        """The sum of `transfers` by account and asset, exact; `notes` lists omissions."""
+        """
+        The sum of `transfers` by account and asset, typed as ``schema("balance_changes")``.
+
+        `notes` lists what it does not contain.
+        """
         return self._frame("balance_changes")
 
     @cached_property
     def gas(self) -> pd.DataFrame:
-        """One row for the transaction and per receipt: gas burnt, its refund and the reward."""
+        """One row for the transaction and per receipt, typed as ``schema("gas")``."""
         return self._frame("gas")
 
     def _columns(self, name: str) -> Mapping[str, Any]:
@@ -290,11 +321,72 @@ class Trace:
                 self._tree, self._result, self._receipt_actions, self._context.rules
             )
 
+    def _lacks_gas_profile(self) -> bool:
+        """Return True if the gas burnt in calls is unknown for a receipt that has run."""
+        values = self._values
+        unknown = [at for at, gas in enumerate(values.gas_in_calls) if gas is None]
+        return any(map(values.was_executed, unknown))
+
     @cached_property
     def _transfers(self) -> tuple[list[Transfer], tuple[str, ...]]:
         """The transfers, and notes about what is not counted."""
         with _decoding(is_saved=self._is_saved):
             return transfer_rows.list_transfers(self._values, self._result)
+
+    def balance_timeline(self) -> list[BalanceChange]:
+        """
+        List the changes of balances, each in the block in which it happened.
+
+        Returns
+        -------
+        changes
+            Two for each transfer: what leaves the sender, when its receipt is created, and what
+            the receiver gets, when the receipt runs. Gas is bought as a whole when the
+            transaction is included, and what was not burnt comes back later. The sum for each
+            account and asset is that of `balance_changes`. A node does not send the height of
+            the transaction's own block, the Transactions API does.
+
+        Examples
+        --------
+        >>> ledger = lk.connect("local")
+        >>> trace = lk.trace("86XdYDYCrXfop3TGpqP1EUeVGgrY8VrtVBWjGekWCLG3", "alice.near")
+        >>> for change in trace.balance_timeline():
+        ...     print(change.height, change.account_id, change.kind, change.change)
+        None alice.near fee -245500818750000000000
+        180000006 alice.near refund_gas 200864306250000000000
+        None alice.near transfer -5000000000000000000000000
+        180000005 bob.near transfer 5000000000000000000000000
+        """
+        included = self._result.transaction_outcome
+        place: tuple[int | None, int | None] = (None, None)
+        if included is not None:
+            place = included.block_height, included.block_timestamp
+            if place[0] is None:
+                place = self._context.blocks.get(included.block_hash or "", place)
+        with _decoding(is_saved=self._is_saved):
+            return balance_timeline.balance_timeline(self._values, self._transfers[0], place)
+
+    def stake_timeline(self) -> list[BalanceChange]:
+        """
+        List the changes of balances with staking pools, from the log lines of the pools.
+
+        Returns
+        -------
+        changes
+            Of the assets `stake:<pool>`: deposits positive, withdrawals negative; what was
+            staked or unstaked within the pool is 0. Any contract can log such lines: check
+            that it is a pool.
+
+        Examples
+        --------
+        >>> ledger = lk.connect("local")
+        >>> trace = lk.trace("6cPjikBdo8s5J1uKntpHDgNkFrZSsz182PW2y2oSkNbp", "bob.near")
+        >>> for change in trace.stake_timeline():
+        ...     print(change.account_id, change.kind, change.asset, change.change)
+        bob.near stake stake:north.poolv1.near 50000000000000000000000000
+        """
+        with _decoding(is_saved=self._is_saved):
+            return stake_changes.stake_changes(self._values)
 
     @property
     def verdict(self) -> str:
@@ -352,14 +444,35 @@ class Trace:
         Returns
         -------
         text
-            A headline: who did what, or tried to, and what came back; its amounts are cut to
-            three decimals. Then the actions and their sender, the result, the receipts with
-            block and shard, the failures with their remedies, the transfers, the cost and the
-            duration. Always the same for the same trace.
+            A headline: who did what, or tried to, and what came back. Then the actions and their
+            sender, the result, the receipts with block and shard, the failures with their
+            remedies, the transfers, the cost and the duration. Always the same for the same
+            trace. Amounts are rounded as by `amount_format`: the frames have the exact ones.
+
+        Raises
+        ------
+        DecodeError
+            If a part of the document is not as documented.
 
         Notes
         -----
         Source: the document of the trace; symbols and decimals from the view method ft_metadata.
+
+        Examples
+        --------
+        >>> import textwrap
+        >>> ledger = lk.connect("local")
+        >>> trace = lk.trace("ALSDqKvs6jZbUYwqxbrBvSbyqqVfcWE4Rnef1Dp5UN2G", "ivan.near")
+        >>> for paragraph in trace.explain().splitlines()[:5]:
+        ...     print(textwrap.fill(paragraph, 80))
+        ivan.near tried to swap 80 GOLD on dex.near; the exchange panicked and the
+        tokens came back (the contract is paused).
+        <BLANKLINE>
+        ivan.near sent transaction ALSDqKvs6jZbUYwqxbrBvSbyqqVfcWE4Rnef1Dp5UN2G to
+        gold.near: call ft_transfer_call with 1 yocto and 150 Tgas.
+        <BLANKLINE>
+        Its status is success, but 1 of 3 receipts failed, so the actions of that
+        receipt had no effect. It returned "0".
         """
         data = self._data(metadata=metadata)
         with _decoding(is_saved=self._is_saved):
@@ -380,9 +493,21 @@ class Trace:
             Who did what, or tried to, and what came back; empty if the document does not contain
             the transaction.
 
+        Raises
+        ------
+        DecodeError
+            If a part of the document is not as documented.
+
         Notes
         -----
         Source: as `explain`.
+
+        Examples
+        --------
+        >>> ledger = lk.connect("local")
+        >>> trace = lk.trace("8G9Ynwd82p912vYB5hFNdCAmbbYocCkvX5X6S1pow9yz", "alice.near")
+        >>> trace.headline()
+        'alice.near sent token 204 of stamps.grace.near to uma.near.'
         """
         data = self._data(metadata=metadata)
         with _decoding(is_saved=self._is_saved):
@@ -426,6 +551,14 @@ class Trace:
         ------
         InvalidRequestError
             If networkx is not installed.
+
+        Examples
+        --------
+        >>> ledger = lk.connect("local")
+        >>> trace = lk.trace("ALSDqKvs6jZbUYwqxbrBvSbyqqVfcWE4Rnef1Dp5UN2G", "ivan.near")
+        >>> graph = trace.to_networkx()
+        >>> graph.number_of_nodes(), graph.number_of_edges()
+        (6, 6)
         """
         graph = require("networkx", "graph", "to_networkx()").MultiDiGraph()
         receipts, edges = self.receipts, self.edges
@@ -443,7 +576,8 @@ class Trace:
         ----------
         kind
             ``tree``, ``timeline`` (by shard and block), ``gas`` (burnt by each receipt) or
-            ``flow`` (transfers between accounts).
+            ``flow`` (transfers between accounts; the first time, it reads the symbols and
+            decimals of their tokens as `explain` does).
         ax
             The axes to draw on; None creates a figure.
         **options
@@ -458,14 +592,24 @@ class Trace:
         ------
         InvalidRequestError
             If `kind` is none of these.
+
+        Examples
+        --------
+        >>> ledger = lk.connect("local")
+        >>> trace = lk.trace("ALSDqKvs6jZbUYwqxbrBvSbyqqVfcWE4Rnef1Dp5UN2G", "ivan.near")
+        >>> ax = trace.plot("timeline")
+        >>> ax.get_title(loc="left")
+        '6 receipts, 1 failed'
         """
         validation.one_of(kind, "kind", _PLOTS)
         from ledgerkit import plots
+        from ledgerkit.plots import token_units
 
         if kind == "gas":
             return plots.gas_icicle(self.receipts, ax=ax, **options)
         if kind == "flow":
-            return plots.token_flow(self.transfers, ax=ax, **options)
+            tokens = token_units.tokens_frame(self._token_facts)
+            return plots.token_flow(self.transfers, ax=ax, **{"tokens": tokens, **options})
         draw = plots.receipt_tree if kind == "tree" else plots.timeline
         return draw(self.receipts, self.edges, ax=ax, **options)
 
@@ -487,6 +631,8 @@ class Trace:
             receipts=self.receipts,
             edges=self.edges,
             transfers=self.transfers,
+            format_amount=AmountTexts(self._token_facts).text,
+            network=self._attrs.get("network"),
         )
 
 

@@ -40,7 +40,21 @@ class Traces(Mapping[str, "Trace"]):
 
     Notes
     -----
-    Source: EXPERIMENTAL_tx_status, one response for each transaction.
+    Source: POST /v0/transactions of the Transactions API, or EXPERIMENTAL_tx_status for each.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> traces = lk.trace_block(180000032)
+    >>> len(traces)
+    14
+    >>> [trace.verdict for trace in traces.values()][:3]
+    ['fully_succeeded', 'succeeded_with_failed_receipts', 'failed']
+    >>> traces.gas.groupby("tx_hash", sort=False)["gas_burnt"].sum().head(2)
+    tx_hash
+    4q2YetwC2BLas2VVZ9KR9kRdnracW6JKwe6H9D1y16k9     629194812500
+    ALSDqKvs6jZbUYwqxbrBvSbyqqVfcWE4Rnef1Dp5UN2G    8137521833877
+    Name: gas_burnt, dtype: u128
     """
 
     def __init__(
@@ -140,19 +154,25 @@ class Traces(Mapping[str, "Trace"]):
 
         # Without metadata, because it would have to be read for the tokens of every transaction.
         rows = [
-            (tx_hash, trace.headline(metadata=False), len(trace.receipts), trace.verdict)
+            (tx_hash, trace.headline(metadata=False), len(trace.receipts), _words(trace.verdict))
             for tx_hash, trace in islice(self.items(), cards.MAX_ROWS)
         ]
         columns = ["Transaction", "Headline", "Receipts", "Verdict"]
         return cards.table_card(
             "traces",
-            headline=self._count(),
+            headline=_words(self._count()),
             explanation="traces[tx_hash] is one trace; traces.receipts and the other frames "
             "contain the rows of all. Amounts of tokens are in their smallest unit here; "
             "traces[tx_hash].headline() reads their symbols and decimals.",
             caption="Transactions",
             rows=pd.DataFrame(rows, columns=columns),
+            network=self._attrs.get("network"),
         )
+
+
+def _words(text: str) -> str:
+    """Write names such as ``fully_succeeded`` as words."""
+    return text.replace("_", " ")
 
 
 def collected_frame(name: str, block_height: int, traces: Mapping[str, Trace]) -> pd.DataFrame:

@@ -41,7 +41,7 @@ def _near_transfers(values: ReceiptValues) -> Iterator[Transfer]:
     """List the transfers of NEAR, which add up to the changes of all balances."""
     signer_id, fee = values.tree.conversion.signer_id, values.transaction_fee()
     if signer_id is not None and fee != 0:
-        asset = NEAR if values.gas_key is None else _gas_key_asset(values.gas_key)
+        asset = NEAR if values.gas_key is None else gas_key_asset(values.gas_key)
         yield Transfer(-1, "fee", asset, signer_id, SYSTEM, fee)
     for at, status in enumerate(values.status):
         if status in SUCCEEDED:
@@ -93,16 +93,16 @@ def _gas_key_transfers(at: int, actions: Actions, account_id: str | None) -> Ite
         added, withdrawn = action.transfer_to_gas_key, action.withdraw_from_gas_key
         if added is not None and added.deposit is not None:
             amount = parse_amount(added.deposit, "$..TransferToGasKey.deposit")
-            asset = _gas_key_asset(added.public_key)
+            asset = gas_key_asset(added.public_key)
             yield Transfer(at, "gas_key", asset, SYSTEM, account_id, amount)
         if withdrawn is not None and withdrawn.amount is not None:
             amount = parse_amount(withdrawn.amount, "$..WithdrawFromGasKey.amount")
-            asset = _gas_key_asset(withdrawn.public_key)
+            asset = gas_key_asset(withdrawn.public_key)
             yield Transfer(at, "gas_key", asset, account_id, SYSTEM, amount)
             yield Transfer(at, "gas_key", NEAR, SYSTEM, account_id, amount)
 
 
-def _gas_key_asset(public_key: str | None) -> str:
+def gas_key_asset(public_key: str | None) -> str:
     """Return the name of the NEAR that a gas key holds."""
     return f"gas_key:{public_key}" if public_key else "gas_key"
 
@@ -114,7 +114,7 @@ def _asset_burnt(actions: Actions) -> str:
         return NEAR
     keys = deleted_keys(actions)
     is_one = len(keys) == 1 and "DeleteAccount" not in names
-    return _gas_key_asset(keys[0] if is_one else None)
+    return gas_key_asset(keys[0] if is_one else None)
 
 
 def _unknown_values(values: ReceiptValues) -> list[str]:

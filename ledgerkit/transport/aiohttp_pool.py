@@ -49,7 +49,8 @@ class RawResponse(NamedTuple):
     status: int
     retry_after: str | None
     body: bytes
-    close: Callable[[], None]
+    close: Callable[[], object] | None
+    location: str | None = None
 
 
 class UnreadBytesError(Exception):
@@ -110,7 +111,8 @@ class AiohttpPool:
                 reader = BodyReader(request.limits, encodings, received.get("content-length"))
                 content = await response_body.read_async(response.content.iter_any(), reader)
                 close = cast("_Response", response).close_connection
-                return RawResponse(response.status, received.get("retry-after"), content, close)
+                pause, location = received.get("retry-after"), received.get("location")
+                return RawResponse(response.status, pause, content, close, location)
         except self._connector_error as error:
             problem: ConnectionError = NoConnectionError(str(error))
         except self._response_error as error:  # not HTTP; the error's text quotes the whole address

@@ -31,7 +31,7 @@ __all__ = ["AsyncLocal", "Faults", "Local", "World", "open_local"]
 _CLOSED = "the transport was closed"
 _DROPPED = "Server disconnected without sending a response."
 _TRUNCATED = "peer closed connection without sending complete message body"
-_ACCOUNT_PATH = re.compile(r"/v\d/account/([^/]+)/")
+_ACCOUNT_PATH = re.compile(r"/v\d/(?:account|ft)/([^/]+)/")
 _ACCOUNT_QUERIES = {"view_account", "view_access_key", "view_access_key_list"}
 
 

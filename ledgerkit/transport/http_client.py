@@ -28,7 +28,12 @@ from ledgerkit.api.calls import Call, Response
 from ledgerkit.errors import InvalidRequestError, LedgerError, TransportError, cut
 from ledgerkit.redaction import hide
 from ledgerkit.transport import networks, response_body
-from ledgerkit.transport.aiohttp_pool import AiohttpPool, NoConnectionError, RawRequest
+from ledgerkit.transport.aiohttp_pool import (
+    AiohttpPool,
+    NoConnectionError,
+    RawRequest,
+    RawResponse,
+)
 from ledgerkit.transport.response_body import BodyLimits, BodyReader, EncodingError
 from ledgerkit.transport.retry import parse_retry_after
 
@@ -48,6 +53,11 @@ HEADERS = {
 OK = 200
 _REQUEST_ERRORS = httpx.HTTPError | OSError | EncodingError  # of any transport
 _REDIRECT = range(300, 400)
+# Surfaces that redirect between hosts of their own: the block documents send old heights to hosts
+# of archives, as https://a0.mainnet.neardata.xyz.
+# Source: fastnear/neardata-server, src/api.rs, check_archive_redirects.
+_REDIRECTING: tuple[Surface, ...] = ("blocks",)
+_KEY_PARAM = "apiKey"
 # The share of an exchange's time that connecting may take. Were it cancelled in a TLS handshake,
 # httpcore would leave its socket open, so connecting has to time out first.
 _CONNECT_SHARE = 0.9
@@ -105,7 +115,8 @@ class Exchange(NamedTuple):
     One HTTP exchange: its call, the surface to send it to, and its timeout in seconds.
 
     `call_id` is the id of a JSON-RPC call. `anew` is True if it needs a connection of its own,
-    because a response on a shared one belonged to another request.
+    because a response on a shared one belonged to another request. `url` is the address that a
+    redirect leads to, without the key.
     """
 
     call: Call[Any]
@@ -113,6 +124,7 @@ class Exchange(NamedTuple):
     timeout_s: float
     call_id: str | None = None
     anew: bool = False
+    url: httpx.URL | None = None
 
     @property
     def body(self) -> bytes | None:
@@ -123,12 +135,19 @@ class Exchange(NamedTuple):
         return matching.replace_placeholder(body, self.call_id)
 
 
+class Redirect(NamedTuple):
+    """A redirect to another host of the same service: the address, without the key."""
+
+    url: httpx.URL
+
+
 class HttpClient:
     """A sender of single requests over the transports of a ledger."""
 
     def __init__(self, settings: Settings) -> None:
         roots = {s: settings.network.address(s) for s in networks.SURFACES}
         self.roots = {surface: url for surface, url in roots.items() if url}
+        self._network = cut(settings.network.name)
         self.transports: dict[Surface, Any] = {}
         # Opens a connection for one exchange; only for transports of the ledger itself.
         self.connectors: Mapping[Surface, Callable[[], Any]] = {}
@@ -140,7 +159,7 @@ class HttpClient:
         self._has_own_transport = own
         self._addresses = {surface: Address(url) for surface, url in self.roots.items()}
 
-    def exchange(self, exchange: Exchange) -> Response | LedgerError:
+    def exchange(self, exchange: Exchange) -> Response | Redirect | LedgerError:
         """Make an exchange over a synchronous transport."""
         limits = self._body_limits(exchange)
         error: BaseException
@@ -149,15 +168,14 @@ class HttpClient:
             with closing(transport.handle_request(self._request(exchange))) as response:
                 body = _read_body(response, limits)
                 close = _connection_closer(response)  # before another request can use it
-            pause = _header(response, b"retry-after")
-            return self._response(exchange, response.status_code, pause, body, close)
+            return self._response(exchange, _received(response, body, close))
         except Exception as caught:  # noqa: BLE001 - a user's transport may raise anything
             return self._failure(exchange, caught)
         except BaseException as caught:  # noqa: BLE001 - raised again below
             error = strip_error(caught)
         raise error
 
-    async def exchange_async(self, exchange: Exchange) -> Response | LedgerError:
+    async def exchange_async(self, exchange: Exchange) -> Response | Redirect | LedgerError:
         """Make an exchange over an asynchronous transport."""
         limits = self._body_limits(exchange)
         try:
@@ -165,15 +183,14 @@ class HttpClient:
                 transport = self._transport(exchange)
                 if isinstance(transport, AiohttpPool):
                     raw = await transport.send(self._aiohttp_request(exchange, limits))
-                    return self._response(exchange, *raw)
+                    return self._response(exchange, raw)
                 response = await transport.handle_async_request(self._request(exchange))
                 try:
                     body = await _read_body_async(response, limits)
                     close = _connection_closer(response)
                 finally:
                     await response.aclose()
-            pause = _header(response, b"retry-after")
-            return self._response(exchange, response.status_code, pause, body, close)
+            return self._response(exchange, _received(response, body, close))
         # The last two would end the background loop, which no transport may do.
         except (Exception, KeyboardInterrupt, SystemExit) as caught:  # noqa: BLE001 - as above
             return self._failure(exchange, caught)
@@ -196,8 +213,10 @@ class HttpClient:
         """Return the transport of an exchange's surface."""
         if exchange.surface not in self.transports:
             field = f"{exchange.surface}_url"
-            msg = f"this ledger has no address for {exchange.call.request} ({field})"
-            raise InvalidRequestError(msg, remedy=f"Pass {field}= to connect().", field=field)
+            service = networks.SERVICES[exchange.surface]
+            msg = f"{self._network} has no {service}, which {exchange.call.request} would come from"
+            remedy = f"Pass connect() its address as {field}=, if there is one."
+            raise InvalidRequestError(msg, remedy=remedy, field=field)
         if exchange.anew and exchange.surface in self.connectors:
             return self.connectors[exchange.surface]()
         return self.transports[exchange.surface]
@@ -211,14 +230,14 @@ class HttpClient:
 
     def _url(self, exchange: Exchange) -> httpx.URL:
         """Build the URL, with the key if it is sent there."""
-        url = self._addresses[exchange.surface].url(exchange.call.path)
+        url = exchange.url or self._addresses[exchange.surface].url(exchange.call.path)
         if self._key is None or not self._has_query_key:
             return url
-        return url.copy_merge_params({"apiKey": self._key.reveal()})
+        return url.copy_merge_params({_KEY_PARAM: self._key.reveal()})
 
     def _aiohttp_request(self, exchange: Exchange, limits: BodyLimits) -> RawRequest:
         """Build the request for the pool of aiohttp."""
-        if self._has_query_key:
+        if self._has_query_key or exchange.url is not None:
             url = str(self._url(exchange))
         else:
             url = self._addresses[exchange.surface].text(exchange.call.path)
@@ -230,7 +249,7 @@ class HttpClient:
         body = exchange.body
         extensions: dict[str, Any] = {"timeout": self._timeouts(exchange.timeout_s)}
         reads_target = getattr(self.transports[exchange.surface], "reads_target", False)
-        if reads_target and not self._has_query_key:
+        if reads_target and not self._has_query_key and exchange.url is None:
             address = self._addresses[exchange.surface]
             url, extensions["target"] = address.root_url, address.target(exchange.call.path)
         else:
@@ -260,26 +279,51 @@ class HttpClient:
         return {"connect": _CONNECT_SHARE * seconds, "read": None, "write": None, "pool": None}
 
     def _response(
-        self,
-        exchange: Exchange,
-        status: int,
-        retry_after: str | None,
-        body: bytes,
-        close: Callable[[], object] | None,
-    ) -> Response | LedgerError:
-        """Build the response, with the key hidden; a redirect is an error."""
+        self, exchange: Exchange, received: RawResponse
+    ) -> Response | Redirect | LedgerError:
+        """Build the response, with the key hidden; a redirect to another service is an error."""
+        status, body = received.status, received.body
         if status in _REDIRECT:
-            host = self._addresses[exchange.surface].host
-            return TransportError(
-                f"{host} redirects the request for {exchange.call.request} (HTTP {status})",
-                remedy="Redirects are not followed: pass connect() the address it leads to.",
-                retryable=False,
-                status=status,
-                request=exchange.call.request,
-            )
+            return self._redirect(exchange, received) or self._redirect_error(exchange, status)
         if self._key is not None:
             body = self._key.hide(body)
-        return Response(body, status, parse_retry_after(retry_after), close)
+        pause = parse_retry_after(received.retry_after)
+        return Response(body, status, pause, received.close)
+
+    def _redirect(self, exchange: Exchange, received: RawResponse) -> Redirect | None:
+        """Return the redirect that a response is, if the key may be sent there; else None."""
+        if exchange.surface not in _REDIRECTING or received.location is None:
+            return None
+        try:
+            url = self._url(exchange).join(received.location)
+        except httpx.InvalidURL:
+            return None
+        root = self._addresses[exchange.surface].root_url
+        is_own = url.host == root.host or url.host.endswith(f".{root.host}")
+        if not is_own or (url.scheme, url.port, url.userinfo) != (root.scheme, root.port, b""):
+            return None
+        return Redirect(url.copy_remove_param(_KEY_PARAM))
+
+    def _redirect_error(self, exchange: Exchange, status: int) -> TransportError:
+        """Build the error for a redirect that is not followed."""
+        request = exchange.call.request
+        return TransportError(
+            f"{self._addresses[exchange.surface].host} redirects the request for {request}"
+            f" (HTTP {status})",
+            remedy="Redirects are not followed: pass connect() the address it leads to.",
+            retryable=False,
+            status=status,
+            request=request,
+        )
+
+    def too_many_redirects(self, exchange: Exchange) -> TransportError:
+        """Build the error for a service that redirects a request again and again."""
+        request = exchange.call.request
+        return TransportError(
+            f"{self._addresses[exchange.surface].host} redirects {request} too often",
+            retryable=False,
+            request=request,
+        )
 
     def _failure(self, exchange: Exchange, error: BaseException) -> LedgerError:
         """Build the error of a failed exchange, without the key and the address's path."""
@@ -334,6 +378,14 @@ def _header_values(response: httpx.Response, name: bytes) -> list[str]:
     """Return all values of a header; `response.headers` would guess an encoding at each use."""
     raw = response.headers.raw
     return [text.decode("latin-1") for key, text in raw if key.lower() == name]
+
+
+def _received(
+    response: httpx.Response, body: bytes, close: Callable[[], object] | None
+) -> RawResponse:
+    """Return the parts of a response of httpx that are used."""
+    pause, location = (_header(response, name) for name in (b"retry-after", b"location"))
+    return RawResponse(response.status_code, pause, body, close, location)
 
 
 def _connection_closer(response: httpx.Response) -> Callable[[], object] | None:

@@ -13,11 +13,21 @@ from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from ledgerkit import validation
-from ledgerkit.errors import InvalidRequestError, cut
+from ledgerkit.api.chain_errors import AccountDoesNotExistError
+from ledgerkit.errors import InvalidRequestError, LedgerError, UnknownAccountError, cut, quote
 from ledgerkit.redaction import SecretText, secret_in
 
 Surface = Literal["rpc", "archival_rpc", "api", "transactions", "transfers", "blocks", "kv"]
 SURFACES: tuple[Surface, ...] = get_args(Surface)
+SERVICES: dict[Surface, str] = {
+    "rpc": "JSON-RPC endpoint",
+    "archival_rpc": "archival JSON-RPC endpoint",
+    "api": "REST API",
+    "transactions": "Transactions API",
+    "transfers": "Transfers API",
+    "blocks": "block documents",
+    "kv": "key-value data",
+}
 
 # Requests a minute that the hosts of a domain accept from one address without a key. For RPC,
 # FastNEAR's prices name 50; its notes on `docs.fastnear.com/debug` name about 100, perhaps for
@@ -25,7 +35,13 @@ SURFACES: tuple[Surface, ...] = get_args(Surface)
 _PER_MINUTE = {"fastnear.com": 50, "neardata.xyz": 180}
 KEY_PER_MINUTE = 10_000  # of the smallest plan; others have 20,000 and 50,000 (the same notes)
 
+# The names of the addresses of the services beside JSON-RPC and the REST API.
+_SERVICE_URLS = ("transactions_url", "transfers_url", "blocks_url", "kv_url")
+_URLS_OF_ENVIRONMENT = ("rpc_url", "api_url", *_SERVICE_URLS)
+
 LOCAL = "local"  # the embedded ledger
+_TOP_LEVEL = {"mainnet": "near", "testnet": "testnet", LOCAL: "near"}  # of most accounts' names
+_SHORTEST_IMPLICIT = 42  # characters: "0x" or "0s" and 40 digits
 _NAME = re.compile(r"\w[\w. -]{0,23}")  # shorter than an API key
 
 
@@ -47,6 +63,17 @@ class Network:
         """Return the address of one surface; None if there is none."""
         url: str | None = getattr(self, f"{surface}_url")
         return url
+
+    def account_hint(self, account_id: str) -> str:
+        """Return the account or network that the caller of an unknown account may mean, or ""."""
+        own = _TOP_LEVEL.get(self.name)
+        name, _, top_level = account_id.rpartition(".")
+        if own is None or top_level == own or len(account_id) >= _SHORTEST_IMPLICIT:
+            return ""
+        if not name:
+            return f"Did you mean {quote(f'{account_id}.{own}')}?"
+        other = next((key for key, value in _TOP_LEVEL.items() if value == top_level), None)
+        return "" if other is None or self.name == LOCAL else f'Did you mean connect("{other}")?'
 
     def __repr__(self) -> str:
         """Show the hosts only: a path may hold a provider's key."""
@@ -82,7 +109,16 @@ PRESETS = {
         kv_url="https://kv.test.fastnear.com",
     ),
     # Nothing is sent there: they are the default addresses of `ledgerkit serve`.
-    LOCAL: Network(LOCAL, "http://127.0.0.1:3030", None, "http://127.0.0.1:3030/api"),
+    LOCAL: Network(
+        LOCAL,
+        "http://127.0.0.1:3030",
+        None,
+        "http://127.0.0.1:3030/api",
+        transactions_url="http://127.0.0.1:3030/transactions",
+        transfers_url="http://127.0.0.1:3030/transfers",
+        blocks_url="http://127.0.0.1:3030/blocks",
+        kv_url="http://127.0.0.1:3030/kv",
+    ),
 }
 
 
@@ -120,6 +156,14 @@ def environment(name: str) -> str | None:
     return os.environ.get(f"LEDGERKIT_{name}") or None
 
 
+def add_account_hint(network: Network, error: LedgerError) -> None:
+    """Name the account that the caller may mean in the remedy of an error about an unknown one."""
+    if isinstance(error, UnknownAccountError | AccountDoesNotExistError):
+        hint = network.account_hint(error.account_id or "")
+        if hint and not error.remedy.startswith(hint):
+            error.remedy = f"{hint} {error.remedy}"
+
+
 def name_error(name: object) -> InvalidRequestError | None:
     """Return the error for what cannot be a network's name, such as an API key; else None."""
     if name is None or (isinstance(name, str) and not name):
@@ -133,38 +177,26 @@ def name_error(name: object) -> InvalidRequestError | None:
     return None if is_text else InvalidRequestError.refuse("network", name, _NAME_RULE)
 
 
-def resolve(
-    name: str | None,
-    *,
-    rpc_url: str | None = None,
-    api_url: str | None = None,
-    archival_rpc_url: str | None = None,
-    has_transport: bool = False,
-) -> Network:
+def resolve(name: str | None, *, has_transport: bool = False, **urls: str | None) -> Network:
     """
     Resolve the network arguments of `connect`; with a transport no address is needed.
 
-    Raises `InvalidRequestError` if the name is unknown, or an address is malformed.
+    `urls` are addresses by the names of `Network`. Raises `InvalidRequestError` if the name is
+    unknown, or an address is malformed.
     """
     requested, name = name, name or environment("NETWORK")
     error = name_error(name)
     if error is not None:
         del requested, name  # a traceback shows local variables
         raise error
-    urls = {
-        "rpc_url": rpc_url,
-        "api_url": api_url,
-        "archival_rpc_url": archival_rpc_url,
-    }
     if requested != LOCAL:  # the embedded ledger, by its name, must not become another host
-        urls["rpc_url"] = rpc_url or environment("RPC_URL")
-        urls["api_url"] = api_url or environment("API_URL")
+        urls |= {key: urls.get(key) or environment(key.upper()) for key in _URLS_OF_ENVIRONMENT}
     custom = {key: validation.url(text, key) for key, text in urls.items() if text}
     if name in PRESETS:
         return _with_custom_urls(PRESETS[name], custom)
     if not custom and not has_transport:
         if name is not None:
-            raise InvalidRequestError.refuse("network", name, _NAME_RULE)
+            raise InvalidRequestError.refuse("network", name, _NAME_RULE, choices=PRESETS)
         return PRESETS[LOCAL]
     placeholder = "http://localhost" if has_transport else None
     return Network(
@@ -172,6 +204,7 @@ def resolve(
         custom.get("rpc_url", placeholder),
         custom.get("archival_rpc_url"),
         custom.get("api_url", placeholder),
+        **{key: custom.get(key) for key in _SERVICE_URLS},  # type: ignore[arg-type]  # as below
     )
 
 
@@ -183,8 +216,7 @@ def _with_custom_urls(preset: Network, custom: dict[str, str]) -> Network:
     if custom.get("rpc_url", preset.rpc_url) != preset.rpc_url:
         dropped["archival_rpc_url"] = None
     if custom.keys() & {"rpc_url", "api_url"}:
-        services = ("transactions_url", "transfers_url", "blocks_url", "kv_url")
-        dropped |= dict.fromkeys(services)
+        dropped |= dict.fromkeys(_SERVICE_URLS)
     urls: dict[str, str | None] = {**dropped, **custom}
     return replace(preset, **urls)  # type: ignore[arg-type]  # mypy takes them for any field
 

@@ -13,7 +13,7 @@ from concurrent.futures import CancelledError
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 from urllib.parse import urlsplit
 
 from ledgerkit import progress
@@ -27,7 +27,14 @@ from ledgerkit.errors import (
     UnmatchedResponseError,
 )
 from ledgerkit.transport import background_loop, networks, transports, worker_pools
-from ledgerkit.transport.http_client import HEADERS, OK, Exchange, HttpClient, strip_error
+from ledgerkit.transport.http_client import (
+    HEADERS,
+    OK,
+    Exchange,
+    HttpClient,
+    Redirect,
+    strip_error,
+)
 from ledgerkit.transport.memory_cache import MemoryCache
 from ledgerkit.transport.outage import Outage
 from ledgerkit.transport.rate_limit import Limit, RateLimiter
@@ -45,12 +52,14 @@ if TYPE_CHECKING:
 
     T_ = TypeVar("T_")
     # Yields a wait in seconds, or an exchange; it is sent None, or the exchange's result.
-    Steps = Generator[float | Exchange, Response | LedgerError | None, T_]
+    Steps = Generator[float | Exchange, Response | Redirect | LedgerError | None, T_]
 
 T = TypeVar("T")
 
 _LOG = logging.getLogger("ledgerkit")
 _LONG_WAIT_S = 5.0  # a longer wait for the rate limit is shown
+# Source: fastnear/libs, neardata-fetcher, which follows as many.
+MAX_REDIRECTS = 5
 _MINUTE_S = 60.0  # a host's limit for a minute has room again after this time
 
 
@@ -190,11 +199,17 @@ class Session:
         return [value for batch in stream.batches(self.ready) for value in batch]
 
     def stream(
-        self, calls: Iterable[Call[T]], *, size: int, rate_limit_wait_s: float = 0.0
+        self,
+        calls: Iterable[Call[T]],
+        *,
+        size: int,
+        rate_limit_wait_s: float = 0.0,
+        ahead: int | None = None,
     ) -> Generator[list[T | LedgerError], None, None]:
-        """Send calls as their iterator yields them."""
+        """Send calls as their iterator yields them; `ahead` limits the batches sent ahead."""
         pool = self._worker_pool(stop_on_error=False, rate_limit_wait_s=rate_limit_wait_s)
-        ahead = batches_ahead(size, self.settings.in_flight)
+        if ahead is None:
+            ahead = batches_ahead(size, self.settings.in_flight)
         stream = Stream(calls, pool, size=size, ahead=ahead, progress=_no_progress)
         return stream.batches(self.ready)
 
@@ -258,7 +273,7 @@ class Session:
         self, call: Call[Any], rate_limit_wait_s: float = 0.0, outage: Outage | None = None
     ) -> Steps[Any]:
         """Answer a call from the caches or from the hosts; a rate-limited one is repeated."""
-        if call.keep and (cached := self._cached(call)):
+        if call.keep and (cached := self.cached(call)):
             return cached[0]
         outage = outage or Outage()
         if error := outage.error(call, call.surface):
@@ -322,7 +337,7 @@ class Session:
         started = time.monotonic()
         timeout_s = min(self.settings.timeout_s, max(0.0, deadline - started))
         call_id = matching.new_id() if call.is_rpc else None
-        response = yield Exchange(call, surface, timeout_s, call_id, anew)
+        response = yield from self._follow(Exchange(call, surface, timeout_s, call_id, anew))
         self._check_open()  # otherwise the error of a lost connection would be returned
         if not isinstance(response, Response):
             if isinstance(response, TransportError) and response.no_connection:
@@ -334,9 +349,25 @@ class Session:
             if response.close is not None:
                 response.close()
         self._adapt_rate(surface, started, value)
-        if call.keep and not isinstance(value, LedgerError) and call.keep(value):
-            self._add_to_caches(call, surface, response)
+        if not isinstance(value, LedgerError):
+            if call.keep and call.keep(value):
+                self._add_to_caches(call, surface, response)
+            for part, body in call.parts(value) if call.parts else ():
+                self._add_to_caches(part, surface, replace(response, body=body))
         return value
+
+    def _follow(self, exchange: Exchange) -> Steps[Response | LedgerError]:
+        """Make an exchange, and those that redirects within its service lead to."""
+        deadline = time.monotonic() + exchange.timeout_s
+        for _ in range(MAX_REDIRECTS + 1):
+            response = yield exchange
+            if not isinstance(response, Redirect):
+                return cast("Response | LedgerError", response)  # an exchange is sent no None
+            if not (yield from self._wait_for_slot(exchange.surface, deadline)):
+                return self._client.timeout_error(exchange.call, exchange.surface)
+            timeout_s = max(0.0, deadline - time.monotonic())
+            exchange = exchange._replace(url=response.url, timeout_s=timeout_s)
+        return self._client.too_many_redirects(exchange)
 
     def _adapt_rate(self, surface: Surface, started: float, value: object) -> None:
         """Send less to a host that refuses many requests, and name its limit in the error."""
@@ -419,6 +450,7 @@ class Session:
         try:
             return call.read(response)
         except LedgerError as error:
+            networks.add_account_hint(self.settings.network, error)
             return strip_error(error)
 
     # Responses that cannot change: in memory, and on request on disk -----------------------
@@ -434,7 +466,7 @@ class Session:
         if self._disk_cache is not None:
             self._disk_cache.clear()
 
-    def _cached(self, call: Call[Any]) -> tuple[Any] | None:
+    def cached(self, call: Call[Any]) -> tuple[Any] | None:
         """Return the cached answer to a call as a tuple of one; None if there is none."""
         disk_cache = self._disk_cache if call.kind else None
         body = self._memory_cache.get(call.key, disk_cache.now() if disk_cache else 0.0)

@@ -51,6 +51,13 @@ class RetryPolicy:
     -----
     Pauses are short and random, or as long as the host says. If a public host refuses a request
     (HTTP 429) without saying how long, the attempts are spread over `total_s`.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local", retries=lk.RetryPolicy(attempts=2, total_s=5.0))
+    >>> ledger.faults.add("status=503; times=1")
+    >>> lk.health()  # the second attempt succeeds
+    'ok'
     """
 
     attempts: int = 4
@@ -77,6 +84,12 @@ class Cache:
         first. An open file has a journal of a few megabytes beside it.
     metadata_s
         Seconds after which the metadata of tokens is read again, because it may change.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("mainnet", cache=lk.Cache("responses", max_bytes=100 * 2**20))
+    >>> lk.cache_info().attrs["max_bytes"]
+    104857600
     """
 
     path: str | os.PathLike[str] | None = None
@@ -120,8 +133,7 @@ class Settings:
             raise InvalidRequestError.refuse("max_answer_bytes", self.max_answer_bytes, rule)
         if self.rate is not None:
             positive("rate", self.rate)
-        if self.key_in not in ("header", "query"):
-            raise InvalidRequestError.refuse("key_in", self.key_in, "header or query")
+        validation.one_of(self.key_in, "key_in", ("header", "query"))
         if not isinstance(self.retries, RetryPolicy):
             rule = "a RetryPolicy, such as RetryPolicy(attempts=4, total_s=60)"
             raise InvalidRequestError.refuse("retries", self.retries, rule)

@@ -42,7 +42,21 @@ _NO_INTERPOLATION = (
 
 @register_extension_dtype
 class U128Dtype(ExtensionDtype):
-    """Unsigned integers of 128 bits, exact; missing values are `pandas.NA`."""
+    """
+    Unsigned integers of 128 bits, exact; missing values are `pandas.NA`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> balances = pd.Series([2**128 - 1, None, 7], dtype="u128")
+    >>> balances
+    0    340282366920938463463374607431768211455
+    1                                       <NA>
+    2                                          7
+    dtype: u128
+    >>> balances.max() == 2**128 - 1
+    True
+    """
 
     name = "u128"
     type = int
@@ -84,6 +98,17 @@ class U128Array(ExtensionScalarOpsMixin, ExtensionArray):  # type: ignore[misc] 
         True where a value is missing; by default, none is.
     copy
         Whether to copy the three arrays.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> array = pd.array([2**64, None, 7], dtype="u128")
+    >>> array
+    <U128Array>
+    [18446744073709551616, <NA>, 7]
+    Length: 3, dtype: u128
+    >>> array.sum(), array.nbytes
+    (18446744073709551623, 51)
     """
 
     hi: Words
@@ -120,7 +145,21 @@ class U128Array(ExtensionScalarOpsMixin, ExtensionArray):  # type: ignore[misc] 
 
     @classmethod
     def of(cls, values: Planes, mask: Flags) -> Self:
-        """Build an array of planes that are 0 where a value is missing, without checks."""
+        """
+        Build an array of planes, without checks.
+
+        Parameters
+        ----------
+        values
+            The upper and lower 64 bits of each value, 0 where it is missing.
+        mask
+            True where a value is missing.
+
+        Returns
+        -------
+        array
+            The array, which shares their memory.
+        """
         array = cls.__new__(cls)
         array.hi, array.lo, array.mask = *values, mask
         return array

@@ -25,7 +25,8 @@ def divide(array: U128Array, other: Any, *, swapped: bool) -> Floats:
     """Divide a column by another, an array or a number, or the reverse; missing is NaN."""
     others = other if pd.api.types.is_list_like(other) else [other]
     try:
-        values, mask = parsing.read_ints(others)
+        is_column = isinstance(other, type(array))
+        values, mask = (other.planes, other.mask) if is_column else parsing.read_ints(others)
     except (TypeError, OverflowError):  # floats, or integers outside the range
         a, b = array.to_numpy(np.float64), _to_floats(others)
         return _divide_floats(b, a) if swapped else _divide_floats(a, b)
@@ -41,6 +42,7 @@ def _to_floats(others: Any) -> Floats:
     for row in np.flatnonzero(~np.array(pd.isna(objects), dtype=np.bool_)):
         value = objects[row]
         if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real | Decimal):
+            parsing.refuse_text([value])
             raise TypeError(f"u128 and {type(value).__name__} cannot be divided: use numbers")
         converted[row] = float(value)
     return converted

@@ -52,11 +52,21 @@ def to_units(values: Any, decimals: Any, *, as_: str = "text") -> Any:
     InvalidRequestError
         If a value is not an integer or its decimals are not from 0 to 255 (the error names the
         row), or if the indexes differ.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> holders = lk.top_holders("moon.near").head(3)
+    >>> lk.to_units(holders["balance"], 18)
+    0    340282366920926463463.374607431768211454
+    1                                    12000000
+    2                        0.000000000000000001
+    Name: balance, dtype: str
     """
     convert, build = _FORMATS[validation.one_of(as_, "as_", tuple(_FORMATS))]
     if isinstance(values, pd.Series):
         return _series_like(values, build(_convert_rows(convert, values, decimals)))
-    return pd.NA if _is_missing(values) else convert(values, decimals)
+    return pd.NA if is_missing(values) else convert(values, decimals)
 
 
 @overload
@@ -86,6 +96,16 @@ def from_units(values: Any, decimals: Any) -> Any:
     InvalidRequestError
         If a value is not such a number, is negative, has more decimals than the token or is
         above 2^128 - 1 (the error names the row), or if the indexes differ.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> lk.from_units("0.1", 24)
+    100000000000000000000000
+    >>> lk.from_units(pd.Series(["12000000", "0.000000000000000001"]), 18)
+    0    12000000000000000000000000
+    1                             1
+    dtype: u128
     """
     if isinstance(values, pd.Series):
         from ledgerkit.u128.array import U128Dtype
@@ -93,14 +113,18 @@ def from_units(values: Any, decimals: Any) -> Any:
         dtype: Any = U128Dtype()
         ints = _convert_rows(units.from_units, values, decimals)
         return _series_like(values, pd.array(ints, dtype=dtype))
-    return pd.NA if _is_missing(values) else units.from_units(values, decimals)
+    return pd.NA if is_missing(values) else units.from_units(values, decimals)
 
 
 def amount_format(
-    decimals: int = NEAR_DECIMALS, unit: str = "NEAR", *, thousands: str = ","
+    decimals: int = NEAR_DECIMALS,
+    unit: str = "NEAR",
+    *,
+    digits: int | None = 2,
+    thousands: str = ",",
 ) -> Callable[[Any], str]:
     """
-    Build a function that formats amounts in human units, with every digit.
+    Build a function that formats amounts in human units.
 
     Parameters
     ----------
@@ -108,30 +132,48 @@ def amount_format(
         The decimals of the token.
     unit
         The unit to write after each number.
+    digits
+        Decimals to show. Of an amount below 1, this many digits after its leading zeros, so that
+        no amount but 0 is shown as 0. None shows all digits.
     thousands
         The thousands separator: a comma, an underscore, an apostrophe, a space or "" for none.
 
     Returns
     -------
     format_amount
-        Formats one amount of the smallest unit, such as ``"1,234.5 NEAR"``. Pass it to
+        Formats one amount of the smallest unit, such as ``"12,340.68 NEAR"``; an exact
+        amount has no trailing zeros, a rounded one keeps them (``"80.00 NEAR"``). Pass it to
         ``frame.style.format({"balance": format_amount})`` or
         ``frame.to_string(formatters={"balance": format_amount})``.
 
     Raises
     ------
     InvalidRequestError
-        If `decimals` are not from 0 to 255, or `thousands` is another text.
+        If `decimals` are not from 0 to 255, `digits` is neither None nor an integer from 0 on, or
+        `thousands` is another text.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> frame = lk.accounts(["alice.near", "bob.near"])[["account_id", "balance"]]
+    >>> print(frame.to_string(formatters={"balance": lk.amount_format()}))
+       account_id        balance
+    0  alice.near 12,340.68 NEAR
+    1    bob.near    455.00 NEAR
+    >>> lk.amount_format(6, "GOLD", digits=None)(1252998400)
+    '1,252.9984 GOLD'
     """
     if thousands not in _SEPARATORS:
         raise InvalidRequestError.refuse("thousands", thousands, _SEPARATOR_RULE)
-    units.to_text(0, decimals)  # refuses invalid decimals here, not when a frame is printed
+    # Refuse invalid arguments here, not when a frame is printed.
+    units.amount_text(0, decimals, unit, digits)
 
     def format_amount(value: Any) -> str:
         """Format one amount."""
-        if _is_missing(value):
+        if is_missing(value):
             return _MISSING
-        return units.to_text(value, decimals, unit, thousands=thousands)
+        number = units.amount_text(value, decimals, "", digits).replace(",", thousands)
+        return f"{number} {unit}" if unit else number
 
     return format_amount
 
@@ -146,8 +188,8 @@ def _convert_rows(
     row_decimals, missing = _decimals_of(values, decimals)
     converted: list[object] = []
     try:
-        for value, places, is_missing in zip(values.tolist(), row_decimals, missing, strict=True):
-            converted.append(pd.NA if is_missing else convert(value, places))
+        for value, places, is_na in zip(values.tolist(), row_decimals, missing, strict=True):
+            converted.append(pd.NA if is_na else convert(value, places))
     except InvalidRequestError as error:
         raise _with_row(error, values.name, len(converted)) from None
     return converted
@@ -184,7 +226,7 @@ def _series_like(values: Any, converted: Any) -> pd.Series[Any]:
     return pd.Series(converted, index=values.index, name=values.name, copy=False)
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
     """Return True for None, NA and NaN; lists and arrays are not missing."""
     return (
         value is None or value is pd.NA or (pd.api.types.is_scalar(value) and bool(pd.isna(value)))

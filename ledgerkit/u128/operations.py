@@ -107,6 +107,7 @@ def _check_length(array: U128Array, other: Any) -> Any:
 
 def _refuse(name: str, other: Any, error: TypeError) -> NoReturn:
     """Raise the error for an operand that is not exact."""
+    parsing.refuse_text(other if pd.api.types.is_list_like(other) else [other])
     kind = getattr(other, "dtype", type(other).__name__)
     sign = _SIGNS.get(name, name)
     reason = f": {error}" if pd.api.types.is_list_like(other) else ""
@@ -234,10 +235,16 @@ def _compare_outside(array: U128Array, other: Any, op: Callable[[Any, Any], Any]
 
 def _compare_objects(array: U128Array, other: Any, op: Callable[[Any, Any], Any]) -> Any:
     """Compare row by row as Python objects, which is exact for every type of number."""
-    others = parsing.objects(other) if pd.api.types.is_list_like(other) else [other] * len(array)
+    is_list = pd.api.types.is_list_like(other)
+    parsing.refuse_amounts(other if is_list else [other])
+    others = parsing.objects(other) if is_list else [other] * len(array)
     mask = array.mask | np.array(pd.isna(others), dtype=np.bool_)
     rows = zip(planes.to_ints(*array.planes), others, mask, strict=True)
-    result = [not missing and bool(op(value, another)) for value, another, missing in rows]
+    try:
+        result = [not missing and bool(op(value, another)) for value, another, missing in rows]
+    except TypeError:
+        parsing.refuse_text(others)
+        raise
     return pd.arrays.BooleanArray(np.array(result, dtype=np.bool_), mask)
 
 

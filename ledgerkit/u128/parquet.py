@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from ledgerkit import validation
 from ledgerkit.errors import DecodeError, FileError, InvalidRequestError, LedgerError, cut
-from ledgerkit.u128 import arrow
+from ledgerkit.u128 import arrow, object_columns
 from ledgerkit.u128.array import U128Dtype
 from ledgerkit.u128.human_units import TEXT
 from ledgerkit.u128.pandas_patches import STORED_NAME
@@ -36,19 +36,36 @@ def to_arrow(frame: pd.DataFrame) -> Any:
     ----------
     frame
         Any frame. A u128 column becomes decimal128(38, 0), or text if one of its values is
-        10**38 or more.
+        10**38 or more. A column of Python integers, dicts or mixed objects becomes JSON text,
+        which is exact: the digits of an integer.
 
     Returns
     -------
     table
-        A `pyarrow.Table`, the same that pandas stores with ``frame.to_parquet``.
+        A `pyarrow.Table`. Without columns of JSON text it is the same that pandas stores with
+        ``frame.to_parquet``.
 
     Raises
     ------
     InvalidRequestError
-        If pyarrow is not installed.
+        If Arrow has no type for the values of a column, or pyarrow is not installed.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> table = lk.to_arrow(lk.ft("bob.near")[["contract_id", "balance"]])
+    >>> table.schema.field("balance").type
+    Decimal128Type(decimal128(38, 0))
     """
-    return arrow.library().Table.from_pandas(frame)
+    problems = arrow.library().ArrowException, OverflowError
+    try:
+        return object_columns.table(frame)
+    except problems as error:
+        # The last argument names the column.
+        reason = cut(": ".join(map(str, reversed(error.args))))
+        sentence = f"the frame does not fit an Arrow table: {reason}"
+        remedy = "Convert the column that it names, or drop it."
+        raise InvalidRequestError(sentence, field="frame", remedy=remedy) from error
 
 
 def write_parquet(frame: pd.DataFrame, path: str | PathLike[str] | IO[bytes]) -> None:
@@ -67,7 +84,14 @@ def write_parquet(frame: pd.DataFrame, path: str | PathLike[str] | IO[bytes]) ->
     FileError
         If the file can't be written.
     InvalidRequestError
-        If pyarrow is not installed.
+        If Arrow has no type for the values of a column, or pyarrow is not installed.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> lk.write_parquet(lk.top_holders("moon.near"), "holders.parquet")
+    >>> lk.read_parquet("holders.parquet")["balance"].sum() == 2**128 - 1
+    True
     """
     if not hasattr(path, "write"):
         validation.file_path(path, "path")
@@ -103,6 +127,14 @@ def read_parquet(path: str | PathLike[str]) -> pd.DataFrame:
         If the file does not exist or can't be read, or the folder has none.
     InvalidRequestError
         If pyarrow is not installed.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> holders = lk.top_holders("moon.near")
+    >>> lk.write_parquet(holders, "holders.parquet")
+    >>> lk.read_parquet("holders.parquet").equals(holders)
+    True
     """
     if not isinstance(path, str | PathLike):
         raise InvalidRequestError.refuse("path", path, "the path of a file or folder")
@@ -111,7 +143,10 @@ def read_parquet(path: str | PathLike[str]) -> pd.DataFrame:
         table = _widen_texts(restore_large(_read(path)))
         types = {arrow.library().decimal128(arrow.DIGITS): U128Dtype(), _wide(): U128Dtype()}
         frame: pd.DataFrame = table.to_pandas(types_mapper=types.get)
-        return frame.astype({name: TEXT for name, dtype in frame.dtypes.items() if dtype == "str"})
+        texts = {name: TEXT for name, dtype in frame.dtypes.items() if dtype == "str"}
+        frame = frame.astype(texts)
+        object_columns.restore(frame, table)
+        return frame
 
 
 @contextmanager
@@ -156,7 +191,19 @@ def _common_schema(dataset: Any) -> Any:
     pa = arrow.library()
     schemas = [dataset.schema, *(part.physical_schema for part in dataset.get_fragments())]
     texts = {field.name for schema in schemas for field in schema if field.type == pa.string()}
-    return pa.unify_schemas([_with_texts(s, texts) for s in schemas], promote_options="permissive")
+    common = pa.unify_schemas(
+        [_with_texts(s, texts) for s in schemas], promote_options="permissive"
+    )
+    return _with_json(common, schemas)
+
+
+def _with_json(common: Any, schemas: list[Any]) -> Any:
+    """Mark the columns of JSON text, which may have only nulls in the first file."""
+    for field in (field for schema in schemas for field in schema if object_columns.is_json(field)):
+        position = common.get_field_index(field.name)
+        metadata = {**(common.field(position).metadata or {}), **field.metadata}
+        common = common.set(position, common.field(position).with_metadata(metadata))
+    return common
 
 
 def _with_texts(schema: Any, names: set[str]) -> Any:

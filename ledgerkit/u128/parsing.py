@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 import pandas as pd
 
-from ledgerkit.errors import DecodeError, cut, quote
+from ledgerkit import units
+from ledgerkit.errors import DecodeError, InvalidRequestError, cut, quote
 from ledgerkit.u128 import decimal_text, planes
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ledgerkit.u128.planes import Flags, Objects, Planes
 
 _LONGEST = 4300  # digits; Python's own limit for converting a text to an integer
@@ -151,7 +154,9 @@ def _parse_value(value: object, row: int, *, ints_only: bool) -> int:
 def _parse_digits(text: str, row: int) -> int:
     """Parse one text of digits."""
     if not (text.isascii() and text.isdigit()):
-        raise ValueError(f"amount {quote(text)} in row {row} is not a string of decimal digits")
+        hint = f": write {call}" if (call := _as_yocto(text)) else ""
+        msg = f"amount {quote(text)} in row {row} is not a string of decimal digits{hint}"
+        raise ValueError(msg)
     digits = text.lstrip("0")
     if len(digits) > _LONGEST:
         raise OverflowError(f"amount {quote(text)} in row {row} {_FIT}")
@@ -163,6 +168,32 @@ def _parse_decimal(number: Decimal, row: int) -> int:
     if number.is_finite() and number.adjusted() < _LONGEST and number == int(number):
         return int(number)
     raise ValueError(f"amount {cut(number)} in row {row} is not a whole number")
+
+
+def refuse_text(values: Iterable[object]) -> None:
+    """Raise for the first text among operands, and say what to write in its place."""
+    text = next((value for value in values if isinstance(value, str)), None)
+    if text is not None:
+        integer = _as_yocto(text) or "an integer, such as ledgerkit.units.yocto('1 NEAR'),"
+        msg = f"u128 holds integers of the smallest unit: write {integer} in place of {quote(text)}"
+        raise TypeError(msg) from None
+
+
+def refuse_amounts(values: Iterable[object]) -> None:
+    """Raise for the first amount in text, such as "1 NEAR", which would equal no integer."""
+    texts = (value for value in values if isinstance(value, str))
+    # Most other texts are excluded before parsing, because an error takes much longer.
+    quantities = (text for text in texts if text[:1].isdigit() and text[-1:].isalpha())
+    refuse_text(text for text in quantities if _as_yocto(text))
+
+
+def _as_yocto(text: str) -> str:
+    """Return the call that converts an amount of NEAR such as "1 NEAR"; "" for any other text."""
+    try:
+        units.yocto(text)
+    except InvalidRequestError:
+        return ""
+    return f"ledgerkit.units.yocto({text!r})"
 
 
 def _refuse(value: object, row: int) -> NoReturn:

@@ -20,7 +20,7 @@ EXACT = ("sum", "prod", "min", "max")
 LOGICAL = ("any", "all")
 ROUNDED = ("mean", "median", "std", "var", "sem", "skew", "kurt")
 DOCSTRING = """
-Compute the {name} of the column.
+Reduce the column to one value: `{name}`, as pandas defines it.
 
 Parameters
 ----------

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Literal, overload
 
-from ledgerkit import client, validation
+from ledgerkit import cards, client, validation
 from ledgerkit.api import rest, rpc
 from ledgerkit.api.models import chain
 from ledgerkit.errors import UnknownAccountError, cut
 from ledgerkit.frames import accounts as account_frames
 from ledgerkit.frames import tokens as token_frames
+from ledgerkit.frames.human import human, record_html
 from ledgerkit.verbs.fetching import Fetcher, provenance, request_in_errors, sourced_frame
-from ledgerkit.visible_text import escape_invisible
+from ledgerkit.visible_text import html_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,6 +85,15 @@ def accounts(
     Notes
     -----
     Source: GET /v1/account/{account_id}/full; with `at` block and query view_account.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> frame = lk.accounts(["alice.near", "erin.near"])
+    >>> frame[["account_id", "status", "balance", "n_tokens"]]
+       account_id status                        balance  n_tokens
+    0  alice.near     ok  12340675473089603682999999996         7
+    1   erin.near     ok                              0         1
     """
     fetcher = Fetcher(client.current(ledger), on_error, progress)
     account_ids = validation.account_ids(ids)
@@ -136,6 +145,16 @@ class Snapshot:
     Notes
     -----
     Source: GET /v1/account/{account_id}/full.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> snapshot = lk.snapshot("alice.near")
+    >>> snapshot.ft[["contract_id", "balance", "status"]].head(3)
+       contract_id                    balance status
+    0    dust.near                          0     ok
+    1    gold.near                 1252998400     ok
+    2  liquid.near  3500000000000000000000000     ok
     """
 
     account_id: str
@@ -157,18 +176,17 @@ class Snapshot:
 
     def _repr_html_(self) -> str:
         """Render the account and its frames as a card; all text is escaped."""
-        parts = [f"<h3>{escape(self.account_id)}</h3><p>{escape(self._summary())}</p>"]
-        state = self.state.drop(columns="account_id").T
-        parts.append(state.to_html(header=False, escape=True, border=0))
+        parts = [
+            f"<h3>{html_text(self.account_id)}</h3>",
+            cards.network_line(self.state.attrs.get("network")),
+            f"<p>{html_text(self._summary())}</p>",
+            record_html(self.state.drop(columns="account_id")),
+        ]
         frames = {"Tokens": self.ft, "NFTs": self.nft, "Staking": self.staking}
         for title, frame in frames.items():
-            columns = frame.drop(columns="account_id")
-            table = columns.to_html(max_rows=20, escape=True, border=0, index=False)
+            table = human(frame.drop(columns="account_id"))._repr_html_()
             parts.append(f"<details><summary>{title} ({len(frame)})</summary>{table}</details>")
-        # Without these classes MathJax would typeset a token's name that contains $A$.
-        classes = "ledgerkit-snapshot tex2jax_ignore mathjax_ignore"
-        html = f'<div class="{classes}">{"".join(parts)}</div>'
-        return escape_invisible(html, keep="\n")
+        return cards.card("ledgerkit-snapshot", parts)
 
 
 def snapshot(account_id: str, *, ledger: Ledger | None = None) -> Snapshot:
@@ -198,6 +216,17 @@ def snapshot(account_id: str, *, ledger: Ledger | None = None) -> Snapshot:
     Notes
     -----
     Source: GET /v1/account/{account_id}/full.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> alice = lk.snapshot("alice.near")
+    >>> alice
+    <Snapshot alice.near: 7 tokens, 2 NFT collections, 2 pools>
+    >>> alice.staking
+       account_id            pool_id  last_update_block_height
+    0  alice.near   east.poolv1.near                      <NA>
+    1  alice.near  north.poolv1.near                      <NA>
     """
     ledger = client.current(ledger)
     account_id = validation.account_id(account_id)
@@ -253,6 +282,13 @@ def accounts_of(
     -----
     Source: GET /v1/public_key/{public_key}; with `include_limited` the same path with
     /all. The implicit account of an ed25519 key is listed even if it was never created.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> key = lk.keys("alice.near")["public_key"][0]
+    >>> lk.accounts_of(key)["account_id"].tolist()
+    ['alice.near', '6e980912b718be64126cec4ca8e5ad4fb65a7775e3d99ccb01081f06f05d65d8']
     """
     ledger = client.current(ledger)
     key = validation.public_key(public_key)
@@ -331,6 +367,15 @@ def keys(
     -----
     Source: query view_access_key_list, in pages until all keys are read, or view_access_key;
     for several accounts also block.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> lk.keys("alice.near")[["permission", "receiver_id", "allowance", "use_count"]]
+         permission  receiver_id                 allowance  use_count
+    0    FullAccess          NaN                      <NA>         15
+    1  FunctionCall  social.near                      <NA>          0
+    2  FunctionCall    shop.near  250000000000000000000000          0
     """
     fetcher = Fetcher(client.current(ledger), on_error, progress)
     account_ids = validation.account_ids(ids)
@@ -438,6 +483,16 @@ def gas_key_nonces(
     Notes
     -----
     Source: query view_gas_key_nonces.
+
+    Examples
+    --------
+    >>> from ledgerkit import protocol
+    >>> ledger = lk.connect("local")
+    >>> key = lk.keys("bob.near")["public_key"][0]
+    >>> add = protocol.AddKey(key, protocol.AccessKey(0, protocol.GasKeyFullAccess(0, 4)))
+    >>> sent = lk.send("alice.near", [add], signer_id="alice.near", wait_until="FINAL")
+    >>> lk.gas_key_nonces("alice.near", key)
+    [180000052000000, 180000052000000, 180000052000000, 180000052000000]
     """
     ledger = client.current(ledger)
     account_id, key = validation.account_id(account_id), validation.public_key(public_key)

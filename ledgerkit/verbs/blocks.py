@@ -51,6 +51,14 @@ def block(at: object = "final", *, ledger: Ledger | None = None) -> pd.DataFrame
     Notes
     -----
     Source: block.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> block = lk.block("2026-08-01T00:00:20")
+    >>> block[["block_height", "time", "author", "chunks_included"]]
+       block_height                          time             author  chunks_included
+    0     180000033 2026-08-01 00:00:19.800+00:00  north.poolv1.near                9
     """
     ledger = client.current(ledger)
     response = ledger.send(rpc.block(ledger.locate(at)))
@@ -93,6 +101,16 @@ def blocks(
     Notes
     -----
     Source: block, one request per height.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> blocks = lk.blocks(180000032, 180000035)
+    >>> blocks[["block_height", "time", "chunks_included", "gas_used"]]
+       block_height                          time  chunks_included        gas_used
+    0     180000032 2026-08-01 00:00:19.200+00:00                9               0
+    1     180000033 2026-08-01 00:00:19.800+00:00                9   5578990594775
+    2     180000034 2026-08-01 00:00:20.400+00:00                9  41963607262674
     """
     ledger = client.current(ledger)
     first, last = validation.block_height(start, "start"), validation.block_height(stop, "stop")
@@ -143,14 +161,17 @@ def _check_last_gap(
     """Raise the error of a range's last gap, unless the next block above proves it skipped."""
     final_height = ledger.send(rpc.block(validation.block_reference("final"))).header.height
     for height in range(max(answers) + 1, min(final_height, max(answers) + _LOOK_AHEAD) + 1):
-        try:
-            block = ledger.send(rpc.block(validation.block_reference(height)))
-        except UnknownBlockError:
+        call = rpc.block(validation.block_reference(height))
+        [block] = ledger.send_many([call], on_error="collect", progress=False)
+        if isinstance(block, UnknownBlockError):
             continue
+        if isinstance(block, LedgerError):
+            raise block
         if _is_next(block, blocks, min(answers)):
             return
         break
-    raise gap
+    with client.newest_block_in_errors(ledger):
+        raise gap
 
 
 def chunk(
@@ -191,6 +212,14 @@ def chunk(
     Notes
     -----
     Source: chunk; with `shard_id` also block.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> chunk = lk.chunk(at=180000034, shard_id=11)
+    >>> chunk[["block_height", "shard_id", "gas_used", "n_transactions", "n_receipts"]]
+       block_height  shard_id       gas_used  n_transactions  n_receipts
+    0     180000034        11  7281375083527               0           6
     """
     ledger = client.current(ledger)
     if chunk_id is None and shard_id is None:
@@ -237,6 +266,16 @@ def chunks(at: object = "final", *, ledger: Ledger | None = None) -> pd.DataFram
     Notes
     -----
     Source: block.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> chunks = lk.chunks(180000034)
+    >>> chunks[["shard_id", "height_included", "gas_used", "gas_limit"]].head(3)
+       shard_id  height_included       gas_used         gas_limit
+    0        10        180000034              0  1000000000000000
+    1        11        180000034  7281375083527  1000000000000000
+    2         1        180000034              0  1000000000000000
     """
     ledger = client.current(ledger)
     block = ledger.send(rpc.block(ledger.locate(at)))
@@ -276,6 +315,16 @@ def transactions(
     Notes
     -----
     Source: block, then chunk for each chunk that is new in the block.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> frame = lk.transactions(180000032)
+    >>> frame[["signer_id", "receiver_id", "method_name", "deposit"]].tail(3)
+           signer_id   receiver_id  method_name                    deposit
+    11     nick.near  factory.near       create  3000000000000000000000000
+    12  mallory.near    async.near      fan_out                          0
+    13      uma.near     gold.near  ft_transfer                          1
     """
     ledger = client.current(ledger)
     block = ledger.send(rpc.block(ledger.locate(at)))
@@ -339,6 +388,16 @@ def changes(
     Notes
     -----
     Source: EXPERIMENTAL_changes.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> changes = lk.changes("account_changes", "bob.near", at=180000005)
+    >>> changes[["type", "account_id", "cause"]]
+                 type account_id               cause
+    0  account_update   bob.near  receipt_processing
+    >>> changes["change"][0]["amount"]
+    '454949081001468195500000000'
     """
     kinds = (*_ACCOUNT_CHANGES, "data_changes", "single_access_key_changes")
     kind = validation.one_of(changes_type, "changes_type", kinds)

@@ -38,6 +38,17 @@ def cache_info(ledger: Ledger | None = None) -> pd.DataFrame:
     Notes
     -----
     Source: the folder passed to `connect` as ``cache=``. Nothing is sent.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("mainnet", cache="responses")
+    >>> lk.cache_info()
+              kind  entries  bytes  hits  misses
+    0        block        0      0     0       0
+    1        chunk        0      0     0       0
+    2  transaction        0      0     0       0
+    3         read        0      0     0       0
+    4     metadata        0      0     0       0
     """
     from ledgerkit.transport.disk_cache import KINDS
 
@@ -72,6 +83,13 @@ def clear_cache(ledger: Ledger | None = None) -> None:
     -----
     Source: the folder passed to `connect` as ``cache=``. Its entries of other networks are
     removed as well.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("mainnet", cache="responses")
+    >>> lk.clear_cache()
+    >>> lk.cache_info()["entries"].tolist()
+    [0, 0, 0, 0, 0]
     """
     ledger = client.current(ledger)
     cache = _require_cache(ledger)

@@ -64,6 +64,14 @@ def view(
     Notes
     -----
     Source: query call_function.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> lk.view("moon.near", "ft_total_supply")
+    '340282366920938463463374607431768211455'
+    >>> lk.view("gold.near", "ft_balance_of", {"account_id": "alice.near"})
+    '1252998400'
     """
     ledger = client.current(ledger)
     call = rpc.call_function(*_check_request(contract_id, method, args), ledger.locate(at))
@@ -108,6 +116,12 @@ def view_many(
     Notes
     -----
     Source: query call_function.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> lk.view_many([("counter.near", "get_num"), ("dave.near", "get_num")])
+    [42, NoContractCodeError('Account dave.near has no contract at block 180000050')]
     """
     ledger = client.current(ledger)
     checked = [_check_tuple(request, number) for number, request in enumerate(requests)]
@@ -178,6 +192,13 @@ def contract_state(
     Notes
     -----
     Source: query view_state.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> lk.contract_state("counter.near")
+            key             value
+    0  b'STATE'  b'{"number":42}'
     """
     ledger = client.current(ledger)
     contract_id = validation.account_id(contract_id, "contract_id")
@@ -220,6 +241,13 @@ def contract_code(contract_id: str, *, at: object = None, ledger: Ledger | None 
     Notes
     -----
     Source: query view_code.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> code = lk.contract_code("counter.near")
+    >>> len(code), code == lk.contract_code("counter.near", at="genesis")
+    (64, True)
     """
     ledger = client.current(ledger)
     contract_id = validation.account_id(contract_id, "contract_id")
@@ -265,6 +293,18 @@ def global_contract_code(
     Notes
     -----
     Source: query view_global_contract_code, or view_global_contract_code_by_account_id.
+
+    Examples
+    --------
+    >>> from ledgerkit import protocol
+    >>> ledger = lk.connect("local")
+    >>> alice = lk.use_signer("alice.near", ledger.world.keys()["alice.near"])
+    >>> code = lk.contract_code("counter.near")
+    >>> sent = lk.send("alice.near", [protocol.DeployGlobalContract(code, "AccountId")])
+    >>> sent.wait().fully_succeeded
+    True
+    >>> lk.global_contract_code(account_id="alice.near") == code
+    True
     """
     if code_hash is None and account_id is None:
         rule = "the code's hash, or account_id= in its place"

@@ -89,6 +89,14 @@ def doctor(
     Source: status of both JSON-RPC hosts, GET /status of the REST API, POST /v0/blocks of the
     Transactions API, POST /v0/transfers of the Transfers API, GET /v0/block/{height}/headers of
     the block documents, GET /v0/latest/{contract}/{predecessor}/{key} of the key-value data.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> lk.doctor()[["surface", "host", "protocol_version", "error"]].head(2)
+      surface             host  protocol_version error
+    0     rpc  embedded ledger                86   NaN
+    1     api  embedded ledger              <NA>   NaN
     """
     path = None if save is None else validation.file_path(save, "save")
     ledger = client.current(ledger)

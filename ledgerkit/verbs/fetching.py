@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pandas as pd
 
-from ledgerkit import validation
+from ledgerkit import client, validation
 from ledgerkit.errors import DecodeError, LedgerError
 from ledgerkit.frames import build as frame_builder
 
@@ -62,7 +62,8 @@ class Fetcher:
     def fail(self, subject: str, error: LedgerError) -> None:
         """Raise a failure, or add it to the failures."""
         if self.on_error == "raise":
-            raise error
+            with client.newest_block_in_errors(self.ledger):
+                raise error
         self.failures.append((subject, error))
 
     def frame(

@@ -142,10 +142,21 @@ def history(
     -----
     Source: block, query view_account, view methods ft_balance_of and get_account; the
     contracts from GET /v1/account/{account_id}/ft and /staking.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> past = lk.history("nina.near", "2026-08-01", "2026-08-01T00:00:30", every="10s")
+    >>> past[["block_height", "time", "status", "balance"]]
+       block_height                          time      status                    balance
+    0     180000000 2026-08-01 00:00:00.000+00:00  no_account                       <NA>
+    1     180000016 2026-08-01 00:00:09.600+00:00  no_account                       <NA>
+    2     180000033 2026-08-01 00:00:19.800+00:00  no_account                       <NA>
+    3     180000050 2026-08-01 00:00:30.000+00:00          ok  2000000000000000000000000
     """
     fetcher = Fetcher(client.current(ledger), on_error, progress)
     account_id = validation.account_id(account_id)
-    view_names = _check_views(views)
+    view_names = check_views(views)
     contract_ids = {
         "accounts": [],
         "ft": _check_contracts(contracts, "contracts", "ft", view_names),
@@ -161,7 +172,7 @@ def history(
     return fetcher.result(frame, ", ".join(_SOURCES[view] for view in view_names))
 
 
-def _check_views(views: str | Iterable[str]) -> list[str]:
+def check_views(views: str | Iterable[str]) -> list[str]:
     """Check the views, without duplicates."""
     names = ", ".join(_SOURCES)
     if not hasattr(views, "__iter__"):
@@ -279,6 +290,13 @@ def _read_all(
 
 
 # Reading responses ------------------------------------------------------------------------
+
+
+def reading_call(
+    account_id: str, view: Literal["ft", "staking"], contract_id: str, at: BlockReference
+) -> Call[Reading]:
+    """Build the call for an account's balance of a token or with a pool at a block."""
+    return _Subject(account_id, view, contract_id).call(at)
 
 
 def _reading_call(call: Call[Any], read: Callable[[Call[Any], Response], Reading]) -> Call[Reading]:

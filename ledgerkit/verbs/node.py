@@ -39,6 +39,13 @@ def status(*, ledger: Ledger | None = None) -> pd.DataFrame:
     Notes
     -----
     Source: status.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> lk.status()[["chain_id", "protocol_version", "latest_block_height", "syncing"]]
+       chain_id  protocol_version  latest_block_height  syncing
+    0  localnet                86            180000052    False
     """
     ledger = client.current(ledger)
     response = ledger.send(rpc.status())
@@ -67,6 +74,13 @@ def indexer_status(*, ledger: Ledger | None = None) -> pd.DataFrame:
     Notes
     -----
     Source: GET /status.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> lk.indexer_status()[["version", "sync_block_height", "sync_latency_s"]]
+      version  sync_block_height  sync_latency_s
+    0  0.10.0          180000050             1.2
     """
     ledger = client.current(ledger)
     response = ledger.send(rest.status())
@@ -95,6 +109,12 @@ def health(*, ledger: Ledger | None = None) -> str:
     Notes
     -----
     Source: GET /health.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> lk.health()
+    'ok'
     """
     return client.current(ledger).send(rest.health()).status
 
@@ -123,6 +143,13 @@ def gas_price(at: object = None, *, ledger: Ledger | None = None) -> pd.DataFram
     Notes
     -----
     Source: gas_price.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> lk.gas_price()
+       gas_price
+    0  100000000
     """
     ledger = client.current(ledger)
     response = ledger.send(rpc.gas_price(None if at is None else _block_id(ledger, at)))
@@ -177,6 +204,15 @@ def validators(
     Notes
     -----
     Source: validators.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> lk.validators()[["account_id", "stake", "num_produced_blocks"]]
+              account_id                           stake  num_produced_blocks
+    0  north.poolv1.near  500390000000000000000370370367                   53
+    1  south.poolv1.near  501025000000000000000246913578                    0
+    2   east.poolv1.near  500000000000000000000123456789                    0
     """
     lists = {
         "current": "current_validators",
@@ -186,7 +222,10 @@ def validators(
     }
     field = lists[validation.one_of(which, "which", tuple(lists))]
     ledger = client.current(ledger)
-    response = ledger.send(rpc.validators(_epoch_params(ledger, at, epoch_id)))
+    params = _epoch_params(ledger, at, epoch_id)
+    height = params.get("block_id") if isinstance(params, dict) else None
+    with client.newest_block_in_errors(ledger, height):  # the node names no height here
+        response = ledger.send(rpc.validators(params))
     return sourced_frame(
         ledger,
         lambda: chain_frames.validators(getattr(response, field)),
@@ -230,6 +269,13 @@ def protocol_config(at: object = "final", *, ledger: Ledger | None = None) -> di
     Notes
     -----
     Source: EXPERIMENTAL_protocol_config.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> config = lk.protocol_config()
+    >>> config["protocol_version"], config["epoch_length"], config["min_gas_price"]
+    (86, 43200, '100000000')
     """
     ledger = client.current(ledger)
     config: dict[str, Any] = ledger.send(rpc.protocol_config(ledger.locate(at)))

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ledgerkit import validation
 from ledgerkit.api import calls, rest, rpc
 from ledgerkit.api.models import rest as rest_models
+from ledgerkit.api.models import services as service_models
 from ledgerkit.api.models.block_documents import BlockDocument, Chunk, Shard
 from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError
+from ledgerkit.frames import account_history as history_frames
 from ledgerkit.frames import accounts as account_frames
 from ledgerkit.frames import chain as chain_frames
 from ledgerkit.frames import tokens as token_frames
@@ -49,7 +51,8 @@ def read(source: bytes | str | PathLike[str], view: str) -> pd.DataFrame:
         The kind of frame: ``accounts``, ``accounts_of``, ``ft``, ``nft``, ``staking``,
         ``top_holders``, ``keys``, ``blocks``, ``chunks``, ``transactions``,
         ``receipts``, ``edges``, ``events``, ``state``, ``changes``, ``validators``,
-        ``gas_price``, ``status`` or ``indexer_status``.
+        ``gas_price``, ``status``, ``indexer_status``, ``account_transactions``,
+        ``transfers_of`` or ``kv``.
 
     Returns
     -------
@@ -73,6 +76,18 @@ def read(source: bytes | str | PathLike[str], view: str) -> pd.DataFrame:
     Notes
     -----
     Source: the saved response.
+
+    Examples
+    --------
+    >>> import json
+    >>> from pathlib import Path
+    >>> ledger = lk.connect("local")
+    >>> response = ledger.get("/v1/account/alice.near/staking")
+    >>> _ = Path("alice.json").write_text(json.dumps(response))
+    >>> lk.read("alice.json", "staking")
+       account_id            pool_id  last_update_block_height
+    0  alice.near   east.poolv1.near                      <NA>
+    1  alice.near  north.poolv1.near                      <NA>
     """
     read_body = _VIEWS[validation.one_of(view, "view", tuple(_VIEWS))]
     body = read_source(source)
@@ -262,5 +277,14 @@ _VIEWS: dict[str, Reader] = {
     "status": _rpc_reader(rpc.status(), chain_frames.status),
     "indexer_status": lambda body, _: chain_frames.indexer_status(
         _decode(body, rest_models.IndexerStatus)
+    ),
+    "account_transactions": lambda body, _: history_frames.account_transactions(
+        _decode(body, service_models.AccountPage).account_txs
+    ),
+    "transfers_of": lambda body, _: history_frames.transfers_of(
+        _decode(body, service_models.Transfers).transfers
+    ),
+    "kv": lambda body, _: history_frames.key_values(
+        _decode(body, service_models.KeyValues).entries
     ),
 }

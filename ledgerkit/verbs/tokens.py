@@ -100,6 +100,15 @@ def ft(
     Notes
     -----
     Source: GET /v1/account/{account_id}/ft; metadata from the view method ft_metadata.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> tokens = lk.ft("uma.near", metadata=True)
+    >>> tokens[["contract_id", "balance", "status", "symbol", "decimals", "amount"]]
+      contract_id      balance  status symbol  decimals    amount
+    0   gold.near  11349750000      ok   GOLD         6  11349.75
+    1   torn.near         <NA>  broken   TORN         8      <NA>
     """
     fetcher = Fetcher(client.current(ledger), on_error, progress)
     account_ids = validation.account_ids(ids)
@@ -213,6 +222,15 @@ def nft(
     Notes
     -----
     Source: GET /v1/account/{account_id}/nft.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> lk.nft(["alice.near", "uma.near"])[["account_id", "contract_id"]]
+       account_id         contract_id
+    0  alice.near   stamps.grace.near
+    1  alice.near  tickets.grace.near
+    2    uma.near   stamps.grace.near
     """
     fetcher = Fetcher(client.current(ledger), on_error, progress)
     account_ids = validation.account_ids(ids)
@@ -298,6 +316,16 @@ def nft_tokens(
     Notes
     -----
     Source: view method nft_tokens_for_owner, paged until a page has no new token.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> stamps = lk.nft_tokens(["alice.near", "uma.near"], "stamps.grace.near")
+    >>> stamps[["token_id", "owner_id", "title", "copies"]]
+      token_id    owner_id               title copies
+    0       17  alice.near          Lighthouse    100
+    1      205    uma.near  Lighthouse at dawn      1
+    2      204    uma.near         Night ferry      1
     """
     fetcher = Fetcher(client.current(ledger), on_error, progress)
     contract_id = validation.account_id(contract_id, "contract_id")
@@ -449,6 +477,17 @@ def staking(
     -----
     Source: GET /v1/account/{account_id}/staking; positions from the view method
     get_account.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> positions = lk.staking(["alice.near", "bob.near"], positions=True)
+    >>> positions[["account_id", "pool_id", "staked"]]
+       account_id            pool_id                       staked
+    0  alice.near   east.poolv1.near                    123456789
+    1  alice.near  north.poolv1.near  150000000000000000123456789
+    2    bob.near  north.poolv1.near  250000000000000000123456789
+    3    bob.near  south.poolv1.near   25000000000000000123456789
     """
     fetcher = Fetcher(client.current(ledger), on_error, progress)
     account_ids = validation.account_ids(ids)
@@ -568,6 +607,17 @@ def exposure(
     -----
     Source: GET /v1/account/{account_id}/full; with `nonzero` also the view method
     get_account.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> classes = lk.exposure(["alice.near", "bob.near", "carol.near", "dave.near"])
+    >>> classes[["account_id", "exposure_class", "n_direct", "n_liquid"]]
+       account_id               exposure_class  n_direct  n_liquid
+    0  alice.near                        mixed         2         1
+    1    bob.near                  direct_only         2         0
+    2  carol.near                  liquid_only         0         1
+    3   dave.near  no_visible_staking_position         0         0
     """
     fetcher = Fetcher(client.current(ledger), on_error, progress)
     account_ids = validation.account_ids(ids)
@@ -677,6 +727,16 @@ def top_holders(contract_id: str, *, ledger: Ledger | None = None) -> pd.DataFra
     Notes
     -----
     Source: GET /v1/ft/{contract_id}/top.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> lk.top_holders("moon.near")[["rank", "account_id", "balance"]]
+       rank  account_id                                  balance
+    0     1  alice.near  340282366920926463463374607431768211454
+    1     2    bob.near               12000000000000000000000000
+    2     3   shop.near                                        1
+    3     4  trent.near                                        0
     """
     ledger = client.current(ledger)
     response = ledger.send(rest.top_holders(validation.account_id(contract_id, "contract_id")))

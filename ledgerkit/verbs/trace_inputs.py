@@ -1,4 +1,4 @@
-"""Inputs of traces: the blocks and protocol rules that a result lacks, each read once."""
+"""Traces of results, with the blocks and protocol rules that a result lacks."""
 
 from __future__ import annotations
 
@@ -7,73 +7,98 @@ from typing import TYPE_CHECKING, Any
 
 from ledgerkit import validation
 from ledgerkit.api import rpc
-from ledgerkit.api.models.protocol_rules import rules_of
-from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError
+from ledgerkit.api.models.transactions import TransactionResponse
+from ledgerkit.errors import LedgerError
 from ledgerkit.tracing.trace import Trace
 from ledgerkit.verbs.fetching import provenance
+from ledgerkit.verbs.protocol_rules import (
+    add_rules,
+    common_rules,
+    known_rules,
+    rules_by_epoch,
+    rules_by_height,
+)
 from ledgerkit.verbs.tokens import read_token_facts
+from ledgerkit.verbs.trace_results import source_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ledgerkit.api.calls import Call
     from ledgerkit.api.models.chain import BlockHeader
     from ledgerkit.api.models.protocol_rules import Rules
-    from ledgerkit.api.rpc import TransactionResponse
     from ledgerkit.client import Ledger
     from ledgerkit.tracing.trace import TokenLookup
-    from ledgerkit.verbs.fetching import Fetcher
 
-SOURCE = "EXPERIMENTAL_tx_status"
-
-
-def read_results(
-    fetcher: Fetcher, pairs: Sequence[tuple[str, str]], wait_until: str
-) -> dict[str, TransactionResponse]:
-    """Read results by transaction hash; those not done in time are read as far as they are."""
-    calls = [rpc.transaction_or_timeout(*pair, wait_until) for pair in pairs]
-    received = fetcher.send(calls, "transactions")
-    values: dict[tuple[str, str], Any] = dict(zip(pairs, received, strict=True))
-    late = {pair: value for pair, value in values.items() if isinstance(value, rpc.TimedOut)}
-    # The errors are collected: each is compared with the timeout before it.
-    calls = [rpc.transaction_or_timeout(*pair, "NONE") for pair in late]
-    answers = fetcher.ledger.send_many(calls, on_error="collect", progress=False) if late else []
-    for (pair, value), answer in zip(late.items(), answers, strict=True):
-        values[pair] = rpc.known_so_far(value, answer)
-    results = {}
-    for (tx_hash, sender), answer in values.items():
-        value = _check_sender(answer, tx_hash, sender)
-        if isinstance(value, LedgerError):
-            fetcher.fail(tx_hash, value)
-        else:
-            results[tx_hash] = value
-    return results
-
-
-def _check_sender(value: Any, tx_hash: str, sender: str) -> Any:
-    """Return a result, or the error if another account signed the transaction."""
-    # The node only derives the shard from the sender, and ignores it if it tracks that shard.
-    transaction = None if isinstance(value, LedgerError) else value.result.transaction
-    signer_id = transaction.signer_id if transaction else None
-    if signer_id in (None, sender):
-        return value
-    expected = f"'{signer_id}', which signed transaction {tx_hash}"
-    return InvalidRequestError.refuse("sender", sender, expected)
+    Span = tuple[int, int]  # the first and the last height at which receipts ran
 
 
 def build_traces(
     ledger: Ledger, answers: Sequence[TransactionResponse], *, blocks: bool, progress: bool = True
 ) -> list[Trace]:
     """Build the traces of results; with `blocks`, read their blocks and the rules in force."""
+    spans = [answer.result.height_span() if blocks else None for answer in answers]
+    pairs = list(zip(answers, spans, strict=True))
+    documents = [(answer, span) for answer, span in pairs if span is not None]
+    others = [answer for answer, span in pairs if span is None]
+    from_documents = iter(_traces_with_heights(ledger, documents))
+    from_others = iter(_traces_without_heights(ledger, others, blocks=blocks, progress=progress))
+    return [next(from_others if span is None else from_documents) for span in spans]
+
+
+def _traces_without_heights(
+    ledger: Ledger, answers: Sequence[TransactionResponse], *, blocks: bool, progress: bool
+) -> list[Trace]:
+    """Build the traces of results without heights; with `blocks`, read their blocks."""
     hashes = [answer.result.block_hashes() if blocks else [] for answer in answers]
     unique = list(dict.fromkeys(block_hash for listed in hashes for block_hash in listed))
     headers = _read_headers(ledger, unique, progress=progress)
-    rules = _rules_by_epoch(ledger, headers)
-    attrs, tokens = provenance(ledger, SOURCE), partial(read_token_facts, ledger)
+    rules = rules_by_epoch(ledger, headers)
+    tokens = partial(read_token_facts, ledger)
     return [
-        build_trace(answer, {h: headers[h] for h in listed}, rules, attrs, tokens)
+        build_trace(answer, {h: headers[h] for h in listed}, rules, _attrs(ledger, answer), tokens)
         for answer, listed in zip(answers, hashes, strict=True)
     ]
+
+
+def _traces_with_heights(
+    ledger: Ledger, documents: Sequence[tuple[TransactionResponse, Span]]
+) -> list[Trace]:
+    """Build the traces of documents, with the gas profiles that only nodes send."""
+    heights = [height for _, span in documents for height in span]
+    rules_at = rules_by_height(ledger, heights)
+    tokens = partial(read_token_facts, ledger)
+
+    def build(answer: TransactionResponse, span: Span, **options: Any) -> Trace:
+        rules = common_rules([rules_at[height] for height in span])
+        attrs = _attrs(ledger, answer)
+        return Trace(answer.result, answer.body, rules=rules, attrs=attrs, tokens=tokens, **options)
+
+    traces = [build(*document) for document in documents]
+    # Source: in recorded documents of the Transactions API each `gas_profile` is null. It is
+    # needed for receipts that do more than call, which burn gas that no result names.
+    lacking = {at: trace for at, trace in enumerate(traces) if trace._lacks_gas_profile()}  # noqa: SLF001 - of this package
+    for at, answer in _read_profiles(ledger, lacking):
+        document, span = documents[at]
+        traces[at] = build(answer, span, blocks=document.result.block_places())
+    return traces
+
+
+def _read_profiles(
+    ledger: Ledger, lacking: Mapping[int, Trace]
+) -> Iterator[tuple[int, TransactionResponse]]:
+    """Read transactions with their gas profiles from a node, where it has them."""
+    pairs = [(trace.tx_hash or "", trace.signer_id or "") for trace in lacking.values()]
+    calls = [rpc.transaction_or_timeout(*pair, "NONE") for pair in pairs]
+    answers = ledger.send_many(calls, on_error="collect", progress=False) if calls else []
+    for at, answer in zip(lacking, answers, strict=True):
+        if isinstance(answer, TransactionResponse) and answer.result.has_finished():
+            yield at, answer
+
+
+def _attrs(ledger: Ledger, answer: TransactionResponse) -> dict[str, Any]:
+    """Return the provenance of a result."""
+    return provenance(ledger, source_of([answer]))
 
 
 def build_trace(
@@ -88,7 +113,7 @@ def build_trace(
         answer.result,
         answer.body,
         blocks={h: (header.height, header.time_ns or 0) for h, header in headers.items()},
-        rules=_common_rules([rules.get(header.epoch_id) for header in headers.values()]),
+        rules=common_rules([rules.get(header.epoch_id) for header in headers.values()]),
         attrs=attrs,
         tokens=tokens,
     )
@@ -98,7 +123,7 @@ def _read_headers(
     ledger: Ledger, hashes: Sequence[str], *, progress: bool
 ) -> dict[str, BlockHeader]:
     """Read block headers by their hashes; the first time, also the rules at the first block."""
-    rules = _known_rules(ledger)
+    rules = known_rules(ledger)
     first_hash = [] if rules else hashes[:1]
     calls: list[Call[Any]] = [rpc.block(validation.received_hash(h)) for h in hashes]
     calls += [rpc.protocol_config(validation.received_hash(h)) for h in first_hash]
@@ -109,41 +134,5 @@ def _read_headers(
             raise answer
         headers[block_hash] = answer.header
     for block_hash, answer in zip(first_hash, answers[len(hashes) :], strict=True):
-        _add_rules(rules, headers[block_hash].epoch_id, answer)
+        add_rules(rules, headers[block_hash].epoch_id, answer)
     return headers
-
-
-def _rules_by_epoch(ledger: Ledger, headers: Mapping[str, BlockHeader]) -> dict[str, Rules | None]:
-    """Read the rules of each epoch, once per ledger; None if the node does not send them."""
-    rules = _known_rules(ledger)
-    missing = {
-        header.epoch_id: block_hash
-        for block_hash, header in headers.items()
-        if header.epoch_id not in rules
-    }
-    calls = [rpc.protocol_config(validation.received_hash(h)) for h in missing.values()]
-    answers = ledger.send_many(calls, on_error="collect", progress=False) if calls else []
-    for epoch_id, answer in zip(missing, answers, strict=True):
-        _add_rules(rules, epoch_id, answer)
-    return rules
-
-
-def _known_rules(ledger: Ledger) -> dict[str, Rules | None]:
-    """Return the rules by epoch that this ledger has read so far."""
-    rules: dict[str, Rules | None] = ledger.memo("protocol_rules", dict)
-    return rules
-
-
-def _add_rules(rules: dict[str, Rules | None], epoch_id: str, answer: Any) -> None:
-    """Add the rules of an epoch; without them, traces state in their notes what is unknown."""
-    if isinstance(answer, LedgerError) and answer.retryable:
-        return
-    try:
-        rules[epoch_id] = None if isinstance(answer, LedgerError) else rules_of(answer)
-    except DecodeError:
-        rules[epoch_id] = None
-
-
-def _common_rules(rules: Sequence[Rules | None]) -> Rules | None:
-    """Return the rules if all blocks share them; None if they changed in between."""
-    return rules[0] if rules and len(set(rules)) == 1 else None

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ledgerkit import client, validation
 from ledgerkit.api import calls, rpc
-from ledgerkit.errors import InvalidRequestError
+from ledgerkit.errors import InvalidRequestError, UnknownReceiptError, UnknownTransactionError
 from ledgerkit.tracing.traces import Traces
+from ledgerkit.verbs import documents, single_receipts
 from ledgerkit.verbs.blocks import transactions
 from ledgerkit.verbs.fetching import Fetcher, errors_frame, provenance
-from ledgerkit.verbs.trace_inputs import SOURCE, build_traces, read_results
+from ledgerkit.verbs.trace_inputs import build_traces
+from ledgerkit.verbs.trace_results import Key, read_results, source_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,11 +21,15 @@ if TYPE_CHECKING:
     from ledgerkit.client import Ledger, OnError
     from ledgerkit.tracing.trace import Trace
 
-Pairs = Iterable[tuple[str, str]]
+Keys = Iterable[str | tuple[str, str]]
 
 
 def tx(
-    tx_hash: str, sender: str, *, wait_until: str = "FINAL", ledger: Ledger | None = None
+    tx_hash: str,
+    sender: str | None = None,
+    *,
+    wait_until: str = "FINAL",
+    ledger: Ledger | None = None,
 ) -> dict[str, Any]:
     """
     Return the result of a transaction as the node sends it.
@@ -33,7 +39,7 @@ def tx(
     tx_hash
         The transaction's hash.
     sender
-        The account that signed it.
+        The account that signed it. None looks it up in the Transactions API.
     wait_until
         The level to wait for: NONE, INCLUDED, EXECUTED_OPTIMISTIC, INCLUDED_FINAL,
         EXECUTED or FINAL.
@@ -57,18 +63,28 @@ def tx(
     Notes
     -----
     Source: tx.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> result = lk.tx("86XdYDYCrXfop3TGpqP1EUeVGgrY8VrtVBWjGekWCLG3", "alice.near")
+    >>> result["transaction"]["receiver_id"], result["final_execution_status"]
+    ('bob.near', 'FINAL')
     """
-    call = rpc.transaction(
-        *_check_pair((tx_hash, sender)), _check_level(wait_until), receipts=False
-    )
-    answer = client.current(ledger).send(call)
+    tx_hash, sender = _check_key(tx_hash, sender)
+    level, ledger = _check_level(wait_until), client.current(ledger)
+    if sender is None:
+        transaction = documents.read_document(ledger, tx_hash).transaction
+        sender = (transaction and transaction.signer_id) or ""
+    call = rpc.transaction(tx_hash, sender, level, receipts=False)
+    answer = ledger.send(call)
     result: dict[str, Any] = calls.read_rpc(calls.Response(answer.body), Any, call.request)
     return result
 
 
 def trace(
     tx_hash: str,
-    sender: str,
+    sender: str | None = None,
     *,
     wait_until: str = "FINAL",
     blocks: bool = True,
@@ -82,15 +98,16 @@ def trace(
     tx_hash
         The transaction's hash.
     sender
-        The account that signed it.
+        The account that signed it. None reads the transaction from the Transactions API; with
+        it, a node is asked, which has a new transaction some seconds earlier.
     wait_until
         The level to wait for: NONE, INCLUDED, EXECUTED_OPTIMISTIC, INCLUDED_FINAL,
         EXECUTED or FINAL. A transaction that does not reach it in time is returned as far
         as it is known.
     blocks
-        Read the blocks in which the receipts ran, for heights and times, and the protocol
-        configuration in force, for shards and contract rewards. Each is read once and
-        cached.
+        Read the protocol configuration in force, for shards and contract rewards, and the blocks
+        in which the receipts ran, for heights and times: a node does not send them with a
+        transaction. Each is read once and cached.
     ledger
         The ledger to read from; None is the session's default.
 
@@ -114,18 +131,43 @@ def trace(
 
     Notes
     -----
-    Source: EXPERIMENTAL_tx_status; heights and times from block; shards and rewards from
-    EXPERIMENTAL_protocol_config.
+    Source: POST /v0/transactions of the Transactions API, or EXPERIMENTAL_tx_status with heights
+    and times from block; shards and rewards from EXPERIMENTAL_protocol_config. The two give the
+    same trace. While receipts have not run, a node is asked unless `wait_until` is NONE,
+    INCLUDED or INCLUDED_FINAL.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> trace = lk.trace("ALSDqKvs6jZbUYwqxbrBvSbyqqVfcWE4Rnef1Dp5UN2G", "ivan.near")
+    >>> trace.verdict
+    'succeeded_with_failed_receipts'
+    >>> trace.receipts[["depth", "receiver_id", "method_name", "status"]].head(2)
+       depth receiver_id       method_name              status
+    0      0   gold.near  ft_transfer_call  success_receipt_id
+    1      1    dex.near    ft_on_transfer             failure
     """
-    pair, level = _check_pair((tx_hash, sender)), _check_level(wait_until)
+    key, level = _check_key(tx_hash, sender), _check_level(wait_until)
     fetcher = Fetcher(client.current(ledger))
-    results = read_results(fetcher, [pair], level)
+    results = read_results(fetcher, [key], level)
     return build_traces(fetcher.ledger, list(results.values()), blocks=blocks)[0]
+
+
+def find_trace(id_: str, ledger: Ledger) -> Trace:
+    """Return the trace of a transaction, by its hash or the id of one of its receipts."""
+    try:
+        return trace(id_, ledger=ledger)
+    except (UnknownTransactionError, InvalidRequestError) as unknown:
+        try:
+            origin = documents.receipt_origin(ledger, validation.crypto_hash(id_, "tx_hash"))
+        except UnknownReceiptError:
+            raise unknown from None
+        return trace(*origin, ledger=ledger)
 
 
 @overload
 def traces(
-    pairs: Pairs,
+    tx_hashes: Keys,
     *,
     wait_until: str = "FINAL",
     blocks: bool = True,
@@ -135,7 +177,7 @@ def traces(
 ) -> Traces: ...
 @overload
 def traces(
-    pairs: Pairs,
+    tx_hashes: Keys,
     *,
     wait_until: str = "FINAL",
     blocks: bool = True,
@@ -144,7 +186,7 @@ def traces(
     ledger: Ledger | None = None,
 ) -> tuple[Traces, pd.DataFrame]: ...
 def traces(
-    pairs: Pairs,
+    tx_hashes: Keys,
     *,
     wait_until: str = "FINAL",
     blocks: bool = True,
@@ -157,16 +199,17 @@ def traces(
 
     Parameters
     ----------
-    pairs
-        Pairs of a transaction's hash and the account that signed it.
+    tx_hashes
+        The transactions' hashes, read from the Transactions API, twenty a request. A pair of a
+        hash and the account that signed the transaction is read from a node.
     wait_until
         The level to wait for: NONE, INCLUDED, EXECUTED_OPTIMISTIC, INCLUDED_FINAL,
         EXECUTED or FINAL. A transaction that does not reach it in time is returned as far
         as it is known.
     blocks
-        Read the blocks in which the receipts ran, for heights and times, and the protocol
-        configuration in force, for shards and contract rewards. Each is read once and
-        cached.
+        Read the protocol configuration in force, for shards and contract rewards, and the blocks
+        in which the receipts ran, for heights and times: a node does not send them with a
+        transaction. Each is read once and cached.
     on_error
         ``raise`` raises the first failure; ``collect`` also returns a frame of all failures,
         by transaction hash.
@@ -178,8 +221,9 @@ def traces(
     Returns
     -------
     traces
-        A mapping from hash to `Trace`, in the order of `pairs`. Its frames, such as
-        `receipts` and `transfers`, are those of a trace with `tx_hash` and `time` on each row.
+        A mapping from hash to `Trace`, in the order of `tx_hashes`. Its frames, such as
+        `receipts`, are those of a trace with `tx_hash` and `time` on each row, typed as
+        `schema("traces_receipts")` and so on.
 
     Raises
     ------
@@ -192,27 +236,47 @@ def traces(
 
     Notes
     -----
-    Source: EXPERIMENTAL_tx_status; heights and times from block; shards and rewards from
-    EXPERIMENTAL_protocol_config.
+    Source: POST /v0/transactions of the Transactions API, or EXPERIMENTAL_tx_status with heights
+    and times from block; shards and rewards from EXPERIMENTAL_protocol_config.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> frame = lk.transactions(180000032).head(3)
+    >>> traces = lk.traces(zip(frame["tx_hash"], frame["signer_id"]))
+    >>> [trace.verdict for trace in traces.values()]
+    ['fully_succeeded', 'succeeded_with_failed_receipts', 'failed']
+    >>> traces.receipts.groupby("tx_hash").size().tolist()
+    [2, 3, 6]
     """
-    checked = list(dict.fromkeys(_check_pair(pair) for pair in pairs))
+    if isinstance(tx_hashes, str):
+        raise InvalidRequestError.refuse("tx_hashes", tx_hashes, "several hashes, such as a list")
+    checked = list(dict.fromkeys(map(_check_item, tx_hashes)))
     level = _check_level(wait_until)
     fetcher = Fetcher(client.current(ledger), on_error, progress)
     results = read_results(fetcher, checked, level)
     answers = list(results.values())
     built = build_traces(fetcher.ledger, answers, blocks=blocks, progress=progress)
     by_hash = dict(zip(results, built, strict=True))
-    result = Traces(by_hash, attrs=provenance(fetcher.ledger, SOURCE))
+    result = Traces(by_hash, attrs=provenance(fetcher.ledger, source_of(answers)))
     return (result, errors_frame(fetcher.failures)) if on_error == "collect" else result
 
 
-def _check_pair(pair: object) -> tuple[str, str]:
-    """Check a transaction's hash and sender."""
-    items = () if isinstance(pair, str) or not isinstance(pair, Iterable) else tuple(pair)
+def _check_item(item: object) -> Key:
+    """Check a transaction's hash, or a pair of its hash and sender."""
+    if isinstance(item, str):
+        return _check_key(item, None)
+    items = tuple(item) if isinstance(item, Iterable) else ()
     if len(items) != 2:  # noqa: PLR2004 - a pair
-        rule = "pairs of a transaction's hash and its signer's account id"
-        raise InvalidRequestError.refuse("pairs", pair, rule)
-    return validation.crypto_hash(items[0], "tx_hash"), validation.account_id(items[1], "sender")
+        rule = "transactions' hashes, or pairs of a hash and its signer's account id"
+        raise InvalidRequestError.refuse("tx_hashes", item, rule)
+    return _check_key(items[0], validation.account_id(items[1], "sender"))
+
+
+def _check_key(tx_hash: str, sender: str | None) -> Key:
+    """Check a transaction's hash, and its sender if there is one."""
+    checked = validation.crypto_hash(tx_hash, "tx_hash")
+    return checked, None if sender is None else validation.account_id(sender, "sender")
 
 
 def _check_level(wait_until: str) -> str:
@@ -274,8 +338,9 @@ def trace_block(
     Returns
     -------
     traces
-        A mapping from hash to `Trace`, in the block's order. Its frames, such as `receipts`
-        and `transfers`, are those of a trace with `tx_hash` and `time` on each row.
+        A mapping from hash to `Trace`, in the block's order. Its frames, such as `receipts`,
+        are those of a trace with `tx_hash` and `time` on each row, typed as
+        `schema("traces_receipts")` and so on.
 
     Raises
     ------
@@ -287,6 +352,18 @@ def trace_block(
     -----
     Source: block, chunk and EXPERIMENTAL_tx_status; shards and rewards from
     EXPERIMENTAL_protocol_config.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> traces = lk.trace_block(180000032)
+    >>> len(traces)
+    14
+    >>> transfers = traces.transfers[traces.transfers["kind"] == "token"]
+    >>> transfers[["sender_id", "receiver_id", "asset", "amount"]]
+       sender_id receiver_id             asset    amount
+    4  ivan.near    dex.near  nep141:gold.near  80000000
+    7   dex.near   ivan.near  nep141:gold.near  80000000
     """
     _check_level(wait_until)
     included = transactions(at, progress=progress, ledger=ledger)
@@ -297,7 +374,7 @@ def trace_block(
 
 def receipts(
     tx_hash: str,
-    sender: str,
+    sender: str | None = None,
     *,
     wait_until: str = "FINAL",
     blocks: bool = True,
@@ -311,7 +388,8 @@ def receipts(
     tx_hash
         The transaction's hash.
     sender
-        The account that signed it.
+        The account that signed it. None reads the transaction from the Transactions API; with
+        it, a node is asked, which has a new transaction some seconds earlier.
     wait_until
         The level to wait for: NONE, INCLUDED, EXECUTED_OPTIMISTIC, INCLUDED_FINAL,
         EXECUTED or FINAL. A transaction that does not reach it in time is returned as far
@@ -340,14 +418,23 @@ def receipts(
 
     Notes
     -----
-    Source: EXPERIMENTAL_tx_status; heights and times from block.
+    Source: as `trace`.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> frame = lk.receipts("86XdYDYCrXfop3TGpqP1EUeVGgrY8VrtVBWjGekWCLG3", "alice.near")
+    >>> frame[["kind", "receiver_id", "status", "block_height", "gas_burnt"]]
+         kind receiver_id         status  block_height     gas_burnt
+    0  action    bob.near  success_value     180000005  223182562500
+    1  refund  alice.near  success_value     180000006  223182562500
     """
     return trace(tx_hash, sender, wait_until=wait_until, blocks=blocks, ledger=ledger).receipts
 
 
 def receipt(receipt_id: str, *, ledger: Ledger | None = None) -> dict[str, Any]:
     """
-    Return one receipt as the node sends it.
+    Return one receipt as the node sends it, with its block and its transaction.
 
     Parameters
     ----------
@@ -359,12 +446,17 @@ def receipt(receipt_id: str, *, ledger: Ledger | None = None) -> dict[str, Any]:
     Returns
     -------
     receipt
-        The decoded JSON, with exact integers.
+        The decoded JSON of EXPERIMENTAL_receipt, with exact integers (the Transactions API leaves
+        out `refund_to` where a node sends null), and these members:
+        `block_height` and `block_timestamp` (nanoseconds since 1970) of the block in which the
+        receipt ran, None for a receipt of data or one that has not run; `transaction_hash`,
+        `signer_id`, `tx_block_height` and `tx_block_timestamp` of the transaction that it
+        belongs to, None where neither service knows it.
 
     Raises
     ------
     UnknownReceiptError
-        If the node does not know the receipt.
+        If the network does not know the receipt.
     InvalidRequestError
         If the id is malformed. Nothing is sent.
     LedgerError
@@ -372,8 +464,19 @@ def receipt(receipt_id: str, *, ledger: Ledger | None = None) -> dict[str, Any]:
 
     Notes
     -----
-    Source: EXPERIMENTAL_receipt.
+    Source: POST /v0/receipt of the Transactions API. If the network has none, or it fails or does
+    not know the receipt: EXPERIMENTAL_receipt, EXPERIMENTAL_receipt_to_tx, EXPERIMENTAL_tx_status
+    and block.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> frame = lk.receipts("86XdYDYCrXfop3TGpqP1EUeVGgrY8VrtVBWjGekWCLG3", "alice.near")
+    >>> receipt = lk.receipt(frame["receipt_id"][0])
+    >>> receipt["receiver_id"], receipt["receipt"]["Action"]["actions"]
+    ('bob.near', [{'Transfer': {'deposit': '5000000000000000000000000'}}])
+    >>> receipt["block_height"], receipt["transaction_hash"], receipt["signer_id"]
+    (180000005, '86XdYDYCrXfop3TGpqP1EUeVGgrY8VrtVBWjGekWCLG3', 'alice.near')
     """
-    call = rpc.receipt(validation.crypto_hash(receipt_id, "receipt_id"))
-    response: dict[str, Any] = client.current(ledger).send(call)
-    return response
+    receipt_id = validation.crypto_hash(receipt_id, "receipt_id")
+    return single_receipts.read_receipt(client.current(ledger), receipt_id)

@@ -1,44 +1,65 @@
-"""Frames as CSV and Parquet files and download links, with exact integers."""
+"""Frames as CSV, Parquet and Excel files, with exact integers."""
 
 from __future__ import annotations
 
-import base64
 import io
 import json
-from html import escape
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
+from ledgerkit.errors import InvalidRequestError
 from ledgerkit.frames.csv_text import csv_text
+from ledgerkit.frames.excel import to_excel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
-_MAX_ROWS = 5_000  # of a link, which embeds the file in the page
-_MAX_BYTES = 1_000_000
+
+class Format(NamedTuple):
+    """A file format: its name, the library that it needs, its media type and its function."""
+
+    label: str
+    library: str
+    media_type: str
+    write: Callable[[pd.DataFrame], bytes]
+
+
+def file_bytes(frame: pd.DataFrame, path: Path) -> bytes:
+    """Write a frame in the format that a path's ending names."""
+    chosen = FORMATS.get(path.suffix.removeprefix("."))
+    if chosen is None:
+        expected = "a path that ends in .csv, .parquet or .xlsx"
+        raise InvalidRequestError.refuse("path", str(path), expected)
+    return chosen.write(frame)
+
+
+def available() -> dict[str, str]:
+    """Return the endings of the formats whose libraries are installed, and their names."""
+    return {end: form.label for end, form in FORMATS.items() if find_spec(form.library)}
 
 
 def objects_as_text(frame: pd.DataFrame) -> pd.DataFrame:
     """Convert columns of Python objects to text: texts stay, other values become JSON."""
     # As JSON an integer of any size keeps its digits; the file formats would lose some.
-    texts = {
-        str(name): pd.Series(
-            [_cell_text(value) for value in column], dtype="str", index=frame.index
-        )
-        for name, column in frame.items()
+    columns = [
+        pd.Series([_cell_text(value) for value in column], dtype="str", index=frame.index)
         if column.dtype == object
-    }
-    return frame.assign(**texts)
+        else column
+        for _, column in frame.items()
+    ]
+    texts = pd.DataFrame(dict(enumerate(columns)), index=frame.index)
+    return texts.set_axis(frame.columns, axis="columns")
 
 
-def to_csv(frame: pd.DataFrame) -> bytes:
+def _to_csv(frame: pd.DataFrame) -> bytes:
     """Write a frame as CSV for a spreadsheet."""
     return csv_text(objects_as_text(frame)).encode()
 
 
-def to_parquet(frame: pd.DataFrame) -> bytes:
+def _to_parquet(frame: pd.DataFrame) -> bytes:
     """Write a frame as Parquet, which needs pyarrow."""
     from ledgerkit.u128.parquet import write_parquet
 
@@ -47,24 +68,23 @@ def to_parquet(frame: pd.DataFrame) -> bytes:
     return buffer.getvalue()
 
 
-FORMATS: dict[str, Callable[[pd.DataFrame], bytes]] = {"csv": to_csv, "parquet": to_parquet}
-_LABELS = {"csv": "CSV", "parquet": "Parquet"}
-_MEDIA_TYPES = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
+def _to_excel(frame: pd.DataFrame) -> bytes:
+    """Write a frame as an Excel file, which needs xlsxwriter."""
+    buffer = io.BytesIO()
+    to_excel(frame, buffer)
+    return buffer.getvalue()
 
 
-def links(frame: pd.DataFrame, name: str) -> str:
-    """Format download links of a frame, or say how to save one that is too large for a page."""
-    formats = ("csv", "parquet") if find_spec("pyarrow") else ("csv",)
-    files = {suffix: FORMATS[suffix](frame) for suffix in formats if len(frame) <= _MAX_ROWS}
-    anchors = [
-        f'<a download="{escape(name)}.{suffix}" href="data:{_MEDIA_TYPES[suffix]};base64,'
-        f'{base64.b64encode(data).decode("ascii")}">{_LABELS[suffix]}</a>'
-        for suffix, data in files.items()
-        if len(data) <= _MAX_BYTES
-    ]
-    if not anchors:
-        return "<p>Too large for a download link: save it with .save(path)</p>"
-    return f"<p>Save as {' or '.join(anchors)}</p>"
+FORMATS = {
+    "csv": Format("CSV", "pandas", "text/csv", _to_csv),
+    "parquet": Format("Parquet", "pyarrow", "application/vnd.apache.parquet", _to_parquet),
+    "xlsx": Format(
+        "Excel",
+        "xlsxwriter",
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+        _to_excel,
+    ),
+}
 
 
 def _cell_text(value: Any) -> str | None:

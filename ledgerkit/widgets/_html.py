@@ -2,49 +2,24 @@
 
 from __future__ import annotations
 
-import base64
-import json
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
-from ledgerkit.cards import NO_MATH, html_text
+from ledgerkit.cards import NO_MATH
 from ledgerkit.errors import LedgerError, cut
+from ledgerkit.frames.human import full_text, id_kinds, readable
 from ledgerkit.units import count_text
-from ledgerkit.visible_text import escape_invisible
+from ledgerkit.visible_text import escape_invisible, html_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    import pandas as pd
+
 _MAX_TEXT = 100  # characters
-_MAX_ROWS = 50
-_MAX_COLUMNS = 50
-_MAX_ITEMS = 1_000  # of a list in a cell, which shows far fewer
 _MAX_LONG_TEXT = 20_000  # characters of an explanation or a decoded result
-STYLE = """<style>
-.ledgerkit-panel table { border-collapse: collapse }
-.ledgerkit-panel caption { text-align: left; padding: .3em 0 }
-.ledgerkit-panel th, .ledgerkit-panel td { padding: .2em .8em; text-align: left;
-  white-space: nowrap; border-bottom: 1px solid #8885 }
-.ledgerkit-panel th.number, .ledgerkit-panel td.number { text-align: right }
-.ledgerkit-panel table.facts { width: auto }
-.ledgerkit-panel table.facts td { text-align: left }
-.ledgerkit-panel .scroll { overflow-x: auto }
-.ledgerkit-panel .badge { border: 2px solid; border-radius: 1em; padding: .1em .7em }
-.ledgerkit-panel [role="alert"] { border-left: 4px solid #b00020; padding: .4em .8em;
-  line-height: 1.4; overflow-wrap: anywhere }
-.ledgerkit-panel pre { white-space: pre-wrap; overflow-wrap: anywhere; word-break: normal;
-  line-height: 1.4 }
-.ledgerkit-panel .prose { white-space: pre-wrap; line-height: 1.5; max-width: 60em }
-.ledgerkit-panel ul.tree { list-style: none; padding: 0 }
-.ledgerkit-panel ul.tree li { padding: .1em .6em; border-left: 4px solid; line-height: 1.4 }
-.ledgerkit-panel .cards { display: flex; flex-wrap: wrap; gap: .8em }
-.ledgerkit-panel figure { border: 1px solid #8885; border-radius: 6px; padding: .6em; margin: 0;
-  width: 15em; overflow-wrap: anywhere; line-height: 1.4 }
-.ledgerkit-panel img { max-width: 100% }
-.ledgerkit-panel a { color: #0072b2; text-decoration: underline }
-</style>"""
-CLASSES = f"ledgerkit-panel {NO_MATH}"
+STYLE = f"<style>{files(__package__).joinpath('static', 'static.css').read_text('utf-8')}</style>"
+CLASSES = f"ledgerkit ledgerkit-panel {NO_MATH}"
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#999999", "#CC79A7")  # colour-blind safe
 
 
@@ -56,24 +31,26 @@ def text(value: object, limit: int = _MAX_TEXT) -> str:
     return html_text(cut(value, limit))
 
 
-def paragraph(value: object, limit: int = 2_000) -> str:
+def paragraph(value: object) -> str:
     """Format a paragraph."""
-    return f"<p>{text(value, limit)}</p>"
+    return f"<p>{text(value, 2_000)}</p>"
 
 
 def preformatted(value: str) -> str:
     """Format a text of several lines as it is, cut at 20,000 characters."""
-    return f"<pre>{_long_text(value)}</pre>{_cut_characters(value)}"
+    start = html_text(value[:_MAX_LONG_TEXT], keep="\n\t")
+    return f"<pre>{start}</pre>{hidden_count(len(value) - _MAX_LONG_TEXT, 'more character')}"
 
 
-def prose(value: str) -> str:
-    """Format sentences with their line breaks, cut at 20,000 characters."""
-    return f'<p class="prose">{_long_text(value)}</p>{_cut_characters(value)}'
-
-
-def badge(word: str, colour: str = COLOURS[0]) -> str:
+def badge(word: str) -> str:
     """Format a word as a badge."""
-    return f'<strong class="badge" style="border-color:{colour}">{text(word)}</strong>'
+    return f'<strong class="badge" style="border-color:{COLOURS[0]}">{text(word)}</strong>'
+
+
+def link(kind: str, id_: str, label: str = "") -> str:
+    """Format an id, which a front end makes a link to its view."""
+    target = f'data-kind="{text(kind)}" data-id="{html_text(id_)}"'
+    return f"<span {target}>{text(label or id_)}</span>"
 
 
 def status(html: str) -> str:
@@ -92,49 +69,29 @@ def alert(error: Exception) -> str:
     return f'<div role="alert"><strong>{text(message, 600)}</strong>{advice}</div>'
 
 
-def _long_text(value: str) -> str:
-    """Escape the start of a text, with its line breaks."""
-    return html_text(value[:_MAX_LONG_TEXT], keep="\n\t")
-
-
-def _cut_characters(value: str) -> str:
-    """Count the characters that `_long_text` cuts."""
-    return hidden_count(len(value) - _MAX_LONG_TEXT, "more character")
-
-
 def hidden_count(number: int, noun: str, where: str = "") -> str:
-    """Count what is not shown; nothing for zero."""
+    """Return a paragraph that counts what is left out; "" for none."""
     return f"<p>… and {count_text(number, noun)}{where}</p>" if number > 0 else ""
 
 
 # Tables ---------------------------------------------------------------------------------
 
 
-def table(frame: pd.DataFrame, caption: str = "", *, slim: bool = False) -> str:
-    """Format the first rows of a frame; with `slim`, without empty columns."""
-    whole = frame.dropna(axis="columns", how="all") if slim and len(frame) else frame
-    head = whole.iloc[:_MAX_ROWS, :_MAX_COLUMNS]
-    columns = [column.tolist() for _, column in head.items()]
-    classes = [' class="number"' if _is_numeric(values) else "" for values in columns]
-    names = "".join(
-        f'<th scope="col"{css}>{text(name)}</th>' for name, css in zip(head, classes, strict=True)
-    )
-    rows = "".join(_row(values, classes) for values in zip(*columns, strict=True))
-    hidden = hidden_count(len(whole) - len(head), "more row", " in .result")
-    hidden += hidden_count(whole.shape[1] - head.shape[1], "more column", " in .result")
-    return (
-        f'<div class="scroll"><table>{_caption(caption)}'
-        f"<thead><tr>{names}</tr></thead><tbody>{rows}</tbody></table></div>{hidden}"
-    )
-
-
-def facts(pairs: Iterable[tuple[str, object]], caption: str = "") -> str:
-    """Format names and values as a table of two columns."""
+def record(frame: pd.DataFrame, more: Iterable[tuple[str, object]] = ()) -> str:
+    """Format the first row of a frame for reading; an exact value is the cell's tooltip."""
+    row = frame.head(1)
+    readable_row, kinds = readable(row, short_ids=False).iloc[0], id_kinds(row)
+    cells = {name: text(value, 600) for name, value in more}
+    for name, value in row.iloc[0].items():
+        words, exact = str(readable_row[str(name)]), full_text(value)
+        kind = kinds.get(str(name))
+        title = f' title="{text(exact, 600)}"' if exact != words else ""
+        plain = f"<span{title}>{text(words)}</span>"
+        cells[str(name)] = link(kind, exact) if kind and exact else plain
     rows = "".join(
-        f'<tr><th scope="row">{text(name)}</th><td>{text(_cell(value))}</td></tr>'
-        for name, value in pairs
+        f'<tr><th scope="row">{text(name)}</th><td>{cell}</td></tr>' for name, cell in cells.items()
     )
-    return f'<table class="facts">{_caption(caption)}<tbody>{rows}</tbody></table>'
+    return f'<table class="facts"><tbody>{rows}</tbody></table>'
 
 
 def bars(counts: Mapping[str, int], caption: str) -> str:
@@ -146,13 +103,7 @@ def bars(counts: Mapping[str, int], caption: str) -> str:
         f'background:{COLOURS[at % len(COLOURS)]}"></div></td><td>{count}</td></tr>'
         for at, (name, count) in enumerate(counts.items())
     )
-    return f"<table>{_caption(caption)}<tbody>{rows}</tbody></table>"
-
-
-def picture(png: bytes, alt: str) -> str:
-    """Format a picture with its alternative text."""
-    data = base64.b64encode(png).decode("ascii")
-    return f'<img alt="{text(alt, 600)}" src="data:image/png;base64,{data}">'
+    return f"<table>{caption_tag(caption)}<tbody>{rows}</tbody></table>"
 
 
 def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
@@ -160,47 +111,6 @@ def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
 
 
-def _caption(caption: str) -> str:
+def caption_tag(caption: str) -> str:
     """Format a table's caption."""
     return f"<caption>{text(caption, 200)}</caption>" if caption else ""
-
-
-def _row(values: tuple[Any, ...], classes: list[str]) -> str:
-    """Format a row; missing values are empty cells."""
-    cells = zip(values, classes, strict=True)
-    return f"<tr>{''.join(f'<td{css}>{text(_cell(value))}</td>' for value, css in cells)}</tr>"
-
-
-def _is_numeric(values: list[Any]) -> bool:
-    """Return True if a column holds only numbers, which are aligned right."""
-    return all(map(_is_number, values)) and not all(map(_is_missing, values))
-
-
-def _is_number(value: Any) -> bool:
-    """Return True for numbers and missing values."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number or _is_missing(value)
-
-
-def _is_missing(value: Any) -> bool:
-    """Return True for None, NA and NaN."""
-    return value is None or (not isinstance(value, dict | list | tuple) and bool(pd.isna(value)))
-
-
-def _cell(value: Any) -> object:
-    """Convert a value to what its cell shows."""
-    if isinstance(value, float) and not pd.isna(value):
-        return f"{value:.10g}"  # in human units; another column has the exact amount
-    if isinstance(value, dict | list | tuple):
-        try:
-            return _container_text(value)
-        except RecursionError:  # deeply nested; text() shortens it
-            return value
-    return "" if _is_missing(value) else value
-
-
-def _container_text(value: dict[Any, Any] | list[Any] | tuple[Any, ...]) -> str:
-    """Format an object as JSON, and the first items of a list between commas."""
-    if isinstance(value, dict):
-        return json.dumps(value, default=str) if value else ""
-    return ", ".join(str(_cell(item)) for item in value[:_MAX_ITEMS])

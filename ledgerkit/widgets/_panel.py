@@ -1,15 +1,16 @@
 """
-The base class of panels: fields, buttons, one request at a time, and its result.
+The base class of panels: a form, one request at a time, and its result.
 
-A click waits a moment before it reads the fields, since it can overtake the text that was just
-typed; this also joins Enter and a click into one request. The request runs in a thread, so that
-Cancel, or the next request, is handled meanwhile.
+A front end sends the texts of a form together with the click, so none can be read too early. A
+request runs in a thread, so that Cancel, or the next request, is handled meanwhile.
 """
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ledgerkit import client, validation
@@ -17,85 +18,50 @@ from ledgerkit.errors import InvalidRequestError
 from ledgerkit.extras import require
 from ledgerkit.user_warnings import collect_warnings
 from ledgerkit.visible_text import escape_invisible
-from ledgerkit.widgets import _downloads, _html
+from ledgerkit.widgets import _html
+from ledgerkit.widgets._downloads import file_bytes
+from ledgerkit.widgets._table import Table
+from ledgerkit.widgets._window import Window, in_thread, network_badge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     import pandas as pd
 
     from ledgerkit.client import Ledger
+    from ledgerkit.widgets._blocks import Block
+    from ledgerkit.widgets._fields import Button, Field, SecretField
 
-SETTLE_S = 0.1
-LABEL_STYLE = {"description_width": "9em"}
-FIELD_LAYOUT = {"width": "44em", "max_width": "100%"}
 _NO_REQUEST = "No request yet."
+_NUMBERS = count(1)
 
 
-def widgets_library(module: str = "ipywidgets") -> Any:
-    """Import ipywidgets, or another module of the notebook extra."""
-    return require(module, "notebook", "A panel")
-
-
-def text_box(label: str, value: str = "", example: str = "") -> Any:
-    """Build a field of one line; its value changes at Enter, or when it loses the focus."""
-    # With an update per keystroke, a remote kernel could lack the last ones when Enter comes.
-    return widgets_library().Text(
-        description=label,
-        value=value,
-        placeholder=example,
-        continuous_update=False,
-        style=LABEL_STYLE,
-        layout=FIELD_LAYOUT,
-    )
-
-
-def text_area(label: str, value: str = "", example: str = "") -> Any:
-    """Build a field of several lines."""
-    return widgets_library().Textarea(
-        description=label,
-        value=value,
-        placeholder=example,
-        continuous_update=False,
-        rows=5,
-        style=LABEL_STYLE,
-        layout=FIELD_LAYOUT,
-    )
-
-
-def check_box(label: str, *, value: bool) -> Any:
-    """Build a field for yes or no."""
-    return widgets_library().Checkbox(
-        description=label, value=value, indent=True, style=LABEL_STYLE, layout=FIELD_LAYOUT
-    )
-
-
-def drop_down(
-    label: str, options: Sequence[str | tuple[str, str]], value: str | None = None
-) -> Any:
-    """Build a field for one of several options."""
-    return widgets_library().Dropdown(
-        description=label, options=options, value=value, style=LABEL_STYLE, layout=FIELD_LAYOUT
-    )
-
-
-def button(label: str, tooltip: str, *, primary: bool = False, disabled: bool = False) -> Any:
-    """Build a button; its label is a word, since icon fonts may not load."""
-    style = "primary" if primary else ""
-    return widgets_library().Button(
-        description=label, tooltip=tooltip, button_style=style, disabled=disabled
-    )
-
-
-@dataclass(frozen=True, slots=True)
 class Page:
-    """One page of a result, and the frame that can be saved from it."""
+    """
+    One page of a result.
 
-    title: str
-    html: str
-    frame: pd.DataFrame | None = None
-    is_picture: bool = False
+    Parameters
+    ----------
+    title
+        The title of its tab.
+    blocks
+        What the page consists of.
+    """
+
+    def __init__(self, title: str, *blocks: Block) -> None:
+        self.title = title
+        self.blocks = blocks
+
+    @cached_property
+    def described(self) -> list[dict[str, Any]]:
+        """The blocks as the front end draws them first; computed in the request's thread."""
+        return [{"kind": block.kind, **block.describe()} for block in self.blocks]
+
+    def static(self) -> str:
+        """Format the page as HTML without scripts."""
+        body = "".join(block.static() for block in self.blocks)
+        return f"<h4>{_html.text(self.title)}</h4>{body}" if body else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +75,42 @@ class PanelResult:
     value: object = None
 
 
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The content below the form of a panel."""
+
+    status: str = _NO_REQUEST
+    warnings: tuple[str, ...] = ()
+    error: Exception | None = None
+    result: pd.DataFrame | None = None
+    frames: dict[str, pd.DataFrame] = field(default_factory=dict)
+    value: Any = None
+    pages: tuple[Page, ...] = ()
+    number: int = field(default_factory=lambda: next(_NUMBERS))  # of no other content
+
+    @property
+    def message(self) -> str:
+        """The status or the error as HTML."""
+        lines = "<br>".join(_html.text(line, 600) for line in (self.status, *self.warnings))
+        if self.error is None:
+            return _html.status(lines)
+        return _html.alert(self.error) + (_html.status(lines) if lines else "")
+
+
 def error_pages(errors: pd.DataFrame) -> list[Page]:
     """Return a page that lists errors, if there are any."""
-    return [Page("Errors", _html.table(errors), errors)] if len(errors) else []
+    return [Page("Errors", Table(errors, name="errors"))] if len(errors) else []
 
 
 class Displayable:
-    """An object that a notebook shows as widgets, or as HTML without a front end."""
+    """An object that a notebook shows as one widget, or as HTML without a front end."""
 
-    view: Any
+    window: Window
+
+    @property
+    def view(self) -> Any:
+        """The widget, which an application lays out among its own."""
+        return self.window.view
 
     def static(self) -> str:
         """
@@ -131,15 +124,22 @@ class Displayable:
         raise NotImplementedError
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        """Return the widgets, and the HTML to show without a front end."""
-        bundle = self.view._repr_mimebundle_(include=include, exclude=exclude)
+        """Return the widget, and the HTML to show without a front end."""
+        del include, exclude  # a front end chooses what it can show
+        self.window.view.fallback = html = self.static()
+        bundle = self.window.view._repr_mimebundle_()
         data = dict(bundle[0] if isinstance(bundle, tuple) else bundle)
-        return {**data, "text/plain": repr(self), "text/html": self.static()}
+        return {**data, "text/plain": repr(self), "text/html": html}
+
+    def _display_(self) -> Any:
+        """Return the widget to marimo, which looks for this method first."""
+        self.window.view.fallback = self.static()
+        return self.window.view
 
 
 class Panel(Displayable):
     """
-    Input fields, a button and the result of the request below.
+    A form, a button and the result of the request below.
 
     Parameters
     ----------
@@ -147,10 +147,10 @@ class Panel(Displayable):
         The fields by name, in the order of the Tab key.
     ledger
         The ledger to use; None is the session's default at the time of the request.
-    extra_fields
-        Widgets between the fields and the buttons.
+    secrets
+        The password fields by name.
     buttons
-        Further buttons.
+        Further buttons by name.
 
     Attributes
     ----------
@@ -168,50 +168,64 @@ class Panel(Displayable):
     action: ClassVar[str] = "Look up"
     tooltip: ClassVar[str] = "Send the request"
     waiting: ClassVar[str] = "Loading…"
+    # A result of a look-up can be returned to; one of sending or connecting cannot.
+    can_return: ClassVar[bool] = True
 
     def __init__(
         self,
-        fields: dict[str, Any],
+        fields: dict[str, Field],
         ledger: Ledger | None = None,
         *,
-        extra_fields: Sequence[Any] = (),
-        buttons: Sequence[Any] = (),
+        secrets: dict[str, SecretField] | None = None,
+        buttons: dict[str, Button] | None = None,
     ) -> None:
-        w = widgets_library()
+        require("anywidget", "notebook", "A panel")
         self.fields = fields
         self.ledger = ledger
-        self.button = button(self.action, self.tooltip, primary=True)
-        self.stop = button("Cancel", "Stop waiting for the result", disabled=True)
-        self.status = w.HTML(_html.status(_NO_REQUEST))
-        self.results = w.VBox()
-        row = w.HBox([self.button, *buttons, self.stop])
-        style = w.HTML(_html.STYLE)
-        inputs = (*fields.values(), *extra_fields)
-        self.view = w.VBox([style, *inputs, row, self.status, self.results])
-        for name in _html.CLASSES.split():
-            self.view.add_class(name)
-        self.result: pd.DataFrame | None = None
-        self.frames: dict[str, pd.DataFrame] = {}
-        self.value: Any = None
-        self.error: Exception | None = None
+        self.secrets = secrets or {}
+        self.buttons = buttons or {}
+        self.content = Content()
+        self.is_busy = False
+        self._n_filled = 0  # how often the kernel filled in the form
+        self.window = Window([self], ledger)
         self._task: asyncio.Task[None] | None = None
-        self._pages: tuple[Page, ...] = ()
-        self._open_page = ""
-        self._clear_result()
-        self.button.on_click(lambda _: self.ask())
-        self.stop.on_click(lambda _: self.cancel())
-        for widget in inputs:
-            widget.on_msg(self._on_message)
+
+    @property
+    def result(self) -> pd.DataFrame | None:
+        """The main frame of the last result, or None."""
+        return self.content.result
+
+    @property
+    def frames(self) -> dict[str, pd.DataFrame]:
+        """All frames of the last result, by name."""
+        return self.content.frames
+
+    @property
+    def value(self) -> Any:
+        """The object that the frames were made from."""
+        return self.content.value
+
+    @property
+    def error(self) -> Exception | None:
+        """The error of the last request, or None."""
+        return self.content.error
 
     # To override --------------------------------------------------------------------------
 
     def _read(self, values: dict[str, Any], ledger: Ledger) -> PanelResult:
-        """Read the result for the values of the fields; runs in a thread, uses no widget."""
+        """Read the result for the values of the fields; runs in a thread."""
         raise NotImplementedError
 
     def _read_steps(self, values: dict[str, Any]) -> Iterator[PanelResult]:
         """Read the result, preceded by intermediate ones if there are steps to show."""
         yield self._read(values, client.current(self.ledger))
+
+    def refresh(self) -> None:
+        """Update what depends on the session's network; called when the panel is opened."""
+
+    def network_badge(self) -> dict[str, str]:
+        """Return the network that the panel is about, as the front end draws it."""
+        return network_badge(self.ledger or self.window.ledger)
 
     # Requests -----------------------------------------------------------------------------
 
@@ -226,12 +240,12 @@ class Panel(Displayable):
         """
         self.cancel()
         self._task = None
-        self._run(lambda: self._read_steps(self._field_values()))
+        self._run(lambda: self._read_steps(self.values()))
         return self
 
     def ask(self) -> None:
         """Send the request as the button does; in a notebook, without waiting for the result."""
-        self._start(lambda: self._read_steps(self._field_values()))
+        self._start(lambda: self._read_steps(self.values()))
 
     def cancel(self) -> None:
         """Stop waiting for the result."""
@@ -258,8 +272,9 @@ class Panel(Displayable):
         Parameters
         ----------
         path
-            A path that ends in ``.csv`` or ``.parquet``. CSV is safe for spreadsheets: a text
-            that begins like a formula gets an apostrophe; ``result.to_csv()`` writes all exactly.
+            A path that ends in ``.csv``, ``.parquet`` or ``.xlsx``. CSV is safe for
+            spreadsheets: a text that begins like a formula gets an apostrophe;
+            ``result.to_csv()`` writes all exactly.
 
         Raises
         ------
@@ -272,22 +287,25 @@ class Panel(Displayable):
         if self.result is None:
             sentence = "there is no result to save: press the button first"
             raise InvalidRequestError(sentence, field="result")
-        write = _downloads.FORMATS.get(path.suffix.removeprefix("."))
-        if write is None:
-            raise InvalidRequestError.refuse("path", str(path), "a path to .csv or .parquet")
-        data = write(self.result)
+        data = file_bytes(self.result, path)
         with validation.writing(path):
             path.write_bytes(data)
 
-    def _field_values(self) -> dict[str, Any]:
+    def values(self) -> dict[str, Any]:
         """Return the values of the fields, texts without spaces around them."""
-        values = {name: widget.value for name, widget in self.fields.items()}
+        values = {name: field.value for name, field in self.fields.items()}
         return {n: v.strip() if isinstance(v, str) else v for n, v in values.items()}
 
-    def _on_message(self, _: object, content: dict[str, Any], __: object) -> None:
-        """Send the request at Enter in a field."""
-        if content.get("event") == "submit":
-            self.ask()
+    def accept(self, values: Mapping[str, Any]) -> None:
+        """Store the values that a front end sent."""
+        for name, value in values.items():
+            if name in self.fields:
+                self.fields[name].accept(value)
+
+    def fill(self, values: Mapping[str, Any]) -> None:
+        """Store values, which also replace what somebody has typed and not sent."""
+        self._n_filled += 1
+        self.accept(values)
 
     def _start(self, open_steps: Callable[[], Iterator[PanelResult]]) -> None:
         """Run a request in place of the current one; without an event loop, wait for it."""
@@ -304,8 +322,8 @@ class Panel(Displayable):
         self._set_busy()
         try:
             steps = open_steps()
-            while (step := _next_step(steps)) is not None:
-                self._show_result(*step)
+            while (content := _next_content(steps)) is not None:
+                self._show(content)
         except Exception as error:  # noqa: BLE001 - shown in the panel, as after a click
             self._show_error(error)
         finally:
@@ -315,11 +333,10 @@ class Panel(Displayable):
         """Run a request in a thread, until it ends or another one replaces it."""
         me = asyncio.current_task()
         try:
-            await asyncio.sleep(SETTLE_S)
             self._set_busy()
             steps = open_steps()
-            while (step := await asyncio.to_thread(_next_step, steps)) is not None:
-                self._show_result(*step)
+            while (content := await in_thread(_next_content, steps)) is not None:
+                self._show(content)
         except asyncio.CancelledError:
             if self._task is me:
                 self._show_cancelled()
@@ -334,96 +351,76 @@ class Panel(Displayable):
 
     def _set_busy(self) -> None:
         """Clear the last result, and disable all buttons but Cancel."""
-        self._clear_result()
-        self._show_pages(())
-        self._set_status(self.waiting)
-        self.button.disabled, self.stop.disabled = True, False
+        self.is_busy = True
+        self._show(Content(self.waiting))
 
     def _set_ready(self) -> None:
         """Enable the button."""
-        self.button.disabled, self.stop.disabled = False, True
+        self.is_busy = False
+        self.window.finish(self)
 
-    def _show_result(self, result: PanelResult, warnings: Sequence[str] = ()) -> None:
-        """Show a result with the warnings about it."""
-        self.result, self.value = result.result, result.value
-        self.frames = result.frames or {"result": result.result}
-        self._set_status(result.sentence, warnings)
-        self._show_pages(result.pages)
+    def _show(self, content: Content) -> None:
+        """Show a result or a status."""
+        self.content = content
+        self.window.send_panel(self)
 
     def _show_error(self, error: Exception) -> None:
         """Show an error in place of a result."""
-        self._clear_result()
-        self.error = error
-        self._show_pages(())
-        self._status_text = type(error).__name__
-        self.status.value = _html.alert(error)
+        self._show(Content("", error=error))
 
     def _show_cancelled(self) -> None:
         """Show that the request was cancelled."""
-        self._set_status("Cancelled.")
+        self._show(Content("Cancelled."))
 
-    def _clear_result(self) -> None:
-        """Drop the last result."""
-        self.result = self.value = self.error = None
-        self.frames = {}
-        self._status_text = _NO_REQUEST
+    def restore(self, values: Mapping[str, Any], content: Content) -> None:
+        """Show an earlier result again, without a request."""
+        self.cancel()
+        self._task, self.is_busy = None, False
+        self.fill(values)
+        self._show(content)
 
-    def _set_status(self, sentence: str, warnings: Sequence[str] = ()) -> None:
-        """Show a status sentence, and warnings below it."""
-        self._status_text = sentence
-        lines = [_html.text(line, 600) for line in (sentence, *warnings)]
-        self.status.value = _html.status("<br>".join(lines))
+    def state(self) -> dict[str, Any]:
+        """Return the form and the message as the front end draws them."""
+        return {
+            "title": self.title,
+            "action": self.action,
+            "tooltip": self.tooltip,
+            "fields": [field.state(name) for name, field in self.fields.items()],
+            "secrets": [{"name": n, **secret.state()} for n, secret in self.secrets.items()],
+            "buttons": [button.state(name) for name, button in self.buttons.items()],
+            "is_busy": self.is_busy,
+            "message": self.content.message,
+            "n_filled": self._n_filled,
+            "result": self.content.number,
+        }
 
-    def _show_pages(self, pages: tuple[Page, ...]) -> None:
-        """Show the pages of a result, several of them as tabs; an open tab stays open."""
-        w = widgets_library()
-        old = self.results.children
-        self._pages = pages
-        if old and isinstance(old[0], w.Tab):
-            self._open_page = old[0].titles[old[0].selected_index or 0]
-        children = [w.VBox(self._page_widgets(page)) for page in pages]
-        if len(children) > 1:
-            titles = [page.title for page in pages]
-            at = titles.index(self._open_page) if self._open_page in titles else 0
-            children = [w.Tab(children=children, titles=titles, selected_index=at)]
-        self.results.children = tuple(children)
-        for widget in old:
-            _close(widget)
-
-    def _page_widgets(self, page: Page) -> list[Any]:
-        """Build the widgets of a page: its HTML, and download links of its frame."""
-        w = widgets_library()
-        widgets = [w.HTML(page.html)]
-        if page.frame is not None:
-            name = f"{self.title} {page.title}".lower().replace(" ", "_")
-            widgets.append(w.HTML(_downloads.links(page.frame, name)))
-        return widgets
+    def pages(self) -> list[dict[str, Any]]:
+        """Return the pages of the result as the front end draws them."""
+        return [{"title": page.title, "blocks": page.described} for page in self.content.pages]
 
     def static(self) -> str:
         """Format the current content without widgets, as `Displayable.static` describes."""
-        pages = "".join(
-            f"<h4>{_html.text(page.title)}</h4>{page.html}"
-            for page in self._pages
-            if not page.is_picture
-        )
-        head = f"<h3>{_html.text(self.title)}</h3>{self.status.value}"
-        return f'{_html.STYLE}<div class="{_html.CLASSES}">{head}{pages}</div>'
+        return f'{_html.STYLE}<div class="{_html.CLASSES}">{self.static_body()}</div>'
+
+    def static_body(self) -> str:
+        """Format the title, the message and the pages without scripts."""
+        pages = "".join(page.static() for page in self.content.pages)
+        return f"<h3>{_html.text(self.title)}</h3>{self.content.message}{pages}"
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {escape_invisible(self._status_text)}>"
+        error = self.content.error
+        text = self.content.status if error is None else type(error).__name__
+        return f"<{type(self).__name__}: {escape_invisible(text)}>"
 
 
-def _next_step(steps: Iterator[PanelResult]) -> tuple[PanelResult, list[str]] | None:
-    """Return the next step and the warnings about it, or None after the last one."""
+def _next_content(steps: Iterator[PanelResult]) -> Content | None:
+    """Return the content of the next step, with the warnings about it; None after the last."""
     with collect_warnings() as warnings:
         step = next(steps, None)
-    return None if step is None else (step, list(dict.fromkeys(warnings)))
-
-
-def _close(widget: Any) -> None:
-    """Close a widget and all widgets in it, which the kernel would otherwise keep."""
-    own = (getattr(widget, name, None) for name in ("style", "layout"))
-    for child in (*getattr(widget, "children", ()), *own):
-        if child is not None:
-            _close(child)
-    widget.close()
+    if step is None:
+        return None
+    for page in step.pages:
+        page.described  # noqa: B018 - computed here, since a large table takes a while
+    content = Content(step.sentence, tuple(dict.fromkeys(warnings)), result=step.result)
+    frames = step.frames or {"result": step.result}
+    return replace(content, frames=frames, value=step.value, pages=step.pages)

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ledgerkit import units
+from ledgerkit.frames.human import readable
 from ledgerkit.verbs import accounts, tokens
-from ledgerkit.visible_text import escape_invisible
 from ledgerkit.widgets import _html, _panel
+from ledgerkit.widgets._blocks import Html
+from ledgerkit.widgets._fields import Field
 from ledgerkit.widgets._panel import Page, Panel, PanelResult
+from ledgerkit.widgets._table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ledgerkit.client import Ledger
 
-_AMOUNTS = ("balance", "locked", "storage_cost", "spendable")
+_HIDDEN = ["account_id", "amount"]  # the subject, and a rounded copy of the balance
 
 
 class AccountExplorer(Panel):
@@ -41,9 +42,9 @@ class AccountExplorer(Panel):
         self, account_id: str = "", *, details: bool = True, ledger: Ledger | None = None
     ) -> None:
         fields = {
-            "account_id": _panel.text_box("Account", account_id, "alice.near"),
-            "details": _panel.check_box(
-                "Call contracts for symbols, amounts and stakes", value=details
+            "account_id": Field("Account", account_id, "alice.near"),
+            "details": Field(
+                "Call contracts for symbols, amounts and stakes", details, kind="check"
             ),
         }
         super().__init__(fields, ledger)
@@ -57,7 +58,7 @@ class AccountExplorer(Panel):
         exposure = _read_exposure(snapshot.account_id, ledger)
         state, nft = snapshot.state, snapshot.nft
         frames = {"account": state, "ft": ft, "nft": nft, "staking": staking}
-        pages = [Page("Account", _account_card(state, exposure), state)]
+        pages = [Page("Account", Html(_account_card(state, exposure)))]
         pages += _table_pages(ft, nft, staking)
         if exposure is not None:
             frames["exposure"] = exposure
@@ -95,39 +96,29 @@ def _read_exposure(account_id: str, ledger: Ledger) -> pd.DataFrame | None:
 def _account_card(state: pd.DataFrame, exposure: pd.DataFrame | None) -> str:
     """Format the exposure class as a badge, and the state as a table of names and values."""
     word = "unknown" if exposure is None else _exposure_word(exposure)
-    pairs = [(name, _state_value(name, value)) for name, value in _html.records(state)[0].items()]
-    return f"<p>Staking exposure: {_html.badge(word)}</p>{_html.facts(pairs)}"
+    account_id = str(state["account_id"].iloc[0])
+    statement = _html.link("statement", account_id, f"Statement of {account_id}")
+    return f"<p>Staking exposure: {_html.badge(word)}</p><p>{statement}</p>{_html.record(state)}"
 
 
 def _exposure_word(exposure: pd.DataFrame) -> str:
     """Return the exposure class, or the status of an account that is not indexed."""
     column = "exposure_class" if exposure["status"].iloc[0] == "ok" else "status"
-    return str(exposure[column].iloc[0])
-
-
-def _state_value(name: str, value: Any) -> object:
-    """Format amounts in NEAR and in yoctoNEAR."""
-    if name not in _AMOUNTS or pd.isna(value):
-        return value
-    return f"{units.near_text(value)} ({value} yoctoNEAR)"
+    return str(readable(exposure)[column].iloc[0])
 
 
 def _table_pages(ft: pd.DataFrame, nft: pd.DataFrame, staking: pd.DataFrame) -> list[Page]:
     """Build one page per table."""
     frames = {"Tokens": ft, "NFTs": nft, "Staking": staking}
     return [
-        Page(
-            title,
-            _html.table(frame.drop(columns="account_id")) if len(frame) else "<p>None.</p>",
-            frame,
-        )
+        Page(title, Table(frame.drop(columns=_HIDDEN, errors="ignore"), name=title.lower()))
         for title, frame in frames.items()
     ]
 
 
 class KeyLookup(Panel):
     """
-    The accounts of a public key, and a button that looks one of them up.
+    The accounts of a public key.
 
     Parameters
     ----------
@@ -135,69 +126,29 @@ class KeyLookup(Panel):
         The initial value of the field.
     include_limited
         True includes accounts on which it is a function-call key.
-    opens
-        The panel that shows the chosen account; None adds one below.
     ledger
         The ledger to use; None is the session's default at the time of the request.
-
-    Attributes
-    ----------
-    account
-        The panel that shows the chosen account.
     """
 
     title = "Key"
     tooltip = "Look up the accounts of this key"
 
     def __init__(
-        self,
-        public_key: str = "",
-        *,
-        include_limited: bool = False,
-        opens: AccountExplorer | None = None,
-        ledger: Ledger | None = None,
+        self, public_key: str = "", *, include_limited: bool = False, ledger: Ledger | None = None
     ) -> None:
-        kinds = [("full-access keys only", "full"), ("all keys", "all")]
+        kinds = (("full-access keys only", "full"), ("all keys", "all"))
         fields = {
-            "public_key": _panel.text_box("Public key", public_key, "ed25519:…"),
-            "kinds": _panel.drop_down("Key type", kinds, "all" if include_limited else "full"),
+            "public_key": Field("Public key", public_key, "ed25519:…"),
+            "kinds": Field(
+                "Key type", "all" if include_limited else "full", kind="choice", options=kinds
+            ),
         }
-        self.account = AccountExplorer(ledger=ledger) if opens is None else opens
-        self.chosen = _panel.drop_down("Account", [])
-        self.open = _panel.button("Open account", "Look up the chosen account", disabled=True)
-        self.open.on_click(self._open_chosen)
         super().__init__(fields, ledger)
-        row = _panel.widgets_library().HBox([self.chosen, self.open])
-        below = () if opens is not None else (self.account.view,)
-        self.view.children = (*self.view.children, row, *below)
 
     def _read(self, values: dict[str, Any], ledger: Ledger) -> PanelResult:
         """Read the accounts of the key."""
         limited = values["kinds"] == "all"
         frame = accounts.accounts_of(values["public_key"], include_limited=limited, ledger=ledger)
-        count = units.count_text(len(frame), "account")
-        sentence = f"{count} on {ledger.network.name}; choose one below to open it."
-        page = Page("Accounts", _html.table(frame.drop(columns="public_key")), frame)
+        sentence = f"{units.count_text(len(frame), 'account')} on {ledger.network.name}."
+        page = Page("Accounts", Table(frame.drop(columns="public_key"), name="accounts"))
         return PanelResult(sentence, frame, (page,))
-
-    def _show_result(self, result: PanelResult, warnings: Sequence[str] = ()) -> None:
-        """Show the accounts, and offer them in the drop-down."""
-        super()._show_result(result, warnings)
-        self._offer(result.result["account_id"].tolist())
-
-    def _clear_result(self) -> None:
-        """Drop the accounts."""
-        super()._clear_result()
-        self._offer([])
-
-    def _offer(self, account_ids: list[str]) -> None:
-        """Set the options of the drop-down."""
-        self.chosen.options = [escape_invisible(account_id) for account_id in account_ids]
-        self.chosen.index = 0 if account_ids else None
-        self.chosen.disabled = self.open.disabled = not account_ids
-
-    def _open_chosen(self, _: object) -> None:
-        """Look up the chosen account."""
-        if self.chosen.value is not None:
-            self.account.fields["account_id"].value = self.chosen.value
-            self.account.ask()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit import archiving, client
 from ledgerkit.sending import signers
-from ledgerkit.widgets import _html, _panel
-from ledgerkit.widgets._panel import Page, Panel, PanelResult
+from ledgerkit.widgets import _html
+from ledgerkit.widgets._blocks import Html
+from ledgerkit.widgets._fields import Field
+from ledgerkit.widgets._panel import Content, Page, Panel, PanelResult
+from ledgerkit.widgets._table import Table
 from ledgerkit.widgets.sending import refuse_public, secret_key_field
 
 if TYPE_CHECKING:
@@ -52,6 +56,7 @@ class ArchiveFlow(Panel):
     action = "Archive"
     tooltip = "Read and hash the widget, mint the token and check it"
     waiting = "Archiving…"
+    can_return = False
 
     def __init__(
         self,
@@ -68,13 +73,13 @@ class ArchiveFlow(Panel):
         self.key = secret_key_field()
         self._is_archiving = False
         fields = {
-            "author_account_id": _panel.text_box("Author", author_account_id, "heidi.near"),
-            "widget_name": _panel.text_box("Widget", widget_name, "widget name"),
-            "receiver_id": _panel.text_box("Receiver", receiver_id, "alice.near"),
-            "collection": _panel.text_box("Collection", collection, "stamps.grace.near"),
-            "signer_id": _panel.text_box("Signer", signer_id, "grace.near"),
+            "author_account_id": Field("Author", author_account_id, "heidi.near"),
+            "widget_name": Field("Widget", widget_name, "widget name"),
+            "receiver_id": Field("Receiver", receiver_id, "alice.near"),
+            "collection": Field("Collection", collection, "stamps.grace.near"),
+            "signer_id": Field("Signer", signer_id, "grace.near"),
         }
-        super().__init__(fields, ledger, extra_fields=[self.key.box])
+        super().__init__(fields, ledger, secrets={"key": self.key})
 
     def ask(self) -> None:
         """Archive the widget, unless one is being archived."""
@@ -107,41 +112,40 @@ class ArchiveFlow(Panel):
 
     def _show_cancelled(self) -> None:
         """Show whether the token was minted, and how to finish."""
-        if not self._is_archiving:
-            super()._show_cancelled()
-            return
         archive = self.value
-        self._clear_result()
         if archive is None:
-            self._set_status("Cancelled before the first step. Nothing was minted.")
+            minted = " before the first step. Nothing was minted" if self._is_archiving else ""
+            self._show(Content(f"Cancelled{minted}."))
             return
-        self._show_steps(archive, archive.steps.replace({"state": _CANCELLED}))
-        self._set_status(f"Cancelled. {archive.way_back()}")
+        steps = archive.steps.replace({"state": _CANCELLED})
+        self._show(_steps_content(f"Cancelled. {archive.way_back()}", archive, steps))
 
     def _show_error(self, error: Exception) -> None:
         """Show the error, the steps, and whether the token was minted."""
         archive = self.value
-        super()._show_error(error)
-        if archive is not None:
-            self._show_steps(archive, archive.steps)
-            self.status.value += _html.paragraph(archive.way_back())
+        if archive is None:
+            super()._show_error(error)
+            return
+        content = _steps_content(archive.way_back(), archive, archive.steps)
+        self._show(replace(content, error=error))
 
-    def _show_steps(self, archive: Archive, steps: pd.DataFrame) -> None:
-        """Show the steps of a flow without a result."""
-        self.value, self.frames = archive, {"steps": steps}
-        self._show_pages((Page("Steps", _html.table(steps, slim=True), steps),))
+
+def _steps_content(status: str, archive: Archive, steps: pd.DataFrame) -> Content:
+    """Build the content that shows the steps of a flow without a result."""
+    page = Page("Steps", Table(steps, name="steps", slim=True))
+    return Content(status, frames={"steps": steps}, value=archive, pages=(page,))
 
 
 def _archive_result(archive: Archive) -> PanelResult:
     """Build the result that shows the state or the outcome of a flow."""
     row, steps = archive.to_frame(), archive.steps
     frames = {"archive": row, "steps": steps}
-    table = _html.table(steps, slim=True)
+    table = Table(steps, name="steps", slim=True)
     if archive.outcome in archiving.MEANWHILE:
         return PanelResult(_step_text(archive), row, (Page("Steps", table),), frames, archive)
     pages = (
-        Page("Steps", table, steps),
-        Page("Token", _html.facts(_html.records(row)[0].items()), row),
+        Page("Steps", table),
+        Page("Token", Html(_html.record(row))),
     )
     return PanelResult(archiving.OUTCOMES[archive.outcome], row, pages, frames, archive)
 

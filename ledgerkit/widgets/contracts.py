@@ -9,8 +9,11 @@ import pandas as pd
 
 from ledgerkit.errors import InvalidRequestError, cut
 from ledgerkit.verbs import contracts
-from ledgerkit.widgets import _html, _panel
+from ledgerkit.widgets import _html
+from ledgerkit.widgets._blocks import Html
+from ledgerkit.widgets._fields import Field
 from ledgerkit.widgets._panel import Page, Panel, PanelResult
+from ledgerkit.widgets._table import Table
 
 if TYPE_CHECKING:
     from ledgerkit.client import Ledger
@@ -48,22 +51,22 @@ class ContractViewer(Panel):
         ledger: Ledger | None = None,
     ) -> None:
         fields = {
-            "contract_id": _panel.text_box("Contract", contract_id, "wrap.near"),
-            "method": _panel.text_box("Method", method, "ft_metadata"),
-            "args": _panel.text_box("Arguments", args, '{"account_id": "alice.near"}'),
-            "at": _panel.text_box("At block", at, "final"),
+            "contract_id": Field("Contract", contract_id, "wrap.near"),
+            "method": Field("Method", method, "ft_metadata"),
+            "args": Field("Arguments", args, '{"account_id": "alice.near"}'),
+            "at": Field("At block", at, "final"),
         }
         super().__init__(fields, ledger)
 
     def _read(self, values: dict[str, Any], ledger: Ledger) -> PanelResult:
         """Call the method, with the arguments exactly as typed."""
         contract_id, method = values["contract_id"], values["method"]
-        args, at = json_bytes(values["args"]), _block_reference(values["at"])
+        args, at = json_bytes(values["args"]), block_reference(values["at"])
         value = contracts.view(contract_id, method, args, at=at, ledger=ledger)
         frame = result_frame(value)
         pages = (
-            Page("Result", _html.preformatted(_result_text(value))),
-            Page("Table", _html.table(frame), frame),
+            Page("Result", Html(_html.preformatted(_result_text(value)))),
+            Page("Table", Table(frame, name=method)),
         )
         sentence = f"{method} of {contract_id} on {ledger.network.name} returned a result."
         return PanelResult(sentence, frame, pages, value=value)
@@ -113,6 +116,6 @@ def _member_names(value: Any) -> list[str]:
     return list(dict.fromkeys(name for item in value for name in item))
 
 
-def _block_reference(text: str) -> str | int | None:
+def block_reference(text: str) -> str | int | None:
     """Convert a height to an integer; other texts are hashes, finalities or times."""
     return int(text) if text.isascii() and text.isdigit() else text or None

@@ -1,19 +1,22 @@
-"""The explorer: all panels as tabs."""
+"""The explorer: a search box, and all panels as tabs."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ledgerkit.cards import NO_MATH
-from ledgerkit.widgets import _html, _panel
+from ledgerkit.widgets import _html
 from ledgerkit.widgets._panel import Displayable, Panel
+from ledgerkit.widgets._window import Window
 from ledgerkit.widgets.accounts import AccountExplorer, KeyLookup
 from ledgerkit.widgets.archive import ArchiveFlow
+from ledgerkit.widgets.blocks import BlockExplorer
 from ledgerkit.widgets.contracts import ContractViewer
 from ledgerkit.widgets.gallery import NftGallery
 from ledgerkit.widgets.networks import NetworkPicker
+from ledgerkit.widgets.search import Search
 from ledgerkit.widgets.sending import SendForm
 from ledgerkit.widgets.staking import StakingExposure
+from ledgerkit.widgets.statements import StatementExplorer
 from ledgerkit.widgets.transactions import TransactionExplorer
 
 if TYPE_CHECKING:
@@ -24,48 +27,55 @@ if TYPE_CHECKING:
 
 class Explorer(Displayable):
     """
-    All panels, as tabs.
+    A search box, and all panels as tabs.
 
     Parameters
     ----------
+    text
+        What to search for first: an id, or a contract and a method.
     ledger
-        The ledger of all panels. None is the session's default, which the first tab changes.
+        The ledger of all panels. None is the session's default, which the tab Network changes.
 
     Attributes
     ----------
-    account, key, transaction, staking, contract, nfts, send, archive
+    search, account, statement, key, transaction, block, staking, contract, nfts, send, archive
         The panels.
     network
         The panel that chooses the network; None if `ledger` was passed.
     """
 
-    def __init__(self, ledger: Ledger | None = None) -> None:
+    def __init__(self, text: str = "", *, ledger: Ledger | None = None) -> None:
+        self.search = Search(text, ledger=ledger)
+        self.network = NetworkPicker() if ledger is None else None
         self.account = AccountExplorer(ledger=ledger)
-        self.key = KeyLookup(opens=self.account, ledger=ledger)
+        self.statement = StatementExplorer(ledger=ledger)
+        self.key = KeyLookup(ledger=ledger)
         self.transaction = TransactionExplorer(ledger=ledger)
+        self.block = BlockExplorer(ledger=ledger)
         self.staking = StakingExposure(ledger=ledger)
         self.contract = ContractViewer(ledger=ledger)
         self.nfts = NftGallery(ledger=ledger)
         self.send = SendForm(ledger=ledger)
         self.archive = ArchiveFlow(ledger=ledger)
-        self.network = NetworkPicker() if ledger is None else None
-        views = [panel.view for panel in self.panels]
-        titles = [panel.title for panel in self.panels]
-        self.view = _panel.widgets_library().Tab(children=views, titles=titles, selected_index=0)
-        self.key.open.on_click(lambda _: self.select(self.account))
+        network = () if self.network is None else (self.network,)
+        accounts = (self.account, self.statement, self.key)
+        chain = (self.transaction, self.block, self.staking, self.contract, self.nfts)
+        panels = (self.search, *network, *accounts, *chain, self.send, self.archive)
+        self.window = Window(panels, ledger, has_tabs=True)
+        for panel in panels:
+            panel.window = self.window
+        if text:
+            self.search.press()
 
     @property
     def panels(self) -> tuple[Panel, ...]:
         """The panels in the order of their tabs."""
-        network = () if self.network is None else (self.network,)
-        accounts = (self.account, self.key)
-        chain = (self.transaction, self.staking, self.contract, self.nfts)
-        return (*network, *accounts, *chain, self.send, self.archive)
+        return tuple(self.window.panels)
 
     @property
     def selected(self) -> Panel:
         """The panel whose tab is open."""
-        return self.panels[self.view.selected_index or 0]
+        return self.window.selected
 
     @property
     def result(self) -> pd.DataFrame | None:
@@ -86,7 +96,7 @@ class Explorer(Displayable):
         panel
             The same panel.
         """
-        self.view.selected_index = self.panels.index(panel)
+        self.window.select(panel)
         return panel
 
     def static(self) -> str:
@@ -98,23 +108,31 @@ class Explorer(Displayable):
         html
             Every panel that has a result or an error; texts from the chain are escaped.
         """
-        used = [p.static() for p in self.panels if p.result is not None or p.error is not None]
+        used = [
+            panel.static_body()
+            for panel in self.panels
+            if panel.result is not None or panel.error is not None
+        ]
         titles = ", ".join(panel.title for panel in self.panels)
         head = f"<h2>ledgerkit explorer</h2><p>{_html.text(titles)}</p>"
-        return f'<div class="ledgerkit-explorer {NO_MATH}">{head}{"".join(used)}</div>'
+        return f'{_html.STYLE}<div class="{_html.CLASSES}">{head}{"".join(used)}</div>'
 
     def __repr__(self) -> str:
         return f"<Explorer: {', '.join(map(repr, self.panels))}>"
 
 
-def explore(*, ledger: Ledger | None = None) -> Explorer:
+def explore(text: str = "", *, ledger: Ledger | None = None) -> Explorer:
     """
     Open the interactive explorer.
 
     Parameters
     ----------
+    text
+        What to open first: an account id, a public key, the hash of a transaction or block, a
+        receipt id, a block height, or a contract and a method such as
+        ``"wrap.near ft_metadata"``.
     ledger
-        The ledger to use; None is the session's default, which the first tab can change.
+        The ledger to use; None is the session's default, which the tab Network can change.
 
     Returns
     -------
@@ -125,6 +143,16 @@ def explore(*, ledger: Ledger | None = None) -> Explorer:
     Raises
     ------
     InvalidRequestError
-        If ipywidgets is not installed.
+        If anywidget is not installed.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> explorer = lk.explore("alice.near")
+    >>> explorer.account
+    <AccountExplorer: alice.near on local: 7 tokens, 2 NFT collections, 2 pools.>
+    >>> explorer.account.result[["account_id", "balance", "n_tokens"]]
+       account_id                        balance  n_tokens
+    0  alice.near  12340675473089603682999999996         7
     """
-    return Explorer(ledger)
+    return Explorer(text, ledger=ledger)

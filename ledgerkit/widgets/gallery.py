@@ -13,7 +13,10 @@ from ledgerkit.errors import LedgerError
 from ledgerkit.units import count_text
 from ledgerkit.verbs import contracts, tokens
 from ledgerkit.widgets import _html, _panel
+from ledgerkit.widgets._blocks import Html
+from ledgerkit.widgets._fields import Field
 from ledgerkit.widgets._panel import Page, Panel, PanelResult
+from ledgerkit.widgets._table import Table
 
 if TYPE_CHECKING:
     from ledgerkit.client import Ledger
@@ -30,14 +33,14 @@ class NftGallery(Panel):
     """
     The NFTs of an account as cards, of one collection or of those that the indexer lists.
 
+    Pictures that are part of a token are shown. One at another host, which would see the reader's
+    IP address, is loaded after a click on a button that names the host; SVG is not shown.
+
     Parameters
     ----------
     account_id, contract_id
         The initial values of the fields. Without a collection, the first ten that the indexer
         lists are read.
-    pictures
-        True loads pictures from the addresses in the tokens, whose hosts then see the reader's
-        IP address.
     ledger
         The ledger to use; None is the session's default at the time of the request.
     """
@@ -51,14 +54,11 @@ class NftGallery(Panel):
         account_id: str = "",
         contract_id: str = "",
         *,
-        pictures: bool = False,
         ledger: Ledger | None = None,
     ) -> None:
-        label = "Load pictures (their hosts see your IP address)"
         fields = {
-            "account_id": _panel.text_box("Account", account_id, "alice.near"),
-            "contract_id": _panel.text_box("Collection", contract_id, "empty for all"),
-            "pictures": _panel.check_box(label, value=pictures),
+            "account_id": Field("Account", account_id, "alice.near"),
+            "contract_id": Field("Collection", contract_id, "empty for all"),
         }
         super().__init__(fields, ledger)
 
@@ -73,8 +73,8 @@ class NftGallery(Panel):
         frame = _concat([_with_media_url(owned, ledger) for owned, _ in results])
         errors = _concat([failed for _, failed in results])
         pages = [
-            Page("Gallery", cards(frame, pictures=values["pictures"])),
-            Page("Table", _html.table(frame, slim=True), frame),
+            Page("Gallery", Html(cards(frame))),
+            Page("Table", Table(frame, name="nft_tokens", slim=True)),
             *_panel.error_pages(errors),
         ]
         sentence = f"{count_text(len(frame), 'token')} of "
@@ -136,38 +136,42 @@ def _concat(frames: list[pd.DataFrame]) -> pd.DataFrame:
     return pd.concat(nonempty, ignore_index=True) if nonempty else pd.DataFrame()
 
 
-def cards(frame: pd.DataFrame, *, pictures: bool = False) -> str:
-    """Format tokens as cards, at most 60; with `pictures`, their pictures are loaded."""
+def cards(frame: pd.DataFrame) -> str:
+    """Format tokens as cards, at most 60."""
     rows = _html.records(frame.head(_MAX_CARDS))
-    figures = "".join(_card(row, pictures=pictures) for row in rows) or "<p>None.</p>"
+    figures = "".join(map(_card, rows)) or "<p>None.</p>"
     hidden = _html.hidden_count(len(frame) - len(rows), "more token", " in .result")
     return f'<div class="cards">{figures}</div>{hidden}'
 
 
-def _card(row: dict[str, Any], *, pictures: bool) -> str:
+def _card(row: dict[str, Any]) -> str:
     """Format one token."""
     title = row["title"] if isinstance(row["title"], str) else row["token_id"]
     description = row["description"] if isinstance(row["description"], str) else ""
     address = row.get("media_url", row["media"])
-    media = address if isinstance(address, str) else ""
-    source = picture_source(media) if pictures else None
-    image = ""
-    if source is not None:
-        image = (
-            f'<img loading="lazy" referrerpolicy="no-referrer" '
-            f'alt="{_html.text(title)}" src="{escape(source)}">'
-        )
-    elif media:
-        image = f"<p><small>picture: {_html.text(media, 80)}</small></p>"
+    image = _picture(address, title) if isinstance(address, str) and address else ""
     return (
         f"<figure>{image}<figcaption><strong>{_html.text(title)}</strong>"
         f"<br>{_html.text(description, 300)}<br><code>{_html.text(row['token_id'])}</code> of "
-        f"{_html.text(row['contract_id'])}</figcaption></figure>"
+        f"{_html.link('account', row['contract_id'])}</figcaption></figure>"
     )
+
+
+def _picture(address: str, title: str) -> str:
+    """Format a picture that is part of the token; another one is loaded after a click."""
+    source = picture_source(address)
+    if source is None:
+        return f"<p><small>picture: {_html.text(address, 80)}</small></p>"
+    if source.startswith("data:"):
+        return f'<img alt="{_html.text(title)}" src="{escape(source)}">'
+    host = _html.text(urlsplit(source).hostname or "")
+    data = f'data-picture="{escape(source)}" data-alt="{_html.text(title)}"'
+    return f"<p><small {data}>picture at {host}</small></p>"
 
 
 def picture_source(media: str) -> str | None:
     """Return an address if it is https, or data of a bitmap format; else None."""
+    # Browsers read a backslash as a slash, so another host would be loaded than is named.
     if len(media) > _MAX_ADDRESS:
         return None
     if _DATA.fullmatch(media):
@@ -176,4 +180,5 @@ def picture_source(media: str) -> str | None:
         parts = urlsplit(media)
     except ValueError:
         return None
-    return media if parts.scheme == "https" and parts.hostname and media.isprintable() else None
+    is_plain = media.isprintable() and "\\" not in media
+    return media if parts.scheme == "https" and parts.hostname and is_plain else None

@@ -8,9 +8,10 @@ from ledgerkit import client
 from ledgerkit.transport import networks
 from ledgerkit.transport.networks import ApiKey
 from ledgerkit.verbs import node
-from ledgerkit.widgets import _html, _panel
+from ledgerkit.widgets import _html
+from ledgerkit.widgets._blocks import Html
+from ledgerkit.widgets._fields import Field, SecretField
 from ledgerkit.widgets._panel import Page, Panel, PanelResult
-from ledgerkit.widgets._secret_field import SecretField
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,9 +19,10 @@ if TYPE_CHECKING:
 
 class NetworkPicker(Panel):
     """
-    A choice of network, which becomes the session's default and that of the other panels.
+    A choice of network, which becomes the session's default once its node has answered.
 
-    An API key that is entered is removed from the field at once. It is used for the next
+    If it does not answer, the session goes on with the network that it had. An API key that
+    is entered is removed from the field at once. It is used for the next
     connection only.
 
     Parameters
@@ -33,29 +35,31 @@ class NetworkPicker(Panel):
     action = "Connect"
     tooltip = "Use this network from now on"
     waiting = "Connecting…"
+    can_return = False
 
     def __init__(self, network: str = networks.LOCAL) -> None:
         labels = {networks.LOCAL: "local: the embedded ledger, offline"}
-        options = [(labels.get(name, name), name) for name in networks.PRESETS]
+        options = tuple((labels.get(name, name), name) for name in networks.PRESETS)
         self.key = SecretField("API key", ApiKey)
-        fields = {"network": _panel.drop_down("Network", options, network)}
-        super().__init__(fields, extra_fields=[self.key.box])
+        fields = {"network": Field("Network", network, kind="choice", options=options)}
+        super().__init__(fields, secrets={"key": self.key})
 
     def _read_steps(self, values: dict[str, Any]) -> Iterator[PanelResult]:
-        """Connect, and read the status of the node."""
+        """Read the status of the network's node, then make the network the default."""
         name, key = values["network"], self.key.secret
         if name == networks.LOCAL or key is None:
-            ledger = client.connect(name)
+            ledger = client.connect(name, make_default=False)
         else:
-            ledger = client.connect(name, api_key=key.reveal())
+            ledger = client.connect(name, api_key=key.reveal(), make_default=False)
         frame = node.status(ledger=ledger)
+        client.use(ledger)
         row = _html.records(frame)[0]
         chain_id, height = row["chain_id"], row["latest_block_height"]
         sentence = f"Connected to {name}: chain {chain_id}, block {height}."
-        pages = (Page("Node", _html.facts(row.items()), frame),)
+        pages = (Page("Node", Html(_html.record(frame))),)
         yield PanelResult(sentence, frame, pages, value=ledger)
 
     def _set_ready(self) -> None:
         """Drop the key, which is for one network only."""
-        super()._set_ready()
         self.key.clear()
+        super()._set_ready()

@@ -9,13 +9,15 @@ from ledgerkit import client
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.sending import signers, verbs
 from ledgerkit.transport import networks
-from ledgerkit.widgets import _html, _panel
-from ledgerkit.widgets._panel import Page, Panel, PanelResult
-from ledgerkit.widgets._secret_field import SecretField
+from ledgerkit.widgets import _html
+from ledgerkit.widgets._blocks import Html
+from ledgerkit.widgets._fields import Button, Field, SecretField
+from ledgerkit.widgets._panel import Content, Page, Panel, PanelResult
+from ledgerkit.widgets._table import Table
 from ledgerkit.widgets.contracts import json_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     import pandas as pd
 
@@ -75,6 +77,7 @@ class SendForm(Panel):
     action = "Preview"
     tooltip = "Show the transaction without sending it"
     waiting = "Working…"
+    can_return = False
 
     def __init__(
         self,
@@ -87,41 +90,39 @@ class SendForm(Panel):
         ledger: Ledger | None = None,
     ) -> None:
         self.key = secret_key_field()
-        self.send = _panel.button("Send", "Send the previewed transaction", disabled=True)
-        self._previewed: Callable[..., Any] | None = None
+        self.send = Button("Send", "Send the previewed transaction", self.submit)
+        self._previewed: tuple[dict[str, Any], Callable[..., Any]] | None = None
         self._is_sending = False
         self.submission: Any = None
         fields = {
-            "signer_id": _panel.text_box("Signer", signer_id, "alice.near"),
-            "receiver_id": _panel.text_box("Receiver", receiver_id, "bob.near"),
-            "amount": _panel.text_box("Amount", amount, "0.1 NEAR"),
-            "method": _panel.text_box("Method", method, "empty for a transfer"),
-            "args": _panel.text_box("Arguments", args, "{}"),
+            "signer_id": Field("Signer", signer_id, "alice.near"),
+            "receiver_id": Field("Receiver", receiver_id, "bob.near"),
+            "amount": Field("Amount", amount, "0.1 NEAR"),
+            "method": Field("Method", method, "empty for a transfer"),
+            "args": Field("Arguments", args, "{}"),
         }
-        super().__init__(fields, ledger, extra_fields=[self.key.box], buttons=[self.send])
-        self.send.on_click(lambda _: self.submit())
-        for widget in (*fields.values(), self.key.box):
-            widget.observe(self._drop_preview, "value")
+        secrets, buttons = {"key": self.key}, {"send": self.send}
+        super().__init__(fields, ledger, secrets=secrets, buttons=buttons)
 
     def submit(self) -> None:
         """Send the previewed transaction once, as the button does; without waiting for it."""
         if not self._is_sending:
-            send = self._previewed
-            self._is_sending = self.send.disabled = True
-            self._start(lambda: self._send_steps(send))
+            previewed, self._previewed = self._previewed, None
+            self._is_sending = True
+            self._start(lambda: self._send_steps(previewed))
 
-    def _send_steps(self, send: Callable[..., Any] | None) -> Iterator[PanelResult]:
+    def _send_steps(
+        self, previewed: tuple[dict[str, Any], Callable[..., Any]] | None
+    ) -> Iterator[PanelResult]:
         """Send the transaction, and show each stage that it reaches."""
         self.submission = None
-        # A field may have changed between the click and the thread that runs this.
-        if send is None or self._previewed is not send:
+        if previewed is None or previewed[0] != self.values():
             raise InvalidRequestError(
                 "Nothing was sent: there is no preview, or a field has changed since",
                 remedy="Press Preview, check the transaction, then press Send.",
                 field="preview",
             )
-        self._previewed = None
-        self.submission = send(wait_until="INCLUDED")
+        self.submission = previewed[1](wait_until="INCLUDED")
         yield _submission_result(self.submission)
         for stage in ("executed", "final"):
             self.submission.wait(stage, timeout_s=_STAGE_TIMEOUT_S)
@@ -140,46 +141,40 @@ class SendForm(Panel):
         sentence = f"Not sent yet. Press Send to send this transaction to {ledger.network.name}."
         names = ("amount", "method", "args") if values["method"] else ("amount",)
         facts = {"network": ledger.network.name, **{name: values[name] for name in names}}
-        html = _html.facts({**facts, **_html.records(frame)[0]}.items())
-        yield PanelResult(sentence, frame, (Page("Preview", html, frame),), value=send)
+        page = Page("Preview", Html(_html.record(frame, facts.items())))
+        yield PanelResult(sentence, frame, (page,), value=(values, send))
 
-    def _show_result(self, result: PanelResult, warnings: Sequence[str] = ()) -> None:
+    def _show(self, content: Content) -> None:
         """Show a preview, which can then be sent, or a stage of the transaction."""
-        super()._show_result(result, warnings)
         if not self._is_sending:
-            self._previewed = result.value if callable(result.value) else None
+            self._previewed = content.value
+        super()._show(content)
 
     def _set_busy(self) -> None:
         """Disable all buttons but Cancel."""
+        self.send.enabled = False
         super()._set_busy()
-        self.send.disabled = True
-        if not self._is_sending:
-            self._previewed = None
 
     def _set_ready(self) -> None:
         """Enable the buttons, and drop a key that was used."""
         if self._is_sending:
             self.key.clear()
         self._is_sending = False
+        self.send.enabled = self._previewed is not None
         super()._set_ready()
-        self.send.disabled = self._previewed is None
 
     def _show_cancelled(self) -> None:
         """Show that the request was cancelled; a transaction may have been sent all the same."""
-        super()._show_cancelled()
-        if self._is_sending:
-            sent = _MAYBE_SENT if self.submission is None else self.submission.way_back()
-            self._set_status(f"Cancelled. {sent}")
+        self._show(Content(f"Cancelled. {self._outcome()}" if self._is_sending else "Cancelled."))
 
     def _show_error(self, error: Exception) -> None:
         """Show an error, and the transaction if it was sent before."""
-        super()._show_error(error)
-        if self._is_sending and self.submission is not None:
-            self.status.value += _html.paragraph(self.submission.way_back())
+        is_sent = self._is_sending and self.submission is not None
+        self._show(Content(self._outcome() if is_sent else "", error=error))
 
-    def _drop_preview(self, _: object) -> None:
-        """Require a new preview after a field has changed."""
-        self._previewed, self.send.disabled = None, True
+    def _outcome(self) -> str:
+        """Return how to find out whether a transaction was sent."""
+        return _MAYBE_SENT if self.submission is None else str(self.submission.way_back())
 
 
 def send_function(values: dict[str, Any], key: object, ledger: Ledger) -> Callable[..., Any]:
@@ -203,5 +198,6 @@ def _submission_result(submission: Any) -> PanelResult:
     sentence += f"{submission.stage}{outcome}."
     trace = submission.trace
     headline = "" if trace is None else _html.paragraph(trace.headline())
-    html = headline + alert + _html.table(frame.drop(columns="tx_hash"), slim=True)
-    return PanelResult(sentence, frame, (Page("Stages", html, frame),), value=submission)
+    table = Table(frame.drop(columns="tx_hash"), name="stages", slim=True)
+    page = Page("Stages", Html(headline + alert), table)
+    return PanelResult(sentence, frame, (page,), value=submission)

@@ -9,7 +9,10 @@ from ledgerkit.errors import InvalidRequestError
 from ledgerkit.units import count_text
 from ledgerkit.verbs import tokens
 from ledgerkit.widgets import _html, _panel
+from ledgerkit.widgets._blocks import Html
+from ledgerkit.widgets._fields import Field
 from ledgerkit.widgets._panel import Page, Panel, PanelResult
+from ledgerkit.widgets._table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,8 +49,8 @@ class StakingExposure(Panel):
     ) -> None:
         example = "one per line, or separated by commas"
         fields = {
-            "account_ids": _panel.text_area("Accounts", "\n".join(account_ids), example),
-            "nonzero": _panel.check_box("Call pools, ignore zero positions", value=nonzero),
+            "account_ids": Field("Accounts", "\n".join(account_ids), example, kind="lines"),
+            "nonzero": Field("Call pools, ignore zero positions", nonzero, kind="check"),
         }
         super().__init__(fields, ledger)
 
@@ -61,12 +64,12 @@ class StakingExposure(Panel):
         )
         is_indexed = frame["status"] == "ok"
         sizes = frame.loc[is_indexed, "exposure_class"].value_counts()
-        counts = {name: int(sizes.get(name, 0)) for name in CLASSES}
+        counts = {name.replace("_", " "): int(sizes.get(name, 0)) for name in CLASSES}
         if not is_indexed.all():
-            counts["not_indexed"] = int((~is_indexed).sum())
+            counts["not indexed"] = int((~is_indexed).sum())
         pages = [
-            Page("Classes", _html.bars(counts, f"Accounts by class, of {len(frame)}")),
-            Page("Accounts", _html.table(frame), frame),
+            Page("Classes", Html(_html.bars(counts, f"Accounts by class, of {len(frame)}"))),
+            Page("Accounts", Table(frame, name="exposure")),
             *_panel.error_pages(errors),
         ]
         sentence = f"{count_text(len(frame), 'account')} on {ledger.network.name} classified"

@@ -30,7 +30,7 @@ def person(opened: Any, request: pytest.FixtureRequest) -> Iterator[Person]:
 
 def states(person: Person) -> list[str]:
     """Read the states of the steps."""
-    head, *rows = person.table()
+    head, *rows = person.grid()
     return [row[head.index("state")] for row in rows]
 
 

@@ -51,8 +51,7 @@ FRAGMENTS = ", ".join(
 PANELS = [
     f"press(*(w.AccountExplorer(one, ledger=ledger) for one in ({FRAGMENTS})))",
     "press(*(viewer(name) for name in hostile.ANSWERS))",
-    'seen = {"pictures": True, "ledger": ledger}',
-    'press(*(w.NftGallery("near", f"{n}.near", **seen) for n in hostile.TEXTS))',
+    'press(*(w.NftGallery("near", f"{n}.near", ledger=ledger) for n in hostile.TEXTS))',
     'press(*(w.ContractViewer(f"{n}.near", "ft_metadata", ledger=ledger) for n in hostile.TEXTS))',
     """sent = [made.logged, made.odd, made.unknown, made.gone, made.formula]
 press(*(w.TransactionExplorer(one.tx_hash, "near", ledger=ledger) for one in sent))""",
@@ -93,7 +92,7 @@ panels = [w.NftGallery("near", ledger=ledger), *(viewer(name) for name in hostil
     w.AccountExplorer("a.near", details=False, ledger=host)]
 display(*(HTML(panel.press().static()) for panel in panels))"""
 N_PANELS = 7 + len(hostile.ANSWERS) + 2 * len(hostile.TEXTS) + 5 + 14
-COUNT = N_PANELS + 1 + 8 + 1  # where a key's account opens, the explorer's, and the last line
+COUNT = N_PANELS + 1 + 1  # the explorer, and the last line
 DONE = 'display(HTML("<p id=done class=ledgerkit-panel>done</p>"))'
 DRAWN = "[src^='data:image/png;base64,']"  # by the panel itself
 OURS = ".ledgerkit-panel, .jp-OutputArea-output"
@@ -142,10 +141,9 @@ def test_panels_only_show_texts(page):
 
 def test_a_panel_goes_on_after_hostile_answers(page):
     """A megabyte is cut with a mark, a wrong text is refused, and each next question answered."""
-    explorer = page.locator(".jupyter-widget-tab, .widget-tab").filter(has_text="Archive").last
-    explorer.get_by_role("tab", name="Contract", exact=True).click()
     person = Person(page)
-    person.panel = explorer.locator(".ledgerkit-panel:visible")
+    person.panel = page.locator(".lk-explorer")
+    person.panel.get_by_role("tab", name="Contract", exact=True).click()
     person.status = person.panel.locator(NEWS).first
     person.type("Contract", "trap.near")
     person.type("Method", "answer")

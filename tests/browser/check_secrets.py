@@ -58,22 +58,22 @@ except lk.LedgerError as error:
     print(error, repr(error), vars(error))
 lk.widgets.AccountExplorer("a.near", ledger=given).press()""",
     """\
-def typed(box, text):  # as a front end tells it
-    data = {"method": "update", "state": {"value": text}, "buffer_paths": []}
-    box._handle_msg({"content": {"data": data}, "buffers": []})
+def enter(panel, text):  # as a front end sends it
+    message = {"type": "secret", "panel": "Network", "name": "key", "text": text}
+    panel.window.view._handle_custom_msg(message, [])
 
 picker = lk.widgets.NetworkPicker("testnet")
-typed(picker.key.box, os.environ["PLANTED"])
+enter(picker, os.environ["PLANTED"])
 picker.press()
-typed(picker.key.box, os.environ["PLANTED"])  # and not used
+enter(picker, os.environ["PLANTED"])  # and not used
 picker""",
     """\
 explorer = lk.explore()
 explorer.network.fields["network"].value = "testnet"
 explorer.account.fields["account_id"].value = "a.near"
-typed(explorer.network.key.box, os.environ["PLANTED"])
+enter(explorer, os.environ["PLANTED"])
 explorer.network.press(), explorer.account.press()
-typed(explorer.network.key.box, os.environ["PLANTED"])
+enter(explorer, os.environ["PLANTED"])
 explorer""",
 ]
 

@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 PICTURES = Path(__file__).resolve().parents[2] / "build" / "browser"
 LONGEST = 100  # characters of a cell
 TABLE = "t => [...t.rows].map(row => [...row.cells].map(cell => cell.textContent))"
-NEWS = "[role=status]:not([data-old]), [role=alert]:not([data-old])"
+GRID = """t => {
+  const texts = row => [...row.cells].map(cell => cell.textContent.trim())
+  return [texts(t.tHead.rows[0]), ...[...t.tBodies[0].rows].map(texts)]
+}"""
+NEWS = "[role=status]:not([data-old], .lk-silent), [role=alert]:not([data-old])"
 AGE = "all => all.forEach(one => { one.dataset.old = 'yes' })"
 FAR = """milliseconds => {
   window.plainSend ??= WebSocket.prototype.send
@@ -39,11 +43,14 @@ class Person:
     ----------
     page
         The page.
+    at
+        The number of the panel, on a page of several.
     """
 
-    def __init__(self, page: Page) -> None:
+    def __init__(self, page: Page, at: int | None = None) -> None:
         self.page = page
-        self.panel = page.locator(".ledgerkit-panel:visible")
+        panels = page.locator(".ledgerkit-panel:visible")
+        self.panel = panels if at is None else panels.nth(at)
         self.status = self.panel.locator(NEWS).first
         self.tables = self.panel.locator("table:visible")
 
@@ -79,7 +86,15 @@ class Person:
 
     def open(self, title: str) -> None:
         """Open a page of the answer."""
-        self.panel.get_by_role("tab", name=title, exact=True).click()
+        pages = self.panel.get_by_role("tablist", name="Pages of the result")
+        pages.get_by_role("tab", name=title, exact=True).click()
+
+    def search(self, text: str) -> None:
+        """Type into the search box of the explorer, and press Enter."""
+        box = self.page.get_by_role("searchbox", name="Search", exact=True)
+        box.fill(text)
+        self.page.locator(NEWS).evaluate_all(AGE)
+        box.press("Enter")
 
     def tab_keys(self, first: str, count: int) -> list[str]:
         """Press Tab from a field on, and tell where the keyboard is each time."""
@@ -112,7 +127,17 @@ class Person:
 
     def titles(self) -> list[str]:
         """Read the titles of the answer's pages."""
-        return self.panel.get_by_role("tab").all_inner_texts()
+        pages = self.panel.get_by_role("tablist", name="Pages of the result")
+        return pages.get_by_role("tab").all_inner_texts()
+
+    def grid(self) -> list[list[str]]:
+        """Read the one table of rows that can be seen, with its exact values."""
+        exact = self.panel.get_by_role("button", name="Exact values").locator("visible=true")
+        expect(exact).to_have_count(1)
+        if exact.get_attribute("aria-pressed") == "false":
+            exact.click()
+        rows: list[list[str]] = self.panel.locator("[role=grid]:visible").evaluate(GRID)
+        return rows
 
     def table(self) -> list[list[str]]:
         """Read the one table that can be seen."""
@@ -142,11 +167,9 @@ def cell_text(value: Any) -> str:
 
 
 def plain(value: Any) -> str:
-    """Format a value as text: lists with commas, objects as JSON, floats to ten digits."""
-    if isinstance(value, list):
-        return ", ".join(map(plain, value))
-    if isinstance(value, dict):
-        return json.dumps(value) if value else ""
+    """Format a value as text: lists and objects as JSON, floats to ten digits."""
+    if isinstance(value, list | dict):
+        return json.dumps(value)
     if value is None or pd.isna(value):
         return ""
     return f"{value:.10g}" if isinstance(value, float) else str(value)

@@ -1,4 +1,4 @@
-"""Voila and JupyterLab on a free port of this machine, each with folders of its own."""
+"""Voila, JupyterLab and marimo on a free port of this machine, each with folders of its own."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import textwrap
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -78,6 +79,26 @@ def lab(folder: Path, own: Path, **more: str) -> Iterator[str]:
         yield f"{address}/lab/tree"
 
 
+def write_marimo(path: Path, cells: Sequence[str]) -> None:
+    """Write a notebook of marimo of these cells."""
+    made = [f"@app.cell\ndef _():\n{textwrap.indent(source, '    ')}\n" for source in cells]
+    head = 'import marimo\n\napp = marimo.App(width="medium")\n'
+    path.write_text("\n\n".join([head, *made]), encoding="utf-8")
+
+
+@contextmanager
+def marimo(file: Path, own: Path, command: str = "run", **more: str) -> Iterator[str]:
+    """Serve a notebook of marimo, to "run" or to "edit"; yield the address."""
+    settings = own / "marimo" / "marimo.toml"
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text("[runtime]\nauto_instantiate = true\n", encoding="utf-8")  # runs all cells
+    port = free_port()
+    words = [command, str(file), "--headless", "--no-token", "--host=127.0.0.1", f"--port={port}"]
+    quiet = {"MARIMO_SKIP_UPDATE_CHECK": "1", "HOME": str(own), "XDG_CONFIG_HOME": str(own)}
+    with running(["marimo", *words], port, own, quiet | more) as address:
+        yield address
+
+
 def free_port() -> int:
     """Find a port that nobody listens on."""
     with socket.socket() as found:
@@ -88,7 +109,7 @@ def free_port() -> int:
 
 @contextmanager
 def running(words: list[str], port: int, own: Path, more: dict[str, str]) -> Iterator[str]:
-    """Run a server of Jupyter until the block ends."""
+    """Run a server until the block ends."""
     own.mkdir(parents=True, exist_ok=True)
     log = own / "server.log"
     with log.open("w") as told:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
 import pytest
 
 import ledgerkit as lk
@@ -22,13 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    import pandas as pd
-
     Check = Callable[[Site, Path], None]
 
 CHECKS: dict[str, Check] = {}
-# Verbs that only use what other ones have read or opened.
-WITHOUT_NETWORK = {"explore"}
 
 
 @pytest.fixture(
@@ -59,7 +56,7 @@ def test_every_verb_is_checked() -> None:
         if inspect.isfunction(function := getattr(lk, name))
         and {"ledger", "options", "target"} & inspect.signature(function).parameters.keys()
     }
-    assert set(CHECKS) == verbs - WITHOUT_NETWORK
+    assert set(CHECKS) == verbs
 
 
 def _is_of(frame: pd.DataFrame, schema: str) -> None:
@@ -97,6 +94,15 @@ def check_snapshot(site: Site, _: Path) -> None:
     snapshot = lk.snapshot(site.facts.account_id, ledger=site.ledger)
     assert snapshot.account_id == site.facts.account_id
     assert snapshot.state["balance"][0] > 0
+
+
+@check
+def check_explore(site: Site, _: Path) -> None:
+    """The explorer opens an account, whose frame and page name the network."""
+    account = lk.explore(site.facts.account_id, ledger=site.ledger).account
+    assert account.result is not None
+    assert account.result["account_id"].tolist() == [site.facts.account_id]
+    assert account.result.attrs["network"] == site.name
 
 
 @check
@@ -181,6 +187,33 @@ def check_history(site: Site, _: Path) -> None:
     head = _head(site)
     frame = lk.history(site.facts.account_id, head - 1, head, every=1, ledger=site.ledger)
     assert frame["block_height"].max() <= head
+
+
+@check
+def check_account_transactions(site: Site, _: Path) -> None:
+    """The newest transactions of an account are its own, in the order of the chain."""
+    frame = lk.account_transactions(site.facts.account_id, limit=3, ledger=site.ledger)
+    assert set(frame["account_id"]) <= {site.facts.account_id}
+    assert frame["tx_block_height"].is_monotonic_increasing
+
+
+@check
+def check_transfers_of(site: Site, _: Path) -> None:
+    """The newest transfers of an account are exact; testnet lists none."""
+    if site.ledger.network.transfers_url is None:
+        with pytest.raises(errors.InvalidRequestError, match="Transfers API"):
+            lk.transfers_of(site.facts.account_id, limit=3, ledger=site.ledger)
+        return
+    frame = lk.transfers_of(site.facts.account_id, limit=3, ledger=site.ledger)
+    assert set(frame["account_id"]) <= {site.facts.account_id}
+    assert frame["is_exact"].all()
+
+
+@check
+def check_kv(site: Site, _: Path) -> None:
+    """Entries are of the contract that was asked for."""
+    frame = lk.kv("contextual.near", limit=3, ledger=site.ledger)
+    assert set(frame["contract_id"]) <= {"contextual.near"}
 
 
 # Contracts --------------------------------------------------------------------------------
@@ -336,6 +369,8 @@ def check_trace(site: Site, _: Path) -> None:
     """The known transfer moved the published amount between the published accounts."""
     trace = lk.trace(*_pair(site), ledger=site.ledger)
     assert trace.verdict == "fully_succeeded"
+    by_hash = lk.trace(site.facts.tx_hash, ledger=site.ledger)
+    pd.testing.assert_frame_equal(by_hash.receipts, trace.receipts)
     moved = trace.transfers.set_index("receiver_id")["amount"]
     assert moved[site.facts.receiver] == site.facts.amount
 
@@ -398,6 +433,23 @@ def check_collect(site: Site, tmp_path: Path) -> None:
 
 
 @check
+def check_statement(site: Site, _: Path) -> None:
+    """A statement over a few blocks begins with the total of NEAR."""
+    stop = _head(site) - 20
+    found = lk.statement(site.facts.account_id, stop - 10, stop, progress=False, ledger=site.ledger)
+    assert found.totals["asset"][0] == "near"
+
+
+@check
+def check_statements(site: Site, tmp_path: Path) -> None:
+    """The statement of an account over a few blocks is collected without a failure."""
+    ids, stop = [site.facts.account_id], _head(site) - 20
+    options: dict[str, Any] = {"progress": False, "ledger": site.ledger}
+    collection = lk.statements(ids, tmp_path / "out", stop - 10, stop, **options)
+    assert collection.errors().empty
+
+
+@check
 def check_collect_blocks(site: Site, tmp_path: Path) -> None:
     """A block is collected without a failure."""
     head, out = _head(site), tmp_path / "blocks"
@@ -442,7 +494,7 @@ def _refused(site: Site, verb: Callable[..., object], *args: Any, **options: Any
 @check
 def check_transfer(site: Site, _: Path) -> None:
     """A transfer with an unknown key is not sent."""
-    _refused(site, lk.transfer, site.facts.receiver, 1, dry_run=True)
+    _refused(site, lk.transfer, site.facts.receiver, "1 yocto", dry_run=True)
 
 
 @check
@@ -474,7 +526,9 @@ def check_create_account(site: Site, _: Path) -> None:
     """No account is created with an unknown key."""
     public_key = str(SecretKey.generate().public_key)
     new_id = f"new.{site.facts.account_id}"
-    _refused(site, lk.create_account, new_id, public_key=public_key, balance=1, dry_run=True)
+    _refused(
+        site, lk.create_account, new_id, public_key=public_key, balance="1 yocto", dry_run=True
+    )
 
 
 @check

@@ -2,16 +2,20 @@
 
 import importlib
 import inspect
+import json
 import re
 import shutil
 import subprocess
 import sys
 import zlib
+from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
+from sphinx.search.en import SearchEnglish
 
 import ledgerkit
 from ledgerkit import errors, plots, widgets
@@ -21,10 +25,13 @@ from tools.campaigns import _registry
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-SECURITY = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+SECURITY = (ROOT / "docs" / "explanations" / "security.md").read_text(encoding="utf-8")
 MOST_BYTES = 150_000
 BUILD = ("-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet", "--jobs=2")
-PLAIN = ("--define", "html_theme=basic")  # the site's own theme takes most of the time
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+CODE = re.compile(r"<pre>.*?</pre>", re.DOTALL)
+LOADED = re.compile(r"<(?:script|img|iframe|source|link)\b[^>]*?\s(?:src|href)=\"([^\"]+)\"")
+LOADED_BY_STYLES = re.compile(r"(?:@import\s+[\"']|url\(\s*[\"']?)([^\"')]+)")
 
 
 class Site:
@@ -32,12 +39,17 @@ class Site:
 
     def __init__(self, folder: Path) -> None:
         self.sources, self.pages = folder / "docs", folder / "pages"
+        self.log = folder / "log.txt"
+
+    def build(self) -> None:
+        """Copy the sources, as `make docs` reads them, and build the pages."""
+        folder = self.sources.parent
         for name in ("docs", "notebooks"):
             shutil.copytree(ROOT / name, folder / name)
         shutil.copy(ROOT / "README.md", folder)
-        words = [sys.executable, *BUILD, *PLAIN, str(self.sources), str(self.pages)]
+        words = [sys.executable, *BUILD, str(self.sources), str(self.pages)]
         done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
-        self.output = done.stdout + done.stderr
+        self.log.write_text(done.stdout + done.stderr, encoding="utf-8")
 
     def names(self) -> dict[str, str]:
         """Read the page of each name from the inventory that other projects link by."""
@@ -82,9 +94,15 @@ class Tables(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
-    """Build the pages once."""
-    return Site(tmp_path_factory.mktemp("site"))
+def site(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Site:
+    """Build the pages once, for all processes that run these tests."""
+    folder = tmp_path_factory.getbasetemp()
+    folder = (folder if worker_id == "master" else folder.parent) / "site"
+    site = Site(folder)
+    with FileLock(folder.with_suffix(".lock")):
+        if not site.log.exists():
+            site.build()
+    return site
 
 
 @pytest.fixture
@@ -116,7 +134,7 @@ def branches(error: type[errors.LedgerError]) -> set[type[errors.LedgerError]]:
 
 def words(text: str) -> str:
     """Reduce HTML or plain text to its words."""
-    bare = re.sub(r"<[^>]+>", "", text)
+    bare = re.sub(r"<style.*?</style>|<[^>]+>", "", text, flags=re.DOTALL)
     for mark, letter in (("&quot;", '"'), ("&#x27;", "'"), ("&lt;", "<"), ("&gt;", ">")):
         bare = bare.replace(mark, letter)
     return " ".join(bare.replace("&amp;", "&").replace("`", "").split())
@@ -124,12 +142,12 @@ def words(text: str) -> str:
 
 def test_the_pages_build_without_a_warning(site):
     """Sphinx understands every docstring, and every link leads somewhere."""
-    assert site.output == ""
+    assert site.log.read_text(encoding="utf-8") == ""
 
 
 def test_generated_sources_are_removed(site):
     """The build removes the pages that it wrote for Sphinx to read."""
-    names = {path.name for path in (ROOT / "docs").iterdir()} - {"__pycache__", "api"}
+    names = {path.name for path in (ROOT / "docs").iterdir()} - {"__pycache__", "api", "tutorials"}
 
     assert {path.name for path in site.sources.iterdir()} - {"__pycache__"} == names
 
@@ -137,7 +155,8 @@ def test_generated_sources_are_removed(site):
 def test_every_public_name_has_a_page_of_its_own(site):
     """A verb, a type, a plot or a panel that is exported can be looked up."""
     names = offered(ledgerkit) + offered(plots) + offered(widgets)
-    names.remove("ledgerkit.widgets.explore")  # the verb `ledgerkit.explore`
+    for verb in ("explore", "show"):  # `ledgerkit.explore` and `ledgerkit.show`
+        names.remove(f"ledgerkit.widgets.{verb}")
     pages = {name: site.names().get(name) for name in names}
 
     assert len(names) > 80
@@ -163,7 +182,38 @@ def test_a_page_says_what_the_docstring_says(site):
 
     assert words(about) in words(page)
     assert 'href="../frames.html#frame-ft-metadata"' in page
-    assert 'href="../errors.html#ledgerkit.errors.InvalidRequestError"' in page
+    assert 'href="../errors/InvalidRequestError.html#ledgerkit.errors.InvalidRequestError"' in page
+
+
+def test_examples_are_on_the_page_of_their_verb(site):
+    """Each verb's page has the example of its docstring, as code."""
+    verbs = [name for name in offered(ledgerkit) if inspect.isfunction(attribute(name))]
+    examples = {
+        name: re.findall(r"^>>> (.+)$", inspect.getdoc(attribute(name)) or "", re.MULTILINE)
+        for name in verbs
+    }
+    blocks = {name: words("".join(CODE.findall(site.html(site.names()[name])))) for name in verbs}
+
+    assert [name for name, lines in examples.items() if not lines] == []
+    assert {
+        name: line
+        for name, lines in examples.items()
+        for line in lines
+        if words(escape(line)) not in blocks[name]
+    } == {}
+
+
+def test_a_picture_is_on_the_page_of_each_plot(site):
+    """A plot's page shows the picture of docs/pictures that has the plot's name."""
+    pages = {name: site.html(f"api/plots/{name}.html") for name in plots.__all__}
+
+    assert len(pages) > 8
+    assert [name for name in pages if f'src="../../_images/{name}.png"' not in pages[name]] == []
+
+
+def attribute(name: str) -> Any:
+    """Return the object of a dotted name of the package."""
+    return getattr(ledgerkit, name.partition(".")[2])
 
 
 def test_the_index_leads_to_every_page(site):
@@ -231,36 +281,103 @@ def test_every_frame_names_its_verbs(part, site):
 
 
 def test_every_error_is_documented_with_its_remedy(site):
-    """Each error class has an entry with its message and its remedy."""
-    page, names = words(site.html("api/errors.html")), site.names()
-    classes = branches(errors.LedgerError)
+    """Each error class has an entry with its message and its remedy, on the page of its branch."""
+    names = site.names()
+    places = {
+        error: f"api/errors/{branch.__name__}.html"
+        for branch in branches(errors.LedgerError)
+        if branch.__base__ is errors.LedgerError
+        for error in branches(branch)
+    }
+    pages = {place: words(site.html(place)) for place in places.values()}
 
-    assert chain_errors.InvalidNonceError in classes
-    assert {names.get(f"ledgerkit.errors.{e.__name__}") for e in classes} == {"api/errors.html"}
-    assert [e for e in classes if words(e.remedy) not in page] == []
-    assert [e for e in classes if words(e.template) not in page] == []
+    assert chain_errors.InvalidNonceError in places
+    assert set(places) == branches(errors.LedgerError) - {errors.LedgerError}
+    assert {e: names.get(f"ledgerkit.errors.{e.__name__}") for e in places} == places
+    assert [e for e, place in places.items() if words(e.remedy) not in pages[place]] == []
+    assert [e for e, place in places.items() if words(e.template) not in pages[place]] == []
 
 
-def test_guides_and_notebooks_are_linked(site):
-    """Each page of docs/ is in the menu, and each notebook can be downloaded."""
+def test_every_page_is_in_the_menu(site):
+    """Each page of docs/ and the list of the notebooks are in the menu."""
     home, docs = site.html("index.html"), ROOT / "docs"
     pages = {str(path.relative_to(docs).with_suffix("")) for path in docs.rglob("*.md")} - {"index"}
-    downloads = {path.name for path in site.pages.glob("_downloads/*/*.ipynb")}
 
-    assert {"u128", "guides/sending"} <= pages
-    assert [name for name in pages if f'href="{name}.html"' not in home] == []
-    assert downloads == {path.name for path in (ROOT / "notebooks").glob("*.ipynb")}
+    assert {"explanations/u128", "guides/sending"} <= pages
+    assert [name for name in {*pages, "tutorials/index"} if f'href="{name}.html"' not in home] == []
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_is_a_page_with_its_outputs(site, path):
+    """A notebook's page has its stored outputs: tables, printed text and pictures."""
+    page = site.html(f"tutorials/{path.stem}.html")
+    document = json.loads(path.read_text(encoding="utf-8"))
+    outputs = [output for cell in document["cells"] for output in cell.get("outputs", [])]
+    texts = [text for text in map(displayed_text, outputs) if text]
+    pictures = [output for output in outputs if "image/png" in output.get("data", {})]
+
+    assert len(texts) > 5
+    assert [text for text in texts if words(text) not in words(page)] == []
+    assert [text for text in texts if "<script" in text] == []
+    assert len(re.findall(r'<img [^>]*src="\.\./_images/', page)) == len(pictures)
+    assert re.search(rf'href="\.\./_downloads/\w+/{path.name}"', page)
+
+
+def displayed_text(output: dict[str, Any]) -> str:
+    """Return a notebook's output as the HTML that a page shows; a picture has no text."""
+    data = output.get("data", {})
+    if "text/html" in data:
+        return "".join(data["text/html"])
+    plain = "" if "image/png" in data else data.get("text/plain") or output.get("text", "")
+    return escape("".join(plain))
+
+
+def test_pages_load_nothing_from_elsewhere(site):
+    """Scripts, styles and pictures are beside the pages, which can be read as files."""
+    pages = {path: path.read_text(encoding="utf-8") for path in site.pages.rglob("*.html")}
+    links = [(path, link) for path, html in pages.items() for link in LOADED.findall(html)]
+    loaded = {(path, link) for path, link in links if link != "#"}
+    loaded |= {
+        (path, link)
+        for path in site.pages.rglob("*.css")
+        for link in LOADED_BY_STYLES.findall(path.read_text(encoding="utf-8"))
+        if not link.startswith("data:")
+    }
+
+    assert len(loaded) > 1000
+    assert [link for path, link in loaded if not local_file(path, link).is_file()] == []
+
+
+def local_file(page: Path, link: str) -> Path:
+    """Return the file that a page's link names, of which a query is no part."""
+    return page.parent / link.partition("?")[0].partition("#")[0]
+
+
+def test_the_search_finds_staking_rewards(site):
+    """The index of the search, which a page loads as a script, leads to the guide on staking."""
+    script = (site.pages / "searchindex.js").read_text(encoding="utf-8")
+    index = json.loads(script.removeprefix("Search.setIndex(").removesuffix(")"))
+    stems = [SearchEnglish({}).stem(word) for word in ("staking", "rewards")]
+    pages = [pages_of(stem, index["terms"]) | pages_of(stem, index["titleterms"]) for stem in stems]
+    titles = [index["docnames"][page] for page, _ in index["alltitles"]["Staking rewards"]]
+
+    assert '<script src="searchindex.js"' in site.html("search.html")
+    assert "guides/staking" in {index["docnames"][page] for page in pages[0] & pages[1]}
+    assert titles == ["guides/staking"]
+
+
+def pages_of(stem: str, terms: dict[str, int | list[int]]) -> set[int]:
+    """Return the numbers of the pages with a word, of which the index lists a single one bare."""
+    numbers = terms.get(stem, [])
+    return {numbers} if isinstance(numbers, int) else set(numbers)
 
 
 def test_pictures_of_the_readme_are_there():
     """Each picture is a small PNG with a description."""
-    pictures = dict(re.findall(r"^!\[([^\]]{30,})\]\[(\w+)\]$", README, re.MULTILINE))
-    files = [
-        ROOT / re.findall(rf"^\[{name}\]: (\S+)$", README, re.MULTILINE)[0]
-        for name in pictures.values()
-    ]
+    pictures = re.findall(r"^!\[[^\]]{30,}\]\((\S+)\)$", README, re.MULTILINE)
+    files = [ROOT / name for name in pictures]
 
-    assert sorted(pictures.values()) == ["explorer", "timeline", "tree"]
+    assert [path.stem for path in files] == ["explorer", "receipt_tree"]
     assert {path.read_bytes()[:8] for path in files} == {b"\x89PNG\r\n\x1a\n"}
     assert [path.name for path in files if path.stat().st_size > MOST_BYTES] == []
 

@@ -1,4 +1,4 @@
-"""README.md and docs/: every example prints what is stored below it, and every verb is named."""
+"""README.md, docs/ and docstrings: each example prints what is stored; each verb is named."""
 
 import importlib.util
 import re
@@ -27,9 +27,10 @@ def load_tool() -> ModuleType:
 
 TOOL = load_tool()
 PAGES = TOOL.pages()
+SOURCES = {path: path.read_text(encoding="utf-8") for path in (ROOT / "ledgerkit").rglob("*.py")}
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_examples_print_what_is_stored(path):
     """Each example of a page prints what is below it; tools/refresh_docs.py stores it anew."""
     stored = path.read_text(encoding="utf-8").splitlines()
@@ -42,7 +43,22 @@ def test_every_page_with_examples_is_run():
     guides = set((ROOT / "docs" / "guides").glob("*.md"))
 
     assert len(guides) > 12
-    assert guides | {ROOT / "README.md", ROOT / "docs" / "u128.md"} <= set(PAGES)
+    u128 = ROOT / "docs" / "explanations" / "u128.md"
+    assert guides | {ROOT / "README.md", u128} <= set(PAGES)
+
+
+def test_every_example_of_a_docstring_is_run():
+    """The package has no example outside the sections that the tool runs."""
+    assert [path for path, text in SOURCES.items() if ">>> " in TOOL.SECTION.sub("", text)] == []
+
+
+def test_examples_of_docstrings_fit_the_page():
+    """Code and output have at most 86 columns, 4 fewer in a method: their page does not scroll."""
+    sections = [match for text in SOURCES.values() for match in TOOL.SECTION.finditer(text)]
+    lines = [line for match in sections for line in match[2].splitlines()]
+
+    assert len(sections) > 110
+    assert [line for line in lines if len(line) > 90] == []
 
 
 def test_a_changed_output_is_stored(tmp_path):
@@ -61,6 +77,23 @@ def test_a_changed_output_is_stored(tmp_path):
     )
 
 
+def test_a_changed_output_of_a_docstring_is_stored(tmp_path):
+    """Each section of examples is a session of its own; empty lines are those of doctest."""
+    module = tmp_path / "module.py"
+    begin = '    """\n    Return it.\n\n    Examples\n    --------\n'
+    module.write_text(
+        f"def f():\n{begin}    >>> n = 7\n    >>> 6 * n\n    41\n\n    Or:\n\n"
+        f'    >>> print("a\\n\\nb")\n    """\n\n\nclass C:\n{begin}    >>> n\n    """\n'
+    )
+
+    assert TOOL.refreshed(module) == (
+        f"def f():\n{begin}    >>> n = 7\n    >>> 6 * n\n    42\n\n    Or:\n\n"
+        f'    >>> print("a\\n\\nb")\n    a\n    <BLANKLINE>\n    b\n    """\n\n\n'
+        f"class C:\n{begin}    >>> n\n    Traceback (most recent call last):\n      ...\n"
+        f'    NameError: name \'n\' is not defined\n    """\n'
+    )
+
+
 def test_the_readme_is_short():
     """Details belong to the guides."""
     assert len(README.splitlines()) <= 200
@@ -74,6 +107,19 @@ def test_every_verb_is_named():
     assert [name for name in verbs if not re.search(rf"\b{name}\b", README)] == []
 
 
-def test_the_address_to_fill_in_stands_in_one_place():
-    """The badge's OWNER/REPO is the one place to change when the project is published."""
-    assert re.findall(r"gh/OWNER/REPO", README) == ["gh/OWNER/REPO"]
+def test_the_address_of_binder_is_that_of_the_project():
+    """Every address of Binder names the repository in pyproject.toml, the one place to change."""
+    address = f"https://mybinder.org/v2/gh/{TOOL.repository()}/HEAD?urlpath=lab/tree/notebooks/"
+    linked = re.findall(r"https://mybinder\.org/v2/\S+", README)
+
+    assert [link.startswith(address) for link in linked] == [True]
+    assert (ROOT / "notebooks" / linked[0].removeprefix(address)).is_file()
+
+
+def test_a_changed_address_is_stored(tmp_path):
+    """The tool replaces the repository in the address of Binder, and nothing around it."""
+    page = tmp_path / "page.md"
+    address = "https://mybinder.org/v2/gh/{}/HEAD?urlpath=lab/tree/notebooks/a.ipynb"
+    page.write_text(f"[binder]: {address.format('old-owner/old.name')}\n")
+
+    assert TOOL.refreshed(page) == f"[binder]: {address.format(TOOL.repository())}\n"

@@ -1334,7 +1334,8 @@ def test_cards_say_how_it_went(stage: Stage) -> None:
     shown = f"Archive heidi.near/widget/Clock as {TOKEN_ID} of {STAMPS}: archived"
     assert repr(found) == f"<{shown}>"
     drawn = found._repr_html_()
-    assert f"<h3>{shown}</h3><p>{archiving.OUTCOMES['archived']}</p>" in drawn
+    network = f"<p>network: <strong>{stage.target.network.name}</strong></p>"
+    assert f"<h3>{shown}</h3>{network}<p>{archiving.OUTCOMES['archived']}</p>" in drawn
     assert drawn.count("<tr>") == 9
     assert "NA" not in drawn
     checked = lk.verify_archive(found, **stage.where())

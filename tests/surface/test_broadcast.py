@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import io
+import re
 import sys
 import time
 import weakref
@@ -113,7 +114,7 @@ def test_the_stages_of_a_transfer(world):
 @pytest.mark.parametrize("level", ["INCLUDED", "EXECUTED_OPTIMISTIC", "EXECUTED", "FINAL"])
 def test_a_verb_waits_as_far_as_it_is_told(world, level):
     """The level asked for is reached when the verb returns."""
-    sent = lk.transfer("dave.near", 5, **ALICE, wait_until=level)
+    sent = lk.transfer("dave.near", "5 yocto", **ALICE, wait_until=level)
     assert sent.tracker.reaches(level)
     assert world.transaction(CryptoHash(sent.tx_hash)) is not None
 
@@ -121,7 +122,7 @@ def test_a_verb_waits_as_far_as_it_is_told(world, level):
 def test_not_waiting_and_waiting_later(world):
     """With NONE it is handed over; later it is in the mempool, and at last final."""
     before = balance(world, "dave.near")
-    sent = lk.transfer("dave.near", 7, **ALICE, wait_until="NONE")
+    sent = lk.transfer("dave.near", "7 yocto", **ALICE, wait_until="NONE")
     assert (sent.stage, sent.fully_succeeded, sent.trace, sent.value) == (
         "accepted",
         None,
@@ -138,7 +139,7 @@ def test_not_waiting_and_waiting_later(world):
 def test_in_the_mempool_while_no_block_takes_it(world):
     """What was accepted and is in no block yet is inferred to be in the mempool."""
     world.drop_transactions(1)
-    sent = lk.transfer("dave.near", 7, **ALICE, wait_until="NONE").refresh()
+    sent = lk.transfer("dave.near", "7 yocto", **ALICE, wait_until="NONE").refresh()
     assert sent.stage == "in_mempool"
     assert sent.fully_succeeded is None
     assert sent.failure is None
@@ -193,7 +194,7 @@ def test_a_node_that_says_no_more_than_the_level(world, monkeypatch):
         return rpc.transaction(str(signed.hash), "alice.near", "NONE").read(Response(body))
 
     monkeypatch.setattr(broadcast, "send_signed", terse)
-    sent = lk.transfer("dave.near", 5, **ALICE, wait_until="INCLUDED")
+    sent = lk.transfer("dave.near", "5 yocto", **ALICE, wait_until="INCLUDED")
     assert (sent.stage, sent.is_included, sent.fully_succeeded) == ("included", True, None)
     assert (sent.failure, sent.value, sent.logs) == (None, None, [])
     assert "included" in sent._repr_html_()
@@ -208,7 +209,7 @@ def test_lost_bytes_are_sent_again(world):
     """What a network loses is sent again, the identical bytes, and applied once."""
     before, nonce = balance(world, "dave.near"), nonce_of(world, "alice.near")
     world.drop_transactions(1)
-    sent = lk.transfer("dave.near", 9, **ALICE, wait_until="FINAL")
+    sent = lk.transfer("dave.near", "9 yocto", **ALICE, wait_until="FINAL")
     assert "in_mempool" in sent.stages["stage"].tolist()
     assert (sent.nonce, nonce_of(world, "alice.near")) == (nonce + 1, nonce + 1)
     assert balance(world, "dave.near") == before + 9
@@ -218,8 +219,8 @@ def test_dropped_because_its_nonce_was_overtaken(world):
     """A lost transaction whose nonce another has passed is dropped, on final evidence."""
     before = balance(world, "dave.near")
     world.drop_transactions(1)
-    lost = lk.transfer("dave.near", 100, **ALICE, wait_until="NONE")
-    other = lk.transfer("dave.near", 1, **ALICE, wait_until="EXECUTED_OPTIMISTIC")
+    lost = lk.transfer("dave.near", "100 yocto", **ALICE, wait_until="NONE")
+    other = lk.transfer("dave.near", "1 yocto", **ALICE, wait_until="EXECUTED_OPTIMISTIC")
     assert other.nonce == lost.nonce + 1
     world.advance(3)
     lost.wait(timeout_s=20)
@@ -240,8 +241,8 @@ def test_not_dropped_before_the_evidence_is_final(world):
     """While no final block shows the nonce passed, it is not said to be dropped."""
     world.hold_finality()
     world.drop_transactions(1)
-    lost = lk.transfer("dave.near", 100, **ALICE, wait_until="NONE")
-    lk.transfer("dave.near", 1, **ALICE)
+    lost = lk.transfer("dave.near", "100 yocto", **ALICE, wait_until="NONE")
+    lk.transfer("dave.near", "1 yocto", **ALICE)
     world.advance(5)
     assert lost.refresh().stage == "in_mempool"
     world.hold_finality(hold=False)
@@ -253,7 +254,7 @@ def test_dropped_because_it_expired():
     """A lost transaction whose block is too old at a final block is dropped."""
     world = short_lived()
     world.drop_transactions(1)
-    lost = lk.transfer("validator.near", 3, signer_id="near", wait_until="NONE")
+    lost = lk.transfer("validator.near", "3 yocto", signer_id="near", wait_until="NONE")
     signed_at = lost.tracker.anchor_height
     world.advance(20)
     assert world.chain.final.height == signed_at + 20
@@ -295,7 +296,7 @@ def test_a_short_balance_that_is_filled_up_in_time(world):
 def test_refused_for_good_after_it_was_lost(world):
     """Bytes that the ledger will never take are rejected, by the reason's class."""
     world.drop_transactions(1)
-    lost = lk.transfer("dave.near", 7, **ALICE, wait_until="NONE")
+    lost = lk.transfer("dave.near", "7 yocto", **ALICE, wait_until="NONE")
     held = lk.keys("alice.near").query("permission == 'FullAccess'")["public_key"]
     spare = SecretKey.generate()
     alice = SecretKey.from_text(world.keys()["alice.near"])
@@ -343,7 +344,7 @@ def test_a_transaction_that_deletes_its_own_key_is_no_refusal(world, monkeypatch
 def test_a_refusal_that_is_not_confirmed_in_time_stays_open(world, monkeypatch):
     """Without a final block, a refusal of bytes that were sent before says how to resume."""
     world.drop_transactions(1)
-    lost = lk.transfer("dave.near", 7, **ALICE, wait_until="NONE")
+    lost = lk.transfer("dave.near", "7 yocto", **ALICE, wait_until="NONE")
     refusal = chain_errors.AccessKeyNotFoundError(account_id="alice.near", public_key="ed25519:1")
 
     def refused(*_):
@@ -362,11 +363,11 @@ def test_faults_on_the_way_do_not_end_the_wait(world, monkeypatch):
     """A host that fails now and then is asked again, whatever is being asked."""
     monkeypatch.setattr(broadcast, "_ATTEMPTS", 2)
     ledger = lk.connect(world=world, retries=lk.RetryPolicy(attempts=1, total_s=5))
-    sent = lk.transfer("dave.near", 7, **ALICE, wait_until="NONE")
+    sent = lk.transfer("dave.near", "7 yocto", **ALICE, wait_until="NONE")
     ledger.faults.add("status=503; times=3")
     assert sent.wait().fully_succeeded is True
     world.drop_transactions(1)
-    lost = lk.transfer("dave.near", 7, **ALICE, wait_until="NONE")
+    lost = lk.transfer("dave.near", "7 yocto", **ALICE, wait_until="NONE")
     send_signed, failing = broadcast.send_signed, iter([True, True, False])
 
     def busy(*asked):
@@ -381,12 +382,12 @@ def test_faults_on_the_way_do_not_end_the_wait(world, monkeypatch):
 def test_a_pause_that_a_host_asks_for_ends_with_the_timeout():
     """A Retry-After of an hour delays a wait to its timeout, and raises when sending."""
     ledger = lk.connect(world=open_world("empty", block_time_ns=10**8, real_time=True))
-    sent = lk.transfer("near", 7, signer_id="near", wait_until="NONE")
+    sent = lk.transfer("near", "7 yocto", signer_id="near", wait_until="NONE")
     ledger.faults.add("status=429; retry-after=3600")
     begin = time.monotonic()
     sent.wait(timeout_s=0.3)
     with pytest.raises(errors.RateLimitedError, match=r"lk\.resume"):
-        lk.transfer("near", 8, signer_id="near")
+        lk.transfer("near", "8 yocto", signer_id="near")
     assert time.monotonic() - begin < 10
     ledger.faults.clear()
 
@@ -394,7 +395,7 @@ def test_a_pause_that_a_host_asks_for_ends_with_the_timeout():
 def test_a_host_that_refuses_us_ends_the_wait(world, monkeypatch):
     """What asking again can't help is raised, and tells how to pick the transaction up."""
     ledger = lk.connect(world=world)
-    sent = lk.transfer("dave.near", 7, **ALICE, wait_until="NONE")
+    sent = lk.transfer("dave.near", "7 yocto", **ALICE, wait_until="NONE")
     ledger.faults.add("status=401; times=1")
     with pytest.raises(errors.AuthError):
         sent.wait()
@@ -405,9 +406,9 @@ def test_a_host_that_refuses_us_ends_the_wait(world, monkeypatch):
 
     monkeypatch.setattr(broadcast, "send_signed", undecodable)
     with pytest.raises(errors.RequestParseError):
-        lk.transfer("dave.near", 7, **ALICE)
+        lk.transfer("dave.near", "7 yocto", **ALICE)
     monkeypatch.undo()
-    again = lk.transfer("dave.near", 7, **ALICE)
+    again = lk.transfer("dave.near", "7 yocto", **ALICE)
     assert again.nonce == (sent.nonce or 0) + 1
 
 
@@ -417,9 +418,9 @@ def test_a_host_that_refuses_us_ends_the_wait(world, monkeypatch):
 def test_a_used_nonce_is_signed_anew_once(world):
     """A nonce that another program used is refused, and the transfer signed with the next."""
     before = balance(world, "dave.near")
-    one = lk.transfer("dave.near", 1, **ALICE, wait_until="NONE")
+    one = lk.transfer("dave.near", "1 yocto", **ALICE, wait_until="NONE")
     foreign(world, "alice.near", one.nonce + 1, 10)
-    sent = lk.transfer("dave.near", 100, **ALICE)
+    sent = lk.transfer("dave.near", "100 yocto", **ALICE)
     assert sent.nonce == one.nonce + 2
     assert sent.fully_succeeded is True
     assert balance(world, "dave.near") == before + 111
@@ -429,9 +430,9 @@ def test_an_expired_block_is_replaced_once():
     """A block that has become too old meanwhile is refused, and a fresh one signed."""
     world = short_lived()
     before = balance(world, "validator.near")
-    one = lk.transfer("validator.near", 1, signer_id="near", wait_until="NONE")
+    one = lk.transfer("validator.near", "1 yocto", signer_id="near", wait_until="NONE")
     world.advance(30)
-    sent = lk.transfer("validator.near", 100, signer_id="near")
+    sent = lk.transfer("validator.near", "100 yocto", signer_id="near")
     assert sent.tracker.anchor_height > one.tracker.anchor_height + 20
     assert sent.fully_succeeded is True
     assert balance(world, "validator.near") == before + 101
@@ -441,11 +442,11 @@ def test_nothing_is_signed_anew_without_certainty(world, monkeypatch):
     """While the first bytes could still land, the refusal is raised and nothing more is sent."""
     monkeypatch.setattr(broadcast, "CONFIRM_TIMEOUT_S", 0.2)
     before = balance(world, "dave.near")
-    one = lk.transfer("dave.near", 1, **ALICE, wait_until="NONE")
+    one = lk.transfer("dave.near", "1 yocto", **ALICE, wait_until="NONE")
     world.hold_finality()
     foreign(world, "alice.near", one.nonce + 1, 10)
     with pytest.raises(chain_errors.InvalidNonceError) as caught:
-        lk.transfer("dave.near", 100, **ALICE)
+        lk.transfer("dave.near", "100 yocto", **ALICE)
     assert (caught.value.tx_nonce, caught.value.ak_nonce) == (one.nonce + 1, one.nonce + 1)
     world.settle()
     assert balance(world, "dave.near") == before + 11
@@ -464,7 +465,7 @@ def test_bytes_that_landed_are_not_signed_anew(world, monkeypatch):
         raise chain_errors.InvalidNonceError(tx_nonce=nonce, ak_nonce=nonce)
 
     monkeypatch.setattr(broadcast, "send_signed", twice)
-    sent = lk.transfer("dave.near", 100, **ALICE)
+    sent = lk.transfer("dave.near", "100 yocto", **ALICE)
     assert refused == [CryptoHash(sent.tx_hash)]
     assert sent.fully_succeeded is True
     assert balance(world, "dave.near") == before + 100
@@ -483,7 +484,7 @@ def test_an_interrupted_wait_says_how_to_go_on(world, monkeypatch):
 
     monkeypatch.setattr(broadcast, "poll_status", interrupted)
     with pytest.raises(KeyboardInterrupt) as caught:
-        lk.transfer("dave.near", 5, **ALICE)
+        lk.transfer("dave.near", "5 yocto", **ALICE)
     monkeypatch.setattr(broadcast, "poll_status", poll_status)
     [note] = caught.value.__notes__
     tx_hash = note.split('lk.resume("')[1].split('"')[0]
@@ -497,7 +498,7 @@ def test_an_interrupted_wait_says_how_to_go_on(world, monkeypatch):
 def test_a_host_that_nobody_reaches(world, monkeypatch):
     """Where no answer comes at all, the error names the hash and the way to pick it up."""
     ledger = lk.connect(world=world)
-    lk.transfer("dave.near", 1, **ALICE)  # the chain is known from here on
+    lk.transfer("dave.near", "1 yocto", **ALICE)  # the chain is known from here on
     before, send = balance(world, "dave.near"), ledger.send
 
     def lost(call):
@@ -508,7 +509,7 @@ def test_a_host_that_nobody_reaches(world, monkeypatch):
     monkeypatch.setattr(broadcast, "_ATTEMPTS", 2)
     monkeypatch.setattr(ledger, "send", lost)
     with pytest.raises(errors.TransportError, match=r"lk\.resume") as caught:
-        lk.transfer("dave.near", 5, **ALICE)
+        lk.transfer("dave.near", "5 yocto", **ALICE)
     assert caught.value.remedy.startswith("Check the connection")
     tx_hash = caught.value.remedy.split('lk.resume("')[1].split('"')[0]
     found = lk.resume(tx_hash, "alice.near")
@@ -538,7 +539,7 @@ def test_a_host_that_fails_after_the_sending(world, monkeypatch, step):
     monkeypatch.setattr(errors.TransportError, "retryable", False)
     world.drop_transactions(1)
     with pytest.raises(errors.TransportError) as caught:
-        lk.transfer("dave.near", 5, **ALICE)
+        lk.transfer("dave.near", "5 yocto", **ALICE)
     monkeypatch.setattr(broadcast, step, read)
     assert lk.resume(hash_in(caught.value), "alice.near").wait().fully_succeeded is True
     assert balance(world, "dave.near") == before + 5
@@ -565,7 +566,7 @@ def test_a_refusal_is_open_until_it_is_confirmed(world, monkeypatch):
     disowned(monkeypatch, world)
     monkeypatch.setattr(broadcast, "check_drop", failing)
     with pytest.raises(errors.TransportError) as caught:
-        lk.transfer("dave.near", 5, **ALICE)
+        lk.transfer("dave.near", "5 yocto", **ALICE)
     monkeypatch.setattr(broadcast, "check_drop", check_drop)
     ledger = lk.client.current(None)
     known = submission.recall(ledger, hash_in(caught.value), "alice.near")
@@ -578,7 +579,7 @@ def test_a_refusal_is_open_until_it_is_confirmed(world, monkeypatch):
 def test_the_second_signature_is_confirmed_too(world, monkeypatch):
     """Bytes that were signed again, landed and were refused for their nonce are no failure."""
     before = balance(world, "dave.near")
-    one = lk.transfer("dave.near", 1, **ALICE, wait_until="NONE")
+    one = lk.transfer("dave.near", "1 yocto", **ALICE, wait_until="NONE")
     foreign(world, "alice.near", one.nonce + 1, 10)
     send_signed, sent = broadcast.send_signed, []
 
@@ -591,7 +592,7 @@ def test_the_second_signature_is_confirmed_too(world, monkeypatch):
         return send_signed(ledger, signed, via, wait_until, failed)
 
     monkeypatch.setattr(broadcast, "send_signed", second)
-    again = lk.transfer("dave.near", 100, **ALICE)
+    again = lk.transfer("dave.near", "100 yocto", **ALICE)
     assert len(sent) == 2
     assert (again.tx_hash, again.fully_succeeded) == (str(sent[1].hash), True)
     assert balance(world, "dave.near") == before + 111
@@ -600,7 +601,7 @@ def test_the_second_signature_is_confirmed_too(world, monkeypatch):
 def test_a_refusal_after_a_lost_answer_is_no_refusal(world, monkeypatch):
     """Congestion refuses the repeated bytes; the first ones, whose answer was lost, landed."""
     ledger = lk.connect(world=world)
-    lk.transfer("dave.near", 1, **ALICE)
+    lk.transfer("dave.near", "1 yocto", **ALICE)
     before, send, attempts = balance(world, "dave.near"), ledger.send, []
 
     def congested(call):
@@ -614,7 +615,7 @@ def test_a_refusal_after_a_lost_answer_is_no_refusal(world, monkeypatch):
 
     monkeypatch.setattr(broadcast, "_ATTEMPTS", 2)
     monkeypatch.setattr(ledger, "send", congested)
-    sent = lk.transfer("dave.near", 5, **ALICE)
+    sent = lk.transfer("dave.near", "5 yocto", **ALICE)
     assert (len(attempts), sent.fully_succeeded) == (2, True)
     assert balance(world, "dave.near") == before + 5
 
@@ -622,7 +623,7 @@ def test_a_refusal_after_a_lost_answer_is_no_refusal(world, monkeypatch):
 def test_a_refusal_after_an_unprocessed_attempt_says_how_to_resume(world, monkeypatch):
     """The first attempt may have arrived, so the refusal names the hash."""
     ledger = lk.connect(world=world)
-    lk.transfer("dave.near", 1, **ALICE)
+    lk.transfer("dave.near", "1 yocto", **ALICE)
     before, send = balance(world, "dave.near"), ledger.send
     refusal = chain_errors.ShardCongestedError(shard_id=1, congestion_level=1.0)
     answers = iter([errors.TransportError(), refusal])
@@ -635,7 +636,7 @@ def test_a_refusal_after_an_unprocessed_attempt_says_how_to_resume(world, monkey
     monkeypatch.setattr(broadcast, "_ATTEMPTS", 2)
     monkeypatch.setattr(ledger, "send", congested)
     with pytest.raises(chain_errors.ShardCongestedError) as caught:
-        lk.transfer("dave.near", 5, **ALICE)
+        lk.transfer("dave.near", "5 yocto", **ALICE)
     monkeypatch.undo()
     assert lk.resume(hash_in(caught.value), "alice.near").wait().fully_succeeded is True
     assert balance(world, "dave.near") == before + 5
@@ -645,12 +646,12 @@ def test_an_answer_that_is_lost_is_no_second_transfer(world):
     """A connection that breaks after the node took the bytes leads to one transfer."""
     before = balance(world, "dave.near")
     ledger = lk.connect(world=world)
-    lk.transfer("dave.near", 1, **ALICE)
+    lk.transfer("dave.near", "1 yocto", **ALICE)
     for _ in range(3):
         ledger.faults.add("drop=after; times=1")
         ledger.faults.add("truncate=3; times=1")
         ledger.faults.add("status=503; times=1")
-        lk.transfer("dave.near", 10, **ALICE)
+        lk.transfer("dave.near", "10 yocto", **ALICE)
         ledger.faults.clear()
     assert balance(world, "dave.near") == before + 31
 
@@ -695,7 +696,7 @@ def test_a_timeout_is_no_failure(monkeypatch, kind):
     monkeypatch.setattr(broadcast, "send_signed", patient)
     monkeypatch.setattr(broadcast, "poll_status", busy)
     monkeypatch.setattr(broadcast, "find_status", lambda *_: None)
-    sent = lk.transfer("dave.near", 5, **ALICE, timeout_s=0.05)
+    sent = lk.transfer("dave.near", "5 yocto", **ALICE, timeout_s=0.05)
     assert (sent.stage, sent.failure, sent.fully_succeeded) == ("in_mempool", None, None)
     monkeypatch.undo()
     assert (broadcast.poll_status, broadcast.send_signed) == (poll_status, send_signed)
@@ -705,7 +706,7 @@ def test_a_timeout_is_no_failure(monkeypatch, kind):
 @pytest.mark.usefixtures("world")
 def test_waiting_until_nonsense():
     """A level that does not exist is refused before anything is asked."""
-    sent = lk.transfer("dave.near", 5, **ALICE)
+    sent = lk.transfer("dave.near", "5 yocto", **ALICE)
     with pytest.raises(errors.InvalidRequestError, match="until 'soon'"):
         sent.wait("soon")
 
@@ -715,11 +716,12 @@ def test_waiting_until_nonsense():
 
 @pytest.mark.usefixtures("world")
 def test_a_card_shows_the_stages_escaped():
-    """The card of a notebook names stage and failure; a text of the chain is no markup."""
+    """The card has stages as words, short times, and the failure; no text is markup."""
     sent = lk.call("counter.near", "fail", {"message": "<script>alert(1)</script>"}, **ALICE)
     card = sent.wait()._repr_html_()
     assert "alice.near tried to call fail on counter.near; the contract panicked: " in card
-    assert "first_receipt_failed" in card
+    assert "first receipt failed" in card
+    assert re.search(r"<td>2026-08-01 00:00:\d\d UTC</td>", card)
     assert "&lt;script&gt;" in card
     assert "<script>" not in card
     assert sent.tx_hash in card
@@ -727,7 +729,7 @@ def test_a_card_shows_the_stages_escaped():
     assert (
         repr(sent) == f"<Submission {short} alice.near -> counter.near: final, not fully succeeded>"
     )
-    fresh = lk.transfer("dave.near", 5, **ALICE, wait_until="NONE")
+    fresh = lk.transfer("dave.near", "5 yocto", **ALICE, wait_until="NONE")
     assert "not validated" in fresh._repr_html_()
     assert repr(fresh) == f"<Submission {fresh.tx_hash[:12]}… alice.near -> dave.near: accepted>"
 
@@ -780,7 +782,7 @@ def test_a_ledger_keeps_a_bounded_number(monkeypatch):
     """Old submissions are forgotten, and all of them with their ledger."""
     monkeypatch.setattr(submission, "_MAX_RECENT", 2)
     ledger = lk.connect("local")
-    sent = [lk.transfer("dave.near", n, **ALICE).tx_hash for n in (1, 2, 3)]
+    sent = [lk.transfer("dave.near", f"{n} yocto", **ALICE).tx_hash for n in (1, 2, 3)]
     assert list(submission.recent_submissions(ledger)) == sent[-2:]
     assert lk.resume(sent[0], "alice.near").signed is None
     assert lk.resume(sent[1], "alice.near").signed is not None
@@ -802,7 +804,7 @@ def test_an_interrupted_sending_says_how_to_go_on(world, monkeypatch):
 
     monkeypatch.setattr(broadcast, "send_signed", interrupted)
     with pytest.raises(KeyboardInterrupt) as caught:
-        lk.transfer("dave.near", 5, **ALICE)
+        lk.transfer("dave.near", "5 yocto", **ALICE)
     [note] = caught.value.__notes__
     tx_hash = note.split('lk.resume("')[1].split('"')[0]
     assert lk.resume(tx_hash, "alice.near").wait().fully_succeeded is True

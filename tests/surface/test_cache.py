@@ -945,7 +945,7 @@ def test_cache_info_counts_by_kind(folder):
     assert info["hits"].tolist() == [2, 0, 0, 0, 0]
     assert info["misses"].tolist() == [1, 0, 0, 0, 0]
     assert (info["bytes"] > 0).all()
-    assert info.attrs == {"path": str(folder), "max_bytes": 2**21}
+    assert info.attrs == {"path": str(folder), "max_bytes": 2**21, "schema": "cache"}
 
 
 def test_clear_cache_forgets_all(folder):

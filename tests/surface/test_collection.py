@@ -124,6 +124,8 @@ def test_a_slice_by_account_and_column(collection: lk.Collection) -> None:
     assert list(found.columns) == ["account_id", "balance"]
     assert found["account_id"].tolist() == ["a5.near", "a8.near", "late.near", "late.near"]
     assert found["balance"].tolist()[:2] == [LARGE, 17]
+    near = lk.human(collection.pandas("accounts", columns=["balance"])).texts()["balance"]
+    assert near.str.fullmatch(r"[\d,.]+ (NEAR|yocto)|").all()
     assert str(found["balance"].dtype) == "u128"
     assert collection.pandas("subjects", account_ids="a5.near")["position"].tolist() == [5]
     assert collection.pandas("errors", account_ids=["a5.near"]).empty
@@ -160,7 +162,7 @@ def test_what_a_collection_says_of_itself(collection: lk.Collection) -> None:
     }
     assert (summary["n_bytes"] > 1000).all()
     told = {"network": "lab", "finished": True, "n_subjects": 13, "ok": 12, "failed": 1}
-    assert collection.summary().attrs == told
+    assert collection.summary().attrs == told | {"schema": "collection_summary"}
     assert collection.errors()["subject"].tolist() == ["ill.near"]
     assert (collection.tables, collection.views) == (TABLES, TABLES[:5])
     assert repr(collection) == (f"<Collection {collection.path} of lab: finished, 12 ok, 1 failed>")

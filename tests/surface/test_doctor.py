@@ -23,7 +23,7 @@ from ledgerkit.api.models import rest as rest_models
 from ledgerkit.api.models import services as models
 from ledgerkit.cli import main
 from ledgerkit.errors import FileError, InvalidRequestError
-from ledgerkit.transport.networks import SURFACES, ApiKey, Network
+from ledgerkit.transport.networks import PRESETS, SURFACES, ApiKey, Network
 from ledgerkit.transport.settings import Settings
 from tests.loopback import Reply, Server, as_json, failure, result, serve
 
@@ -65,8 +65,22 @@ HEADER = {
     "total_supply": "1",
     "latest_protocol_version": 86,
 }
-TRANSFER = {"block_height": str(HEIGHT - 3), "amount": "-1", "asset_id": "native:near"}
-ENTRY = {"block_height": 185_965_311, "key": "account_id", "value": "a", "tx_hash": None}
+TRANSFER = {
+    "block_height": str(HEIGHT - 3),
+    "block_timestamp": "1750000000000000000",
+    "account_id": "root.near",
+    "amount": "-1",
+    "asset_id": "native:near",
+}
+ENTRY = {
+    "block_height": 185_965_311,
+    "block_timestamp": 1_771_000_000_000_000_000,
+    "current_account_id": "contextual.near",
+    "predecessor_id": "jemartel.near",
+    "key": "account_id",
+    "value": "a",
+    "tx_hash": None,
+}
 ANSWERS: dict[str, Reply] = {
     "rpc": result(STATUS),
     "archival_rpc": result(STATUS),
@@ -76,6 +90,10 @@ ANSWERS: dict[str, Reply] = {
     "kv": as_json({"entries": [ENTRY]}),
     "blocks": as_json({"author": "a.near", "header": HEADER, "chunks": []}),
 }
+
+
+# The services of the embedded ledger, in the order of the report.
+LOCAL_SERVICES = [s for s in ANSWERS if s not in ("rpc", "api") and PRESETS["local"].address(s)]  # type: ignore[arg-type]  # they are surfaces
 
 
 def by_surface(answers: Mapping[str, Reply]) -> Any:
@@ -231,6 +249,18 @@ def test_an_rpc_error_is_the_row_of_its_surface() -> None:
     assert frame["error"].dropna().to_dict() == {"archival_rpc": "NodeNotReadyError"}
 
 
+def test_services_of_a_custom_network_are_checked() -> None:
+    """Each service whose address was passed is a row, also where there is no node."""
+    rows = [{"block_height": HEIGHT, "protocol_version": 86}]
+    with serve(by_surface({**ANSWERS, "transactions": as_json({"blocks": rows})})) as server:
+        services = ("transactions", "transfers", "kv", "blocks")
+        urls: dict[str, Any] = {f"{s}_url": f"{server.url}/{s}" for s in services}
+        with lk.connect("lab", make_default=False, **urls) as ledger:
+            frame = lk.doctor(ledger=ledger)
+    assert frame["surface"].tolist() == list(services)
+    assert frame["error"].isna().all()
+
+
 def test_surfaces_that_the_network_lacks_are_left_out() -> None:
     """Testnet has no Transfers API: there is no row for it, and no error."""
     with serve(by_surface(ANSWERS)) as server:
@@ -361,12 +391,14 @@ def test_the_command_passes_on_the_embedded_ledger(tmp_path: Path) -> None:
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     assert (done.returncode, done.stderr) == (0, "")
-    head, rpc, api, empty, limits = done.stdout.splitlines()
-    assert head.split() == ["surface", "host", "ms", "protocol", "block", "status"]
-    assert re.fullmatch(r" +rpc embedded ledger +\d+ +86 +\d+ +ok", rpc)
-    assert re.fullmatch(r" +api embedded ledger +\d+ +\d+ +ok", api)
+    head, rpc, api, *services, empty, limits = done.stdout.splitlines()
+    assert head.split() == ["surface", "host", "ms", "proto", "block", "status"]
+    assert re.fullmatch(r"rpc +embedded ledger +\d+ +86 +\d+ +ok", rpc)
+    assert re.fullmatch(r"api +embedded ledger +\d+ +\d+ +ok", api)
+    assert [line.split()[0] for line in services] == LOCAL_SERVICES
+    assert all(line.endswith(" ok") for line in services)
     assert (empty, limits) == ("", "limits: no rate limit")
-    assert len(json.loads(report.read_text())["answers"]) == 2
+    assert len(json.loads(report.read_text())["answers"]) == 2 + len(LOCAL_SERVICES)
 
 
 def test_the_command_tells_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
@@ -404,7 +436,7 @@ def test_the_command_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
     """--format json has all columns, for scripts."""
     assert main(["doctor", "--network", "local", "--format", "json"]) == 0
     rows = json.loads(capsys.readouterr().out)
-    assert [row["surface"] for row in rows] == ["rpc", "api"]
+    assert [row["surface"] for row in rows] == ["rpc", "api", *LOCAL_SERVICES]
     assert rows[0]["unknown_members"] == []
     assert rows[0]["protocol_version"] == 86
 

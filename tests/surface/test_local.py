@@ -234,7 +234,9 @@ def test_no_world_elsewhere() -> None:
 # Accounts that are not there ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("verb", ["accounts", "ft", "nft", "staking", "exposure", "snapshot"])
+@pytest.mark.parametrize(
+    "verb", ["accounts", "ft", "nft", "staking", "exposure", "snapshot", "top_holders"]
+)
 def test_an_unknown_account_warns(verb: str) -> None:
     """An empty frame of the embedded ledger is not mistaken for the public network's."""
     lk.connect("local", world="empty")
@@ -253,6 +255,18 @@ def test_an_unknown_account_warns_before_it_is_an_error() -> None:
         pytest.raises(errors.UnknownAccountError),
     ):
         lk.keys("root.near")
+
+
+def test_an_account_without_its_top_level_is_completed() -> None:
+    """The warning of one unknown name and its error suggest the whole name."""
+    lk.connect("local")
+    with (
+        pytest.warns(
+            UserWarning, match=r"no account alice\. Did you mean 'alice\.near'\? Use conn"
+        ),
+        pytest.raises(errors.UnknownAccountError, match=r"\. Did you mean 'alice\.near'\? Check"),
+    ):
+        lk.keys("alice")
 
 
 def test_several_unknown_accounts_are_one_warning() -> None:

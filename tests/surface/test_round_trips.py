@@ -64,9 +64,11 @@ CASES: dict[str, tuple[int, Callable[[World, lk.Ledger], object]]] = {
     "trace": (2, lambda w, on: lk.trace(*swap(w), ledger=on)),
     "transfer, dry run": (
         1,
-        lambda w, on: lk.transfer("bob.near", 1, **send_options(w), dry_run=True, ledger=on),
+        lambda w, on: lk.transfer(
+            "bob.near", "1 yocto", **send_options(w), dry_run=True, ledger=on
+        ),
     ),
-    "transfer": (3, lambda w, on: lk.transfer("bob.near", 1, **send_options(w), ledger=on)),
+    "transfer": (3, lambda w, on: lk.transfer("bob.near", "1 yocto", **send_options(w), ledger=on)),
     "history of 24 heights": (
         2,
         lambda w, on: lk.history("alice.near", height(w, 40), height(w, 1), ledger=on),

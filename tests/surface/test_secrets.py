@@ -208,7 +208,18 @@ def test_the_key_follows_no_redirect(way, key_in, log):
         assert "receive_response_headers.complete" in log.getvalue()  # httpcore was heard
 
 
-@pytest.mark.parametrize("field", ["rpc_url", "api_url", "archival_rpc_url"])
+@pytest.mark.parametrize(
+    "field",
+    [
+        "rpc_url",
+        "api_url",
+        "archival_rpc_url",
+        "transactions_url",
+        "transfers_url",
+        "blocks_url",
+        "kv_url",
+    ],
+)
 def test_the_key_is_not_sent_where_others_can_read(field):
     """With a key, plain http to any host but this machine is refused, whichever surface."""
     urls: dict[str, Any] = {

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -115,7 +116,7 @@ def test_over_an_asynchronous_transport(world):
     before = balance(world, "dave.near")
     ledger = lk.connect("lab", transport=AsyncLocal(world))
     alice = lk.signer("alice.near", world.keys()["alice.near"])
-    sent = lk.transfer("dave.near", 3, key=alice, ledger=ledger)
+    sent = lk.transfer("dave.near", "3 yocto", key=alice, ledger=ledger)
     assert sent.fully_succeeded is True
     assert balance(world, "dave.near") == before + 3
 
@@ -150,15 +151,15 @@ def test_keys_are_added_used_and_taken(world):
     row = held.loc[str(limited.public_key)]
     assert (row["permission"], row["receiver_id"]) == ("FunctionCall", "counter.near")
     assert (row["method_names"], row["allowance"]) == (["increment"], NEAR // 2)
-    assert lk.transfer("dave.near", 1, **ALICE, key=full).fully_succeeded
+    assert lk.transfer("dave.near", "1 yocto", **ALICE, key=full).fully_succeeded
     assert lk.call("counter.near", "increment", **ALICE, key=limited).fully_succeeded
     with pytest.raises(chain_errors.MethodNameMismatchError):
         lk.call("counter.near", "reset", **ALICE, key=limited)
     with pytest.raises(chain_errors.RequiresFullAccessError):
-        lk.transfer("dave.near", 1, **ALICE, key=limited)
+        lk.transfer("dave.near", "1 yocto", **ALICE, key=limited)
     assert lk.delete_key(full.public_key, **ALICE, wait_until="FINAL").fully_succeeded
     with pytest.raises(errors.UnknownAccessKeyError):
-        lk.transfer("dave.near", 1, **ALICE, key=full)
+        lk.transfer("dave.near", "1 yocto", **ALICE, key=full)
 
 
 def test_accounts_are_created(world):
@@ -176,7 +177,7 @@ def test_accounts_are_created(world):
     )
     assert named.fully_succeeded is True
     assert balance(world, "fresh.near") == 2 * NEAR
-    assert lk.transfer("dave.near", 1, signer_id="fresh.near", key=KEY).fully_succeeded
+    assert lk.transfer("dave.near", "1 yocto", signer_id="fresh.near", key=KEY).fully_succeeded
     taken = lk.create_account("bob.near", public_key=KEY.public_key, balance="2 NEAR", **ALICE)
     assert taken.wait().fully_succeeded is False
     for name in ("a.bob.near", "top", "x.sub.alice.near"):
@@ -238,8 +239,8 @@ def test_two_ledgers_at_once(world):
     here, there = balance(world, "dave.near"), balance(other.world, "dave.near")
     mine = lk.connect(world=world)
     for amount in (1, 2):
-        lk.transfer("dave.near", amount, **ALICE, ledger=mine)
-        lk.transfer("dave.near", 10 * amount, **ALICE, ledger=other)
+        lk.transfer("dave.near", f"{amount} yocto", **ALICE, ledger=mine)
+        lk.transfer("dave.near", f"{10 * amount} yocto", **ALICE, ledger=other)
     assert balance(world, "dave.near") == here + 3
     assert balance(other.world, "dave.near") == there + 30
 
@@ -327,7 +328,7 @@ def test_a_cost_that_is_not_told(world):
     assert lk.send("alice.near", stranger, **ALICE, dry_run=True)["cost_bound"].isna().all()
     ledger = connected(Node("testnet"))
     row = lk.transfer(
-        "dave.near", 1, signer_id="alice.near", key=KEY, ledger=ledger, dry_run=True
+        "dave.near", "1 yocto", signer_id="alice.near", key=KEY, ledger=ledger, dry_run=True
     ).iloc[0]
     assert pd.isna(row["cost_bound"])
     final = lk.block(ledger=ledger)["block_height"].iloc[0]
@@ -342,7 +343,7 @@ def test_dry_runs_of_the_other_verbs(world):
         lk.call("counter.near", "increment", **made),
         lk.add_key(KEY.public_key, **made),
         lk.delete_key(KEY.public_key, **made),
-        lk.create_account("a.alice.near", public_key=KEY.public_key, balance=1, **made),
+        lk.create_account("a.alice.near", public_key=KEY.public_key, balance="1 yocto", **made),
         lk.deploy(b"code", **made),
         lk.relay(wanted, **made),
     ]
@@ -360,6 +361,43 @@ def test_dry_runs_of_the_other_verbs(world):
     assert len(world.mempool) == 0
 
 
+NEW_KEY: Any = {"public_key": KEY.public_key, "dry_run": True, **ALICE}
+BARE: list[tuple[str, Any]] = [
+    ("amount", lambda value: lk.transfer("dave.near", value, dry_run=True, **ALICE)),
+    ("deposit", lambda value: lk.call("gold.near", "m", deposit=value, dry_run=True, **ALICE)),
+    ("balance", lambda value: lk.create_account("a.alice.near", balance=value, **NEW_KEY)),
+    ("allowance", lambda value: lk.add_key(receiver_id="x.near", allowance=value, **NEW_KEY)),
+]
+
+
+@pytest.mark.parametrize(("field", "verb"), BARE, ids=[field for field, _ in BARE])
+def test_a_small_integer_warns_of_both_readings(world, field, verb):
+    """An integer from 1 to 10**15 - 1 stays yoctoNEAR, with one warning; text never warns."""
+    del world
+    for value in (5, 10**15 - 1, np.int64(5)):
+        with pytest.warns(UserWarning, match="without a unit") as caught:
+            bare = verb(value)
+        [warning] = caught
+        assert str(warning.message) == (
+            f'{field} {value} without a unit is {value} yoctoNEAR: write "{value} NEAR" if you mean'
+            f' NEAR, and "{value} yocto" if not'
+        )
+        assert warning.filename == __file__
+        pd.testing.assert_frame_equal(bare, verb(f"{value} yocto"))
+    for silent in (0, 10**15, "0 NEAR", "5 NEAR"):
+        verb(silent)
+
+
+def test_a_failed_transfer_names_the_likely_receiver(world):
+    """A receiver without its top-level account has the whole name in the remedy."""
+    del world
+    sent = lk.transfer("dave", "1 NEAR", **ALICE, wait_until="FINAL")
+    with pytest.raises(chain_errors.AccountDoesNotExistError) as caught:
+        sent.raise_for_status()
+    usual = chain_errors.AccountDoesNotExistError.remedy
+    assert caught.value.remedy == f"Did you mean 'dave.near'? {usual}"
+
+
 BAD: list[tuple[str, Any, str]] = [
     ("amount", lambda: lk.transfer("dave.near", -1), "from 0 to"),
     ("amount", lambda: lk.transfer("dave.near", "-1 NEAR"), "text with its unit"),
@@ -368,9 +406,13 @@ BAD: list[tuple[str, Any, str]] = [
     ("amount", lambda: lk.transfer("dave.near", "1 BTC"), "text with its unit"),
     ("amount", lambda: lk.transfer("dave.near", "1"), "text with its unit"),
     ("amount", lambda: lk.transfer("dave.near", 2**128), "from 0 to"),
-    ("receiver_id", lambda: lk.transfer("Dave.near", 1), "2 to 64 characters"),
+    ("receiver_id", lambda: lk.transfer("Dave.near", "1 yocto"), "2 to 64 characters"),
     ("contract_id", lambda: lk.call("a", "m"), "2 to 64 characters"),
-    ("signer_id", lambda: lk.transfer("dave.near", 1, signer_id="a..b"), "2 to 64 characters"),
+    (
+        "signer_id",
+        lambda: lk.transfer("dave.near", "1 yocto", signer_id="a..b"),
+        "2 to 64 characters",
+    ),
     ("method_name", lambda: lk.call("dave.near", "m" * 257), "1 to 256 bytes"),
     ("method_name", lambda: lk.call("dave.near", ""), "1 to 256 bytes"),
     ("args", lambda: lk.call("dave.near", "m", bytes(4 * 2**20 + 1)), "at most 4194304 bytes"),
@@ -407,21 +449,25 @@ BAD: list[tuple[str, Any, str]] = [
         "",
     ),
     ("balance", lambda: lk.create_account("a.b", public_key=KEY.public_key, balance="1"), "unit"),
-    ("wait_until", lambda: lk.transfer("dave.near", 1, wait_until="SOON"), "one of NONE"),
-    ("via", lambda: lk.transfer("dave.near", 1, via="pigeon"), "one of send_tx"),
-    ("timeout_s", lambda: lk.transfer("dave.near", 1, timeout_s=0), "above 0"),
-    ("strict", lambda: UNTYPED.transfer("dave.near", 1, strict="yes"), "True or False"),
-    ("strict", lambda: lk.transfer("dave.near", 1, strict=True, wait_until="NONE"), "refusal"),
+    ("wait_until", lambda: lk.transfer("dave.near", "1 yocto", wait_until="SOON"), "one of NONE"),
+    ("via", lambda: lk.transfer("dave.near", "1 yocto", via="pigeon"), "one of send_tx"),
+    ("timeout_s", lambda: lk.transfer("dave.near", "1 yocto", timeout_s=0), "above 0"),
+    ("strict", lambda: UNTYPED.transfer("dave.near", "1 yocto", strict="yes"), "True or False"),
     (
         "strict",
-        lambda: lk.transfer("dave.near", 1, strict=True, via="broadcast_tx_async"),
+        lambda: lk.transfer("dave.near", "1 yocto", strict=True, wait_until="NONE"),
         "refusal",
     ),
-    ("ledger", lambda: UNTYPED.transfer("dave.near", 1, ledger="local"), "connect"),
+    (
+        "strict",
+        lambda: lk.transfer("dave.near", "1 yocto", strict=True, via="broadcast_tx_async"),
+        "refusal",
+    ),
+    ("ledger", lambda: UNTYPED.transfer("dave.near", "1 yocto", ledger="local"), "connect"),
     ("delegate", lambda: UNTYPED.relay("x"), "delegate"),
-    ("signer_id", lambda: lk.transfer("dave.near", 1, signer_id="moon.near"), "key"),
-    ("signer_id", lambda: lk.transfer("dave.near", 1), "key"),
-    ("signer_id", lambda: lk.transfer("dave.near", 1, key=KEY), "key"),
+    ("signer_id", lambda: lk.transfer("dave.near", "1 yocto", signer_id="moon.near"), "key"),
+    ("signer_id", lambda: lk.transfer("dave.near", "1 yocto"), "key"),
+    ("signer_id", lambda: lk.transfer("dave.near", "1 yocto", key=KEY), "key"),
 ]
 
 
@@ -446,7 +492,7 @@ def test_a_misspelt_option_is_a_type_error():
     """What is no option is not passed over."""
     lk.connect("local")
     with pytest.raises(TypeError, match="wait_untill"):
-        UNTYPED.transfer("dave.near", 1, **ALICE, wait_untill="FINAL")
+        UNTYPED.transfer("dave.near", "1 yocto", **ALICE, wait_untill="FINAL")
 
 
 def test_a_wrong_delegated_signature_is_refused(world):
@@ -528,7 +574,7 @@ def test_nothing_is_signed_for_mainnet_unasked(name, monkeypatch):
     monkeypatch.setattr(SecretKey, "sign", lambda *_: signed.append(1))
     own: Any = {"signer_id": "alice.near", "key": KEY, "ledger": ledger}
     for verb in (
-        lambda: lk.transfer("dave.near", 1, **own),
+        lambda: lk.transfer("dave.near", "1 yocto", **own),
         lambda: lk.call("dave.near", "m", **own),
         lambda: lk.delegate("dave.near", [Transfer(1)], **own),
     ):
@@ -546,7 +592,12 @@ def test_mainnet_when_it_is_meant():
     ledger = connected(node)
     with pytest.raises(chain_errors.InvalidSignatureError):
         lk.transfer(
-            "dave.near", 1, signer_id="alice.near", key=KEY, allow_mainnet=True, ledger=ledger
+            "dave.near",
+            "1 yocto",
+            signer_id="alice.near",
+            key=KEY,
+            allow_mainnet=True,
+            ledger=ledger,
         )
     assert [signed.transaction.nonce for signed in node.sent] == [6]
     assert node.sent[0].verify()
@@ -583,7 +634,7 @@ def test_every_refusal_is_raised_as_its_class(family, name, monkeypatch):
     node = Node("testnet", FAMILIES[family](name, payload))
     ledger = connected(node)
     with pytest.raises(errors.InvalidTransactionError) as caught:
-        lk.transfer("dave.near", 1, signer_id="alice.near", key=KEY, ledger=ledger)
+        lk.transfer("dave.near", "1 yocto", signer_id="alice.near", key=KEY, ledger=ledger)
     error = caught.value
     assert type(error) is chain_errors.SPECIFICATION[family][name]
     assert error.variant == ("StorageInternalError" if name == "StorageError" else name)
@@ -612,10 +663,10 @@ def test_a_refused_nonce_is_used_by_the_next(world):
     """What was refused leaves no gap behind."""
     with pytest.raises(chain_errors.NotEnoughBalanceError):
         lk.transfer("bob.near", 10**30, signer_id="dave.near")
-    one = lk.transfer("bob.near", 1, signer_id="dave.near")
+    one = lk.transfer("bob.near", "1 yocto", signer_id="dave.near")
     with pytest.raises(chain_errors.NotEnoughBalanceError):
         lk.transfer("bob.near", 10**30, signer_id="dave.near", strict=True)
-    two = lk.transfer("bob.near", 1, signer_id="dave.near", strict=True, wait_until="FINAL")
+    two = lk.transfer("bob.near", "1 yocto", signer_id="dave.near", strict=True, wait_until="FINAL")
     assert nonce(two) == nonce(one) + 1
     assert two.signed is not None
     assert two.signed.transaction.nonce_mode == "strict"
@@ -628,10 +679,10 @@ def test_what_was_silently_refused_blocks_no_strict_one(world):
     own: Any = {"signer_id": "dave.near"}
     lk.transfer("bob.near", 10**30, **own, wait_until="NONE")
     world.drop_transactions(1)
-    lost = lk.transfer("bob.near", 2, **own, wait_until="NONE")
+    lost = lk.transfer("bob.near", "2 yocto", **own, wait_until="NONE")
     lk.delegate("bob.near", [Transfer(1)], **own)
     before = balance(world, "bob.near")
-    one = lk.transfer("bob.near", 1, **own, strict=True)
+    one = lk.transfer("bob.near", "1 yocto", **own, strict=True)
     assert one.fully_succeeded is True
     assert lost.wait().fully_succeeded is True
     world.settle()
@@ -650,7 +701,7 @@ def test_a_refusal_in_a_crowd_is_certain(world):
     before = balance(world, "bob.near")
     with pytest.raises(chain_errors.NotEnoughBalanceError):
         lk.transfer("bob.near", 10**30, signer_id="dave.near")
-    assert lk.transfer("bob.near", 1, signer_id="dave.near").fully_succeeded is True
+    assert lk.transfer("bob.near", "1 yocto", signer_id="dave.near").fully_succeeded is True
     assert balance(world, "bob.near") == before + 1
 
 
@@ -665,7 +716,7 @@ def test_bytes_that_land_in_a_crowd_are_not_refused(world, monkeypatch):
         raise chain_errors.NotEnoughBalanceError(signer_id="dave.near", balance=1, cost=2)
 
     monkeypatch.setattr(broadcast, "send_signed", late)
-    sent = lk.transfer("bob.near", 5, signer_id="dave.near")
+    sent = lk.transfer("bob.near", "5 yocto", signer_id="dave.near")
     assert (sent.fully_succeeded, sent.failure) == (True, None)
     assert balance(world, "bob.near") == before + 5
 
@@ -701,7 +752,7 @@ def test_a_gas_key_signs_like_any_key(world):
     """The key pays the gas and gets its refunds; the account pays the amount, and nothing else."""
     add_gas_key()
     alice, start = balance(world, "alice.near"), gas_nonces(world)
-    one = lk.transfer("dave.near", 5, **BY_GAS_KEY, wait_until="FINAL")
+    one = lk.transfer("dave.near", "5 yocto", **BY_GAS_KEY, wait_until="FINAL")
     two = lk.call("counter.near", "increment", {"by": 1}, **BY_GAS_KEY, wait_until="FINAL")
     assert (one.fully_succeeded, two.fully_succeeded) == (True, True)
     assert balance(world, "alice.near") == alice - 5
@@ -720,7 +771,7 @@ def test_a_gas_key_sends_over_all_its_nonces(world):
 
     def one(amount: int) -> lk.Submission:
         strict = amount % 2 == 0
-        return lk.transfer("dave.near", amount, **BY_GAS_KEY, strict=strict)
+        return lk.transfer("dave.near", f"{amount} yocto", **BY_GAS_KEY, strict=strict)
 
     with ThreadPoolExecutor(6) as pool:
         sent = list(pool.map(one, range(1, 61)))
@@ -735,13 +786,13 @@ def test_a_gas_key_sends_over_all_its_nonces(world):
 
 def test_a_dry_run_names_who_pays_the_gas(world):
     """The gas key, with the index of its nonce; else the account, which has none."""
-    own = lk.transfer("dave.near", 5, **ALICE, dry_run=True).iloc[0]
+    own = lk.transfer("dave.near", "5 yocto", **ALICE, dry_run=True).iloc[0]
     assert (own["gas_payer"], own.isna()["nonce_index"]) == ("alice.near", True)
     add_gas_key()
-    row = lk.transfer("dave.near", 5, **BY_GAS_KEY, dry_run=True).iloc[0]
+    row = lk.transfer("dave.near", "5 yocto", **BY_GAS_KEY, dry_run=True).iloc[0]
     assert (row["gas_payer"], row["nonce_index"]) == (str(GAS.public_key), 0)
     assert row["cost_bound"] == 5 + 446_365_125_000 * 10**9
-    sent = lk.transfer("dave.near", 5, **BY_GAS_KEY, wait_until="INCLUDED")
+    sent = lk.transfer("dave.near", "5 yocto", **BY_GAS_KEY, wait_until="INCLUDED")
     assert (sent.tx_hash, sent.nonce) == (row["tx_hash"], row["nonce"])
     assert row["size"] == sent.signed.wire_size
     assert NEAR - row["cost_bound"] + 5 <= gas_balance(world) < NEAR
@@ -751,15 +802,18 @@ def test_a_key_may_become_a_gas_key_and_back(world):
     """Whatever it was the last time, a transaction is signed as its kind needs."""
     add = AddKey(GAS.public_key)
     lk.send("alice.near", [add], **ALICE, wait_until="FINAL")
-    assert lk.transfer("dave.near", 1, **BY_GAS_KEY, wait_until="FINAL").fully_succeeded is True
+    assert (
+        lk.transfer("dave.near", "1 yocto", **BY_GAS_KEY, wait_until="FINAL").fully_succeeded
+        is True
+    )
     for count in (1, 3, 1):
         lk.delete_key(GAS.public_key, **ALICE, wait_until="FINAL")
         add_gas_key(count)
-        sent = lk.transfer("dave.near", 1, **BY_GAS_KEY, wait_until="FINAL")
+        sent = lk.transfer("dave.near", "1 yocto", **BY_GAS_KEY, wait_until="FINAL")
         assert sent.fully_succeeded is True
     lk.delete_key(GAS.public_key, **ALICE, wait_until="FINAL")
     lk.send("alice.near", [add], **ALICE, wait_until="FINAL")
-    assert lk.transfer("dave.near", 1, **BY_GAS_KEY).fully_succeeded is True
+    assert lk.transfer("dave.near", "1 yocto", **BY_GAS_KEY).fully_succeeded is True
     assert gas_nonces(world) == []
 
 
@@ -767,7 +821,7 @@ def test_an_empty_gas_key_is_refused(world):
     """The account's own NEAR pays no gas; the error has the key's balance and the cost."""
     add_gas_key(funds=1)
     with pytest.raises(chain_errors.NotEnoughGasKeyBalanceError) as caught:
-        lk.transfer("dave.near", 5, **BY_GAS_KEY)
+        lk.transfer("dave.near", "5 yocto", **BY_GAS_KEY)
     cost = 223_182_562_500 * (10**8 + 10**9)
     assert (caught.value.balance, caught.value.cost) == (1, cost)
     with pytest.raises(chain_errors.NotEnoughGasKeyBalanceError):
@@ -776,17 +830,17 @@ def test_an_empty_gas_key_is_refused(world):
     with pytest.raises(chain_errors.NotEnoughBalanceForDepositError):
         lk.transfer("dave.near", 10**30, **BY_GAS_KEY)
     assert gas_balance(world) == NEAR + 1
-    assert lk.transfer("dave.near", 5, **BY_GAS_KEY).fully_succeeded is True
+    assert lk.transfer("dave.near", "5 yocto", **BY_GAS_KEY).fully_succeeded is True
 
 
 def test_a_lost_transaction_of_a_gas_key(world):
     """Lost bytes are sent again, and those whose nonce was used elsewhere count as dropped."""
     add_gas_key(count=1)
     world.drop_transactions(1)
-    lost = lk.transfer("dave.near", 2, **BY_GAS_KEY, wait_until="NONE")
+    lost = lk.transfer("dave.near", "2 yocto", **BY_GAS_KEY, wait_until="NONE")
     assert lost.wait().fully_succeeded is True
     world.drop_transactions(1)
-    overtaken = lk.transfer("dave.near", 3, **BY_GAS_KEY, wait_until="NONE")
+    overtaken = lk.transfer("dave.near", "3 yocto", **BY_GAS_KEY, wait_until="NONE")
     assert overtaken.signed is not None
     tx = overtaken.signed.transaction
     other = Transaction(
@@ -846,7 +900,9 @@ def test_five_hundred_at_once_from_one_key(world):
     """500 transactions of one key over 16 threads all arrive, once each."""
     before, alice = balance(world, "dave.near"), balance(world, "alice.near")
     with ThreadPoolExecutor(16) as pool:
-        sent = list(pool.map(lambda n: lk.transfer("dave.near", n, **ALICE), range(1, 501)))
+        sent = list(
+            pool.map(lambda n: lk.transfer("dave.near", f"{n} yocto", **ALICE), range(1, 501))
+        )
     assert len({one.tx_hash for one in sent}) == 500
     used = sorted(map(nonce, sent))
     assert used == list(range(used[0], used[0] + 500))
@@ -866,7 +922,7 @@ def test_a_strict_key_is_never_blocked(world):
             world.drop_transactions(1)
         amount = 10**30 if number % 4 == 1 else number
         try:
-            return lk.transfer("alice.near", amount, signer_id="bob.near", strict=True)
+            return lk.transfer("alice.near", f"{amount} yocto", signer_id="bob.near", strict=True)
         except chain_errors.NotEnoughBalanceError:
             refused.append(number)
             return None
@@ -894,7 +950,7 @@ def test_many_senders_with_losses_and_faults(world):
             ledger.faults.add(f"{faults[number // 10 % 5]}; times=1")
         if number % 25 == 0:
             world.drop_transactions(1)
-        return lk.transfer("erin.near", number, signer_id=signer_id)
+        return lk.transfer("erin.near", f"{number} yocto", signer_id=signer_id)
 
     # Each account sends its transfers one after the other. With several at once, a lost one may
     # be overtaken again after it was signed again, which `Submission` reports as dropped.
@@ -957,7 +1013,7 @@ def _send_over(url: str) -> None:
         own: Any = {"signer_id": "near", "key": key, "ledger": ledger}
 
         def one(number: int) -> lk.Submission:
-            return lk.transfer(f"{number % 4:064x}", number, **own)
+            return lk.transfer(f"{number % 4:064x}", f"{number} yocto", **own)
 
         with ThreadPoolExecutor(8) as pool:
             sent = list(pool.map(one, range(1, 41)))

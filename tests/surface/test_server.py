@@ -6,6 +6,7 @@ import asyncio
 import http.client
 import json
 import re
+import select
 import signal
 import socket
 import subprocess
@@ -18,12 +19,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 import ledgerkit as lk
-from ledgerkit import errors
+from ledgerkit import client, errors
+from ledgerkit.api.services import block_document
 from ledgerkit.cli import main
 from ledgerkit.localnet import server, uvicorn_server
 from ledgerkit.localnet.http_gateway import Gateway
 from ledgerkit.localnet.web_access import WebAccess, is_loopback
 from ledgerkit.localnet.worlds import open_world
+from ledgerkit.transport.networks import Network
+from ledgerkit.transport.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -119,6 +123,22 @@ def running() -> Iterator[Running]:
 
 
 # Answers --------------------------------------------------------------------------------
+
+
+def test_the_services_are_served_beside_the_node(running: Running) -> None:
+    """Each service has a prefix; pages of this machine may use it, also after a preflight."""
+    origin = "http://localhost:8888"
+    status, headers, _ = running.ask("OPTIONS", "/kv/v0/multi", origin=origin)
+    assert (status, headers["access-control-allow-origin"]) == (200, origin)
+    status, headers, body = running.ask(
+        "POST", "/kv/v0/multi", b'{"keys": ["a/b/c"]}', origin=origin
+    )
+    assert (status, json.loads(body)) == (200, {"entries": [None]})
+    assert headers["access-control-allow-origin"] == origin
+    status, _, body = running.ask("POST", "/transactions/v0/blocks", b'{"limit": 1, "desc": false}')
+    assert (status, len(json.loads(body)["blocks"])) == (200, 1)
+    status, _, body = running.ask("POST", "/transactions/v0/blocks", b"{")
+    assert (status, body[:23]) == (400, b"Json deserialize error:")
 
 
 def test_one_line_tells_both_addresses(running: Running) -> None:
@@ -373,7 +393,7 @@ def test_an_answer_leaves_at_once(running: Running) -> None:
     for _ in range(50):
         connection.request("POST", "/", CALL, JSON)
         assert connection.getresponse().read().endswith(b"}")
-    assert time.monotonic() - begin < 1
+    assert time.monotonic() - begin < 1.8
     connection.close()
 
 
@@ -425,9 +445,21 @@ def test_more_clients_than_connections() -> None:
         ]
         assert running.ask("POST", "/", CALL)[0] == 200
         assert late.recv(100).startswith(b"HTTP/1.1 200 ")
-        ends = [_last_words(closed) for closed in hanging[:60]]
+        # Which of them wait longest depends on when each was served: the closed are counted.
+        deadline = time.monotonic() + 20
+        while len(closed := [each for each in hanging if _is_closed(each)]) < 60:
+            assert time.monotonic() < deadline, f"{len(closed)} of 80 were closed"
+            time.sleep(0.05)
+        ends = [_last_words(each) for each in closed]
         assert running.stop() == (0, "")
     assert [end for end in ends if end and not end.startswith(b"HTTP/1.1 200 ")] == []
+
+
+def _is_closed(opened: socket.socket) -> bool:
+    """Return True once the other side has closed or cut off; what was sent before stays unread."""
+    poll = select.poll()
+    poll.register(opened, select.POLLRDHUP)
+    return bool(poll.poll(0))
 
 
 JSON_LINE = "content-type: application/json\r\n"
@@ -548,7 +580,7 @@ def test_a_lost_and_a_cut_answer(running: Running) -> None:
     assert running.ask("GET", "/api/health")[0] == 200
 
 
-LATE = b"GET /api/health HTTP/1.1\r\nhost: localhost\r\nx-ledgerkit-fault: latency=0.6\r\n\r\n"
+LATE = b"GET /api/health HTTP/1.1\r\nhost: localhost\r\nx-ledgerkit-fault: latency=1.2\r\n\r\n"
 
 
 def test_a_late_answer(running: Running) -> None:
@@ -556,9 +588,9 @@ def test_a_late_answer(running: Running) -> None:
     with running.open(LATE) as late:
         begin = time.monotonic()
         assert running.ask("GET", "/api/health")[0] == 200
-        assert time.monotonic() - begin < 0.4
+        assert time.monotonic() - begin < 0.9
         assert late.recv(100).startswith(b"HTTP/1.1 200 OK")
-        assert time.monotonic() - begin > 0.4
+        assert time.monotonic() - begin > 0.9
 
 
 # Stopping, refusing, time, keys -------------------------------------------------------------
@@ -759,6 +791,22 @@ def test_a_key_is_demanded_when_told() -> None:
         running.open(f"GET /api/health?apiKey={key} NONSENSE\r\n\r\n".encode()).close()
         code, complaints = running.stop()
     assert (code, key in complaints + running.line) == (0, False)
+
+
+def test_transfers_and_block_documents_are_served(running: Running) -> None:
+    """An old block is read through a redirect; the transfers of an account are a page."""
+    query = b'{"account_id": "near"}'
+    status, _, body = running.ask("POST", "/transfers/v0/transfers", query)
+    assert (status, json.loads(body)) == (200, {"transfers": [], "resume_token": None})
+    network = Network("served", None, None, None, blocks_url=f"{running.url}/blocks")
+    with client.Ledger(Settings(network=network)) as ledger:
+        genesis = 180_000_000
+        for height in (genesis + 8, genesis + 16, genesis):  # the first two are waited for
+            document = ledger.send(block_document(height))
+            assert document is not None
+            assert document.block.header.height == height
+    status, headers, _ = running.ask("GET", f"/blocks/v0/block/{genesis}")
+    assert (status, headers["location"]) == (302, f"/blocks/archive/v0/block/{genesis}")
 
 
 def test_uvicorn_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:

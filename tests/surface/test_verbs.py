@@ -140,7 +140,13 @@ class Fake:
     def _block(self, params: dict[str, Any]) -> Reply:
         """Answer `block`."""
         found = self._find(params)
-        return result(found) if found else failure("UNKNOWN_BLOCK", {}, 422)
+        if found:
+            return result(found)
+        # A node names the block in `data` only.
+        block_id = params["block_id"]
+        noun = "BLOCK" if isinstance(block_id, str) else "BLOCK HEIGHT"
+        text = f"DB Not Found Error: {noun}: {block_id} \n Cause: Unknown"
+        return failure("UNKNOWN_BLOCK", {}, 422, data=text)
 
     def _query(self, params: dict[str, Any]) -> Reply:
         """Answer `query`."""
@@ -216,13 +222,18 @@ def dtypes(frame: pd.DataFrame) -> list[str]:
 
 def test_every_verb_is_asked_here() -> None:
     """No public verb is without a test here, with what sends or collects, or with the panels."""
-    reading = ("test_verbs", "test_doctor", "test_cache", "test_archiving")
+    reading = ("test_verbs", "test_account_history", "test_doctor", "test_cache", "test_archiving")
     sending = ("test_sending", "test_broadcast")
     collecting = ("test_collecting", "test_collecting_blocks", "test_collection")
+    statements = ("test_statement", "test_statements_of_many")
     unit = Path(__file__).parents[1] / "unit"
     paths = [
-        *(Path(__file__).with_name(f"{name}.py") for name in (*reading, *sending, *collecting)),
+        *(
+            Path(__file__).with_name(f"{name}.py")
+            for name in (*reading, *sending, *collecting, *statements)
+        ),
         unit / "test_widgets.py",
+        unit / "test_table.py",
         unit / "collecting" / "test_diff.py",
     ]
     text = "".join(path.read_text(encoding="utf-8") for path in paths)
@@ -338,6 +349,8 @@ def test_snapshot_card_is_escaped() -> None:
     with asking(fake):
         taken = lk.snapshot("a.near")
     card = taken._repr_html_()
+    assert '<th scope="row">balance</th><td>10 yocto</td>' in card
+    assert "<p>network: <strong>lab</strong></p>" in card
     assert "<img" not in card
     assert "<script" not in card
     assert "&lt;img src=x onerror=alert(1)&gt;" in card
@@ -697,6 +710,20 @@ def test_amounts_in_human_units_and_back() -> None:
     show = lk.amount_format(6, "USDT")
     assert show(balance.iloc[0]) == "1,234.5 USDT"
     assert show(balance.iloc[1]) == "<NA>"
+
+
+def test_a_frame_for_reading_names_its_network() -> None:
+    """What a verb returns is displayed in units, with the network that it was read from."""
+    fake = Fake()
+    fake.rest["/v1/account/a.near/full"] = full_view("a.near")
+    with asking(fake):
+        text = repr(lk.human(lk.accounts("a.near")[["account_id", "balance"]]))
+    assert text.splitlines() == [
+        "  account_id   balance",
+        "0     a.near  10 yocto",
+        "",
+        "1 row; network: lab",
+    ]
 
 
 def test_frames_go_to_parquet_and_come_back(tmp_path: Path) -> None:
@@ -1421,6 +1448,86 @@ def test_blocks_above_the_head() -> None:
         lk.blocks(HEAD - 1, HEAD + 3, progress=False)
 
 
+NEWEST = f"The newest block is {HEAD}: pass a height up to it, or wait."
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda: lk.block(HEAD + 1),
+        lambda: lk.blocks(HEAD - 1, HEAD + 3, progress=False),
+        lambda: lk.chunks(10**12),
+        lambda: lk.accounts("a.near", at=10**12),
+        lambda: lk.keys("a.near", at=10**12),
+        lambda: lk.history("a.near", HEAD, HEAD + 2, every=1, progress=False),
+        lambda: client.current().rpc("block", {"block_id": 10**12}),
+    ],
+    ids=["block", "blocks", "chunks", "accounts", "keys", "history", "rpc"],
+)
+def test_a_block_above_the_head_names_the_head(read: Callable[[], object]) -> None:
+    """A height that is still to come is refused with the newest height, after one request."""
+    with asking(Fake()) as server, pytest.raises(errors.UnknownBlockError) as caught:
+        read()
+    assert caught.value.remedy == NEWEST
+    assert [c["params"] for c in server.calls].count({"finality": "optimistic"}) == 1
+
+
+def test_validators_above_the_head_name_the_head() -> None:
+    """A node reports an unknown epoch for a height that is still to come, without the height."""
+    with lk.connect("local") as ledger:
+        newest = lk.block("optimistic", ledger=ledger)["block_height"][0]
+        with pytest.raises(errors.UnknownEpochError) as caught:
+            lk.validators(newest + 1, ledger=ledger)
+        assert caught.value.remedy.startswith(f"The newest block is {newest}: ")
+        with pytest.raises(errors.UnknownEpochError) as caught:
+            lk.validators(fake_hash("none"), ledger=ledger)
+    assert caught.value.remedy == errors.UnknownEpochError.remedy
+
+
+def test_a_missing_block_below_the_head_has_its_own_remedy() -> None:
+    """A skipped height, an unknown hash and a failing host leave the error as it was."""
+    remedy = errors.UnknownBlockError.remedy
+    with asking(Fake()) as server:
+        for at in (110, fake_hash("none")):
+            with pytest.raises(errors.UnknownBlockError) as caught:
+                lk.block(at)
+            assert caught.value.remedy == remedy
+    assert [c["params"] for c in server.calls].count({"finality": "optimistic"}) == 1
+    fake = Fake()
+
+    def forgetful(*request: Any) -> Reply:
+        return Reply(500) if b"optimistic" in request[3] else fake(*request)
+
+    with asking(forgetful), pytest.raises(errors.UnknownBlockError) as caught:
+        lk.block(10**12)
+    assert (caught.value.block_height, caught.value.remedy) == (10**12, remedy)
+
+
+@pytest.mark.parametrize(
+    ("network", "account_id", "hint"),
+    [
+        ("mainnet", "alice", "Did you mean 'alice.near'?"),
+        ("testnet", "alice", "Did you mean 'alice.testnet'?"),
+        ("mainnet", "alice.testnet", 'Did you mean connect("testnet")?'),
+        ("testnet", "alice.near", 'Did you mean connect("mainnet")?'),
+        ("mainnet", "alice.near", ""),
+        ("mainnet", "alice.bob", ""),
+        ("mainnet", "ab" * 32, ""),
+        ("mainnet", "0x" + "ab" * 20, ""),
+        ("lab", "alice", ""),
+    ],
+)
+def test_an_unknown_account_names_the_likely_one(network: str, account_id: str, hint: str) -> None:
+    """The remedy completes a name without its top-level account, without another request."""
+    usual = errors.UnknownAccountError.remedy
+    with serve(Fake()) as server:
+        ledger = lk.connect(network, rpc_url=server.url, api_url=server.url)
+        with ledger, pytest.raises(errors.UnknownAccountError) as caught:
+            lk.view(account_id, "get", ledger=ledger)
+    assert caught.value.remedy == f"{hint} {usual}".lstrip()
+    assert len(server.requests) == 1
+
+
 def test_chunks_and_chunk() -> None:
     """A block's chunk headers, and one chunk named in two ways."""
     header = make_chunk_header(121, 0)
@@ -1766,7 +1873,8 @@ def test_trace_receipts_and_tx() -> None:
     assert frame.attrs["source"] == "EXPERIMENTAL_tx_status"
     assert raw == told
     asked = [c["method"] for c in server.calls]
-    assert asked == ["EXPERIMENTAL_tx_status", "block", "EXPERIMENTAL_protocol_config", "tx"]
+    assert (asked[0], asked[-1]) == ("EXPERIMENTAL_tx_status", "tx")
+    assert sorted(asked[1:-1]) == ["EXPERIMENTAL_protocol_config", "block"]  # sent together
     assert server.calls[-1]["params"]["wait_until"] == "INCLUDED"
 
 
@@ -1953,10 +2061,14 @@ def test_a_wrong_sender_is_named_with_the_right_one(wait_until: str) -> None:
 
 
 def test_receipt() -> None:
-    """One receipt comes as sent."""
+    """One receipt comes as sent; what this node cannot look up is None."""
     told = transaction_result()["receipts"][0]
+    unknown = dict.fromkeys(("transaction_hash", "signer_id"))
+    places = dict.fromkeys(
+        ("block_height", "block_timestamp", "tx_block_height", "tx_block_timestamp")
+    )
     with asking(Fake(methods={"EXPERIMENTAL_receipt": told})):
-        assert lk.receipt(fake_hash("receipt")) == told
+        assert lk.receipt(fake_hash("receipt")) == told | unknown | places
 
 
 def test_read_gives_what_a_live_call_gives(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias, assert_type
 
 import httpx
 import pandas as pd
+from matplotlib.axes import Axes
 
 import ledgerkit as lk
 from ledgerkit import errors, protocol
@@ -35,6 +36,7 @@ def connecting() -> None:
         assert_type(inner, lk.Ledger)
         assert_type(inner.rpc("block", {"finality": "final"}), Any)
         assert_type(inner.get("/v0/account/root.near/ft"), Any)
+        assert_type(inner.post("/v0/blocks", {"limit": 1}, surface="transactions"), Any)
     assert_type(ledger.close(), None)
     assert_type(lk.disconnect(), None)
 
@@ -50,7 +52,13 @@ def one_frame(ledger: lk.Ledger) -> None:
     assert_type(lk.exposure(["root.near"], nonzero=True, liquid_tokens=()), pd.DataFrame)
     start, stop = pd.Timestamp("2026-01-01"), "2026-02-01"
     assert_type(lk.history("root.near", start, stop, every="1D"), pd.DataFrame)
+    statement = lk.statement("root.near", start, stop, assets=["near"])
+    assert_type(statement, lk.Statement)
+    assert_type(statement.entries, pd.DataFrame)
     assert_type(lk.history("root.near", 1, None, views="ft", contracts=["a.near"]), pd.DataFrame)
+    assert_type(lk.account_transactions("root.near", start, role=["signer"]), pd.DataFrame)
+    assert_type(lk.transfers_of(["a.near"], 1, "final", direction="sender"), pd.DataFrame)
+    assert_type(lk.kv("a.near", key="color", history=True), pd.DataFrame)
 
 
 def two_frames() -> None:
@@ -62,6 +70,9 @@ def two_frames() -> None:
     assert_type(lk.staking(["root.near"], on_error="collect"), Both)
     assert_type(lk.exposure(["root.near"], on_error="collect"), Both)
     assert_type(lk.history("root.near", 1, "final", on_error="collect"), Both)
+    assert_type(lk.account_transactions("root.near", on_error="collect"), Both)
+    assert_type(lk.transfers_of("root.near", on_error="collect"), Both)
+    assert_type(lk.kv("root.near", on_error="collect"), Both)
     frame, failed = lk.ft(["root.near"], on_error="collect")
     assert_type(frame, pd.DataFrame)
     assert_type(failed, pd.DataFrame)
@@ -127,7 +138,12 @@ def one_transaction() -> None:
     assert_type(lk.Trace.from_json(b"{}"), lk.Trace)
     assert_type(lk.Trace.from_json(b"{}", rules=lk.protocol_config()), lk.Trace)
     assert_type(lk.Trace.load("trace.json"), lk.Trace)
+    assert_type(lk.trace("hash"), lk.Trace)
     assert_type(lk.receipts("hash", "root.near"), pd.DataFrame)
+    assert_type(lk.receipts("hash"), pd.DataFrame)
+    assert_type(lk.tx("hash"), dict[str, Any])
+    assert_type(lk.receipt("receipt"), dict[str, Any])
+    assert_type(lk.traces(["hash", ("hash", "root.near")]), lk.Traces)
     many = lk.traces([("hash", "root.near")], blocks=False)
     assert_type(many, lk.Traces)
     assert_type(many["hash"], lk.Trace)
@@ -142,6 +158,19 @@ def one_transaction() -> None:
     assert_type(lk.trace_block(on_error="collect"), TracesAndFailures)
     assert_type(lk.receipt("id"), dict[str, Any])
     assert_type(lk.tx("hash", "root.near"), dict[str, Any])
+
+
+def one_statement(ledger: lk.Ledger) -> None:
+    """A statement is rehearsed, read, saved, loaded and continued."""
+    plan = lk.statement("root.near", 1, dry_run=True, ledger=ledger)
+    assert_type(plan, lk.StatementPlan)
+    assert_type(plan.requests, dict[str, int])
+    statement = lk.statement("root.near", 1, "final", assets=["near"], ledger=ledger)
+    assert_type(statement, lk.Statement)
+    for frame in (statement.entries, statement.gaps, statement.totals, statement.rewards):
+        assert_type(frame, pd.DataFrame)
+    assert_type(statement.save("root.parquet"), Path)
+    assert_type(lk.Statement.load("root.parquet").extend(ledger=ledger), lk.Statement)
 
 
 def many_accounts(ledger: lk.Ledger) -> None:
@@ -160,6 +189,8 @@ def many_accounts(ledger: lk.Ledger) -> None:
     assert_type(collection.counts, dict[str, int])
     for opened in (collection.arrow("ft"), collection.polars("ft"), collection.dask("ft")):
         assert_type(opened, Any)
+    statements = lk.statements(["root.near"], "run", 1, "final", rate=5, ledger=ledger)
+    assert_type(statements, lk.Collection)
     blocks = lk.collect_blocks(1, "final", ["blocks", "events"], "run", rate=5, ledger=ledger)
     assert_type(blocks, lk.Collection)
     assert_type(lk.collect_blocks("2026-01-01", 9, out=Path("run"), dry_run=True), lk.Plan)
@@ -250,12 +281,21 @@ def amounts(frame: pd.DataFrame, held: pd.Series[int], taken: lk.U128Array) -> N
     assert_type(lk.to_arrow(frame), Any)
     assert_type(lk.write_parquet(frame, Path("ft.parquet")), None)
     assert_type(lk.to_excel(frame, Path("ft.xlsx"), sheet_name="ft"), None)
+    assert_type(lk.human(frame, digits=None).texts(), pd.DataFrame)
     assert_type(lk.read_parquet("ft.parquet"), pd.DataFrame)
 
 
 def panels() -> None:
     """Panels ask when told, and give a frame to go on with."""
     assert_type(lk.explore(), lk.widgets.Explorer)
+    assert_type(lk.show(lk.ft("alice.near")), lk.widgets.FrameView)
+    assert_type(lk.human(lk.ft("alice.near")).texts(), pd.DataFrame)
+    assert_type(lk.statement("alice.near", 1, "final", assets="near"), lk.Statement)
+    statement = lk.statement("alice.near")
+    assert_type(statement.entries, pd.DataFrame)
+    assert_type(statement.to_csv("a.csv", "koinly", price=statement.entries), Path)
+    assert_type(statement.plot("near"), Axes)
+    assert_type(lk.widgets.StatementExplorer("alice.near").press(), lk.widgets.StatementExplorer)
     panel = lk.widgets.AccountExplorer("alice.near")
     assert_type(panel.result, pd.DataFrame | None)
 

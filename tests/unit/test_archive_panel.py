@@ -12,6 +12,7 @@ import ledgerkit as lk
 from ledgerkit import archiving, errors
 from ledgerkit.archiving import flow
 from ledgerkit.widgets import _html
+from tests.unit.front_end import FrontEnd
 
 w = pytest.importorskip("ipywidgets")
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ledgerkit.widgets import ArchiveFlow
-    from ledgerkit.widgets._panel import PanelResult
+    from ledgerkit.widgets._panel import Content
 
 ASKED = ("heidi.near", "Clock", "alice.near", "stamps.grace.near", "grace.near")
 TOKEN_ID = "widget-8ab0028ead1b"
@@ -58,11 +59,6 @@ class Gate:
         monkeypatch.setattr(flow._Flow, step, held)
 
 
-def clicked(button: Any) -> None:
-    """Click a button."""
-    button._handle_custom_msg({"event": "click"}, [])
-
-
 async def until(true: Callable[[], bool]) -> None:
     """Wait for something, ten seconds at most."""
     for _ in range(1_000):
@@ -88,13 +84,14 @@ def test_every_step_is_shown_when_it_begins(
 ) -> None:
     """Pending, running, done; the sentence names the step, and the table what was found."""
     told: list[tuple[str, list[str], str]] = []
-    show = panel._show_result
+    show = panel._show
 
-    def shown(found: PanelResult, notes: Any = ()) -> None:
-        show(found, notes)
-        told.append((panel.status.value, states(panel), panel.static()))
+    def shown(content: Content) -> None:
+        show(content)
+        if content.frames:
+            told.append((panel.content.message, states(panel), panel.static()))
 
-    monkeypatch.setattr(panel, "_show_result", shown)
+    monkeypatch.setattr(panel, "_show", shown)
     panel.press()
 
     places = [*range(6), 5, 6, 7]  # the mint is shown again once it is sent
@@ -105,7 +102,7 @@ def test_every_step_is_shown_when_it_begins(
     assert TOKEN_ID in told[3][2]
     assert "sent by grace.near, stage included" in told[6][2]
     assert states(panel) == ["done"] * ALL
-    assert panel.status.value == _html.status(archiving.OUTCOMES["archived"])
+    assert panel.content.message == _html.status(archiving.OUTCOMES["archived"])
 
 
 def test_while_it_runs_only_cancel_can_be_pressed(
@@ -113,32 +110,34 @@ def test_while_it_runs_only_cancel_can_be_pressed(
 ) -> None:
     """The button rests, Enter begins no second flow, and the keyboard finds Cancel open."""
     gate = Gate(monkeypatch, "read_source")
+    front = FrontEnd(panel)
     seen: list[Any] = []
 
     async def act() -> None:
-        clicked(panel.button)
+        front.press()
         await until(gate.reached.is_set)
         running = panel._task
-        panel.fields["widget_name"]._handle_custom_msg({"event": "submit"}, [])
-        seen.append((panel.button.disabled, panel.stop.disabled, panel._task is running))
+        front.press()
+        seen.append((front.panel["is_busy"], panel._task is running))
         seen.append(states(panel)[:3])
         gate.opened.set()
         await panel.wait()
 
     asyncio.run(act())
 
-    assert seen == [(True, False, True), ["done", "running", "pending"]]
-    assert (panel.button.disabled, panel.stop.disabled) == (False, True)
+    assert seen == [(True, True), ["done", "running", "pending"]]
+    assert front.panel["is_busy"] is False
     assert states(panel) == ["done"] * ALL
 
 
 def cancelled(panel: ArchiveFlow, gate: Gate) -> None:
     """Archive, cancel at a gate, and let the step that runs end."""
+    front = FrontEnd(panel)
 
     async def act() -> None:
-        clicked(panel.button)
+        front.press()
         await until(gate.reached.is_set)
-        clicked(panel.stop)
+        front.cancel()
         await panel.wait()
         gate.opened.set()
         await until(gate.ended.is_set)
@@ -154,11 +153,11 @@ def test_cancel_before_the_mint_mints_nothing(
         cancelled(panel, Gate(patch, "has_changed"))
 
     told = "Cancelled. Nothing was minted. Archive the widget again to finish."
-    assert panel.status.value == _html.status(told)
+    assert panel.content.message == _html.status(told)
     assert states(panel) == [*["done"] * 4, "cancelled", *["not_taken"] * 3]
     assert "cancelled" in panel.static()
     assert panel.result is None
-    assert (panel.button.disabled, panel.stop.disabled) == (False, True)
+    assert panel.is_busy is False
     assert not minted(ledger)
 
     panel.press()
@@ -173,8 +172,8 @@ def test_cancel_while_it_is_being_minted_loses_no_mint(
     with monkeypatch.context() as patch:
         cancelled(panel, Gate(patch, "send_mint"))
 
-    assert f"Token {TOKEN_ID} may have been minted." in panel.status.value
-    assert "an existing token is found, and not minted twice." in panel.status.value
+    assert f"Token {TOKEN_ID} may have been minted." in panel.content.message
+    assert "an existing token is found, and not minted twice." in panel.content.message
     ledger.world.settle()
     assert minted(ledger)
 
@@ -191,7 +190,7 @@ def test_cancel_after_the_mint_was_sent_names_its_transaction(
         cancelled(panel, Gate(patch, "follow_mint"))
 
     sent = panel.value.submission
-    assert f"transaction {sent.tx_hash}." in panel.status.value
+    assert f"transaction {sent.tx_hash}." in panel.content.message
     assert panel.frames["steps"]["tx_hash"].dropna().tolist() == [sent.tx_hash]
     followed = lk.resume(sent.tx_hash, "grace.near", ledger=ledger).wait("final")
     assert followed.fully_succeeded is True
@@ -199,16 +198,18 @@ def test_cancel_after_the_mint_was_sent_names_its_transaction(
 
 def test_cancel_before_the_first_step_says_so(panel: ArchiveFlow) -> None:
     """A press that is taken back at once has asked nothing."""
+    front = FrontEnd(panel)
 
     async def act() -> None:
-        clicked(panel.button)
+        front.press()
         await asyncio.sleep(0)
-        clicked(panel.stop)
+        front.cancel()
         await panel.wait()
 
     asyncio.run(act())
 
-    assert panel.status.value == _html.status("Cancelled.")
+    message = "Cancelled before the first step. Nothing was minted."
+    assert panel.content.message == _html.status(message)
     assert (panel.result, panel.frames) == (None, {})
 
 
@@ -218,8 +219,8 @@ def test_a_step_that_fails_is_shown_with_its_reason(panel: ArchiveFlow) -> None:
     panel.press()
 
     assert isinstance(panel.error, errors.ContractMethodNotFoundError)
-    assert 'role="alert"' in panel.status.value
-    assert "Nothing was minted. Archive the widget again to finish." in panel.status.value
+    assert 'role="alert"' in panel.content.message
+    assert "Nothing was minted. Archive the widget again to finish." in panel.content.message
     assert states(panel) == [*["done"] * 3, "failed", *["not_taken"] * 4]
     assert _html.text(panel.frames["steps"]["detail"][3]) in panel.static()
     assert panel.result is None
@@ -232,4 +233,4 @@ def test_a_field_that_is_wrong_shows_no_steps(panel: ArchiveFlow) -> None:
     panel.press()
 
     assert isinstance(panel.error, errors.InvalidRequestError)
-    assert (panel.frames, panel.value, panel.results.children) == ({}, None, ())
+    assert (panel.frames, panel.value, panel.content.pages) == ({}, None, ())

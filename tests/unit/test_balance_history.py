@@ -64,7 +64,10 @@ def test_steps_in_near(ax: Any) -> None:
     assert lines(ax) == {"balance": [5.0, 2.25]}
     first = dates.date2num(line.get_xdata()[0])
     assert first == START_NS / DAY_NS
-    assert (ax.get_ylabel(), ax.get_title(loc="left")) == ("NEAR", "NEAR of alice.near")
+    assert (ax.get_ylabel(), ax.get_title(loc="left")) == (
+        "balance (NEAR)",
+        "balance of alice.near",
+    )
     assert ax.get_xlabel() == "time (UTC)"
 
 
@@ -89,9 +92,9 @@ def test_what_is_not_known_is_a_gap(ax: Any) -> None:
 @pytest.mark.parametrize(
     ("decimals", "values", "unit"),
     [
-        (0, [2_500_000.0, 7.0], "smallest units of each token"),
-        (6, [2.5, 7e-6], "tokens, each in its own unit"),
-        ({"gold.near": 6}, [2.5, 7.0], "tokens, each in its own unit"),
+        (0, [2_500_000.0, 7.0], "token balance (smallest units of each token)"),
+        (6, [2.5, 7e-6], "token balance (each token in its own unit)"),
+        ({"gold.near": 6}, [2.5, 7.0], "token balance (each token in its own unit)"),
     ],
 )
 def test_tokens(ax: Any, decimals: Any, values: list[float], unit: str) -> None:
@@ -150,9 +153,9 @@ def test_accounts_have_lines_of_their_own() -> None:
     ax = plots.history(told(*course("a.near", NEAR, 2 * NEAR), *course("b.near", 3 * NEAR)))
     assert list(lines(ax).items()) == [("a.near", [1.0, 2.0]), ("b.near", [3.0])]
     assert len({(line.get_color(), str(line.get_linestyle())) for line in ax.get_lines()}) == 2
-    assert ax.get_title(loc="left") == "NEAR of a.near, b.near"
+    assert ax.get_title(loc="left") == "balance of a.near, b.near"
     more = told(*[row for n in range(4) for row in course(f"a{n}.near", NEAR)])
-    assert plots.history(more).get_title(loc="left") == "NEAR of 4 accounts"
+    assert plots.history(more).get_title(loc="left") == "balance of 4 accounts"
 
 
 def test_an_account_is_named_beside_what_it_holds(ax: Any) -> None:
@@ -193,8 +196,8 @@ def test_a_change_is_taken_while_it_is_exact(ax: Any) -> None:
     values = lines(ax)["t.near"]
     assert math.isnan(values[0])
     assert values[1:] == [0.0, 1.0, -7.0]
-    assert ax.get_ylabel() == "change in smallest units of each token"
-    assert ax.get_title(loc="left") == "change in tokens of alice.near"
+    assert ax.get_ylabel() == "change in token balance (smallest units of each token)"
+    assert ax.get_title(loc="left") == "change in token balance of alice.near"
 
 
 def test_each_line_changes_from_its_own_beginning(ax: Any) -> None:
@@ -207,7 +210,7 @@ def test_each_line_changes_from_its_own_beginning(ax: Any) -> None:
     assert list(found) == ["a.near", "b.near"]
     assert found["a.near"] == [0.0, -2.0]
     assert found["b.near"][1:] == [0.0, 1e-24]
-    assert ax.get_ylabel() == "change in NEAR"
+    assert ax.get_ylabel() == "change in balance (NEAR)"
 
 
 def test_the_lines_that_changed_most_are_drawn() -> None:

@@ -10,6 +10,8 @@ import pytest
 from ledgerkit import cards
 from ledgerkit.frames import build
 from ledgerkit.frames.schemas import SCHEMAS
+from ledgerkit.frames.tokens import TokenFacts
+from ledgerkit.tracing.amount_texts import AmountTexts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,11 +42,12 @@ def receipt(name: str, parent: str | None = None, **told: Any) -> dict[str, Any]
 
 def card(told: list[dict[str, Any]], **more: Any) -> str:
     """Write a card of receipts."""
-    usual = {
+    usual: dict[str, Any] = {
         "headline": "Trace T: 1 receipt",
         "explanation": "It succeeded.",
         "edges": frame("edges", []),
         "transfers": frame("transfers", []),
+        "format_amount": AmountTexts({}).text,
     }
     return cards.trace_card(receipts=frame("receipts", told), **usual | more)
 
@@ -110,7 +113,7 @@ def test_receipts_stand_in_lists_within_lists_and_fold():
         (2, "✓ succeeded: pay on dex.near"),
         (2, "details"),
         (3, "✗ failed: swap on dex.near"),
-        (3, "block 7, shard 2, 1.500 Tgas"),
+        (3, "block 7, shard 2, 1.5 Tgas"),
         (2, "✓ succeeded: refund on alice.near"),
         (2, "details"),
     ]
@@ -127,7 +130,7 @@ def test_receipts_stand_in_a_table_with_headings():
     page = Page(card(told, edges=waits))
     head, first, second = page.rows(9)
     assert head == "#,Action,Receiver,Depth,Block,Shard,Tgas,Waits for,Result".split(",")
-    assert first == ["1", "swap", "dex.near", "0", "7", "2", "1.500", "", "✓ succeeded"]
+    assert first == ["1", "swap", "dex.near", "0", "7", "2", "1.5", "", "✓ succeeded"]
     assert second[6:] == ["", "1", "✗ failed: No such method."]
     scopes = [told["scope"] for name, told in page.elements if name == "th"]
     assert scopes == ["col"] * 9 + ["row"] * 2
@@ -135,7 +138,7 @@ def test_receipts_stand_in_a_table_with_headings():
 
 
 def test_movements_stand_in_a_table():
-    """NEAR as people read it, tokens exact in their smallest unit, mint and burn by name."""
+    """NEAR as people read it, unknown tokens in their smallest unit, mint and burn by name."""
     told = [
         {"kind": "fee", "asset": "near", "sender_id": "a.near", "receiver_id": "system",
          "amount": 10**22},
@@ -150,8 +153,38 @@ def test_movements_stand_in_a_table():
         ["1", "fee", "near", "a.near", "system", "0.01 NEAR", ""],
         ["2", "fee", "gas_key:K", "a.near", "system", "0.001 NEAR", ""],
         ["3", "token", "nep141:gold.near", "(minted)", "b.near",
-         "340,282,366,920,938,463,463,374,607,431,768,211,455", "thanks"],
+         "340,282,366,920,938,463,463,374,607,431,768,211,455 units of gold.near", "thanks"],
     ]  # fmt: skip
+
+
+def test_amounts_are_rounded_with_all_digits_as_tooltips():
+    """NEAR, tokens of known decimals and gas; an exact amount needs no tooltip."""
+    rows = [
+        {"kind": "fee", "asset": "near", "amount": 12_340_675 * 10**21 + 1},
+        {"kind": "token", "asset": "nep141:gold.near", "amount": 1_252_998_400},
+        {"kind": "token", "asset": "nep141:gold.near", "amount": 80_000_000},
+    ]
+    receipts = [receipt("A", deposit=10**24 + 1, gas_burnt=2_427_934_563_000)]
+    amounts = AmountTexts({"gold.near": TokenFacts("ok", "GOLD", 6)})
+    page = Page(card(receipts, transfers=frame("transfers", rows), format_amount=amounts.text))
+
+    assert {"12,340.68 NEAR", "1,253.00 GOLD", "80 GOLD", "2.43"} <= set(page.texts)
+    tooltips = [attrs["title"] for name, attrs in page.elements if name == "span"]
+    assert tooltips == [
+        "1.000000000000000000000001 NEAR",
+        "2.427934563 Tgas",
+        "2.427934563",
+        "12,340.675000000000000000000001 NEAR",
+        "1,252.9984 GOLD",
+    ]
+
+
+def test_the_network_is_named_if_it_is_known():
+    """Invented and real data differ by a line under the headline."""
+    known, unknown = Page(card([], network="local")), Page(card([]))
+
+    assert known.texts[1:3] == ["network: ", "local"]
+    assert "network: " not in unknown.texts
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import re
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -30,12 +31,13 @@ def ledger():
 
 
 def test_demo_prints_frames_tree_and_verdict(demo: Any, tmp_path, capsys):
-    """One command shows balances to the last digit, the tree, its verdict and the report."""
+    """One command shows amounts in units, an exact sum, the tree, its verdict and the report."""
     demo.main(["--out", str(tmp_path / "page.html")])
 
     printed = capsys.readouterr().out
     assert printed.startswith("This data comes from the embedded ledger")
-    assert "340282366920926463463374607431768211454" in printed
+    assert "12,340.68 NEAR" in printed
+    assert "340,282,366,920,926,463,463.37 MOON" in printed
     assert "340282366920938463463374607431768211455 = 2**128 - 1 is True" in printed
     assert "\n    gold.near -> dex.near  ft_on_transfer()" in printed
     assert "FAILED: Smart contract panicked: the contract is paused" in printed
@@ -89,16 +91,48 @@ def test_the_tree_is_of_the_refunded_swap(demo: Any, ledger: Any):
     ]
 
 
-def test_report_needs_nothing_else(demo: Any, tmp_path, capsys):
-    """The page loads no script, style or picture, and says that its accounts are invented."""
+def report_of(demo: Any, tmp_path: Path) -> str:
+    """Write the report, and read it."""
     demo.main(["--out", str(tmp_path / "page.html")])
-    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    lk.disconnect()
+    return (tmp_path / "page.html").read_text(encoding="utf-8")
 
-    assert [word for word in ("<script", "<link", "<img", "http:", "https:") if word in page] == []
-    assert "Its accounts are invented" in page
+
+def test_report_needs_nothing_else(demo: Any, tmp_path, capsys):
+    """The page loads no script, style or picture, and is small enough to be sent by mail."""
+    page = report_of(demo, tmp_path)
+    loaded = ("<script", "<link", "<img", "@import", "url(h", "http:", "https:", "data:", "src=")
+    assert [word for word in loaded if word in page] == []
+    assert len(page) < 250_000
     assert "the contract is paused" in page
     assert capsys.readouterr().err == ""
-    lk.disconnect()
+
+
+def test_report_names_the_network(demo: Any, tmp_path):
+    """Its first line says which ledger it is of, and that its accounts are invented."""
+    notice = report_of(demo, tmp_path).partition("<h2>")[0]
+    assert "Network: local" in notice
+    assert "Its accounts are invented" in notice
+
+
+def test_report_has_amounts_in_units_and_numbers_aligned(demo: Any, tmp_path):
+    """No amount is a row of 25 digits; each number is at the right, in digits of one width."""
+    page = report_of(demo, tmp_path)
+    texts = re.sub(r'<svg.*?</svg>|<style.*?</style>|title="[^"]*"', "", page, flags=re.DOTALL)
+    assert re.findall(r"\b\d{20,}\b", texts) == []
+    assert re.search(r'<td style="text-align:right[^>]*>12,340\.68 NEAR</td>', page)
+    assert "font-variant-numeric: tabular-nums" in page
+
+
+def test_report_has_each_plot_for_light_and_for_dark_pages(demo: Any, tmp_path):
+    """The style sheet hides one drawing of each pair, as the reader's system prefers."""
+    page = report_of(demo, tmp_path)
+    for theme in ("light", "dark"):
+        drawings = re.findall(rf'<div class="{theme}"><svg.*?</svg></div>', page, flags=re.DOTALL)
+        assert len(drawings) == 4
+        assert all("<title>" in drawing for drawing in drawings)
+    assert "@media (prefers-color-scheme: dark)" in page
+    assert "color-scheme: light dark" in page
 
 
 def test_report_escapes_what_the_chain_says(demo: Any, ledger: Any, tmp_path: Path):
@@ -110,7 +144,7 @@ def test_report_escapes_what_the_chain_says(demo: Any, ledger: Any, tmp_path: Pa
     trace = lk.Trace.from_json(saved.replace("the contract is paused", hostile))
     found = {hostile: pd.DataFrame({hostile: [hostile]})}
 
-    page = demo.page(lk.snapshot("alice.near"), found, trace)
+    page = demo.page(lk.snapshot("alice.near"), found, {f"plot {hostile}": trace.plot}, trace)
 
     assert hostile not in page
-    assert page.count("&lt;script&gt;alert(1)&lt;/script&gt;") >= 4
+    assert page.count("&lt;script&gt;alert(1)&lt;/script&gt;") >= 5

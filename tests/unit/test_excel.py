@@ -269,3 +269,68 @@ def test_a_file_that_cannot_be_written_is_a_file_error(tmp_path: Path):
         to_excel(pd.DataFrame({"a": [1]}), tmp_path / "missing" / "x.xlsx")
     with pytest.raises(InvalidRequestError, match="expected the path of a file"):
         to_excel(pd.DataFrame({"a": [1]}), 10**5000)  # type: ignore[arg-type]  # the point
+
+
+def test_transfers_of_near_stand_beside(rows):
+    """The asset of a row says that its amount is NEAR; decimals of other tokens are unknown."""
+    frame = pd.DataFrame(
+        {"asset": ["near", "nep141:gold.near"], "amount": u128(15 * 10**23, 7), "memo": ["", "x"]}
+    )
+
+    assert rows(frame) == [
+        ["asset", "amount", "amount (tokens, rounded)", "memo"],
+        ["near", "1500000000000000000000000", 1.5, None],
+        ["nep141:gold.near", "7", None, "x"],
+    ]
+
+
+def test_a_signed_change_stands_beside(rows):
+    """A balance change is text with its sign, and a number below zero."""
+    frame = pd.DataFrame(
+        {
+            "account_id": ["a.near"],
+            "asset": ["near"],
+            "change": pd.Series([-(15 * 10**23)], dtype=object),
+        }
+    )
+
+    assert rows(frame)[1] == ["a.near", "near", "-1500000000000000000000000", -1.5]
+
+
+@pytest.mark.parametrize(
+    ("network", "name"), [("testnet", "testnet"), (None, "Sheet1"), ("a/b", "Sheet1")]
+)
+def test_the_sheet_is_named_after_the_network(network, name):
+    """Invented and real data differ by the name on the tab."""
+    pytest.importorskip("xlsxwriter", reason="the extra `excel`")
+    openpyxl = pytest.importorskip("openpyxl")
+    frame = pd.DataFrame({"deposit": u128(5)})
+    frame.attrs.update({} if network is None else {"network": network})
+    buffer = io.BytesIO()
+    to_excel(frame, buffer)
+
+    assert openpyxl.load_workbook(buffer).sheetnames == [name]
+
+
+def test_large_numbers_have_no_exponent():
+    """Excel would show 3.4E+20 and 1E+12: rounded amounts have thousands separators instead."""
+    pytest.importorskip("xlsxwriter", reason="the extra `excel`")
+    openpyxl = pytest.importorskip("openpyxl")
+    buffer = io.BytesIO()
+    to_excel(pd.DataFrame({"deposit": u128(TOP)}), buffer)
+
+    column = openpyxl.load_workbook(buffer)["Sheet1"].column_dimensions["B"]
+    assert column.width >= len("340,282,366,920,938.46")
+    assert column.number_format == "[>=0.01]#,##0.00;[<=-0.01]-#,##0.00;General"
+
+
+def test_the_rounded_amount_of_a_token_has_no_exponent():
+    """The column `amount` of tokens with metadata, a float, has thousands separators too."""
+    pytest.importorskip("xlsxwriter", reason="the extra `excel`")
+    openpyxl = pytest.importorskip("openpyxl")
+    frame = build.empty_frame("ft_metadata")[["contract_id", "amount"]]
+    buffer = io.BytesIO()
+    to_excel(frame, buffer)
+
+    column = openpyxl.load_workbook(buffer)["Sheet1"].column_dimensions["B"]
+    assert column.number_format == "[>=0.01]#,##0.00;[<=-0.01]-#,##0.00;General"

@@ -28,6 +28,7 @@ DTYPES = {
     "boolean": "boolean",
     "bool": "bool",
     "float64": "float64",
+    "Float64": "Float64",
     "time": "datetime64[ns, UTC]",
     "object": "object",
 }
@@ -39,6 +40,7 @@ SOME: dict[str, list[Any]] = {
     "boolean": [True, False],
     "bool": [True, False],
     "float64": [0.5, 1e300],
+    "Float64": [0.5, 1e300],
     "time": [1771106600329561530, 0],
     "object": [["x"], {"k": 1}],
 }
@@ -218,8 +220,8 @@ def test_numpy_columns_are_taken_as_they_are() -> None:
 def test_provenance_travels_along() -> None:
     """Attributes given to a frame are on it, and survive pickling."""
     frame = build.build_frame("nft", columns("nft", SOME), attrs={"network": "lab"})
-    assert frame.attrs == {"network": "lab"}
-    assert pickle.loads(pickle.dumps(frame)).attrs == {"network": "lab"}  # noqa: S301 - our own
+    assert frame.attrs == {"network": "lab", "schema": "nft"}
+    assert pickle.loads(pickle.dumps(frame)).attrs == frame.attrs  # noqa: S301 - our own
 
 
 @EVERY

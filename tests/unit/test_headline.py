@@ -121,15 +121,15 @@ def back(amount: int) -> Step:
 @pytest.mark.parametrize(
     ("result", "sentence"),
     [
-        (transfer_call(ARRIVES, PAYS), "alice.near swapped 120 GOLD for 1.495 wNEAR on dex.near."),
+        (transfer_call(ARRIVES, PAYS), "alice.near swapped 120 GOLD for 1.50 wNEAR on dex.near."),
         (transfer_call(ARRIVES, back(0)), "alice.near sent 120 GOLD to dex.near with a call."),
         (
             transfer_call(ARRIVES, PAYS, msg=""),
-            "alice.near swapped 120 GOLD for 1.495 wNEAR on dex.near.",
+            "alice.near swapped 120 GOLD for 1.50 wNEAR on dex.near.",
         ),
         (
             transfer_call(ARRIVES, PAYS, back(20_000_000)),
-            "alice.near swapped 100 GOLD for 1.495 wNEAR on dex.near.",
+            "alice.near swapped 100 GOLD for 1.50 wNEAR on dex.near.",
         ),
         (
             transfer_call((*ARRIVES, "the contract is paused"), back(120_000_000)),
@@ -175,7 +175,7 @@ def test_a_deposit_is_no_swap():
     arrives: Step = ("gold.near", "intents.near", called("ft_on_transfer"), [minted])
     result = document(first, arrives, to="gold.near", actions=[call])
     assert headline(result) == (
-        "alice.near sent 5 GOLD to intents.near with a call and received 5000000 of token "
+        "alice.near sent 5 GOLD to intents.near with a call and received 5,000,000 of token "
         "nep141:gold.near of intents.near."
     )
 
@@ -193,7 +193,7 @@ def test_near_is_swapped_through_its_wrapper():
         to="wrap.near",
         actions=actions,
     )
-    assert headline(result) == "alice.near swapped 15 NEAR for 98.7 GOLD on dex.near."
+    assert headline(result) == "alice.near swapped 15.00 NEAR for 98.7 GOLD on dex.near."
 
 
 def test_a_method_named_swap_proves_nothing():
@@ -238,7 +238,7 @@ def test_a_storage_deposit_costs_what_did_not_come_back():
     paid_back: Step = ("gold.near", "alice.near", builders.transfer(NEAR // 10 - NEAR // 800), [])
     first: Step = ("alice.near", "gold.near", call, [])
     result = document(first, paid_back, to="gold.near", actions=[call])
-    sentence = "alice.near paid 0.00125 NEAR for storage of bob.near on gold.near."
+    sentence = "alice.near paid 0.0012 NEAR for storage of bob.near on gold.near."
     assert headline(result) == sentence
     paid_back = ("gold.near", "alice.near", builders.transfer(NEAR // 10), [])
     result = document(first, paid_back, to="gold.near", actions=[call])
@@ -627,7 +627,7 @@ def test_what_a_call_brought_is_stated():
     """Any call names the amounts that its sender gave and got."""
     claim = called("claim")
     result = alone("gold.near", claim, moved(None, "alice.near", 1_234_567))
-    assert headline(result) == "alice.near called claim on gold.near and received 1.234 GOLD."
+    assert headline(result) == "alice.near called claim on gold.near and received 1.23 GOLD."
 
 
 # Symbols ---------------------------------------------------------------------------------
@@ -640,7 +640,7 @@ GIFT = alone("gold.near", called("claim"), moved(None, "alice.near", 1_500_000))
     [
         (TokenFacts("ok", "GOLD", 6), "1.5 GOLD"),
         (TokenFacts("ok", "$WEN.e", 6), "1.5 $WEN.e"),
-        (TokenFacts("ok", "NEAR", 6), "1.5 NEAR (gold.near)"),
+        (TokenFacts("ok", "NEAR", 6), "1.5 tokens of gold.near"),
         (TokenFacts("ok", "GOLD for nothing", 6), "1.5 tokens of gold.near"),
         (TokenFacts("ok", "G" * 64, 6), "1.5 tokens of gold.near"),
         (TokenFacts("ok", "100", 6), "1.5 tokens of gold.near"),
@@ -649,10 +649,10 @@ GIFT = alone("gold.near", called("claim"), moved(None, "alice.near", 1_500_000))
         (TokenFacts("ok", "G" + "\u0301" * 9, 6), "1.5 tokens of gold.near"),
         (TokenFacts("ok", "\u041dEAR", 6), "1.5 tokens of gold.near"),
         (TokenFacts("ok", "\uff2e\uff25\uff21\uff32", 6), "1.5 tokens of gold.near"),
-        (TokenFacts("ok", "GOLD", 255), "1500000 units of gold.near"),
-        (TokenFacts("broken", "GOLD", None), "1500000 units of gold.near"),
+        (TokenFacts("ok", "GOLD", 255), "1,500,000 units of gold.near"),
+        (TokenFacts("broken", "GOLD", None), "1,500,000 units of gold.near"),
         (TokenFacts("broken", None, 6), "1.5 tokens of gold.near"),
-        (TokenFacts("unread"), "1500000 units of gold.near"),
+        (TokenFacts("unread"), "1,500,000 units of gold.near"),
     ],
 )
 def test_a_symbol_cannot_pretend(facts: TokenFacts, amount: str):
@@ -708,15 +708,15 @@ def test_metadata_is_read_once_and_never_when_declined():
     raw = trace.explain(metadata=False)
     assert requests == []
     assert raw.startswith(
-        "alice.near swapped 120000000 units of gold.near for 1495052829698637137632134 units of "
-        "wrap.near on dex.near.\n"
+        "alice.near swapped 120,000,000 units of gold.near for "
+        "1,495,052,829,698,637,137,632,134 units of wrap.near on dex.near.\n"
     )
     text = trace.explain()
     assert text == trace.explain()
     assert requests == [["gold.near", "wrap.near"]]
     assert (
         "120 GOLD (gold.near) from alice.near to dex.near; 1 yocto from dex.near to wrap.near; "
-        "1.495052829698637137632134 wNEAR (wrap.near) from dex.near to alice.near."
+        "1.50 wNEAR (wrap.near) from dex.near to alice.near."
     ) in text
 
 
@@ -734,7 +734,7 @@ def test_an_explanation_needs_no_network():
 def test_the_headline_alone_is_the_first_paragraph():
     """`headline` is what `explain` begins with, and empty without the transaction."""
     trace = read(transfer_call(ARRIVES, PAYS), lambda _: TOKENS)
-    assert trace.headline() == "alice.near swapped 120 GOLD for 1.495 wNEAR on dex.near."
+    assert trace.headline() == "alice.near swapped 120 GOLD for 1.50 wNEAR on dex.near."
     for metadata in (True, False):
         text = trace.explain(metadata=metadata)
         assert trace.headline(metadata=metadata) == text.split("\n\n")[0]
@@ -742,18 +742,20 @@ def test_the_headline_alone_is_the_first_paragraph():
 
 
 def test_a_card_of_traces_has_the_headline_of_each():
-    """The table reads no metadata: amounts of tokens are in units, and its texts are escaped."""
+    """The table reads no metadata: tokens are in units, verdicts words, and texts escaped."""
     swap = read(transfer_call(ARRIVES, PAYS), lambda _: pytest.fail("a request"))
     other = Trace.from_json(alone("<b>.near", called("<i>")))
     html = Traces({"T1": swap, "T2": other})._repr_html_()
-    assert "alice.near swapped 120000000 units of gold.near for " in html
+    assert "alice.near swapped 120,000,000 units of gold.near for " in html
     assert "alice.near called &lt;i&gt; on &lt;b&gt;.near." in html
+    assert "<h3>2 transactions (2 fully succeeded)</h3>" in html
+    assert "<td>fully succeeded</td>" in html
 
 
 def test_a_card_begins_with_the_headline():
     """The heading of the card is the first sentence, which its text does not repeat."""
     html = read(transfer_call(ARRIVES, PAYS), lambda _: TOKENS)._repr_html_()
-    sentence = "alice.near swapped 120 GOLD for 1.495 wNEAR on dex.near."
+    sentence = "alice.near swapped 120 GOLD for 1.50 wNEAR on dex.near."
     assert f"<h3>{sentence}</h3><p>alice.near sent transaction T" in html
     assert html.count(sentence) == 1
 
@@ -777,10 +779,10 @@ def test_a_headline_is_one_line_whatever_the_chain_says(text: str):
 RECORDED = {
     "rpc/send_tx.response.json": "sender.testnet sent 1 NEAR to receiver.testnet.",
     "rpc/EXPERIMENTAL_tx_status.response.json": (
-        "bowen called transfer on evgeny.lockup.m0 and received 1000 yocto."
+        "bowen called transfer on evgeny.lockup.m0 and received 1,000 yocto."
     ),
     "tx/ft_transfer_failure_guest_panic.json": (
-        "serhii.near tried to send 10000000000000000000 units of berryclub.ek.near to "
+        "serhii.near tried to send 10,000,000,000,000,000,000 units of berryclub.ek.near to "
         "volovyk.near; the contract panicked: The account doesn't have enough balance."
     ),
     "tx/ft_transfer_success.json": (
@@ -798,16 +800,16 @@ RECORDED = {
         "test.near created counter-4fd14aca.test.near with 10 NEAR and a key."
     ),
     "txapi/delegate_small.json": (
-        "manhcoi83.tg called l2_claim on game.hot.tg and received 89845 units of game.hot.tg, "
+        "manhcoi83.tg called l2_claim on game.hot.tg and received 89,845 units of game.hot.tg, "
         "relayed by 0-relay.hot.tg."
     ),
     "txapi/delegate_cross_contract.json": (
-        "oracle.sweat called defer_batch on token.sweat and received 609798449060883906 units of "
-        "token.sweat, relayed by sweat-relayer.near."
+        "oracle.sweat called defer_batch on token.sweat and received 609,798,449,060,883,906 units "
+        "of token.sweat, relayed by sweat-relayer.near."
     ),
     "txapi/intents_execute.json": (
-        "intents.near called execute_intents on itself and gave 120314105211849496797804 units of "
-        "wrap.near."
+        "intents.near called execute_intents on itself and gave "
+        "120,314,105,211,849,496,797,804 units of wrap.near."
     ),
 }
 
@@ -824,14 +826,14 @@ VECTORS = {
     "transfer": "alice.near sent 1 NEAR to bob.near.",
     "create_account": "alice.near created sub.alice.near with 0.1 NEAR and a key.",
     "ft_transfer_call_all_used": (
-        "alice.near sent 1000 units of token.near to bob.near with a call."
+        "alice.near sent 1,000 units of token.near to bob.near with a call."
     ),
     "ft_transfer_call_part_refunded": (
-        "alice.near sent 1000 units of token.near to bob.near with a call; 400 units of "
+        "alice.near sent 1,000 units of token.near to bob.near with a call; 400 units of "
         "token.near came back."
     ),
     "ft_transfer_call_receiver_panics": (
-        "alice.near tried to send 1000 units of token.near to bob.near with a call; bob.near "
+        "alice.near tried to send 1,000 units of token.near to bob.near with a call; bob.near "
         "panicked and the tokens came back (no thanks)."
     ),
 }

@@ -811,7 +811,7 @@ def test_a_transport_is_checked():
 def test_no_address_for_a_surface():
     """A ledger that knows only one surface names the option that is missing for the other."""
     with lk.connect("lab", api_url="http://127.0.0.1:9", in_flight=1) as ledger:
-        with pytest.raises(InvalidRequestError, match=r"Pass rpc_url=") as caught:
+        with pytest.raises(InvalidRequestError, match=r"as rpc_url=") as caught:
             lk.gas_price(ledger=ledger)
         assert caught.value.field == "rpc_url"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import json
 import subprocess
 import sys
@@ -173,6 +174,38 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
     """A name that does not exist fails as with any module."""
     with pytest.raises(AttributeError, match="no attribute 'fts'"):
         _ = lk.fts
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "likely"),
+    [
+        ("ledgerkit", "account", "accounts"),
+        ("ledgerkit", "widget", "widgets"),
+        ("ledgerkit.units", "yotco", "yocto"),
+        ("ledgerkit.plots", "tokenflow", "token_flow"),
+        ("ledgerkit.widgets", "AcountExplorer", "AccountExplorer"),
+        ("ledgerkit.protocol", "Transaktion", "Transaction"),
+        ("ledgerkit.errors", "UnknownAcountError", "UnknownAccountError"),
+        ("ledgerkit.localnet", "World_", "World"),
+    ],
+)
+def test_a_misspelt_name_names_the_likely_one(module: str, name: str, likely: str) -> None:
+    """The error suggests a public name, so that a notebook shows it too."""
+    with pytest.raises(AttributeError) as caught:
+        getattr(importlib.import_module(module), name)
+    expected = f"module '{module}' has no attribute '{name}'; did you mean '{likely}'?"
+    assert str(caught.value) == expected
+
+
+def test_the_interpreter_adds_no_suggestion_of_its_own() -> None:
+    """The last line of a traceback has one suggestion, and a private name has none."""
+    code = "import ledgerkit; ledgerkit.account"
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert done.stderr.splitlines()[-1] == (
+        "AttributeError: module 'ledgerkit' has no attribute 'account'; did you mean 'accounts'?"
+    )
+    with pytest.raises(AttributeError, match=r"no attribute '_repr_html_'$"):
+        _ = lk._repr_html_
 
 
 def test_errors_and_schemas_are_at_hand() -> None:

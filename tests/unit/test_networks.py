@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 KEY = "PLANTED-key-0123456789"
 OWN = "https://rpc.example.com"
+SERVICES = ("transactions_url", "transfers_url", "blocks_url", "kv_url")
+URLS = ("rpc_url", "api_url", "archival_rpc_url", *SERVICES)
 UNTYPED: Any = lk  # as whoever calls it without a type checker
 
 
@@ -114,6 +116,37 @@ def test_the_environment_chooses(monkeypatch: pytest.MonkeyPatch) -> None:
     assert networks.resolve(None) is networks.PRESETS["local"]
 
 
+@pytest.mark.parametrize("field", SERVICES)
+def test_a_service_at_an_address_of_ones_own(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A service has the address that was passed, or of the environment; the others stay."""
+    own: Any = {field: OWN}
+    found = networks.resolve("mainnet", **own)
+    preset = networks.PRESETS["mainnet"]
+    for url in URLS:
+        assert getattr(found, url) == (OWN if url == field else getattr(preset, url))
+    lab = networks.resolve("lab", **own)
+    assert {url for url in URLS if getattr(lab, url)} == {field}
+    beside = networks.resolve("mainnet", rpc_url="https://x.example.com", **own)
+    assert [url for url in SERVICES if getattr(beside, url)] == [field]
+    monkeypatch.setenv(f"LEDGERKIT_{field.upper()}", "https://x.example.com")
+    assert getattr(networks.resolve("mainnet"), field) == "https://x.example.com"
+    assert getattr(networks.resolve("mainnet", **own), field) == OWN
+    assert networks.resolve("local") is networks.PRESETS["local"]
+
+
+@pytest.mark.parametrize("field", SERVICES)
+def test_another_process_has_the_services(field: str) -> None:
+    """A ledger that is described for another process opens there with its services."""
+    from ledgerkit import client
+
+    options: dict[str, Any] = {field: OWN}
+    ledger = lk.connect("lab", rate=3, make_default=False, **options)
+    with client.reopen(pickle.loads(pickle.dumps(ledger.description()))) as other:  # noqa: S301 - own
+        assert getattr(other.network, field) == OWN
+        assert other.network == ledger.network
+    ledger.close()
+
+
 @pytest.mark.parametrize("name", [None, "local", ""])
 def test_no_network_is_chosen(name: str | None) -> None:
     """Without a choice it is the embedded ledger, at the addresses that `serve` has."""
@@ -142,6 +175,7 @@ def test_a_mistyped_network() -> None:
         lk.connect("mainet")
     assert (caught.value.field, caught.value.value) == ("network", "mainet")
     assert "mainnet, testnet, local" in str(caught.value)
+    assert caught.value.remedy == "Did you mean 'mainnet'?"
 
 
 def test_a_verb_without_a_ledger_warns_when_the_environment_chose(
@@ -156,7 +190,7 @@ def test_a_verb_without_a_ledger_warns_when_the_environment_chose(
     assert client.current().network.name == "testnet"  # silent from now on
 
 
-@pytest.mark.parametrize("field", ["rpc_url", "api_url", "archival_rpc_url"])
+@pytest.mark.parametrize("field", URLS)
 @pytest.mark.parametrize(
     "address",
     [
@@ -224,7 +258,7 @@ def test_a_key_for_ones_own_address() -> None:
     assert {r.headers["authorization"] for r in requests} == {f"Bearer {KEY}"}
 
 
-@pytest.mark.parametrize("field", ["rpc_url", "api_url", "archival_rpc_url"])
+@pytest.mark.parametrize("field", URLS)
 @pytest.mark.parametrize(
     "address",
     [

@@ -18,7 +18,8 @@ from ledgerkit import plots as drawings
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.frames import build
 from ledgerkit.frames.schemas import SCHEMAS
-from ledgerkit.plots import canvas, receipt_rows
+from ledgerkit.plots import inks, receipt_rows, texts
+from tests.unit.statement_frames import entry, statement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -123,7 +124,8 @@ def names(ax: Any) -> list[str]:
 
 
 def boxes(ax: Any, colour: str) -> list[tuple[float, float, float]]:
-    """List the bars of a colour: left, width and row."""
+    """List the bars of a colour, as it is drawn on these axes: left, width and row."""
+    colour = inks.inside(ax).shape(colour) if colour != "white" else colour
     found = [
         (patch.get_x(), patch.get_width(), patch.get_y() + patch.get_height() / 2)
         for patch in ax.patches
@@ -133,7 +135,8 @@ def boxes(ax: Any, colour: str) -> list[tuple[float, float, float]]:
 
 
 def dots(ax: Any, colour: str) -> list[list[float]]:
-    """List the places of the markers of a colour."""
+    """List the places of the markers of a colour, as it is drawn on these axes."""
+    colour = inks.inside(ax).shape(colour)
     own = [one for one in ax.collections if colors.same_color(one.get_facecolor()[:1], colour)]
     return [place for one in own for place in np.asarray(one.get_offsets()).tolist()]
 
@@ -165,9 +168,9 @@ def test_a_tree_has_a_row_for_each_receipt_at_its_depth():
         "swap · gold.near",
         "on_swap · dex.near",
     ]
-    assert dots(ax, canvas.BLUE) == [[0, 0], [1, 1], [1, 4]]
-    assert dots(ax, canvas.VERMILION) == [[1, 3]]
-    assert dots(ax, canvas.SKY) == [[2, 2]]
+    assert dots(ax, inks.BLUE) == [[0, 0], [1, 1], [1, 4]]
+    assert dots(ax, inks.VERMILION) == [[1, 3]]
+    assert dots(ax, inks.SKY) == [[2, 2]]
     assert ax.get_title(loc="left") == "5 receipts, 1 failed"
     assert legend(ax) == ["succeeded", "failed", "refund", "critical path", "data dependency"]
 
@@ -281,12 +284,12 @@ def test_a_receipt_is_solid_where_it_ran_and_hatched_where_it_waited():
     """E could have run in 101, the block after A's, and ran in 103: it waited for two blocks."""
     ax = plots.timeline(five(), edges(("B", "E")))
     assert names(ax)[:3] == ["swap · dex.near", "swap · gold.near", "on_swap · dex.near"]
-    assert boxes(ax, canvas.BLUE) == [(0, 1, 0), (1, 1, 3), (3, 1, 2)]
-    assert boxes(ax, canvas.VERMILION) == [(1, 1, 1)]
+    assert boxes(ax, inks.BLUE) == [(0, 1, 0), (1, 1, 3), (3, 1, 2)]
+    assert boxes(ax, inks.VERMILION) == [(1, 1, 1)]
     assert boxes(ax, "white") == [(1, 2, 2)]
     (waited,) = [p for p in ax.patches if colors.same_color(p.get_facecolor(), "white")]
     assert waited.get_hatch() == "////"
-    assert legend(ax)[-3:] == ["waiting", "created", "data dependency"]
+    assert legend(ax)[-3:] == ["waiting", "parent to child", "data dependency"]
 
 
 def test_shards_are_named_and_kept_apart():
@@ -309,14 +312,14 @@ def test_blocks_are_counted_from_the_first():
     """Heights have nine digits: the first is told once."""
     ax = plots.timeline(five())
     assert [text.get_text() for text in ax.get_xticklabels()] == ["+0", "+1", "+2", "+3"]
-    assert ax.get_xlabel() == "block, counted from 100"
+    assert ax.get_xlabel() == "blocks after block 100"
 
 
 def test_a_long_wait_is_shortened_and_said_so():
     """Nothing ran in 199 blocks: they take the room of four, with their number."""
     late = [receipt("A"), receipt("B", "A", block_height=300)]
     ax = plots.timeline(frame("receipts", late))
-    assert boxes(ax, canvas.BLUE) == [(0, 1, 0), (5, 1, 1)]
+    assert boxes(ax, inks.BLUE) == [(0, 1, 0), (5, 1, 1)]
     assert boxes(ax, "white") == [(1, 4, 1)]
     assert "199\nblocks" in [text.get_text() for text in ax.texts]
     assert [text.get_text() for text in ax.get_xticklabels()] == ["+0", "+200"]
@@ -327,14 +330,14 @@ def test_what_has_not_run_is_an_outline_after_all_that_has():
     open_ = receipt("B", "A", block_height=None, status="not_executed", gas_burnt=None)
     ax = plots.timeline(frame("receipts", [receipt("A"), open_]))
     assert boxes(ax, "white") == [(1, 1, 1)]
-    assert legend(ax) == ["ran", "not run yet", "created"]
+    assert legend(ax) == ["executed", "not executed", "parent to child"]
 
 
 def test_a_receipt_of_unknown_status_that_burnt_gas_has_run():
     """It is neither a success nor one that waits; without gas it has not run."""
     rows = [receipt("A"), receipt("B", "A", status="unknown")]
     waiting = receipt("C", "A", status="unknown", gas_burnt=0, block_height=None)
-    for draw, ran in (plots.timeline, "ran"), (plots.receipt_tree, "succeeded"):
+    for draw, ran in (plots.timeline, "executed"), (plots.receipt_tree, "succeeded"):
         assert legend(draw(frame("receipts", rows)))[:2] == [ran, "status unknown"]
         assert "status unknown" not in legend(draw(frame("receipts", [rows[0], waiting])))
 
@@ -343,7 +346,7 @@ def test_without_heights_the_creators_count():
     """A trace read without blocks has none, and is drawn all the same."""
     told = [receipt("A", block_height=None), receipt("B", "A", block_height=None, shard_id=None)]
     ax = plots.timeline(frame("receipts", told))
-    assert boxes(ax, canvas.BLUE) == [(0, 1, 0), (1, 1, 1)]
+    assert boxes(ax, inks.BLUE) == [(0, 1, 0), (1, 1, 1)]
     assert ax.get_xlabel() == "depth (block heights are unknown)"
     assert "shard\nunknown" in [text.get_text() for text in ax.texts]
 
@@ -441,19 +444,19 @@ def test_a_flow_stands_between_who_gave_and_who_got():
         )
     )
     assert {text.get_text() for text in ax.texts} == {
-        "near",
-        "alice.near  2.01 NEAR",
-        "bob.near  2 NEAR",
-        "bob.near  1 yocto",
-        "alice.near  1 yocto",
-        "system  0.01 NEAR",
+        "NEAR",
+        "alice.near · 2.01 NEAR",
+        "bob.near · 2 NEAR",
+        "bob.near · 1 yocto",
+        "alice.near · 1 yocto",
+        "system · 0.01 NEAR",
         "nep141:gold.near",
-        "(minted)  500",
-        "carol.near  500",
-        "carol.near  20",
-        "(burnt)  20",
+        "(minted) · 500 units",
+        "carol.near · 500 units",
+        "carol.near · 20 units",
+        "(burnt) · 20 units",
     }
-    assert legend(ax) == ["NEAR sent", "fee", "tokens"]
+    assert legend(ax) == ["NEAR sent", "gas fee", "tokens"]
     assert ax.get_title(loc="left") == "5 flows between accounts"
 
 
@@ -463,8 +466,8 @@ def test_the_balance_of_a_gas_key_is_near():
     rows += [moved("alice.near", "system", 2 * 10**22, asset="near", kind="burnt")]
     ax = plots.token_flow(frame("transfers", rows))
     texts = {text.get_text() for text in ax.texts}
-    assert {"gas_key:ed25519:K", "system  0.01 NEAR", "system  0.02 NEAR"} <= texts
-    assert legend(ax) == ["fee", "burnt"]
+    assert {"gas_key:ed25519:K", "system · 0.01 NEAR", "system · 0.02 NEAR"} <= texts
+    assert legend(ax) == ["gas fee", "NEAR burnt"]
 
 
 def test_transfers_of_unknown_amount_are_counted():
@@ -473,8 +476,8 @@ def test_transfers_of_unknown_amount_are_counted():
     rows = [unknown, moved("alice.near", "system", NEAR, kind="undelivered")]
     ax = plots.token_flow(frame("transfers", rows))
     assert ax.get_xlabel() == "transfers of unknown amount: 1"
-    assert legend(ax) == ["not delivered"]
-    assert ax.get_title(loc="left") == "1 flows between accounts"
+    assert legend(ax) == ["deposit not delivered"]
+    assert ax.get_title(loc="left") == "1 flow between accounts"
     ax = plots.token_flow(frame("transfers", [unknown]), asset="near")
     assert [text.get_text() for text in ax.texts] == ["transfers of unknown amount: 1"]
 
@@ -495,21 +498,21 @@ def test_tokens_come_first_and_ribbons_cross_little():
     told += [moved("a.near", "cc.near", NEAR), moved("a.near", "d.near", 5, **GOLD)]
     ax = plots.token_flow(frame("transfers", told))
     titles = [text.get_text() for text in ax.texts if text.get_ha() == "center"]
-    assert titles == ["nep141:gold.near", "near"]
+    assert titles == ["nep141:gold.near", "NEAR"]
     got = {t.get_text(): t.get_position()[1] for t in ax.texts if t.get_ha() == "left"}
     assert sorted(got, key=lambda name: got[name]) == [
-        "d.near  5",
-        "aa.near  1 NEAR",
-        "bb.near  1 NEAR",
-        "cc.near  2 NEAR",
+        "d.near · 5 units",
+        "aa.near · 1 NEAR",
+        "bb.near · 1 NEAR",
+        "cc.near · 2 NEAR",
     ]
     told.reverse()
     ax = plots.token_flow(frame("transfers", told))
     got = {t.get_text(): t.get_position()[1] for t in ax.texts if t.get_ha() == "left"}
     assert sorted(got, key=lambda name: got[name])[1:] == [
-        "aa.near  1 NEAR",
-        "cc.near  2 NEAR",
-        "bb.near  1 NEAR",
+        "aa.near · 1 NEAR",
+        "cc.near · 2 NEAR",
+        "bb.near · 1 NEAR",
     ]
 
 
@@ -519,7 +522,7 @@ def test_one_asset_can_be_drawn_alone_and_an_unknown_one_is_refused():
         "transfers", [moved("a.near", "b.near", NEAR), moved("c.near", "d.near", 5, **GOLD)]
     )
     ax = plots.token_flow(told, asset="near")
-    assert "near" in [text.get_text() for text in ax.texts]
+    assert "NEAR" in [text.get_text() for text in ax.texts]
     assert "nep141:gold.near" not in [text.get_text() for text in ax.texts]
     with pytest.raises(InvalidRequestError, match=r"nep141:gold\.near"):
         plots.token_flow(told, asset="nep141:silver.near")
@@ -530,9 +533,9 @@ def test_the_accounts_that_moved_least_are_gathered():
     told = [moved(f"a{at:03}.near", "b.near", (at + 1) * NEAR) for at in range(300)]
     ax = plots.token_flow(frame("transfers", told))
     texts = [text.get_text() for text in ax.texts]
-    assert "289 others  41,905 NEAR" in texts
-    assert "a299.near  300 NEAR" in texts
-    assert "b.near  45,150 NEAR" in texts
+    assert "289 others · 41,905 NEAR" in texts
+    assert "a299.near · 300 NEAR" in texts
+    assert "b.near · 45,150 NEAR" in texts
     assert len(texts) == 14
 
 
@@ -561,45 +564,49 @@ def test_names_of_accounts_never_cover_each_other():
 # Holdings -----------------------------------------------------------------------------
 
 
-def token(symbol: str | None, amount: float | None, **told: Any) -> dict[str, Any]:
-    """Tell of a balance in human units."""
+def token(symbol: str | None, balance: int | None, **told: Any) -> dict[str, Any]:
+    """Return a row of a balance in the smallest unit, of a token of one decimal."""
     usual = {"account_id": "alice.near", "contract_id": f"{symbol}.near".lower(), "status": "ok"}
-    return {**usual, "symbol": symbol, "amount": amount, "metadata_status": "ok", **told}
+    unit = {"symbol": symbol, "decimals": 1, "metadata_status": "ok"}
+    return {**usual, **unit, "balance": balance, **told}
 
 
 def test_balances_are_told_in_human_units_greatest_first():
     """What cannot be drawn on such an axis is named below, with the reason."""
     told = [
-        token("GOLD", 2.5),
-        token("MOON", 3.4e20),
-        token("DUST", 0.0),
+        token("GOLD", 25),
+        token("MOON", 34 * 10**20),
+        token("DUST", 0),
         token("SLOW", None, status="pending"),
         token("TORN", None, status="broken"),
-        token("ODD", None, decimals=None),
+        token("ODD", 7, decimals=None),
     ]
     ax = plots.balances(frame("ft_metadata", told))
     assert names(ax) == ["MOON · moon.near", "GOLD · gold.near"]
-    assert dots(ax, canvas.BLUE) == [[3.4e20, 0], [2.5, 1]]
-    assert [text.get_text() for text in ax.texts] == ["3.4e20", "2.5"]
+    assert dots(ax, inks.BLUE) == [[3.4e20, 0], [2.5, 1]]
+    assert [text.get_text() for text in ax.texts] == [
+        "340,000,000,000,000,000,000 MOON",
+        "2.5 GOLD",
+    ]
     assert ax.get_xscale() == "log"
-    assert ax.get_xlabel().splitlines()[1] == (
-        "zero: DUST · not fetched yet: SLOW · broken: TORN · unknown decimals: ODD"
+    assert " · ".join(ax.get_xlabel().splitlines()[1:]) == (
+        "zero: DUST · not indexed yet: SLOW · broken: TORN · unknown decimals: ODD"
     )
     assert ax.get_title(loc="left") == "tokens of alice.near"
 
 
 def test_nothing_held_is_said_with_what_is_not_known():
     """An account may hold no token whose balance can be told."""
-    told = [token("DUST", 0.0), token("SLOW", None, status="pending")]
+    told = [token("DUST", 0), token("SLOW", None, status="pending")]
     ax = plots.balances(frame("ft_metadata", told))
     assert [text.get_text() for text in ax.texts] == [
-        "no token balances\nzero: DUST · not fetched yet: SLOW"
+        "no token balances\nzero: DUST · not indexed yet: SLOW"
     ]
 
 
 def test_only_the_top_is_drawn_and_the_rest_is_counted():
     """Sixty tokens, five drawn."""
-    told = [token(f"T{at}", 1.0 + at) for at in range(60)]
+    told = [token(f"T{at}", 1 + at) for at in range(60)]
     ax = plots.balances(frame("ft_metadata", told), top=5)
     assert names(ax)[0] == "T59 · t59.near"
     assert len(names(ax)) == 5
@@ -609,14 +616,14 @@ def test_only_the_top_is_drawn_and_the_rest_is_counted():
 def test_holders_of_one_token_are_named_by_account():
     """The token is told once, in the title and at the axis; who holds nothing is named."""
     told = [
-        token("GOLD", 2.5),
-        token("GOLD", 40.0, account_id="bob.near"),
-        token("GOLD", 0.0, account_id="dave.near"),
+        token("GOLD", 25),
+        token("GOLD", 400, account_id="bob.near"),
+        token("GOLD", 0, account_id="dave.near"),
     ]
     ax = plots.balances(frame("ft_metadata", told))
     assert names(ax) == ["bob.near", "alice.near"]
     assert ax.get_title(loc="left") == "holders of GOLD · gold.near"
-    assert ax.get_xlabel() == "GOLD (log scale)\nzero: dave.near"
+    assert ax.get_xlabel() == "balance (GOLD, log scale)\nzero: dave.near"
 
 
 def stake(pool: str, staked: int | None, unstaked: int | None, **told: Any) -> dict[str, Any]:
@@ -638,11 +645,11 @@ def test_stake_is_stacked_by_what_can_be_done_with_it():
     ]
     ax = plots.staking(frame("staking_positions", told))
     assert names(ax) == ["south.near", "north.near"]
-    assert boxes(ax, canvas.BLUE) == [(0, 25, 0), (0, 30, 1)]
-    assert boxes(ax, canvas.SKY) == [(25, 75, 0), (30, 0, 1)]
-    assert boxes(ax, canvas.ORANGE) == [(30, 10, 1), (100, 0, 0)]
-    assert [text.get_text() for text in ax.texts] == ["100", "40"]
-    assert ax.get_xlabel() == "NEAR\nunknown: 1 of 3 positions"
+    assert boxes(ax, inks.BLUE) == [(0, 25, 0), (0, 30, 1)]
+    assert boxes(ax, inks.SKY) == [(25, 75, 0), (30, 0, 1)]
+    assert boxes(ax, inks.ORANGE) == [(30, 10, 1), (100, 0, 0)]
+    assert [text.get_text() for text in ax.texts] == ["100 NEAR", "40 NEAR"]
+    assert ax.get_xlabel() == "stake (NEAR)\nunknown: 1 of 3 positions"
     assert ax.get_title(loc="left") == "140 NEAR in staking pools"
 
 
@@ -653,7 +660,7 @@ def test_small_positions_are_gathered_in_one_bar():
     assert len(names(ax)) == 20
     assert names(ax)[0] == "a299.near · p299.near"
     assert names(ax)[-1] == "281 others"
-    assert ax.texts[-1].get_text() == "39,621"
+    assert ax.texts[-1].get_text() == "39,621 NEAR"
     assert ax.get_title(loc="left") == "45,150 NEAR in staking pools"
 
 
@@ -669,9 +676,9 @@ def classed(*classes: str) -> pd.DataFrame:
 def test_accounts_are_counted_by_how_they_stake():
     """Each class has its row, also one that is empty; the share is of all."""
     ax = plots.exposure(classed("mixed", "direct_only", "mixed", "mixed"))
-    assert names(ax) == ["direct_only", "liquid_only", "mixed", "no_visible_staking_position"]
+    assert names(ax) == ["direct only", "liquid only", "mixed", "no visible staking position"]
     assert [text.get_text() for text in ax.texts] == ["1 (25%)", "0 (0%)", "3 (75%)", "0 (0%)"]
-    assert boxes(ax, canvas.ORANGE) == [(0, 3, 2)]
+    assert boxes(ax, inks.ORANGE) == [(0, 3, 2)]
     assert ax.get_title(loc="left") == "4 accounts by staking exposure"
 
 
@@ -681,11 +688,11 @@ def test_accounts_that_are_not_indexed_have_a_bar_of_their_own():
     counted.loc[1:2, "status"] = "not_indexed"
     ax = plots.exposure(counted)
     assert dict(zip(names(ax), [text.get_text() for text in ax.texts], strict=True)) == {
-        "direct_only": "0 (0%)",
-        "liquid_only": "0 (0%)",
+        "direct only": "0 (0%)",
+        "liquid only": "0 (0%)",
         "mixed": "1 (25%)",
-        "no_visible_staking_position": "1 (25%)",
-        "not_indexed": "2 (50%)",
+        "no visible staking position": "1 (25%)",
+        "not indexed": "2 (50%)",
     }
 
 
@@ -739,11 +746,12 @@ EVERY: dict[str, tuple[Callable[..., Any], pd.DataFrame]] = {
     "timeline": (plots.timeline, five()),
     "gas_icicle": (plots.gas_icicle, five()),
     "token_flow": (plots.token_flow, frame("transfers", [moved("a.near", "b.near", NEAR)])),
-    "balances": (plots.balances, frame("ft_metadata", [token("GOLD", 2.0)])),
+    "balances": (plots.balances, frame("ft_metadata", [token("GOLD", 20)])),
     "staking": (plots.staking, frame("staking_positions", [stake("p.near", 1, 1)])),
     "concentration": (plots.concentration, frame("top_holders", holders(1, 2))),
     "exposure": (plots.exposure, classed("mixed")),
     "history": (plots.history, frame("history", [kept("gold.near", 2)])),
+    "statement": (plots.statement, statement([entry(110, "near", "transfer", NEAR)]).entries),
 }
 
 
@@ -835,10 +843,10 @@ def test_without_matplotlib_the_extra_is_named(name: str, monkeypatch: pytest.Mo
 )
 def test_numbers_are_short(value: float, text: str):
     """Three digits, or all before the point."""
-    assert canvas.format_number(value) == text
+    assert texts.format_number(value) == text
 
 
 def test_colours_are_okabes_and_itos():
     """Which colour-blind eyes tell apart."""
     published = "#E69F00 #56B4E9 #009E73 #F0E442 #0072B2 #D55E00 #CC79A7".split()
-    assert sorted(canvas.CYCLE) == sorted(published)
+    assert sorted(inks.CYCLE) == sorted(published)

@@ -88,6 +88,27 @@ STATUS = {
         "syncing": True,
     },
 }
+ACCOUNT_TX = {
+    "account_id": "a.near",
+    "transaction_hash": HASH,
+    "tx_block_height": 5,
+    "tx_block_timestamp": "9",
+}
+TRANSFER = {
+    "account_id": "a.near",
+    "asset_id": "native:near",
+    "block_height": "5",
+    "block_timestamp": "9",
+    "amount": "-5",
+}
+ENTRY = {
+    "current_account_id": "a.near",
+    "predecessor_id": "b.near",
+    "block_height": 5,
+    "block_timestamp": 9,
+    "key": "k",
+    "value": {"a": 1},
+}
 # By view: a JSON-RPC result, and one column with the value that it gives.
 RPC: dict[str, tuple[Any, str, Any]] = {
     "keys": (
@@ -121,6 +142,9 @@ REST: dict[str, tuple[Any, str, Any]] = {
         1,
     ),
     "indexer_status": ({"version": "1", "sync_block_timestamp_nanosec": "5"}, "version", "1"),
+    "account_transactions": ({"account_txs": [ACCOUNT_TX], "txs_count": 1}, "tx_hash", HASH),
+    "transfers_of": ({"transfers": [TRANSFER], "resume_token": None}, "change", -5),
+    "kv": ({"entries": [ENTRY]}, "value", {"a": 1}),
 }
 
 
@@ -187,6 +211,9 @@ KINDS: dict[str, tuple[Any, set[str]]] = {
     "validators": (RPC["validators"][0], {"validators"}),
     "gas_price": (RPC["gas_price"][0], {"gas_price"}),
     "status": (STATUS, {"status"}),
+    "account_transactions": (REST["account_transactions"][0], {"account_transactions"}),
+    "transfers_of": (REST["transfers_of"][0], {"transfers_of"}),
+    "kv": (REST["kv"][0], {"kv"}),
     "view_account": ({"amount": "1", "code_hash": HASH, "block_hash": HASH}, set()),
     "view_access_key": ({"nonce": 1, "permission": "FullAccess"}, set()),
     "call_function": ({"result": [1], "logs": [], "block_hash": HASH}, set()),

@@ -206,7 +206,7 @@ def test_a_malformed_key_is_not_shown(bad):
     for ask in (
         lambda: UNTYPED.signer("a.testnet", bad),
         lambda: UNTYPED.use_signer("a.testnet", bad),
-        lambda: UNTYPED.transfer("dave.near", 1, **own),
+        lambda: UNTYPED.transfer("dave.near", "1 yocto", **own),
         lambda: UNTYPED.call("dave.near", "m", **own),
         lambda: UNTYPED.delegate("dave.near", [], **own),
     ):
@@ -220,19 +220,19 @@ def test_a_good_key_is_in_no_traceback():
     lk.connect("local")
     for verb in (
         lambda: lk.transfer("dave.near", "1 BTC", signer_id="alice.near", key=TEXT),
-        lambda: lk.transfer("dave.near", 1, signer_id="alice.near", key=TEXT),  # not hers
+        lambda: lk.transfer("dave.near", "1 yocto", signer_id="alice.near", key=TEXT),  # not hers
         lambda: lk.call("dave.near", "", signer_id="alice.near", key=TEXT),
         lambda: lk.add_key("x", signer_id="alice.near", key=TEXT),
         lambda: lk.deploy(b"", signer_id="alice.near", key=TEXT),
-        lambda: lk.create_account("x", public_key="y", balance=1, key=TEXT),
+        lambda: lk.create_account("x", public_key="y", balance="1 yocto", key=TEXT),
         lambda: UNTYPED.relay(None, signer_id="alice.near", key=TEXT),
-        lambda: lk.transfer("dave.near", 1, key=TEXT),
+        lambda: lk.transfer("dave.near", "1 yocto", key=TEXT),
     ):
         with pytest.raises(errors.LedgerError) as caught:
             verb()
         assert_hidden(caught.value)
     with pytest.raises(TypeError) as wrong:
-        UNTYPED.transfer("dave.near", 1, kee=1, key=TEXT)
+        UNTYPED.transfer("dave.near", "1 yocto", kee=1, key=TEXT)
     assert_hidden(wrong.value)
 
 
@@ -247,8 +247,8 @@ def test_a_used_key_is_in_nothing_that_is_shown():
     try:
         ledger = lk.connect("local")
         text = ledger.world.keys()["alice.near"]
-        sent = lk.transfer("dave.near", 1, signer_id="alice.near", key=text).wait()
-        dry = lk.transfer("dave.near", 1, signer_id="alice.near", key=text, dry_run=True)
+        sent = lk.transfer("dave.near", "1 yocto", signer_id="alice.near", key=text).wait()
+        dry = lk.transfer("dave.near", "1 yocto", signer_id="alice.near", key=text, dry_run=True)
     finally:
         root.removeHandler(handler)
         root.setLevel(level)

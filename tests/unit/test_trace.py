@@ -165,6 +165,20 @@ def test_heights_are_saved_with_the_document(tmp_path: Path, *, wrapped: bool):
     assert again.save(tmp_path / "second.json").read_bytes() == path.read_bytes()
 
 
+def test_the_network_is_saved_with_the_document(tmp_path: Path):
+    """A trace that is read from a file names the network that it came from."""
+    data = bytes_of(document())
+    live = Trace(decode_transaction(data, request="T"), data, attrs={"network": "mainnet"})
+
+    loaded = Trace.load(live.save(tmp_path / "trace.json"))
+    assert loaded.receipts.attrs["network"] == "mainnet"
+    assert "network: <strong>mainnet</strong>" in loaded._repr_html_()
+    assert (
+        loaded.save(tmp_path / "second.json").read_bytes() == (tmp_path / "trace.json").read_bytes()
+    )
+    assert "network:" not in Trace.from_json(data)._repr_html_()
+
+
 def test_a_trace_is_saved_to_a_path_only(tmp_path: Path):
     """A place that cannot be written raises FileError, and what is no path InvalidRequestError."""
     trace = Trace.from_json(document())
@@ -269,11 +283,11 @@ def test_an_unknown_plot_is_refused():
 def test_attrs_carry_the_provenance():
     """Provenance given to a trace travels with both frames."""
     plain = Trace.from_json(document())
-    assert plain.receipts.attrs == {}
+    assert plain.receipts.attrs == {"schema": "receipts"}
     data = bytes_of(document())
     live = Trace(decode_transaction(data, request="T"), data, attrs={"network": "mainnet"})
-    assert live.receipts.attrs == {"network": "mainnet"}
-    assert live.edges.attrs == {"network": "mainnet"}
+    assert live.receipts.attrs == {"network": "mainnet", "schema": "receipts"}
+    assert live.edges.attrs == {"network": "mainnet", "schema": "edges"}
 
 
 @pytest.mark.parametrize("name", ["missing/trace.json", "x" * 300, "folder"])

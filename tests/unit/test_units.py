@@ -211,3 +211,101 @@ def test_floats(number):
     except InvalidRequestError:
         return
     assert units.yocto_to_near(whole) == Decimal(number) == Decimal(repr(number))
+
+
+# For people -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "decimals", "symbol", "digits", "text"),
+    [
+        (12_340_680_000, 6, "NEAR", 2, "12,340.68 NEAR"),
+        (80 * 10**6, 6, "GOLD", 2, "80 GOLD"),
+        (80 * 10**6 + 1, 6, "GOLD", 2, "80.00 GOLD"),
+        (12_500_000, 6, "GOLD", 2, "12.5 GOLD"),
+        (12_504_000, 6, "GOLD", 2, "12.50 GOLD"),
+        (240, 6, "NEAR", 2, "0.00024 NEAR"),
+        (123_456, 6, "GOLD", 2, "0.12 GOLD"),
+        (999_999, 6, "GOLD", 2, "1.00 GOLD"),
+        (1, 24, "GOLD", 0, "0.000000000000000000000001 GOLD"),
+        (-12_345_678, 6, "GOLD", 2, "-12.35 GOLD"),
+        (1_235, 3, "", 2, "1.24"),
+        (1_245, 3, "", 2, "1.24"),  # a tie goes to the even digit
+        (2_500, 3, "", 0, "2"),
+        (3_500, 3, "", 0, "4"),
+        (0, 24, "NEAR", 2, "0 NEAR"),
+        (1_234, 0, "DUST", 2, "1,234 DUST"),
+        (2**128 - 1, 24, "NEAR", 2, "340,282,366,920,938.46 NEAR"),
+        (2**128 - 1, 24, "", None, "340,282,366,920,938.463463374607431768211455"),
+    ],
+)
+def test_amounts_for_people(value, decimals, symbol, digits, text):
+    """Amounts have thousands separators and few decimals; a rounded one keeps its zeros."""
+    assert units.amount_text(value, decimals, symbol, digits) == text
+
+
+def test_amounts_of_near_and_gas_for_people():
+    """A tiny amount of NEAR is counted in yocto."""
+    assert units.near_amount(12_340_675 * 10**21) == "12,340.68 NEAR"
+    assert units.near_amount(1) == "1 yocto"
+    assert units.near_amount(-1_500) == "-1,500 yocto"
+    assert units.near_amount(0) == "0 NEAR"
+    assert units.near_amount(10**24 + 1, None) == "1.000000000000000000000001 NEAR"
+    assert units.gas_amount(2_427_934_563_000) == "2.43 Tgas"
+
+
+SIGNED = st.integers(-(2**128), 2**128)
+DECIMALS = st.integers(0, 40)
+DIGITS = st.integers(0, 12)
+
+
+@given(SIGNED, DECIMALS, DIGITS)
+def test_rounded_amounts_are_the_nearest(value, decimals, digits):
+    """The error is at most half of the last digit, and no amount but 0 reads as 0."""
+    text = units.amount_text(value, decimals, "", digits)
+    written = Decimal(text.replace(",", ""))
+    exact = Decimal(f"{value}e-{decimals}")
+    with decimal.localcontext() as context:
+        context.prec = 200
+        error = abs(written - exact)
+        half = Decimal(f"0.5e{written.as_tuple().exponent}")
+
+    assert error <= half if error else True
+    assert (written == 0) == (value == 0)
+    assert len(text.partition(".")[2]) <= max(digits, 1) or abs(exact) < 1
+
+
+@given(SIGNED, DECIMALS)
+def test_all_digits_can_be_read_back(value, decimals):
+    """Without a limit nothing is lost: the text is the amount."""
+    number = units.amount_text(value, decimals, "", None).replace(",", "")
+
+    back = units.from_units(number.removeprefix("-"), decimals, most=2**128)
+    assert back * (-1 if number.startswith("-") else 1) == value
+
+
+@pytest.mark.parametrize("digits", [-1, 0.5, "2", True])
+def test_refused_digits(digits):
+    """A number of digits is an integer from 0 on."""
+    with pytest.raises(InvalidRequestError, match="digits"):
+        units.amount_text(1, 2, "", digits)
+
+
+@pytest.mark.parametrize(
+    ("symbol", "text"),
+    [
+        ("GOLD", "GOLD"),
+        ("USDC.e", "USDC.e"),
+        ("NEAR", "tokens"),
+        ("Near", "tokens"),
+        ("yocto", "tokens"),
+        ("0 NEAR +", "tokens"),
+        ("\u0405USD", "tokens"),
+        ("5", "tokens"),
+        (None, "tokens"),
+        (float("nan"), "tokens"),
+    ],
+)
+def test_symbols_of_tokens(symbol, text):
+    """A contract chooses its symbol: only a plain word that is not NEAR's follows an amount."""
+    assert units.token_symbol(symbol) == text

@@ -269,6 +269,26 @@ def test_words_are_from_a_list() -> None:
         assert error.rule == "one of raise, collect"
 
 
+def test_a_misspelt_word_names_the_likely_one() -> None:
+    """The remedy of a refused word, list of words or id has the valid one that is most like it."""
+    choices = ("accounts", "accounts_of", "ft")
+    for value, remedy in (
+        ("acounts", "Did you mean 'accounts'?"),
+        ("Accounts_of", "Did you mean 'accounts_of'?"),
+        ("blocks", ""),
+        (None, ""),
+    ):
+        assert refusal(validation.one_of, value, "view", choices).remedy == remedy
+    error = refusal(validation.subset_of, ["ft", "acounts"], "views", choices)
+    assert (error.value, error.remedy) == ("acounts", "Did you mean 'accounts'?")
+    assert refusal(validation.block_reference, "finl").remedy == "Did you mean 'final'?"
+    assert refusal(validation.account_id, " Alice.near").remedy == "Did you mean 'alice.near'?"
+    assert refusal(validation.account_id, "A").remedy == ""
+    secret = "ed25519:" + "3" * 88
+    error = refusal(validation.one_of, secret[:-1], "view", (*choices, secret))
+    assert secret[:-1] not in str(error)
+
+
 # Points in time -------------------------------------------------------------------------
 
 NS = 1771106600329561530

@@ -27,10 +27,11 @@ OPERATIONS = {"open", "os.rename", "os.remove", "os.mkdir", "os.listdir", "os.sc
 EARLIER, CROWD = (open_world("crowd", size=120, seed=seed) for seed in (1, 0))
 DEMO = open_world("demo")
 FIRST, STOP = DEMO.chain.final.height - 23, DEMO.chain.final.height + 1
+DEMO_IDS = ("alice.near", "bob.near", "ivan.near", "grace.near")
 SIDES = ("before", "collect-undisturbed")
 UNTYPED: Any = lk  # its arguments are typed by their names
 # What the children would import, in addition to what this module does.
-for name in ("collect", "collect_blocks", "diff", "open_collection", "trace"):
+for name in ("collect", "collect_blocks", "diff", "open_collection", "statements", "trace"):
     getattr(lk, name)
 for name in ("aiohttp", "duckdb", "filelock", "pyarrow.pandas_compat", "pyarrow.parquet"):
     import_module(name)
@@ -106,6 +107,19 @@ def collect_blocks(work: Work) -> None:
         )
 
 
+def statements(work: Work) -> None:
+    """Collect statements."""
+    with connect(DEMO, work.n_failures) as ledger:
+        UNTYPED.statements(
+            [*DEMO_IDS, "NOT AN ID", DEMO_IDS[0]],
+            work.out,
+            stop=STOP - 1,
+            retry_failed=work.retry_failed,
+            progress=False,
+            ledger=ledger,
+        )
+
+
 def collect_earlier(work: Work) -> None:
     """Collect the same accounts with other holdings."""
     collect(work, EARLIER)
@@ -123,7 +137,12 @@ def diff(work: Work) -> None:
             frame.to_pickle(work.out / f"{view}-{name}.pickle")
 
 
-VERBS = {"collect": collect, "collect_blocks": collect_blocks, "diff": diff}
+VERBS = {
+    "collect": collect,
+    "collect_blocks": collect_blocks,
+    "diff": diff,
+    "statements": statements,
+}
 
 
 def die_at(number: int) -> None:

@@ -62,6 +62,9 @@ def connect(replay: Replay) -> lk.Ledger:
         "lab",
         rpc_url="http://localhost",
         api_url="http://localhost/api",
+        transactions_url="http://localhost/transactions",
+        transfers_url="http://localhost/transfers",
+        kv_url="http://localhost/kv",
         transport=replay,
         retries=RETRIES,
         in_flight=1,
@@ -103,6 +106,9 @@ def verbs(replay: Replay) -> dict[str, Callable[[lk.Ledger], Any]]:
         ),
         "top_holders": lambda on: lk.top_holders("gold.near", ledger=on),
         "history": lambda on: lk.history("alice.near", at - 3, at, every=1, ledger=on, **quiet),
+        "account_transactions": lambda on: lk.account_transactions(both, ledger=on, **quiet),
+        "transfers_of": lambda on: lk.transfers_of(both, ledger=on, **collect),
+        "kv": lambda on: lk.kv("data.near", ledger=on, **quiet),
         "view": lambda on: lk.view("gold.near", "ft_metadata", ledger=on),
         "view raw": lambda on: lk.view("gold.near", "ft_metadata", raw=True, ledger=on),
         "view_many": lambda on: lk.view_many(
@@ -145,7 +151,7 @@ def verbs(replay: Replay) -> dict[str, Callable[[lk.Ledger], Any]]:
         ),
     }
     sending: dict[str, Callable[[lk.Ledger], Any]] = {
-        "transfer": lambda on: lk.transfer("bob.near", 1, ledger=on, **owned),
+        "transfer": lambda on: lk.transfer("bob.near", "1 yocto", ledger=on, **owned),
         "call": lambda on: lk.call(contract, "increment", gas=9 * TGAS, ledger=on, **owned),
         "send": lambda on: lk.send(
             "bob.near", [Transfer(1)], via="broadcast_tx_commit", ledger=on, **owned
@@ -153,7 +159,7 @@ def verbs(replay: Replay) -> dict[str, Callable[[lk.Ledger], Any]]:
         "send async": lambda on: lk.send(
             "bob.near", [Transfer(2)], via="broadcast_tx_async", ledger=on, **owned
         ),
-        "dry run": lambda on: lk.transfer("bob.near", 1, dry_run=True, ledger=on, **owned),
+        "dry run": lambda on: lk.transfer("bob.near", "1 yocto", dry_run=True, ledger=on, **owned),
         "delegate": lambda on: lk.delegate(
             "bob.near", [Transfer(1)], signer_id="alice.near", key=key, ledger=on
         ),

@@ -1,9 +1,9 @@
 """
 Every answer is read whole or refused, in time, and in memory that its limit bounds.
 
-Each case is an answer of one host on this machine: sound, packed a thousandfold, packed twice,
-without an end, of a length that is wrong, or damaged. Batches of them are read on each way to a
-host. An answer within the limit must be read exactly; each of the others must be refused with
+Each case is an answer of a host in a process of its own: sound, packed a thousandfold, packed
+twice, without an end, of a length that is wrong, or damaged. Batches of them are read on each way
+to a host. An answer within the limit must be read exactly; each of the others must be refused with
 the error of its kind before the timeout.
 """
 
@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import gzip
 import json
+import multiprocessing
 import random
 import re
 import time
 import zlib
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,7 +25,8 @@ from tests.loopback import WAYS, raw_host, way_options
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from multiprocessing.connection import Connection
 
     from tools.campaigns._tally import Tally
 
@@ -34,7 +36,7 @@ EXPECTED = ("read", "ResponseTooLargeError", "TransportError", "DecodeError")
 LIMIT = 2**18
 BATCH = 8  # below the number of failures in a row after which the rest is not sent
 TIMEOUT_S = 20.0
-MEMORY = 64 * 2**20  # for a batch of answers, on both sides
+MEMORY = 64 * 2**20  # for a batch of answers, and the heaps of the threads that read it
 PEAK = Path("/proc/self/status")
 RESET = Path("/proc/self/clear_refs")
 PATH = re.compile(rb"/v1/account/c(\d+)\.near/")
@@ -205,6 +207,27 @@ def host(seed: int) -> Callable[[socket.socket], None]:
     return talk
 
 
+def serve(seed: int, parent: Connection) -> None:
+    """Run the host until the parent process closes its end of the pipe."""
+    with raw_host(host(seed)) as url:
+        parent.send(url)
+        with suppress(EOFError):
+            parent.recv()
+
+
+@contextmanager
+def host_process(seed: int) -> Iterator[str]:
+    """Run the host in a process of its own, whose memory is not counted; yield its address."""
+    context = multiprocessing.get_context("forkserver")
+    here, there = context.Pipe()
+    process = context.Process(target=serve, args=(seed, there), daemon=True)
+    process.start()
+    there.close()
+    with here:
+        yield here.recv()
+    process.join()
+
+
 # Checks ----------------------------------------------------------------------------------
 
 
@@ -248,12 +271,13 @@ def run(count: int, seed: int, tally: Tally) -> None:
     options: dict[str, Any] = {"max_answer_bytes": LIMIT, "timeout_s": TIMEOUT_S, "retries": once}
     slowest_s = 0.0
     with ExitStack() as stack:
-        url = stack.enter_context(raw_host(host(seed)))
+        url = stack.enter_context(host_process(seed))
         ledgers = [
             stack.enter_context(lk.connect("lab", api_url=url, **options, **way_options(way)))
             for way in WAYS
         ]
-        results_of(ledgers[0], range(BATCH))  # imports what would count as memory
+        for ledger in ledgers:  # loads what would count as memory
+            results_of(ledger, range(BATCH))
         if RESET.exists():
             RESET.write_text("5")
         before = peak_memory()

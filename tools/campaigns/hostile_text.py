@@ -17,7 +17,7 @@ import re
 import tempfile
 import traceback
 import warnings
-from contextlib import redirect_stderr, redirect_stdout, suppress
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
@@ -31,7 +31,9 @@ from ledgerkit.frames import build
 from ledgerkit.plots.canvas import mpl
 from ledgerkit.tracing.trace import Trace
 from ledgerkit.tracing.traces import Traces
-from ledgerkit.widgets import _downloads, _html, gallery, transactions
+from ledgerkit.widgets import _downloads, _html, gallery
+from ledgerkit.widgets._table import Table
+from ledgerkit.widgets._trace_view import TraceView
 from tests import hostile
 from tests.unit import builders
 
@@ -186,8 +188,7 @@ class Reader:
             if hidden or ("$" in text and not is_power and label.get_parse_math()):
                 self.refuse(where, hidden or text)
         buffer = io.BytesIO()
-        with plt.rc_context({"svg.fonttype": "none"}), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        with plt.rc_context({"svg.fonttype": "none"}), unknown_glyphs():
             axes.figure.savefig(buffer, format="svg")
         plt.close(axes.figure)
         try:
@@ -307,18 +308,30 @@ def show_notebook(reader: Reader) -> None:
     receipts = trace.receipts
     frame = pd.DataFrame({texts[0]: texts, "value": [[text] for text in texts]})
     titles = dict.fromkeys(("title", "token_id", "contract_id", "description", "media"), texts)
-    reader.html("receipt tree", transactions.receipt_tree(receipts))
-    reader.html("table", _html.table(frame, texts[0]))
-    reader.html("facts", _html.facts(zip(texts, texts, strict=True), texts[0]))
+    view, order = TraceView(trace), range(len(receipts))
+    messages = [view.describe(), *(view.handle({"do": "receipt", "at": n}) for n in order)]
+    for text in message_texts(messages):
+        reader.terminal("trace view", text)
+    reader.html("table", Table(frame, texts[0]).static())
+    reader.html("record", _html.record(frame, zip(texts, texts, strict=True)))
     reader.html("bars", _html.bars(dict.fromkeys(texts, 1), texts[0]))
-    reader.html("prose", _html.prose("\n".join(texts)) + _html.preformatted(json.dumps(texts)))
-    reader.html("gallery", gallery.cards(pd.DataFrame(titles), pictures=True))
+    reader.html("preformatted", _html.preformatted(json.dumps(texts)))
+    reader.html("gallery", gallery.cards(pd.DataFrame(titles)))
     for table in (receipts, frame, trace.events, trace.transfers):
-        reader.csv("download", _downloads.to_csv(table).decode())
+        reader.csv("download", _downloads.FORMATS["csv"].write(table).decode())
     for item in objects(texts, trace):
         reader.terminal("repr", repr(item))
         reader.html(f"card of {type(item).__name__}", item._repr_html_())
     show_panel(reader, texts)
+
+
+def message_texts(value: Any) -> Iterator[str]:
+    """Collect the texts of messages to a front end."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list | tuple):
+        for member in value.values() if isinstance(value, dict) else value:
+            yield from message_texts(member)
 
 
 def objects(texts: list[str], trace: Trace) -> Iterator[Any]:
@@ -353,23 +366,31 @@ def show_panel(reader: Reader, texts: list[str]) -> None:
             bundle = each._repr_mimebundle_()
             reader.terminal("text/plain", bundle["text/plain"])
             reader.html("text/html", bundle["text/html"])
-            for fragment in hostile.fragments(each.view):
+            for fragment in hostile.fragments(each):
                 reader.html("widget", fragment)
     if panel.error is not None:
         reader.refuse("panel", panel.error)
+
+
+@contextmanager
+def unknown_glyphs() -> Iterator[None]:
+    """Ignore matplotlib's warnings of characters that its fonts do not have."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        yield
 
 
 def show_plot(reader: Reader, number: int) -> None:
     """Check one of the plots."""
     texts = [in_json(text) for text in reader.texts]
     kind = ("balances", "tree", "timeline", "gas", "flow")[number % 5]
-    if kind != "balances":
-        axes = Trace.from_json(transaction(texts)).plot(kind)
-    else:
-        tokens = lk.read(json.dumps(holdings(texts)).encode(), "ft")
-        axes = lk.plots.balances(
-            tokens.assign(symbol=texts, decimals=0, amount=1.5, account_id=texts[::-1]), top=BATCH
-        )
+    tokens = lk.read(json.dumps(holdings(texts)).encode(), "ft")
+    tokens = tokens.assign(symbol=texts, decimals=0, account_id=texts[::-1])
+    with unknown_glyphs():
+        if kind == "balances":
+            axes = lk.plots.balances(tokens, top=BATCH)
+        else:
+            axes = Trace.from_json(transaction(texts)).plot(kind)
     reader.svg(f"plot of {kind}", axes)
 
 

@@ -55,8 +55,16 @@ DATA = {"args", "params", "actions", "requests", "data", "message", "value", "pa
 # These name files, which the caller chose; errors are searched all the same.
 PATHS = {"out", "path", "save", "cache", "before", "after", "folder", "target", "credentials"}
 SECRETS_OWN = {"key", "api_key", "secret_key"}  # where a secret belongs
-RESULT_CLASSES = {"Archive", "Collection", "Diff", "Plan", "Snapshot", "Submission", "Trace"}
-RESULT_CLASSES |= {"Traces", "U128Array", "U128Dtype", "Verification", "Ledger", "LedgerError"}
+RESULT_CLASSES = {"Archive", "Collection", "Diff", "Plan", "Snapshot", "Statement", "Submission"}
+RESULT_CLASSES |= {
+    "Trace",
+    "Traces",
+    "U128Array",
+    "U128Dtype",
+    "Verification",
+    "Ledger",
+    "LedgerError",
+}
 GOOD: Mapping[str, Any] = {
     "ids": ["alice.near", "bob.near"],
     "public_key": "ed25519:" + base58.b58encode(bytes(range(32))).decode(),
@@ -162,8 +170,8 @@ def commands() -> dict[str, argparse.ArgumentParser]:
     """Return the parsers of all commands."""
     subparsers = next(
         action
-        for action in cli._parser()._actions  # noqa: SLF001 - its options are introspected
-        if isinstance(action, argparse._SubParsersAction)  # noqa: SLF001 - as above
+        for action in cli.build_parser().actions
+        if isinstance(action, argparse._SubParsersAction)  # noqa: SLF001 - its commands are introspected
     )
     return dict(subparsers.choices)
 
@@ -265,7 +273,7 @@ def call_in_order(function: Callable[..., Any], arguments: dict[str, Any]) -> An
 def call_command(case: Case, value: str, _ledger: lk.Ledger) -> Any:
     """Run a command with a secret as one argument."""
     parser = commands()[case.target]
-    positional = [a.dest for a in parser._actions if not a.option_strings]  # noqa: SLF001 - as above
+    positional = [a.dest for a in parser._actions if not a.option_strings]  # noqa: SLF001 - its commands are introspected
     texts = {"args": "{}", "out": "out", "start": "1", "stop": "2", "before": "a", "after": "b"}
     values = [value if n == case.parameter else texts.get(n, "alice.near") for n in positional]
     option = [f"{case.parameter}={value}"] if case.parameter.startswith("-") else []

@@ -250,7 +250,7 @@ class Caller:
     def attempt(self, amount: int) -> Submission | None:
         """Send an amount; None if an error says that nothing is on its way."""
         try:
-            submission = lk.transfer(RECEIVER, amount, **self.options)
+            submission = lk.transfer(RECEIVER, f"{amount} yocto", **self.options)
         except errors.LedgerError as error:
             tx_hash = re.search(r'lk\.resume\("(\w+)"', str(error))
             if tx_hash is None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import ledgerkit as lk
 from ledgerkit import validation
 from ledgerkit.api import rest, rpc
-from ledgerkit.api.rpc import TransactionResponse
+from ledgerkit.api.models.transactions import TransactionResponse
 from ledgerkit.errors import LedgerError, TransportError
 from ledgerkit.localnet.worlds import open_world
 from ledgerkit.protocol import SecretKey

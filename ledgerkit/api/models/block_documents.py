@@ -7,9 +7,9 @@ shard. Outcomes of receipts are decoded when a result is read, as in `transactio
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from msgspec import Raw, Struct
+from msgspec import Meta, Raw, Struct
 
 from ledgerkit import json_decoding
 from ledgerkit.api.models import chain
@@ -23,7 +23,9 @@ from ledgerkit.api.models.transactions import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+Digits = Annotated[str, Meta(pattern="^[0-9]{1,39}$")]  # of a u128
 
 _PAIR = json_decoding.decoder(IndexedReceipt)
 _EXECUTED = json_decoding.decoder(IndexedExecution)
@@ -93,6 +95,34 @@ class Chunk(Struct, gc=False):
         return chain.Chunk(self.author, self.header, transactions, receipts)
 
 
+class ChangeCause(Struct, gc=False):
+    """What changed the state, and the transaction or receipt that did, if any."""
+
+    type: str
+    tx_hash: str | None = None
+    receipt_hash: str | None = None
+
+
+class ChangedAccount(Struct, gc=False):
+    """The account of a change, with its new balances if they changed and it was not deleted."""
+
+    account_id: str
+    amount: Digits | None = None
+    locked: Digits | None = None
+    storage_usage: int | None = None
+
+
+class StateChange(Struct, gc=False):
+    """One change of the state."""
+
+    type: str
+    cause: ChangeCause
+    change: ChangedAccount
+
+
+_CHANGE = json_decoding.decoder(StateChange)
+
+
 class Shard(Struct, gc=False):
     """
     One shard of a block: its chunk, and the receipts that ran on it with their outcomes.
@@ -103,11 +133,17 @@ class Shard(Struct, gc=False):
     shard_id: chain.UInt63
     receipt_execution_outcomes: list[Raw]
     chunk: Chunk | None = None
+    state_changes: list[Raw] = []
 
     @property
     def block_height(self) -> int | None:
         """The height of the block, if its chunk states it: new chunks only are listed."""
         return (self.chunk.header.height_included or None) if self.chunk else None
+
+    def changes(self, path: str) -> Iterator[StateChange]:
+        """Iterate over the changes of state; `path` is the place of their list in the document."""
+        for at, raw in enumerate(self.state_changes):
+            yield decode_member(raw, f"{path}[{at}]", _CHANGE)
 
     def result(self, path: str, request: str) -> TxResult:
         """Return the executed receipts; `path` is the place of their list in the document."""

@@ -123,6 +123,7 @@ class BlockHeader(Struct, gc=False):
     timestamp: UInt63 | None = None
     timestamp_nanosec: Annotated[str, Meta(pattern="^[0-9]{1,19}$")] | None = None
     prev_height: UInt63 | None = None
+    next_epoch_id: str | None = None
     last_final_block: str | None = None
     latest_protocol_version: int | None = None
     chunk_mask: list[bool] | None = None

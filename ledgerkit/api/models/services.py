@@ -1,16 +1,48 @@
 """
-One response of each service, with all documented members.
+The responses of the services, with all documented members.
 
-Verbs decode fewer members; these models have all documented ones, so that unknown ones are found.
+Some verbs need fewer members; with all documented ones, `doctor` finds those that are unknown.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from ledgerkit.api.models import chain
+from ledgerkit.errors import DecodeError, cut
+
+NATIVE = "native:near"  # NEAR, as the Transfers API names it
+FT = "nep141:"  # before the contract of a fungible token
+# The service stores amounts as signed integers of 128 bits, and larger ones as the largest of them.
+# Source: the table of fastnear/transfers-indexer ("capped to Int128 range").
+LARGEST_AMOUNT = 2**127 - 1
+_INTEGER = re.compile(r"-?[0-9]{1,39}")
+
+
+def indexed_asset(asset: str) -> str:
+    """Return the name that the Transfers API has for an asset."""
+    return NATIVE if asset == "near" else asset
+
+
+def integer(value: str | int, member: str) -> int:
+    """Return an integer that a service sends as decimal text, or as a number."""
+    if isinstance(value, int):
+        return value
+    if not _INTEGER.fullmatch(value):
+        msg = f"{member} {cut(value)!r} is not an integer"
+        raise DecodeError(msg, path=f"$..{member}")
+    return int(value)
+
+
+def natural(value: str | int, member: str) -> int:
+    """Return a height or a time in nanoseconds, which no block has below 0."""
+    number = integer(value, member)
+    if number < 0:
+        raise DecodeError(f"{member} {number} is negative", path=f"$..{member}")
+    return number
 
 
 class Version(chain.NodeVersion, gc=False):
@@ -82,43 +114,181 @@ class BlockRows(Struct, gc=False):
     blocks: list[BlockRow]
 
 
-class TransferRow(Struct, gc=False):
-    """A transfer of the Transfers API."""
+class SignedTransaction(Struct, gc=False):
+    """A transaction's hash and its signer."""
 
-    block_height: str
-    account_id: Any = None
-    block_timestamp: Any = None
-    transaction_id: Any = None
-    receipt_id: Any = None
-    action_index: Any = None
-    log_index: Any = None
-    transfer_index: Any = None
+    hash: str
+    signer_id: str
+
+
+class TransactionDocument(Struct, gc=False):
+    """A transaction of the Transactions API."""
+
+    transaction: SignedTransaction
+
+
+class RawTransactions(Struct, gc=False):
+    """``/v0/transactions`` of the Transactions API; unknown hashes are left out."""
+
+    transactions: list[Raw]
+
+
+class ReceiptRow(Struct, gc=False):
+    """A receipt of the Transactions API."""
+
+    receipt_id: str
+
+
+class ReceiptDocument(Struct, gc=False):
+    """``/v0/receipt`` of the Transactions API; both members are null for an unknown receipt."""
+
+    transaction: Raw
+    receipt: ReceiptRow | None = None
+
+
+class ReceiptBody(Struct, gc=False):
+    """A receipt in a document of the Transactions API."""
+
+    receipt: Raw
+
+
+class ReceiptBodies(Struct, gc=False):
+    """The receipts of a document of the Transactions API, of which only actions have outcomes."""
+
+    receipts: list[ReceiptBody] = []
+    data_receipts: list[Raw] = []
+
+
+class ReceiptOrigin(Struct, gc=False):
+    """``EXPERIMENTAL_receipt_to_tx`` of JSON-RPC."""
+
+    transaction_hash: str
+    sender_account_id: str
+
+
+class AccountTransaction(Struct, gc=False):
+    """
+    A transaction that an account took part in, of the Transactions API.
+
+    Answers of 2024 have a signer in place of the place in the block and the roles.
+    """
+
+    account_id: str
+    transaction_hash: str
+    tx_block_height: int
+    tx_block_timestamp: str | int
+    tx_index: int | None = None
+    is_signer: bool | None = None
+    is_delegated_signer: bool | None = None
+    is_real_signer: bool | None = None
+    is_any_signer: bool | None = None
+    is_predecessor: bool | None = None
+    is_explicit_refund_to: bool | None = None
+    is_receiver: bool | None = None
+    is_real_receiver: bool | None = None
+    is_function_call: bool | None = None
+    is_action_arg: bool | None = None
+    is_event_log: bool | None = None
+    is_success: bool | None = None
     signer_id: Any = None
-    predecessor_id: Any = None
-    receipt_account_id: Any = None
-    other_account_id: Any = None
-    asset_id: Any = None
-    asset_type: Any = None
-    amount: Any = None
-    method_name: Any = None
-    transfer_type: Any = None
-    human_amount: Any = None
-    usd_amount: Any = None
-    start_of_block_balance: Any = None
-    end_of_block_balance: Any = None
+
+    @property
+    def timestamp_ns(self) -> int:
+        """The time of the transaction's block, in nanoseconds since 1970."""
+        return natural(self.tx_block_timestamp, "tx_block_timestamp")
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """The block of the transaction and its place there, by which rows are ordered."""
+        if self.tx_index is None:
+            msg = f"transaction {cut(self.transaction_hash)} has no tx_index"
+            raise DecodeError(msg, path="$.account_txs[...].tx_index")
+        return self.tx_block_height, self.tx_index
+
+
+class AccountPage(Struct, gc=False):
+    """``/v0/account`` of the Transactions API; the first page of an answer counts the rows."""
+
+    account_txs: list[AccountTransaction]
+    resume_token: str | None = None
+    txs_count: int | None = None
+
+
+class TransferRow(Struct, gc=False):
+    """A transfer of the Transfers API; older answers have fewer members."""
+
+    block_height: str | int
+    block_timestamp: str | int
+    account_id: str
+    asset_id: str
+    amount: str
+    transaction_id: str | None = None
+    receipt_id: str | None = None
+    action_index: int | None = None
+    log_index: int | None = None
+    transfer_index: int | None = None
+    signer_id: str | None = None
+    predecessor_id: str | None = None
+    receipt_account_id: str | None = None
+    other_account_id: str | None = None
+    asset_type: str | None = None
+    method_name: str | None = None
+    transfer_type: str | None = None
+    human_amount: float | None = None
+    usd_amount: float | None = None
+    start_of_block_balance: str | None = None
+    end_of_block_balance: str | None = None
+
+    @property
+    def height(self) -> int:
+        """The height of the block in which the transfer took place."""
+        return natural(self.block_height, "block_height")
+
+    @property
+    def timestamp_ns(self) -> int:
+        """The time of that block, in nanoseconds since 1970."""
+        return natural(self.block_timestamp, "block_timestamp")
+
+    @property
+    def asset(self) -> str:
+        """The asset: near, nep141:contract or nep245:contract:token_id."""
+        return "near" if self.asset_id == NATIVE else self.asset_id
+
+    @property
+    def contract_id(self) -> str | None:
+        """The contract of a fungible token; None for other assets."""
+        return self.asset_id.removeprefix(FT) if self.asset_id.startswith(FT) else None
+
+    @property
+    def change(self) -> int | None:
+        """The amount, negative if the account paid it; None where the service cut it."""
+        amount = integer(self.amount, "amount")
+        return amount if abs(amount) < LARGEST_AMOUNT else None
+
+    @property
+    def is_payment(self) -> bool:
+        """True if the account paid the amount."""
+        return self.amount.startswith("-")
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """The members that no two rows of an account share; a transfer to itself has two rows."""
+        if self.transfer_index is not None:
+            return self.height, self.transfer_index, self.is_payment
+        indices = self.action_index, self.log_index
+        return self.height, self.receipt_id, *indices, self.asset_id, self.amount
 
 
 class Transfers(Struct, gc=False):
     """``/v0/transfers`` of the Transfers API."""
 
     transfers: list[TransferRow]
-    resume_token: Any = None
+    resume_token: str | None = None
 
 
 class BlockHeader(chain.BlockHeader, gc=False):
     """The header in a block document."""
 
-    next_epoch_id: Any = None
     prev_state_root: Any = None
     block_body_hash: Any = None
     chunk_receipts_root: Any = None
@@ -173,19 +343,19 @@ class KeyValue(Struct, gc=False):
     """An entry of the key-value data."""
 
     block_height: int
-    predecessor_id: Any = None
-    current_account_id: Any = None
-    block_timestamp: Any = None
-    key: Any = None
-    value: Any = None
-    receipt_id: Any = None
-    action_index: Any = None
-    tx_hash: Any = None
-    signer_id: Any = None
+    block_timestamp: int
+    predecessor_id: str
+    current_account_id: str
+    key: str
+    value: Any
+    receipt_id: str | None = None
+    action_index: int | None = None
+    tx_hash: str | None = None
+    signer_id: str | None = None
 
 
 class KeyValues(Struct, gc=False):
-    """``/v0/latest/{contract}/{predecessor}/{key}`` of the key-value data."""
+    """Entries of the key-value data, of one key or a page of them."""
 
     entries: list[KeyValue]
-    page_token: Any = None
+    page_token: str | None = None

@@ -12,7 +12,7 @@ import json
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, TypedDict, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
@@ -252,10 +252,11 @@ class Document(Struct, gc=False):
 
 
 class TraceContext(Struct, gc=False, omit_defaults=True):
-    """Block heights and times, and protocol rules, that are added to a saved document."""
+    """Block heights and times, rules and the network, that are added to a saved document."""
 
     blocks: dict[str, tuple[UInt63, UInt63]] = {}
     rules: Rules | None = None
+    network: str | None = None
 
 
 class SavedDocument(Struct, gc=False):
@@ -339,10 +340,64 @@ class TxResult:
     executions: LazyList[Execution]
     bodies: LazyList[Receipt] | None
 
+    def receipt_ids(self) -> set[str]:
+        """Return the ids of the receipts that ran."""
+        return {outcome.id for _, piece in self.outcomes.pieces() for outcome in piece}
+
     def block_hashes(self) -> list[str]:
         """List the blocks in which receipts ran, each once."""
         hashes = (outcome.block_hash for _, piece in self.outcomes.pieces() for outcome in piece)
         return [block_hash for block_hash in dict.fromkeys(hashes) if block_hash is not None]
+
+    @property
+    def is_indexed(self) -> bool:
+        """True for a document of the Transactions API, False for a node's result."""
+        return self.outcomes.member is not None
+
+    def height_span(self) -> tuple[int, int] | None:
+        """Return the first and the last height at which receipts ran; None if one is unknown."""
+        pieces = (piece for _, piece in self.outcomes.pieces())
+        heights = [outcome.block_height for piece in pieces for outcome in piece]
+        known = [height for height in heights if height is not None]
+        return (min(known), max(known)) if known and len(known) == len(heights) else None
+
+    def block_places(self) -> dict[str, tuple[int, int]]:
+        """Return the height and time of each block that the document names with both."""
+        pieces = [piece for _, piece in self.outcomes.pieces()]
+        if self.transaction_outcome is not None:
+            pieces.append([self.transaction_outcome])
+        return {
+            outcome.block_hash: (outcome.block_height, outcome.block_timestamp)
+            for piece in pieces
+            for outcome in piece
+            if outcome.block_hash is not None
+            and outcome.block_height is not None
+            and outcome.block_timestamp is not None
+        }
+
+    def has_finished(self) -> bool:
+        """Return True if every receipt that the transaction led to has run."""
+        first = self.transaction_outcome
+        if first is None:
+            return False
+        created, executed = set(first.outcome.receipt_ids or ()), set()
+        for _, piece in self.outcomes.pieces():
+            for outcome in piece:
+                executed.add(outcome.id)
+                created.update(outcome.outcome.receipt_ids or ())
+        return created <= executed
+
+
+class TransactionResponse(NamedTuple):
+    """The decoded result of a transaction, and the document it was decoded from."""
+
+    result: TxResult
+    body: bytes
+
+    @property
+    def transaction(self) -> Transaction | None:
+        """The transaction itself, if the response has it."""
+        return self.result.transaction
 
 
 @contextmanager
@@ -396,6 +451,16 @@ def decode_transaction(data: bytes, *, request: str, tx_hash: str | None = None)
             return _decode_document(data, request, tx_hash)
         except msgspec.DecodeError as problem:
             raise _decode_error(problem, data, request) from None
+
+
+def decode_indexed(data: bytes, *, request: str) -> TransactionResponse:
+    """Decode one transaction of a Transactions API response, as `decode_transaction` does."""
+    with collector_paused():
+        try:
+            indexed = _decode(_INDEXED, data)
+        except msgspec.DecodeError as problem:
+            raise _decode_error(problem, data, request) from None
+        return TransactionResponse(_from_transactions_api(indexed, "$", request), data)
 
 
 def embed_context(data: bytes, context: TraceContext) -> bytes:

@@ -27,17 +27,17 @@ def changes(world: World, params: Any) -> Object:
     changes_type = read.member(members, "changes_type", read.one_of(tuple(_FILTERS)))
     matches = _FILTERS[changes_type](members)
     block = blocks.find(world, reference)
-    matching = [rpc_json.change(change) for change in _changes(world, block) if matches(change)]
+    matching = [rpc_json.change(change) for change in of_block(world, block) if matches(change)]
     return {"block_hash": block.hash, "changes": matching}
 
 
 def changes_in_block(world: World, params: Any) -> Object:
     """Return the result of `block_effects`: the accounts whose state a block changed."""
     block = blocks.find(world, read.lone_reference(params))
-    return {"block_hash": block.hash, "changes": rpc_json.touched_accounts(_changes(world, block))}
+    return {"block_hash": block.hash, "changes": rpc_json.touched_accounts(of_block(world, block))}
 
 
-def _changes(world: World, block: Block) -> list[Change]:
+def of_block(world: World, block: Block) -> list[Change]:
     """Return a block's changes, each code change after the change of its account."""
     changes: list[Change] = []
     code_hashes: dict[str, CryptoHash] = {}

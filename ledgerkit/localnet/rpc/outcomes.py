@@ -13,6 +13,7 @@ from ledgerkit.localnet.chain_types import (
     SuccessReceiptId,
     TransactionRecord,
 )
+from ledgerkit.localnet.receipt_origins import receipt_origins
 from ledgerkit.localnet.rpc import params as read
 from ledgerkit.localnet.rpc.errors import HandlerError
 from ledgerkit.protocol import CryptoHash
@@ -131,25 +132,12 @@ def receipt(world: World, params: Any) -> Object:
 def receipt_to_tx(world: World, params: Any) -> Object:
     """Return the result of `EXPERIMENTAL_receipt_to_tx`."""
     receipt_id = read.member(read.members(params), "receipt_id", read.crypto_hash)
-    parents = _parents(world)
-    ancestor: CryptoHash | None = receipt_id
-    while ancestor is not None:
-        record = find_transaction(world, ancestor)
-        if record is not None:
-            sender = record.signed.transaction.signer_id
-            return {"transaction_hash": ancestor, "sender_account_id": sender}
-        ancestor = parents.get(ancestor)
-    raise _unknown_receipt(receipt_id)
-
-
-def _parents(world: World) -> dict[CryptoHash, CryptoHash]:
-    """Map every receipt id to the transaction or receipt that created it."""
-    return {
-        child: outcome.id
-        for block in world.chain.blocks()
-        for outcome in world.chain.outcomes_at(block.height)
-        for child in outcome.receipt_ids
-    }
+    tx_hash = receipt_origins(world).get(receipt_id, receipt_id)
+    record = find_transaction(world, tx_hash)
+    if record is None:
+        raise _unknown_receipt(receipt_id)
+    sender = record.signed.transaction.signer_id
+    return {"transaction_hash": tx_hash, "sender_account_id": sender}
 
 
 def _unknown_receipt(receipt_id: CryptoHash) -> HandlerError:

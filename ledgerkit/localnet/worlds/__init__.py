@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from ledgerkit import validation
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet.settings import Settings
 
@@ -41,13 +42,10 @@ def open_world(name: str, *, size: int | None = None, seed: int = 0, **settings:
     InvalidRequestError
         If there is no such world or setting, or the world's size is fixed.
     """
-    if name not in WORLDS:
-        raise InvalidRequestError.refuse("world", name, f"one of {', '.join(WORLDS)}")
-    known = [field.name for field in fields(Settings)]
-    unknown = settings.keys() - set(known)
-    if unknown:
-        names = ", ".join(sorted(unknown))
-        raise InvalidRequestError.refuse("settings", names, f"one of {', '.join(known)}")
+    validation.one_of(name, "world", tuple(WORLDS))
+    known = tuple(field.name for field in fields(Settings))
+    for setting in settings:
+        validation.one_of(setting, "settings", known)
     if size is not None and name != "crowd":
         sentence = f'the size of world "{name}" is fixed: leave size out, or open "crowd"'
         raise InvalidRequestError(sentence, field="size", value=size)

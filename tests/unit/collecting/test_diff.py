@@ -225,7 +225,17 @@ def test_who_was_not_asked_lost_nothing(tmp_path):
         "became_known": 0,
         "became_unknown": 0,
     }
-    assert summary.attrs == {"n_compared": 1, "n_not_compared": 4}
+    assert (summary.attrs["n_compared"], summary.attrs["n_not_compared"]) == (1, 4)
+
+
+def test_the_frames_name_the_network(tmp_path):
+    """Each frame of a comparison names the network that both collections were read from."""
+    collection = write_collection(tmp_path / "before", {"both.near": Holdings()})
+    comparison = lk.diff(collection, collection)
+    frames = (comparison.changes, comparison.not_compared, comparison.summary())
+    network = collection.network
+    assert [frame.attrs["network"] for frame in frames] == [network] * 3
+    assert all(repr(lk.human(frame)).endswith(f"network: {network}") for frame in frames)
 
 
 def test_a_token_told_twice_is_not_compared(tmp_path):

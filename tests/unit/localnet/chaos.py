@@ -68,6 +68,8 @@ class Chaos:
         Settings of the world.
     """
 
+    holders: tuple = (*PEOPLE[:3], "s.near")  # of the token
+
     def __init__(self, seed, **more):
         self.random = random = Random(seed)  # noqa: S311 - no secrets
         boundaries = tuple(sorted(random.sample(BOUNDARIES, random.randrange(8))))
@@ -89,10 +91,11 @@ class Chaos:
             contract = Script if name in SCRIPTS else None
             staked = {"locked": 50 * N, "validator_key": public("v")} if name == "ann.near" else {}
             genesis.account(name, 200 * N, keys=[public(name)], contract=contract, **staked)
-        records = FungibleToken.genesis(TOKEN, dict.fromkeys((*PEOPLE[:3], "s.near"), 10**6))
+        records = FungibleToken.genesis(TOKEN, dict.fromkeys(self.holders, 10**6))
         genesis.account(
             TOKEN, 50 * N, keys=[public(TOKEN)], contract=FungibleToken, records=records
         )
+        self.add_to(genesis)
         self.world = World(self.settings, genesis)
         self.indexer = Indexer(self.world)
         self.signers = [(name, name) for name in (*PEOPLE, *SCRIPTS, TOKEN)]
@@ -100,6 +103,9 @@ class Chaos:
         self.nonces: dict = {}
         self.kept: dict = {}  # the states of the heads there were
         self.made = self.refused = 0
+
+    def add_to(self, genesis):
+        """Add accounts to the genesis; none here."""
 
     def block(self):
         """Send some transactions and make a block, now and then after a gap or without a chunk."""

@@ -92,6 +92,9 @@ class Script(Contract):
     def _transfer(self, name, receiver_id, amount):
         self.made[name] = self.vm.promise(receiver_id).transfer(int(amount))
 
+    def _refund_to(self, name, account_id):
+        self.made[name].refund_to(account_id)
+
     def _batch(self, name, receiver_id, *actions):
         promise = self.vm.promise(receiver_id)
         for method, *operands in actions:

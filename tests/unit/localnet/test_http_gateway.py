@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.localnet import rest_api, rpc_api
+from ledgerkit.localnet import rest_api, rpc_api, services
 from ledgerkit.localnet.faults import Fault, Faults, parse_fault
 from ledgerkit.localnet.http_gateway import Gateway
 from ledgerkit.localnet.http_messages import HttpRequest, HttpResponse, json_response
@@ -106,6 +106,11 @@ def scripted(monkeypatch: pytest.MonkeyPatch, *replies: Any) -> None:
         ("PUT", "/", 405),
         ("POST", "/api/health", 405),
         ("DELETE", "/status", 405),
+        ("GET", "/transactions/v0/account", 405),
+        ("PUT", "/kv/v0/multi", 405),
+        ("POST", "/blocks/health", 405),
+        ("POST", "/transactions", 404),
+        ("POST", "/transactionsv0/account", 404),
     ],
 )
 def test_each_path_has_its_methods(world: World, method: str, path: str, status: int) -> None:
@@ -117,6 +122,46 @@ def test_a_refused_method_names_the_others(world: World) -> None:
     """What is allowed stands in a header."""
     assert dict(ask(Gateway(world), "GET", "/").headers)["allow"] == "POST, OPTIONS"
     assert dict(ask(Gateway(world), "PUT", "/status").headers)["allow"] == "GET, HEAD, OPTIONS"
+
+
+@pytest.mark.parametrize("service", ["transactions", "transfers", "kv"])
+def test_a_service_sees_its_own_paths(
+    world: World, service: services.Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A service gets the method, the encoded path without its prefix, the query and the body."""
+    seen: list[tuple[str, str, str, bytes]] = []
+
+    def respond(_: World, method: str, path: str, query: str, body: bytes) -> HttpResponse:
+        seen.append((method, path, query, body))
+        return json_response("here")
+
+    monkeypatch.setitem(services._RESPOND, service, respond)
+    gateway = Gateway(world)
+    response = ask(gateway, "POST", f"/{service}/v0/a%2Fb", b"{}", JSON, query="apiKey=x")
+    assert (response.status, response.body) == (200, b'"here"')
+    assert seen == [("POST", "/v0/a%2Fb", "apiKey=x", b"{}")]
+
+
+def test_a_service_refuses_a_body_that_is_not_json(world: World) -> None:
+    """The framework of the services checks the type and the size of a body (actix-web's Json)."""
+    path, large = "/transactions/v0/blocks", b" " * (2 * 2**20 + 1)
+    plain = ask(Gateway(world), "POST", path, b"{}", {"content-type": "text/plain"})
+    assert (plain.status, plain.body) == (400, b"Content type error")
+    assert ask(Gateway(world), "POST", path, large, JSON).status == 413
+
+
+def test_a_service_has_the_keys_and_the_faults_of_the_others(locked: World) -> None:
+    """A service needs a key in the header or the query, and its faults are injected."""
+    path, query = "/transactions/v0/none", f"apiKey={KEY}"
+    gateway = Gateway(locked)
+    assert ask(gateway, "POST", path, b"{}", JSON).status == 401
+    assert ask(gateway, "POST", path, b"{}", JSON, query=query).status == 404
+    bearer = JSON | {"authorization": f"Bearer {KEY}"}
+    assert ask(gateway, "POST", path, b"{}", bearer).status == 404
+    gateway.faults.add("status=429; retry-after=3; times=1")
+    response = ask(gateway, "POST", path, b"{}", bearer)
+    assert response.status == 429
+    assert dict(response.headers)["retry-after"] == "3"
 
 
 @pytest.mark.parametrize(

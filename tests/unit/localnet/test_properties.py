@@ -2,10 +2,14 @@
 
 from collections import Counter
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
 from ledgerkit.localnet.chain_types import ActionReceipt, DataReceipt, Failure, Receipt
+from ledgerkit.localnet.rpc.outcomes import collect
+from ledgerkit.localnet.services import documents
+from ledgerkit.localnet.services.transaction_index import indexed_transactions
 from ledgerkit.localnet.state import split_nonce_key
 from ledgerkit.protocol import (
     CryptoHash,
@@ -66,6 +70,7 @@ def chaos(request):
         made.block()
         check_supply(made)
         made.indexer.catch_up()
+        indexed_transactions(made.world)
         known = list(made.world.store.accounts.head)
         made.kept[made.world.chain.head.height] = snapshot(made.world.state(), known)
     made.world.advance(made.settings.yield_timeout + 2)
@@ -121,6 +126,29 @@ def test_no_token_is_lost(chaos):
     check_supply(chaos)
     assert chaos.world.value_in_receipts() == 0
     assert chaos.world.chain.head.total_supply == chaos.world.total_supply()
+
+
+def test_the_transactions_service_lists_each_receipt(chaos):
+    """Read block by block, it has the receipts and outcomes that a node has of a transaction."""
+    index = indexed_transactions(chaos.world)
+    executed = 0
+    for entry in index.blocks.values():
+        for transaction in entry.transactions:
+            execution = collect(chaos.world, transaction.record)
+            ids = [row.appearance.receipt.receipt_id for row in transaction.receipts]
+            assert sorted(ids) == sorted(outcome.id for outcome in execution.outcomes)
+            assert transaction.missing == len(execution.missing)
+            assert [row.block.height for row in transaction.receipts] == [
+                chaos.world.outcome(receipt_id).block_height for receipt_id in ids
+            ]
+            data: list[Any] = [row.appearance.receipt for row in transaction.data_receipts]
+            receipts: list[Any] = [row.appearance.receipt for row in transaction.receipts]
+            used = [each.data_id for each in data]
+            assert used == [data_id for each in receipts for data_id in each.input_data_ids]
+            assert (documents.document(transaction)["receipts"] == []) is (not ids)
+            assert {each.receiver_id for each in receipts} <= set(transaction.roles)
+            executed += len(ids)
+    assert executed > 1000
 
 
 def test_everything_happens_once(chaos):

@@ -610,6 +610,19 @@ def test_a_refund_goes_where_the_receipt_says(ledger):
     assert [made.receiver_id for made in result.sent] == ["bob.near", "alice.near"]
 
 
+def test_a_contract_names_who_gets_a_deposit_back(ledger):
+    """The deposit of its failed call goes to the account that it named, and not to itself."""
+    # Source: nearcore, `promise_set_refund_to` in near-vm-runner and `balance_refund_receiver`
+    # in core/primitives/src/receipt.rs.
+    calling = ["call", "p", "t.near", [["panic", "no"]], {"weight": 1, "deposit": 7}]
+    outcome = ledger.run("alice.near", "s.near", do(calling, ["refund_to", "p", "bob.near"]))
+    failed = ledger.outcome(outcome.receipt_ids[0])
+    assert isinstance(result_of(failed), dict)
+    assert ledger.receipt(failed.id).refund_to == "bob.near"
+    assert ledger.account("bob.near").amount == 1000 * N + 7
+    assert ledger.receipt(failed.receipt_ids[0]).receiver_id == "bob.near"
+
+
 def test_a_transaction_may_do_nothing(ledger):
     """Without actions it costs its receipts, succeeds, and returns nothing."""
     outcome = ledger.run("alice.near", "bob.near")

@@ -90,6 +90,8 @@ class Nosy(Contract):
         joint = self.vm.join(promise, promise)
         if what == "act":
             joint.transfer(1)
+        elif what == "refund":
+            joint.refund_to("bob.near")
         elif what == "name":
             promise.function_call("", b"")
         elif what == "key":
@@ -294,6 +296,7 @@ def test_results_and_records_are_limited(ledger):
     ("what", "expected"),
     [
         ("act", "Actions can only be appended to non-joint promise."),
+        ("refund", "Cannot set refund_to on a joint promise."),
         ("return", "Returning joint promise is currently prohibited."),
         ("name", "Tried to call an empty method name."),
         ("key", "VM Logic provided an invalid public key"),

@@ -213,10 +213,12 @@ def test_there_and_back(values, decimals, form):
 
 
 def test_a_format_for_near():
-    """Thousands are set apart, every digit stays, the unit follows."""
+    """Thousands are set apart, two decimals stay, the unit follows."""
     show = amount_format()
 
     assert show(1_234_500_000 * 10**18) == "1,234.5 NEAR"
+    assert show(1_234_567_890 * 10**18) == "1,234.57 NEAR"
+    assert amount_format(digits=None)(1_234_567_890 * 10**18) == "1,234.56789 NEAR"
     assert show(1) == "0.000000000000000000000001 NEAR"
     assert show(-(10**30)) == "-1,000,000 NEAR"
     assert show(pd.NA) == show(None) == show(float("nan")) == "<NA>"
@@ -235,6 +237,8 @@ def test_a_format_is_checked_when_it_is_made():
         amount_format(256)
     with pytest.raises(InvalidRequestError, match="a comma, an underscore"):
         amount_format(thousands=".")
+    with pytest.raises(InvalidRequestError, match="digits -1"):
+        amount_format(digits=-1)
     with pytest.raises(InvalidRequestError, match="an integer of smallest units"):
         amount_format()(0.5)
 

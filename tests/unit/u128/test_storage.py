@@ -651,7 +651,7 @@ def test_duckdb_never_wraps():
 
 
 def test_polars_wraps_by_group():
-    """Grouped sums of decimals and all sums of UInt128 wrap in Polars, as docs/u128.md warns."""
+    """Grouped sums of decimals and all sums of UInt128 wrap in Polars, as the page u128 warns."""
     pl = pytest.importorskip("polars")
     decimals = pl.DataFrame({"k": [1, 1], "v": [Decimal(END - 1)] * 2})
     decimals = decimals.with_columns(pl.col("v").cast(pl.Decimal(38, 0)))
@@ -665,7 +665,7 @@ def test_polars_wraps_by_group():
 
 @pytest.mark.parametrize("values", [(END - 1, None), (TOP, None)])
 def test_other_dtypes_of_pandas_keep_every_digit(tmp_path, values):
-    """With a `dtype_backend` the columns are those that docs/u128.md lists."""
+    """With a `dtype_backend` the columns are those that the page u128 lists."""
     path = tmp_path / "f.parquet"
     pd.DataFrame({"n": u128(*values)}).to_parquet(path)
     is_text = values[0] == TOP
@@ -680,7 +680,7 @@ def test_other_dtypes_of_pandas_keep_every_digit(tmp_path, values):
 
 
 def test_pyarrow_wraps():
-    """Sums of decimals that pyarrow adds wrap above 2^127, as docs/u128.md warns."""
+    """Sums of decimals that pyarrow adds wrap above 2^127, as the page u128 warns."""
     decimals = pd.Series(u128(END - 1, END - 1)).astype(pd.ArrowDtype(pa.decimal128(38, 0)))
 
     assert decimals.sum() < 0

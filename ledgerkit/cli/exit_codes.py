@@ -1,0 +1,66 @@
+"""The exit codes of the command line, as `ledgerkit --help` lists them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from ledgerkit import errors
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class ExitCode(NamedTuple):
+    """An exit code: its number, its meaning, and the classes of errors that have it."""
+
+    code: int
+    meaning: str
+    errors: tuple[type[errors.LedgerError], ...] = ()
+
+
+SUCCESS, FAILED, GAPS, INTERRUPTED = 0, 1, 6, 130
+EXIT_CODES = (
+    ExitCode(SUCCESS, "success; or the reader of the output closed it"),
+    ExitCode(
+        FAILED,
+        "the ledger refused the request, a contract failed, or a file could not be written",
+        (
+            errors.InvalidTransactionError,
+            errors.ReceiptFailedError,
+            errors.DroppedError,
+            errors.ContractError,
+            errors.FileError,
+        ),
+    ),
+    ExitCode(2, "an argument is not valid", (errors.InvalidRequestError,)),
+    ExitCode(
+        3,
+        "not found: no such account, key, block or transaction, or not on this host",
+        (errors.NotFoundError,),
+    ),
+    ExitCode(
+        4,
+        "the request failed: connection, rate limit or API key",
+        (errors.TransportError, errors.RateLimitedError, errors.AuthError),
+    ),
+    ExitCode(5, "the response was not as documented", (errors.DecodeError,)),
+    ExitCode(GAPS, "a statement has gaps: it was printed or written, and does not add up"),
+    ExitCode(INTERRUPTED, "interrupted by Ctrl-C (serve: 0)"),
+)
+
+
+def exit_code(kind: type[errors.LedgerError]) -> int:
+    """Return the exit code of a class of errors."""
+    return next((row.code for row in EXIT_CODES if issubclass(kind, row.errors)), FAILED)
+
+
+def first_exit_code(failures: pd.DataFrame) -> int:
+    """Return the exit code of the first row of a frame of errors; 0 if it has none."""
+    if failures.empty:
+        return SUCCESS
+    return exit_code(getattr(errors, failures["error"].iloc[0], errors.LedgerError))
+
+
+def help_text() -> str:
+    """Format the exit codes as a table."""
+    return "\n".join(["exit codes:", *(f"  {row.code:<3}  {row.meaning}" for row in EXIT_CODES)])

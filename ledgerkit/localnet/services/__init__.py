@@ -1,0 +1,45 @@
+"""
+The services beside the node and the REST API, computed from what a world executed.
+
+Each is served below a prefix of its own, as `/transactions/v0/account`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, get_args
+
+from ledgerkit.localnet.http_messages import HttpResponse
+from ledgerkit.localnet.services import key_values, transactions_api, transfers_api
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ledgerkit.localnet.http_messages import HttpRequest
+    from ledgerkit.localnet.world import World
+
+    # A world, the method, the path below the prefix, the query and the body of a request.
+    Respond = Callable[[World, str, str, str, bytes], HttpResponse]
+
+Service = Literal["transactions", "transfers", "blocks", "kv"]
+SERVICES: tuple[Service, ...] = get_args(Service)
+
+# Block documents may wait for a block, so the gateway runs them in steps.
+_RESPOND: dict[Service, Respond] = {
+    "transactions": transactions_api.respond,
+    "transfers": transfers_api.respond,
+    "kv": key_values.respond,
+}
+
+
+def service_of(path: str) -> Service | None:
+    """Return the service that serves a path, or None."""
+    return next((each for each in SERVICES if path.startswith(f"/{each}/")), None)
+
+
+def respond(service: Service, world: World, request: HttpRequest) -> HttpResponse:
+    """Answer a request of a service, whose path has the prefix."""
+    handler = _RESPOND.get(service)
+    if handler is None:
+        return HttpResponse(404)
+    path = request.path.removeprefix(f"/{service}")
+    return handler(world, request.method, path, request.query, request.body)

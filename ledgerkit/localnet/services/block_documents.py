@@ -1,0 +1,217 @@
+"""
+The block documents: each block as one JSON document, with all that it executed.
+
+Old blocks are at another address, to which requests are redirected: below `/archive`, where the
+public service has hosts of their own.
+"""
+
+# Source: fastnear/neardata-server, src/api.rs; the document as recorded from mainnet.neardata.xyz.
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any
+
+from ledgerkit.localnet import rpc_json
+from ledgerkit.localnet.http_messages import HttpResponse, json_response
+from ledgerkit.localnet.receipt_origins import receipt_origins
+from ledgerkit.localnet.rpc import blocks, changes
+
+if TYPE_CHECKING:
+    from ledgerkit.localnet.chain_types import Block, Change, Chunk, Outcome
+    from ledgerkit.localnet.http_messages import Header
+    from ledgerkit.localnet.world import World
+    from ledgerkit.protocol import CryptoHash
+
+Steps = Generator[None, None, HttpResponse]  # yields to go on after the next block
+Object = dict[str, Any]
+
+PREFIX = "/blocks"
+_ARCHIVE = "/archive"
+_MAX_HEIGHT = 10**15
+_MAX_WAIT = 10  # blocks ahead for which a request waits
+_RECENT = 10  # blocks behind the last one that are not in the archive
+_DAY = ("cache-control", f"public, max-age={24 * 60 * 60}")
+_YEAR = ("cache-control", f"public, max-age={365 * 24 * 60 * 60}")
+_LAST = re.compile(r"/v0/last_block/([^/]+)(/?.*)")
+_BLOCK = re.compile(r"/v0/block(_opt)?/([^/]+)(|/headers|/(?:chunk|shard)/[^/]+)")
+# The kinds of changes in the order of their keys in the trie, by which a document sorts them.
+# Source: nearcore, core/primitives/src/trie_key.rs, col.
+_COLUMNS = {"account": 0, "code": 1, "access_key": 2, "gas_key_nonce": 2, "data": 9}
+
+
+def respond(world: World, path: str, query: str) -> Steps:
+    """Answer a request; its path is below the service's prefix."""
+    suffix = f"?{query}" if query else ""
+    in_archive = path.startswith(f"{_ARCHIVE}/")
+    path = path.removeprefix(_ARCHIVE) if in_archive else path
+    if path == "/health":
+        return json_response({"status": "ok"})
+    if path == "/v0/first_block":
+        return _redirect(f"/v0/block/{world.chain.genesis.height}{suffix}", _DAY)
+    if match := _LAST.fullmatch(path):
+        return _last_block(world, match[1], match[2] + suffix)
+    if match := _BLOCK.fullmatch(path):
+        return (yield from _block(world, *match.groups(), query=suffix, in_archive=in_archive))
+    return HttpResponse(404)
+
+
+def _redirect(path: str, *headers: Header) -> HttpResponse:
+    """Redirect to a path of the service."""
+    return HttpResponse(302, (("location", PREFIX + path), *headers))
+
+
+def _last_block(world: World, finality: str, suffix: str) -> HttpResponse:
+    """Redirect to the last block; the rest of the path and the query are kept."""
+    if finality == "final":
+        return _redirect(f"/v0/block/{world.chain.final.height}{suffix}")
+    if finality == "optimistic":
+        return _redirect(f"/v0/block_opt/{world.chain.head.height}{suffix}")
+    return json_response("Invalid argument", 400)
+
+
+def _block(
+    world: World, opt: str | None, height_text: str, part: str, *, query: str, in_archive: bool
+) -> Steps:
+    """Answer with a block or a part of it, or with the address that has it."""
+    is_final = opt is None
+    height = _parse_u64(height_text)
+    shard_id = _parse_u64(part.rpartition("/")[2]) if part.count("/") > 1 else 0
+    if height is None or shard_id is None:
+        return json_response("Invalid argument", 400)
+    refusal = _out_of_limits(world, height)
+    if refusal is not None:
+        return refusal
+    is_old = height <= world.chain.final.height - _RECENT
+    if is_old != in_archive or (is_old and not is_final):
+        place = _ARCHIVE if is_old and is_final else ""
+        # An archive sends on what is recent; an old optimistic block is a final one.
+        name = "block" if is_final or is_old else "block_opt"
+        return _redirect(f"{place}/v0/{name}/{height}{part}{query}", _DAY)
+    refusal = yield from _wait(world, height, is_final=is_final)
+    if refusal is not None:
+        return refusal
+    block = world.chain.by_height(height)
+    if block is None:
+        return json_response(None, 200, _DAY)
+    return json_response(_part(document(world, block), part, shard_id), 200, _YEAR)
+
+
+def _parse_u64(text: str) -> int | None:
+    """Parse a height or a shard id; None if it is none."""
+    is_number = text.isascii() and text.isdigit() and len(text) <= len(str(2**64))
+    return int(text) if is_number and int(text) < 2**64 else None
+
+
+def _out_of_limits(world: World, height: int) -> HttpResponse | None:
+    """Refuse a height that no block can have."""
+    if height > _MAX_HEIGHT:
+        return _error("Block height is too high", "BLOCK_HEIGHT_TOO_HIGH", _DAY)
+    if height < world.chain.genesis.height:
+        return _error("Block height is before the genesis", "BLOCK_HEIGHT_TOO_LOW", _DAY)
+    return None
+
+
+def _error(text: str, kind: str, *headers: Header) -> HttpResponse:
+    """Build an error with its kind."""
+    return json_response({"error": text, "type": kind}, 404, *headers)
+
+
+def _wait(
+    world: World, height: int, *, is_final: bool
+) -> Generator[None, None, HttpResponse | None]:
+    """Wait for a block that is not far ahead; return a refusal of one that is, or does not come."""
+    chain = world.chain
+    last = chain.final if is_final else chain.head
+    if height > last.height + _MAX_WAIT:
+        return _error("The block is too far in the future", "BLOCK_DOES_NOT_EXIST")
+    for _ in range(2 * _MAX_WAIT):
+        if height <= (chain.final if is_final else chain.head).height:
+            return None
+        yield
+    return json_response("Cache error: The block is not cached", 500)
+
+
+def _part(whole: Object, part: str, shard_id: int) -> Any:
+    """Return the requested part of a document; None if there is no such shard or chunk."""
+    if not part:
+        return whole
+    if part == "/headers":
+        return whole["block"]
+    shard = next((each for each in whole["shards"] if each["shard_id"] == shard_id), None)
+    return shard["chunk"] if shard and part.startswith("/chunk") else shard
+
+
+# Documents ---------------------------------------------------------------------------------
+
+
+def document(world: World, block: Block) -> Object:
+    """Build the document of a block."""
+    shards: list[list[Outcome]] = [[] for _ in block.chunks]
+    for outcome in world.chain.outcomes_at(block.height):
+        shards[outcome.shard_id].append(outcome)
+    shard_changes = _shard_changes(world, block)
+    return {
+        "block": rpc_json.block(block, blocks.protocol_version(world)),
+        "shards": [
+            {
+                "shard_id": chunk.shard_id,
+                "chunk": _chunk(world, block, chunk),
+                "receipt_execution_outcomes": _executions(world, block, outcomes),
+                "state_changes": [rpc_json.change(change) for change in changed],
+            }
+            for chunk, outcomes, changed in zip(block.chunks, shards, shard_changes, strict=True)
+        ],
+    }
+
+
+def _shard_changes(world: World, block: Block) -> list[list[Change]]:
+    """List the changes of each shard: sorted by key, and those of one key by time."""
+    shards: list[list[Change]] = [[] for _ in block.chunks]
+    for change in changes.of_block(world, block):
+        if change.kind in _COLUMNS:
+            shards[world.settings.shard_of(change.account_id)].append(change)
+    for changed in shards:
+        changed.sort(key=lambda each: (_COLUMNS[each.kind], each.account_id, each.key))
+    return shards
+
+
+def _chunk(world: World, block: Block, chunk: Chunk) -> Object | None:
+    """Build a new chunk with the outcomes of its transactions and its local receipts."""
+    if chunk.height_included != block.height:
+        return None
+    records = [world.transaction(signed.hash) for signed in chunk.transactions]
+    members = rpc_json.chunk(chunk, block.author)
+    members["transactions"] = [
+        {
+            "transaction": rpc_json.transaction(record.signed),
+            "outcome": {
+                "execution_outcome": rpc_json.outcome(record.outcome, block.hash),
+                "receipt": None,
+            },
+        }
+        for record in records
+        if record is not None
+    ]
+    local = [rpc_json.receipt(each.receipt) for each in records if each and each.is_local]
+    return members | {"local_receipts": local}
+
+
+def _executions(world: World, block: Block, outcomes: list[Outcome]) -> list[Object]:
+    """Build the receipts that were executed, with their outcomes and transactions."""
+    origins = receipt_origins(world)
+    return [
+        {
+            "execution_outcome": rpc_json.outcome(outcome, block.hash),
+            "receipt": rpc_json.receipt(receipt),
+            "tx_hash": _base58(origins.get(outcome.id)),
+        }
+        for outcome in outcomes
+        if world.transaction(outcome.id) is None and (receipt := world.receipt(outcome.id))
+    ]
+
+
+def _base58(tx_hash: CryptoHash | None) -> str | None:
+    """Encode a transaction's hash, if it is known."""
+    return None if tx_hash is None else rpc_json.base58(tx_hash)

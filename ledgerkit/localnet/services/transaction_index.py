@@ -1,0 +1,341 @@
+"""
+The index behind the Transactions API: transactions with their receipts, by account and by block.
+
+A transaction is listed once its first receipt is executed. Its row for an account is at the block
+of the transaction, and changes with each further receipt.
+"""
+
+# Source: FastNEAR's indexer of transactions, src/transactions.rs: process_block,
+# process_transaction, add_accounts_from_receipt and add_accounts_from_logs.
+
+from __future__ import annotations
+
+from bisect import insort
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Struct, field
+
+from ledgerkit import json_decoding
+from ledgerkit.localnet.block_follower import BlockFollower
+from ledgerkit.localnet.chain_types import (
+    SYSTEM,
+    ActionReceipt,
+    Block,
+    DataReceipt,
+    Outcome,
+    Receipt,
+    SuccessReceiptId,
+    SuccessValue,
+    TransactionRecord,
+)
+from ledgerkit.localnet.indexer import is_account_id
+from ledgerkit.protocol import CryptoHash, FunctionCall
+from ledgerkit.protocol.actions import SignedDelegate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ledgerkit.localnet.world import World
+
+ROLES = (
+    "is_signer",
+    "is_delegated_signer",
+    "is_real_signer",
+    "is_any_signer",
+    "is_predecessor",
+    "is_explicit_refund_to",
+    "is_receiver",
+    "is_real_receiver",
+    "is_function_call",
+    "is_action_arg",
+    "is_event_log",
+)
+_EVENT = "EVENT_JSON:"
+# The members of arguments and of events' data that may name an account.
+_ARGUMENTS = (
+    *("receiver_id", "account_id", "sender_id", "new_account_id", "predecessor_account_id"),
+    *("contract_id", "owner_id", "token_owner_id", "nft_contract_id", "token_account_id"),
+    *("creator_id", "referral_id", "previous_owner_id", "seller_id", "buyer_id", "user_id"),
+    *("beneficiary_id", "staking_pool_account_id", "owner_account_id"),
+)
+_EVENT_MEMBERS = (
+    *("account_id", "owner_id", "old_owner_id", "new_owner_id", "payer_id", "farmer_id"),
+    *("validator_id", "liquidation_account_id", "contract_id", "nft_contract_id"),
+)
+
+
+class Appearance(Struct, frozen=True):
+    """A receipt, the block in which it first appeared, and its position there."""
+
+    receipt: Receipt
+    block: Block
+    index: int
+
+
+class ReceiptRow(Struct):
+    """A receipt that was executed, or a data receipt that was used, and its position then."""
+
+    appearance: Appearance
+    transaction: IndexedTransaction
+    block: Block
+    index: int
+    shard: int  # the position
+    outcome: Outcome | None  # None for a data receipt
+
+
+class IndexedTransaction(Struct):
+    """A transaction with its receipts so far, and the roles of accounts in it."""
+
+    record: TransactionRecord
+    block: Block
+    index: int  # in the block, over all shards
+    missing: int = 1  # receipts that are not executed yet
+    receipts: list[ReceiptRow] = field(default_factory=list)
+    data_receipts: list[ReceiptRow] = field(default_factory=list)
+    roles: dict[str, set[str]] = field(default_factory=dict)  # by account id
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """The height of the transaction's block, and its index there."""
+        return self.block.height, self.index
+
+    @property
+    def delegate(self) -> tuple[str, str] | None:
+        """The sender and the receiver of the first delegate action, if there is one."""
+        for action in self.record.signed.transaction.actions:
+            if isinstance(action, SignedDelegate):
+                delegated = action.delegate_action
+                return str(delegated.sender_id), str(delegated.receiver_id)
+        return None
+
+    @property
+    def real_accounts(self) -> tuple[str, str]:
+        """The signer and the receiver, of the delegate action if there is one."""
+        tx = self.record.signed.transaction
+        return self.delegate or (str(tx.signer_id), str(tx.receiver_id))
+
+    @property
+    def is_success(self) -> bool:
+        """True if the result is known and not a failure; other receipts may still be missing."""
+        outcomes = {row.outcome.id: row.outcome for row in self.receipts if row.outcome}
+        status = self.record.outcome.status
+        while isinstance(status, SuccessReceiptId):
+            outcome = outcomes.get(status.receipt_id)
+            if outcome is None:
+                return False
+            status = outcome.status
+        return isinstance(status, SuccessValue)
+
+    def add_role(self, account_id: str, *names: str) -> bool:
+        """Add roles of an account; return True if it had none before."""
+        is_new = account_id not in self.roles
+        self.roles.setdefault(account_id, set()).update(names)
+        return is_new
+
+
+class IndexedBlock(Struct):
+    """A block with its transactions, and the receipts that were executed or used in it."""
+
+    block: Block
+    transactions: list[IndexedTransaction] = field(default_factory=list)
+    receipts: list[ReceiptRow] = field(default_factory=list)
+    appeared: int = 0  # receipts that first appeared in it
+
+
+class TransactionIndex(BlockFollower):
+    """The transactions of a world, by account, hash, receipt and block."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self.blocks: dict[int, IndexedBlock] = {}  # by height, in order
+        self._transactions: dict[CryptoHash, IndexedTransaction] = {}
+        self._receipts: dict[CryptoHash, ReceiptRow] = {}
+        self._by_account: dict[str, list[tuple[int, int, CryptoHash]]] = {}
+        self._origins: dict[CryptoHash, IndexedTransaction] = {}  # by receipt, executed or not
+        self._waiting: dict[CryptoHash, Appearance] = {}
+        self._data: dict[tuple[str, CryptoHash], Appearance] = {}
+        self._read_block(self.block)
+
+    # Reading -----------------------------------------------------------------------------
+
+    def transaction(self, tx_hash: CryptoHash) -> IndexedTransaction | None:
+        """Return a transaction of which a receipt was executed, or None."""
+        transaction = self._transactions.get(tx_hash)
+        return transaction if transaction is not None and transaction.receipts else None
+
+    def receipt(self, receipt_id: CryptoHash) -> ReceiptRow | None:
+        """Return a receipt that was executed or used, or None."""
+        return self._receipts.get(receipt_id)
+
+    def positions(self, account_id: str) -> Sequence[tuple[int, int, CryptoHash]]:
+        """List an account's transactions, sorted: height, index in the block, hash."""
+        return self._by_account.get(account_id, ())
+
+    # Following the chain -----------------------------------------------------------------
+
+    def _read_block(self, block: Block) -> None:
+        """Read the transactions, the new receipts and the outcomes of a block."""
+        entry = self.blocks[block.height] = IndexedBlock(block)
+        for chunk in block.chunks:
+            if chunk.height_included == block.height:
+                records = [self._world.transaction(signed.hash) for signed in chunk.transactions]
+                local = self._read_transactions(records, entry)
+                for receipt in (*local, *chunk.receipts):
+                    self._read_new_receipt(receipt, entry)
+        for outcome in self._world.chain.outcomes_at(block.height):
+            if outcome.id not in self._transactions:
+                self._read_outcome(outcome, entry)
+
+    def _read_transactions(
+        self, records: Iterable[TransactionRecord | None], entry: IndexedBlock
+    ) -> list[ActionReceipt]:
+        """Read the transactions of a chunk; return their local receipts."""
+        local = []
+        for record in records:
+            if record is None:
+                raise LookupError(f"a transaction of block {entry.block.height} has no record")
+            transaction = IndexedTransaction(record, entry.block, len(entry.transactions))
+            entry.transactions.append(transaction)
+            self._transactions[record.signed.hash] = transaction
+            self._origins[record.receipt.receipt_id] = transaction
+            if record.is_local:
+                local.append(record.receipt)
+        return local
+
+    def _read_new_receipt(self, receipt: Receipt, entry: IndexedBlock) -> None:
+        """Note where a receipt first appears; a global contract's has no transaction."""
+        appearance = Appearance(receipt, entry.block, entry.appeared)
+        entry.appeared += 1
+        if isinstance(receipt, ActionReceipt):
+            self._waiting[receipt.receipt_id] = appearance
+        elif isinstance(receipt, DataReceipt):
+            # Of two that resume a yielded call, the first one counts.
+            self._data.setdefault((receipt.receiver_id, receipt.data_id), appearance)
+
+    def _read_outcome(self, outcome: Outcome, entry: IndexedBlock) -> None:
+        """Read the execution of a receipt, and the data receipts that it used."""
+        transaction, appearance = self._origins[outcome.id], self._waiting.pop(outcome.id)
+        receipt = appearance.receipt
+        if not isinstance(receipt, ActionReceipt):
+            raise TypeError(f"{type(receipt).__name__} has no outcome")
+        for data_id in receipt.input_data_ids:
+            data = self._data.pop((receipt.receiver_id, data_id))
+            transaction.data_receipts.append(self._add_row(data, transaction, entry, outcome))
+        row = self._add_row(appearance, transaction, entry, outcome)
+        transaction.receipts.append(row)
+        transaction.missing += len(outcome.receipt_ids) - 1
+        for receipt_id in outcome.receipt_ids:
+            self._origins[receipt_id] = transaction
+            child = self._world.receipt(receipt_id)
+            if isinstance(child, ActionReceipt) and child.is_promise_yield:
+                self._read_new_receipt(child, entry)  # it stays on the shard, in no chunk
+        self._add_roles(transaction, receipt, outcome.logs)
+
+    def _add_row(
+        self,
+        appearance: Appearance,
+        transaction: IndexedTransaction,
+        entry: IndexedBlock,
+        outcome: Outcome,
+    ) -> ReceiptRow:
+        """Add a receipt that was executed or used to its block."""
+        is_data = isinstance(appearance.receipt, DataReceipt)
+        row = ReceiptRow(
+            appearance,
+            transaction,
+            entry.block,
+            len(entry.receipts),
+            outcome.shard_id,
+            None if is_data else outcome,
+        )
+        entry.receipts.append(row)
+        self._receipts[appearance.receipt.receipt_id] = row
+        return row
+
+    def _add_roles(
+        self, transaction: IndexedTransaction, receipt: ActionReceipt, logs: Iterable[str]
+    ) -> None:
+        """Add the roles that accounts have in a transaction and in one of its receipts."""
+        roles = (*_transaction_roles(transaction), *_receipt_roles(receipt), *_log_roles(logs))
+        for account_id, *names in roles:
+            if transaction.add_role(account_id, *names):
+                position = (*transaction.position, transaction.record.signed.hash)
+                insort(self._by_account.setdefault(account_id, []), position)
+
+
+def indexed_transactions(world: World) -> TransactionIndex:
+    """Return the index of a world's transactions, up to date; it is built on first use."""
+    index = world.memo("transactions", lambda: TransactionIndex(world))
+    index.catch_up()
+    return index
+
+
+# Roles: an account and the names of its roles ------------------------------------------------
+
+_Roles = list[tuple[str, ...]]
+
+
+def _transaction_roles(transaction: IndexedTransaction) -> _Roles:
+    """List the roles in a transaction itself."""
+    signer_id, delegate = str(transaction.record.signed.transaction.signer_id), transaction.delegate
+    real_signer_id, real_receiver_id = transaction.real_accounts
+    roles: _Roles = [
+        (signer_id, "is_signer", "is_any_signer"),
+        (real_signer_id, "is_real_signer"),
+        (real_receiver_id, "is_real_receiver"),
+    ]
+    if delegate is not None:
+        roles.append((delegate[0], "is_delegated_signer", "is_any_signer"))
+    return roles
+
+
+def _receipt_roles(receipt: ActionReceipt) -> _Roles:
+    """List the roles in a receipt."""
+    receiver_id, predecessor_id = str(receipt.receiver_id), str(receipt.predecessor_id)
+    roles: _Roles = [(receiver_id, "is_receiver"), (predecessor_id, "is_predecessor")]
+    if receipt.refund_to is not None:
+        roles.append((str(receipt.refund_to), "is_explicit_refund_to"))
+    for action in receipt.actions:
+        if isinstance(action, FunctionCall):
+            roles.append((receiver_id, "is_function_call"))
+            roles += _named_accounts(_decode(action.args), _ARGUMENTS, "is_action_arg")
+    is_delegation = len(receipt.actions) == 1 and isinstance(receipt.actions[0], SignedDelegate)
+    if not is_delegation and predecessor_id != SYSTEM:
+        roles.append((receiver_id, "is_real_receiver"))
+    return roles
+
+
+class _Event(Struct):
+    """An event in a log (NEP-297), with all members that the indexer requires."""
+
+    version: str
+    standard: str
+    event: str
+    data: list[Any]
+
+
+def _log_roles(logs: Iterable[str]) -> _Roles:
+    """List the accounts that are named in events."""
+    roles: _Roles = []
+    for log in logs:
+        event = _decode(log[len(_EVENT) :], _Event) if log.startswith(_EVENT) else None
+        for data in event.data if isinstance(event, _Event) else ():
+            roles += _named_accounts(data, _EVENT_MEMBERS, "is_event_log")
+    return roles
+
+
+def _named_accounts(value: object, members: Iterable[str], role: str) -> _Roles:
+    """List the accounts that members of a JSON object name."""
+    if not isinstance(value, dict):
+        return []
+    values = [value.get(member) for member in members]
+    return [(each, role) for each in values if is_account_id(each)]
+
+
+def _decode(data: bytes | str, decoded_type: Any = Any) -> object:
+    """Decode JSON of a contract or its caller; None if it is malformed."""
+    try:
+        return json_decoding.decode(data, decoded_type)
+    except msgspec.DecodeError:
+        return None

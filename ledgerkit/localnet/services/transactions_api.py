@@ -1,0 +1,277 @@
+"""The Transactions API of the embedded ledger: a path and a body in, a response out."""
+
+# Source: fastnear/explorer-api, src/api.rs, src/click.rs and src/types.rs.
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from itertools import chain, islice, repeat
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from ledgerkit.localnet.http_messages import HttpResponse, json_response
+from ledgerkit.localnet.rpc.blocks import protocol_version
+from ledgerkit.localnet.rpc_json import base58
+from ledgerkit.localnet.services import documents, requests
+from ledgerkit.localnet.services.requests import RefusedError, Unsigned
+from ledgerkit.localnet.services.transaction_index import ROLES, indexed_transactions
+from ledgerkit.protocol import AccountId, CryptoHash
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from ledgerkit.localnet.services.transaction_index import IndexedTransaction
+    from ledgerkit.localnet.world import World
+
+_MAX_TRANSACTIONS = 20
+_MAX_ROWS = 200
+_SPARE_ROWS = 50  # that the server reads beyond a page, as some are duplicates
+_MAX_BLOCKS = 100
+_MAX_HEIGHT = 10**15
+_MAX_TOKEN_DIGITS = 39  # of 128 bits
+_INDEX_BITS = 32
+
+
+def respond(world: World, method: str, path: str, query: str, body: bytes) -> HttpResponse:  # noqa: ARG001 - the signature of all services
+    """Answer a request."""
+    handler = _HANDLERS.get(path)
+    if handler is None or method != "POST":
+        return HttpResponse(404)
+    try:
+        return json_response(handler(world, body))
+    except RefusedError as refused:
+        return refused.response
+
+
+def _bad_request(message: str) -> RefusedError:
+    """Build the refusal of an argument."""
+    return RefusedError(json_response({"error": "Bad request", "message": message}, 400))
+
+
+def _check_heights(*heights: int | None) -> None:
+    """Refuse heights that are too large."""
+    if any((height or 0) > _MAX_HEIGHT for height in heights):
+        raise _bad_request(f"Block height exceeds maximum allowed value of {_MAX_HEIGHT}")
+
+
+# /v0/account -------------------------------------------------------------------------------
+
+
+class _AccountBody(Struct):
+    """The body of /v0/account."""
+
+    account_id: AccountId
+    is_signer: bool | None = None
+    is_delegated_signer: bool | None = None
+    is_real_signer: bool | None = None
+    is_any_signer: bool | None = None
+    is_predecessor: bool | None = None
+    is_explicit_refund_to: bool | None = None
+    is_receiver: bool | None = None
+    is_real_receiver: bool | None = None
+    is_function_call: bool | None = None
+    is_action_arg: bool | None = None
+    is_event_log: bool | None = None
+    is_success: bool | None = None
+    from_tx_block_height: Unsigned | None = None
+    to_tx_block_height: Unsigned | None = None
+    limit: Unsigned | None = None
+    desc: bool | None = None
+    resume_token: str | None = None
+
+
+def _account(world: World, body: bytes) -> dict[str, Any]:
+    """List the transactions of an account."""
+    args = requests.decode_body(body, _AccountBody)
+    _check_heights(args.from_tx_block_height, args.to_tx_block_height)
+    after = _parse_token(args.resume_token)
+    descending = args.desc is not False
+    limit = max(1, _MAX_ROWS if args.limit is None else min(args.limit, _MAX_ROWS))
+    copies = 1 + world.settings.duplicate_rows
+    stored = chain.from_iterable(
+        repeat(each, copies) for each in _select(world, args, after, descending=descending)
+    )
+    # With many duplicates a page is short, and seems to be the last one.
+    page = list(dict.fromkeys(islice(stored, limit + _SPARE_ROWS)))[:limit]
+    index = indexed_transactions(world)
+    response: dict[str, Any] = {
+        "account_txs": [
+            documents.account_row(str(args.account_id), transaction)
+            for tx_hash in page
+            if (transaction := index.transaction(tx_hash)) is not None
+        ]
+    }
+    if len(page) == limit:
+        last = response["account_txs"][-1]
+        token = last["tx_block_height"] << _INDEX_BITS | last["tx_index"]
+        response["resume_token"] = str(token)
+    if after is None:
+        count = sum(1 for _ in _select(world, args, None, descending=descending))
+        response["txs_count"] = count * copies
+    return response
+
+
+def _parse_token(text: str | None) -> tuple[int, int] | None:
+    """Parse the height and the index after which a page begins."""
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) <= _MAX_TOKEN_DIGITS):
+        raise RefusedError(requests.refusal("invalid digit found in string"))
+    height, index = divmod(int(text), 2**_INDEX_BITS)
+    return min(height, _MAX_HEIGHT), index
+
+
+def _select(
+    world: World, args: _AccountBody, after: tuple[int, int] | None, *, descending: bool
+) -> Iterator[CryptoHash]:
+    """Iterate over the hashes of an account's transactions that a request asks for."""
+    index, account_id = indexed_transactions(world), str(args.account_id)
+    positions = index.positions(account_id)
+    start, stop = _bounds(positions, args, after, descending=descending)
+    filters = {role: each for role in ROLES if (each := getattr(args, role)) is not None}
+    for number in range(stop - 1, start - 1, -1) if descending else range(start, stop):
+        tx_hash = positions[number][2]
+        transaction = index.transaction(tx_hash)
+        if transaction is not None and _matches(transaction, account_id, filters, args.is_success):
+            yield tx_hash
+
+
+def _bounds(
+    positions: Sequence[tuple[int, int, CryptoHash]],
+    args: _AccountBody,
+    after: tuple[int, int] | None,
+    *,
+    descending: bool,
+) -> tuple[int, int]:
+    """Return the range of an account's transactions between heights and beyond a token."""
+    start = bisect_left(positions, args.from_tx_block_height or 0, key=_height)
+    stop = len(positions)
+    if args.to_tx_block_height is not None:
+        stop = bisect_right(positions, args.to_tx_block_height, key=_height)
+    if after is not None and descending:
+        stop = min(stop, bisect_left(positions, after, key=_position))
+    elif after is not None:
+        start = max(start, bisect_right(positions, after, key=_position))
+    return start, stop
+
+
+def _height(row: tuple[int, int, CryptoHash]) -> int:
+    """Return the height of a row."""
+    return row[0]
+
+
+def _position(row: tuple[int, int, CryptoHash]) -> tuple[int, int]:
+    """Return the height and the index of a row."""
+    return row[:2]
+
+
+def _matches(
+    transaction: IndexedTransaction,
+    account_id: str,
+    filters: dict[str, bool],
+    is_success: bool | None,  # noqa: FBT001 - a member of the request
+) -> bool:
+    """Return True if a row has the values of all filters."""
+    roles = transaction.roles[account_id]
+    if any((role in roles) != required for role, required in filters.items()):
+        return False
+    return is_success is None or transaction.is_success == is_success
+
+
+# The other paths ---------------------------------------------------------------------------
+
+
+class _TransactionsBody(Struct):
+    """The body of /v0/transactions."""
+
+    tx_hashes: list[CryptoHash]
+
+
+def _transactions(world: World, body: bytes) -> dict[str, Any]:
+    """List transactions by their hashes, in the order of the table; unknown ones are left out."""
+    hashes = requests.decode_body(body, _TransactionsBody).tx_hashes
+    if len(hashes) > _MAX_TRANSACTIONS:
+        raise _bad_request(f"Too many transactions requested. Limit is {_MAX_TRANSACTIONS}")
+    index = indexed_transactions(world)
+    transactions = map(index.transaction, sorted(set(hashes), key=base58))
+    return {"transactions": [documents.document(each) for each in transactions if each]}
+
+
+class _ReceiptBody(Struct):
+    """The body of /v0/receipt."""
+
+    receipt_id: CryptoHash
+
+
+def _receipt(world: World, body: bytes) -> dict[str, Any]:
+    """Return a receipt and its transaction."""
+    receipt_id = requests.decode_body(body, _ReceiptBody).receipt_id
+    row = indexed_transactions(world).receipt(receipt_id)
+    if row is None:
+        return {"receipt": None, "transaction": None}
+    transaction = documents.document(row.transaction)
+    return {"receipt": documents.receipt_row(world, row), "transaction": transaction}
+
+
+class _BlockBody(Struct):
+    """The body of /v0/block."""
+
+    block_id: Unsigned | str
+    with_transactions: bool | None = None
+    with_receipts: bool | None = None
+
+
+def _block(world: World, body: bytes) -> dict[str, Any]:
+    """Return a block, with its transactions and receipts if they are asked for."""
+    args = requests.decode_body(body, _BlockBody)
+    height: int | None
+    if isinstance(args.block_id, str):
+        height = world.chain.height_of(requests.crypto_hash(args.block_id))
+    else:
+        height = args.block_id
+    entry = None if height is None else indexed_transactions(world).blocks.get(height)
+    if entry is None:
+        return {"block": None}
+    response: dict[str, Any] = {"block": documents.block_row(entry, protocol_version(world))}
+    if args.with_transactions:
+        published = [each for each in entry.transactions if each.receipts]
+        response["block_txs"] = [documents.transaction_row(world, each) for each in published]
+    if args.with_receipts:
+        response["block_receipts"] = [documents.receipt_row(world, each) for each in entry.receipts]
+    return response
+
+
+class _BlocksBody(Struct):
+    """The body of /v0/blocks."""
+
+    from_block_height: Unsigned | None = None
+    to_block_height: Unsigned | None = None
+    limit: Unsigned | None = None
+    desc: bool | None = None
+
+
+def _blocks(world: World, body: bytes) -> dict[str, Any]:
+    """List blocks."""
+    args = requests.decode_body(body, _BlocksBody)
+    _check_heights(args.from_block_height, args.to_block_height)
+    limit = max(1, _MAX_BLOCKS if args.limit is None else min(args.limit, _MAX_BLOCKS))
+    index, version = indexed_transactions(world), protocol_version(world)
+    first = max(args.from_block_height or 0, world.chain.genesis.height)
+    last = index.block.height
+    if args.to_block_height is not None:
+        last = min(last, args.to_block_height)
+    heights: Iterable[int] = range(first, last + 1)
+    if args.desc is not False:
+        heights = range(last, first - 1, -1)
+    entries = (index.blocks[height] for height in heights if height in index.blocks)
+    return {"blocks": [documents.block_row(each, version) for each in islice(entries, limit)]}
+
+
+_HANDLERS: dict[str, Callable[[World, bytes], dict[str, Any]]] = {
+    "/v0/account": _account,
+    "/v0/transactions": _transactions,
+    "/v0/receipt": _receipt,
+    "/v0/block": _block,
+    "/v0/blocks": _blocks,
+}

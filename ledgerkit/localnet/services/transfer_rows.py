@@ -1,0 +1,376 @@
+"""
+The index behind the Transfers API: what counts as a transfer, by account.
+
+Rows come from the receipts that succeeded: from their actions, from their events, and from some
+calls that move tokens without an event.
+"""
+
+# Source: fastnear/transfers-indexer, src/block_indexer.rs, process_block, and src/types.rs.
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+from msgspec import Raw, Struct
+
+from ledgerkit import json_decoding
+from ledgerkit.localnet.block_follower import BlockFollower
+from ledgerkit.localnet.chain_types import ActionReceipt, Failure, SuccessValue
+from ledgerkit.localnet.indexer import is_account_id
+from ledgerkit.localnet.receipt_origins import receipt_origins
+from ledgerkit.protocol import DeterministicStateInit, FunctionCall, Transfer
+from ledgerkit.units import U128_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ledgerkit.localnet.chain_types import Block, Outcome
+    from ledgerkit.localnet.world import World
+    from ledgerkit.protocol import Action, CryptoHash
+
+NATIVE = "native:near"
+_WRAP = "wrap.near"
+_EVENT = "EVENT_JSON:"
+_MULTIPLIER = 10_000  # between the transfer indices of two logs or actions
+# What is added to the transfer index of an action.
+_OFFSETS = {"NativeTransfer": 9_999, "AttachedDeposit": 9_998, "DeterministicStateInit": 9_997}
+
+
+class Row(Struct, frozen=True):
+    """A transfer; the sender of a mint and the receiver of a burn are None."""
+
+    block_height: int
+    timestamp_ns: int
+    transaction_id: str | None
+    receipt_id: str
+    action_index: int | None
+    log_index: int | None
+    transfer_index: int
+    signer_id: str
+    predecessor_id: str
+    receipt_account_id: str
+    sender_id: str | None
+    receiver_id: str | None
+    asset_id: str
+    amount: int
+    method_name: str | None
+    transfer_type: str
+
+
+class _Tokens(NamedTuple):
+    """Tokens that moved: all that tells one transfer of a receipt from another."""
+
+    asset_id: str
+    sender_id: str | None
+    receiver_id: str | None
+    amount: int
+
+
+class TransferIndex(BlockFollower):
+    """The transfers of a world by account, in order."""
+
+    def __init__(self, world: World, tx_hashes: Mapping[CryptoHash, CryptoHash]) -> None:
+        super().__init__(world)
+        self._tx_hashes = tx_hashes  # by receipt id
+        self._by_account: dict[str, list[Row]] = {}
+
+    def rows(self, account_id: str) -> list[Row]:
+        """List the transfers from and to an account, sorted by block and transfer index."""
+        return self._by_account.get(account_id, [])
+
+    def _read_block(self, block: Block) -> None:
+        """Read the receipts of a block, in the order of the shards' ids."""
+        world = self._world
+        shard_ids = world.settings.shard_ids
+        outcomes = sorted(
+            world.chain.outcomes_at(block.height), key=lambda each: shard_ids[each.shard_id]
+        )
+        rows: list[Row] = []
+        count = 0  # of the logs and actions so far
+        for outcome in outcomes:
+            receipt = world.receipt(outcome.id)
+            if isinstance(receipt, ActionReceipt) and world.transaction(outcome.id) is None:
+                tx_hash = self._tx_hashes.get(outcome.id)
+                rows += _ReceiptRows(block, receipt, outcome, tx_hash, count).rows()
+                count += len(outcome.logs) + len(receipt.actions)
+        for row in sorted(rows, key=lambda each: each.transfer_index):
+            # A transfer to oneself is one row.
+            for account_id in dict.fromkeys((row.sender_id, row.receiver_id)):
+                if account_id is not None:
+                    self._by_account.setdefault(account_id, []).append(row)
+
+
+def transfer_index(world: World) -> TransferIndex:
+    """Return the index of a world's transfers, up to date; it is built on first use."""
+    tx_hashes = receipt_origins(world)
+    index = world.memo("transfers", lambda: TransferIndex(world, tx_hashes))
+    index.catch_up()
+    return index
+
+
+class _ReceiptRows:
+    """The transfers of one receipt."""
+
+    def __init__(
+        self,
+        block: Block,
+        receipt: ActionReceipt,
+        outcome: Outcome,
+        tx_hash: CryptoHash | None,
+        count: int,
+    ) -> None:
+        self._block, self._receipt, self._outcome = block, receipt, outcome
+        self._tx_hash = None if tx_hash is None else str(tx_hash)
+        self._count = count  # of the logs and actions before it in the block
+        self._contract_id = str(receipt.receiver_id)
+        self._caller_id = str(receipt.predecessor_id)
+        # The tokens that events tell of: a call by name that moves the same ones is not counted.
+        self._logged: Counter[_Tokens] = Counter()
+
+    def rows(self) -> list[Row]:
+        """List the transfers, those of events first; a failed receipt has none."""
+        if isinstance(self._outcome.status, Failure):
+            return []
+        rows = list(self._event_rows())
+        first = self._count + len(self._outcome.logs)
+        for at, action in enumerate(self._receipt.actions):
+            rows += self._action_rows(action, at, (first + at) * _MULTIPLIER)
+        return rows
+
+    def _row(self, tokens: _Tokens, transfer_index: int, kind: str, **members: Any) -> Row:
+        """Build a row with the members that all rows of the receipt share."""
+        filled = {"action_index": None, "log_index": None, "method_name": None} | members
+        return Row(
+            block_height=self._block.height,
+            timestamp_ns=self._block.timestamp_ns,
+            transaction_id=self._tx_hash,
+            receipt_id=str(self._receipt.receipt_id),
+            transfer_index=transfer_index,
+            signer_id=str(self._receipt.signer_id),
+            predecessor_id=self._caller_id,
+            receipt_account_id=self._contract_id,
+            sender_id=tokens.sender_id,
+            receiver_id=tokens.receiver_id,
+            asset_id=tokens.asset_id,
+            amount=tokens.amount,
+            transfer_type=kind,
+            **filled,
+        )
+
+    # Events --------------------------------------------------------------------------------
+
+    def _event_rows(self) -> Iterator[Row]:
+        """Yield the transfers of the receipt's events."""
+        method_name = self._method_name()
+        for at, log in enumerate(self._outcome.logs):
+            event = _decode(log[len(_EVENT) :], _Event) if log.startswith(_EVENT) else None
+            if event is None:
+                continue
+            place = (self._count + at) * _MULTIPLIER
+            moves = _EVENT_MOVES.get(event.standard, _no_moves)(event, self._contract_id)
+            for index, tokens in enumerate(moves):
+                if tokens is not None:
+                    self._logged[tokens] += 1
+                    kind = "FtTransfer" if event.standard == "nep141" else "MtTransfer"
+                    yield self._row(
+                        tokens, place + index, kind, log_index=at, method_name=method_name
+                    )
+
+    def _method_name(self) -> str | None:
+        """Return the method that logged; None if the receipt calls several."""
+        names = {a.method_name for a in self._receipt.actions if isinstance(a, FunctionCall)}
+        return names.pop() if len(names) == 1 else None
+
+    # Actions -------------------------------------------------------------------------------
+
+    def _action_rows(self, action: Action, at: int, place: int) -> Iterator[Row]:
+        """Yield the transfers of an action."""
+        if isinstance(action, FunctionCall):
+            if action.deposit > 1:
+                yield self._native("AttachedDeposit", action.deposit, at, place, action.method_name)
+            yield from self._call_rows(action, at, place)
+        elif isinstance(action, Transfer):
+            yield self._native("NativeTransfer", action.deposit, at, place)
+        elif isinstance(action, DeterministicStateInit):
+            yield self._native("DeterministicStateInit", action.deposit, at, place)
+
+    def _native(
+        self, kind: str, amount: int, at: int, place: int, method_name: str | None = None
+    ) -> Row:
+        """Build the row of NEAR that came with an action."""
+        tokens = _Tokens(NATIVE, self._caller_id, self._contract_id, amount)
+        index = place + _OFFSETS[kind]
+        return self._row(tokens, index, kind, action_index=at, method_name=method_name)
+
+    def _call_rows(self, call: FunctionCall, at: int, place: int) -> Iterator[Row]:
+        """Yield the transfer of tokens that a call implies, unless an event tells of it."""
+        tokens = self._called_tokens(call)
+        if tokens is None:
+            return
+        if self._logged[tokens]:
+            self._logged[tokens] -= 1
+            return
+        is_wrapping = call.method_name in ("near_deposit", "near_withdraw")
+        kind = "WrappedNear" if is_wrapping else "FtTransfer"
+        yield self._row(tokens, place, kind, action_index=at, method_name=call.method_name)
+
+    def _called_tokens(self, call: FunctionCall) -> _Tokens | None:
+        """Return the tokens that a call by name moves, or None."""
+        asset_id, caller_id = f"nep141:{self._contract_id}", self._caller_id
+        name, is_wrap = call.method_name, self._contract_id == _WRAP
+        if name in ("ft_transfer", "ft_transfer_call"):
+            args = _decode(call.args, _TransferArgs)
+            amount = None if args is None else _u128(args.amount)
+            if args is None or amount is None or not is_account_id(args.receiver_id):
+                return None
+            return _Tokens(asset_id, caller_id, args.receiver_id, amount)
+        if name == "ft_resolve_transfer":
+            return self._returned_tokens(call, asset_id)
+        if name == "near_deposit" and is_wrap:
+            return _Tokens(asset_id, None, caller_id, call.deposit)
+        if name == "near_withdraw" and is_wrap:
+            withdrawn = _decode(call.args, _WithdrawArgs)
+            amount = None if withdrawn is None else _u128(withdrawn.amount)
+            return None if amount is None else _Tokens(asset_id, caller_id, None, amount)
+        return None
+
+    def _returned_tokens(self, call: FunctionCall, asset_id: str) -> _Tokens | None:
+        """Return the tokens that the receiver of `ft_transfer_call` did not use, or None."""
+        args, status = _decode(call.args, _ResolveArgs), self._outcome.status
+        if args is None or not isinstance(status, SuccessValue):
+            return None
+        amount, used = _u128(args.amount), _u128(_decode(status.value, str))
+        is_known = is_account_id(args.sender_id) and is_account_id(args.receiver_id)
+        if amount is None or used is None or used >= amount or not is_known:
+            return None
+        return _Tokens(asset_id, args.receiver_id, args.sender_id, amount - used)
+
+
+# The JSON of events and arguments ----------------------------------------------------------
+
+
+class _Event(Struct):
+    """An event (NEP-297)."""
+
+    version: str
+    standard: str
+    event: str
+    data: list[Raw]
+
+
+class _TransferArgs(Struct):
+    """The arguments of `ft_transfer` and `ft_transfer_call`."""
+
+    receiver_id: str
+    amount: str
+
+
+class _ResolveArgs(Struct):
+    """The arguments of `ft_resolve_transfer`."""
+
+    sender_id: str
+    receiver_id: str
+    amount: str
+
+
+class _WithdrawArgs(Struct):
+    """The arguments of `near_withdraw`."""
+
+    amount: str
+
+
+class _Moved(Struct):
+    """The data of `ft_transfer`."""
+
+    old_owner_id: str
+    new_owner_id: str
+    amount: str
+
+
+class _Owned(Struct):
+    """The data of `ft_mint` and `ft_burn`."""
+
+    owner_id: str
+    amount: str
+
+
+class _MultiMoved(Struct):
+    """The data of `mt_transfer`."""
+
+    old_owner_id: str
+    new_owner_id: str
+    token_ids: list[str]
+    amounts: list[str]
+
+
+class _MultiOwned(Struct):
+    """The data of `mt_mint` and `mt_burn`."""
+
+    owner_id: str
+    token_ids: list[str]
+    amounts: list[str]
+
+
+def _ft_moves(event: _Event, contract_id: str) -> Iterator[_Tokens | None]:
+    """Yield the tokens of each item of a NEP-141 event; None for a malformed item."""
+    kind = _FT_DATA.get(event.event)
+    for raw in event.data if kind is not None else ():
+        data = _decode(raw, kind)
+        amount = None if data is None else _u128(data.amount)
+        owners = None if data is None else _owners(event.event, data)
+        if amount is None or owners is None:
+            yield None
+        else:
+            yield _Tokens(f"nep141:{contract_id}", owners[0], owners[1], amount)
+
+
+def _mt_moves(event: _Event, contract_id: str) -> Iterator[_Tokens | None]:
+    """Yield the tokens of a NEP-245 event; a malformed item has none."""
+    kind = _MT_DATA.get(event.event)
+    for raw in event.data if kind is not None else ():
+        data = _decode(raw, kind)
+        owners = None if data is None else _owners(event.event, data)
+        if owners is None or len(data.token_ids) != len(data.amounts):
+            continue
+        amounts = [amount for amount in map(_u128, data.amounts) if amount is not None]
+        if len(amounts) == len(data.amounts):
+            for token_id, amount in zip(data.token_ids, amounts, strict=True):
+                yield _Tokens(f"nep245:{contract_id}:{token_id}", owners[0], owners[1], amount)
+
+
+def _no_moves(_event: _Event, _contract_id: str) -> Iterator[_Tokens | None]:
+    """Yield nothing: an event of another standard."""
+    return iter(())
+
+
+def _owners(event: str, data: Any) -> tuple[str | None, str | None] | None:
+    """Return the sender and the receiver of a transfer, mint or burn; None if one is malformed."""
+    if event.endswith("_transfer"):
+        ids = (data.old_owner_id, data.new_owner_id)
+        return ids if all(map(is_account_id, ids)) else None
+    if not is_account_id(data.owner_id):
+        return None
+    return (None, data.owner_id) if event.endswith("_mint") else (data.owner_id, None)
+
+
+_FT_DATA = {"ft_transfer": _Moved, "ft_mint": _Owned, "ft_burn": _Owned}
+_MT_DATA = {"mt_transfer": _MultiMoved, "mt_mint": _MultiOwned, "mt_burn": _MultiOwned}
+_EVENT_MOVES = {"nep141": _ft_moves, "nep245": _mt_moves}
+
+
+def _decode(data: bytes | str | Raw, kind: Any) -> Any:
+    """Decode JSON of a contract or its caller; None if it is not of the type."""
+    try:
+        return json_decoding.decode(data, kind)
+    except msgspec.DecodeError:
+        return None
+
+
+def _u128(text: str | None) -> int | None:
+    """Parse an amount; None if it is none."""
+    if text is None or not (text.isascii() and text.removeprefix("+").isdigit()):
+        return None
+    amount = int(text) if len(text) <= len(str(U128_MAX)) + 1 else U128_MAX + 1
+    return amount if amount <= U128_MAX else None

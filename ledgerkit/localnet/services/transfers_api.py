@@ -1,0 +1,275 @@
+"""The Transfers API: one path, which lists the transfers of an account by pages."""
+
+# Source: fastnear/transfers-api, src/api.rs, src/click.rs and the Transfers API's skill.md; the
+# members of a row as fastnear/transfers-indexer writes them (process_transfer_row).
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from ledgerkit import json_decoding
+from ledgerkit.localnet.execution_errors import LocalnetError
+from ledgerkit.localnet.http_messages import HttpResponse, encode_json, json_response
+from ledgerkit.localnet.indexer import is_account_id
+from ledgerkit.localnet.services import requests
+from ledgerkit.localnet.services.requests import RefusedError, Unsigned
+from ledgerkit.localnet.services.transfer_rows import NATIVE, transfer_index
+from ledgerkit.protocol import AccountId
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ledgerkit.localnet.services.transfer_rows import Row
+    from ledgerkit.localnet.world import World
+
+MAX_LIMIT = 100
+_INT128_MAX = 2**127 - 1
+_MAX_TIMESTAMP_NS = (2**32 - 1) // 2 * 10**9
+_FLOAT_STEP_NS = 1_000  # more than the steps of a time as a float of seconds
+_NEAR_FACTOR = 1e24
+_INTENTS = "intents.near"
+_ASSET_TYPES = {"native": "Near", "nep141": "Ft", "nep245": "Mt"}
+_Digits = Annotated[str, Meta(pattern=r"^\+?[0-9]{1,39}$")]
+
+
+class Query(Struct):
+    """The body of a request."""
+
+    account_id: AccountId
+    resume_token: _Digits | None = None
+    from_timestamp_ms: Unsigned | None = None
+    to_timestamp_ms: Unsigned | None = None
+    limit: Unsigned | None = None
+    desc: bool | None = None
+    min_amount: _Digits | None = None
+    min_human_amount: float | None = None
+    min_usd_amount: float | None = None
+    asset_id: str | None = None
+    direction: Literal["sender", "receiver"] | None = None
+    ignore_system: bool | None = None
+
+
+def respond(world: World, method: str, path: str, query: str, body: bytes) -> HttpResponse:  # noqa: ARG001 - the signature of all services
+    """Answer a request; its path is below the service's prefix."""
+    if path != "/v0/transfers" or method != "POST":
+        return HttpResponse(404)
+    try:
+        return json_response(_page(world, requests.decode_body(body, Query)))
+    except RefusedError as refused:
+        return refused.response
+
+
+def _page(world: World, query: Query) -> dict[str, Any]:
+    """Return one page; a full one has a token, even if nothing follows."""
+    limit = max(1, min(MAX_LIMIT, MAX_LIMIT if query.limit is None else query.limit))
+    rows = _narrow(transfer_index(world).rows(str(query.account_id)), query)
+    view = _AccountView(world, str(query.account_id))
+    matches = _filter(query, view)
+    transfers, last = [], None
+    for row in reversed(rows) if query.desc else rows:
+        if matches(row):
+            transfers.append(view.members(row))
+            last = row
+            if len(transfers) == limit:
+                break
+    token = None
+    if last is not None and len(transfers) == limit:
+        token = str(last.timestamp_ns << 32 | last.transfer_index)
+    return {"transfers": transfers, "resume_token": token}
+
+
+def _narrow(rows: list[Row], query: Query) -> list[Row]:
+    """Return the rows of the requested times, and some that the filter drops."""
+    start_ns = (query.from_timestamp_ms or 0) * 10**6
+    stop_ns = _MAX_TIMESTAMP_NS
+    if query.to_timestamp_ms is not None:
+        stop_ns = query.to_timestamp_ms * 10**6
+    if query.resume_token is not None:
+        token_ns = int(query.resume_token) >> 32
+        if query.desc:
+            stop_ns = min(stop_ns, token_ns)
+        else:
+            start_ns = max(start_ns, token_ns)
+    low = bisect_left(rows, start_ns - _FLOAT_STEP_NS, key=_time_of)
+    return rows[low : bisect_left(rows, stop_ns + _FLOAT_STEP_NS, key=_time_of)]
+
+
+def _time_of(row: Row) -> int:
+    """Return the time of a row."""
+    return row.timestamp_ns
+
+
+def _filter(query: Query, view: _AccountView) -> Callable[[Row], bool]:
+    """Return the filter of a request."""
+    resumes = _resume_filter(query)
+    start_s = _bound_s(query.from_timestamp_ms or 0)
+    stop = query.to_timestamp_ms
+    stop_s = _MAX_TIMESTAMP_NS / 1e9 if stop is None else _bound_s(stop)
+    direction = {"sender": -1, "receiver": 1, None: 0}[query.direction]
+
+    def matches(row: Row) -> bool:
+        amount = view.amount(row)
+        # Null is neither equal nor unequal to a text: mints and burns are left out as well.
+        is_ignored = query.ignore_system and view.other_id(row) in ("system", None)
+        return (
+            start_s <= row.timestamp_ns / 1e9 < stop_s
+            and resumes(row)
+            and (query.asset_id is None or row.asset_id == query.asset_id)
+            and (not direction or direction * amount > 0)
+            and (query.min_amount is None or abs(amount) >= int(query.min_amount))
+            and (query.min_human_amount is None or view.reaches(row, query.min_human_amount))
+            and query.min_usd_amount is None  # there are no prices here
+            and not is_ignored
+        )
+
+    return matches
+
+
+def _bound_s(milliseconds: int) -> float:
+    """Return an end of the range in seconds, in which the server compares."""
+    return min(milliseconds * 10**6, _MAX_TIMESTAMP_NS) / 1e9
+
+
+def _resume_filter(query: Query) -> Callable[[Row], bool]:
+    """
+    Return the filter of the rows after a token.
+
+    The token's time becomes a float of seconds, whose steps are 238 ns: where it is not the exact
+    time of its block, rows of this block are repeated or lost.
+    """
+    if query.resume_token is None:
+        return lambda _: True
+    time_ns, index = divmod(int(query.resume_token), 2**32)
+    token_ns = Fraction(float(min(time_ns, _MAX_TIMESTAMP_NS)) / 1e9) * 10**9
+    sign = -1 if query.desc else 1
+
+    def is_after(row: Row) -> bool:
+        later = sign * (row.timestamp_ns - token_ns)
+        return later > 0 or (later == 0 and sign * (row.transfer_index - index) > 0)
+
+    return is_after
+
+
+class _AccountView:
+    """The rows of one account: with its sign, its balances and the token's decimals."""
+
+    def __init__(self, world: World, account_id: str) -> None:
+        self._world, self._account_id = world, account_id
+        self._values: dict[tuple[str, str, bytes, int], Any] = {}
+
+    def members(self, row: Row) -> dict[str, Any]:
+        """Return the members of a row."""
+        block = self._world.chain.by_height(row.block_height)
+        start = None if block is None else block.prev_height
+        return {
+            "block_height": str(row.block_height),
+            "block_timestamp": str(row.timestamp_ns),
+            "transaction_id": row.transaction_id,
+            "receipt_id": row.receipt_id,
+            "action_index": row.action_index,
+            "log_index": row.log_index,
+            "transfer_index": row.transfer_index,
+            "signer_id": row.signer_id,
+            "predecessor_id": row.predecessor_id,
+            "receipt_account_id": row.receipt_account_id,
+            "account_id": self._account_id,
+            "other_account_id": self.other_id(row),
+            "asset_id": row.asset_id,
+            "asset_type": _ASSET_TYPES[row.asset_id.partition(":")[0]],
+            "amount": str(self.amount(row)),
+            "method_name": row.method_name,
+            "transfer_type": row.transfer_type,
+            "human_amount": self._human_amount(row),
+            "usd_amount": None,
+            "start_of_block_balance": None if start is None else self._balance(row, start),
+            "end_of_block_balance": self._balance(row, row.block_height),
+        }
+
+    def _is_sender(self, row: Row) -> bool:
+        """Return True if the account sent the transfer; one to itself counts as received."""
+        return row.receiver_id != self._account_id
+
+    def other_id(self, row: Row) -> str | None:
+        """Return the other account; None for a mint or a burn."""
+        return row.receiver_id if self._is_sender(row) else row.sender_id
+
+    def amount(self, row: Row) -> int:
+        """Return the signed amount, cut to the range of Int128."""
+        amount = min(row.amount, _INT128_MAX)
+        return -amount if self._is_sender(row) else amount
+
+    def reaches(self, row: Row, least: float) -> bool:
+        """Return True if the amount in whole tokens is known and large enough."""
+        amount = self._human_amount(row)
+        return amount is not None and abs(amount) >= least
+
+    def _human_amount(self, row: Row) -> float | None:
+        """Return the signed amount in whole tokens; None if the decimals are not known."""
+        factor = _NEAR_FACTOR
+        if row.asset_id != NATIVE:
+            decimals = self._decimals(row)
+            if decimals is None:
+                return None
+            factor = 10.0**decimals
+        return (-1 if self._is_sender(row) else 1) * (float(row.amount) / factor)
+
+    def _decimals(self, row: Row) -> int | None:
+        """Return a token's decimals after the block of a transfer, or None."""
+        standard, _, token = row.asset_id.partition(":")
+        contract_id, _, token_id = token.partition(":")
+        if standard == "nep245" and contract_id == _INTENTS:  # which names the wrapped token
+            standard, _, token = token_id.partition(":")
+            if standard in ("nep141", "nep245"):
+                contract_id, _, token_id = token.partition(":")
+        if standard == "nep141":
+            metadata = self._view(contract_id, "ft_metadata", {}, row.block_height, _Metadata)
+            return None if metadata is None else int(metadata.decimals)
+        args = {"token_ids": [token_id]}
+        method = "mt_metadata_base_by_token_id"
+        listed = self._view(contract_id, method, args, row.block_height, list[_Metadata])
+        return int(listed[0].decimals) if listed else None
+
+    def _balance(self, row: Row, height: int) -> str | None:
+        """Return the account's balance after a block; None if it cannot be read."""
+        if height < self._world.chain.earliest.height:
+            return None
+        if row.asset_id == NATIVE:
+            account = self._world.state(height).account(self._account_id)
+            return None if account is None else str(account.amount + account.locked)
+        standard, _, token = row.asset_id.partition(":")
+        contract_id, _, token_id = token.partition(":")
+        args = {"account_id": self._account_id}
+        method = "ft_balance_of"
+        if standard == "nep245":
+            args, method = args | {"token_id": token_id}, "mt_balance_of"
+        balance: str | None = self._view(contract_id, method, args, height, _Digits)
+        return None if balance is None else str(int(balance))
+
+    def _view(self, contract_id: str, method: str, args: Any, height: int, kind: Any) -> Any:
+        """Call a view method after a block; None if it fails or returns another type."""
+        key = (contract_id, method, encode_json(args), height)
+        if key not in self._values:
+            self._values[key] = self._call(*key, kind)
+        return self._values[key]
+
+    def _call(self, contract_id: str, method: str, args: bytes, height: int, kind: Any) -> Any:
+        """Call a view method, as `_view` does."""
+        block = self._world.chain.by_height(height)
+        if block is None or not is_account_id(contract_id):
+            return None
+        try:
+            result = self._world.view(contract_id, method, args, block).result
+            return json_decoding.decode(result, kind)
+        except (LocalnetError, msgspec.DecodeError):
+            return None
+
+
+class _Metadata(Struct):
+    """The part of a token's metadata that is read."""
+
+    decimals: Annotated[int, Meta(ge=0, le=255)]

@@ -1,0 +1,134 @@
+"""Colours that are readable on the background of a plot, light or dark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ledgerkit import extras
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
+YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
+WHITE, GREY = "#FFFFFF", "#999999"
+CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION, YELLOW)
+# Contrast ratios of WCAG 2.2, success criteria 1.4.3 (text) and 1.4.11 (graphical objects).
+TEXT_CONTRAST, SHAPE_CONTRAST = 4.5, 3.0
+_LINEAR_PART = 0.04045  # of the sRGB curve
+_SHADE = 0.12  # of the way from the background to black or white
+_TINT = 0.6  # of the way from the background to the colour
+_STEPS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Inks:
+    """The colours of texts and shapes on a background of colour `face`."""
+
+    face: str
+    text: str
+    faint: str
+    shade: str
+
+    def own(self, colour: Any) -> str:
+        """Return a colour of the user's style, or the text's if that is not readable here."""
+        return _hex(colour) if contrast(colour, self.face) >= TEXT_CONTRAST else self.text
+
+    def shape(self, colour: str) -> str:
+        """Return a colour of a line or an area, as near to `colour` as is visible."""
+        return readable(colour, self.face, SHAPE_CONTRAST)
+
+    def tint(self, colour: str) -> str:
+        """Return a lighter colour on a light background, or a darker one on a dark one."""
+        return _mix(self.face, colour, _TINT)
+
+    def word(self, colour: str) -> str:
+        """Return a colour of a text, as near to `colour` as is readable."""
+        return readable(colour, self.face, TEXT_CONTRAST)
+
+
+def inside(ax: Axes) -> Inks:
+    """Return the colours for what is drawn inside the axes."""
+    return _inks(_over(ax.get_facecolor(), outside(ax).face))
+
+
+def outside(ax: Axes) -> Inks:
+    """Return the colours for what is written around the axes."""
+    figure: Any = ax.get_figure(root=True)
+    return _inks(_over(ax.figure.get_facecolor(), _over(figure.get_facecolor(), _page())))
+
+
+def readable(colour: Any, face: str, ratio: float) -> str:
+    """Return `colour`, mixed with black or white until its contrast with `face` is `ratio`."""
+    far = on_colour(face)
+    for step in range(_STEPS):
+        mixed = _mix(_hex(colour), far, step / _STEPS)
+        if contrast(mixed, face) >= ratio:
+            return mixed
+    return far
+
+
+def on_colour(background: Any) -> str:
+    """Return black or white, whichever has more contrast with a background."""
+    return max(BLACK, WHITE, key=lambda colour: contrast(colour, background))
+
+
+def contrast(one: Any, other: Any) -> float:
+    """Compute the contrast ratio of two opaque colours, from 1 to 21, as WCAG defines it."""
+    dark, light = sorted((_luminance(one), _luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def _luminance(colour: Any) -> float:
+    """Compute the relative luminance of WCAG."""
+    linear: list[float] = [
+        part / 12.92 if part <= _LINEAR_PART else ((part + 0.055) / 1.055) ** 2.4
+        for part in _colors().to_rgb(colour)
+    ]
+    red, green, blue = linear
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def _inks(face: str) -> Inks:
+    """Choose the colours for a background: the text's is that of the style, if it is readable."""
+    usual = _hex(_rc("text.color"))
+    text = usual if contrast(usual, face) >= TEXT_CONTRAST else on_colour(face)
+    return Inks(
+        face=face,
+        text=text,
+        faint=readable(GREY, face, SHAPE_CONTRAST),
+        shade=_mix(face, text, _SHADE),
+    )
+
+
+def _page() -> str:
+    """Return the likely colour of the page below a transparent figure."""
+    return BLACK if on_colour(_rc("text.color")) == BLACK else WHITE
+
+
+def _over(colour: Any, below: str) -> str:
+    """Return the visible colour where `colour`, which may be transparent, covers another."""
+    return _mix(below, _hex(colour), _colors().to_rgba(colour)[3])
+
+
+def _mix(one: str, other: str, share: float) -> str:
+    """Mix two colours; a share of 1 is the other one."""
+    pairs = zip(_colors().to_rgb(one), _colors().to_rgb(other), strict=True)
+    return _hex(tuple(a + (b - a) * share for a, b in pairs))
+
+
+def _hex(colour: Any) -> str:
+    """Return a colour as #rrggbb."""
+    text: str = _colors().to_hex(colour)
+    return text
+
+
+def _colors() -> Any:
+    """Import the colour conversions of matplotlib."""
+    return extras.require("matplotlib.colors", "notebook", "A plot")
+
+
+def _rc(name: str) -> Any:
+    """Return a setting of matplotlib."""
+    return extras.require("matplotlib", "notebook", "A plot").rcParams[name]

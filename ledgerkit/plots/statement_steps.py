@@ -1,0 +1,361 @@
+"""The balances of a statement as steps, coloured by cause, with gaps hatched."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ledgerkit import units
+from ledgerkit.errors import InvalidRequestError
+from ledgerkit.plots import canvas, inks, texts, time_axis, token_units
+from ledgerkit.plots.token_units import TokenUnit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+_COLUMNS = (
+    "account_id",
+    "block_height",
+    "time",
+    "asset",
+    "cause",
+    "change",
+    "balance_before",
+    "balance_after",
+)
+_GAP_COLUMNS = ("asset", "start_height", "stop_height", "missing", "note")
+_TOTAL_COLUMNS = ("asset", "symbol", "decimals")
+_NATIVE = "near"
+_NEAR = (_NATIVE, "stake:", "gas_key")  # beginnings of assets that are NEAR
+_MAX_LINES = 7
+_MAX_CAUSES = 6  # with a colour of their own
+_OTHERS = "other causes"
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+_MANY = 120  # changes, of which the dots are smaller
+
+
+class _Place(NamedTuple):
+    """The place of a gap on the horizontal axis, and its amount."""
+
+    start: float
+    stop: float
+    missing: int | None
+
+
+class _Line(NamedTuple):
+    """The changes of an asset."""
+
+    asset: str
+    unit: TokenUnit
+    places: list[float]  # on the horizontal axis
+    causes: list[str]
+    changes: list[int]
+    before: list[int | None]
+    after: list[int | None]
+
+    @property
+    def extent(self) -> float:
+        """The largest balance, in units."""
+        return max((self.unit.number(v) for v in (*self.before, *self.after) if v), default=0.0)
+
+    def points(self, gaps: Sequence[_Place]) -> tuple[list[float], list[float]]:
+        """Return the corners of the steps; a break where a balance is unknown or jumps."""
+        x: list[float] = []
+        y: list[float] = []
+        last: int | None = None
+        waiting = sorted(gaps, reverse=True)
+        for place, before, after in zip(self.places, self.before, self.after, strict=True):
+            while waiting and waiting[-1].stop < place:
+                gap = waiting.pop()
+                if last is None:
+                    continue
+                x += [gap.start, gap.start]
+                y += [self.number(last), float("nan")]
+                last = None if gap.missing is None else last + gap.missing
+                x.append(gap.stop)
+                y.append(self.number(last))
+            if x and (before is None or before != last):
+                x.append(place)
+                y.append(float("nan"))
+            x += [place, place]
+            y += [self.number(before), self.number(after)]
+            last = after
+        return x, y
+
+    def number(self, balance: int | None) -> float:
+        """Convert a balance for drawing, NaN if it is unknown."""
+        return float("nan") if balance is None else self.unit.number(balance)
+
+
+def statement(
+    entries: pd.DataFrame,
+    totals: pd.DataFrame | None = None,
+    gaps: pd.DataFrame | None = None,
+    *,
+    asset: str | None = None,
+    ax: Axes | None = None,
+    title: str | None = None,
+) -> Axes:
+    """
+    Draw the balances of a statement as steps, each change in the colour of its cause.
+
+    Parameters
+    ----------
+    entries
+        Typed as ``schema("statement")``: the entries of a statement.
+    totals
+        Its totals, typed as ``schema("statement_totals")``, which have symbols and decimals;
+        without them tokens are drawn in their smallest units.
+    gaps
+        Its gaps, typed as ``schema("statement_gaps")``: each is hatched.
+    asset
+        One of the assets, as in the entries; None draws NEAR and the largest others.
+    ax
+        The axes to draw on; None makes a figure.
+    title
+        The title; None names the account.
+
+    Returns
+    -------
+    ax
+        The axes: a line of steps per asset, of which NEAR and the largest balances are drawn,
+        seven in all; a token without known decimals only if all are. A line is interrupted where
+        the next balance does not follow from the last change. The horizontal axis is the time, or
+        the block height if an entry has no time. A gap reaches from one reading of the balance to
+        the next, placed by its block heights; after it the line goes on with the missing amount.
+
+    Raises
+    ------
+    InvalidRequestError
+        If a frame lacks columns, the statement has no such asset, or matplotlib is not
+        installed.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> entries = lk.statement("bob.near").entries
+    >>> ax = lk.plots.statement(entries, asset="near")
+    >>> ax.get_title(loc="left")
+    'balances of bob.near'
+    """
+    canvas.check_columns(entries, _COLUMNS, "lk.statement")
+    rows = entries if asset is None else _rows_of(entries, asset)
+    rows = rows[rows[["block_height", "cause", "change"]].notna().all(axis=1)]
+    ax = canvas.axes_or_new(ax, 8.0, 4.0)
+    has_times = bool(rows["time"].notna().all())
+    lines = _lines(rows, _units(totals), has_times=has_times)
+    if not lines:
+        return canvas.draw_empty(ax, entries, "no entries", *_gap_notes(gaps, 0))
+    drawn = _largest(lines)
+    styles = _cause_styles(drawn)
+    heights = [float(height) for height in rows["block_height"]]
+    axis = _Axis(heights, _places(rows, has_times=has_times))
+    handles = [*_draw_changes(ax, drawn, styles), *_draw_lines(ax, drawn, _gap_places(gaps, axis))]
+    hatched = _draw_gaps(ax, gaps, drawn, axis)
+    unit = token_units.axis_text(line.unit for line in drawn)
+    time_axis.label_axes(ax, f"balance ({unit})")
+    if not has_times:
+        canvas.label_x_axis(ax, "block height")
+    notes = _gap_notes(gaps, len(hatched))
+    notes += [f"assets not drawn: {len(lines) - len(drawn):,}"] if len(lines) > len(drawn) else []
+    usual = partial(_title, canvas.column_values(entries, "account_id")[0])
+    canvas.finish(ax, entries, title or usual, handles=[*handles, *hatched[:1]], notes=notes)
+    return ax
+
+
+def _title(account_id: object, limit: int) -> str:
+    """Return the title with a shortened account id."""
+    return f"balances of {texts.shorten(account_id, limit)}"
+
+
+def _rows_of(entries: pd.DataFrame, asset: str) -> pd.DataFrame:
+    """Return the entries of an asset."""
+    assets = list(dict.fromkeys(canvas.column_values(entries, "asset")))
+    if asset not in assets:
+        expected = f"an asset of the statement, which has {', '.join(assets) or 'none'}"
+        raise InvalidRequestError.refuse("asset", asset, expected, choices=assets)
+    return entries[entries["asset"] == asset]
+
+
+def _units(totals: pd.DataFrame | None) -> Mapping[str, TokenUnit]:
+    """Return the units of assets whose decimals are known."""
+    if totals is None:
+        return {}
+    canvas.check_columns(totals, _TOTAL_COLUMNS, "lk.statement(...).totals")
+    columns = [canvas.column_values(totals, name) for name in _TOTAL_COLUMNS]
+    return {
+        asset: TokenUnit(units.token_symbol(symbol), int(decimals))
+        for asset, symbol, decimals in zip(*columns, strict=True)
+        if decimals is not None
+    }
+
+
+def _lines(
+    rows: pd.DataFrame, units_of: Mapping[str, TokenUnit], *, has_times: bool
+) -> list[_Line]:
+    """Return the changes of each asset; changes of 0 have no step."""
+    lines = []
+    for asset, own in rows.groupby("asset", sort=False):
+        name = str(asset)
+        is_near = name.startswith(_NEAR)
+        unit = token_units.NEAR if is_near else units_of.get(name, token_units.SMALLEST)
+        moved = own[[change != 0 for change in own["change"]]]
+        names = ("cause", "change", "balance_before", "balance_after")
+        columns = [canvas.column_values(moved, column) for column in names]
+        if len(moved):
+            lines.append(_Line(name, unit, _places(moved, has_times=has_times), *columns))
+    return lines
+
+
+def _places(rows: pd.DataFrame, *, has_times: bool) -> list[float]:
+    """Return places on the horizontal axis: times as matplotlib counts them, or heights."""
+    if not has_times:
+        return [float(height) for height in rows["block_height"]]
+    times = rows["time"].dt.tz_localize(None).to_numpy()
+    return [float(place) for place in canvas.mpl("dates").date2num(times)]
+
+
+def _largest(lines: Sequence[_Line]) -> list[_Line]:
+    """
+    Choose the lines with the largest balances, in the order of the frame.
+
+    NEAR comes first. Tokens whose decimals are unknown are not drawn beside whole tokens.
+    """
+    known = [at for at, line in enumerate(lines) if line.unit != token_units.SMALLEST]
+
+    def rank(at: int) -> tuple[bool, float]:
+        return lines[at].asset != _NATIVE, -lines[at].extent
+
+    chosen = sorted(known or range(len(lines)), key=rank)[:_MAX_LINES]
+    return [lines[place] for place in sorted(chosen)]
+
+
+def _cause_styles(lines: Sequence[_Line]) -> dict[str, tuple[str, str]]:
+    """Return colour and marker by cause: the most frequent have their own."""
+    counts = Counter(cause for line in lines for cause in line.causes)
+    frequent = sorted(counts, key=lambda cause: (-counts[cause], cause))[:_MAX_CAUSES]
+    return {
+        cause: (inks.CYCLE[place], _MARKERS[place])
+        for place, cause in enumerate([*frequent, _OTHERS][: len(counts)])
+    }
+
+
+def _draw_changes(
+    ax: Axes, lines: Sequence[_Line], styles: Mapping[str, tuple[str, str]]
+) -> list[Any]:
+    """Draw each change as a coloured step with a marker; return a handle per cause."""
+    n_changes = sum(len(line.changes) for line in lines)
+    size = 4.5 if n_changes <= _MANY else 2.0
+    handles = []
+    for cause, (colour, marker) in styles.items():
+        ink = inks.inside(ax).shape(colour)
+        steps = [
+            (line, at)
+            for line in lines
+            for at, name in enumerate(line.causes)
+            if (name if name in styles else _OTHERS) == cause and line.after[at] is not None
+        ]
+        x = [line.places[at] for line, at in steps]
+        y = [line.number(line.after[at]) for line, at in steps]
+        starts = [line.number(line.before[at]) for line, at in steps]
+        risers = [
+            [(place, start), (place, end)]
+            for place, start, end in zip(x, starts, y, strict=True)
+            if start == start  # noqa: PLR0124 - not NaN
+        ]
+        canvas.draw_lines(ax, risers, ink, 2.2)
+        label = texts.one_line(cause.replace("_", " "))
+        (handle,) = ax.plot(x, y, ls="", marker=marker, ms=size, color=ink, label=label, zorder=3)
+        canvas.set_hover(handle, *(_change_text(line, at) for line, at in steps))
+        handles.append(handle)
+    return handles
+
+
+def _change_text(line: _Line, at: int) -> str:
+    """Describe a change."""
+    return f"{line.causes[at].replace('_', ' ')} {line.unit.text(line.changes[at])}: {line.asset}"
+
+
+def _draw_lines(
+    ax: Axes, lines: Sequence[_Line], gaps: Mapping[str, Sequence[_Place]]
+) -> list[Any]:
+    """Draw the balance of each asset; return handles if there are several."""
+    handles = []
+    for style, line in zip(canvas.LINE_STYLES, lines, strict=False):
+        ink = inks.inside(ax)
+        label = texts.fit(partial(texts.shorten, line.asset), canvas.legend_room(ax))
+        points = line.points(gaps.get(line.asset, ()))
+        (handle,) = ax.plot(*points, ls=style, lw=1.0, color=ink.text, label=label, zorder=1)
+        canvas.set_hover(handle, line.asset)
+        handles.append(handle)
+    return handles if len(lines) > 1 else []
+
+
+def _gap_places(gaps: pd.DataFrame | None, axis: _Axis) -> Mapping[str, Sequence[_Place]]:
+    """Return the places of gaps by asset."""
+    places: dict[str, list[_Place]] = defaultdict(list)
+    for asset, start, stop, missing, _ in _gap_rows(gaps):
+        places[asset].append(_Place(axis.place(start), axis.place(stop), missing))
+    return places
+
+
+def _gap_rows(gaps: pd.DataFrame | None) -> Iterable[tuple[Any, ...]]:
+    """Return the rows of gaps."""
+    if gaps is None:
+        return []
+    canvas.check_columns(gaps, _GAP_COLUMNS, "lk.statement(...).gaps")
+    return zip(*(canvas.column_values(gaps, name) for name in _GAP_COLUMNS), strict=True)
+
+
+def _draw_gaps(
+    ax: Axes, gaps: pd.DataFrame | None, lines: Sequence[_Line], axis: _Axis
+) -> list[Any]:
+    """Hatch the gaps of the assets that are drawn; return their areas."""
+    unit_of = {line.asset: line.unit for line in lines}
+    areas = []
+    left, right = ax.get_xlim()
+    for asset, start, stop, missing, note in _gap_rows(gaps):
+        if asset not in unit_of:
+            continue
+        ends = [min(max(axis.place(height), left), right) for height in (start, stop)]
+        ink = inks.inside(ax).faint
+        area = ax.axvspan(*ends, fill=False, hatch="///", edgecolor=ink, lw=1.0, zorder=0.5)
+        area.set_label("gap: no entry explains the change")
+        amount = "unknown" if missing is None else unit_of[asset].text(missing)
+        blocks = f"after block {start} up to block {stop}"
+        canvas.set_hover(area, f"gap: {amount} of {asset}, {blocks}: {note}")
+        areas.append(area)
+    ax.set_xlim(left, right)
+    return areas
+
+
+class _Axis(NamedTuple):
+    """The places of the entries on the horizontal axis, by height."""
+
+    heights: Sequence[float]
+    places: Sequence[float]
+
+    def place(self, height: float) -> float:
+        """Return the place of a height, in proportion to those of the entries around it."""
+        heights, places = self.heights, self.places
+        later = bisect_left(heights, height)
+        if later < len(heights) and heights[later] == height:
+            return places[later]
+        # Outside of the entries, at the average speed of the blocks between the first and last.
+        before, after = (0, -1) if later in {0, len(heights)} else (later - 1, later)
+        if heights[before] == heights[after]:
+            return math.inf if later else -math.inf
+        share = (height - heights[before]) / (heights[after] - heights[before])
+        return places[before] + share * (places[after] - places[before])
+
+
+def _gap_notes(gaps: pd.DataFrame | None, n_drawn: int) -> list[str]:
+    """Count the gaps that are not drawn."""
+    n_hidden = (0 if gaps is None else len(gaps)) - n_drawn
+    return [f"gaps of assets not drawn: {n_hidden:,}"] if n_hidden > 0 else []

@@ -1,0 +1,280 @@
+"""The verb `statements`: the statements of many accounts to a Parquet dataset."""
+
+from __future__ import annotations
+
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ledgerkit import client, validation
+from ledgerkit.collecting import arrow_tables, manifests, outcomes, sources, storage
+from ledgerkit.collecting.collect import AccountSubjects
+from ledgerkit.collecting.collection import Collection
+from ledgerkit.collecting.manifests import Manifest
+from ledgerkit.collecting.outcomes import Outcome
+from ledgerkit.collecting.part_files import utc_now
+from ledgerkit.collecting.part_writer import Job
+from ledgerkit.collecting.run import Run
+from ledgerkit.errors import InvalidRequestError, LedgerError, TransactionTimeoutError
+from ledgerkit.reconciling import frames
+from ledgerkit.reconciling.building import Builder
+from ledgerkit.reconciling.verbs import locate_ends
+from ledgerkit.u128 import arrow
+from ledgerkit.units import count_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from os import PathLike
+
+    import pandas as pd
+
+    from ledgerkit.block_search.bisection import Point
+    from ledgerkit.client import Ledger
+    from ledgerkit.collecting.sources import Subject
+    from ledgerkit.reconciling.statement import Statement
+    from ledgerkit.transport.networks import Surface
+
+_VIEWS = manifests.VIEWS["statements"]
+_AT_ONCE = 8  # accounts that are read at the same time
+_PART_SIZE = 1_000  # accounts in one set of files
+_RUN_LATER = "Run the same command again later: it completes this statement."
+
+
+def statements(
+    ids: object,
+    out: str | PathLike[str] | None = None,
+    start: object = None,
+    stop: object = None,
+    *,
+    in_flight: int | None = None,
+    rate: float | None = None,
+    resume: bool = True,
+    retry_failed: bool = False,
+    column: str = "account_id",
+    progress: bool = True,
+    ledger: Ledger | None = None,
+) -> Collection:
+    """
+    Read the statements of any number of accounts into a Parquet dataset.
+
+    The run can be killed at any moment: the same call continues it, without losing or
+    repeating a row. Accounts that cannot be read, malformed ids and repeated ids are rows of
+    the table ``errors``; of kind ``waiting`` are accounts with transactions that still run, which
+    each later call reads again.
+
+    Parameters
+    ----------
+    ids
+        Account ids: a list, Series or iterator of any length, or the path of a file (text
+        with one id a line, CSV, or Parquet).
+    out
+        The folder to write to: a new one, or one with a run of the same period to continue; or
+        an fsspec address.
+    start
+        The block after which the statements begin, as for `statement`.
+    stop
+        The last block, as for `statement`. The first call finds both blocks and stores their
+        heights in the folder; the calls that continue the run use these.
+    in_flight
+        Maximum number of concurrent requests; None is that of the ledger.
+    rate
+        Maximum number of requests a second, up to that of the ledger; None is that of the
+        ledger.
+    resume
+        Whether to continue a run in `out`; False raises if `out` has anything in it.
+    retry_failed
+        Whether to read the accounts again that failed before.
+    column
+        The column of a CSV or Parquet file that has the ids.
+    progress
+        Whether to show a progress bar.
+    ledger
+        The ledger to read from; None is the session's default.
+
+    Returns
+    -------
+    collection
+        The same as `open_collection` returns. Its tables are ``entries``, ``gaps``, ``totals``
+        and ``rewards``, with the columns of the frames of a `Statement`.
+
+    Raises
+    ------
+    InvalidRequestError
+        If an argument is malformed, `out` is of another run, or `ids` is not the source that
+        the run was started with.
+    AuthError
+        If a host refuses the API key.
+    RateLimitedError
+        If a host goes on refusing requests; statements before that are stored.
+    TransportError
+        If 64 accounts in a row have no usable response, or 10 requests none at all; statements
+        before that are stored.
+    FileError
+        If a file cannot be written.
+
+    Warns
+    -----
+    UserWarning
+        If accounts could not be read, or are waiting.
+
+    Notes
+    -----
+    Source: as `statement`, for each account.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> run = lk.statements(["alice.near", "bob.near"], "statements")
+    >>> run
+    <Collection statements of local: finished, 2 ok>
+    >>> run.pandas("totals", account_ids="bob.near")[["asset", "n_entries", "missing"]]
+                         asset  n_entries missing
+    0                     near          6       0
+    1         nep141:gold.near          0       0
+    2         nep141:moon.near          0       0
+    3  stake:north.poolv1.near          1       0
+    4  stake:south.poolv1.near          0       0
+    """
+    base = client.current(ledger)
+    folder, source = storage.required_folder(out), sources.source(ids, column)
+    with base.sibling(in_flight=in_flight, rate=rate) as paced:
+        manifest = _manifest(paced, folder, start, stop)
+        manifests.check_resume(folder, manifest, resume=resume)
+        job = Job(folder, StatementReader(*_ends(paced, manifest)), _PART_SIZE)
+        run = Run(job, manifest, paced, AccountSubjects(source), None, progress=progress)
+        with folder.lock():
+            run.execute(retry_failed=retry_failed)
+    return Collection(folder)
+
+
+def _manifest(ledger: Ledger, folder: storage.Folder, start: object, stop: object) -> Manifest:
+    """Return the manifest of the run; its period is that of a stored run, if there is one."""
+    stored = manifests.read_manifest(folder)
+    if stored is None or stored.heights is None:
+        first, last = locate_ends(ledger, start, stop)
+        heights = None if first is None else first.height, last.height
+    else:
+        heights = stored.heights
+        _check_height(start, "start", heights[0])
+        _check_height(stop, "stop", heights[1])
+    return Manifest(
+        kind="statements",
+        network=ledger.network.name,
+        views=list(_VIEWS),
+        schemas=manifests.table_schemas(_VIEWS),
+        heights=heights,
+        created_at=utc_now(),
+    )
+
+
+def _check_height(value: object, field: str, stored: int | None) -> None:
+    """Raise if a height is not that of the stored run."""
+    if value is None:
+        return
+    height = validation.block_reference(value, field).params.get("block_id")
+    if stored is None or (isinstance(height, int) and height != stored):
+        expected = f"{stored}, as in the first call for this folder"
+        raise InvalidRequestError.refuse(field, value, expected)
+
+
+def _ends(ledger: Ledger, manifest: Manifest) -> tuple[Point | None, Point]:
+    """Return the blocks at both ends of the statements of a run."""
+    first, last = manifest.heights or (None, None)
+    return locate_ends(ledger, first, last)
+
+
+class _Read(NamedTuple):
+    """A statement, and why it is not complete yet, if it is not."""
+
+    statement: Statement
+    waiting: TransactionTimeoutError | None
+
+
+class StatementReader:
+    """
+    A reader of statements.
+
+    Parameters
+    ----------
+    start, stop
+        The blocks after which the statements start and stop.
+    """
+
+    surfaces: tuple[Surface, ...] = ("transactions", "transfers", "rpc", "archival_rpc")
+
+    def __init__(self, start: Point | None, stop: Point) -> None:
+        self._start, self._stop = start, stop
+
+    def read(self, ledger: Ledger, subjects: Iterable[Subject]) -> Iterator[list[Outcome]]:
+        """Read several statements at a time; yield each outcome, in the order of the accounts."""
+        unanswered = 0
+        for outcome in self._outcomes(ledger, subjects):
+            unanswered, n_usable, error = outcomes.count_unanswered(
+                [outcome], unanswered, "accounts"
+            )
+            yield [outcome][:n_usable]
+            if error is not None:
+                raise error
+
+    def _outcomes(self, ledger: Ledger, subjects: Iterable[Subject]) -> Iterator[Outcome]:
+        """Yield the outcomes, in the order of the accounts."""
+        pending: deque[tuple[Subject, Future[Any] | None]] = deque()
+        executor = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="ledgerkit_statement")
+        try:
+            for subject in subjects:
+                is_valid = subject.problem is None
+                task = executor.submit(self._read, ledger, subject.text) if is_valid else None
+                pending.append((subject, task))
+                if len(pending) > _AT_ONCE:
+                    yield _outcome(*pending.popleft())
+            while pending:
+                yield _outcome(*pending.popleft())
+        finally:  # the tasks under way end when the ledger is closed
+            executor.shutdown(wait=False, cancel_futures=True)
+
+    def _read(self, ledger: Ledger, account_id: str) -> _Read | LedgerError:
+        """Read the statement of an account."""
+        try:
+            statement = Builder(ledger, account_id, self._start, self._stop, progress=False).build()
+        except LedgerError as error:
+            return error
+        return _Read(statement, _waiting(statement.facts.unfinished))
+
+    def tables(self, batch: Sequence[Outcome]) -> dict[str, Any]:
+        """Return a `pyarrow.Table` for each view; raise `DecodeError` if a value fits no column."""
+        read = [value.statement for _, value in batch if isinstance(value, _Read)]
+        return {view: _concatenated(view, read) for view in _VIEWS}
+
+    def key_column(self, table: str) -> str:  # noqa: ARG002 - the same for all tables
+        """Return the column that holds the account of a row."""
+        return "account_id"
+
+
+def _outcome(subject: Subject, task: Future[Any] | None) -> Outcome:
+    """Wait for the reading of an account."""
+    return Outcome(subject, None if task is None else task.result())
+
+
+def _waiting(unfinished: Sequence[str]) -> TransactionTimeoutError | None:
+    """Return why a statement is not complete yet; None if its transactions are done."""
+    if not unfinished:
+        return None
+    msg = f"{count_text(len(unfinished), 'transaction')} not final yet, such as {unfinished[0]}"
+    return TransactionTimeoutError(msg, remedy=_RUN_LATER)
+
+
+def _concatenated(view: str, read: Sequence[Statement]) -> Any:
+    """Return one table of the frames of several statements."""
+    name = manifests.schema_name(view)
+    tables = [
+        arrow_tables.table(name, part) for statement in read for part in _parts(view, statement)
+    ]
+    return arrow.library().concat_tables([arrow_tables.schema(name).empty_table(), *tables])
+
+
+def _parts(view: str, statement: Statement) -> Iterator[pd.DataFrame]:
+    """Yield a frame of a statement; the entries, which may be many, in parts."""
+    if view == "entries":
+        yield from frames.entry_frames(statement.facts, statement.store)
+    else:
+        yield getattr(statement, view)

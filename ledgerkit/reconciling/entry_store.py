@@ -1,0 +1,147 @@
+"""The entries of a statement: in memory, and beyond a size in temporary Parquet files."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+import weakref
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+from ledgerkit import validation
+from ledgerkit.errors import DecodeError, cut
+from ledgerkit.reconciling.model import CAUSES, Entry, Evidence
+from ledgerkit.u128 import arrow, parquet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+MAX_IN_MEMORY = 50_000  # entries, 30 MB
+_BATCH = 8_192  # entries decoded at a time
+_INTEGERS = ("block_height", "timestamp_ns")
+_REMEDY = "Check that the file is complete, or save the statement again."
+
+
+class EntryStore:
+    """
+    A list of entries in causal order, which can only grow.
+
+    Whenever many entries are in memory they are moved to a temporary Parquet file, which is
+    removed with the store. Without pyarrow all stay in memory.
+
+    Parameters
+    ----------
+    entries
+        The first entries.
+    """
+
+    def __init__(self, entries: Iterable[Entry] = ()) -> None:
+        self.last: Entry | None = None
+        self._in_memory: list[Entry] = []
+        self._files: list[Path] = []
+        self._n_stored = 0
+        self._folder: Path | None = None
+        self.extend(entries)
+
+    def extend(self, entries: Iterable[Entry]) -> None:
+        """Add entries; raise `FileError` if the temporary folder is full."""
+        for entry in entries:
+            self._in_memory.append(entry)
+            self.last = entry
+            if len(self._in_memory) >= MAX_IN_MEMORY and find_spec("pyarrow") is not None:
+                self._spill()
+
+    def __len__(self) -> int:
+        return self._n_stored + len(self._in_memory)
+
+    def __iter__(self) -> Iterator[Entry]:
+        files, in_memory = tuple(self._files), tuple(self._in_memory)
+        for path in files:
+            yield from read_entries(path)
+        yield from in_memory
+
+    def tables(self) -> Iterator[Any]:
+        """Yield the entries as `pyarrow.Table`s, at most `MAX_IN_MEMORY` in each."""
+        for path in tuple(self._files):
+            with parquet.reading(path):
+                table = arrow.library("pyarrow.parquet").read_table(path)
+            yield table
+        if self._in_memory:
+            yield _to_table(self._in_memory)
+
+    def _spill(self) -> None:
+        """Move the entries in memory to a file."""
+        if self._folder is None:
+            with validation.writing(tempfile.gettempdir()):
+                self._folder = Path(tempfile.mkdtemp(prefix="ledgerkit-"))
+            weakref.finalize(self, _remove, self._folder, os.getpid())
+        path = self._folder / f"entries-{len(self._files):06d}.parquet"
+        write_table = arrow.library("pyarrow.parquet").write_table
+        with validation.writing(path):
+            write_table(_to_table(self._in_memory), path, compression="zstd")
+        self._n_stored += len(self._in_memory)
+        self._files.append(path)
+        self._in_memory.clear()
+
+
+def _remove(folder: Path, process: int) -> None:
+    """Remove the files of a store, in the process that wrote them."""
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+# Parquet --------------------------------------------------------------------------------
+
+
+@cache
+def schema() -> Any:
+    """Return the `pyarrow.Schema` of entries; a change is text, because it may have 39 digits."""
+    pa = arrow.library()
+    types = dict.fromkeys(_INTEGERS, pa.int64())
+    return pa.schema([(name, types.get(name, pa.string())) for name in Entry._fields])
+
+
+def _to_table(entries: Iterable[Entry]) -> Any:
+    """Convert entries to a `pyarrow.Table`."""
+    pa = arrow.library()
+    columns = dict(zip(Entry._fields, map(list, zip(*entries, strict=True)), strict=True))
+    columns["change"] = [str(change) for change in columns["change"]]
+    arrays = [pa.array(columns[field.name], field.type) for field in schema()]
+    return pa.Table.from_arrays(arrays, schema=schema())
+
+
+def read_entries(path: Path) -> Iterator[Entry]:
+    """Yield the entries of a Parquet file; raise `DecodeError` if no statement wrote them."""
+    with (
+        parquet.reading(path),
+        arrow.library("pyarrow.parquet").ParquetFile(path, page_checksum_verification=True) as file,
+    ):
+        if not file.schema_arrow.equals(schema()):
+            raise DecodeError(f"{path} has other columns than a statement", remedy=_REMEDY)
+        for batch in file.iter_batches(_BATCH):
+            yield from _to_entries(batch)
+
+
+def _to_entries(batch: Any) -> Iterator[Entry]:
+    """Convert a batch of Arrow rows to entries; raise `ValueError` if a value is impossible."""
+    columns = {name: batch.column(name).to_pylist() for name in Entry._fields}
+    for name, is_allowed in _ALLOWED.items():
+        for value in set(columns[name]):
+            if value is None or not is_allowed(value):
+                msg = f"{name} has the value {cut(value)}"
+                raise ValueError(msg)
+    columns["change"] = list(map(int, columns["change"]))
+    return map(Entry._make, zip(*columns.values(), strict=True))
+
+
+_ALLOWED: dict[str, Callable[[Any], object]] = {
+    "block_height": lambda height: height >= 0,
+    "asset": bool,
+    "cause": CAUSES.__contains__,
+    "change": re.compile(r"-?[0-9]{1,39}").fullmatch,
+    "evidence": get_args(Evidence).__contains__,
+}

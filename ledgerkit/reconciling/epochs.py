@@ -1,0 +1,143 @@
+"""The first blocks of epochs: when a balance with a staking pool is read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ledgerkit import validation
+from ledgerkit.api import rpc
+from ledgerkit.block_search.time_to_height import LONGEST_GAP
+from ledgerkit.errors import DecodeError, LedgerError, UnknownBlockError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ledgerkit.api.models import chain
+    from ledgerkit.client import Ledger
+
+_NO_BLOCK = "1" * 32  # the hash of zeros: there is no epoch before
+
+
+def epoch_starts(
+    ledger: Ledger, start_height: int, stop: chain.BlockHeader
+) -> list[chain.BlockHeader]:
+    """
+    Return the first blocks of the epochs that begin after one block and up to another.
+
+    Parameters
+    ----------
+    ledger
+        The ledger to read from.
+    start_height
+        Height of the earlier block, which is not included.
+    stop
+        Header of the later block.
+
+    Returns
+    -------
+    headers
+        The headers of the blocks, oldest first.
+
+    Raises
+    ------
+    LedgerError
+        If a block could not be read, or blocks contradict each other.
+
+    Notes
+    -----
+    Source: block. A header's `next_epoch_id` is the hash of the last block of the epoch before
+    its own, and its `epoch_id` that of the epoch before that one. Blocks at regular distances,
+    shorter than any two epochs, therefore name the last blocks of all epochs: two rounds of
+    concurrent requests instead of one after another. What they miss, if epochs were shorter in
+    the past, is read by hash.
+    """
+    # Source: near/nearcore, chain/epoch-manager/src/lib.rs, get_next_epoch_id_from_info
+    # (`EpochId(*first_block_info.prev_hash())`), and core/primitives/src/types.rs ("EpochId of
+    # epoch T is the hash of last block in T-2").
+    last_blocks: dict[str, chain.BlockHeader] = {}
+    _read_hashes(ledger, last_blocks, (stop.next_epoch_id, stop.epoch_id))
+    probes = _read_heights(ledger, _probe_heights(last_blocks, start_height, stop)).values()
+    hashes = [name for header in probes for name in (header.next_epoch_id, header.epoch_id)]
+    _read_hashes(ledger, last_blocks, hashes)
+    ends: list[chain.BlockHeader] = []
+    next_hash = _next_epoch_id(stop)
+    # The last of them ends before the start; the next block may still be above it.
+    while next_hash != _NO_BLOCK and (not ends or ends[-1].height >= start_height):
+        _read_hashes(ledger, last_blocks, [next_hash])
+        header = last_blocks[next_hash]
+        if ends and header.height >= ends[-1].height:
+            raise _contradiction(header)
+        ends.append(header)
+        next_hash = _next_epoch_id(header)
+    return [h for h in _first_blocks(ledger, ends[::-1]) if h.height > start_height]
+
+
+def _probe_heights(
+    last_blocks: dict[str, chain.BlockHeader], start_height: int, stop: chain.BlockHeader
+) -> range:
+    """Return the heights to read between the second last end of an epoch and the start."""
+    newer, older = last_blocks.get(_next_epoch_id(stop)), last_blocks.get(stop.epoch_id)
+    if newer is None or older is None:
+        return range(0)
+    # An epoch is never shorter than `epoch_length` heights: it ends when the final block is less
+    # than 3 heights before its last one (nearcore, is_next_block_in_next_epoch).
+    distance = (newer.height - older.height) * 3 // 2
+    return range(older.height, start_height, -max(distance, 1))
+
+
+def _read_hashes(
+    ledger: Ledger, headers: dict[str, chain.BlockHeader], hashes: Iterable[str | None]
+) -> None:
+    """Read the headers of blocks that are not yet known."""
+    new = [name for name in dict.fromkeys(hashes) if name not in headers and name != _NO_BLOCK]
+    names = [name for name in new if name is not None]
+    calls = [rpc.block(validation.received_hash(name)) for name in names]
+    blocks = ledger.send_many(calls, progress=False) if calls else []
+    for name, block in zip(names, blocks, strict=True):
+        if isinstance(block, LedgerError):
+            raise block
+        headers[name] = block.header
+
+
+def _read_heights(ledger: Ledger, heights: Iterable[int]) -> dict[int, chain.BlockHeader]:
+    """Read the headers at heights; skipped heights are left out."""
+    listed = list(heights)
+    calls = [rpc.block(validation.block_reference(height)) for height in listed]
+    blocks = ledger.send_many(calls, on_error="collect", progress=False) if calls else []
+    headers = {}
+    for height, block in zip(listed, blocks, strict=True):
+        if not isinstance(block, LedgerError):
+            headers[height] = block.header
+        elif not isinstance(block, UnknownBlockError):
+            raise block
+    return headers
+
+
+def _first_blocks(ledger: Ledger, ends: list[chain.BlockHeader]) -> list[chain.BlockHeader]:
+    """Return the blocks that follow the last blocks of epochs."""
+    followers: dict[int, chain.BlockHeader] = {}
+    for offset in range(1, LONGEST_GAP + 1):
+        missing = [end.height for end in ends if end.height not in followers]
+        headers = _read_heights(ledger, [height + offset for height in missing])
+        followers |= {height - offset: header for height, header in headers.items()}
+        if len(followers) == len(ends):
+            break
+    for end in ends:
+        follower = followers.get(end.height)
+        if follower is None or follower.prev_hash != end.hash:
+            raise _contradiction(end)
+    return [followers[end.height] for end in ends]
+
+
+def _next_epoch_id(header: chain.BlockHeader) -> str:
+    """Return the id of the next epoch, the hash of the last block before the header's epoch."""
+    if header.next_epoch_id is None:
+        msg = f"block {header.height} has no next_epoch_id"
+        raise DecodeError(msg, request=f"block {header.height}", path="$.result.header")
+    return header.next_epoch_id
+
+
+def _contradiction(header: chain.BlockHeader) -> DecodeError:
+    """Build the error for the last block of an epoch that others do not follow."""
+    msg = f"block {header.height} is not the last one of an epoch, although others say so"
+    return DecodeError(msg, request=f"block {header.height}", path="$.result.header")

@@ -1,0 +1,180 @@
+"""
+The causes of changes of NEAR that no transaction lists, from the block in which they happened.
+
+A block's document, and `EXPERIMENTAL_changes` of a node, have the balance of an account after each
+transaction and receipt that changed it, with the cause.
+"""
+
+# Source: recorded block 151,768,255 of mainnet (state_changes), nearcore StateChangeCause.
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ledgerkit import validation
+from ledgerkit.api import rpc
+from ledgerkit.errors import DecodeError, LedgerError
+from ledgerkit.frames import amounts
+from ledgerkit.reconciling.model import NEAR, Entry
+from ledgerkit.verbs.block_documents import AccountUpdate, account_updates
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from ledgerkit.api.models.chain import Change, Changes
+    from ledgerkit.client import Ledger
+    from ledgerkit.reconciling.model import Gap
+    from ledgerkit.reconciling.reconcile import BalanceReader
+
+_VALIDATOR_CAUSE = "validator_accounts_update"
+_TRANSACTION_CAUSE = "transaction_processing"
+_RECEIPT_CAUSE = "receipt_processing"
+_REWARD_CAUSE = "action_receipt_gas_reward"
+
+ChangesByCause = dict[tuple[str, str | None], int]  # of a balance, by type of cause and hash
+
+
+class Explained(NamedTuple):
+    """The entries that blocks explain, and the gaps that remain."""
+
+    entries: list[Entry]
+    gaps: list[Gap]
+
+
+def explain_gaps(
+    ledger: Ledger,
+    account_id: str,
+    gaps: Sequence[Gap],
+    entries: Iterable[Entry],
+    reader: BalanceReader,
+) -> Explained:
+    """Explain gaps of NEAR whose block is known by the changes of state in that block."""
+    blocks = {gap.stop_height for gap in gaps if _has_block(gap)}
+    known: dict[int, list[Entry]] = defaultdict(list)
+    for entry in entries if blocks else ():
+        if entry.asset == NEAR and entry.block_height in blocks:
+            known[entry.block_height].append(entry)
+    updates = _read_updates(ledger, account_id, sorted(blocks), progress=reader.progress)
+    explained = Explained([], [])
+    for gap in gaps:
+        own: list[Entry] = []
+        if _has_block(gap):
+            changes = _changes(gap, updates[gap.stop_height], reader)
+            own = [*_missing_entries(gap, changes, known[gap.stop_height], reader)]
+        if own and sum(entry.change for entry in own) == gap.missing:
+            explained.entries.extend(own)
+        else:
+            explained.gaps.append(gap)
+    return explained
+
+
+def _has_block(gap: Gap) -> bool:
+    """Return True for a gap of NEAR that is in one block."""
+    return gap.asset == NEAR and bool(gap.missing) and gap.stop_height - gap.start_height == 1
+
+
+def _changes(gap: Gap, updates: Iterable[AccountUpdate], reader: BalanceReader) -> ChangesByCause:
+    """Return the changes of the account's balance in a gap's block, by cause."""
+    balance = reader.balance(NEAR, gap.start_height) or 0
+    changes: defaultdict[tuple[str, str | None], int] = defaultdict(int)
+    for update in updates:
+        total = update.amount + update.locked
+        changes[update.cause_type, update.cause_hash] += total - balance
+        balance = total
+    return changes
+
+
+def _missing_entries(
+    gap: Gap, changes: ChangesByCause, known: list[Entry], reader: BalanceReader
+) -> Iterator[Entry]:
+    """Yield entries for the changes of a block that the known ones leave out, the surest first."""
+    rest = gap.missing or 0
+    place = Entry(gap.stop_height, reader.time_ns(gap.stop_height), NEAR, "", 0, evidence="proved")
+    for entry in (
+        *_validator_rewards(place, changes),
+        *_contract_rewards(place, changes, known),
+        *_payments(place, changes, known),
+    ):
+        if not rest:
+            return
+        rest -= entry.change
+        yield entry
+    ids = {entry.receipt_id for entry in known}
+    unknown_ids = [
+        hash_ for type_, hash_ in changes if type_ == _RECEIPT_CAUSE and hash_ not in ids
+    ]
+    if rest and len(unknown_ids) == 1:
+        yield place._replace(cause="unknown", change=rest, receipt_id=unknown_ids[0])
+
+
+def _validator_rewards(place: Entry, changes: ChangesByCause) -> Iterator[Entry]:
+    """Yield the account's own reward as a validator."""
+    for (cause_type, _), change in changes.items():
+        if cause_type == _VALIDATOR_CAUSE and change:
+            yield place._replace(cause="validator_reward", change=change)
+
+
+def _contract_rewards(place: Entry, changes: ChangesByCause, known: list[Entry]) -> Iterator[Entry]:
+    """Yield rewards for calls: a document may not say if the contract was there to get them."""
+    rewarded = {entry.receipt_id for entry in known if entry.cause == "gas_reward"}
+    for (cause_type, cause_hash), change in changes.items():
+        if cause_type == _REWARD_CAUSE and cause_hash not in rewarded:
+            yield place._replace(cause="gas_reward", change=change, receipt_id=cause_hash)
+
+
+def _payments(place: Entry, changes: ChangesByCause, known: list[Entry]) -> Iterator[Entry]:
+    """Yield what transactions took from their signer beyond the known entries."""
+    for (cause_type, cause_hash), change in changes.items():
+        if cause_type != _TRANSACTION_CAUSE:
+            continue
+        own = [entry.change for entry in known if entry.tx_hash == cause_hash]
+        rest = change - sum(paid for paid in own if paid < 0)
+        # The gas of receipts that have not run is in no document.
+        cause = "fee" if own else "unknown"
+        if rest:
+            yield place._replace(cause=cause, change=rest, tx_hash=cause_hash)
+
+
+def _read_updates(
+    ledger: Ledger, account_id: str, heights: Sequence[int], *, progress: bool
+) -> dict[int, list[AccountUpdate]]:
+    """Return what blocks did to an account's balances; nothing for a block that no host has."""
+    subject = {"account_ids": [account_id]}
+    places = map(validation.block_reference, heights)
+    calls = [rpc.changes("account_changes", at, subject) for at in places]
+    options: dict[str, Any] = {"on_error": "collect", "progress": progress, "label": "changes"}
+    answers = ledger.send_many(calls, **options) if calls else []
+    return {
+        height: _updates(ledger, account_id, height, answer)
+        for height, answer in zip(heights, answers, strict=True)
+    }
+
+
+def _updates(
+    ledger: Ledger, account_id: str, height: int, answer: Changes | LedgerError
+) -> list[AccountUpdate]:
+    """Read what a node says of a block; else its document, which is a thousand times larger."""
+    if not isinstance(answer, LedgerError):
+        return [_node_update(change) for change in answer.changes]
+    try:
+        return account_updates(ledger, height, account_id)
+    except LedgerError as error:
+        if unanswered := [each for each in (answer, error) if each.retryable]:
+            raise unanswered[0] from None
+    return []
+
+
+def _node_update(change: Change) -> AccountUpdate:
+    """Read a change of an account as a node sends it; all is 0 after a deletion."""
+    cause, state = change.cause, change.change
+    cause_hash = cause.get("tx_hash") or cause.get("receipt_hash")
+    if change.type == "account_deletion":
+        return AccountUpdate(0, 0, 0, cause.get("type", ""), cause_hash)
+    balances = [state.get("amount"), state.get("locked")]
+    values = amounts.plain(balances)
+    if values is None:
+        msg = f"the response to account_changes is not as documented: {state!r}"
+        raise DecodeError(msg, request="account_changes", path="$.result.changes")
+    storage_usage = state.get("storage_usage", 0)
+    return AccountUpdate(values[0], values[1], storage_usage, cause.get("type", ""), cause_hash)

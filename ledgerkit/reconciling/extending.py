@@ -1,0 +1,128 @@
+"""
+A statement to a later block, from the statement to an earlier one.
+
+The later statement equals the one that is built in one go. All entries after a cut are built
+again: it lies before the transactions that were still running, and before recent gaps and entries
+that no document listed, because a service may have been behind then. Rewards and the balances at
+both ends are read again.
+"""
+
+from __future__ import annotations
+
+from itertools import takewhile
+from typing import TYPE_CHECKING
+
+from ledgerkit.errors import InvalidRequestError, LedgerError, UnknownTransactionError
+from ledgerkit.reconciling.building import Builder
+from ledgerkit.reconciling.model import STAKE, Block, Facts
+from ledgerkit.verbs.documents import stream_documents
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ledgerkit.block_search.bisection import Point
+    from ledgerkit.client import Ledger
+    from ledgerkit.reconciling.building import Listed
+    from ledgerkit.reconciling.model import Entry
+    from ledgerkit.reconciling.stakes import PoolTest
+    from ledgerkit.reconciling.statement import Statement
+
+_RECENT = 1_000  # blocks by which the services may have been behind
+
+
+class Continuation(Builder):
+    """
+    The builder of a statement that continues an earlier one.
+
+    Parameters
+    ----------
+    ledger
+        The ledger to read from.
+    earlier
+        The earlier statement.
+    stop
+        The block after which the statement stops.
+    progress
+        Whether to show progress bars.
+    """
+
+    def __init__(
+        self, ledger: Ledger, earlier: Statement, stop: Point, *, progress: bool = True
+    ) -> None:
+        facts = earlier.facts
+        _check(ledger, facts, stop)
+        cut = locate(ledger, _cut_height(ledger, earlier))
+        assets = None if facts.assets is None else tuple(facts.assets)
+        super().__init__(
+            *(ledger, facts.account_id, cut, stop, assets),
+            again=facts.unfinished,
+            progress=progress,
+        )
+        self._earlier, self._cut = earlier, cut.height
+
+    def _new_facts(self, start: Block) -> Facts:  # noqa: ARG002 - the cut
+        """Return the facts so far, which begin with the earlier statement."""
+        return super()._new_facts(self._earlier.facts.start)
+
+    def _from_documents(
+        self, listed: list[Listed], start: Point, is_pool: PoolTest
+    ) -> Iterator[Entry]:
+        """Yield the entries up to the cut, then those of transactions."""
+        flows = []
+        for entry in takewhile(self._is_before_cut, self._earlier.store):
+            if entry.asset.startswith(STAKE):
+                flows.append(entry)
+            if entry.cause != "staking_reward":
+                yield entry
+        yield from super()._from_documents(listed, start, is_pool)
+        self._flows = flows + [flow for flow in self._flows if not self._is_before_cut(flow)]
+
+    def _is_before_cut(self, entry: Entry) -> bool:
+        """Return True for an entry that is not built again."""
+        return entry.block_height <= self._cut
+
+    def _assets_of(self, with_entries: Iterable[str]) -> list[str]:
+        """List the assets of both statements."""
+        assets = super()._assets_of(with_entries)
+        return list(dict.fromkeys([*assets, *self._earlier.facts.opening]))
+
+
+def _check(ledger: Ledger, facts: Facts, stop: Point) -> None:
+    """Raise unless a statement can be continued to a block."""
+    if ledger.network.name != facts.network:
+        expected = f"a ledger of {facts.network}, as the statement is"
+        raise InvalidRequestError.refuse("ledger", ledger.network.name, expected)
+    if stop.height < facts.stop.height:
+        expected = f"a block from {facts.stop.height} on, where the statement stops now"
+        raise InvalidRequestError.refuse("stop", stop.height, expected)
+
+
+def locate(ledger: Ledger, place: object) -> Point:
+    """Return a block by its height, hash, finality or time."""
+    (point,) = ledger.locate_many([place])
+    if isinstance(point, LedgerError):
+        raise point
+    return point
+
+
+def _cut_height(ledger: Ledger, earlier: Statement) -> int:
+    """Return the height up to which the entries of a statement are final."""
+    facts = earlier.facts
+    heights = [facts.stop.height]
+    for batch in stream_documents(ledger, facts.unfinished):
+        for _, document in batch:
+            if isinstance(document, UnknownTransactionError):
+                continue
+            if isinstance(document, LedgerError):
+                raise document
+            outcome = document.result.transaction_outcome
+            if outcome is not None and outcome.block_height is not None:
+                heights.append(outcome.block_height - 1)
+    recent = facts.stop.height - _RECENT
+    heights += [gap.start_height for gap in facts.gaps if gap.stop_height > recent]
+    heights += [
+        entry.block_height - 1
+        for entry in earlier.store
+        if entry.block_height > recent and entry.evidence != "derived"
+    ]
+    return max(facts.start.height, min(heights))

@@ -1,0 +1,215 @@
+"""The frames of a statement, built from its entries and facts."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pandas import NA
+
+from ledgerkit import units
+from ledgerkit.frames import build
+from ledgerkit.reconciling.model import GAS_KEY, NEAR, STAKE, Token
+from ledgerkit.units import U128_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import pandas as pd
+
+    from ledgerkit.reconciling.model import Entry, Evidence, Facts, Gap
+
+T = TypeVar("T")
+
+PART_SIZE = 8_192  # entries in a part
+NEAR_TOKEN = Token("NEAR", units.NEAR_DECIMALS)
+_UNKNOWN_TOKEN = Token(None, None)
+
+
+def token_of(facts: Facts, asset: str) -> Token:
+    """Return the symbol and decimals of an asset."""
+    is_near = asset == NEAR or asset.startswith((STAKE, GAS_KEY))
+    return NEAR_TOKEN if is_near else facts.tokens.get(asset, _UNKNOWN_TOKEN)
+
+
+def human_text(facts: Facts, asset: str, amount: int | None) -> str | None:
+    """Write an amount in whole tokens, with all digits; None if that is not known."""
+    decimals = token_of(facts, asset).decimals
+    return None if decimals is None or amount is None else units.to_text(amount, decimals)
+
+
+def entries_frame(facts: Facts, entries: Iterable[Entry]) -> pd.DataFrame:
+    """Build the frame of the entries, with the balance before and after each."""
+    return _entries_frame(facts, entries, RunningBalances(facts), Proofs(facts, entries))
+
+
+def entry_frames(facts: Facts, entries: Iterable[Entry]) -> Iterator[pd.DataFrame]:
+    """Build the frame of the entries in parts, at least one, for files of any length."""
+    balances, proofs = RunningBalances(facts), Proofs(facts, entries)
+    for part in in_parts(entries):
+        yield _entries_frame(facts, part, balances, proofs)
+
+
+def in_parts(items: Iterable[T]) -> Iterator[list[T]]:
+    """Yield items in lists of limited size: one empty list if there are none."""
+    iterator = iter(items)
+    part = list(islice(iterator, PART_SIZE))
+    yield part
+    while part := list(islice(iterator, PART_SIZE)):
+        yield part
+
+
+def _entries_frame(
+    facts: Facts, entries: Iterable[Entry], balances: RunningBalances, proofs: Proofs
+) -> pd.DataFrame:
+    """Build the frame of some entries, to which the balances are carried on."""
+    columns: dict[str, list[Any]] = defaultdict(list)
+    for entry in entries:
+        before, after = balances.step(entry)
+        columns["account_id"].append(facts.account_id)
+        for name, value in zip(entry._fields, entry, strict=True):
+            columns[name].append(value)
+        columns["evidence"][-1] = proofs.evidence(entry)
+        columns["balance_before"].append(before)
+        columns["balance_after"].append(after)
+        columns["symbol"].append(token_of(facts, entry.asset).symbol)
+        columns["amount"].append(human_text(facts, entry.asset, entry.change))
+    columns["time"] = columns.pop("timestamp_ns", [])
+    if not columns["time"]:
+        return build.empty_frame("statement")
+    return build.build_frame("statement", columns)
+
+
+class RunningBalances:
+    """The balances of the assets from entry to entry; a gap corrects them after its blocks."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._balances = dict(facts.opening)
+        self._gaps: dict[str, list[Gap]] = defaultdict(list)
+        for gap in sorted(facts.gaps, key=lambda gap: gap.stop_height, reverse=True):
+            self._gaps[gap.asset].append(gap)
+
+    def step(self, entry: Entry) -> tuple[Any, Any]:
+        """Add an entry; return the balance before and after it, NA where it is unknown."""
+        asset, gaps = entry.asset, self._gaps[entry.asset]
+        balance = self._balances.get(asset)
+        while gaps and gaps[-1].stop_height < entry.block_height:
+            missing = gaps.pop().missing
+            balance = None if balance is None or missing is None else balance + missing
+        self._balances[asset] = after = None if balance is None else balance + entry.change
+        # Within a gap of many blocks it is unknown whether the change came before an entry.
+        is_unknown = bool(gaps) and gaps[-1].start_height < entry.block_height
+        is_one_block = is_unknown and gaps[-1].stop_height - gaps[-1].start_height == 1
+        if is_unknown and not is_one_block:
+            return NA, NA
+        return _or_na(balance), _or_na(after)
+
+
+class Proofs:
+    """
+    The entries that readings prove: no other block has changed their asset between two readings.
+
+    Balances were read at both ends, and at both ends of each gap.
+    """
+
+    def __init__(self, facts: Facts, entries: Iterable[Entry]) -> None:
+        self._readings: dict[str, list[int]] = defaultdict(list)
+        for gap in facts.gaps:
+            self._readings[gap.asset] += gap.start_height, gap.stop_height
+        for heights in self._readings.values():
+            heights.sort()
+        # The one block between two readings in which an asset changed; None: there are several.
+        self._blocks: dict[tuple[str, int], int | None] = {
+            (gap.asset, self._interval(gap.asset, gap.stop_height)): None for gap in facts.gaps
+        }
+        self._is_read = {
+            asset: balance is not None and facts.closing.get(asset) is not None
+            for asset, balance in facts.opening.items()
+        }
+        for entry in entries:
+            place = entry.asset, self._interval(entry.asset, entry.block_height)
+            if self._blocks.setdefault(place, entry.block_height) != entry.block_height:
+                self._blocks[place] = None
+
+    def evidence(self, entry: Entry) -> Evidence:
+        """Return the evidence of an entry."""
+        place = entry.asset, self._interval(entry.asset, entry.block_height)
+        is_proved = self._is_read.get(entry.asset, False) and self._blocks[place] is not None
+        return "proved" if is_proved else entry.evidence
+
+    def _interval(self, asset: str, height: int) -> int:
+        """Return the number of readings before a block."""
+        return bisect_left(self._readings[asset], height)
+
+
+def _or_na(balance: int | None) -> Any:
+    """Return a balance; NA if it is unknown, or no balance because its block has another order."""
+    return NA if balance is None or not 0 <= balance <= U128_MAX else balance
+
+
+def gaps_frame(facts: Facts) -> pd.DataFrame:
+    """Build the frame of the gaps."""
+    gaps = facts.gaps
+    columns: dict[str, list[Any]] = {
+        name: [getattr(gap, name) for gap in gaps]
+        for name in ("asset", "start_height", "stop_height")
+    }
+    columns["account_id"] = [facts.account_id] * len(gaps)
+    columns["missing"] = [NA if gap.missing is None else gap.missing for gap in gaps]
+    columns["symbol"] = [token_of(facts, gap.asset).symbol for gap in gaps]
+    columns["amount"] = [human_text(facts, gap.asset, gap.missing) for gap in gaps]
+    columns["note"] = [gap.note for gap in gaps]
+    return build.build_frame("statement_gaps", columns)
+
+
+def totals_frame(facts: Facts, entries: Iterable[Entry]) -> pd.DataFrame:
+    """Build the frame of the totals: one row for each asset that was held or moved."""
+    counts: Counter[str] = Counter()
+    flows: dict[tuple[str, bool], Counter[str]] = defaultdict(Counter)
+    for entry in entries:
+        counts[entry.asset] += 1
+        if entry.change:
+            flows[entry.asset, entry.change > 0][entry.cause] += entry.change
+    columns: dict[str, list[Any]] = {column: [] for column in _TOTALS}
+    for asset in _assets(facts, counts):
+        inflow, outflow = flows[asset, True], flows[asset, False]
+        opening, closing = facts.opening.get(asset), facts.closing.get(asset)
+        change = None if opening is None or closing is None else closing - opening
+        token = token_of(facts, asset)
+        row = {
+            "account_id": facts.account_id,
+            "asset": asset,
+            "symbol": token.symbol,
+            "decimals": token.decimals,
+            "n_entries": counts[asset],
+            "opening": NA if opening is None else opening,
+            "inflow": inflow.total(),
+            "outflow": outflow.total(),
+            "in_by_cause": dict(inflow),
+            "out_by_cause": dict(outflow),
+            "fees": inflow["fee"] + outflow["fee"],
+            "closing": NA if closing is None else closing,
+            "missing": NA if change is None else change - inflow.total() - outflow.total(),
+        }
+        for name, value in row.items():
+            columns[name].append(value)
+    return build.build_frame("statement_totals", columns)
+
+
+_TOTALS = (
+    "account_id asset symbol decimals n_entries opening inflow outflow in_by_cause out_by_cause "
+    "fees closing missing"
+).split()
+
+
+def _assets(facts: Facts, counts: Counter[str]) -> Iterator[str]:
+    """Yield NEAR, and then the other assets with an entry, a gap or a balance."""
+    with_gap = {gap.asset for gap in facts.gaps}
+    balances = {**facts.opening, **facts.closing}
+    names = {NEAR, *counts, *balances} if NEAR in balances else {*counts, *balances}
+    for asset in sorted(names, key=lambda name: (name != NEAR, name)):
+        ends = facts.opening.get(asset), facts.closing.get(asset)
+        if asset == NEAR or counts[asset] or asset in with_gap or any(end != 0 for end in ends):
+            yield asset

@@ -1,0 +1,170 @@
+"""Gains of liquid staking tokens: what they grew by in NEAR at their contract's rate."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ledgerkit import validation
+from ledgerkit.api import rpc
+from ledgerkit.errors import ContractError, DecodeError, LedgerError, UnknownAccountError
+from ledgerkit.frames import amounts
+from ledgerkit.reconciling.rewards import compute_rewards, read_at_epochs
+from ledgerkit.tracing.token_standards import FUNGIBLE
+from ledgerkit.verbs.history import reading_call
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ledgerkit.api.calls import Call
+    from ledgerkit.api.models import chain
+    from ledgerkit.client import Ledger
+    from ledgerkit.frames.history import Reading
+    from ledgerkit.reconciling.model import Block, Entry, Reward
+    from ledgerkit.validation import BlockReference
+
+# The view methods that return what 10^24 smallest units are worth, in yoctoNEAR.
+# Source: ref-finance/ref-contracts, `ref-exchange/src/rated_swap`: LiNEAR and rNEAR have ft_price,
+# stNEAR get_st_near_price, NearX get_nearx_price.
+_RATE_METHODS = ("ft_price", "get_st_near_price", "get_nearx_price")
+_ONE = 10**24
+
+
+def liquid_gains(  # noqa: PLR0917 - an account and a period, as everywhere
+    ledger: Ledger,
+    account_id: str,
+    tokens: Iterable[str],
+    start: Block,
+    stop: Block,
+    entries: Iterable[Entry],
+) -> list[Reward]:
+    """
+    Read the gains in NEAR of an account's liquid staking tokens, apart from transfers.
+
+    Parameters
+    ----------
+    ledger
+        The ledger to read from; old blocks need an archival host.
+    account_id
+        The account.
+    tokens
+        The contracts of the tokens.
+    start, stop
+        The blocks.
+    entries
+        Entries of the account; those of the tokens, all between the two blocks, are valued at
+        the rate of their block.
+
+    Returns
+    -------
+    gains
+        One for each token and epoch with a gain, as rows of rewards: `pool_id` is the token's
+        contract, and all amounts are values in yoctoNEAR. They are no entries of a statement,
+        as the balance of the token itself does not change.
+
+    Raises
+    ------
+    LedgerError
+        If a block, a balance or a rate could not be read.
+    """
+    listed, gains = list(entries), []
+    for contract_id in dict.fromkeys(tokens):
+        flows = [e for e in listed if e.asset == f"{FUNGIBLE}:{contract_id}" and e.change]
+        method = _rate_method(ledger, contract_id, stop)
+        if method is not None:
+            read = partial(_read_values, ledger, account_id, contract_id, method)
+            heights = [entry.block_height for entry in flows]
+            readings = read_at_epochs(ledger, (start, stop), heights, read)
+            if len(readings) > 1 and (flows or any(reading.total for reading in readings)):
+                first_height, moves = _value_flows(ledger, contract_id, method, flows)
+                readings = [reading for reading in readings if reading.height >= first_height]
+                gains += compute_rewards(account_id, contract_id, readings, moves)
+    return gains
+
+
+def _rate_method(ledger: Ledger, contract_id: str, stop: Block) -> str | None:
+    """Return the method that has a token's rate; None if it has none, or there is no contract."""
+    at = validation.block_reference(stop.block_hash or stop.height)
+    calls = [_rate_call(contract_id, method, at) for method in _RATE_METHODS]
+    results = ledger.send_many(calls, on_error="collect", progress=False)
+    for method, result in zip(_RATE_METHODS, results, strict=True):
+        if not isinstance(result, LedgerError):
+            return method
+        if not isinstance(result, ContractError | UnknownAccountError):
+            raise result
+    return None
+
+
+def _rate_call(contract_id: str, method: str, at: BlockReference) -> Call[chain.CallResult]:
+    """Build the call for a token's rate."""
+    return rpc.call_function(contract_id, method, b"{}", at)
+
+
+def _rate(result: chain.CallResult, contract_id: str) -> int:
+    """Return the rate in a response, in yoctoNEAR."""
+    request = f"the rate of {contract_id}"
+    values = amounts.plain([rpc.result_json(result, str, request)])
+    if values is None:
+        msg = f"the response to {request} is not an amount"
+        raise DecodeError(msg, request=request, path="$.result.result")
+    return values[0]
+
+
+def _read_values(
+    ledger: Ledger,
+    account_id: str,
+    contract_id: str,
+    method: str,
+    headers: Sequence[chain.BlockHeader],
+) -> list[int | None]:
+    """Read what an account's tokens were worth after blocks; None before there was a rate."""
+    places = [validation.received_hash(header.hash) for header in headers]
+    calls: list[Call[Any]] = [reading_call(account_id, "ft", contract_id, at) for at in places]
+    calls += [_rate_call(contract_id, method, at) for at in places]
+    results = ledger.send_many(calls, on_error="collect", label="rates") if calls else []
+    values: list[int | None] = []
+    for reading, result in zip(results[: len(places)], results[len(places) :], strict=True):
+        if isinstance(reading, LedgerError):
+            raise reading
+        balance = _balance(reading)
+        if not balance or isinstance(result, ContractError | UnknownAccountError):
+            values.append(0 if balance == 0 else None)
+        elif isinstance(result, LedgerError):
+            raise result
+        else:
+            values.append(balance * _rate(result, contract_id) // _ONE)
+    return values
+
+
+def _balance(reading: Reading) -> int | None:
+    """Return a token balance; 0 before the contract was deployed."""
+    return 0 if reading.status == "no_contract" else reading.balance
+
+
+def _value_flows(
+    ledger: Ledger, contract_id: str, method: str, flows: Sequence[Entry]
+) -> tuple[int, list[tuple[int, int]]]:
+    """
+    Return heights of flows, and their values at the rate of their block.
+
+    Before the contract had a rate, flows have no value: with the height of the last one of these.
+    """
+    heights = list(dict.fromkeys(entry.block_height for entry in flows))
+    places = [validation.block_reference(height) for height in heights]
+    calls = [_rate_call(contract_id, method, at) for at in places]
+    results = ledger.send_many(calls, on_error="collect", progress=False) if calls else []
+    rates: dict[int, int] = {}
+    for height, result in zip(heights, results, strict=True):
+        if not isinstance(result, LedgerError):
+            rates[height] = _rate(result, contract_id)
+        elif not isinstance(result, ContractError | UnknownAccountError):
+            raise result
+    first_height = max((height for height in heights if height not in rates), default=0)
+    valued = [entry for entry in flows if entry.block_height in rates]
+    return first_height, [(e.block_height, _value(e.change, rates[e.block_height])) for e in valued]
+
+
+def _value(change: int, rate: int) -> int:
+    """Return the value of a change, rounded towards zero."""
+    value = abs(change) * rate // _ONE
+    return value if change > 0 else -value

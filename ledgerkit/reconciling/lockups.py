@@ -1,0 +1,131 @@
+"""Rewards of the lockup contract of an account, which stakes on behalf of its owner."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from ledgerkit import validation
+from ledgerkit.api import rpc
+from ledgerkit.errors import (
+    ContractError,
+    LedgerError,
+    UnknownAccountError,
+    UnknownTransactionError,
+)
+from ledgerkit.reconciling.indexed import indexed_entry
+from ledgerkit.reconciling.model import NEAR
+from ledgerkit.reconciling.rewards import listed_pools, rewards_of
+from ledgerkit.reconciling.stakes import pool_test, stake_entries, stake_of_transfer
+from ledgerkit.tracing.trace import Trace
+from ledgerkit.verbs.account_history import transaction_rows, transfer_rows
+from ledgerkit.verbs.documents import stream_documents
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ledgerkit.client import Ledger
+    from ledgerkit.reconciling.model import Block, Entry, Reward
+    from ledgerkit.reconciling.stakes import PoolTest
+
+_DIGEST_BYTES = 20
+_FACTORY = "lockup.near"
+_MARGIN = 1_000  # blocks before the start, in which transactions may begin that go on after it
+
+
+def lockup_id(owner_id: str) -> str:
+    """Return the account of an owner's lockup contract, whether or not there is one."""
+    # Source: near/core-contracts, `lockup-factory/src/lib.rs`, `create`. On testnet wallets do not
+    # agree on a factory.
+    return f"{sha256(owner_id.encode()).digest()[:_DIGEST_BYTES].hex()}.{_FACTORY}"
+
+
+def lockup_rewards(
+    ledger: Ledger, owner_id: str, start: Block, stop: Block, *, progress: bool = True
+) -> list[Reward]:
+    """
+    Read the rewards of an owner's lockup contract with its pools, between two blocks.
+
+    Parameters
+    ----------
+    ledger
+        The ledger to read from; it has a Transactions API.
+    owner_id
+        The owner.
+    start, stop
+        The blocks.
+    progress
+        Show a progress bar.
+
+    Returns
+    -------
+    rewards
+        As `rewards_of` for the lockup's account; none if there is no such contract.
+
+    Raises
+    ------
+    LedgerError
+        If something could not be read.
+    """
+    account_id = lockup_id(owner_id)
+    if ledger.network.name == "testnet" or not _exists(ledger, account_id, stop):
+        return []
+    selected = [_selected_pool(ledger, account_id, block) for block in (start, stop)]
+    known = [*listed_pools(ledger, account_id), *filter(None, selected)]
+    flows = [*_stake_flows(ledger, account_id, start, stop, pool_test(known))]
+    pools = [*known, *(entry.counterparty_id for entry in flows if entry.counterparty_id)]
+    return rewards_of(ledger, account_id, pools, start, stop, flows, progress=progress)
+
+
+def _exists(ledger: Ledger, account_id: str, block: Block) -> bool:
+    """Return True if an account exists after a block."""
+    at = validation.block_reference(block.block_hash or block.height)
+    # `send` would warn that the embedded ledger has no such account, which is nothing unusual.
+    [[result]] = ledger.stream([rpc.view_account(account_id, at)])
+    if isinstance(result, UnknownAccountError):
+        return False
+    if isinstance(result, LedgerError):
+        raise result
+    return True
+
+
+def _selected_pool(ledger: Ledger, account_id: str, block: Block) -> str | None:
+    """Return the pool that a lockup contract has selected; None if there is none."""
+    # Source: near/core-contracts, `lockup/src/getters.rs`.
+    method = "get_staking_pool_account_id"
+    at = validation.block_reference(block.block_hash or block.height)
+    try:
+        result = ledger.send(rpc.call_function(account_id, method, b"{}", at))
+    except (ContractError, UnknownAccountError):
+        return None  # not deployed yet, or replaced by its owner
+    pool_id: str | None = rpc.result_json(result, str | None, f"{method} of {account_id}")
+    return pool_id
+
+
+def _stake_flows(
+    ledger: Ledger, account_id: str, start: Block, stop: Block, is_pool: PoolTest
+) -> Iterator[Entry]:
+    """Yield deposits with pools and withdrawals, from transactions, else from transfers."""
+    first = max(0, start.height - _MARGIN)
+    rows = transaction_rows(ledger, account_id, first, stop.height)
+    read_hashes: set[str] = set()
+    receipt_ids: set[str] = set()
+    for batch in stream_documents(ledger, (row.transaction_hash for row in rows)):
+        for tx_hash, document in batch:
+            if isinstance(document, UnknownTransactionError):
+                continue
+            if isinstance(document, LedgerError):
+                raise document
+            read_hashes.add(tx_hash)
+            receipt_ids |= document.result.receipt_ids()
+            yield from stake_entries(Trace(document.result, document.body), account_id, is_pool)
+    if ledger.network.transfers_url is None:
+        return
+    ends_ns = start.timestamp_ns or 0, stop.timestamp_ns
+    for row in transfer_rows(ledger, account_id, *ends_ns, asset=NEAR):
+        # The indexer does not know the transaction of each transfer.
+        is_read = row.transaction_id in read_hashes or row.receipt_id in receipt_ids
+        entry = None if is_read else indexed_entry(row)
+        flow = None if entry is None else stake_of_transfer(entry, is_pool)
+        if flow is not None:
+            yield flow

@@ -1,0 +1,113 @@
+"""The entries, gaps and tokens of a statement, and the causes of entries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+NEAR = "near"  # the asset: balance and locked stake together
+GAS_KEY = "gas_key"  # prefix of the asset that is the balance of a gas key
+STAKE = "stake:"  # prefix of the asset that is an account's total balance with a staking pool
+
+Evidence = Literal["proved", "derived", "indexed"]
+
+CAUSES = {
+    "transfer": "NEAR sent without a call",
+    "deposit": "NEAR attached to a call",
+    "refund": "a deposit that came back, because its receipt failed",
+    "fee": "gas: bought with the transaction (negative), and the part that came back (positive)",
+    "gas_reward": "the contract's share of the gas that calls of it burnt",
+    "storage_burn": "NEAR burnt for the creation of an account",
+    "gas_key": "NEAR moved to a gas key of the account, or back from it",
+    "token": "tokens transferred",
+    "mint": "tokens created",
+    "burn": "tokens destroyed",
+    "stake": "NEAR deposited with a staking pool, or staked there; moves within a pool are 0",
+    "unstake": "stake with a pool that was unstaked: 0, or what the pool rounded",
+    "withdraw": "NEAR withdrawn from a staking pool",
+    "staking_reward": "growth of the balance with a staking pool in an epoch",
+    "validator_reward": "the account's own reward as a validator",
+    "created": "the balance that an account was created with",
+    "deleted": "the balance of an account at its deletion",
+    "unknown": "a change whose cause no source names",
+}
+
+
+class Entry(NamedTuple):
+    """One change of one asset of the account, in the block in which its balance changed."""
+
+    block_height: int
+    timestamp_ns: int | None
+    asset: str  # near, nep141:<contract>, nep245:<contract>:<token_id>, stake:<pool>
+    cause: str
+    change: int  # in the asset's smallest unit, negative for what the account paid
+    tx_hash: str | None = None
+    receipt_id: str | None = None
+    counterparty_id: str | None = None
+    method_name: str | None = None
+    memo: str | None = None
+    evidence: Evidence = "derived"
+
+
+class Gap(NamedTuple):
+    """An amount that balances changed by and no entry explains."""
+
+    asset: str
+    start_height: int  # the balance is known after this block
+    stop_height: int  # and after this one; the next height if the block of the change is known
+    missing: int | None  # real change less the sum of the entries; None: a balance is unknown
+    note: str
+
+
+class Token(NamedTuple):
+    """What an asset is called and counted in."""
+
+    symbol: str | None
+    decimals: int | None
+
+
+class Block(NamedTuple):
+    """A block at an end of a statement."""
+
+    height: int
+    timestamp_ns: int | None
+    block_hash: str | None = None
+
+
+class Reward(NamedTuple):
+    """The growth of a balance with a staking pool between two blocks, as a rule of an epoch."""
+
+    pool_id: str
+    epoch_id: str | None
+    start_height: int
+    stop_height: int
+    timestamp_ns: int | None
+    total_before: int
+    deposits: int
+    withdrawals: int
+    total_after: int
+    apy: float | None
+    account_id: str | None = None  # whose balance it is; None: the statement's own account
+
+    @property
+    def reward(self) -> int:
+        """Growth of the balance by itself; a pool rounds down by a few yoctoNEAR."""
+        return self.total_after - self.total_before - self.deposits + self.withdrawals
+
+
+@dataclass(slots=True)
+class Facts:
+    """What a statement knows beside its entries."""
+
+    account_id: str
+    network: str
+    start: Block
+    stop: Block
+    opening: dict[str, int | None] = field(default_factory=dict)  # balances after `start`, by asset
+    closing: dict[str, int | None] = field(default_factory=dict)  # and after `stop`
+    tokens: dict[str, Token] = field(default_factory=dict)
+    gaps: list[Gap] = field(default_factory=list)
+    rewards: list[Reward] = field(default_factory=list)
+    unfinished: list[str] = field(default_factory=list)  # hashes of transactions still running
+    notes: list[str] = field(default_factory=list)
+    assets: list[str] | None = None  # the only ones of the statement; None: all

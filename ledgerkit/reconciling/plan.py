@@ -1,0 +1,118 @@
+"""The plan of a statement: what it would request, and the time that takes at least."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ledgerkit import client
+from ledgerkit.api import services
+from ledgerkit.collecting.plan import duration_text
+from ledgerkit.reconciling.model import NEAR
+from ledgerkit.units import count_text
+
+if TYPE_CHECKING:
+    from ledgerkit.client import Ledger
+    from ledgerkit.transport.networks import Surface
+    from ledgerkit.transport.rate_limit import Limit
+
+PART = 500  # transactions whose transfers are read page by page, at the same time as other parts
+_SERVICES: dict[Surface, str] = {
+    "transactions": "Transactions API",
+    "transfers": "Transfers API",
+    "archival_rpc": "archival node",
+    "rpc": "node",
+    "api": "REST API",
+}
+
+
+@dataclass(frozen=True)
+class StatementPlan:
+    """
+    The plan of a statement.
+
+    Parameters
+    ----------
+    account_id
+        The account.
+    start_height
+        The block after which the statement begins; None is before the account's first change.
+    stop_height
+        The last block.
+    transactions
+        Number of transactions that the Transactions API counts; it may count some twice.
+    requests
+        Least number of requests by service. Each further page of transfers, each token, each
+        epoch with a staking pool and each gap that is searched adds to it.
+    limits
+        Rate limit of each service.
+
+    Examples
+    --------
+    >>> from contextlib import redirect_stdout
+    >>> ledger = lk.connect("local")
+    >>> with redirect_stdout(None):  # a dry run prints its plan
+    ...     plan = lk.statement("bob.near", dry_run=True)
+    >>> plan.requests["Transfers API"]
+    1
+    """
+
+    account_id: str
+    start_height: int | None
+    stop_height: int
+    transactions: int
+    requests: dict[str, int]
+    limits: dict[str, Limit]
+
+    @property
+    def seconds(self) -> float:
+        """The minimum time of the requests in seconds: one service is read after the other."""
+        return sum(self.limits[name].seconds(count) or 0.0 for name, count in self.requests.items())
+
+    def __str__(self) -> str:
+        first = "the first change" if self.start_height is None else f"block {self.start_height:,}"
+        transactions = count_text(self.transactions, "transaction")
+        lines = [
+            f"would read the statement of {self.account_id}",
+            f"  from {first} to block {self.stop_height:,}: {transactions}",
+        ]
+        for name, count in self.requests.items():
+            requests = f"{count_text(count, 'request')} or more"
+            lines.append(f"  {name:<18}{requests:<24}{self.limits[name]}")
+        return "\n".join([*lines, f"  {'time':<18}{duration_text(self.seconds)} or more"])
+
+
+def plan_statement(
+    ledger: Ledger,
+    account_id: str,
+    start_height: int | None,
+    stop_height: int,
+    assets: tuple[str, ...] | None = None,
+) -> StatementPlan:
+    """Compute the plan of a statement, with one request for the number of transactions."""
+    call = services.account_page(account_id, start_height=start_height, stop_height=stop_height)
+    page = ledger.send(call)
+    count = max(page.txs_count or 0, len(page.account_txs))
+    settings = client.settings(ledger)
+    has_archive = settings.network.address("archival_rpc") is not None
+    node: Surface = "archival_rpc" if has_archive else "rpc"
+    n_documents = -(-count // services.MAX_HASHES)
+    # The blocks at both ends, the balances there, and the rules at the first and last transaction.
+    n_node = 2 + 2 * len(assets or [NEAR]) + min(count, 2)
+    requests: dict[Surface, int] = {
+        "transactions": 1 + count // services.ACCOUNT_PAGE + n_documents,
+        "transfers": 1 + count // PART,
+        node: n_node,
+    }
+    if assets is None:
+        requests["api"] = 2  # pools and tokens
+        requests[node] += settings.network.name != "testnet"  # the lockup contract
+    known = [surface for surface in requests if settings.network.address(surface)]
+    return StatementPlan(
+        account_id,
+        start_height,
+        stop_height,
+        count,
+        {_SERVICES[surface]: requests[surface] for surface in known},
+        {_SERVICES[surface]: settings.limit(surface) for surface in known},
+    )

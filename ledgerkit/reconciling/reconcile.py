@@ -1,0 +1,189 @@
+"""
+Comparing the entries of an account with its balances: where they differ, and by how much.
+
+The difference between the real balance and the sum of the entries is known at both ends. Where it
+is not the same, the blocks in between are bisected, all assets and intervals at once, until each
+change of the difference is found in one block. Two changes that cancel out between two readings
+cannot be noticed.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from ledgerkit.errors import LedgerError
+from ledgerkit.reconciling.balances import read_balances
+from ledgerkit.reconciling.model import Gap
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ledgerkit.block_search.bisection import Point
+    from ledgerkit.client import Ledger
+    from ledgerkit.reconciling.model import Entry
+
+_MAX_READINGS = 50_000
+_TOO_MANY = f"not searched further after {_MAX_READINGS:,} readings"
+_UNREADABLE = "the contract does not return a balance there"
+_NO_SOURCE = "no source names a cause"
+
+
+class BalanceReader:
+    """The balances of one account after blocks, each read once."""
+
+    def __init__(self, ledger: Ledger, account_id: str, *, progress: bool = True) -> None:
+        self._ledger, self._account_id, self.progress = ledger, account_id, progress
+        self._points: dict[int, Point] = {}
+        self._balances: dict[tuple[str, int], int | None] = {}
+
+    @property
+    def n_readings(self) -> int:
+        """The number of balances read so far."""
+        return len(self._balances)
+
+    def read(self, places: Iterable[tuple[str, int]]) -> None:
+        """Read balances of assets after heights, those that are not known yet."""
+        missing = [place for place in dict.fromkeys(places) if place not in self._balances]
+        heights = [height for _, height in missing if height not in self._points]
+        self.locate(dict.fromkeys(heights))
+        points = [(asset, self._points[height]) for asset, height in missing]
+        account_id, progress = self._account_id, self.progress
+        balances = read_balances(self._ledger, account_id, points, progress=progress)
+        self._balances.update(zip(missing, balances, strict=True))
+
+    def locate(self, heights: Iterable[int]) -> None:
+        """Find the blocks at heights; for a skipped height, the last block below it."""
+        unknown = [height for height in heights if height not in self._points]
+        for height, point in zip(unknown, self._ledger.locate_many(unknown), strict=True):
+            if isinstance(point, LedgerError):
+                raise point
+            self._points[height] = point
+
+    def balance(self, asset: str, height: int) -> int | None:
+        """Return a balance that has been read."""
+        return self._balances[asset, height]
+
+    def time_ns(self, height: int) -> int | None:
+        """Return the time of a block that has been located."""
+        point = self._points.get(height)
+        return None if point is None else point.time_ns
+
+
+class Sums:
+    """The sums of an asset's entries up to each height."""
+
+    def __init__(self, changes: Iterable[tuple[int, int]] = ()) -> None:
+        """Sum changes by height."""
+        self._heights = array("q")
+        self._sums = [0]
+        for height, change in changes:
+            self.add(height, change)
+
+    def add(self, height: int, change: int) -> None:
+        """Add a change; it is fast in the order of heights."""
+        at = bisect_left(self._heights, height)
+        if at == len(self._heights) or self._heights[at] != height:
+            self._heights.insert(at, height)
+            self._sums.insert(at + 1, self._sums[at])
+        for later in range(at + 1, len(self._sums)):
+            self._sums[later] += change
+
+    def up_to(self, height: int) -> int:
+        """Return the sum of all entries up to a height, inclusive."""
+        return self._sums[bisect_right(self._heights, height)]
+
+    def probe(self, low: int, high: int) -> int:
+        """Return a height between two others at which to read: beside an entry, if there is one."""
+        first, last = bisect_right(self._borders, low), bisect_left(self._borders, high)
+        return self._borders[(first + last) // 2] if first < last else (low + high) // 2
+
+    @cached_property
+    def _borders(self) -> array[int]:
+        """The blocks after which an entry's balance before and after it can be read."""
+        return array("q", sorted({h - 1 for h in self._heights} | set(self._heights)))
+
+
+def sums_by_asset(entries: Iterable[Entry]) -> dict[str, Sums]:
+    """Sum the entries of each asset."""
+    sums: dict[str, Sums] = defaultdict(Sums)
+    for entry in entries:
+        sums[entry.asset].add(entry.block_height, entry.change)
+    return sums
+
+
+class _Interval(NamedTuple):
+    """Heights between which the difference of an asset changes, and the difference at each."""
+
+    asset: str
+    low: int
+    high: int
+    low_difference: int
+    high_difference: int
+
+
+def find_gaps(
+    reader: BalanceReader, sums: dict[str, Sums], start_height: int, stop_height: int
+) -> list[Gap]:
+    """Return the gaps of each asset between two heights, sorted by height."""
+    reader.read((asset, height) for asset in sums for height in (start_height, stop_height))
+    gaps: list[Gap] = []
+    open_intervals = []
+    for asset, own_sums in sums.items():
+        interval = _interval(reader, own_sums, asset, start_height, stop_height)
+        if interval is not None:  # totals say that a balance is unknown
+            open_intervals.append(interval)
+    while open_intervals:
+        open_intervals = [
+            each for each in open_intervals if each.low_difference != each.high_difference
+        ]
+        gaps += [_gap(each, _NO_SOURCE) for each in open_intervals if each.high - each.low == 1]
+        wide = [each for each in open_intervals if each.high - each.low > 1]
+        if reader.n_readings > _MAX_READINGS:
+            gaps += [_gap(each, _TOO_MANY) for each in wide]
+            break
+        open_intervals, unreadable = _split(reader, sums, wide)
+        gaps += [_gap(each, _UNREADABLE) for each in unreadable]
+    return sorted(gaps, key=lambda gap: (gap.stop_height, gap.asset))
+
+
+def _interval(
+    reader: BalanceReader, sums: Sums, asset: str, low: int, high: int
+) -> _Interval | None:
+    """Return the interval between two heights; None if a balance could not be read."""
+    ends = [_difference(reader, sums, asset, height) for height in (low, high)]
+    if ends[0] is None or ends[1] is None:
+        return None
+    return _Interval(asset, low, high, ends[0], ends[1])
+
+
+def _difference(reader: BalanceReader, sums: Sums, asset: str, height: int) -> int | None:
+    """Return a balance less the sum of the entries."""
+    balance = reader.balance(asset, height)
+    return None if balance is None else balance - sums.up_to(height)
+
+
+def _split(
+    reader: BalanceReader, sums: dict[str, Sums], intervals: Sequence[_Interval]
+) -> tuple[list[_Interval], list[_Interval]]:
+    """Split intervals at a height in between; return the halves, and those that cannot be."""
+    probes = [(each.asset, sums[each.asset].probe(each.low, each.high)) for each in intervals]
+    reader.read(probes)
+    halves, unreadable = [], []
+    for each, (asset, height) in zip(intervals, probes, strict=True):
+        difference = _difference(reader, sums[asset], asset, height)
+        if difference is None:
+            unreadable.append(each)
+            continue
+        halves.append(each._replace(high=height, high_difference=difference))
+        halves.append(each._replace(low=height, low_difference=difference))
+    return halves, unreadable
+
+
+def _gap(interval: _Interval, note: str) -> Gap:
+    """Build the gap of an interval."""
+    missing = interval.high_difference - interval.low_difference
+    return Gap(interval.asset, interval.low, interval.high, missing, note)

@@ -1,0 +1,292 @@
+"""
+Rewards of staking: what a balance with a pool grew by itself, epoch by epoch.
+
+A pool reports no rewards. What an account's balance grew between two blocks, less what the account
+deposited and plus what it withdrew, is its reward: it is exact, and includes the few yoctoNEAR by
+which a pool rounds when it stakes or unstakes.
+
+Balances are read at the first block of each epoch, in which the protocol pays the rewards of the
+epoch before. A pool distributes them when it is next called, so they may show an epoch later.
+"""
+
+# Source: near/core-contracts, `staking-pool/src/internal.rs` (internal_ping, internal_stake).
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from ledgerkit import validation
+from ledgerkit.api import rest, rpc
+from ledgerkit.errors import LedgerError
+from ledgerkit.frames.build import build_frame
+from ledgerkit.reconciling.epochs import epoch_starts
+from ledgerkit.reconciling.model import STAKE, Entry, Reward
+from ledgerkit.verbs.history import reading_call
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    import pandas as pd
+
+    from ledgerkit.api.models import chain
+    from ledgerkit.client import Ledger
+    from ledgerkit.frames.history import Reading
+    from ledgerkit.reconciling.model import Block
+
+    ReadTotals = Callable[[Sequence[chain.BlockHeader]], list[int | None]]
+
+_YEAR_NS = 365 * 24 * 3600 * 10**9
+
+
+class StakeReading(NamedTuple):
+    """The balance of an account with a pool after a block."""
+
+    height: int
+    time_ns: int | None
+    epoch_id: str
+    next_epoch_id: str | None
+    begins_epoch: bool
+    total: int  # staked and unstaked, in yoctoNEAR
+
+
+def listed_pools(ledger: Ledger, account_id: str) -> list[str]:
+    """Return the pools that the indexer lists for an account; none if there is no indexer."""
+    if ledger.network.api_url is None:
+        return []
+    pools = ledger.send(rest.staking(account_id)).pools
+    return [pool.pool_id for pool in pools or ()]
+
+
+def rewards_of(  # noqa: PLR0917 - an account and a period, as everywhere
+    ledger: Ledger,
+    account_id: str,
+    pools: Iterable[str],
+    start: Block,
+    stop: Block,
+    flows: Iterable[Entry],
+    *,
+    progress: bool = True,
+) -> list[Reward]:
+    """
+    Read the rewards of an account with pools, between two blocks.
+
+    Parameters
+    ----------
+    ledger
+        The ledger to read from; old blocks need an archival host.
+    account_id
+        The account that stakes.
+    pools
+        The pools.
+    start, stop
+        The blocks.
+    flows
+        Entries of the account; those of `stake:<pool>` with the causes stake and withdraw
+        are its deposits and withdrawals. All those between the two blocks are needed.
+    progress
+        Show a progress bar.
+
+    Returns
+    -------
+    rewards
+        One for each pool and epoch with a reward, by pool, oldest first. Epochs in which
+        nothing was with the pool are not read.
+
+    Raises
+    ------
+    LedgerError
+        If a block or a balance could not be read.
+    """
+    moves = _moves_by_pool(flows)
+    rewards: list[Reward] = []
+    for pool_id in dict.fromkeys(pools):
+        pool_moves = moves.get(pool_id, [])
+        read = partial(_read_totals, ledger, account_id, pool_id, progress=progress)
+        readings = read_at_epochs(ledger, (start, stop), [height for height, _ in pool_moves], read)
+        rewards += compute_rewards(account_id, pool_id, readings, pool_moves)
+    return rewards
+
+
+def read_at_epochs(
+    ledger: Ledger, ends: tuple[Block, Block], flow_heights: Sequence[int], read: ReadTotals
+) -> list[StakeReading]:
+    """
+    Read a balance at two blocks, and between them at the first block of each epoch.
+
+    Epochs before the first flow into an empty balance, and after the last flow out of it, are
+    left out, and so are blocks at which the balance is unknown.
+    """
+    start, stop = (_header(ledger, block) for block in ends)
+    opening, closing = read([start, stop])
+    starts = _active_starts(ledger, (start, stop), (opening, closing), flow_heights)
+    inner = [header for header in starts if header.hash != stop.hash]
+    headers, totals = [start, *inner, stop], [opening, *read(inner), closing]
+    return [
+        _reading(header, total)
+        for header, total in zip(headers, totals, strict=True)
+        if total is not None
+    ]
+
+
+def compute_rewards(
+    account_id: str,
+    pool_id: str,
+    readings: Sequence[StakeReading],
+    moves: Iterable[tuple[int, int]],
+) -> list[Reward]:
+    """
+    Compute the rewards between consecutive readings; without one there is no row.
+
+    A balance that appears without a deposit is no reward, but for the owner of a pool: that gets
+    its fee as a balance, and the first one is left out here.
+
+    `moves` are heights and amounts: deposits positive, withdrawals negative.
+    """
+    moves, rewards = list(moves), []
+    for before, after in pairwise(readings):
+        between = [amount for height, amount in moves if before.height < height <= after.height]
+        is_whole = before.begins_epoch and after.begins_epoch
+        reward = Reward(
+            pool_id=pool_id,
+            epoch_id=before.epoch_id if _in_one_epoch(before, after) else None,
+            start_height=before.height,
+            stop_height=after.height,
+            timestamp_ns=after.time_ns,
+            total_before=before.total,
+            deposits=sum(amount for amount in between if amount > 0),
+            withdrawals=-sum(amount for amount in between if amount < 0),
+            total_after=after.total,
+            apy=None,
+            account_id=account_id,
+        )
+        # Nothing grows from nothing: that is a deposit which no source lists, and stays a gap.
+        is_unlisted = not reward.total_before and not reward.deposits
+        if reward.reward and not is_unlisted:
+            # Of a deposit it is not known from when on it earned.
+            is_even = is_whole and not reward.deposits
+            apy = annual_yield(reward.reward, before, after) if is_even else None
+            rewards.append(reward._replace(apy=apy))
+    return rewards
+
+
+def annual_yield(reward: int, before: StakeReading, after: StakeReading) -> float | None:
+    """Return a reward as a yearly rate, compounded at the pace of its epoch; None if unknown."""
+    if before.time_ns is None or after.time_ns is None or before.total + reward <= 0:
+        return None
+    elapsed_ns = after.time_ns - before.time_ns
+    if elapsed_ns <= 0 or before.total <= 0:
+        return None
+    try:
+        return math.expm1(math.log1p(reward / before.total) * (_YEAR_NS / elapsed_ns))
+    except OverflowError:
+        return None
+
+
+def reward_entries(rewards: Iterable[Reward]) -> list[Entry]:
+    """Return the entries of rewards, at the blocks where they were read."""
+    return [
+        Entry(
+            block_height=reward.stop_height,
+            timestamp_ns=reward.timestamp_ns,
+            asset=STAKE + reward.pool_id,
+            cause="staking_reward",
+            change=reward.reward,
+            counterparty_id=reward.pool_id,
+            evidence="proved",
+        )
+        for reward in rewards
+    ]
+
+
+def rewards_frame(account_id: str, rewards: Sequence[Reward]) -> pd.DataFrame:
+    """Build the frame of rewards, typed as `schema("statement_rewards")`."""
+    fields = (
+        *("pool_id", "epoch_id", "start_height", "stop_height", "total_before", "deposits"),
+        *("withdrawals", "total_after", "reward", "apy"),
+    )
+    columns = {name: [getattr(reward, name) for reward in rewards] for name in fields}
+    columns["account_id"] = [reward.account_id or account_id for reward in rewards]
+    columns["time"] = [reward.timestamp_ns for reward in rewards]
+    return build_frame("statement_rewards", columns)
+
+
+# Reading ----------------------------------------------------------------------------------
+
+
+def _header(ledger: Ledger, block: Block) -> chain.BlockHeader:
+    """Read the header of a block."""
+    return ledger.send(
+        rpc.block(validation.block_reference(block.block_hash or block.height))
+    ).header
+
+
+def _moves_by_pool(flows: Iterable[Entry]) -> Mapping[str, list[tuple[int, int]]]:
+    """Return heights and amounts of deposits and withdrawals, by pool."""
+    moves: dict[str, list[tuple[int, int]]] = {}
+    for entry in flows:
+        if entry.asset.startswith(STAKE) and entry.cause in {"stake", "withdraw"} and entry.change:
+            pool_id = entry.asset.removeprefix(STAKE)
+            moves.setdefault(pool_id, []).append((entry.block_height, entry.change))
+    return moves
+
+
+def _active_starts(
+    ledger: Ledger,
+    ends: Sequence[chain.BlockHeader],
+    totals: Sequence[int | None],
+    flow_heights: Sequence[int],
+) -> list[chain.BlockHeader]:
+    """Return the first blocks of the epochs in which something was with the pool."""
+    (first, last), (opening, closing) = ends, totals
+    start_height = first.height
+    is_idle = opening == closing == 0 and not flow_heights
+    if is_idle or (opening is None and closing is None):
+        return []
+    if opening == 0 and flow_heights:
+        start_height = max(start_height, min(flow_heights) - 1)
+    if closing == 0 and flow_heights and max(flow_heights) < last.height:
+        reference = validation.block_reference(max(flow_heights))
+        last = ledger.send(rpc.block(reference)).header
+    return epoch_starts(ledger, start_height, last)
+
+
+def _read_totals(
+    ledger: Ledger,
+    account_id: str,
+    pool_id: str,
+    headers: Sequence[chain.BlockHeader],
+    *,
+    progress: bool = False,
+) -> list[int | None]:
+    """Read an account's balances with a pool after blocks; None where the contract is no pool."""
+    hashes = [validation.received_hash(header.hash) for header in headers]
+    calls = [reading_call(account_id, "staking", pool_id, at) for at in hashes]
+    readings = ledger.send_many(calls, progress=progress, label="stakes") if calls else []
+    return [_total(reading) for reading in readings]
+
+
+def _total(reading: Reading | LedgerError) -> int | None:
+    """Return staked and unstaked balance; 0 before the pool's contract was deployed."""
+    if isinstance(reading, LedgerError):
+        raise reading
+    if reading.status == "no_contract":
+        return 0
+    if reading.staked is None or reading.unstaked is None:
+        return None
+    return reading.staked + reading.unstaked
+
+
+def _reading(header: chain.BlockHeader, total: int) -> StakeReading:
+    """Return the balance after a block, with the block's time and epoch."""
+    ids = header.epoch_id, header.next_epoch_id
+    begins_epoch = header.prev_hash == header.next_epoch_id
+    return StakeReading(header.height, header.time_ns, *ids, begins_epoch, total)
+
+
+def _in_one_epoch(before: StakeReading, after: StakeReading) -> bool:
+    """Return True if an epoch, or a part of one, lies between two readings."""
+    is_next = after.begins_epoch and after.epoch_id == before.next_epoch_id
+    return is_next or after.epoch_id == before.epoch_id

@@ -1,0 +1,89 @@
+"""Deposits with staking pools and withdrawals, as entries of the asset `stake:<pool>`."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from ledgerkit.reconciling.model import NEAR, STAKE, Entry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ledgerkit.tracing.trace import Trace
+
+    PoolTest = Callable[[str], bool]
+
+# The accounts of the factories of pools, which alone can create them, and which the whitelist of
+# lockup contracts trusts.
+# Source: near/core-contracts, `staking-pool-factory/src/lib.rs`, and Nearblocks/nearblocks, which
+# reads staking events of contracts with these names (POOL_PATTERN).
+_POOL_ID = re.compile(r".+\.pool(v1)?\.near|.+\.pool\..+\.m0", re.ASCII)
+_DEPOSIT_METHODS = frozenset({"deposit", "deposit_and_stake"})
+
+
+def pool_test(listed: Iterable[str]) -> PoolTest:
+    """Return a function that is True for staking pools: those listed, and by their names."""
+    known = frozenset(listed)
+    return lambda contract_id: contract_id in known or bool(_POOL_ID.fullmatch(contract_id))
+
+
+def stake_entries(trace: Trace, account_id: str, is_pool: PoolTest) -> list[Entry]:
+    """
+    Return an account's deposits with pools and withdrawals in a transaction, from pools' logs.
+
+    Parameters
+    ----------
+    trace
+        The transaction, of whomever: a lockup contract calls pools on behalf of its owner.
+    account_id
+        The account whose balance with the pools it is.
+    is_pool
+        Returns True for the account of a staking pool.
+
+    Returns
+    -------
+    entries
+        One for each change, in the order of receipts; what was staked or unstaked within a pool
+        has a change of 0. Receipts of unknown height are left out.
+    """
+    entries = []
+    for change in trace.stake_timeline():
+        pool_id, amount = change.counterparty_id, change.change
+        is_own = change.account_id == account_id and pool_id is not None and is_pool(pool_id)
+        if is_own and change.height is not None and amount is not None:
+            entry = Entry(
+                block_height=change.height,
+                timestamp_ns=change.time_ns,
+                asset=change.asset,
+                cause=change.kind,
+                change=amount,
+                tx_hash=trace.tx_hash,
+                receipt_id=change.receipt_id,
+                counterparty_id=pool_id,
+                method_name=change.method_name,
+            )
+            entries.append(entry)
+    return entries
+
+
+def stake_of_transfer(entry: Entry, is_pool: PoolTest) -> Entry | None:
+    """
+    Return the other side of a transfer of NEAR to a pool or from one; None if it has none.
+
+    For transfers that only a service lists. NEAR sent to a pool without a deposit's method is no
+    deposit: it belongs to all who stake there. Refunds come from the system, not from the pool.
+    """
+    pool_id = entry.counterparty_id
+    if entry.asset != NEAR or pool_id is None or not is_pool(pool_id):
+        return None
+    if entry.change < 0 and entry.method_name not in _DEPOSIT_METHODS:
+        return None
+    cause = "stake" if entry.change < 0 else "withdraw"
+    return entry._replace(asset=STAKE + pool_id, cause=cause, change=-entry.change)
+
+
+def with_pool(entry: Entry, is_pool: Callable[[str], bool]) -> Entry:
+    """Return an entry of NEAR; of a deposit with a pool or a withdrawal, with that as its cause."""
+    flow = stake_of_transfer(entry, is_pool) if entry.cause in {"deposit", "transfer"} else None
+    return entry if flow is None else entry._replace(cause=flow.cause)

@@ -1,0 +1,130 @@
+"""The Parquet file of a statement: its entries, and all else as a document in the metadata."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ledgerkit import json_decoding, validation
+from ledgerkit.collecting import storage
+from ledgerkit.errors import DecodeError, InvalidRequestError, cut
+from ledgerkit.reconciling import entry_store
+from ledgerkit.reconciling.entry_store import EntryStore
+from ledgerkit.reconciling.model import Facts
+from ledgerkit.u128 import arrow, parquet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from os import PathLike
+    from pathlib import Path
+
+FORMAT = 1
+_FACTS, _CHECKSUM = b"ledgerkit.statement", b"ledgerkit.checksum"
+_REMEDY = "Check that the file is complete, or save the statement again."
+_MAX_HEIGHT = 2**63 - 1
+_MAX_AMOUNT = 2**128 - 1
+_MAX_MISSING = 2**160  # a sum of many amounts
+_MAX_DECIMALS = 255  # NEP-148 declares them as u8
+
+
+class _Document(msgspec.Struct, frozen=True):
+    """The document in the metadata."""
+
+    n_entries: int
+    facts: Facts
+
+
+class _Header(msgspec.Struct, frozen=True):
+    """The part of a document that every version has."""
+
+    format: int
+
+
+def write(path: str | PathLike[str], facts: Facts, entries: EntryStore) -> Path:
+    """Write a statement to a file, which appears complete or not at all; return its path."""
+    target = validation.file_path(path, "path")
+    document = {"format": FORMAT, "n_entries": len(entries), "facts": facts}
+    body = msgspec.json.encode(document)
+    metadata = {_FACTS: body, _CHECKSUM: hashlib.sha256(body).hexdigest()}
+    schema = entry_store.schema().with_metadata(metadata)
+    open_writer = arrow.library("pyarrow.parquet").ParquetWriter
+    with (
+        storage.LocalFolder(target.parent).create(target.name) as file,
+        open_writer(file, schema, compression="zstd", write_page_checksum=True) as writer,
+    ):
+        for table in entries.tables():
+            writer.write_table(table.replace_schema_metadata(metadata))
+    return target
+
+
+def read(path: str | PathLike[str]) -> tuple[Facts, EntryStore]:
+    """
+    Read the file of a statement.
+
+    Raises `FileError` if it can't be read, `DecodeError` if it is damaged or no statement, and
+    `InvalidRequestError` if a newer ledgerkit wrote it.
+    """
+    source = validation.file_path(path, "path")
+    with parquet.reading(source, _REMEDY):
+        document = _read_document(source)
+        for problem in _problems(document.facts):
+            raise DecodeError(f"{source} is no statement: {problem}", remedy=_REMEDY)
+        entries = EntryStore(entry_store.read_entries(source))
+    if len(entries) != document.n_entries:
+        msg = f"{source} has {len(entries):,} entries, and its document {document.n_entries:,}"
+        raise DecodeError(msg, remedy=_REMEDY)
+    return document.facts, entries
+
+
+def _read_document(source: Path) -> _Document:
+    """Read the document in the metadata of a file."""
+    with arrow.library("pyarrow.parquet").ParquetFile(source) as file:
+        metadata: dict[bytes, bytes] = file.schema_arrow.metadata or {}
+    body = metadata.get(_FACTS)
+    if body is None:
+        msg = f"{source} is no statement: ledgerkit's statement.save() did not write it"
+        raise DecodeError(msg, remedy=_REMEDY)
+    if hashlib.sha256(body).hexdigest().encode() != metadata.get(_CHECKSUM):
+        raise DecodeError(f"{source} is damaged: its checksum is wrong", remedy=_REMEDY)
+    version: int = json_decoding.decode(body, _Header).format
+    if version != FORMAT:
+        expected = f"a statement of format {FORMAT}; this one has format {version}"
+        raise InvalidRequestError.refuse("path", str(source), expected)
+    document: _Document = json_decoding.decode(body, _Document)
+    return document
+
+
+def _problems(facts: Facts) -> Iterator[str]:
+    """Yield the reasons why no statement can have these facts."""
+    try:
+        validation.account_id(facts.account_id, "account_id")
+    except InvalidRequestError as error:
+        yield error.sentence
+    amounts = [*facts.opening.values(), *facts.closing.values(), *_reward_amounts(facts)]
+    missing = [None if gap.missing is None else abs(gap.missing) for gap in facts.gaps]
+    spans = [(each.start_height, each.stop_height) for each in facts.gaps]
+    spans += [(each.start_height, each.stop_height) for each in facts.rewards]
+    heights = [facts.start.height, facts.stop.height, *chain.from_iterable(spans)]
+    if facts.start.height > facts.stop.height:
+        yield "it starts after its stop"
+    for name, values, most in (
+        ("the height", heights, _MAX_HEIGHT),
+        ("the amount", amounts, _MAX_AMOUNT),
+        ("the missing amount", missing, _MAX_MISSING),
+        ("the number of decimals", [t.decimals for t in facts.tokens.values()], _MAX_DECIMALS),
+    ):
+        for value in values:
+            if value is not None and not 0 <= value <= most:
+                yield f"{name} {cut(value)} is impossible"
+    if not all(math.isfinite(reward.apy or 0.0) for reward in facts.rewards):
+        yield "a yearly rate is no number"
+
+
+def _reward_amounts(facts: Facts) -> Iterator[Any]:
+    """Yield the amounts of the rewards."""
+    for reward in facts.rewards:
+        yield from (reward.total_before, reward.deposits, reward.withdrawals, reward.total_after)

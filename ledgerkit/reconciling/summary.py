@@ -1,0 +1,106 @@
+"""A statement in words: its period, whether it adds up, and its balances."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from ledgerkit import cards, units
+from ledgerkit.errors import cut
+from ledgerkit.frames.human import plain_text
+
+if TYPE_CHECKING:
+    from ledgerkit.reconciling.model import Block, Facts
+
+_MAX_LINES = 10  # of assets, and of gaps
+_MAX_NOTE = 200  # characters
+
+
+def headline(facts: Facts) -> str:
+    """Return whose statement it is."""
+    return f"Statement of {facts.account_id}"
+
+
+def sentences(facts: Facts, n_entries: int) -> list[str]:
+    """Return the period, the number of entries, and notes about what is not final."""
+    entries = "1 entry" if n_entries == 1 else f"{n_entries:,} entries"
+    start, stop = facts.start, facts.stop
+    ends = f"after block {start.height}{_time(start)} up to block {stop.height}{_time(stop)}"
+    lines = [f"{entries} {ends}"]
+    if facts.unfinished:
+        unfinished = units.count_text(len(facts.unfinished), "transaction")
+        lines.append(f"still running at the end: {unfinished}, of which later changes are missing")
+    return [*lines, *facts.notes]
+
+
+def _time(block: Block) -> str:
+    """Return the time of a block in brackets, if it is known."""
+    if block.timestamp_ns is None:
+        return ""
+    return f" ({plain_text(pd.Timestamp(block.timestamp_ns, tz='UTC'))})"
+
+
+def verdict(totals: pd.DataFrame, gaps: pd.DataFrame) -> str:
+    """Return whether the entries explain all changes of balances."""
+    if len(gaps):
+        return f"⚠ {units.count_text(len(gaps), 'gap')}: changes that no entry explains"
+    missing = totals["missing"].astype(object)
+    unknown = _assets(totals[missing.isna()])
+    wrong = _assets(totals[missing.notna() & (missing != 0)])
+    if wrong:
+        return f"⚠ the entries do not add up: {wrong}"
+    if unknown:
+        others = "all others add up" if missing.notna().any() else "nothing was checked"
+        return f"? not checked: {unknown}, of which a balance at an end is unknown; {others}"
+    return "✓ every balance adds up: opening + entries = closing, with no gaps"
+
+
+def _assets(totals: pd.DataFrame) -> str:
+    """Return the first assets of some rows."""
+    names = [cut(name) for name in totals["asset"]]
+    more = f" and {len(names) - _MAX_LINES:,} more" if len(names) > _MAX_LINES else ""
+    return f"{', '.join(names[:_MAX_LINES])}{more}"
+
+
+def text(facts: Facts, n_entries: int, totals: pd.DataFrame, gaps: pd.DataFrame) -> str:
+    """Return a statement as a few lines of text."""
+    lines = [
+        f"{headline(facts)} on {facts.network}",
+        *sentences(facts, n_entries),
+        verdict(totals, gaps),
+    ]
+    assets = _records(totals)
+    lines += [f"  {_gap_line(gap, assets)}" for gap in _records(gaps.head(_MAX_LINES))]
+    lines += _hidden(len(gaps), "gap")
+    lines += [f"  {_balance_line(row)}" for row in assets[:_MAX_LINES]]
+    lines += _hidden(len(assets), "asset")
+    return "\n".join(lines)
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a frame, with None for missing values."""
+    values = frame.astype(object)
+    records: list[Any] = values.where(values.notna(), None).to_dict("records")
+    return records
+
+
+def _hidden(count: int, noun: str) -> list[str]:
+    """Return a line that counts what is left out."""
+    hidden = count - _MAX_LINES
+    return [f"  … and {units.count_text(hidden, f'more {noun}')}"] if hidden > 0 else []
+
+
+def _gap_line(gap: dict[str, Any], assets: list[dict[str, Any]]) -> str:
+    """Describe a gap."""
+    known = {row["asset"]: row for row in assets}
+    amount = cards.asset_amount(known.get(gap["asset"], {**gap, "decimals": None}), gap["missing"])
+    blocks = f"after block {gap['start_height']} up to block {gap['stop_height']}"
+    return f"gap: {cut(gap['asset'])} {amount}, {blocks}: {cut(gap['note'], _MAX_NOTE)}"
+
+
+def _balance_line(row: dict[str, Any]) -> str:
+    """Describe the balances of an asset."""
+    names = ("opening", "inflow", "outflow", "closing")
+    opening, inflow, outflow, closing = (cards.asset_amount(row, row[name]) for name in names)
+    return f"{cut(row['asset'])}: {opening} → {closing} (in {inflow}, out {outflow})"

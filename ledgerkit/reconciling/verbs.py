@@ -1,0 +1,150 @@
+"""The verb `statement`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, overload
+
+from ledgerkit import client, validation
+from ledgerkit.errors import InvalidRequestError, LedgerError
+from ledgerkit.reconciling.balances import check_assets
+from ledgerkit.reconciling.building import Builder
+from ledgerkit.reconciling.plan import plan_statement
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ledgerkit.block_search.bisection import Point
+    from ledgerkit.client import Ledger
+    from ledgerkit.reconciling.plan import StatementPlan
+    from ledgerkit.reconciling.statement import Statement
+
+
+@overload
+def statement(
+    account_id: str,
+    start: object = None,
+    stop: object = None,
+    *,
+    assets: str | Iterable[str] | None = None,
+    dry_run: Literal[False] = False,
+    progress: bool = True,
+    ledger: Ledger | None = None,
+) -> Statement: ...
+@overload
+def statement(
+    account_id: str,
+    start: object = None,
+    stop: object = None,
+    *,
+    assets: str | Iterable[str] | None = None,
+    dry_run: Literal[True],
+    progress: bool = True,
+    ledger: Ledger | None = None,
+) -> StatementPlan: ...
+def statement(
+    account_id: str,
+    start: object = None,
+    stop: object = None,
+    *,
+    assets: str | Iterable[str] | None = None,
+    dry_run: bool = False,
+    progress: bool = True,
+    ledger: Ledger | None = None,
+) -> Statement | StatementPlan:
+    """
+    Return everything that changed an account's balances, and whether it adds up.
+
+    Parameters
+    ----------
+    account_id
+        The account.
+    start, stop
+        The ends, each a height, block hash, finality name or time: the entries are those after
+        block `start`, up to block `stop`. None starts before the first change that a service
+        lists, and stops at the final block.
+    assets
+        The only assets: ``near``, ``nep141:contract``, ``nep245:contract:token_id``,
+        ``stake:pool`` or ``gas_key:public_key``. None is all that any source names.
+    dry_run
+        Whether to only print how many requests it would send. The blocks at the ends and the first
+        page of transactions are requested all the same.
+    progress
+        Show progress bars.
+    ledger
+        The ledger to read from; None is the session's default.
+
+    Returns
+    -------
+    statement
+        Its `entries`, `gaps`, `totals` and `rewards` are frames. Opening balance plus entries is
+        the closing balance of each asset, to the smallest unit; where it is not, `gaps` has the
+        missing amount. With ``dry_run=True`` a `StatementPlan`.
+
+    Raises
+    ------
+    InvalidRequestError
+        If an argument is malformed, `start` is after `stop`, or the network has no Transactions
+        API. Nothing has been sent for a malformed argument.
+    UnknownAccountError
+        If there is no such account, and no trace of it in the period.
+    GarbageCollectedBlockError
+        If the node no longer has the balances at an end. Connect with `archival_rpc_url`.
+    LedgerError
+        If a response could not be read.
+
+    Notes
+    -----
+    Source: POST /v0/account and /v0/transactions of the Transactions API, POST /v0/transfers of the
+    Transfers API, block documents, GET /v1/account/{account_id}/ft and /staking; query view_account
+    and view calls at an archival node.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> statement = lk.statement("ivan.near")
+    >>> statement.totals[["asset", "n_entries", "missing"]]
+                  asset  n_entries missing
+    0              near         17       0
+    1  nep141:gold.near          3       0
+    2  nep141:wrap.near          2       0
+    """
+    if dry_run:
+        planned = plan(account_id, start, stop, assets, ledger)
+        print(planned)  # noqa: T201 - the purpose of a dry run
+        return planned
+    account_id = validation.account_id(account_id)
+    checked = None if assets is None else check_assets(assets)
+    ledger = client.current(ledger)
+    first, last = locate_ends(ledger, start, stop)
+    return Builder(ledger, account_id, first, last, checked, progress=progress).build()
+
+
+def plan(
+    account_id: str, start: object, stop: object, assets: object, ledger: Ledger | None
+) -> StatementPlan:
+    """Return the plan of a statement, with the arguments of `statement`."""
+    account_id = validation.account_id(account_id)
+    checked = None if assets is None else check_assets(assets)
+    ledger = client.current(ledger)
+    first, last = locate_ends(ledger, start, stop)
+    start_height = None if first is None else first.height
+    return plan_statement(ledger, account_id, start_height, last.height, checked)
+
+
+def locate_ends(ledger: Ledger, start: object, stop: object) -> tuple[Point | None, Point]:
+    """Find the blocks at the ends of a statement."""
+    ends = {"stop": stop} if start is None else {"stop": stop, "start": start}
+    places = [validation.block_reference(end, name) for name, end in ends.items()]
+    points: list[Point] = []
+    for (name, end), point in zip(ends.items(), ledger.locate_many(places), strict=True):
+        if isinstance(point, InvalidRequestError) and point.field == "at":
+            raise InvalidRequestError.refuse(name, end, point.rule or "")
+        if isinstance(point, LedgerError):
+            raise point
+        points.append(point)
+    last, *rest = points
+    first = rest[0] if rest else None
+    if first is not None and first.height > last.height:
+        expected = f"a block before the stop, which is block {last.height}"
+        raise InvalidRequestError.refuse("start", start, expected)
+    return first, last

@@ -1,0 +1,592 @@
+"""The history of accounts as services list it: transactions, transfers, key-value data."""
+
+from __future__ import annotations
+
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from ledgerkit import client, validation
+from ledgerkit.api.models import services
+from ledgerkit.errors import InvalidRequestError, LedgerError
+from ledgerkit.frames import account_history as frames
+from ledgerkit.frames.schemas import ACCOUNT_FLAGS
+from ledgerkit.verbs import service_pages, tokens
+from ledgerkit.verbs.fetching import Fetcher
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    import pandas as pd
+
+    from ledgerkit.api.models.services import AccountTransaction, TransferRow
+    from ledgerkit.block_search.bisection import Point
+    from ledgerkit.client import Ledger, OnError
+    from ledgerkit.frames.tokens import TokenFacts
+    from ledgerkit.validation import BlockReference
+    from ledgerkit.verbs.fetching import FrameResult, Ids
+
+ROLES = tuple(name.removeprefix("is_") for name in ACCOUNT_FLAGS if name != "is_success")
+_MOST_ROWS = 2**63 - 1
+_MAX_PARTS = 64  # each has a page of 100 transfers in memory
+_ASSET_RULE = "near, nep141:<contract> or nep245:<contract>:<token_id>"
+
+
+# Rows, one at a time ----------------------------------------------------------------------
+
+
+def transaction_rows(
+    ledger: Ledger,
+    account_id: str,
+    start_height: int = 0,
+    stop_height: int | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> Iterator[AccountTransaction]:
+    """
+    Yield the transactions of an account, the oldest first, each once.
+
+    Both heights are inclusive, and are those of the transactions' own blocks. `progress` is
+    called with 1 for each row.
+    """
+    steps = service_pages.transactions(account_id, start_height, stop_height)
+    for row in service_pages.rows(ledger, steps):
+        if progress is not None:
+            progress(1)
+        yield row
+
+
+def transfer_rows(
+    ledger: Ledger,
+    account_id: str,
+    start_ns: int = 0,
+    stop_ns: int | None = None,
+    asset: str | None = None,
+) -> Iterator[TransferRow]:
+    """
+    Yield the transfers of an account in both directions, the oldest first, each once.
+
+    Both times are inclusive. `asset` is near, nep141:contract or nep245:contract:token_id.
+    """
+    asset_id = None if asset is None else services.indexed_asset(asset)
+    yield from service_pages.rows(
+        ledger, service_pages.transfers(account_id, start_ns, stop_ns, asset_id=asset_id)
+    )
+
+
+def selected_transfers(
+    ledger: Ledger,
+    account_id: str,
+    borders_ns: Sequence[int],
+    where: Callable[[TransferRow], bool],
+    *,
+    progress: bool = True,
+) -> list[TransferRow]:
+    """
+    Return the transfers of an account for which `where` is True, the oldest first.
+
+    They are those from the first border to before the last. The parts between borders are read
+    side by side, `_MAX_PARTS` at a time.
+    """
+    fetcher = Fetcher(ledger, progress=progress)
+    parts = list(pairwise(borders_ns))
+    rows: list[TransferRow] = []
+    for at in range(0, len(parts), _MAX_PARTS):
+        walks = {
+            str(low): service_pages.transfers(account_id, low, high - 1, where=where)
+            for low, high in parts[at : at + _MAX_PARTS]
+        }
+        fetched = service_pages.collect(fetcher, walks, "transfers", None)
+        rows += _joined([own_rows for _, own_rows in fetched])
+    return rows
+
+
+# Verbs ------------------------------------------------------------------------------------
+
+
+@overload
+def account_transactions(
+    account_ids: Ids,
+    start: object = None,
+    stop: object = None,
+    *,
+    role: str | Iterable[str] | None = None,
+    success: bool | None = None,
+    limit: int | None = None,
+    on_error: Literal["raise"] = "raise",
+    progress: bool = True,
+    ledger: Ledger | None = None,
+) -> pd.DataFrame: ...
+@overload
+def account_transactions(
+    account_ids: Ids,
+    start: object = None,
+    stop: object = None,
+    *,
+    role: str | Iterable[str] | None = None,
+    success: bool | None = None,
+    limit: int | None = None,
+    on_error: Literal["collect"],
+    progress: bool = True,
+    ledger: Ledger | None = None,
+) -> tuple[pd.DataFrame, pd.DataFrame]: ...
+def account_transactions(
+    account_ids: Ids,
+    start: object = None,
+    stop: object = None,
+    *,
+    role: str | Iterable[str] | None = None,
+    success: bool | None = None,
+    limit: int | None = None,
+    on_error: OnError = "raise",
+    progress: bool = True,
+    ledger: Ledger | None = None,
+) -> FrameResult:
+    """
+    Return the transactions that accounts took part in, with the parts they took.
+
+    Parameters
+    ----------
+    account_ids
+        One account id or several; duplicates are dropped.
+    start
+        The first block: a height, block hash, finality name or time. None is the first one
+        that is indexed.
+    stop
+        The block after the last one, as in `range`, given as `start`. None is no end.
+    role
+        Only transactions in which the account has this role, or all of several: ``signer``,
+        ``delegated_signer``, ``real_signer``, ``any_signer``, ``predecessor``,
+        ``explicit_refund_to``, ``receiver``, ``real_receiver``, ``function_call``,
+        ``action_arg`` or ``event_log``. None is any.
+    success
+        True or False for transactions that succeeded or did not; None for all.
+    limit
+        Maximum number of transactions of each account: the newest ones of the range.
+    on_error
+        ``raise`` raises the first failure; ``collect`` returns a second frame of all
+        failures.
+    progress
+        Show a progress bar.
+    ledger
+        The ledger to read from; None is the session's default.
+
+    Returns
+    -------
+    transactions
+        One row per account and transaction, in the order of the accounts and of the chain,
+        typed as `schema("account_transactions")`. The block is that of the transaction: its
+        effects on the account may be in later blocks. A transaction that still runs has
+        `is_success` False.
+
+    Raises
+    ------
+    InvalidRequestError
+        If an argument is malformed, or the network has no Transactions API.
+    LedgerError
+        If an account could not be read.
+
+    Notes
+    -----
+    Source: POST /v0/account of the Transactions API, all its pages; block for times.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> signed = lk.account_transactions("alice.near", role="signer", limit=2)
+    >>> signed[["tx_block_height", "is_signer", "is_success"]]
+       tx_block_height  is_signer  is_success
+    0        180000012       True        True
+    1        180000041       True        True
+    """
+    fetcher = Fetcher(client.current(ledger), on_error, progress)
+    ids = validation.account_ids(account_ids, "account_ids")
+    filters = {f"is_{name}": True for name in _roles(role)}
+    if success is not None:
+        filters["is_success"] = _flag(success, "success")
+    most = _row_limit(limit)
+    low, high = _heights(fetcher.ledger, start, stop)
+    newest_first = most is not None
+    walks = {
+        account_id: service_pages.transactions(
+            account_id, low, high, filters=filters, newest_first=newest_first
+        )
+        for account_id in ids
+    }
+    fetched = _collect(fetcher, walks, "transactions", most)
+    frame = fetcher.frame(
+        fetched, lambda lists: frames.account_transactions(_joined(lists)), "transactions"
+    )
+    return fetcher.result(frame, "POST /v0/account of the Transactions API")
+
+
+@overload
+def transfers_of(
+    account_ids: Ids,
+    start: object = None,
+    stop: object = None,
+    *,
+    asset: str | None = None,
+    direction: Literal["sender", "receiver"] | None = None,
+    metadata: bool = False,
+    limit: int | None = None,
+    on_error: Literal["raise"] = "raise",
+    progress: bool = True,
+    ledger: Ledger | None = None,
+) -> pd.DataFrame: ...
+@overload
+def transfers_of(
+    account_ids: Ids,
+    start: object = None,
+    stop: object = None,
+    *,
+    asset: str | None = None,
+    direction: Literal["sender", "receiver"] | None = None,
+    metadata: bool = False,
+    limit: int | None = None,
+    on_error: Literal["collect"],
+    progress: bool = True,
+    ledger: Ledger | None = None,
+) -> tuple[pd.DataFrame, pd.DataFrame]: ...
+def transfers_of(
+    account_ids: Ids,
+    start: object = None,
+    stop: object = None,
+    *,
+    asset: str | None = None,
+    direction: Literal["sender", "receiver"] | None = None,
+    metadata: bool = False,
+    limit: int | None = None,
+    on_error: OnError = "raise",
+    progress: bool = True,
+    ledger: Ledger | None = None,
+) -> FrameResult:
+    """
+    Return the transfers of accounts that the Transfers API lists, with exact amounts.
+
+    Parameters
+    ----------
+    account_ids
+        One account id or several; duplicates are dropped.
+    start
+        The first block or time: a height, block hash, finality name or time. None is the first
+        one that is indexed.
+    stop
+        The block or time after the last one, as in `range`. None is no end.
+    asset
+        Only transfers of this asset: ``near``, ``nep141:<contract>`` or
+        ``nep245:<contract>:<token_id>``.
+    direction
+        ``sender`` for what the accounts paid, ``receiver`` for what they received; None for
+        both.
+    metadata
+        Read the symbol and decimals of each fungible token from its contract.
+    limit
+        Maximum number of transfers of each account: the newest ones of the range.
+    on_error
+        ``raise`` raises the first failure; ``collect`` returns a second frame of all
+        failures.
+    progress
+        Show a progress bar.
+    ledger
+        The ledger to read from; None is the session's default.
+
+    Returns
+    -------
+    transfers
+        One row per account and transfer, in the order of the accounts and of the chain, typed as
+        `schema("transfers_of")`. The sum of `change` is not the change of a balance: the service
+        lists no gas, no rewards, and nothing of failed receipts. It stores amounts in 127 bits;
+        of a larger one `change` is missing and `is_exact` False.
+
+    Raises
+    ------
+    InvalidRequestError
+        If an argument is malformed, or the network has no Transfers API, as testnet.
+    LedgerError
+        If an account could not be read.
+
+    Notes
+    -----
+    Source: POST /v0/transfers of the Transfers API, all its pages; block for heights; the view
+    method ft_metadata.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> received = lk.transfers_of("nina.near", direction="receiver", asset="near")
+    >>> received[["block_height", "counterparty_id", "amount", "symbol"]]
+       block_height counterparty_id amount symbol
+    0     180000034            near      2   NEAR
+    """
+    fetcher = Fetcher(client.current(ledger), on_error, progress)
+    ids = validation.account_ids(account_ids, "account_ids")
+    asset_id = None if asset is None else _asset_id(asset)
+    side = direction
+    if direction is not None:
+        validation.one_of(direction, "direction", ("sender", "receiver"))
+    most = _row_limit(limit)
+    low, high = _times(fetcher.ledger, start, stop)
+    walks = {
+        account_id: service_pages.transfers(
+            account_id,
+            low,
+            high,
+            asset_id=asset_id,
+            direction=side,
+            newest_first=most is not None,
+        )
+        for account_id in ids
+    }
+    fetched = _collect(fetcher, walks, "transfers", most)
+    facts = _metadata(fetcher, fetched) if metadata else None
+    frame = fetcher.frame(
+        fetched, lambda lists: frames.transfers_of(_joined(lists), facts), "transfers"
+    )
+    return fetcher.result(frame, "POST /v0/transfers of the Transfers API")
+
+
+@overload
+def kv(
+    contract_id: str,
+    predecessor_id: str | None = None,
+    *,
+    key: str | None = None,
+    prefix: str | None = None,
+    history: bool = False,
+    limit: int | None = None,
+    on_error: Literal["raise"] = "raise",
+    progress: bool = True,
+    ledger: Ledger | None = None,
+) -> pd.DataFrame: ...
+@overload
+def kv(
+    contract_id: str,
+    predecessor_id: str | None = None,
+    *,
+    key: str | None = None,
+    prefix: str | None = None,
+    history: bool = False,
+    limit: int | None = None,
+    on_error: Literal["collect"],
+    progress: bool = True,
+    ledger: Ledger | None = None,
+) -> tuple[pd.DataFrame, pd.DataFrame]: ...
+def kv(
+    contract_id: str,
+    predecessor_id: str | None = None,
+    *,
+    key: str | None = None,
+    prefix: str | None = None,
+    history: bool = False,
+    limit: int | None = None,
+    on_error: OnError = "raise",
+    progress: bool = True,
+    ledger: Ledger | None = None,
+) -> FrameResult:
+    """
+    Return the key-value data that accounts wrote to a contract by calls of ``__fastdata_kv``.
+
+    Parameters
+    ----------
+    contract_id
+        The account that the data was written to, which need not exist.
+    predecessor_id
+        The account that wrote it; None is any.
+    key
+        Only entries of this key.
+    prefix
+        Only entries whose key begins with this text.
+    history
+        True for all entries that were ever written, each key's oldest first; False for the
+        latest one of each key and writer.
+    limit
+        Maximum number of entries, the first ones.
+    on_error
+        ``raise`` raises a failure; ``collect`` returns a second frame of it.
+    progress
+        Show a progress bar.
+    ledger
+        The ledger to read from; None is the session's default.
+
+    Returns
+    -------
+    entries
+        One row per entry, in the order of the service, typed as `schema("kv")`.
+
+    Raises
+    ------
+    InvalidRequestError
+        If an argument is malformed, `key` and `prefix` are both passed, or the network has no
+        key-value data.
+    LedgerError
+        If the data could not be read.
+
+    Notes
+    -----
+    Source: POST /v0/latest/{contract_id} and /v0/history/{contract_id} of the key-value data,
+    with the predecessor_id in the path if there is one, all pages.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> _ = lk.use_signer("alice.near", ledger.world.keys()["alice.near"])
+    >>> for args in ({"color": "blue"}, {"color": "red", "size": [1, 2]}):
+    ...     _ = lk.call("data.near", "__fastdata_kv", args, wait_until="FINAL")
+    >>> lk.kv("data.near", "alice.near")[["key", "value", "block_height"]]
+         key   value  block_height
+    0  color     red     180000059
+    1   size  [1, 2]     180000059
+    >>> lk.kv("data.near", key="color", history=True)[["key", "value", "block_height"]]
+         key value  block_height
+    0  color  blue     180000054
+    1  color   red     180000059
+    """
+    fetcher = Fetcher(client.current(ledger), on_error, progress)
+    contract_id = validation.account_id(contract_id, "contract_id")
+    if predecessor_id is not None:
+        predecessor_id = validation.account_id(predecessor_id, "predecessor_id")
+    if key is not None and prefix is not None:
+        raise InvalidRequestError.refuse("prefix", prefix, "None if key= is passed")
+    steps = service_pages.key_values(
+        contract_id,
+        predecessor_id,
+        history=_flag(history, "history"),
+        key=None if key is None else validation.plain_text(key, "key"),
+        prefix=None if prefix is None else validation.plain_text(prefix, "prefix"),
+    )
+    fetched = service_pages.collect(fetcher, {contract_id: steps}, "entries", _row_limit(limit))
+    frame = fetcher.frame(fetched, lambda lists: frames.key_values(_joined(lists)), "the entries")
+    kind = "history" if history else "latest"
+    return fetcher.result(frame, f"POST /v0/{kind} of the key-value data")
+
+
+# Arguments --------------------------------------------------------------------------------
+
+
+def _roles(role: str | Iterable[str] | None) -> list[str]:
+    """Check the roles."""
+    return [] if role is None else validation.subset_of(role, "role", ROLES)
+
+
+def _flag(value: object, field: str) -> bool:
+    """Check a truth value."""
+    if not isinstance(value, bool):
+        raise InvalidRequestError.refuse(field, value, "True or False")
+    return value
+
+
+def _row_limit(limit: object) -> int | None:
+    """Check the maximum number of rows."""
+    return None if limit is None else validation.integer(limit, "limit", least=1, most=_MOST_ROWS)
+
+
+def _asset_id(asset: object) -> str:
+    """Check an asset, and return the service's name of it."""
+    text = asset if isinstance(asset, str) else ""
+    standard, _, name = text.partition(":")
+    contract_id = name.partition(":")[0] if standard == "nep245" else name
+    is_token = standard in ("nep141", "nep245") and validation.is_account_id(contract_id)
+    is_multi_token_whole = standard != "nep245" or name.partition(":")[2]
+    if text not in ("near", services.NATIVE) and not (is_token and is_multi_token_whole):
+        choices = [f"nep141:{text}"] if validation.is_account_id(text) else ["near"]
+        raise InvalidRequestError.refuse("asset", asset, _ASSET_RULE, choices=choices)
+    return services.indexed_asset(text)
+
+
+def _heights(ledger: Ledger, start: object, stop: object) -> tuple[int, int | None]:
+    """Return the first and the last height of a range whose `stop` is not included."""
+    references = _references(start, stop)
+    heights: dict[str, int] = {}
+    for field, (reference, point) in _locate(ledger, references, are_heights=True).items():
+        if point is None:
+            heights[field] = int(reference.params["block_id"])
+        else:  # the first block at or after a time
+            is_before = (
+                reference.timestamp_ns is not None and point.time_ns < reference.timestamp_ns
+            )
+            heights[field] = point.height + is_before
+    _check_ends(start, stop, heights.get("start"), heights.get("stop"))
+    return heights.get("start", 0), heights["stop"] - 1 if "stop" in heights else None
+
+
+def _times(ledger: Ledger, start: object, stop: object) -> tuple[int, int | None]:
+    """Return the first and the last nanosecond of a range whose `stop` is not included."""
+    references = _references(start, stop)
+    times: dict[str, int] = {}
+    for field, (reference, point) in _locate(ledger, references, are_heights=False).items():
+        if point is None:
+            times[field] = reference.timestamp_ns or 0
+        else:  # of a skipped height, the block below
+            is_below = reference.params.get("block_id") not in (point.height, point.hash)
+            is_height = isinstance(reference.params.get("block_id"), int)
+            times[field] = point.time_ns + (is_height and is_below)
+    _check_ends(start, stop, times.get("start"), times.get("stop"))
+    return times.get("start", 0), times["stop"] - 1 if "stop" in times else None
+
+
+def _references(start: object, stop: object) -> dict[str, BlockReference]:
+    """Check the ends of a range that are not None, before anything is sent."""
+    ends = {"start": start, "stop": stop}
+    references = {f: validation.block_reference(at, f) for f, at in ends.items() if at is not None}
+    heights = {
+        f: h for f, r in references.items() if isinstance(h := r.params.get("block_id"), int)
+    }
+    times = {f: r.timestamp_ns for f, r in references.items()}
+    for known in (heights, times):
+        _check_ends(start, stop, known.get("start"), known.get("stop"))
+    return references
+
+
+def _locate(
+    ledger: Ledger, references: dict[str, BlockReference], *, are_heights: bool
+) -> dict[str, tuple[BlockReference, Point | None]]:
+    """Locate the blocks of references, except those that need no request."""
+
+    def is_known(reference: BlockReference) -> bool:
+        if are_heights:
+            return isinstance(reference.params.get("block_id"), int)
+        return reference.timestamp_ns is not None
+
+    unknown = {field: ref for field, ref in references.items() if not is_known(ref)}
+    located: dict[str, tuple[BlockReference, Point | None]] = {
+        field: (reference, None) for field, reference in references.items()
+    }
+    points = ledger.locate_many(list(unknown.values())) if unknown else []
+    for (field, reference), point in zip(unknown.items(), points, strict=True):
+        if isinstance(point, InvalidRequestError) and point.field == "at":
+            raise InvalidRequestError.refuse(field, reference.timestamp_ns, point.rule or "")
+        if isinstance(point, LedgerError):
+            with client.newest_block_in_errors(ledger):
+                raise point
+        located[field] = reference, point
+    return located
+
+
+def _check_ends(start: object, stop: object, first: int | None, last: int | None) -> None:
+    """Raise if a range ends before it starts."""
+    if first is not None and last is not None and last < first:
+        raise InvalidRequestError.refuse("stop", stop, f"a block or time not before {start}")
+
+
+# Rows -------------------------------------------------------------------------------------
+
+
+def _collect(
+    fetcher: Fetcher, walks: dict[str, Any], label: str, limit: int | None
+) -> list[tuple[str, list[Any]]]:
+    """Collect the rows of accounts, the oldest first; with a limit the newest arrive first."""
+    fetched = service_pages.collect(fetcher, walks, label, limit)
+    return fetched if limit is None else [(name, rows[::-1]) for name, rows in fetched]
+
+
+def _joined(lists: Sequence[list[Any]]) -> list[Any]:
+    """Join lists of rows."""
+    return list(chain.from_iterable(lists))
+
+
+def _metadata(
+    fetcher: Fetcher, fetched: Sequence[tuple[str, list[TransferRow]]]
+) -> dict[str, TokenFacts]:
+    """Read the metadata of the fungible tokens that were transferred."""
+    contracts = (row.contract_id for _, rows in fetched for row in rows)
+    contract_ids = list(dict.fromkeys(name for name in contracts if name is not None))
+    return tokens.read_token_facts(fetcher.ledger, contract_ids)

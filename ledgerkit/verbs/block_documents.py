@@ -1,0 +1,88 @@
+"""Whole blocks from the block documents, and what one did to the balance of an account."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from ledgerkit.api import services
+from ledgerkit.errors import DecodeError, TransportError
+
+if TYPE_CHECKING:
+    from ledgerkit.api.models.block_documents import BlockDocument, StateChange
+    from ledgerkit.client import Ledger
+
+_MAX_SKIPPED = 100  # heights in a row
+
+
+class AccountUpdate(NamedTuple):
+    """The balances of an account after one transaction or receipt; 0 after its deletion."""
+
+    amount: int  # yoctoNEAR
+    locked: int
+    storage_usage: int  # bytes
+    cause_type: str
+    cause_hash: str | None  # of the transaction or receipt; None for a change by the chain itself
+
+
+def block_document(ledger: Ledger, height: int) -> BlockDocument | None:
+    """
+    Return the document of a block; None if its height was skipped.
+
+    The service sends null for a skipped height, and caches that for a day even if the block was
+    only late. So the next block must confirm it.
+    """
+    # Source: fastnear/neardata-server, src/api.rs, get_block_inner.
+    document = ledger.send(services.block_document(height))
+    if document is None:
+        _check_skipped(ledger, height)
+    return document
+
+
+def _check_skipped(ledger: Ledger, height: int) -> None:
+    """Raise unless the next block names one before a height as its previous block."""
+    for later in range(height + 1, height + 1 + _MAX_SKIPPED):
+        block = ledger.send(services.block_headers(later))
+        if block is None:
+            continue
+        previous = block.header.prev_height
+        if previous is not None and previous < height:
+            return
+        sentence = (
+            f"the block documents have no block {height}, but block {later} does not follow on"
+            f" an earlier one: its previous block is {previous}"
+        )
+        raise TransportError(sentence, request=f"the document of block {height}")
+    sentence = f"the block documents have no block from {height} to {height + _MAX_SKIPPED}"
+    raise TransportError(sentence, request=f"the document of block {height}")
+
+
+def account_updates(ledger: Ledger, height: int, account_id: str) -> list[AccountUpdate]:
+    """
+    List what a block did to the balances of an account, in order; empty for a skipped height.
+
+    The changes of a document are sorted by account, and those of one account by time.
+    """
+    # Source: recorded block 151,768,255 of mainnet, and nearcore, StateChangesKinds.
+    document = block_document(ledger, height)
+    if document is None:
+        return []
+    return [
+        _account_update(change, f"$.shards[{at}].state_changes")
+        for at, shard in enumerate(document.shards)
+        for change in shard.changes(f"$.shards[{at}].state_changes")
+        if change.change.account_id == account_id
+        and change.type in ("account_update", "account_deletion")
+    ]
+
+
+def _account_update(change: StateChange, path: str) -> AccountUpdate:
+    """Read the balances of a change, all 0 if the account was deleted."""
+    cause, account = change.cause, change.change
+    cause_hash = cause.receipt_hash or cause.tx_hash
+    if change.type == "account_deletion":
+        return AccountUpdate(0, 0, 0, cause.type, cause_hash)
+    if account.amount is None or account.locked is None or account.storage_usage is None:
+        sentence = f"an account_update of {account.account_id} lacks a balance at {path}"
+        raise DecodeError(sentence, path=path)
+    amounts = int(account.amount), int(account.locked)
+    return AccountUpdate(*amounts, account.storage_usage, cause.type, cause_hash)

@@ -1,0 +1,118 @@
+"""Documents of many transactions by their hashes, from the Transactions API."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from ledgerkit import client
+from ledgerkit.api import rpc, services
+from ledgerkit.api.models.transactions import Transaction
+from ledgerkit.errors import InvalidRequestError, LedgerError, UnknownTransactionError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ledgerkit.api.calls import Call
+    from ledgerkit.api.models.transactions import TransactionResponse
+    from ledgerkit.api.services import Documents
+    from ledgerkit.client import Ledger
+
+    Group = dict[str, TransactionResponse | None]  # None: not in the caches
+
+_MAX_GROUP = 10 * services.MAX_HASHES
+
+
+def stream_documents(
+    ledger: Ledger, tx_hashes: Iterable[str]
+) -> Iterator[list[tuple[str, TransactionResponse | LedgerError]]]:
+    """
+    Read transactions by their hashes, however many there are.
+
+    The hashes are taken a few requests ahead, and each hash once from a group of up to 200.
+    Finished transactions come from the caches, and are added to them.
+
+    Parameters
+    ----------
+    ledger
+        The ledger to read from; its network has a Transactions API.
+    tx_hashes
+        The hashes; the iterator may be endless.
+
+    Yields
+    ------
+    documents
+        Hashes and documents in the order of the hashes. In the place of an unknown hash is an
+        `UnknownTransactionError`, and in that of a failed request its error.
+    """
+    groups = _groups(ledger, tx_hashes)
+    pending: deque[Group] = deque()
+
+    def calls() -> Iterator[Call[Documents]]:
+        """Build the calls for groups, up to the first that the caches have."""
+        for group in groups:
+            pending.append(group)
+            missing = [tx_hash for tx_hash, document in group.items() if document is None]
+            if not missing:
+                return
+            yield services.transaction_documents(missing)
+
+    while True:
+        for answer in client.stream_large(ledger, calls()):
+            yield _completed(pending.popleft(), answer)
+        if not pending:
+            return
+        yield _completed(pending.popleft(), {})
+
+
+def no_index_error(ledger: Ledger) -> InvalidRequestError:
+    """Build the error for a transaction without its signer, on a network with a node alone."""
+    msg = f"{ledger.network.name} has no index of transactions by their hash"
+    remedy = "Pass the account that signed the transaction too."
+    return InvalidRequestError(msg, remedy=remedy, field="sender")
+
+
+def read_document(ledger: Ledger, tx_hash: str) -> TransactionResponse:
+    """Read one transaction by its hash."""
+    if ledger.network.transactions_url is None:
+        raise no_index_error(ledger)
+    return ledger.send(services.transaction_document(tx_hash))
+
+
+def receipt_origin(ledger: Ledger, receipt_id: str) -> tuple[str, str | None]:
+    """Return the transaction that a receipt belongs to: its hash and, from a node, its signer."""
+    if ledger.network.transactions_url is None:
+        origin = ledger.send(rpc.receipt_origin(receipt_id))
+        return origin.transaction_hash, origin.sender_account_id
+    document = ledger.send(services.receipt_document(receipt_id))
+    transaction = document.transaction or Transaction()
+    return transaction.hash or "", None
+
+
+def _groups(ledger: Ledger, tx_hashes: Iterable[str]) -> Iterator[Group]:
+    """Divide hashes into groups with as many unread ones as one request may have."""
+    group: Group = {}
+    n_missing = 0
+    for tx_hash in tx_hashes:
+        if tx_hash in group:
+            continue
+        group[tx_hash] = document = client.cached(ledger, services.transaction_document(tx_hash))
+        n_missing += document is None
+        if n_missing == services.MAX_HASHES or len(group) == _MAX_GROUP:
+            yield group
+            group, n_missing = {}, 0
+    if group:
+        yield group
+
+
+def _completed(
+    group: Group, answer: Documents | LedgerError
+) -> list[tuple[str, TransactionResponse | LedgerError]]:
+    """Return the documents of a group, with those that were requested."""
+    completed: list[tuple[str, TransactionResponse | LedgerError]] = []
+    for tx_hash, cached in group.items():
+        document: TransactionResponse | LedgerError | None = cached
+        if document is None:
+            document = answer if isinstance(answer, LedgerError) else answer.get(tx_hash)
+        completed.append((tx_hash, document or UnknownTransactionError(transaction_hash=tx_hash)))
+    return completed

@@ -1,0 +1,114 @@
+"""The protocol's rules in force, which results of transactions do not contain, each read once."""
+
+from __future__ import annotations
+
+from bisect import bisect, insort
+from typing import TYPE_CHECKING, Any
+
+from ledgerkit import validation
+from ledgerkit.api import rpc
+from ledgerkit.api.models.protocol_rules import rules_of
+from ledgerkit.errors import DecodeError, LedgerError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ledgerkit.api.models.chain import BlockHeader
+    from ledgerkit.api.models.protocol_rules import Rules
+    from ledgerkit.client import Ledger
+
+
+def rules_by_epoch(ledger: Ledger, headers: Mapping[str, BlockHeader]) -> dict[str, Rules | None]:
+    """Read the rules of each epoch, once per ledger; None if the node does not send them."""
+    rules = known_rules(ledger)
+    missing = {
+        header.epoch_id: block_hash
+        for block_hash, header in headers.items()
+        if header.epoch_id not in rules
+    }
+    calls = [rpc.protocol_config(validation.received_hash(h)) for h in missing.values()]
+    answers = ledger.send_many(calls, on_error="collect", progress=False) if calls else []
+    for epoch_id, answer in zip(missing, answers, strict=True):
+        add_rules(rules, epoch_id, answer)
+    return rules
+
+
+def known_rules(ledger: Ledger) -> dict[str, Rules | None]:
+    """Return the rules by epoch that this ledger has read so far."""
+    rules: dict[str, Rules | None] = ledger.memo("protocol_rules", dict)
+    return rules
+
+
+def add_rules(rules: dict[str, Rules | None], epoch_id: str, answer: Any) -> None:
+    """Add the rules of an epoch; without them, traces state in their notes what is unknown."""
+    if not (isinstance(answer, LedgerError) and answer.retryable):
+        rules[epoch_id] = _rules_or_none(answer)
+
+
+def _rules_or_none(answer: Any) -> Rules | None:
+    """Decode the rules; None if the node does not send them."""
+    try:
+        return None if isinstance(answer, LedgerError) else rules_of(answer)
+    except DecodeError:
+        return None
+
+
+def common_rules(rules: Sequence[Rules | None]) -> Rules | None:
+    """Return the rules if all blocks share them; None if they changed in between."""
+    return rules[0] if rules and len(set(rules)) == 1 else None
+
+
+class _KnownRules:
+    """The rules at the heights at which they were read, in order of height."""
+
+    def __init__(self) -> None:
+        self._rules: dict[int, Rules | None] = {}
+        self._heights: list[int] = []
+
+    def add(self, height: int, rules: Rules | None) -> None:
+        """Add the rules at a height."""
+        if height not in self._rules:
+            self._rules[height] = rules
+            insort(self._heights, height)
+
+    def around(self, height: int) -> tuple[int, ...]:
+        """Return the nearest heights with rules, below and above; alone the height itself."""
+        if height in self._rules:
+            return (height,)
+        at = bisect(self._heights, height)
+        return tuple(self._heights[max(at - 1, 0) : at + 1])
+
+    def covers(self, height: int) -> bool:
+        """Return True if the rules at a height are known: they never change back."""
+        around = self.around(height)
+        is_between = len(around) > 1 and self._rules[around[0]] == self._rules[around[1]]
+        return height in self._rules or is_between
+
+    def get(self, height: int) -> Rules | None:
+        """Return the rules at a height; None if they are unknown."""
+        return self._rules[self.around(height)[0]] if self.covers(height) else None
+
+
+def rules_by_height(ledger: Ledger, heights: Iterable[int]) -> dict[int, Rules | None]:
+    """
+    Read the rules in force at heights; None where the node does not send them.
+
+    Rules change at a few epochs a year. Between two heights with equal rules nothing is read: for
+    many heights in a range, read first the rules at its ends.
+    """
+    known: _KnownRules = ledger.memo("rules_by_height", _KnownRules)
+    requested = list(dict.fromkeys(heights))
+    unread = set(requested)
+    while missing := sorted(height for height in unread if not known.covers(height)):
+        ends = known.around(missing[0])
+        # A height halfway between different rules halves the range of those that differ.
+        middle = [sum(ends) // 2] if len(ends) == 2 else []  # noqa: PLR2004 - below and above
+        to_read = list(dict.fromkeys((missing[0], missing[-1], *middle)))
+        calls = [rpc.protocol_config(validation.block_reference(height)) for height in to_read]
+        answers = ledger.send_many(calls, on_error="collect", progress=False)
+        for height, answer in zip(to_read, answers, strict=True):
+            is_failed = isinstance(answer, LedgerError)  # a height in the middle may be skipped
+            if not is_failed or (height in unread and not answer.retryable):
+                known.add(height, _rules_or_none(answer))
+        unread -= set(to_read)
+    return {height: known.get(height) for height in requested}

@@ -1,0 +1,428 @@
+"""
+Filters that people type above a column of a table: parsed, and computed on the whole column.
+
+A filter is one of these: a part of a text (``alice``), a comparison (``> 5 NEAR``, ``>= 100``,
+``= 12``, ``!= failed``), a range (``1..5 NEAR``), ``empty`` or ``not empty``. Quotes make any of
+them a plain part of a text. Amounts need a unit, since a bare number could mean two.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from dataclasses import dataclass
+from datetime import UTC
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil, floor, isfinite
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from ledgerkit.errors import InvalidRequestError, cut
+from ledgerkit.frames.human import plain_text, row_units
+from ledgerkit.frames.schemas import AMOUNT_UNIT, YOCTO
+from ledgerkit.u128 import decimal_text
+from ledgerkit.u128.array import U128Array
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+    Flags = NDArray[np.bool_]
+    Condition = tuple[str, Fraction]
+
+_COMPARISON = re.compile(r"(>=|<=|!=|>|<|=)\s*(.+)", re.DOTALL)
+_RANGE = re.compile(r"(.+?)\s*\.\.\s*(.+)", re.DOTALL)
+_QUANTITY = re.compile(r"(-?\d[\d,]*(?:\.\d+)?)\s*(.*)", re.ASCII | re.DOTALL)
+_PART_OF_NUMBER = re.compile(r"-?[\d,]*\d[\d,]*", re.ASCII)
+_MAX_FILTER = 200  # characters
+_MAX_DIGITS = 120
+_MAX_OBJECT_TEXT = 20_000  # characters of a list or dict that are searched
+_MAX_WORDS = 1_000  # different texts of a column that may be shown as other words
+_BLOCK = 50_000  # rows written as text at a time, which bounds the memory
+_SMALLEST = {"unit": 0, "units": 0}  # of a token whose decimals are not known
+_FIXED_UNITS = {
+    YOCTO: {"near": 24, "yocto": 0, "yoctonear": 0},
+    "gas": {"tgas": 12, "ggas": 9, "gas": 0},
+}
+_SHOWN_UNITS = {YOCTO: "NEAR", "gas": "Tgas", AMOUNT_UNIT: "units"}
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+    "=": operator.eq,
+}
+# A fraction becomes the integer that compares with integers in the same way.
+_BOUNDS: dict[str, Callable[[Fraction], int]] = {"<": ceil, ">=": ceil, ">": floor, "<=": floor}
+_YES, _NO = ("yes", "true"), ("no", "false")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """
+    A column that filters apply to.
+
+    Parameters
+    ----------
+    frame
+        The frame, for the units of its rows.
+    position
+        The position of the column.
+    kind
+        ``"number"``, ``"time"``, ``"bool"`` or ``"text"``.
+    unit
+        The unit of its numbers, as the schemas write it; "" for none.
+    name
+        The column's name, for errors.
+    write
+        The function that writes a text as other words; None if it is shown as it is.
+    """
+
+    frame: pd.DataFrame
+    position: int
+    kind: str
+    unit: str = ""
+    name: str = ""
+    write: Callable[[object], str] | None = None
+
+    @property
+    def values(self) -> pd.Series[Any]:
+        """The column."""
+        return self.frame.iloc[:, self.position]
+
+
+def matches(source: Source, text: str, check: Callable[[], None]) -> Flags:
+    """
+    Return the rows that a filter selects; `check` raises when the result is no longer needed.
+
+    Raises
+    ------
+    InvalidRequestError
+        If the text is no filter for a column of this kind.
+    """
+    text = text.strip()
+    if len(text) > _MAX_FILTER:
+        raise InvalidRequestError.refuse(
+            f"filter of {source.name}", text, f"at most {_MAX_FILTER} characters"
+        )
+    if text in ("empty", "not empty"):
+        is_empty = _missing(source)
+        return is_empty if text == "empty" else ~is_empty
+    if len(text) > 1 and text[0] == text[-1] == '"':
+        return contains(source, text[1:-1], check)
+    comparison = _COMPARISON.fullmatch(text)
+    if comparison and comparison[1] == "!=":
+        return ~_compare(source, "=", comparison[2], text)
+    if comparison:
+        return _compare(source, comparison[1], comparison[2], text)
+    between = None if source.kind == "text" else _RANGE.fullmatch(text)
+    if between:
+        return _between(source, between[1], between[2], text)
+    return _part(source, text, check)
+
+
+def search(source: Source, text: str, check: Callable[[], None]) -> Flags | None:
+    """Return the rows that have a text in this column; None where the column can't have it."""
+    if source.kind == "number":
+        return _search_numbers(source, text, check)
+    if source.kind == "time":
+        period = _period(text) if re.match(r"\d{4}-\d", text) else None
+        return None if period is None else _in_period(source, "=", period)
+    return None if source.kind == "bool" else contains(source, text, check)
+
+
+def _part(source: Source, text: str, check: Callable[[], None]) -> Flags:
+    """Return the rows with a text that is no comparison."""
+    if source.kind == "text":
+        return contains(source, text, check)
+    if source.kind == "number":
+        rows = _search_numbers(source, text, check)
+        if rows is None:
+            raise _refusal(source, text)
+        return rows
+    return _compare(source, "=", text, text)
+
+
+def _refusal(source: Source, text: str) -> InvalidRequestError:
+    """Build the error for a text that is no filter."""
+    symbols = (symbol for _, symbol, _ in _token_units(source))
+    unit = next(symbols, "") or _SHOWN_UNITS.get(source.unit, "")
+    high = f"100 {cut(unit)}".strip()
+    rules = {
+        "number": f'"> {high}", "= {high}", "1..{high}", digits',
+        "time": '"2026-01-31", "> 2026-01", "2026-01..2026-03" (UTC)',
+        "bool": '"yes" or "no"',
+        "text": 'a part of the text, "= text"',
+    }
+    expected = f'{rules[source.kind]}, "empty" or "not empty"'
+    return InvalidRequestError.refuse(f"filter of {source.name}", text, expected)
+
+
+# Texts ----------------------------------------------------------------------------------
+
+
+def contains(source: Source, part: str, check: Callable[[], None]) -> Flags:
+    """Return the rows whose text has a part, in upper or lower case."""
+    values = source.values
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        categories = pd.Series(values.cat.categories.astype("str"))
+        is_match = _in_texts(categories, part)
+        codes = values.cat.codes.to_numpy()
+        return np.append(is_match, False)[codes]  # the code of missing values is -1
+    if values.dtype.kind == "O" and not isinstance(values.dtype, pd.StringDtype):
+        return _object_flags(values, part, check)
+    rows = _in_texts(values.astype("str"), part)
+    return rows | _in_words(source, part) if source.write else rows
+
+
+def _in_texts(texts: pd.Series[Any], part: str) -> Flags:
+    """Return which texts have a part."""
+    matching = texts.str.contains(part, case=False, regex=False, na=False)
+    return matching.to_numpy(dtype=np.bool_)
+
+
+def _in_words(source: Source, part: str) -> Flags:
+    """Return which texts have a part in the words that stand for them on the screen."""
+    codes, texts = pd.factorize(source.values)
+    if len(texts) > _MAX_WORDS or source.write is None:
+        return np.zeros(len(codes), dtype=np.bool_)
+    folded = part.casefold()
+    is_match = [folded in source.write(text).casefold() for text in texts]
+    return np.append(np.array(is_match, dtype=np.bool_), False)[codes]
+
+
+def _object_text(value: object) -> str:
+    """Write an object as it is searched."""
+    return plain_text(value, _MAX_OBJECT_TEXT)
+
+
+def _object_flags(values: pd.Series[Any], part: str, check: Callable[[], None]) -> Flags:
+    """Return which objects have a part in their text, block by block."""
+    folded = part.casefold()
+    blocks = [np.zeros(0, dtype=np.bool_)]
+    for begin in range(0, len(values), _BLOCK):
+        check()
+        texts = map(_object_text, values.iloc[begin : begin + _BLOCK].tolist())
+        blocks.append(np.array([folded in text.casefold() for text in texts], dtype=np.bool_))
+    return np.concatenate(blocks)
+
+
+def _missing(source: Source) -> Flags:
+    """Return where values are missing, or texts are empty."""
+    is_missing = source.values.isna().to_numpy(dtype=np.bool_)
+    if source.kind != "text":
+        return is_missing
+    return is_missing | (source.values == "").fillna(value=False).to_numpy(dtype=np.bool_)
+
+
+# Comparisons ----------------------------------------------------------------------------
+
+
+def _compare(source: Source, sign: str, value: str, text: str) -> Flags:
+    """Return the rows that a comparison selects."""
+    if source.kind == "number":
+        return _numbers(source, {sign: value}, text)
+    if source.kind == "time":
+        period = _period(value)
+        if period is None:
+            raise _refusal(source, text)
+        return _in_period(source, sign, period)
+    if sign != "=" or (source.kind == "bool" and value.lower() not in (*_YES, *_NO)):
+        raise _refusal(source, text)
+    if source.kind == "bool":
+        flags = source.values == (value.lower() in _YES)
+        return flags.fillna(value=False).to_numpy(dtype=np.bool_)
+    values = source.values
+    if values.dtype.kind == "O" and not isinstance(values.dtype, pd.StringDtype):
+        return np.array([_object_text(item) == value for item in values], dtype=np.bool_)
+    rows = (values.astype("str") == value).to_numpy(dtype=np.bool_)
+    return rows & ~_missing(source)
+
+
+def _between(source: Source, low: str, high: str, text: str) -> Flags:
+    """Return the rows within a range, both ends included."""
+    if source.kind == "number":
+        _, unit = _quantity(source, high, text)
+        has_unit = _quantity(source, low, text)[1] != ""
+        return _numbers(source, {">=": low if has_unit else f"{low} {unit}", "<=": high}, text)
+    return _compare(source, ">=", low, text) & _compare(source, "<=", high, text)
+
+
+# Numbers --------------------------------------------------------------------------------
+
+
+def _quantity(source: Source, value: str, text: str) -> tuple[Fraction, str]:
+    """Parse a number and the unit behind it."""
+    match = _QUANTITY.fullmatch(value.strip())
+    if match is None or len(match[1]) > _MAX_DIGITS:
+        raise _refusal(source, text)
+    return Fraction(match[1].replace(",", "")), match[2].strip()
+
+
+def _numbers(source: Source, comparisons: dict[str, str], text: str) -> Flags:
+    """Return the rows whose number meets all comparisons, each in the unit of its row."""
+    quantities = {sign: _quantity(source, value, text) for sign, value in comparisons.items()}
+    unit = next(iter(quantities.values()))[1]
+    if any(other != unit for _, other in quantities.values()):
+        raise _refusal(source, text)
+    rows = np.zeros(len(source.frame), dtype=np.bool_)
+    scales = list(_scales(source, unit))
+    if not scales:
+        raise _refusal(source, text)
+    for decimals, has_unit in scales:
+        limits = [(sign, number * 10**decimals) for sign, (number, _) in quantities.items()]
+        rows |= has_unit & _meets(source.values, limits)
+    return rows
+
+
+def _scales(source: Source, unit: str) -> Iterator[tuple[int, Flags | bool]]:
+    """Yield the decimals of a unit, and the rows that have it; nothing for an unknown unit."""
+    fixed = _FIXED_UNITS.get(source.unit, _SMALLEST)
+    tokens = list(_token_units(source))
+    if source.unit not in _SHOWN_UNITS or (source.unit == AMOUNT_UNIT and not tokens):
+        if unit.lower() in ("", source.unit.lower(), *_SMALLEST):
+            yield 0, True
+    elif unit.lower() in fixed:
+        yield fixed[unit.lower()], True
+    for decimals, symbol, has_unit in tokens:
+        if symbol.casefold() == unit.casefold():
+            yield decimals, has_unit
+
+
+def _shown_scales(source: Source, unit: str) -> Iterator[tuple[int, Flags | bool]]:
+    """Yield the decimals with which amounts are shown, and the rows shown in a unit, or in any."""
+    if unit or source.unit != AMOUNT_UNIT:
+        yield from _scales(source, unit or _SHOWN_UNITS[source.unit])
+    else:
+        yield from ((decimals, has_unit) for decimals, _, has_unit in _token_units(source))
+
+
+def _token_units(source: Source) -> Iterator[tuple[int, str, Flags]]:
+    """Yield the decimals and the symbol of each token in a column of amounts, and its rows."""
+    if source.unit != AMOUNT_UNIT:
+        return
+    units: Any = row_units(source.frame)
+    codes, known = pd.factorize(pd.Series(units, dtype=object))
+    for code, (decimals, symbol) in enumerate(known):
+        yield decimals, symbol, codes == code
+
+
+def _meets(values: pd.Series[Any], limits: list[Condition]) -> Flags:
+    """Return where numbers meet all conditions, exactly; missing ones do not."""
+    rows = ~values.isna().to_numpy(dtype=np.bool_)
+    for sign, limit in limits:
+        rows &= _meets_one(values, sign, limit)
+    return rows
+
+
+def _meets_one(values: pd.Series[Any], sign: str, limit: Fraction) -> Flags:
+    """Return where numbers meet a condition; missing ones may be anything."""
+    compare = _OPERATORS[sign]
+    array = values.array
+    if values.dtype.kind == "O":
+        return np.array([is_number(v) and compare(_exact(v), limit) for v in array], dtype=np.bool_)
+    if values.dtype.kind == "f":
+        floats = values.to_numpy(dtype=np.float64, na_value=np.nan)
+        return np.asarray(compare(floats, float(limit)), dtype=np.bool_)
+    if sign == "=" and limit.denominator != 1:
+        return np.zeros(len(values), dtype=np.bool_)
+    integer = _BOUNDS.get(sign, int)(limit)
+    if isinstance(array, U128Array):
+        rows: Flags = compare(array, integer).to_numpy(dtype=np.bool_, na_value=False)
+        return rows
+    is_unsigned = values.dtype.kind == "u"
+    integers = values.to_numpy(dtype=np.uint64 if is_unsigned else np.int64, na_value=0)
+    # numpy compares with integers of any size exactly.
+    return np.asarray(compare(integers, integer), dtype=np.bool_)
+
+
+def is_number(value: object) -> bool:
+    """Return True for a finite number."""
+    return isinstance(value, int) or (isinstance(value, float | Decimal) and isfinite(value))
+
+
+def _exact(value: Any) -> Any:
+    """Return a number that compares exactly with fractions."""
+    return Fraction(value) if isinstance(value, Decimal) else value
+
+
+def _search_numbers(source: Source, text: str, check: Callable[[], None]) -> Flags | None:
+    """Return the rows with these digits, or with an amount that is shown so."""
+    rows = None
+    if _PART_OF_NUMBER.fullmatch(text):
+        rows = _with_digits(source.values, text.replace(",", ""), check)
+    match = _QUANTITY.fullmatch(text)
+    if match is None or len(match[1]) > _MAX_DIGITS or source.unit not in _SHOWN_UNITS:
+        return rows
+    number, unit = match[1].replace(",", ""), match[2].strip()
+    # An amount is shown so if it rounds to it.
+    half = Fraction(1, 2 * 10 ** len(number.partition(".")[2])) if "." in number else Fraction(0)
+    for decimals, has_unit in _shown_scales(source, unit):
+        low, high = ((Fraction(number) + sign * half) * 10**decimals for sign in (-1, 1))
+        matching = has_unit & _meets(source.values, [(">=", low), ("<=", high)])
+        rows = matching if rows is None else rows | matching
+    return rows
+
+
+def _with_digits(values: pd.Series[Any], digits: str, check: Callable[[], None]) -> Flags:
+    """Return which numbers have these digits, one after the other."""
+    flags = np.zeros(len(values), dtype=np.bool_)
+    for begin in range(0, len(values), _BLOCK):
+        check()
+        # One text of many lines is searched in a fraction of the time of many texts.
+        lines = "\n".join(_number_texts(values.iloc[begin : begin + _BLOCK]))
+        flags[[begin + line for line in _lines_with(lines, digits)]] = True
+    return flags & ~values.isna().to_numpy(dtype=np.bool_)
+
+
+def _lines_with(lines: str, digits: str) -> Iterator[int]:
+    """Yield the numbers of the lines with these digits."""
+    line = end = 0
+    while (at := lines.find(digits, end)) >= 0:
+        line += lines.count("\n", end, at)
+        yield line
+        end = lines.find("\n", at)
+        if end < 0:
+            return
+
+
+def _number_texts(values: pd.Series[Any]) -> Iterable[str]:
+    """Write numbers; missing ones as any number."""
+    if isinstance(values.array, U128Array):
+        texts: Iterable[str] = decimal_text.write(*values.array.planes)
+        return texts
+    if values.dtype.kind in "iu":
+        dtype = np.uint64 if values.dtype.kind == "u" else np.int64
+        return map(str, values.to_numpy(dtype=dtype, na_value=0).tolist())
+    return map(str, values.tolist())
+
+
+# Times ----------------------------------------------------------------------------------
+
+
+def _period(text: str) -> pd.Period | None:
+    """Parse a year, month, day, hour, minute or second."""
+    try:
+        return pd.Period(text.strip().removesuffix("UTC").rstrip("Zz ").replace("T", " "))
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def _in_period(source: Source, sign: str, period: pd.Period) -> Flags:
+    """Return the rows whose time compares with a period: ``>`` is after its end."""
+    values = source.values
+    begin, end = period.start_time, (period + 1).start_time
+    if values.dt.tz is not None:
+        begin, end = begin.tz_localize(UTC), end.tz_localize(UTC)  # as times are shown
+    conditions = {
+        "=": (values >= begin) & (values < end),
+        ">": values >= end,
+        ">=": values >= begin,
+        "<": values < begin,
+        "<=": values < end,
+    }
+    return conditions[sign].fillna(value=False).to_numpy(dtype=np.bool_)

@@ -1,0 +1,353 @@
+"""The details of one receipt, as texts in sections; a front end asks for them one by one."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ledgerkit import json_decoding
+from ledgerkit.errors import cut
+from ledgerkit.tracing.balance_changes import balance_change_columns
+from ledgerkit.tracing.tree.frame_columns import SYSTEM
+from ledgerkit.u128.human_units import is_missing
+from ledgerkit.units import count_text, gas_amount, near_amount
+from ledgerkit.visible_text import escape_invisible
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    import pandas as pd
+
+    from ledgerkit.tracing.amount_texts import AmountTexts
+    from ledgerkit.tracing.token_events import Transfer
+    from ledgerkit.tracing.trace import Trace
+    from ledgerkit.tracing.transaction_data import TransactionData
+
+    Json = dict[str, Any]
+
+_MAX_CHARACTERS = 20_000  # of a JSON document
+_MAX_LINE = 2_000  # characters of a log line
+_MAX_ITEMS = 100  # actions, logs, events or transfers
+_MAX_LINKS = 20
+_MAX_BYTES = 256
+_MAX_ID = 160  # characters; a receipt id has 44, and a token's id may be long
+_TRANSFERS = {
+    "deposit": "deposit of a call",
+    "delegated": "deposit that the relayer pays",
+    "gas_key": "balance of a gas key",
+    "undelivered": "not delivered",
+    "refund_deposit": "refund of a deposit",
+    "beneficiary": "balance of the deleted account",
+    "refund_gas": "refund of gas",
+    "contract_reward": "share of the burnt gas",
+    "fee": "fee",
+    "burnt": "burnt",
+}
+
+
+class ReceiptDetails:
+    """
+    Describes the receipts of a trace.
+
+    Parameters
+    ----------
+    trace
+        The trace.
+    tx
+        Its data, with the texts of amounts.
+    labels
+        The method or the actions of each receipt.
+    """
+
+    def __init__(self, trace: Trace, tx: TransactionData, labels: Sequence[str]) -> None:
+        self._trace, self._tx, self._labels = trace, tx, labels
+
+    def describe(self, at: int) -> Json:
+        """
+        Describe a receipt.
+
+        Returns
+        -------
+        details
+            The `failure` and its `remedy`, or "", and `sections` of items. An item has a `line`
+            of values, `facts` (pairs of a name and a value), a `json` text or a `note`. A value
+            is a text; an id (`kind`, `text`, and `id` if it can be opened); another receipt
+            (`at` and `text`); or
+            an amount (`text`, and with all digits `exact`).
+        """
+        row = _row(self._trace.receipts, at)
+        transfers = self._transfers.get(at, [])
+        sections = (
+            ("Receipt", [{"facts": self._facts(at, row)}]),
+            ("Actions", self._items("actions", at, _action)),
+            ("Gas", [{"facts": self._gas(at, row)}]),
+            ("Result", self._result(row["receipt_id"])),
+            ("Logs", self._items("logs", at, lambda log: _code(log["log"]))),
+            ("Events", self._items("events", at, _event)),
+            ("Transfers", _limited([self._transfer(transfer) for transfer in transfers])),
+            ("Balance changes", _limited(self._changes(transfers))),
+        )
+        failure = self._tx.failures.get(at)
+        reason = [
+            text for text in (row["error_kind"], row["error_message"]) if not is_missing(text)
+        ]
+        return {
+            "at": at,
+            "failure": cut(": ".join(reason), _MAX_LINE),
+            "remedy": "" if failure is None else escape_invisible(failure.remedy),
+            "sections": [
+                {"title": title, "items": items}
+                for title, items in sections
+                if any(item != {"facts": []} for item in items)
+            ],
+        }
+
+    # Read once ------------------------------------------------------------------------------
+
+    @cached_property
+    def _rows(self) -> dict[str, tuple[pd.DataFrame, dict[Any, Any]]]:
+        """The frames with rows of receipts, and the rows of each receipt."""
+        trace = self._trace
+        frames = {
+            "actions": trace.actions,
+            "logs": trace.logs[~trace.logs["is_event"]],
+            "events": trace.events,
+        }
+        return {name: (frame, frame.groupby("order").indices) for name, frame in frames.items()}
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        """The position of each receipt, by its id."""
+        return {receipt_id: at for at, receipt_id in enumerate(self._tx.tree.ids.tolist())}
+
+    @cached_property
+    def _created(self) -> dict[int, list[int]]:
+        """The receipts that each receipt created."""
+        created: dict[int, list[int]] = {}
+        for at, parent in enumerate(self._tx.tree.parents.tolist()):
+            created.setdefault(parent, []).append(at)
+        return created
+
+    @cached_property
+    def _transfers(self) -> dict[int, list[Transfer]]:
+        """The transfers of each receipt."""
+        transfers: dict[int, list[Transfer]] = {}
+        for transfer in self._tx.transfers:
+            transfers.setdefault(transfer.at, []).append(transfer)
+        return transfers
+
+    @cached_property
+    def _results(self) -> dict[str, str]:
+        """The return values that are not empty, in base64, by receipt."""
+        statuses = (
+            (outcome.id, getattr(outcome.outcome.status, "success_value", None))
+            for _, piece in self._tx.result.outcomes.pieces()
+            for outcome in piece
+        )
+        return {id_: value for id_, value in statuses if isinstance(value, str) and value}
+
+    # Sections -------------------------------------------------------------------------------
+
+    def _facts(self, at: int, row: Json) -> list[Any]:
+        """List who sent the receipt, where it ran, and the receipts around it."""
+        parent = int(self._tx.tree.parents[at])
+        waits = [self._positions[receipt_id] for receipt_id in row["waits_for"]]
+        return _known(
+            ("Receipt", id_value("receipt", row["receipt_id"])),
+            ("From", id_value("account", row["predecessor_id"])),
+            ("To", id_value("account", row["receiver_id"])),
+            ("Block", id_value("block", row["block_height"])),
+            ("Shard", _plain(row["shard_id"])),
+            ("Time", None if is_missing(row["time"]) else f"{row['time']:%Y-%m-%d %H:%M:%S} UTC"),
+            ("Created by", self._links([parent] if parent >= 0 else [])),
+            ("Created", self._links(self._created.get(at, []))),
+            ("Waited for", self._links(waits)),
+        )
+
+    def _links(self, positions: list[int]) -> list[Any] | None:
+        """Return links to other receipts, and the number of those left out."""
+        links: list[Any] = [{"at": at, "text": self._labels[at]} for at in positions[:_MAX_LINKS]]
+        n_others = len(positions) - len(links)
+        return [*links, *([f"and {n_others:,} more"] if n_others > 0 else [])] or None
+
+    def _items(self, name: str, at: int, item: Callable[[Json], Json]) -> list[Json]:
+        """Describe the rows of a frame that belong to a receipt."""
+        frame, positions = self._rows[name]
+        rows = frame.iloc[positions.get(at, [])]
+        return _limited([item(_row(rows, n)) for n in range(min(len(rows), _MAX_ITEMS))], len(rows))
+
+    def _gas(self, at: int, row: Json) -> list[Any]:
+        """List the gas of a receipt and what it cost."""
+        own = _row(self._trace.gas, at + 1)  # after the row of the transaction itself
+        return _known(
+            ("Burnt", _gas(row["gas_burnt"])),
+            ("Burnt inside calls", _gas(own["gas_in_calls"])),
+            ("Attached to calls", _gas(_positive(row["gas_attached"]))),
+            ("Burnt by it and all below it", _gas(row["subtree_gas"])),
+            ("Cost", _near(row["tokens_burnt"])),
+            ("Refund of unused gas", _near(_positive(own["gas_refund"]))),
+            ("Share of the contract", _near(_positive(own["contract_reward"]))),
+        )
+
+    def _result(self, receipt_id: str) -> list[Json]:
+        """Describe the return value."""
+        value = self._results.get(receipt_id)
+        if value is None:
+            return []
+        try:
+            data = base64.b64decode(value, validate=True)
+        except (binascii.Error, ValueError):
+            return [_code(value)]
+        try:
+            return [_document(json_decoding.decode(data))]
+        except msgspec.DecodeError:
+            return [_document(data)]
+
+    def _transfer(self, transfer: Transfer) -> Json:
+        """Describe a transfer in a line."""
+        sender = _party(transfer.sender_id, "minted")
+        receiver = _party(transfer.receiver_id, "burnt")
+        amount = amount_value(self._tx.amounts, transfer.asset, transfer.amount)
+        kind = _TRANSFERS.get(transfer.kind)
+        line = [sender, " → ", receiver, ": ", amount, *([f" ({kind})"] if kind else [])]
+        memo = [] if transfer.memo is None else [("Memo", cut(transfer.memo, _MAX_LINE))]
+        return {"line": line, "facts": memo}
+
+    def _changes(self, transfers: Iterable[Transfer]) -> list[Json]:
+        """Describe the balance changes that the transfers of a receipt add up to."""
+        rows = zip(*balance_change_columns(transfers).values(), strict=True)
+        return [
+            {"line": [id_value("account", account_id), ": ", change_value(self._tx.amounts, *by)]}
+            for account_id, *by in rows
+        ]
+
+
+# Values -----------------------------------------------------------------------------------
+
+
+def _row(frame: pd.DataFrame, at: int) -> Json:
+    """Return a row of a frame, with exact numbers."""
+    return {str(name): column.iloc[at] for name, column in frame.items()}
+
+
+def id_value(kind: str, value: Any) -> Json | None:
+    """Return an id; it can be opened if it is shown whole, and is that of an account."""
+    if is_missing(value):
+        return None
+    text = cut(value, _MAX_ID)
+    can_open = text == str(value) and text != SYSTEM
+    return {"kind": kind, "text": text, "id": text if can_open else None}
+
+
+def amount_value(amounts: AmountTexts, asset: str, amount: Any, sign: str = "") -> Any:
+    """Return an amount for a person, and all its digits."""
+    if is_missing(amount):
+        return "an unknown amount"
+    texts = amounts.text(asset, amount), amounts.text(asset, amount, None)
+    return {"text": f"{sign}{texts[0]}", "exact": f"{sign}{texts[1]}"}
+
+
+def change_value(amounts: AmountTexts, asset: str, change: Any) -> Any:
+    """Return a signed amount."""
+    if is_missing(change):
+        return "an unknown amount"
+    return amount_value(amounts, asset, abs(change), "-" if change < 0 else "+")
+
+
+def _known(*facts: tuple[str, Any]) -> list[tuple[str, Any]]:
+    """Leave out what is unknown."""
+    return [fact for fact in facts if fact[1] is not None]
+
+
+def _plain(value: Any) -> str | None:
+    """Return a value as text; None if it is missing."""
+    return None if is_missing(value) else cut(value, _MAX_LINE)
+
+
+def _positive(value: Any) -> Any:
+    """Return a number; None if it is zero or missing."""
+    return None if is_missing(value) else value or None
+
+
+def _gas(gas: Any) -> Json | None:
+    """Return an amount of gas."""
+    return None if is_missing(gas) else _amount(gas_amount, gas)
+
+
+def _near(yocto: Any) -> Json | None:
+    """Return an amount of NEAR."""
+    return None if is_missing(yocto) else _amount(near_amount, yocto)
+
+
+def _amount(write: Callable[[int, int | None], str], amount: int) -> Json:
+    """Return a rounded amount, and all its digits."""
+    return {"text": write(amount, 2), "exact": write(amount, None)}
+
+
+def _party(account_id: str | None, otherwise: str) -> Any:
+    """Return an account; `otherwise` stands for none."""
+    return id_value("account", account_id) or otherwise
+
+
+# Items ------------------------------------------------------------------------------------
+
+
+def _limited(items: list[Json], total: int | None = None) -> list[Json]:
+    """Return the first items, and the number of those left out."""
+    n_others = (len(items) if total is None else total) - _MAX_ITEMS
+    more = [{"note": f"… and {n_others:,} more in the frame"}] if n_others > 0 else []
+    return items[:_MAX_ITEMS] + more
+
+
+def _action(row: Json) -> Json:
+    """Describe an action."""
+    is_inner = not is_missing(row["inner_index"])
+    method = "" if is_missing(row["method_name"]) else f" {cut(row['method_name'])}()"
+    facts = _known(
+        ("Signed by", id_value("account", row["sender_id"]) if is_inner else None),
+        ("Applied to", id_value("account", row["receiver_id"]) if is_inner else None),
+        ("Deposit", _near(_positive(row["deposit"]))),
+        ("Gas attached", _gas(row["gas_attached"])),
+    )
+    title = f"{'in the Delegate: ' if is_inner else ''}{cut(row['action'])}{method}"
+    item: Json = {"line": [title], "facts": facts}
+    for name in ("args", "details"):
+        if not is_missing(row[name]):
+            item |= _document(row[name])
+    return item
+
+
+def _event(row: Json) -> Json:
+    """Describe an event (NEP-297)."""
+    names = (row["standard"], row["version"], row["event"])
+    title = " ".join(cut(name) for name in names if not is_missing(name))
+    item: Json = {"line": [title or "invalid event"]}
+    if not is_missing(row["note"]):
+        item["note"] = cut(row["note"], _MAX_LINE)
+    return item if is_missing(row["data"]) else _document(row["data"]) | item
+
+
+def _document(value: Any) -> Json:
+    """Describe a JSON document: its indented text, cut at 20,000 characters, or bytes."""
+    if isinstance(value, bytes):
+        note = f"{count_text(len(value), 'byte')}, not JSON"
+        return _code(value[:_MAX_BYTES].hex()) | {"note": note}
+    try:
+        text = json.dumps(value, indent=2, ensure_ascii=False, default=repr)
+    except RecursionError:
+        return {"note": "nested too deeply to show"}
+    n_hidden = len(text) - _MAX_CHARACTERS
+    item = {"json": escape_invisible(text[:_MAX_CHARACTERS], keep="\n")}
+    if n_hidden > 0:
+        item["note"] = f"… and {count_text(n_hidden, 'more character')}"
+    return item
+
+
+def _code(text: str) -> Json:
+    """Describe a text."""
+    return {"json": cut(text, _MAX_LINE)}

@@ -1,0 +1,356 @@
+"""
+Tables of panels: pages of a frame, which the kernel filters, sorts and writes to files.
+
+A front end receives texts only, so that no digit of a large number is lost, and never more than
+a page of them.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from ledgerkit import validation
+from ledgerkit.errors import InvalidRequestError, LedgerError, cut
+from ledgerkit.frames.human import column_formats, exact_text, id_kinds, readable
+from ledgerkit.frames.schemas import declared_columns
+from ledgerkit.units import count_text
+from ledgerkit.visible_text import escape_invisible
+from ledgerkit.widgets import _downloads, _html
+from ledgerkit.widgets._blocks import Block
+from ledgerkit.widgets._filters import Source, is_number
+from ledgerkit.widgets._rows import Rows, Selection
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+_PAGE = 25  # rows
+_MAX_PAGE = 500
+_MAX_COLUMNS = 50  # of a page, unless others are chosen
+_MAX_CHOICE = 1_000  # columns to choose from
+_MAX_STATIC = 50  # rows of a notebook that is only read
+_MAX_NAME = 100  # characters
+_MAX_EXACT = 400  # characters of a cell's whole text; a longer one is sent when it is needed
+_MAX_SAVED = 2_000_000  # cells of a file that goes through the front end
+_MAX_SENT = 48 * 2**20  # bytes
+_MAX_FRONT_ENDS = 100  # that show the same table and are remembered
+
+
+class _SupersededError(Exception):
+    """The front end has sent a newer request."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column as the front end draws it."""
+
+    name: str
+    kind: str
+    note: str
+    id_kind: str | None
+
+    @property
+    def is_right(self) -> bool:
+        """True if its values are aligned to the right."""
+        return self.kind == "number"
+
+
+class Table(Block):
+    """
+    A frame as a table: sorted, filtered and searched in the kernel, page by page.
+
+    Parameters
+    ----------
+    frame
+        Any frame. An index that is not just a row number becomes columns.
+    caption
+        A sentence above the table.
+    name
+        The name of saved files, without their ending.
+    slim
+        Whether to leave out columns without values.
+    """
+
+    kind = "table"
+
+    def __init__(
+        self, frame: pd.DataFrame, caption: str = "", *, name: str = "table", slim: bool = False
+    ) -> None:
+        whole = index_as_columns(frame)
+        self.frame, self.caption, self.name = whole, caption, name
+        if slim and len(whole):
+            whole = whole.dropna(axis="columns", how="all")
+        self._n_hidden = max(whole.shape[1] - _MAX_CHOICE, 0)
+        self._shown = whole.iloc[:, :_MAX_CHOICE]
+        sources = _sources(self._shown)
+        self._columns = _columns(self._shown, sources)
+        self._rows = Rows(sources, len(whole))
+        self._newest: dict[str, int] = {}
+
+    # Messages -----------------------------------------------------------------------------
+
+    def describe(self) -> dict[str, Any]:
+        """Return the columns and the first page."""
+        columns = [
+            {
+                "name": column.name,
+                "kind": column.kind,
+                "note": column.note,
+                "id": column.id_kind,
+                "right": column.is_right,
+            }
+            for column in self._columns
+        ]
+        visible = range(min(len(columns), _MAX_COLUMNS))
+        return {
+            "caption": cut(self.caption, 2 * _MAX_NAME),
+            "columns": columns,
+            "n_hidden": self._n_hidden,
+            "n_rows": len(self._shown),
+            "size": _PAGE,
+            "visible": list(visible),
+            "formats": _downloads.available(),
+            "rows": self._cells(np.arange(min(len(self._shown), _PAGE)), visible),
+        }
+
+    def handle(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Answer a message: return a page, the whole text of a cell, or a file."""
+        actions = {"page": self._page, "cell": self._cell, "save": self._save}
+        try:
+            return actions[validation.one_of(message.get("do"), "do", tuple(actions))](message)
+        except _SupersededError:
+            return {"superseded": True}
+        except LedgerError as error:
+            return {"error": str(error)}
+
+    def _page(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the rows of a page, and how many are selected."""
+        start = validation.integer(message.get("start"), "start", most=2**53)
+        count = validation.integer(message.get("count"), "count", least=1, most=_MAX_PAGE)
+        visible = [self._position(column) for column in _list(message, "columns")]
+        rows = self._select(message)
+        page = rows[start : start + count]
+        return {"n_rows": len(rows), "start": start, "rows": self._cells(page, visible)}
+
+    def _cell(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the whole text of a cell, to copy and to read."""
+        row = validation.integer(message.get("row"), "row", most=max(len(self._shown) - 1, 0))
+        column = self._position(message.get("column"))
+        text = exact_text(self._shown.iloc[:, column].iloc[row])
+        exact = text.encode("utf-8", "backslashreplace").decode()
+        return {"text": exact, "visible": escape_invisible(text, keep="\n\t")}
+
+    def _save(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a file of the selected rows, with all columns, in base64."""
+        endings = tuple(_downloads.available())
+        ending = validation.one_of(message.get("format"), "format", endings)
+        form = _downloads.FORMATS[ending]
+        rows = self._select(message)
+        advice = f'save the frame in Python: ledgerkit.show(frame).save("{self.name}.{ending}")'
+        if len(rows) * self.frame.shape[1] > _MAX_SAVED:
+            raise _too_large(f"{count_text(len(rows), 'row')}", advice)
+        data = form.write(self.frame.iloc[rows].reset_index(drop=True))
+        if len(data) > _MAX_SENT:
+            raise _too_large(f"{len(data):,} bytes", advice)
+        return {
+            "name": f"{self.name}.{ending}",
+            "media_type": form.media_type,
+            "data": base64.b64encode(data).decode("ascii"),
+            "n_rows": len(rows),
+        }
+
+    def _select(self, message: Mapping[str, Any]) -> np.ndarray:
+        """Return the positions of the rows that a message selects."""
+        filters = message.get("filters") or {}
+        if not isinstance(filters, dict):
+            raise InvalidRequestError.refuse("filters", filters, "an object of texts")
+        selection = Selection(
+            sort=tuple(self._sort_key(key) for key in _list(message, "sort")),
+            filters=tuple(
+                (self._position(column), validation.plain_text(text, "filter"))
+                for column, text in filters.items()
+            ),
+            search=validation.plain_text(message.get("search", ""), "search").strip(),
+        )
+        rows = self._rows.select(selection, self._check_of(message))
+        return np.arange(len(self._shown)) if rows is None else rows
+
+    def _check_of(self, message: Mapping[str, Any]) -> Callable[[], None]:
+        """Return a function that raises once the same front end has sent a newer request."""
+        if "number" not in message:
+            return lambda: None
+        client = cut(message.get("client"), _MAX_NAME)
+        number = validation.integer(message["number"], "number", most=2**53)
+        if len(self._newest) >= _MAX_FRONT_ENDS:
+            self._newest.clear()
+        self._newest[client] = max(number, self._newest.get(client, 0))
+
+        def check() -> None:
+            if self._newest.get(client, number) != number:
+                raise _SupersededError
+
+        return check
+
+    def _sort_key(self, key: object) -> tuple[int, bool]:
+        """Check a column to sort by and its direction."""
+        if not isinstance(key, dict):
+            raise InvalidRequestError.refuse("sort", key, "objects with column and descending")
+        return self._position(key.get("column")), bool(key.get("descending"))
+
+    def _position(self, column: object) -> int:
+        """Check the position of a column; the keys of JSON objects are texts."""
+        number = int(column) if isinstance(column, str) and column.isdecimal() else column
+        return validation.integer(number, "column", most=len(self._columns) - 1)
+
+    # Texts --------------------------------------------------------------------------------
+
+    def _cells(self, rows: np.ndarray, visible: Iterable[int]) -> list[dict[str, Any]]:
+        """Return the position and the cells of each row of a page."""
+        page = self._shown.iloc[rows]
+        texts = readable(page)
+        columns = [
+            [
+                _cell(text, exact_text(value))
+                for text, value in zip(
+                    texts.iloc[:, column], page.iloc[:, column].tolist(), strict=True
+                )
+            ]
+            for column in visible
+        ]
+        cells = zip(*columns, strict=True) if columns else ([] for _ in rows)
+        return [
+            {"row": int(row), "cells": list(row_cells)}
+            for row, row_cells in zip(rows, cells, strict=True)
+        ]
+
+    def static(self) -> str:
+        """Format the first rows as HTML; the exact text of a cell is its tooltip."""
+        columns = self._columns[:_MAX_COLUMNS]
+        rows = self._cells(np.arange(min(len(self._shown), _MAX_STATIC)), range(len(columns)))
+        classes = [' class="number"' if column.is_right else "" for column in columns]
+        names = "".join(
+            f'<th scope="col"{css}>{_html.text(column.name)}</th>'
+            for column, css in zip(columns, classes, strict=True)
+        )
+        body = "".join(
+            f"<tr>{''.join(map(_static_cell, row['cells'], columns))}</tr>" for row in rows
+        )
+        caption = _html.caption_tag(self.caption)
+        hidden = _html.hidden_count(len(self._shown) - len(rows), "more row", " in .result")
+        n_more = len(self._columns) + self._n_hidden - len(columns)
+        hidden += _html.hidden_count(n_more, "more column", " in .result")
+        return (
+            f'<div class="scroll"><table>{caption}'
+            f"<thead><tr>{names}</tr></thead><tbody>{body}</tbody></table></div>{hidden}"
+        )
+
+
+def index_as_columns(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame whose index is the row numbers; another index becomes its first columns."""
+    flat = frame.copy(deep=False)  # pandas copies what somebody changes later
+    flat.index = pd.RangeIndex(len(frame))
+    flat.columns = pd.Index([_label(name) for name in frame.columns], dtype=object)
+    if not isinstance(frame.index, pd.RangeIndex):
+        for level, name in enumerate(frame.index.names):
+            labels = frame.index.get_level_values(level)
+            flat.insert(level, _index_name(name, level), labels.array, allow_duplicates=True)
+    return flat
+
+
+def _label(name: object) -> str:
+    """Write the name of a column; the levels of one are joined."""
+    return " / ".join(map(str, name)) if isinstance(name, tuple) else str(name)
+
+
+def _index_name(name: object, level: int) -> str:
+    """Return the name of a level of an index."""
+    return f"index {level}" if name is None and level else "index" if name is None else str(name)
+
+
+def _sources(frame: pd.DataFrame) -> list[Source]:
+    """Describe the columns for filters."""
+    formats = column_formats(frame, short_ids=False)
+    declared = declared_columns(frame)
+    kinds = id_kinds(frame)
+    sources = []
+    for position, name in enumerate(frame.columns):
+        kind = _kind(frame.iloc[:, position])
+        unit = declared[name].unit if name in declared and kind == "number" else ""
+        write = formats.get(name) if kind == "text" and name not in kinds else None
+        sources.append(Source(frame, position, kind, unit, cut(name, _MAX_NAME), write))
+    return sources
+
+
+def _kind(values: pd.Series[Any]) -> str:
+    """Return what filters compare the values of a column as."""
+    dtype = values.dtype
+    if isinstance(dtype, np.dtype) and dtype.kind == "O":
+        return _object_kind(values)
+    if pd.api.types.is_bool_dtype(dtype):
+        return "bool"
+    if pd.api.types.is_datetime64_any_dtype(dtype):
+        return "time"
+    is_text = isinstance(dtype, pd.CategoricalDtype) or dtype.kind in "cmV"
+    return "text" if is_text or not pd.api.types.is_numeric_dtype(dtype) else "number"
+
+
+def _object_kind(values: pd.Series[Any]) -> str:
+    """Return the kind of a column of Python objects."""
+    word = pd.api.types.infer_dtype(values, skipna=True)
+    is_mixed = word.startswith("mixed") and all(map(is_number, values.dropna()))
+    if is_mixed or word in ("integer", "decimal", "floating"):
+        return "number"
+    return "bool" if word == "boolean" else "text"
+
+
+def _columns(frame: pd.DataFrame, sources: Sequence[Source]) -> list[_Column]:
+    """Describe the columns for the front end."""
+    declared = declared_columns(frame)
+    kinds = id_kinds(frame)
+    columns = []
+    for source, name in zip(sources, frame.columns, strict=True):
+        # Without a schema, a column of the same name may mean something else.
+        is_known = "schema" in frame.attrs and name in declared
+        note = declared[name].meaning if is_known else ""
+        columns.append(_Column(source.name, source.kind, note, kinds.get(name)))
+    return columns
+
+
+def _cell(text: str, exact: str) -> Any:
+    """
+    Return a cell for the front end: its text, and its exact text if that differs.
+
+    With ``more``, the exact text is long or not visible, and is sent when it is needed.
+    """
+    if exact == text:
+        return text
+    if len(exact) > _MAX_EXACT or escape_invisible(exact) != exact:
+        return {"text": text, "more": True}
+    return {"text": text, "exact": exact}
+
+
+def _static_cell(cell: Any, column: _Column) -> str:
+    """Format a cell as HTML, a rounded number with all its digits as a tooltip."""
+    text, exact = (cell["text"], cell.get("exact", "")) if isinstance(cell, dict) else (cell, "")
+    if not column.is_right:
+        return f"<td>{_html.text(text)}</td>"
+    title = f' title="{_html.text(exact, _MAX_EXACT)}"' if exact else ""
+    return f'<td class="number"{title}>{_html.text(text)}</td>'
+
+
+def _list(message: Mapping[str, Any], name: str) -> list[Any]:
+    """Return a list of a message; an absent one is empty."""
+    value = message.get(name) or []
+    if not isinstance(value, list) or len(value) > _MAX_CHOICE:
+        raise InvalidRequestError.refuse(name, value, f"a list of at most {_MAX_CHOICE}")
+    return value
+
+
+def _too_large(size: str, remedy: str) -> InvalidRequestError:
+    """Build the error for a file that is too large for a front end."""
+    sentence = f"{size} are too large to pass through the notebook's page"
+    return InvalidRequestError(sentence, field="format", remedy=remedy)

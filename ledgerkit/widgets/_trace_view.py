@@ -1,0 +1,181 @@
+"""A trace as an interactive view: the receipt tree, a receipt's details, timeline, balances."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ledgerkit.cards import STATUSES, UNKNOWN_STATUS
+from ledgerkit.errors import InvalidRequestError, cut
+from ledgerkit.tracing.balance_changes import balance_change_columns
+from ledgerkit.units import count_text, gas_amount
+from ledgerkit.widgets._blocks import Block
+from ledgerkit.widgets._receipt_details import ReceiptDetails, change_value, id_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ledgerkit.tracing.trace import Trace
+    from ledgerkit.tracing.transaction_data import TransactionData
+
+    Json = dict[str, Any]
+
+_PAGE = 100  # balance changes
+VERDICTS = {
+    "fully_succeeded": ("✓", "succeeded", "ok"),
+    "succeeded_with_failed_receipts": ("!", "succeeded, but receipts failed", "warn"),
+    "failed": ("✗", "failed", "bad"),
+    "pending": ("…", "not finished yet", "muted"),
+    "dropped": ("✗", "dropped: never included in a block", "bad"),
+    "unknown": ("?", "result unknown", "muted"),
+}
+_TONES = {"failure": "bad", "not_executed": "warn", "unknown": "muted"}
+
+
+class TraceView(Block):
+    """
+    A trace, whose receipts are described when they are selected.
+
+    Parameters
+    ----------
+    trace
+        The trace.
+    receipt_id
+        The receipt that is selected at first; None is the first that failed, or the root.
+    """
+
+    kind: ClassVar[str] = "trace"
+
+    def __init__(self, trace: Trace, receipt_id: str | None = None) -> None:
+        self.trace = trace
+        self._receipt_id = receipt_id
+
+    def describe(self) -> dict[str, Any]:
+        """Return the verdict, the explanation, the receipts as columns, and one in detail."""
+        tx, names = self._tx, [*STATUSES, "unknown"]
+        headline, *paragraphs = self.trace.explain().split("\n\n")
+        selected, statuses = self._first_selected(), tx.column("status")
+        n_failed, count = statuses.count("failure"), count_text(len(tx.tree), "receipt")
+        return {
+            "verdict": VERDICTS[self.trace.verdict],
+            "transaction": id_value("transaction", self.trace.tx_hash),
+            "network": cut(self.trace.receipts.attrs.get("network", "an unknown network")),
+            "headline": headline,
+            "explanation": paragraphs,
+            "summary": f"{count}, {n_failed:,} failed" if n_failed else count,
+            "statuses": [_status(name) for name in names],
+            "status": [names.index(name) for name in statuses],
+            "parent": tx.tree.parents.tolist(),
+            "label": _coded(self._labels),
+            "receiver": _coded(map(_receiver, tx.column("receiver_id"))),
+            "gas": ["" if gas is None else gas_amount(gas) for gas in tx.column("gas_burnt")],
+            "shard": _coded(map(_shard, tx.column("shard_id"))),
+            "timeline": self._timeline(),
+            "moved": self._moved(0),
+            "selected": selected,
+            "details": None if selected is None else self._details.describe(selected),
+        }
+
+    def handle(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the details of a receipt, or a page of the balance changes."""
+        what, at = message.get("do"), message.get("at")
+        answers = {
+            "receipt": (self._details.describe, len(self._labels)),
+            "moved": (self._moved, len(self._changes)),
+        }
+        if not isinstance(what, str) or what not in answers:
+            raise InvalidRequestError.refuse("do", what, "'receipt' or 'moved'")
+        answer, length = answers[what]
+        if type(at) is not int or not 0 <= at < length:
+            raise InvalidRequestError.refuse("at", at, f"an integer from 0 to {length - 1}")
+        return answer(at)
+
+    def static(self) -> str:
+        """Return the card of the trace, which folds without scripts."""
+        return self.trace._repr_html_()
+
+    @cached_property
+    def _tx(self) -> TransactionData:
+        """The data that the explanation is written from, with the texts of amounts."""
+        return self.trace._data(metadata=True)  # noqa: SLF001 - of this package
+
+    @cached_property
+    def _labels(self) -> list[str]:
+        """The method or the actions of each receipt."""
+        columns = (self._tx.column(name) for name in ("kind", "method_name", "actions"))
+        return [_label(*values) for values in zip(*columns, strict=True)]
+
+    @cached_property
+    def _details(self) -> ReceiptDetails:
+        """The details of receipts."""
+        return ReceiptDetails(self.trace, self._tx, self._labels)
+
+    @cached_property
+    def _changes(self) -> list[tuple[Any, ...]]:
+        """The balance changes: account, asset and amount."""
+        columns = balance_change_columns(self._tx.transfers)
+        return list(zip(*columns.values(), strict=True))
+
+    def _first_selected(self) -> int | None:
+        """Return the position of the receipt that is selected at first, if there is one."""
+        tx = self._tx
+        if self._receipt_id is None:
+            return next(iter([*tx.failed_receipts(), *range(len(tx.tree))]), None)
+        ids: list[str] = tx.tree.ids.tolist()
+        if self._receipt_id not in ids:
+            expected = f"a receipt of transaction {self.trace.tx_hash}"
+            raise InvalidRequestError.refuse("receipt_id", self._receipt_id, expected)
+        return ids.index(self._receipt_id)
+
+    def _timeline(self) -> Json:
+        """Return the column of each receipt: its block, or its depth if no block is known."""
+        heights, depths = self._tx.column("block_height"), self._tx.column("depth")
+        has_blocks = any(height is not None for height in heights)
+        keys = heights if has_blocks else depths
+        known = sorted({key for key in keys if key is not None})
+        column = {key: at for at, key in enumerate(known)}
+        first, sign = (known[0], "+") if has_blocks else (0, "")
+        title = f"Block, counted from {first}" if has_blocks else "Depth; blocks are unknown"
+        return {
+            "title": title,
+            "labels": [f"{sign}{key - first:,}" for key in known],
+            "skipped": [b - a - 1 for a, b in pairwise(known)] if has_blocks else [],
+            "column": [column.get(key, -1) for key in keys],
+        }
+
+    def _moved(self, start: int) -> Json:
+        """Return a page of the balance changes."""
+        amounts, page = self._tx.amounts, self._changes[start : start + _PAGE]
+        rows = [(id_value("account", id_), change_value(amounts, *by)) for id_, *by in page]
+        return {"rows": rows, "total": len(self._changes)}
+
+
+def _coded(texts: Iterable[str]) -> Json:
+    """Return the different texts, and the position of each text among them."""
+    code: dict[str, int] = {}
+    positions = [code.setdefault(text, len(code)) for text in texts]
+    return {"texts": list(code), "at": positions}
+
+
+def _status(name: str) -> tuple[str, str, str]:
+    """Return the mark, the words and the tone of a status."""
+    mark, words = STATUSES.get(name, UNKNOWN_STATUS).split(" ", 1)
+    return mark, words, _TONES.get(name, "ok")
+
+
+def _label(kind: str | None, method: str | None, actions: str | None) -> str:
+    """Return the method or the actions of a receipt."""
+    if kind == "refund":
+        return "refund"
+    return f"{cut(method)}()" if method else cut(actions or "no actions")
+
+
+def _receiver(account_id: str | None) -> str:
+    """Return the receiver of a receipt."""
+    return "an unknown account" if account_id is None else cut(account_id)
+
+
+def _shard(shard_id: int | None) -> str:
+    """Return the name of a lane of the timeline."""
+    return "shard unknown" if shard_id is None else f"shard {shard_id}"

@@ -1,0 +1,296 @@
+"""
+One view with its panels: messages of the front end, links between panels, and the way back.
+
+A message is a JSON object whose ``type`` names a method here. Answers go to every front end
+that shows the view; each knows its own questions by their number.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+from ledgerkit import client
+from ledgerkit.errors import LedgerError, cut
+from ledgerkit.transport import networks
+from ledgerkit.widgets._view import view_class
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ledgerkit.client import Ledger
+    from ledgerkit.widgets._panel import Content, Panel
+    from ledgerkit.widgets.search import Target
+
+    Message = Mapping[str, Any]
+
+_MAX_VISITS = 50  # results that Back can return to; older ones are dropped
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A result to which Back and Forward return."""
+
+    panel: Panel
+    values: dict[str, Any]
+    content: Content
+
+
+class Window:
+    """
+    A view with one or several panels, of which one is open.
+
+    Parameters
+    ----------
+    panels
+        The panels; the first is open.
+    ledger
+        The ledger of panels that links open; None is the session's default.
+    has_tabs
+        True shows a tab for each panel, and the search box.
+    """
+
+    def __init__(
+        self, panels: Sequence[Panel], ledger: Ledger | None = None, *, has_tabs: bool = False
+    ) -> None:
+        self.panels = list(panels)
+        self.ledger = ledger
+        self.has_tabs = has_tabs
+        self.selected = self.panels[0]
+        self._visits: list[Visit] = []
+        self._at = -1
+        self._is_shown = False
+        self._sent: Content | None = None  # what the front ends show
+
+    @cached_property
+    def view(self) -> Any:
+        """The widget, built when it is needed first."""
+        view = view_class()()
+        view.on_msg(lambda _, content, __: self.receive(content))
+        self._is_shown = True
+        return view
+
+    # Messages of the front end ------------------------------------------------------------
+
+    def receive(self, message: object) -> None:
+        """Handle one message of a front end; an unknown one is ignored."""
+        if isinstance(message, dict):
+            handler = self._handlers.get(message.get("type"))
+            if handler is not None:
+                handler(message)
+        self.send_window()  # so the page knows that the kernel answers, and which network it uses
+
+    @cached_property
+    def _handlers(self) -> dict[object, Callable[[Message], None]]:
+        """Map the type of a message to its handler."""
+        return {
+            "ready": lambda _: self.send_all(),
+            "select": lambda m: self.select(self._panel(m)),
+            "press": self._press,
+            "secret": self._enter_secret,
+            "cancel": lambda m: self._panel(m).cancel(),
+            "open": lambda m: self.open(str(m.get("kind")), str(m.get("id"))),
+            "search": lambda m: self.search(str(m.get("text"))),
+            "back": lambda _: self.go(-1),
+            "forward": lambda _: self.go(1),
+            "block": self._ask_block,
+        }
+
+    def _panel(self, message: Message) -> Panel:
+        """Return the panel that a message names, or the open one."""
+        named = (panel for panel in self.panels if panel.title == message.get("panel"))
+        return next(named, self.selected)
+
+    def _press(self, message: Message) -> None:
+        """Store the texts of a form, and press one of its buttons."""
+        panel = self._panel(message)
+        panel.accept(message.get("values") or {})
+        button = panel.buttons.get(str(message.get("button")))
+        if button is None:
+            panel.ask()
+        elif button.enabled:
+            button.press()
+
+    def _enter_secret(self, message: Message) -> None:
+        """Store the text of a password field."""
+        panel = self._panel(message)
+        secret = panel.secrets.get(str(message.get("name")))
+        if secret is not None:
+            secret.enter(message.get("text"))
+        self.send_panel(panel)
+
+    def _ask_block(self, message: Message) -> None:
+        """Answer a message to a block of a result, in a thread."""
+        content = self._panel(message).content  # as it is now, and not once the thread runs
+        try:
+            asyncio.get_running_loop().create_task(self._answer_in_thread(content, message))
+        except RuntimeError:
+            self._answer(message, _block_reply(content, message))
+
+    async def _answer_in_thread(self, content: Content, message: Message) -> None:
+        """Answer a message to a block without stopping the kernel meanwhile."""
+        self._answer(message, await in_thread(_block_reply, content, message))
+
+    def _answer(self, message: Message, payload: dict[str, Any]) -> None:
+        """Send the answer to a question, with its number."""
+        self.send({"type": "reply", "request": message.get("request"), "payload": payload})
+
+    # Navigation ---------------------------------------------------------------------------
+
+    def select(self, panel: Panel) -> None:
+        """Open a panel."""
+        self.selected = panel
+        panel.refresh()
+        self.send_window()
+        self.send_panel(panel, is_new=True)
+
+    def open(self, kind: str, id_: str) -> None:
+        """Open the view of an account, token, transaction, receipt, block or key."""
+        from ledgerkit.widgets.search import target
+
+        opened = target(kind, id_)
+        if opened is not None:
+            self.open_target(opened)
+
+    def open_target(self, target: Target, *, wait: bool = False) -> None:
+        """Fill in the form of a panel and press its button; with `wait`, return with its result."""
+        panel = self._panel_of(target.panel_class)
+        texts = (name for name, field in panel.fields.items() if field.kind in ("line", "lines"))
+        panel.fill({name: target.values.get(name, "") for name in texts})
+        self.select(panel)
+        if wait:
+            panel.press()
+        else:
+            panel.ask()
+
+    def _panel_of(self, panel_class: type[Panel]) -> Panel:
+        """Return this window's panel of a class; one that it does not have yet is added."""
+        for panel in self.panels:
+            if isinstance(panel, panel_class):
+                return panel
+        panel = panel_class(ledger=self.ledger)  # type: ignore[call-arg]  # all subclasses do
+        panel.window = self
+        self.panels.append(panel)
+        return panel
+
+    def search(self, text: str) -> None:
+        """Open the view of whatever a text names."""
+        from ledgerkit.widgets.search import Search
+
+        panel = self._panel_of(Search)
+        panel.accept({"text": text})
+        self.select(panel)
+        panel.ask()
+
+    def finish(self, panel: Panel) -> None:
+        """Remember the result of a panel, so that Back can return to it."""
+        if panel is self.selected and panel.can_return and panel.content.pages:
+            del self._visits[self._at + 1 :]
+            self._visits.append(Visit(panel, panel.values(), panel.content))
+            del self._visits[:-_MAX_VISITS]
+            self._at = len(self._visits) - 1
+        self.send_panel(panel)
+        self.send_window()
+
+    def go(self, steps: int) -> None:
+        """Show an earlier (-1) or a later (1) result again."""
+        to = self._target(steps)
+        if to is not None:
+            self._at = to
+            visit = self._visits[to]
+            self.selected = visit.panel
+            visit.panel.restore(visit.values, visit.content)
+            self.send_window()
+
+    def _target(self, steps: int) -> int | None:
+        """Return the number of the visit that Back or Forward leads to."""
+        at = self._at
+        is_elsewhere = at >= 0 and self._visits[at].content is not self.selected.content
+        to = at if is_elsewhere and steps < 0 else at + steps
+        return to if 0 <= to < len(self._visits) else None
+
+    # Messages to the front end ------------------------------------------------------------
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Send a message to the front ends, if the view is shown anywhere."""
+        if self._is_shown:
+            self.view.send(message)
+
+    def send_all(self) -> None:
+        """Send everything, to a front end that has just opened."""
+        self.send_window()
+        self.send_panel(self.selected, is_new=True)
+
+    def send_window(self) -> None:
+        """Send the titles of the panels, which one is open, and the network."""
+        if self._is_shown:
+            self.send(
+                {
+                    "type": "window",
+                    "has_tabs": self.has_tabs,
+                    "titles": [panel.title for panel in self.panels],
+                    "selected": self.selected.title,
+                    "network": self.selected.network_badge(),
+                    "can_go_back": self._target(-1) is not None,
+                    "can_go_forward": self._target(1) is not None,
+                }
+            )
+
+    def send_panel(self, panel: Panel, *, is_new: bool = False) -> None:
+        """Send the form and the content of a panel, if it is the open one."""
+        if self._is_shown and panel is self.selected:
+            pages = panel.pages() if is_new or panel.content is not self._sent else None
+            self._sent = panel.content
+            self.send({"type": "panel", **panel.state(), "pages": pages})
+
+
+async def in_thread(function: Callable[..., Any], *args: Any) -> Any:
+    """Run a function in a thread of its own; those of a pool may all wait for a dead host."""
+    pool = ThreadPoolExecutor(1)
+    call = partial(copy_context().run, function, *args)
+    try:
+        return await asyncio.get_running_loop().run_in_executor(pool, call)
+    finally:
+        pool.shutdown(wait=False)
+
+
+def network_badge(ledger: Ledger | None) -> dict[str, str]:
+    """Return the network that requests go to, with a note where its data is invented."""
+    ledger = ledger or client.default()
+    if ledger is None:
+        return {"kind": "none", "text": "not connected yet"}
+    name = ledger.network.name
+    preset = networks.PRESETS.get(name)
+    is_public = preset is not None and preset.rpc_url == ledger.network.rpc_url
+    if ledger.is_embedded or is_public:
+        return name_badge(name)
+    return {"kind": "custom", "text": f"{name} (custom)"}
+
+
+def name_badge(name: str) -> dict[str, str]:
+    """Return the badge of a network of which only the name is known."""
+    note = ": embedded ledger, invented data" if name == networks.LOCAL else ""
+    kind = name if name in networks.PRESETS else "custom" if name else "none"
+    return {"kind": kind, "text": f"{cut(name)}{note}"}
+
+
+def _block_reply(content: Content, message: Message) -> dict[str, Any]:
+    """Return the answer of a block to a message, or the error as a text."""
+    if message.get("result") != content.number:
+        return {"error": "This result has been replaced by a newer one."}
+    try:
+        page, number = message["at"]
+        block = content.pages[page].blocks[number]
+    except (LookupError, TypeError, ValueError):
+        return {"error": "The result has no such part."}
+    try:
+        answer: dict[str, Any] = block.handle(message["message"])
+    except LedgerError as error:
+        return {"error": str(error)}
+    except Exception as error:  # noqa: BLE001 - an exception in a handler would be invisible
+        return {"error": f"{type(error).__name__}: {error}"}
+    return answer

@@ -1,0 +1,237 @@
+"""The search box, which recognises an id and opens its view, and the targets of links."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlsplit
+
+import pandas as pd
+
+from ledgerkit import client, validation
+from ledgerkit.errors import InvalidRequestError, NotFoundError
+from ledgerkit.verbs import blocks, documents
+from ledgerkit.widgets import _html
+from ledgerkit.widgets._blocks import Html
+from ledgerkit.widgets._fields import Field
+from ledgerkit.widgets._panel import Content, Page, Panel, PanelResult
+from ledgerkit.widgets.accounts import AccountExplorer, KeyLookup
+from ledgerkit.widgets.blocks import BlockExplorer
+from ledgerkit.widgets.contracts import ContractViewer
+from ledgerkit.widgets.statements import StatementExplorer
+from ledgerkit.widgets.transactions import TransactionExplorer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from ledgerkit.client import Ledger
+
+_HEIGHT = re.compile(r"\d{1,20}", re.ASCII)
+_KEY = re.compile(r"(?:ed25519|secp256k1|ml-dsa-65):.+", re.ASCII)
+_CALL = re.compile(r"(?P<contract_id>[a-z0-9._-]+)\s+(?P<method>\w+)\s*(?P<args>\{.*\})?", re.ASCII)
+_RULE = (
+    "an account id, a public key, the hash of a transaction or block, a receipt id, a block"
+    " height, or a contract and a method such as 'wrap.near ft_metadata'"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The target of a link or a search: a panel and the texts of its fields."""
+
+    panel_class: type[Panel]
+    values: dict[str, str]
+
+
+def target(kind: str, id_: str) -> Target | None:
+    """Return where a link leads to; None if nothing shows ids of that kind."""
+    if kind == "token":
+        return Target(ContractViewer, {"contract_id": id_, "method": "ft_metadata", "args": "{}"})
+    fields: dict[str, tuple[type[Panel], str]] = {
+        "account": (AccountExplorer, "account_id"),
+        "contract": (AccountExplorer, "account_id"),
+        "statement": (StatementExplorer, "account_id"),
+        "key": (KeyLookup, "public_key"),
+        "transaction": (TransactionExplorer, "tx_hash"),
+        "receipt": (TransactionExplorer, "tx_hash"),
+        "block": (BlockExplorer, "at"),
+    }
+    if kind not in fields:
+        return None
+    panel_class, name = fields[kind]
+    return Target(panel_class, {name: id_})
+
+
+class Search(Panel):
+    """
+    A search box that opens the view of whatever it is given.
+
+    It takes an account id, a public key, the hash of a transaction or block, a receipt id, a
+    block height, a contract with a method, or the address of any of them in an explorer.
+
+    Parameters
+    ----------
+    text
+        The initial text.
+    ledger
+        The ledger to use; None is the session's default at the time of the request.
+    """
+
+    title = "Search"
+    action = "Search"
+    tooltip = "Open the view of this account, transaction, receipt, block, key or contract"
+    can_return = False
+
+    def __init__(self, text: str = "", *, ledger: Ledger | None = None) -> None:
+        super().__init__(
+            {"text": Field("Search", text, "alice.near, a hash, a key, a block")}, ledger
+        )
+        self._waits = False
+        self._offered: Ledger | None = None  # whose examples are shown
+        self.content = Content("", pages=self._examples())
+
+    def press(self) -> Self:
+        """Search, open the view and wait for its result, as `Panel.press` does."""
+        self._waits = True
+        try:
+            return super().press()
+        finally:
+            self._waits = False
+
+    def _read_steps(self, values: dict[str, Any]) -> Iterator[PanelResult]:
+        """Recognise the text, with requests only for a hash."""
+        ledger = client.current(self.ledger)
+        opened = recognise(values["text"], ledger)
+        frame = pd.DataFrame([opened.values])
+        yield PanelResult(f"Opening {opened.panel_class.title}.", frame, (), value=opened)
+
+    def refresh(self) -> None:
+        """Offer the examples of the session's present network."""
+        if (client.default() if self.ledger is None else self.ledger) is not self._offered:
+            self.content = Content("", pages=self._examples())
+
+    def _examples(self) -> tuple[Page, ...]:
+        """Return the examples of the present network."""
+        self._offered = self.ledger or client.default()
+        return tuple(_examples(self._offered))
+
+    def _show(self, content: Content) -> None:
+        """Show a status above the examples."""
+        super()._show(replace(content, pages=self._examples()))
+
+    def _set_ready(self) -> None:
+        """Open the view of what was recognised, unless somebody has opened another one."""
+        super()._set_ready()
+        is_open = self._waits or self.window.selected is self
+        if self.content.value is not None and is_open:
+            self.window.open_target(self.content.value, wait=self._waits)
+
+
+def recognise(text: str, ledger: Ledger) -> Target:
+    """
+    Return the panel that shows what a text names.
+
+    Parameters
+    ----------
+    text
+        An id, or an explorer's address that ends with one.
+    ledger
+        The ledger that knows whether a hash is that of a transaction, a receipt or a block.
+
+    Returns
+    -------
+    target
+        The panel and its fields.
+
+    Raises
+    ------
+    InvalidRequestError
+        If it has none of these forms, or is a hash that the network does not know.
+    LedgerError
+        If the network could not be asked.
+    """
+    text = text.strip()
+    if not text:
+        raise InvalidRequestError.required("search", _RULE)
+    if text.startswith(("https://", "http://")):
+        text = urlsplit(text).path.rstrip("/").rpartition("/")[2] or text
+    call = _CALL.fullmatch(text)
+    if call is not None:
+        return Target(ContractViewer, {**call.groupdict(), "args": call["args"] or "{}"})
+    for kind, check in _FORMS:
+        if check(text):
+            return target(kind, text) or _refuse(text)
+    return _recognise_hash(text, ledger) if _is_hash(text) else _refuse(text)
+
+
+def _refuse(text: str) -> Target:
+    """Raise the error of a text that names nothing."""
+    raise InvalidRequestError.refuse("search", text, _RULE)
+
+
+def _accepts(check: Callable[[str, str], object]) -> Callable[[str], bool]:
+    """Turn a validation into a test."""
+
+    def test(text: str) -> bool:
+        try:
+            check(text, "search")
+        except InvalidRequestError:
+            return False
+        return True
+
+    return test
+
+
+_is_hash = _accepts(validation.crypto_hash)
+_FORMS: tuple[tuple[str, Callable[[str], bool]], ...] = (
+    ("block", lambda text: _HEIGHT.fullmatch(text) is not None),
+    ("key", lambda text: _KEY.fullmatch(text) is not None),
+    ("account", _accepts(validation.account_id)),
+)
+
+
+def _recognise_hash(hash_: str, ledger: Ledger) -> Target:
+    """Look a hash up as a transaction, a receipt and a block."""
+    lookups: dict[str, Callable[[], object]] = {
+        "transaction": lambda: documents.read_document(ledger, hash_),
+        "receipt": lambda: documents.receipt_origin(ledger, hash_),
+        "block": lambda: blocks.block(hash_, ledger=ledger),
+    }
+    no_index: InvalidRequestError | None = None  # of transactions; the others are still looked up
+    for kind, look_up in lookups.items():
+        try:
+            look_up()
+        except NotFoundError:
+            continue
+        except InvalidRequestError as error:
+            no_index = error
+            continue
+        return target(kind, hash_) or _refuse(hash_)
+    if no_index is not None:
+        raise no_index
+    expected = f"the hash of a transaction, a receipt or a block that {ledger.network.name} knows"
+    raise InvalidRequestError.refuse("search", hash_, expected)
+
+
+def _examples(ledger: Ledger | None) -> Iterator[Page]:
+    """Offer the accounts and transactions of the embedded ledger as examples."""
+    if ledger is None or not ledger.is_embedded:
+        return
+    summary = ledger.world.summary
+    accounts = [("account", a.account_id, a.account_id, a.description) for a in summary.accounts]
+    transactions = [
+        ("transaction", t.tx_hash, t.description, f"signed by {t.signer_id}")
+        for t in summary.transactions
+    ]
+    yield Page("Accounts of the embedded ledger", Html(_link_list(accounts)))
+    yield Page("Transactions", Html(_link_list(transactions)))
+
+
+def _link_list(rows: Iterable[tuple[str, str, str, str]]) -> str:
+    """Format links with their descriptions; a row has kind, id, text and description."""
+    items = "".join(
+        f"<li>{_html.link(kind, id_, text)}: {_html.text(description)}</li>"
+        for kind, id_, text, description in rows
+    )
+    return f"<ul>{items}</ul>"

@@ -1,0 +1,154 @@
+"""
+Services that lie: they leave out, repeat, delay, cut and reorder what a world executed.
+
+Which transactions a lie hides is decided by their hashes, so a service that lies once always does.
+The node itself tells the truth.
+"""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from ledgerkit.transport.embedded import Local
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ledgerkit.localnet.world import World
+
+# Lies about a transaction, each with its share in percent.
+HIDDEN = {
+    "unlisted": 4,  # missing in the account's transactions
+    "forgotten": 4,  # missing there, and in the account's transfers
+    "lost": 4,  # listed, but its document is missing
+    "late": 4,  # all of these, until `catch_up`
+}
+LARGEST = 2**127 - 1  # the Transfers API stores amounts in 128 signed bits
+_REPEATED, _CUT, _CLAMPED = 40, 40, 10  # pages, pages and rows in percent
+_PAGE = 15  # rows of a page, so that there are many
+
+
+class LyingServices(Local):
+    """
+    A transport to a world whose Transactions and Transfers API lie.
+
+    Parameters
+    ----------
+    world
+        The world.
+    seed
+        Of the lies.
+    hidden
+        The lies about transactions, with the share of each in percent.
+
+    Attributes
+    ----------
+    fates
+        The hidden transactions that a response should have had, with the lie.
+    clamped
+        The transactions of transfers whose amount was cut.
+    pages
+        How many pages were repeated in part or ended early.
+    """
+
+    def __init__(self, world: World, seed: int, hidden: Mapping[str, int] = HIDDEN) -> None:
+        super().__init__(world)
+        self.seed, self.hidden = seed, hidden
+        self.fates: dict[str, str] = {}
+        self.clamped: set[str] = set()
+        self.pages = 0
+        self._is_late = True
+        self._last_rows: dict[str, Any] = {}  # of the last page, by account
+
+    def catch_up(self) -> None:
+        """Tell the truth about late transactions from now on."""
+        self._is_late = False
+        self.fates = {tx_hash: fate for tx_hash, fate in self.fates.items() if fate != "late"}
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Return the world's response, with lies."""
+        target: bytes = request.extensions.get("target") or request.url.raw_path
+        lies = {
+            b"/transactions/v0/account": self._account,
+            b"/transactions/v0/transactions": self._documents,
+            b"/transfers/v0/transfers": self._transfers,
+        }
+        lie = lies.get(target.partition(b"?")[0])
+        if lie is None:
+            return super().handle_request(request)
+        body = json.loads(request.read())
+        if "account_id" in body:
+            body["limit"] = _PAGE
+        headers = {"content-type": "application/json"}
+        short = httpx.Request("POST", request.url, json=body, headers=headers)
+        short.extensions = request.extensions
+        response = super().handle_request(short)
+        if response.status_code == httpx.codes.OK:
+            document = json.loads(response.read())
+            lie(body, document)
+            response = httpx.Response(200, json=document)
+        return response
+
+    def fate(self, tx_hash: str | None) -> str | None:
+        """Return the lie about a transaction, or None."""
+        number = self._number(tx_hash or "")
+        for fate, percent in self.hidden.items():
+            if number < percent:
+                return None if fate == "late" and not self._is_late else fate
+            number -= percent
+        return None
+
+    def _number(self, *parts: object) -> int:
+        """Return a number below 100 that depends on the parts."""
+        digest = sha256(repr((self.seed, *parts)).encode()).digest()
+        return int.from_bytes(digest[:4], "big") % 100
+
+    def _is_hidden(self, tx_hash: str | None, *fates: str) -> bool:
+        """Return True for a transaction with one of these lies about it, and record it."""
+        fate = self.fate(tx_hash)
+        if tx_hash is None or fate is None or fate not in fates:
+            return False
+        self.fates[tx_hash] = fate
+        return True
+
+    def _account(self, body: dict[str, Any], page: dict[str, Any]) -> None:
+        """Leave out transactions, repeat the row before the page, and end pages early."""
+        rows = page["account_txs"]
+        hidden = ("unlisted", "forgotten", "late")
+        rows = [row for row in rows if not self._is_hidden(row["transaction_hash"], *hidden)]
+        before = self._last_rows.get(body["account_id"])
+        if before is not None and "resume_token" in body and self._number(body) < _REPEATED:
+            self.pages += 1
+            rows.insert(0, before)
+        elif len(rows) > 1 and self._number("cut", body) < _CUT:
+            self.pages += 1
+            del rows[(len(rows) + 1) // 2 :]
+            page.pop("resume_token", None)
+        if rows:
+            self._last_rows[body["account_id"]] = rows[-1]
+        page["account_txs"] = rows
+
+    def _documents(self, _body: dict[str, Any], page: dict[str, Any]) -> None:
+        """Leave out documents, and send the others in another order."""
+        page["transactions"] = [
+            each
+            for each in reversed(page["transactions"])
+            if not self._is_hidden(each["transaction"]["hash"], "lost", "late")
+        ]
+
+    def _transfers(self, _body: dict[str, Any], page: dict[str, Any]) -> None:
+        """Leave out transfers, send rows twice, and cut amounts."""
+        rows = []
+        for row in page["transfers"]:
+            tx_hash = row["transaction_id"]
+            if self._is_hidden(tx_hash, "forgotten", "late"):
+                continue
+            if self._number(tx_hash, "cut") < _CLAMPED:
+                self.clamped.add(tx_hash)
+                row["amount"] = str(-LARGEST if row["amount"].startswith("-") else LARGEST)
+            rows += [row] * (2 if self._number(tx_hash, "twice") < _REPEATED else 1)
+        page["transfers"] = rows

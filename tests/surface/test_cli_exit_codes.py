@@ -1,0 +1,163 @@
+"""Exit codes of the command line: each one of its help, and each class of errors."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ledgerkit import errors
+from ledgerkit.cli import main
+from ledgerkit.cli.exit_codes import EXIT_CODES, exit_code
+from tests.loopback import Reply, as_json, failure, result, serve
+
+ROOT = Path(__file__).parents[2]
+FT = {"account_id": "a.near", "tokens": []}
+TX_HASH = "9GZGLnu5YazJnjWvBfGEC1VXDuSp9BMh7nb6ajCTET3D"
+# The handler of a request, the command, and the exit code that the help states.
+CASES = {
+    "success": (lambda *_: as_json(FT), ["ft", "a.near"], 0),
+    "no such method": (
+        lambda *_: result({"error": "MethodResolveError(MethodNotFound)", "logs": []}),
+        ["view", "token.near", "nothing"],
+        1,
+    ),
+    "malformed id": (lambda *_: Reply(500), ["ft", "A.near"], 2),
+    "refused by the host": (lambda *_: Reply(400, b'"Invalid argument"'), ["ft", "a.near"], 2),
+    "no such file": (lambda *_: Reply(500), ["ft", "--from-file", "/no/such/file"], 2),
+    "no such block": (lambda *_: failure("UNKNOWN_BLOCK"), ["block", "12"], 3),
+    "no such transaction": (
+        lambda *_: failure("UNKNOWN_TRANSACTION", {"requested_transaction_hash": TX_HASH}),
+        ["trace", TX_HASH, "a.near"],
+        3,
+    ),
+    "forgotten block": (
+        lambda *_: failure("GARBAGE_COLLECTED_BLOCK", {"block_height": 12, "block_hash": TX_HASH}),
+        ["keys", "a.near"],
+        3,
+    ),
+    "refused key": (lambda *_: Reply(401), ["ft", "a.near"], 4),
+    "not as documented": (lambda *_: Reply(200, b"<html>"), ["ft", "a.near"], 5),
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["ft"], "account_id is required: the account id"),
+        (["trace"], "tx_hash is required: the transaction's hash"),
+        (["view"], "contract_id is required: the contract's account id"),
+        (["view", "token.near"], "method is required: the view method"),
+    ],
+)
+def test_a_missing_argument_is_named(words, sentence, capsys):
+    """Arguments that --from-file makes optional are named when they are missing."""
+    assert main(words) == 2
+    assert capsys.readouterr().err == f"ledgerkit: {sentence}.\n"
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_command_exits_as_the_help_says(case, capsys):
+    """Each outcome has its code, and every failure one line on stderr."""
+    handler, argv, code = CASES[case]
+    with serve(handler) as server:
+        addresses = ["--rpc-url", server.url, "--api-url", server.url, "--network", "lab"]
+        assert main([*argv, *addresses]) == code
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == (code != 0)
+
+
+def test_the_help_lists_the_codes_and_each_is_tried(capsys):
+    """The table of the help has the codes of the program, and each is an outcome of a test."""
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    listed = re.findall(r"^  (\d+) +(\S.*)$", capsys.readouterr().out, flags=re.MULTILINE)
+    assert listed == [(str(row.code), row.meaning) for row in EXIT_CODES]
+    tried = {code for _, _, code in CASES.values()} | {
+        6,
+        130,
+    }  # gaps and Ctrl-C elsewhere
+    assert {row.code for row in EXIT_CODES} == tried
+
+
+def test_the_guide_lists_the_same_codes():
+    """The page on the command line has the table of the help."""
+    page = (ROOT / "docs" / "guides" / "command_line.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| (\d+) \| (.*) \|$", page, flags=re.MULTILINE)
+    assert listed == [(str(row.code), row.meaning) for row in EXIT_CODES]
+
+
+def test_each_branch_of_errors_has_its_code():
+    """Every direct subclass of LedgerError is in the table, so none falls through."""
+    branches = {
+        kind
+        for kind in errors.LedgerError.__subclasses__()
+        if kind.__module__ == "ledgerkit.errors"
+    }
+    assert {kind for row in EXIT_CODES for kind in row.errors} == branches
+    assert {kind.__name__: exit_code(kind) for kind in branches} == {
+        "InvalidTransactionError": 1,
+        "ReceiptFailedError": 1,
+        "DroppedError": 1,
+        "ContractError": 1,
+        "FileError": 1,
+        "InvalidRequestError": 2,
+        "NotFoundError": 3,
+        "TransportError": 4,
+        "RateLimitedError": 4,
+        "AuthError": 4,
+        "DecodeError": 5,
+    }
+
+
+def start(*argv, **options):
+    """Start the program."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "ledgerkit", *argv],
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "LEDGERKIT_NETWORK": "lab"},
+        **options,
+    )
+
+
+def test_ctrl_c_is_code_130():
+    """A command that waits for a host ends with one line and 130."""
+    programs: list[subprocess.Popen[str]] = []
+
+    def interrupt(*_):
+        programs[0].send_signal(signal.SIGINT)
+        return Reply(503)  # the program would try again
+
+    with serve(interrupt) as server:
+        addresses = ["--rpc-url", server.url, "--api-url", server.url]
+        programs.append(start("ft", "a.near", *addresses))
+        _, message = programs[0].communicate(timeout=60)
+    assert (programs[0].returncode, message) == (130, "ledgerkit: interrupted\n")
+
+
+def test_ctrl_c_ends_a_server_with_success():
+    """`serve` runs until then, so it is no failure."""
+    server = start("serve", "--port", "0", stdout=subprocess.PIPE)
+    assert server.stdout is not None
+    assert "stop with Ctrl-C" in server.stdout.readline()
+    server.send_signal(signal.SIGINT)
+    server.communicate(timeout=60)
+    assert server.returncode == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_output_that_cannot_be_written_is_code_1():
+    """A full disk is one line, not a traceback, also for a little output."""
+    with serve(lambda *_: as_json(FT)) as server, Path("/dev/full").open("w") as full:
+        done = start("ft", "a.near", "--api-url", server.url, "--rpc-url", server.url, stdout=full)
+        _, message = done.communicate(timeout=60)
+    assert done.returncode == 1
+    assert message.startswith("ledgerkit: Could not write the output: No space left on device.")
+    assert len(message.splitlines()) == 1

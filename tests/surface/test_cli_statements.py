@@ -1,0 +1,177 @@
+"""The statement, transactions and transfers of an account on the command line."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import ledgerkit as lk
+from ledgerkit.cli import exit_codes, main
+from ledgerkit.reconciling import verbs
+from ledgerkit.reconciling.entry_store import EntryStore
+from ledgerkit.reconciling.model import Gap
+from ledgerkit.reconciling.statement import Statement
+from tests.unit.statement_frames import entry, statement
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LOCAL = ["--network", "local"]
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    """Run a command on the embedded ledger; return its code and what it printed."""
+    code = main([*words, *LOCAL])
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+def rows(text: str) -> list[dict[str, str]]:
+    """Read CSV."""
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_a_statement_is_a_summary(capsys: pytest.CaptureFixture[str]):
+    """Without options it is what the object says of itself, and adding up is success."""
+    code, out, err = run(capsys, "statement", "bob.near")
+    with lk.connect("local"):
+        expected = repr(lk.statement("bob.near"))
+    assert (code, err) == (0, "")
+    assert out.rstrip("\n") == expected
+
+
+@pytest.mark.parametrize("name", ["entries", "gaps", "totals", "rewards"])
+def test_each_frame_is_printed_exactly(name: str, capsys: pytest.CaptureFixture[str]):
+    """JSON and CSV have the frame's columns and all digits."""
+    code, out, _ = run(capsys, "statement", "bob.near", "--frame", name, "--format", "json")
+    with lk.connect("local"):
+        frame = getattr(lk.statement("bob.near"), name)
+    assert code == 0
+    assert [list(row) for row in json.loads(out)] == [list(frame.columns)] * len(frame)
+    code, out, _ = run(capsys, "statement", "bob.near", "--frame", name, "--format", "csv")
+    assert out.splitlines()[0] == ",".join(frame.columns)
+    if name == "totals":
+        assert [row["closing"] for row in rows(out)] == [str(value) for value in frame["closing"]]
+
+
+def test_columns_and_assets_are_chosen(capsys: pytest.CaptureFixture[str]):
+    """Columns are those of the entries, and only the named assets are read."""
+    words = ["statement", "bob.near", "--assets", "near", "--columns", "asset,change"]
+    code, out, _ = run(capsys, *words, "--format", "csv")
+    assert code == 0
+    assert {row["asset"] for row in rows(out)} == {"near"}
+    assert list(rows(out)[0]) == ["asset", "change"]
+
+
+def test_files_for_tax_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """They are printed, or written with --out; both have the same rows."""
+    for form in ("koinly", "cointracking", "csv"):
+        path = tmp_path / f"{form}.csv"
+        code, out, _ = run(capsys, "statement", "bob.near", "--format", form)
+        assert code == 0
+        code, nothing, _ = run(
+            capsys, "statement", "bob.near", "--format", form, "--out", str(path)
+        )
+        assert (code, nothing) == (0, "")
+        assert path.read_text() == out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["Bob.near"], "account_id"),
+        (["bob.near", "--out", "a.csv"], "csv, koinly, cointracking with --out"),
+        (["bob.near", "--format", "koinly", "--columns", "asset"], "--columns"),
+        (["bob.near", "--format", "koinly", "--frame", "gaps"], "--frame"),
+        (["bob.near", "--columns", "colour"], "colour"),
+        (["bob.near", "--start", "yesterday"], "yesterday"),
+        (["bob.near", "--assets", "gold"], "gold"),
+        (["bob.near", "--start", "180000030", "--stop", "180000010"], "start"),
+    ],
+)
+def test_bad_arguments(words: list[str], message: str, capsys: pytest.CaptureFixture[str]):
+    """They are one sentence and code 2."""
+    code, out, err = run(capsys, "statement", *words)
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert message in err
+
+
+def test_an_unknown_account(capsys: pytest.CaptureFixture[str]):
+    """It has no statement: code 3."""
+    assert run(capsys, "statement", "nobody.near")[0] == 3
+
+
+def test_gaps_have_a_code_of_their_own(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    """The statement is printed all the same, and a script sees that it does not add up."""
+    entries = [entry(110, "near", "transfer", 5)]
+    made = statement(entries, gaps=[Gap("near", 150, 151, 7, "no transaction")])
+    gapped = Statement(made.facts, EntryStore(entries))
+    monkeypatch.setattr(verbs, "statement", lambda *_, **__: gapped)
+    code, out, _ = run(capsys, "statement", "alice.near")
+    assert code == exit_codes.GAPS == 6
+    assert "gap: near 7 yocto, after block 150 up to block 151: no transaction" in out
+
+
+@pytest.mark.parametrize(("command", "host"), [("transactions", "tx"), ("transfers", "transfers")])
+def test_a_dry_run_sends_nothing(command: str, host: str, capsys: pytest.CaptureFixture[str]):
+    """The first request and the columns are printed."""
+    argv = [command, "alice.near", "--start", "7", "--network", "mainnet", "--dry-run"]
+    assert main(argv) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert f"POST https://{host}.main.fastnear.com/v0/" in printed
+    assert "block_height" in printed
+
+
+def test_a_dry_run_of_a_statement_is_its_plan(capsys: pytest.CaptureFixture[str]):
+    """The plan is that of the verb, as text with the columns of the frame, or as JSON."""
+    words = ["statement", "bob.near", "--start", "180000003", "--dry-run"]
+    code, out, _ = run(capsys, *words, "--frame", "gaps")
+    with lk.connect("local"):
+        plan = lk.statement("bob.near", 180000003, dry_run=True)
+    printed = capsys.readouterr().out
+    assert (code, out.startswith(printed)) == (0, True)
+    assert "columns of the result (statement_gaps)" in out
+    code, out, _ = run(capsys, *words, "--format", "json")
+    document = json.loads(out)
+    assert (code, document["requests"]) == (0, plan.requests)
+    assert (document["start_height"], document["seconds"]) == (180000003, plan.seconds)
+
+
+@pytest.mark.parametrize(
+    ("words", "verb", "options"),
+    [
+        (["transactions", "alice.near"], "account_transactions", {}),
+        (
+            ["transactions", "alice.near", "--role", "signer", "--success", "--limit", "2"],
+            "account_transactions",
+            {"role": "signer", "success": True, "limit": 2},
+        ),
+        (
+            ["transactions", "alice.near", "--success", "--start", "180000010"],
+            "account_transactions",
+            {"success": True, "start": 180000010},
+        ),
+        (
+            ["transfers", "alice.near", "--asset", "near", "--direction", "sender"],
+            "transfers_of",
+            {"asset": "near", "direction": "sender"},
+        ),
+    ],
+)
+def test_rows_are_those_of_the_verb(
+    words: list[str], verb: str, options: dict[str, Any], capsys: pytest.CaptureFixture[str]
+):
+    """The options are passed on, and each row is printed."""
+    code, out, _ = run(capsys, *words, "--format", "csv")
+    with lk.connect("local"):
+        frame = getattr(lk, verb)("alice.near", progress=False, **options)
+    assert code == 0
+    assert len(frame)
+    column = "tx_hash" if "tx_hash" in frame else frame.columns[0]
+    assert [row[column] for row in rows(out)] == list(frame[column])

@@ -1,0 +1,278 @@
+"""Rewards with pools that earn, of an account, its lockup contract and its liquid tokens."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import base58
+import httpx
+import pytest
+
+import ledgerkit as lk
+from ledgerkit.localnet import U128, Contract, Genesis, Settings, World, call, view
+from ledgerkit.localnet.contract_sdk import to_json
+from ledgerkit.localnet.contracts.liquid_staking import LiquidStaking
+from ledgerkit.localnet.contracts.staking_pool import StakingPool
+from ledgerkit.localnet.fees import TGAS
+from ledgerkit.protocol import FunctionCall, SecretKey, Transaction
+from ledgerkit.reconciling import liquid_staking, lockups, rewards, stakes
+from ledgerkit.reconciling.model import Block, Entry
+from ledgerkit.transport.embedded import Local
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NEAR = 10**24
+KEY = SecretKey.from_text("ed25519:" + base58.b58encode(bytes([9] * 32)).decode())
+POOL, LIQUID = "north.poolv1.near", "liquid.near"
+
+
+class Lockup(Contract):
+    """A lockup contract as far as it stakes: near/core-contracts, `lockup/src/owner.rs`."""
+
+    @view
+    def get_staking_pool_account_id(self) -> str:
+        """Return the pool."""
+        return POOL
+
+    @call
+    def deposit_and_stake(self, amount: U128) -> None:
+        """Stake an amount of the contract's own balance."""
+        promise = self.vm.promise(POOL)
+        promise.function_call("deposit_and_stake", b"", deposit=int(amount), gas=100 * TGAS)
+
+
+class Chain:
+    """A world with a pool, a liquid token and a lockup, and alice, who uses them."""
+
+    def __init__(self) -> None:
+        genesis, own = Genesis(), 100_000 * NEAR + 10**12
+        genesis.account("alice.near", 10_000 * NEAR, keys=[KEY.public_key])
+        genesis.account(lockups.lockup_id("alice.near"), 5_000 * NEAR, contract=Lockup)
+        key = KEY.public_key
+        pool = StakingPool.genesis("owner.near", str(key), own, {"bob.near": (NEAR, 0)})
+        locked = 100_001 * NEAR
+        genesis.account(
+            POOL, 10**12, contract=StakingPool, records=pool, locked=locked, validator_key=key
+        )
+        liquid = LiquidStaking.genesis("owner.near", {"bob.near": 5 * NEAR}, [POOL])
+        genesis.account(LIQUID, 25 * NEAR, contract=LiquidStaking, records=liquid)
+        self.world = World(Settings(genesis_height=1000, epoch_length=20), genesis)
+        self.world.summary.contracts["liquid"] = LIQUID
+        self.ledger = lk.connect("local", world=self.world, make_default=False)
+        self.hashes: list[str] = []
+
+    def call(self, receiver_id: str, method: str, deposit: int = 0, **args: Any) -> None:
+        """Call a method as alice, and wait for all its receipts."""
+        action = FunctionCall(method, to_json(args), 300 * TGAS, deposit)
+        head = self.world.chain.head.hash
+        transaction = Transaction(
+            "alice.near", KEY.public_key, len(self.hashes) + 1, receiver_id, head, [action]
+        )
+        signed = transaction.sign(KEY)
+        self.world.submit(signed)
+        self.world.settle()
+        self.hashes.append(str(signed.hash))
+
+    def pass_epochs(self, count: int) -> None:
+        """Advance by epochs, with a ping in each."""
+        for _ in range(count):
+            height = self.world.epochs.current.height
+            while self.world.epochs.current.height == height:
+                self.world.advance()
+            self.call(POOL, "ping")
+
+    def flows(self, account_id: str) -> list[Entry]:
+        """Return an account's deposits and withdrawals, from the receipts of all calls."""
+        is_pool = stakes.pool_test([])
+        traces = [lk.trace(h, "alice.near", ledger=self.ledger) for h in self.hashes]
+        return [e for trace in traces for e in stakes.stake_entries(trace, account_id, is_pool)]
+
+    def total(self, account_id: str) -> int:
+        """Return the balance of an account with the pool at the head."""
+        args, head = to_json({"account_id": account_id}), self.world.chain.head
+        return int(
+            json.loads(self.world.view(POOL, "get_account_total_balance", args, head).result)
+        )
+
+    def ends(self) -> tuple[Block, Block]:
+        """Return the first block and the final one."""
+        return Block(1000, None), Block(self.world.chain.final.height, None)
+
+
+@pytest.fixture(scope="module")
+def chain() -> Iterator[Chain]:
+    """Stake, earn, unstake and withdraw through fifteen epochs."""
+    chain = Chain()
+    chain.pass_epochs(2)
+    chain.call(POOL, "deposit_and_stake", 500 * NEAR)
+    chain.call(LIQUID, "deposit_and_stake", 70 * NEAR)
+    chain.call(LIQUID, "epoch_stake")
+    chain.call(lockups.lockup_id("alice.near"), "deposit_and_stake", amount=str(300 * NEAR))
+    chain.pass_epochs(3)
+    chain.call(POOL, "deposit", 7 * NEAR)
+    chain.call(POOL, "stake", amount=str(5 * NEAR))
+    chain.call(LIQUID, "epoch_update_rewards", validator_id=POOL)
+    chain.pass_epochs(2)
+    chain.call(POOL, "unstake_all")
+    chain.pass_epochs(5)
+    chain.call(POOL, "withdraw_all")
+    chain.pass_epochs(2)
+    chain.world.advance(5)
+    with chain.ledger:
+        yield chain
+
+
+def test_the_flows_are_what_was_deposited_and_withdrawn(chain: Chain) -> None:
+    """Deposits are the attached ones; the withdrawal is what the pool transferred."""
+    flows = chain.flows("alice.near")
+    assert [entry.cause for entry in flows] == [
+        *("stake", "stake", "stake", "unstake", "withdraw"),
+    ]
+    assert [entry.change for entry in flows[:4]] == [500 * NEAR, 7 * NEAR, 0, 0]
+    trace = lk.trace(str(flows[-1].tx_hash), "alice.near", ledger=chain.ledger)
+    moved = trace.transfers
+    paid = moved[(moved["sender_id"] == POOL) & (moved["kind"] == "transfer")]["amount"]
+    assert paid.tolist() == [-flows[-1].change]
+
+
+def test_rewards_and_flows_add_up_to_the_balance(chain: Chain) -> None:
+    """Rewards add up to all that was not deposited, and each is of one epoch of the chain."""
+    flows, (start, stop) = chain.flows("alice.near"), chain.ends()
+    rows = rewards.rewards_of(chain.ledger, "alice.near", [POOL], start, stop, flows)
+    assert sum(r.reward for r in rows) + sum(e.change for e in flows) == chain.total("alice.near")
+    assert len(rows) > 5
+    starts = [epoch.start_height for epoch in chain.world.epochs.all]
+    whole = [row for row in rows if row.apy is not None]
+    assert all(starts.index(r.stop_height) == starts.index(r.start_height) + 1 for r in whole)
+    assert len(whole) > 5
+    # An epoch pays a ten-thousandth of the stake, and the owner of the pool keeps a tenth. Where a
+    # ping came late, two epochs are paid at once; a deposit would be a hundred times more.
+    assert all(row.reward < row.total_before * 2 // 10_000 for row in rows if row.reward > 10)
+    assert sum(row.deposits for row in rows) in {0, 7 * NEAR, 507 * NEAR}
+
+
+def test_a_lockup_contract_is_followed(chain: Chain) -> None:
+    """The rewards of the contract at the owner's hash are found, with its own deposit."""
+    start, stop = chain.ends()
+    rows = lockups.lockup_rewards(chain.ledger, "alice.near", start, stop)
+    account_id = lockups.lockup_id("alice.near")
+    assert rows
+    assert {row.account_id for row in rows} == {account_id}
+    assert sum(row.reward for row in rows) == chain.total(account_id) - 300 * NEAR
+    assert lockups.lockup_rewards(chain.ledger, "bob.near", start, stop) == []
+
+
+def test_a_lockup_contract_has_the_account_of_its_owner() -> None:
+    """A lockup contract's account is made of the hash of its owner's."""
+    # Source: the accounts of a developer of the wallet Narwallets, in its public repository.
+    expected = "f481fe97dddaa46fcede6ea5d24e685066b123b5.lockup.near"
+    assert lockups.lockup_id("luciotato.near") == expected
+
+
+def test_the_gain_of_a_liquid_token_is_apart_from_transfers(chain: Chain) -> None:
+    """What tokens are worth less what was paid for them is their gain, but for roundings."""
+    start, stop = chain.ends()
+    balances = lk.ft("alice.near", ledger=chain.ledger)
+    balance = int(balances[balances["contract_id"] == LIQUID]["balance"].iloc[0])
+    traces = [lk.trace(h, "alice.near", ledger=chain.ledger) for h in chain.hashes]
+    entries = [
+        Entry(change.height or 0, None, change.asset, "mint", change.change or 0)
+        for trace in traces
+        for change in trace.balance_timeline()
+        if change.account_id == "alice.near" and change.asset == f"nep141:{LIQUID}"
+    ]
+    gains = liquid_staking.liquid_gains(chain.ledger, "alice.near", [LIQUID], start, stop, entries)
+    head = chain.world.chain.final
+    rate = int(json.loads(chain.world.view(LIQUID, "ft_price", b"{}", head).result))
+    gain = sum(row.reward for row in gains)
+    assert rate > NEAR
+    assert abs(gain - (balance * rate // NEAR - 70 * NEAR)) <= 2 * len(gains)
+    assert {row.pool_id for row in gains} == {LIQUID}
+
+
+class Forgetful(Local):
+    """A transport to services without documents, or without the transactions of transfers."""
+
+    def __init__(self, world: World, path: str) -> None:
+        super().__init__(world)
+        self.path = path.encode()
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Return the response with less in it."""
+        target: bytes = request.extensions.get("target") or request.url.raw_path
+        response = super().handle_request(request)
+        if not target.endswith(self.path):
+            return response
+        page = json.loads(response.read())
+        for row in page.get("transfers", ()):
+            row["transaction_id"] = None
+        if "transactions" in page:
+            page["transactions"] = []
+        return httpx.Response(200, json=page)
+
+
+@pytest.mark.parametrize("path", ["/v0/transactions", "/v0/transfers"])
+def test_the_deposits_of_a_lockup_count_once(chain: Chain, path: str) -> None:
+    """Whichever of the two services lacks something, a deposit is no reward, and no loss."""
+    ends = chain.ends()
+    expected = lockups.lockup_rewards(chain.ledger, "alice.near", *ends)
+    with lk.connect("local", transport=Forgetful(chain.world, path), make_default=False) as ledger:
+        assert lockups.lockup_rewards(ledger, "alice.near", *ends) == expected != []
+
+
+class Unrated(Local):
+    """A transport to a world whose liquid token had no rate at a height."""
+
+    def __init__(self, world: World, height: int) -> None:
+        super().__init__(world)
+        self.height = height
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Call another method there, which the contract does not have."""
+        body = request.read()
+        if b"ft_price" in body and json.loads(body)["params"].get("block_id") == self.height:
+            other = body.replace(b"ft_price", b"no_price")
+            extensions = request.extensions
+            headers = {"content-type": "application/json"}
+            request = httpx.Request("POST", request.url, content=other, headers=headers)
+            request.extensions = extensions
+        return super().handle_request(request)
+
+
+def test_a_liquid_token_that_once_had_no_rate(chain: Chain) -> None:
+    """Tokens that were bought before the contract had a rate are no gain, and no error."""
+    start, stop = chain.ends()
+    entries = list(lk.statement("alice.near", 1000, ledger=chain.ledger, progress=False).store)
+    bought = next(e.block_height for e in entries if e.asset == f"nep141:{LIQUID}" and e.change > 0)
+    gains = liquid_staking.liquid_gains(chain.ledger, "alice.near", [LIQUID], start, stop, entries)
+    transport = Unrated(chain.world, bought)
+    with lk.connect("local", transport=transport, make_default=False) as ledger:
+        later = liquid_staking.liquid_gains(ledger, "alice.near", [LIQUID], start, stop, entries)
+    assert later == [row for row in gains if row.start_height >= bought] != []
+
+
+def test_the_frame_of_rewards_has_its_declared_columns(chain: Chain) -> None:
+    """Rows of rewards become a frame of exact amounts; none become an empty one."""
+    flows, (start, stop) = chain.flows("alice.near"), chain.ends()
+    rows = rewards.rewards_of(chain.ledger, "alice.near", [POOL], start, stop, flows)
+    frame = rewards.rewards_frame("alice.near", rows)
+    assert frame["reward"].tolist() == [row.reward for row in rows]
+    assert set(frame["account_id"]) == {"alice.near"}
+    assert rewards.rewards_frame("alice.near", []).empty
+
+
+def test_a_statement_has_all_rewards_and_adds_up(chain: Chain) -> None:
+    """Own rewards are entries too; those of the lockup and of tokens stand apart."""
+    statement = lk.statement("alice.near", 1000, ledger=chain.ledger, progress=False)
+    frame, entries = statement.rewards, statement.entries
+    pairs = set(frame[["account_id", "pool_id"]].itertuples(index=False, name=None))
+    account_id = lockups.lockup_id("alice.near")
+    assert pairs == {("alice.near", POOL), (account_id, POOL), ("alice.near", LIQUID)}
+    own = frame[(frame["account_id"] == "alice.near") & (frame["pool_id"] == POOL)]
+    rewards_of_entries = entries[entries["cause"] == "staking_reward"]
+    assert rewards_of_entries["change"].tolist() == own["reward"].tolist()
+    totals = statement.totals
+    assert totals["missing"].tolist() == [0] * len(totals)
+    assert statement.gaps.empty

@@ -1,0 +1,134 @@
+"""Rewards of staking, against a recorded account and against pools that really earn."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import pytest
+
+import ledgerkit as lk
+from ledgerkit import units
+from ledgerkit.reconciling import rewards
+from ledgerkit.reconciling.model import Block, Entry
+from tests.history_node import EPOCH_LENGTH, connect_history, read_history, serve_history
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+POOL = "astro-stakers.poolv1.near"
+DEPOSIT = Entry(161_048_664, None, f"stake:{POOL}", "stake", 10**27)
+
+
+@pytest.fixture
+def history() -> Iterator[lk.Ledger]:
+    """Connect to an archival node with the recorded account."""
+    with serve_history(read_history()) as server, connect_history(server) as ledger:
+        yield ledger
+
+
+def test_the_rewards_of_a_recorded_account(history: lk.Ledger) -> None:
+    """233 rewards add up to 18.69… NEAR exactly, and the deposit of 1,000 NEAR is none."""
+    # Source: shared/vectors/history/README.md, and the recorded differences of the stake.
+    recorded = read_history()
+    changes = [
+        int(change["diff"])
+        for record in recorded.records
+        for change in record["changes"].get("stakingChanged", {}).values()
+    ]
+    account_id = recorded.account_id
+    pools = rewards.listed_pools(history, account_id)
+    start, stop = Block(recorded.first, None), Block(recorded.last, None)
+    rows = rewards.rewards_of(history, account_id, pools, start=start, stop=stop, flows=[DEPOSIT])
+    assert len(rows) == 233
+    assert units.to_text(sum(row.reward for row in rows), 24) == "18.698318922593263831261188"
+    assert [row.reward for row in rows] == changes[1:]
+    assert all(row.stop_height - row.start_height == EPOCH_LENGTH for row in rows)
+    assert [row.epoch_id for row in rows] == [
+        recorded.header(row.start_height)["epoch_id"] for row in rows
+    ]
+
+
+def test_a_yield_is_compounded_by_the_recorded_times(history: lk.Ledger) -> None:
+    """The yield of the last epoch follows from its recorded reward and times."""
+    # Source: shared/vectors/history/account.json, blocks 171,072,000 and 171,115,200.
+    start, stop = Block(171_072_000, None), Block(171_115_200, None)
+    account_id = read_history().account_id
+    [row] = rewards.rewards_of(history, account_id, [POOL], start=start, stop=stop, flows=[])
+    growth = 1 + Fraction(39967482501013975895146, 1018658351440092249855366042)
+    year_ns = 365 * 24 * 3600 * 10**9
+    epochs = year_ns / (1762209579348060000 - 1762183235026721300)
+    assert row.apy == pytest.approx(float(growth) ** epochs - 1, rel=1e-9)
+
+
+def test_what_was_never_staked_is_not_read() -> None:
+    """Without a balance and a deposit, only the two ends are read."""
+    recorded = read_history()
+    with serve_history(recorded) as server, connect_history(server) as ledger:
+        start, stop = Block(recorded.first, None), Block(161_000_000, None)
+        assert (
+            rewards.rewards_of(
+                ledger, recorded.account_id, [POOL], start=start, stop=stop, flows=[]
+            )
+            == []
+        )
+        assert [call["method"] for call in server.calls] == ["block", "block", "query", "query"]
+
+
+def test_epochs_before_the_first_deposit_are_not_read() -> None:
+    """Blocks are read from the first deposit on: three for an epoch, and the balance."""
+    recorded = read_history()
+    with serve_history(recorded) as server, connect_history(server) as ledger:
+        start, stop = Block(recorded.first, None), Block(recorded.last, None)
+        rewards.rewards_of(
+            ledger, recorded.account_id, [POOL], start=start, stop=stop, flows=[DEPOSIT]
+        )
+        methods = Counter(call["method"] for call in server.calls)
+        assert methods["query"] == 2 + 234
+        assert methods["block"] <= 2 + 234 * 8 // 3 + 4
+
+
+def test_the_statement_of_a_recorded_account_has_its_rewards() -> None:
+    """The deposit is recognized from the transfer; the 233 rewards are rows and entries."""
+    recorded = read_history()
+    with serve_history(recorded) as server, connect_history(server) as ledger:
+        statement = lk.statement(
+            recorded.account_id,
+            recorded.first - 1,
+            recorded.last,
+            assets=f"stake:{POOL}",
+            ledger=ledger,
+            progress=False,
+        )
+    frame, entries = statement.rewards, statement.entries
+    assert len(frame) == 233
+    assert units.to_text(sum(frame["reward"]), 24) == "18.698318922593263831261188"
+    assert entries["cause"].value_counts().to_dict() == {"staking_reward": 233, "stake": 1}
+    assert statement.gaps.empty
+
+
+def test_a_deposit_that_no_service_lists_is_a_gap() -> None:
+    """Without the row of the deposit, 1,000 NEAR are missing from the stake, and no reward."""
+    recorded = read_history()
+    recorded.rows = [row for row in recorded.rows if row["other_account_id"] != POOL]
+    with serve_history(recorded) as server, connect_history(server) as ledger:
+        statement = lk.statement(
+            recorded.account_id,
+            161_000_000,
+            161_200_000,
+            assets=f"stake:{POOL}",
+            ledger=ledger,
+            progress=False,
+        )
+    assert len(statement.rewards) == 3
+    [gap] = statement.gaps.to_dict("records")
+    assert (gap["stop_height"], gap["missing"]) == (161_048_664, 10**27)
+
+
+def test_without_an_indexer_no_pool_is_listed() -> None:
+    """A network without the REST API lists no pools, and nothing is sent."""
+    with serve_history(read_history()) as server:
+        with lk.connect("lab", rpc_url=server.url, make_default=False) as ledger:
+            assert rewards.listed_pools(ledger, "alice.near") == []
+        assert server.requests == []

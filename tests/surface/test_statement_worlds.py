@@ -1,0 +1,102 @@
+"""Statements of accounts whose transactions do not say all: gas keys that were deleted, rewards."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import ledgerkit as lk
+from ledgerkit.protocol import (
+    AccessKey,
+    AddKey,
+    DeleteAccount,
+    DeleteKey,
+    DeterministicStateInit,
+    GasKeyFullAccess,
+    StateInit,
+    TransferToGasKey,
+    deterministic_account_id,
+)
+from tests.unit.localnet.ledger import Ledger, N, Script, do, public
+
+if TYPE_CHECKING:
+    from ledgerkit.reconciling.statement import Statement
+
+KEY = f"gas_key:{public('gas')}"
+
+
+def scripted() -> Ledger:
+    """Open a world with people and contracts that do given steps."""
+    names, scripts = ("ann.near", "ben.near", "x.ann.near"), ("s.near", "t.near")
+    return Ledger(*names, scripts=scripts, boundaries=(), shard_ids=(0,))
+
+
+def fund(ledger: Ledger, account_id: str, *keys: str, amount: int) -> None:
+    """Add gas keys to an account."""
+    access = AccessKey(0, GasKeyFullAccess(0, 2))
+    adding = [AddKey(public(key), access) for key in keys]
+    funding = [TransferToGasKey(public(key), amount) for key in keys]
+    ledger.run(account_id, account_id, *adding, *funding)
+
+
+def statement(ledger: Ledger, account_id: str) -> Statement:
+    """Return the statement of an account since genesis, and check that it adds up."""
+    local = lk.connect(world=ledger.world, make_default=False)
+    with local:
+        whole = lk.statement(account_id, start=1000, progress=False, ledger=local)
+    assert whole.facts.gaps == []
+    assert set(whole.totals["missing"]) == {0}
+    return whole
+
+
+def test_a_refund_to_a_deleted_gas_key_is_the_accounts() -> None:
+    """The key bought the gas, another transaction deleted it, and the rest went to the account."""
+    # Source: nearcore, runtime/runtime/src/actions.rs: `action_transfer_or_implicit_account`.
+    ledger = scripted()
+    fund(ledger, "ann.near", "gas", amount=N)
+    nonce = ledger.world.state().gas_key_nonce("ann.near", public("gas").packed, 0)
+    assert nonce is not None
+    ledger.send("ann.near", "s.near", do(), key="gas", version=1, nonce_index=0, nonce=nonce + 1)
+    ledger.world.advance()
+    ledger.run("ann.near", "ann.near", DeleteKey(public("gas")))
+    whole = statement(ledger, "ann.near")
+    by_asset = {asset: [e for e in whole.store if e.asset == asset] for asset in ("near", KEY)}
+    assert [(e.cause, e.change > 0) for e in by_asset[KEY]] == [
+        ("gas_key", True),
+        ("fee", False),
+        ("deleted", False),
+    ]
+    bought = -by_asset[KEY][1].change
+    assert by_asset[KEY][2].change == bought - N
+    refunds = [e for e in by_asset["near"] if e.cause == "fee" and 0 < e.change < bought]
+    assert any(e.tx_hash == by_asset[KEY][1].tx_hash for e in refunds)
+
+
+@pytest.mark.filterwarnings("ignore:the embedded ledger has no account")  # it was deleted
+def test_the_gas_keys_of_a_deleted_account_are_burnt() -> None:
+    """Its transaction does not say which of them had how much; their balances do."""
+    ledger = scripted()
+    fund(ledger, "x.ann.near", "gas", "other", amount=N // 5)
+    ledger.run("x.ann.near", "x.ann.near", DeleteAccount("ben.near"))
+    whole = statement(ledger, "x.ann.near")
+    burnt = [e for e in whole.store if e.asset.startswith("gas_key") and e.cause == "deleted"]
+    assert [(e.change, e.evidence) for e in burnt] == [(-N // 5, "proved")] * 2
+    assert {e.asset for e in burnt} == {KEY, f"gas_key:{public('other')}"}
+    assert whole.facts.closing == dict.fromkeys(whole.facts.opening, 0)
+
+
+def test_the_reward_of_a_failed_call_of_a_deterministic_account_is_found() -> None:
+    """Its transaction does not say whether the account existed; the block's changes do."""
+    ledger = scripted()
+    state_init = StateInit(Script.code_hash, {})
+    account_id = str(deterministic_account_id(state_init))
+    ledger.genesis.code(Script.code)
+    ledger.world.store.global_codes.head[Script.code_hash.hex()] = {b"": Script.code_hash}
+    ledger.run("ann.near", account_id, DeterministicStateInit(state_init, N))
+    failing = DeterministicStateInit(state_init, 0), do(["panic", "no"])
+    ledger.run("ann.near", account_id, *failing)
+    whole = statement(ledger, account_id)
+    rewards = [e for e in whole.store if e.cause == "gas_reward"]
+    assert [e.evidence for e in rewards] == ["proved"]
+    assert rewards[0].change > 0

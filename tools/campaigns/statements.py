@@ -1,0 +1,185 @@
+"""
+Statements add up, in random worlds, and whatever the services leave out is a gap.
+
+In each world thousands of random transactions use every contract. First the changes that traces
+list are compared with the chain's state: for each account, asset and block. Then every account
+gets a statement: opening balance plus entries must be the closing balance, block by block, without
+a gap. Then the services lie: they hide transactions, documents and transfers, repeat rows, end
+pages early and cut amounts. Now each hidden amount must be in an entry that a balance proves, or in
+a gap; nothing may be counted twice.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import ledgerkit as lk
+from ledgerkit import errors
+from tests.lying_services import LyingServices
+from tests.surface.test_stories import traced
+from tests.unit.localnet.full_world import FullWorld
+from tests.world_timeline import (
+    block_differences,
+    differences,
+    minted,
+    state_changes,
+    traced_changes,
+)
+
+if TYPE_CHECKING:
+    from ledgerkit.localnet.world import World
+    from ledgerkit.reconciling.model import Entry
+    from ledgerkit.reconciling.statement import Statement
+    from tests.world_timeline import Key
+    from tools.campaigns._tally import Tally
+
+COUNT = 20_000
+SMALL = 60
+EXPECTED = ("world", "statement without a gap", "statement of lying services", "hidden amount")
+
+WORLD = 2_000  # transactions in a world
+
+
+class Row(NamedTuple):
+    """What identifies an entry."""
+
+    height: int
+    asset: str
+    change: int
+    tx_hash: str | None
+    receipt_id: str | None
+
+
+class Case(NamedTuple):
+    """An account of a world, and the changes of its balances."""
+
+    label: str
+    account_id: str
+    truth: Counter[Key]
+
+
+def run(count: int, seed: int, tally: Tally) -> None:
+    """Check worlds with this many transactions altogether."""
+    for number in range(-(-count // WORLD)):
+        size = min(WORLD, count - number * WORLD)
+        label = f"seed {seed * 1_000 + number}, {size} transactions"
+        check_world(FullWorld(seed * 1_000 + number).run(size), label, tally)
+
+
+def check_world(world: World, label: str, tally: Tally) -> None:
+    """Check the traces and the statements of a world."""
+    tally.count("world")
+    traces = traced(world)
+    lk.disconnect()
+    tally.count("transaction", len(traces))
+    for key, by in block_differences(world, traces).items():
+        tally.violate(f"{label}: the state of {key} changed by {by} more than traces say")
+    expected = traced_changes(world, traces)
+    expected.update(minted(world))
+    final = world.chain.final.height
+    changes = state_changes(world, expected)
+    truth = Counter({key: by for key, by in changes.items() if key[2] <= final})
+    honest = lk.connect(world=world, make_default=False)
+    lying = lk.connect("local", transport=LyingServices(world, 1), make_default=False)
+    for account_id in sorted({name for (name, _, _), by in truth.items() if by}):
+        own: Counter[Key] = Counter({key: by for key, by in truth.items() if key[0] == account_id})
+        case = Case(f"{label}, {account_id}", account_id, own)
+        rows = check_honest(honest, case, tally)
+        check_lying(lying, case, rows, tally)
+    honest.close()
+    lying.close()
+
+
+def read(ledger: lk.Ledger, account_id: str) -> Statement:
+    """Return the statement of an account since genesis."""
+    genesis = ledger.world.chain.genesis.height
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "the embedded ledger has no account")  # it was deleted
+        return lk.statement(account_id, start=genesis, progress=False, ledger=ledger)
+
+
+def placed(statement: Statement) -> Counter[Key]:
+    """Sum entries and gaps by account, asset and block, except balances with pools."""
+    sums: Counter[Key] = Counter()
+    for entry in statement.store:
+        sums[statement.account_id, entry.asset, entry.block_height] += entry.change
+    for gap in statement.facts.gaps:
+        sums[statement.account_id, gap.asset, gap.stop_height] += gap.missing or 0
+    return Counter({key: by for key, by in sums.items() if not key[1].startswith("stake:")})
+
+
+def check_sums(statement: Statement, label: str, tally: Tally) -> None:
+    """Check that opening balance, entries and gaps are the closing balance of each asset."""
+    facts = statement.facts
+    sums: Counter[str] = Counter()
+    for entry in statement.store:
+        sums[entry.asset] += entry.change
+    for gap in facts.gaps:
+        if gap.missing is None:
+            tally.violate(f"{label}: the balance of {gap.asset} is unknown: {gap.note}")
+        sums[gap.asset] += gap.missing or 0
+    for asset, opening in facts.opening.items():
+        if (opening or 0) + sums[asset] != facts.closing[asset]:
+            tally.violate(f"{label}: {asset} does not add up")
+
+
+def check_honest(ledger: lk.Ledger, case: Case, tally: Tally) -> Counter[Row]:
+    """Check a statement of honest services; return its entries."""
+    statement = read(ledger, case.account_id)
+    check_sums(statement, case.label, tally)
+    if statement.facts.gaps:
+        tally.violate(f"{case.label}: gaps {statement.facts.gaps[:3]}")
+    else:
+        tally.count("statement without a gap")
+    for (_, asset, height), by in differences(placed(statement), case.truth).items():
+        tally.violate(f"{case.label}: {asset} changed by {by} more in block {height}")
+    rows = Counter(map(row_of, statement.store))
+    tally.count("entry", rows.total())
+    return rows
+
+
+def row_of(entry: Entry) -> Row:
+    """Return what identifies an entry."""
+    return Row(entry.block_height, entry.asset, entry.change, entry.tx_hash, entry.receipt_id)
+
+
+def check_lying(ledger: lk.Ledger, case: Case, honest: Counter[Row], tally: Tally) -> None:
+    """Check that a statement of lying services has gaps where they hide something."""
+    label = f"{case.label}, lying services"
+    try:
+        statement = read(ledger, case.account_id)
+    except errors.UnknownAccountError:
+        tally.count("account of which no service knows")
+        return
+    tally.count("statement of lying services")
+    check_sums(statement, label, tally)
+    entries = {row_of(entry): entry for entry in statement.store}
+    rows = Counter(map(row_of, statement.store))
+    services: Any = ledger._session.settings.transport  # noqa: SLF001 - which knows what it hid
+    for row in honest - rows:
+        if row.tx_hash is not None and services.fate(row.tx_hash) is None:
+            tally.violate(f"{label}: {row} is missing, and no service hid it")
+    for row in rows - honest:
+        evidence = entries[row].evidence
+        if evidence == "derived":
+            tally.violate(f"{label}: {row} is counted twice or was never there")
+        tally.count(f"hidden amount found by other means: {evidence}")
+    tally.count("hidden amount", (honest - rows).total())
+    tally.count("gap", len(statement.facts.gaps))
+    check_rest(statement, case, tally)
+
+
+def check_rest(statement: Statement, case: Case, tally: Tally) -> None:
+    """Check that entries and gaps are all changes, but for hidden ones that cancel out."""
+    rest: Counter[str] = Counter()
+    for (_, asset, _), by in differences(placed(statement), case.truth).items():
+        if asset in statement.facts.opening:
+            rest[asset] += by
+            tally.count("hidden changes that cancel out, by block")
+        else:
+            tally.count("change of an asset that no service names")
+    for asset, by in rest.items():
+        if by:
+            tally.violate(f"{case.label}: {by} of {asset} is neither an entry nor a gap")
