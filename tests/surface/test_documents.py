@@ -282,14 +282,14 @@ class Node:
 
 
 def test_a_recorded_document_is_a_trace_without_blocks(
-    service: Service, recorded: dict[str, bytes]
+    service: Service, recorded: dict[str, bytes], tmp_path: Path
 ) -> None:
     """Heights and times are those of the document; only rules and profiles are asked of a node."""
     tx_hash = next(iter(recorded))
     node = Node(service)
     with serve(node) as server, connect(server) as ledger:
         trace = lk.trace(tx_hash, ledger=ledger)
-        again = lk.Trace.load(trace.save(Path("delegate.json")))
+        again = lk.Trace.load(trace.save(tmp_path / "delegate.json"))
 
     outcomes = [pair["execution_outcome"] for pair in json.loads(recorded[tx_hash])["receipts"]]
     by_id = trace.receipts.set_index("receipt_id")
