@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from ledgerkit.collecting.sources import Subject
     from ledgerkit.transport.networks import Surface
 
-VIEWS = manifests.VIEWS["blocks"]
-_TRACED = ("receipts", "events")
+VIEWS = manifests.VIEWS["blocks"][:6]  # block documents have more
+_TRACED = ("receipts", "events", "transfers")
 _MAX_HEADERS = 4_096  # most receipts run in blocks that were read recently anyway
 _UNFINISHED = ("not_executed", "unknown")
 

@@ -31,7 +31,10 @@ if TYPE_CHECKING:
 FORMAT = 2
 VIEWS = {
     "accounts": ("accounts", "ft", "nft", "staking", "exposure"),
-    "blocks": ("blocks", "chunks", "transactions", "receipts", "events"),
+    "blocks": (
+        *("blocks", "chunks", "transactions", "receipts", "events", "transfers"),
+        *("outcomes", "actions", "balances", "data_receipts"),  # of block documents only
+    ),
     "statements": ("entries", "gaps", "totals", "rewards"),
 }
 # The tables that each collection has beside its views.
@@ -46,6 +49,11 @@ FRAMES = {
     ERRORS: "collection_errors",
     "receipts": "collected_receipts",
     "events": "collected_events",
+    "outcomes": "collected_outcomes",
+    "actions": "collected_actions",
+    "transfers": "collected_transfers",
+    "balances": "collected_balances",
+    "data_receipts": "collected_data_receipts",
     "entries": "statement",
     "gaps": "statement_gaps",
     "totals": "statement_totals",

@@ -346,7 +346,16 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("gas_attached", "u128", "sum over calls, including those in a Delegate", "gas"),
     ),
     "receipts": _RECEIPTS,
-    "collected_receipts": (*_TRANSACTION, *_RECEIPTS),
+    "collected_receipts": (
+        *_TRANSACTION,
+        *_RECEIPTS,
+        _c(
+            "created_height",
+            "Int64",
+            "height of the block in which its parent ran, or the transaction if it has none",
+            "block",
+        ),
+    ),
     "events": _EVENTS,
     "collected_events": (*_TRANSACTION, *_EVENTS),
     "transfers": (
@@ -759,6 +768,69 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("method", "str", "HTTP method"),
         _c("address", "str", "URL of the request, never with the API key"),
         _c("body", "str", "body of the request; missing for GET"),
+    ),
+}
+
+_EXECUTED = (
+    _c("block_height", "Int64", "height of the block that executed it", "block"),
+    _c("tx_hash", "str", "hash of its transaction; missing if the document does not name it"),
+    _c("receipt_id", "str", "id of the receipt; missing for the transaction itself"),
+)
+SCHEMAS |= {
+    "collected_outcomes": (
+        *_EXECUTED,
+        _c("time", "time", "timestamp of that block"),
+        _c("shard_id", "Int64", "shard it ran on"),
+        _c("predecessor_id", "str", "account that sent it; system for refunds"),
+        _c("receiver_id", "str", "account that receives it"),
+        _c("signer_id", "str", "account that signed the transaction"),
+        _c("executor_id", "str", "account that executed it; of a transaction, its signer"),
+        _c("status", "str", "success_value, success_receipt_id, failure or unknown"),
+        _c("error_kind", "str", "failures: the ledger's error names joined by dots"),
+        _c("error_message", "str", "failures: a sentence, or the contract's own message"),
+        _c("success_value", "str", "success_value: the result in base64"),
+        _c("success_receipt_id", "str", "success_receipt_id: the receipt that has the result"),
+        _c("receipt_ids", "object", "receipts that it created, a list"),
+        _c("input_data_ids", "object", "data_ids that it waited for, a list"),
+        _c("output_data_receivers", "object", "receivers of its result: data_id and receiver_id"),
+        _c("logs", "object", "its log lines, a list"),
+        _c("gas_burnt", "u128", "gas burnt by it alone", "gas"),
+        _c("tokens_burnt", "u128", "cost of that gas", YOCTO),
+        _c("wasm_gas", "u128", "its gas profile: WASM instructions; missing without one", "gas"),
+        _c("host_gas", "u128", "its gas profile: all host functions", "gas"),
+        _c("action_gas", "u128", "its gas profile: all actions", "gas"),
+    ),
+    "collected_actions": (
+        *_EXECUTED,
+        *SCHEMAS["actions"][len(_RECEIPT_KEY) :],
+    ),
+    "collected_transfers": (*_TRANSACTION, *SCHEMAS["transfers"]),
+    "collected_balances": (
+        _c("block_height", "Int64", "height of the block", "block"),
+        _c("shard_id", "Int64", "shard of the account"),
+        _ACCOUNT,
+        _c("type", "str", "account_update, or account_deletion, after which all amounts are 0"),
+        _c("amount", "u128", "unlocked balance afterwards", YOCTO),
+        _c("locked", "u128", "balance locked as a validator's stake afterwards", YOCTO),
+        _c("storage_usage", "Int64", "size of the account's state afterwards", "byte"),
+        _c(
+            "cause",
+            "str",
+            "kind of cause, such as transaction_processing, receipt_processing or "
+            "validator_accounts_update",
+        ),
+        _c("tx_hash", "str", "transaction that caused it; missing if none did, or if unknown"),
+        _c("receipt_id", "str", "receipt that caused it; missing if none did"),
+    ),
+    "collected_data_receipts": (
+        _c("block_height", "Int64", "height of the block whose chunk lists it", "block"),
+        _c("shard_id", "Int64", "shard of that chunk"),
+        _c("receipt_id", "str", "id of the data receipt"),
+        _c("data_id", "str", "id of the data, which a receipt waits for"),
+        _c("predecessor_id", "str", "account whose receipt produced the data"),
+        _c("receiver_id", "str", "account whose receipt waits for it"),
+        _c("data", "str", "the data in base64; missing if the producer failed"),
+        _c("is_promise_resume", "boolean", "True if it resumes a yielded receipt"),
     ),
 }
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit import validation
 from ledgerkit.api import rpc
+from ledgerkit.block_documents.updates import AccountUpdate, account_updates
 from ledgerkit.errors import DecodeError, LedgerError
 from ledgerkit.frames import amounts
 from ledgerkit.reconciling.model import NEAR, Entry
-from ledgerkit.verbs.block_documents import AccountUpdate, account_updates
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

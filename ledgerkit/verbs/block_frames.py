@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from ledgerkit.api.models.block_documents import BlockDocument, Shard
     from ledgerkit.tracing.tree import Tree
 
-_REQUEST = "a block document"
 _NOTE = (
     "a block document has the receipts that ran in one block: what their transactions' other "
     "blocks have (parent_id, depth, waits_for, subtree_gas, on_critical_path) is not known"
@@ -82,7 +81,7 @@ def _shard_receipts(
 ) -> tuple[Tree, pd.DataFrame]:
     """Read the receipts that ran on one shard: as a tree, and as rows in the document's order."""
     prefix = "$" if document is None else f"$.shards[{at}]"
-    result = shard.result(f"{prefix}.receipt_execution_outcomes", _REQUEST)
+    result = shard.result(f"{prefix}.receipt_execution_outcomes")
     tree = build_tree(result, blocks=_block_times(document))
     frame = build.build_frame("receipts", tree.columns).set_index("receipt_id", drop=False)
     ids = [outcome.id for _, piece in result.outcomes.pieces() for outcome in piece]

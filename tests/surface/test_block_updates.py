@@ -12,10 +12,10 @@ import pytest
 import ledgerkit as lk
 from ledgerkit import client
 from ledgerkit.api import calls, services
+from ledgerkit.block_documents.updates import AccountUpdate, account_updates, block_document
 from ledgerkit.errors import DecodeError, TransportError
 from ledgerkit.transport.networks import ApiKey, Network
 from ledgerkit.transport.settings import Settings
-from ledgerkit.verbs.block_documents import AccountUpdate, account_updates, block_document
 from tests.loopback import Reply, as_json, serve
 
 if TYPE_CHECKING:

@@ -13,12 +13,12 @@ import pytest
 
 import ledgerkit as lk
 from ledgerkit.api import services
+from ledgerkit.block_documents.updates import account_updates, block_document
 from ledgerkit.errors import UnknownBlockError
 from ledgerkit.localnet.http_gateway import Gateway
 from ledgerkit.localnet.http_messages import HttpRequest, HttpResponse
 from ledgerkit.localnet.worlds import open_world
 from ledgerkit.protocol import Transfer
-from ledgerkit.verbs.block_documents import account_updates, block_document
 from tests.unit.localnet.ledger import START, Ledger, N, do
 
 if TYPE_CHECKING:

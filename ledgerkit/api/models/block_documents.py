@@ -2,7 +2,7 @@
 Whole blocks, as the block service and the indexer's stream (NEAR Lake) send them.
 
 A document has a block and its shards. NEAR Lake stores it as one file of the block and one of each
-shard. Outcomes of receipts are decoded when a result is read, as in `transactions`.
+shard.
 """
 
 from __future__ import annotations
@@ -14,21 +14,17 @@ from msgspec import Meta, Raw, Struct
 from ledgerkit import json_decoding
 from ledgerkit.api.models import chain
 from ledgerkit.api.models.transactions import (
-    ExecutionOutcome,
-    IndexedExecution,
-    IndexedReceipt,
-    LazyList,
+    DecodedList,
+    Receipt,
     TxResult,
+    WholeOutcome,
     decode_member,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
 Digits = Annotated[str, Meta(pattern="^[0-9]{1,39}$")]  # of a u128
-
-_PAIR = json_decoding.decoder(IndexedReceipt)
-_EXECUTED = json_decoding.decoder(IndexedExecution)
 
 
 class Block(Struct, gc=False):
@@ -39,10 +35,29 @@ class Block(Struct, gc=False):
     chunks: list[chain.ChunkHeader] | None = None
 
 
+class Execution(Struct, gc=False):
+    """An outcome and its place; height, time and shard are those of the document."""
+
+    id: str
+    outcome: WholeOutcome
+    block_hash: str | None = None
+    block_height: chain.UInt63 | None = None
+    block_timestamp: chain.UInt63 | None = None
+    shard_id: chain.UInt63 | None = None
+
+
 class Conversion(Struct, gc=False):
     """The outcome of a transaction itself: its conversion into the first receipt."""
 
-    execution_outcome: ExecutionOutcome
+    execution_outcome: Execution
+
+
+class ExecutedReceipt(Struct, gc=False):
+    """A receipt that a block executed, with its outcome; old documents lack its transaction."""
+
+    execution_outcome: Execution
+    receipt: Receipt
+    tx_hash: str | None = None
 
 
 class ConvertedTransaction(Struct, gc=False):
@@ -131,7 +146,7 @@ class Shard(Struct, gc=False):
     """
 
     shard_id: chain.UInt63
-    receipt_execution_outcomes: list[Raw]
+    receipt_execution_outcomes: list[ExecutedReceipt]
     chunk: Chunk | None = None
     state_changes: list[Raw] = []
 
@@ -145,17 +160,18 @@ class Shard(Struct, gc=False):
         for at, raw in enumerate(self.state_changes):
             yield decode_member(raw, f"{path}[{at}]", _CHANGE)
 
-    def result(self, path: str, request: str) -> TxResult:
+    def result(self, path: str) -> TxResult:
         """Return the executed receipts; `path` is the place of their list in the document."""
-        pairs: Sequence[Raw] = self.receipt_execution_outcomes
+        pairs = self.receipt_execution_outcomes
+        executions = [pair.execution_outcome for pair in pairs]
         return TxResult(
             None,
             None,
             None,
             None,
-            LazyList(pairs, _PAIR, path, request, "execution_outcome"),
-            LazyList(pairs, _EXECUTED, path, request, "execution_outcome"),
-            LazyList(pairs, _PAIR, path, request, "receipt"),
+            DecodedList(executions, path),
+            DecodedList(executions, path),
+            DecodedList([pair.receipt for pair in pairs], path),
         )
 
 

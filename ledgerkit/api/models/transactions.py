@@ -188,6 +188,27 @@ class Execution(Struct, gc=False):
     id: str | None = None
 
 
+class CategorizedCost(Struct, gc=False):
+    """One entry of a gas profile, with what the gas was used for."""
+
+    gas_used: Gas | str | None = None
+    cost: str | None = None
+    cost_category: str | None = None
+
+
+class CategorizedMetadata(Struct, gc=False):
+    """The gas profile of calls, with categories."""
+
+    gas_profile: list[CategorizedCost] | None = None
+
+
+class WholeOutcome(Outcome, gc=False):
+    """An outcome with its executing account and gas profile."""
+
+    executor_id: str | None = None
+    metadata: CategorizedMetadata | None = None
+
+
 class ExecutionOutcome(Struct, gc=False):
     """An outcome and its block; only some services send height, time and shard."""
 
@@ -323,6 +344,23 @@ class LazyList(Generic[T]):
             raise _decode_error(problem, bytes(raw), self.request, path) from None
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class DecodedList(Generic[T]):
+    """A list that is decoded already, in the form of a `LazyList`."""
+
+    elements: Sequence[T]
+    path: str
+    member: str | None = None
+
+    def __len__(self) -> int:
+        """Count the elements."""
+        return len(self.elements)
+
+    def pieces(self) -> Iterator[tuple[int, Sequence[T]]]:
+        """Yield all elements as one piece."""
+        yield 0, self.elements
+
+
 @dataclass(frozen=True, slots=True)
 class TxResult:
     """
@@ -336,9 +374,9 @@ class TxResult:
     status: Status | str | None
     transaction: Transaction | None
     transaction_outcome: ExecutionOutcome | None
-    outcomes: LazyList[ExecutionOutcome]
-    executions: LazyList[Execution]
-    bodies: LazyList[Receipt] | None
+    outcomes: LazyList[ExecutionOutcome] | DecodedList[Any]
+    executions: LazyList[Execution] | DecodedList[Any]
+    bodies: LazyList[Receipt] | DecodedList[Any] | None
 
     def receipt_ids(self) -> set[str]:
         """Return the ids of the receipts that ran."""

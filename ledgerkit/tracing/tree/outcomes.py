@@ -61,7 +61,7 @@ class Outcomes:
         if not piece:  # every pair of it lacks its outcome
             return
         ids, outcomes, hashes, own_heights, own_times, shards = unzip_structs(piece)
-        logs, created, gas, tokens, statuses = unzip_structs(outcomes)
+        logs, created, gas, tokens, statuses, *_ = unzip_structs(outcomes)
         heights, times = _heights_and_times(hashes, own_heights, own_times, self._blocks)
         self.has_heights = self.has_heights or heights.count(None) < len(heights)
         self.ids += ids

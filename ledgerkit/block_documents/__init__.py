@@ -1,0 +1,1 @@
+"""Reading whole blocks from the block documents: single ones, and archives of ten."""
