@@ -30,7 +30,7 @@ class Text(str):
 
 
 class Form(NamedTuple):
-    """How a frame is printed, by the options of a command."""
+    """The options of a command that choose how a frame is printed."""
 
     format: str = "table"
     columns: list[str] | None = None

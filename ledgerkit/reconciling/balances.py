@@ -69,12 +69,12 @@ def read_balances(
 def balance_call(account_id: str, asset: str, block_hash: str) -> Call[int | None]:
     """Build the call for a balance after a block."""
     at = validation.block_reference(block_hash)
-    kind, _, rest = asset.partition(":")
+    kind, _, name = asset.partition(":")
     if asset == NEAR:
         return _call(rpc.view_account(account_id, at), _near)
     if kind == GAS_KEY:
-        return _call(rpc.view_access_key(account_id, rest, at), _gas_key)
-    contract_id, _, token_id = rest.partition(":")
+        return _call(rpc.view_access_key(account_id, name, at), _gas_key)
+    contract_id, _, token_id = name.partition(":")
     arguments = {"account_id": account_id}
     if kind == MULTI_TOKEN:
         arguments["token_id"] = token_id
@@ -111,12 +111,12 @@ def is_asset(name: str) -> bool:
 def _check_asset(asset: object) -> str:
     """Check the name of an asset."""
     text = asset if isinstance(asset, str) else ""
-    kind, _, rest = text.partition(":")
-    contract_id, colon, token_id = rest.partition(":")
+    kind, _, name = text.partition(":")
+    contract_id, colon, token_id = name.partition(":")
     if text == NEAR:
         return text
-    if kind == GAS_KEY and rest:
-        return f"{GAS_KEY}:{validation.public_key(rest, 'assets')}"
+    if kind == GAS_KEY and name:
+        return f"{GAS_KEY}:{validation.public_key(name, 'assets')}"
     has_token = bool(token_id) if kind == MULTI_TOKEN else not colon
     is_known = f"{kind}:" in {f"{FUNGIBLE}:", f"{MULTI_TOKEN}:", STAKE}
     if not (is_known and contract_id and has_token):

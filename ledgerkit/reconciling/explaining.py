@@ -89,23 +89,23 @@ def _missing_entries(
     gap: Gap, changes: ChangesByCause, known: list[Entry], reader: BalanceReader
 ) -> Iterator[Entry]:
     """Yield entries for the changes of a block that the known ones leave out, the surest first."""
-    rest = gap.missing or 0
+    unexplained = gap.missing or 0
     place = Entry(gap.stop_height, reader.time_ns(gap.stop_height), NEAR, "", 0, evidence="proved")
     for entry in (
         *_validator_rewards(place, changes),
         *_contract_rewards(place, changes, known),
         *_payments(place, changes, known),
     ):
-        if not rest:
+        if not unexplained:
             return
-        rest -= entry.change
+        unexplained -= entry.change
         yield entry
     ids = {entry.receipt_id for entry in known}
     unknown_ids = [
         hash_ for type_, hash_ in changes if type_ == _RECEIPT_CAUSE and hash_ not in ids
     ]
-    if rest and len(unknown_ids) == 1:
-        yield place._replace(cause="unknown", change=rest, receipt_id=unknown_ids[0])
+    if unexplained and len(unknown_ids) == 1:
+        yield place._replace(cause="unknown", change=unexplained, receipt_id=unknown_ids[0])
 
 
 def _validator_rewards(place: Entry, changes: ChangesByCause) -> Iterator[Entry]:
@@ -129,11 +129,11 @@ def _payments(place: Entry, changes: ChangesByCause, known: list[Entry]) -> Iter
         if cause_type != _TRANSACTION_CAUSE:
             continue
         own = [entry.change for entry in known if entry.tx_hash == cause_hash]
-        rest = change - sum(paid for paid in own if paid < 0)
+        unexplained = change - sum(paid for paid in own if paid < 0)
         # The gas of receipts that have not run is in no document.
         cause = "fee" if own else "unknown"
-        if rest:
-            yield place._replace(cause=cause, change=rest, tx_hash=cause_hash)
+        if unexplained:
+            yield place._replace(cause=cause, change=unexplained, tx_hash=cause_hash)
 
 
 def _read_updates(

@@ -54,8 +54,8 @@ def settle_gas_keys(
         else:
             continue
         missing[gap.asset, height] = 0
-    rest = [gap._replace(missing=missing[gap.asset, gap.stop_height]) for gap in gaps]
-    return Settled(frozenset(moved), deleted, [gap for gap in rest if gap.missing != 0])
+    updated = [gap._replace(missing=missing[gap.asset, gap.stop_height]) for gap in gaps]
+    return Settled(frozenset(moved), deleted, [gap for gap in updated if gap.missing != 0])
 
 
 def _is_emptied(gap: Gap, reader: BalanceReader) -> bool:

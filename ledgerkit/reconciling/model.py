@@ -60,7 +60,7 @@ class Gap(NamedTuple):
 
 
 class Token(NamedTuple):
-    """What an asset is called and counted in."""
+    """The symbol and the decimal places of an asset."""
 
     symbol: str | None
     decimals: int | None
@@ -97,7 +97,7 @@ class Reward(NamedTuple):
 
 @dataclass(slots=True)
 class Facts:
-    """What a statement knows beside its entries."""
+    """The parts of a statement beside its entries."""
 
     account_id: str
     network: str

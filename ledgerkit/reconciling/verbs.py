@@ -142,8 +142,8 @@ def locate_ends(ledger: Ledger, start: object, stop: object) -> tuple[Point | No
         if isinstance(point, LedgerError):
             raise point
         points.append(point)
-    last, *rest = points
-    first = rest[0] if rest else None
+    last, *earlier = points
+    first = earlier[0] if earlier else None
     if first is not None and first.height > last.height:
         expected = f"a block before the stop, which is block {last.height}"
         raise InvalidRequestError.refuse("start", start, expected)

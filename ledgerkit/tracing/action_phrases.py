@@ -39,8 +39,8 @@ def describe_request(request: Request, amounts: AmountTexts) -> Phrase:
     """Describe the actions of a request."""
     receiver_id = _receiver(request)
     if request.actions is None:
-        rest = f"unknown actions to {receiver_id}"
-        return _phrase("send", "sent", rest)
+        object_text = f"unknown actions to {receiver_id}"
+        return _phrase("send", "sent", object_text)
     if not request.actions:
         return _phrase("send", "sent", f"a transaction without actions to {receiver_id}")
     if "CreateAccount" in map(action_name, request.actions):
@@ -61,9 +61,9 @@ def _join(texts: list[tuple[str, int]]) -> str:
     return ", then ".join(parts) + others
 
 
-def _phrase(infinitive: str, past: str, rest: str) -> Phrase:
+def _phrase(infinitive: str, past: str, object_text: str) -> Phrase:
     """Build a phrase from the forms of its verb."""
-    return Phrase(f"{infinitive} {rest}", f"{past} {rest}")
+    return Phrase(f"{infinitive} {object_text}", f"{past} {object_text}")
 
 
 def _receiver(request: Request) -> str:
@@ -90,8 +90,8 @@ def _describe_creation(request: Request, amounts: AmountTexts) -> Phrase:
     calls = [action.function_call for action in actions if not isinstance(action, str)]
     parts += [f"a call of {_method(call)}" for call in calls if call]
     listed = list_texts(parts)
-    rest = account(request.receiver_id) + (f" with {listed}" if listed else "")
-    return _phrase("create", "created", rest)
+    object_text = account(request.receiver_id) + (f" with {listed}" if listed else "")
+    return _phrase("create", "created", object_text)
 
 
 def list_texts(texts: list[str]) -> str:
@@ -127,8 +127,8 @@ def _describe_action(action: Action | str, request: Request, amounts: AmountText
     if name == "TransferToGasKey":
         return _phrase("add", "added", f"{amount} to a gas key{_on_other(request)}")
     if name in _PLAIN_ACTIONS:
-        infinitive, past, rest = _PLAIN_ACTIONS[name]
-        return _phrase(infinitive, past, rest + _on_other(request))
+        infinitive, past, object_text = _PLAIN_ACTIONS[name]
+        return _phrase(infinitive, past, object_text + _on_other(request))
     return _describe_detailed_action(action, request, amounts)
 
 
@@ -147,8 +147,8 @@ def _describe_detailed_action(
     if name == "DeleteAccount":
         beneficiary_id = account(_text(details, "beneficiary_id"))
         name = f"the account {account(request.receiver_id)}" if place else "its account"
-        rest = f"{name}, with {beneficiary_id} as the beneficiary"
-        return _phrase("delete", "deleted", rest)
+        object_text = f"{name}, with {beneficiary_id} as the beneficiary"
+        return _phrase("delete", "deleted", object_text)
     stake = _units(details, "stake")
     if name == "Stake" and stake is not None:
         if not stake:
@@ -177,9 +177,9 @@ def _describe_key(details: dict[str, Any]) -> str:
 def _describe_call(call: FunctionCall, request: Request, amounts: AmountTexts) -> Phrase:
     """Describe a call: its purpose as an infinitive if a standard defines it."""
     contract_id, yocto = account(request.receiver_id), deposit_of(call) or 0
-    rest = f"{_method(call)} on {_receiver(request)}"
-    rest += f" with {amounts.text(NEAR, yocto)}" if yocto > 1 else ""
-    phrase = _phrase("call", "called", rest)
+    object_text = f"{_method(call)} on {_receiver(request)}"
+    object_text += f" with {amounts.text(NEAR, yocto)}" if yocto > 1 else ""
+    phrase = _phrase("call", "called", object_text)
     purpose = _PURPOSES.get(call.method_name or "")
     infinitive = purpose and purpose(call, contract_id, amounts)
     return phrase._replace(infinitive=infinitive) if infinitive else phrase

@@ -24,7 +24,7 @@ _CREATION_TOKENS, _CREATION_GAS = 7 * 10**21, 7_200_000_000_000
 
 
 class Execution(NamedTuple):
-    """What an execution burnt, where it ran, and the names of its actions if they took effect."""
+    """The gas and tokens of an execution, its account, and its actions if they took effect."""
 
     tokens: int | None
     gas: int | None
@@ -90,14 +90,14 @@ def _split(execution: Execution, prices: dict[str | None, int]) -> BurntTokens:
 
 def _taken(execution: Execution, price: int) -> int | None:
     """Return what an execution at this gas price took from a balance; None if it is unknown."""
-    rest = (execution.tokens or 0) - price * (execution.gas or 0)
+    surplus = (execution.tokens or 0) - price * (execution.gas or 0)
     if not execution.is_deployment:
-        return rest if 0 <= rest <= _MAX_KEYS_TOKENS else None
+        return surplus if 0 <= surplus <= _MAX_KEYS_TOKENS else None
     if execution.is_deletion:
         return None  # shared between the account and its keys in an unknown way
     charge = max(0, _CREATION_TOKENS - price * _CREATION_GAS)
     created = "CreateAccount" in execution.actions
-    for taken in (rest, rest - charge) if created else (rest,):
+    for taken in (surplus, surplus - charge) if created else (surplus,):
         if taken > 0 and taken % _BYTE_TOKENS == 0:
             return taken
     return None

@@ -175,14 +175,14 @@ def _creation(data: Calls) -> Summary | None:
     at, yocto = created[0], columns["deposit"][created[0]]
     amounts = data.tx.amounts
     near = f" with {amounts.text(NEAR, yocto)}" if isinstance(yocto, int) and yocto else ""
-    rest = f"{account(columns['receiver_id'][at])}{near} through {data.contract_id}"
+    creation = f"{account(columns['receiver_id'][at])}{near} through {data.contract_id}"
     if columns["status"][at] in SUCCEEDED:
-        return Summary(f"created {rest}")
+        return Summary(f"created {creation}")
     if columns["status"][at] != "failure":
         return None
     back = returned_near(data.tx, data.request)
     clauses = (reason_text(data.tx, at)[1], *([f"{back} came back"] if back else []))
-    return Summary(f"tried to create {rest}", clauses, has_reason=True)
+    return Summary(f"tried to create {creation}", clauses, has_reason=True)
 
 
 def _refunded_tokens(data: Calls) -> Summary | None:
@@ -194,10 +194,10 @@ def _refunded_tokens(data: Calls) -> Summary | None:
     if not there or there != data.moved(data.token, receiver_id, data.request.sender_id):
         return None
     is_swap = is_swap_message(call)
-    rest = f"{data.tx.amounts.text(data.token, there)} {'on' if is_swap else 'to'} "
-    rest += account(receiver_id) + ("" if is_swap else " with a call")
+    transfer = f"{data.tx.amounts.text(data.token, there)} {'on' if is_swap else 'to'} "
+    transfer += account(receiver_id) + ("" if is_swap else " with a call")
     name = "the exchange" if is_swap else account(receiver_id)
-    text = f"tried to {'swap' if is_swap else 'send'} {rest}"
+    text = f"tried to {'swap' if is_swap else 'send'} {transfer}"
     receivers = data.tx.tree.columns["receiver_id"]
     failed = [at for at in data.tx.failures if receivers[at] == receiver_id]
     if not failed:

@@ -78,7 +78,7 @@ class TokenCall(NamedTuple):
 
 
 class _Rule(NamedTuple):
-    """How a method's movements are read, and what they are in the words of the standard."""
+    """The reader of a method's movements, and their name in the standard."""
 
     words: tuple[str, ...]
     read: Callable[[TokenCall, CallReader], list[Movement]]

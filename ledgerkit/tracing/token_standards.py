@@ -23,7 +23,7 @@ _QUOTED = 40  # characters of an invalid amount in an error
 
 
 class StandardError(ValueError):
-    """What a contract wrote is not as its token's standard says; the text names the member."""
+    """A violation of a token's standard by its contract; the text names the member."""
 
 
 class Movement(NamedTuple):

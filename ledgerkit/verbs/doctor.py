@@ -43,7 +43,7 @@ _BLOCKS_BEHIND = 20
 
 @dataclass
 class _Answer:
-    """What one surface answered: its response, the decoded value or the error."""
+    """The answer of one surface: its response, and the decoded value or the error."""
 
     call: Call[Any]
     model: Any

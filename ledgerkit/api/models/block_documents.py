@@ -111,7 +111,7 @@ class Chunk(Struct, gc=False):
 
 
 class ChangeCause(Struct, gc=False):
-    """What changed the state, and the transaction or receipt that did, if any."""
+    """The cause of a change of the state: its kind, and the transaction or receipt, if any."""
 
     type: str
     tx_hash: str | None = None
