@@ -49,7 +49,8 @@ class Call(Generic[T]):
     raises. `keep` returns True for a response that never changes, and `kind` is the kind under
     which the disk cache stores it; empty if it does not. `parts` splits the value of a response
     to several requests into calls of one each and the bodies to cache for them. `repeatable` is
-    True if the request may be sent twice.
+    True if the request may be sent twice. `url` is the address that the path is below, if it is not
+    that of the surface but of another host of the same service.
     """
 
     surface: Surface
@@ -61,6 +62,7 @@ class Call(Generic[T]):
     kind: Literal["", "block", "chunk", "transaction", "read", "metadata"] = ""
     parts: Callable[[T], Iterable[tuple[Call[Any], bytes]]] | None = field(default=None, repr=False)
     repeatable: bool = True
+    url: str = ""
 
     @property
     def key(self) -> tuple[str, bytes | None]:
@@ -183,13 +185,18 @@ def read_rpc(response: Response, result: Any, request: str) -> Any:
 
 def read_api(response: Response, result: Any, request: str) -> Any:
     """Decode the body of a REST response, or raise the typed error of its status."""
-    if response.status >= _HTTP_ERROR:
-        raise _status_error(response, request)
+    check_status(response, request)
     try:
         return json_decoding.decode(response.body, result)
     except msgspec.DecodeError as error:
         decode_error = error
     raise not_as_documented(request, decode_error)
+
+
+def check_status(response: Response, request: str) -> None:
+    """Raise the typed error of a REST response's status, if it is one of an error."""
+    if response.status >= _HTTP_ERROR:
+        raise _status_error(response, request)
 
 
 def read_saved(call: Call[T], body: bytes) -> T:
