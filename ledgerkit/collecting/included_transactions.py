@@ -14,12 +14,17 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class IncludedTransaction:
-    """A transaction of a block, and the receipts that it led to, in the order they ran."""
+    """
+    A transaction of a block, and the receipts that it led to, in the order they ran.
+
+    `rules` are those of all blocks in which receipts ran; None if they differ or are unknown.
+    """
 
     block_height: int  # of the block that includes it
     transaction: ChunkTransaction
     conversion: Execution
     receipts: list[ExecutedReceipt] = field(default_factory=list)
+    rules: Rules | None = None
 
 
 class DocumentContents(NamedTuple):
@@ -27,11 +32,10 @@ class DocumentContents(NamedTuple):
     What was read for one height.
 
     `waiting` is set if receipts of its transactions have not run yet: those known so far are in
-    `transactions`, which is empty if no table needs it. `rules` are those of the block's epoch.
+    `transactions`, which is empty if no table needs it.
     """
 
     document: BlockDocument
     transactions: list[IncludedTransaction]
     size: int  # bytes of the document
-    rules: Rules | None = None
     waiting: TransactionTimeoutError | None = None

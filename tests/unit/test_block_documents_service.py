@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
+import tarfile
 from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -301,6 +303,66 @@ def test_a_skipped_height_is_null_for_a_day() -> None:
     response = ask(world, f"/v0/block/{START + 3}")
     assert (response.status, response.body) == (200, b"null")
     assert headers(response)["cache-control"] == DAY
+
+
+# Archives: fastnear/neardata-server, src/reader.rs ------------------------------------------
+
+
+def unpack(response: HttpResponse) -> dict[str, bytes]:
+    """Unpack an archive."""
+    assert response.status == 200
+    with tarfile.open(fileobj=io.BytesIO(response.body), mode="r:gz") as archive:
+        files = {info.name: archive.extractfile(info) for info in archive}
+        return {name: file.read() for name, file in files.items() if file is not None}
+
+
+def skipping_world() -> World:
+    """Open a world whose heights 23 to 41 after the first one were skipped."""
+    world: World = chain().world
+    world.advance(22)
+    world.advance(30, skip=19)
+    return world
+
+
+def test_an_archive_has_the_documents_of_ten_heights() -> None:
+    """Each member is the single document of its height; a skipped height has none."""
+    world = skipping_world()
+    members = unpack(ask(world, "/raw/000000/001/000000001020.tgz", "apiKey=k"))
+    assert list(members) == [f"00000000102{last}.json" for last in range(3)]
+    for name, content in members.items():
+        assert json.loads(content) == document(world, int(name[:12]))
+    assert len(unpack(ask(world, "/raw/000000/001/000000001000.tgz"))) == 10
+    assert len(unpack(ask(world, "/raw/000000/001/000000001050.tgz"))) == 10
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "000000/001/000000001030",  # all ten heights were skipped
+        "000000/001/000000001070",  # the last block is 71, so it is not complete
+        "000000/000/000000000990",  # before the first block
+        "000000/001/000000001001",
+        "000000/002/000000001000",
+        "000000/001/1000",
+    ],
+)
+def test_a_missing_archive_is_404(path: str) -> None:
+    """Archives that would be empty or are not complete, and other names, are not there."""
+    response = ask(skipping_world(), f"/raw/{path}.tgz")
+    assert (response.status, response.body) == (404, b"")
+
+
+def test_an_archive_appears_when_its_last_height_is_final() -> None:
+    """The same bytes are sent whenever an archive is requested, from when it is complete."""
+    world = chain().world
+    path = "/raw/000000/001/000000001000.tgz"
+    while world.chain.final.height < START + 9:
+        assert ask(world, path).status == 404
+        world.advance()
+    first = ask(world, path)
+    world.advance(100)
+    assert ask(world, path) == first
+    assert headers(first) == {"content-type": "application/gzip", "cache-control": YEAR}
 
 
 # A client of the embedded ledger -----------------------------------------------------------

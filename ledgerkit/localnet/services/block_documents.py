@@ -2,23 +2,29 @@
 The block documents: each block as one JSON document, with all that it executed.
 
 Old blocks are at another address, to which requests are redirected: below `/archive`, where the
-public service has hosts of their own.
+public service has hosts of their own. Archives of ten heights each are below `/raw`.
 """
 
 # Source: fastnear/neardata-server, src/api.rs; the document as recorded from mainnet.neardata.xyz.
+# The archives: src/reader.rs there, and fastnear/libs, neardata-fetcher/src/fetcher.rs.
 
 from __future__ import annotations
 
+import gzip
+import io
 import re
+import tarfile
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.localnet import rpc_json
-from ledgerkit.localnet.http_messages import HttpResponse, json_response
+from ledgerkit.localnet.http_messages import HttpResponse, encode_json, json_response
 from ledgerkit.localnet.receipt_origins import receipt_origins
 from ledgerkit.localnet.rpc import blocks, changes
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ledgerkit.localnet.chain_types import Block, Change, Chunk, Outcome
     from ledgerkit.localnet.http_messages import Header
     from ledgerkit.localnet.world import World
@@ -35,6 +41,8 @@ _RECENT = 10  # blocks behind the last one that are not in the archive
 _DAY = ("cache-control", f"public, max-age={24 * 60 * 60}")
 _YEAR = ("cache-control", f"public, max-age={365 * 24 * 60 * 60}")
 _LAST = re.compile(r"/v0/last_block/([^/]+)(/?.*)")
+_ARCHIVE_HEIGHTS = 10
+_RAW = re.compile(r"/raw/(\d{6})/(\d{3})/(\1\2\d{3})\.tgz", re.ASCII)
 _BLOCK = re.compile(r"/v0/block(_opt)?/([^/]+)(|/headers|/(?:chunk|shard)/[^/]+)")
 # The kinds of changes in the order of their keys in the trie, by which a document sorts them.
 # Source: nearcore, core/primitives/src/trie_key.rs, col.
@@ -52,6 +60,8 @@ def respond(world: World, path: str, query: str) -> Steps:
         return _redirect(f"/v0/block/{world.chain.genesis.height}{suffix}", _DAY)
     if match := _LAST.fullmatch(path):
         return _last_block(world, match[1], match[2] + suffix)
+    if match := _RAW.fullmatch(path):
+        return _raw_archive(world, int(match[3]))
     if match := _BLOCK.fullmatch(path):
         return (yield from _block(world, *match.groups(), query=suffix, in_archive=in_archive))
     return HttpResponse(404)
@@ -131,6 +141,29 @@ def _wait(
             return None
         yield
     return json_response("Cache error: The block is not cached", 500)
+
+
+def _raw_archive(world: World, start: int) -> HttpResponse:
+    """Answer with an archive; 404 if it would be empty, or not all of its heights are final."""
+    heights = range(start, start + _ARCHIVE_HEIGHTS)
+    present = [block for height in heights if (block := world.chain.by_height(height))]
+    if start % _ARCHIVE_HEIGHTS or heights[-1] > world.chain.final.height or not present:
+        return HttpResponse(404)
+    members = [
+        (f"{block.height:012}.json", encode_json(document(world, block))) for block in present
+    ]
+    return HttpResponse(200, (("content-type", "application/gzip"), _YEAR), archive_of(members))
+
+
+def archive_of(members: Iterable[tuple[str, bytes]]) -> bytes:
+    """Pack files into a gzip tar, the same bytes whenever it is done."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.GNU_FORMAT) as archive:
+        for name, content in members:
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return gzip.compress(packed.getvalue(), mtime=0)
 
 
 def _part(whole: Object, part: str, shard_id: int) -> Any:
