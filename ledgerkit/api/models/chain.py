@@ -143,7 +143,7 @@ class Block(Struct, gc=False):
 
 
 class ChunkTransaction(Struct, gc=False):
-    """A transaction in a chunk."""
+    """A transaction in a chunk; only gas keys have a `nonce_index`."""
 
     hash: str
     signer_id: str
@@ -151,6 +151,7 @@ class ChunkTransaction(Struct, gc=False):
     public_key: str
     nonce: int
     actions: list[Any]
+    nonce_index: int | None = None
 
 
 class Chunk(Struct, gc=False):

@@ -338,10 +338,10 @@ class LazyList(Generic[T]):
     def _decode(self, position: int, raw: Raw) -> Any:
         """Decode one element; an error has its path."""
         try:
-            return _decode(self.decoder, raw)
+            return decode_with_unknown_actions(self.decoder, raw)
         except msgspec.DecodeError as problem:
             path = f"{self.path}[{position}]"
-            raise _decode_error(problem, bytes(raw), self.request, path) from None
+            raise decode_error(problem, bytes(raw), self.request, path) from None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -488,16 +488,16 @@ def decode_transaction(data: bytes, *, request: str, tx_hash: str | None = None)
         try:
             return _decode_document(data, request, tx_hash)
         except msgspec.DecodeError as problem:
-            raise _decode_error(problem, data, request) from None
+            raise decode_error(problem, data, request) from None
 
 
 def decode_indexed(data: bytes, *, request: str) -> TransactionResponse:
     """Decode one transaction of a Transactions API response, as `decode_transaction` does."""
     with collector_paused():
         try:
-            indexed = _decode(_INDEXED, data)
+            indexed = decode_with_unknown_actions(_INDEXED, data)
         except msgspec.DecodeError as problem:
-            raise _decode_error(problem, data, request) from None
+            raise decode_error(problem, data, request) from None
         return TransactionResponse(_from_transactions_api(indexed, "$", request), data)
 
 
@@ -515,14 +515,14 @@ def decode_context(data: bytes) -> TraceContext:
     try:
         return _SAVED.decode(data).ledgerkit if _CONTEXT_START.match(data) else TraceContext()
     except msgspec.ValidationError as problem:
-        raise _decode_error(problem, data, "a saved transaction") from None
+        raise decode_error(problem, data, "a saved transaction") from None
     except msgspec.DecodeError:
         return TraceContext()
 
 
 def _decode_document(data: bytes, request: str, tx_hash: str | None) -> TxResult:
     """Decode a document of any of the three kinds."""
-    document = _decode(_DOCUMENT, data)
+    document = decode_with_unknown_actions(_DOCUMENT, data)
     if document.error is not UNSET and bytes(document.error) != b"null":
         raise chain_errors.from_rpc(json_decoding.decode(document.error), request=request)
     if document.result is not UNSET:
@@ -530,8 +530,8 @@ def _decode_document(data: bytes, request: str, tx_hash: str | None) -> TxResult
     if document.transactions is not UNSET:
         return _select_transaction(document.transactions or [], tx_hash, request)
     if document.execution_outcome is not UNSET:
-        return _from_transactions_api(_decode(_INDEXED, data), "$", request)
-    return _from_node(_decode(_BARE, data), "$", request)
+        return _from_transactions_api(decode_with_unknown_actions(_INDEXED, data), "$", request)
+    return _from_node(decode_with_unknown_actions(_BARE, data), "$", request)
 
 
 def decode_member(raw: Raw, path: str, decoder: json_decoding.Decoder[Any] = _ANY) -> Any:
@@ -596,7 +596,7 @@ def _from_transactions_api(indexed: IndexedTransaction, path: str, request: str)
     )
 
 
-def _decode(decoder: json_decoding.Decoder[T], data: bytes | Raw) -> T:
+def decode_with_unknown_actions(decoder: json_decoding.Decoder[T], data: bytes | Raw) -> T:
     """Decode a document; unknown actions are replaced by their names."""
     try:
         return decoder.decode(data)
@@ -636,7 +636,7 @@ def _name_if_unknown(action: object) -> object:
     return fields or next(iter(action))
 
 
-def _decode_error(
+def decode_error(
     problem: Exception, data: bytes, request: str, place: str = "$"
 ) -> errors.DecodeError:
     """Build the error for a document, or for the part of it at `place`."""
