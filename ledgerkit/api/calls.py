@@ -183,13 +183,18 @@ def read_rpc(response: Response, result: Any, request: str) -> Any:
 
 def read_api(response: Response, result: Any, request: str) -> Any:
     """Decode the body of a REST response, or raise the typed error of its status."""
-    if response.status >= _HTTP_ERROR:
-        raise _status_error(response, request)
+    check_status(response, request)
     try:
         return json_decoding.decode(response.body, result)
     except msgspec.DecodeError as error:
         decode_error = error
     raise not_as_documented(request, decode_error)
+
+
+def check_status(response: Response, request: str) -> None:
+    """Raise the typed error of a REST response's status, if it is one of an error."""
+    if response.status >= _HTTP_ERROR:
+        raise _status_error(response, request)
 
 
 def read_saved(call: Call[T], body: bytes) -> T:

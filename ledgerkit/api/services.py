@@ -190,8 +190,10 @@ def block_document(height: int) -> Call[block_documents.BlockDocument | None]:
         # Source: fastnear/neardata-server, src/api.rs: BLOCK_HEIGHT_TOO_LOW, BLOCK_DOES_NOT_EXIST.
         if response.status == _NOT_FOUND and _OUT_OF_RANGE.search(response.body):
             raise UnknownBlockError(block=height, request=request)
-        document: block_documents.BlockDocument | None = calls.read_api(response, model, request)
-        return document
+        calls.check_status(response, request)
+        if response.body.strip() == b"null":
+            return None
+        return block_documents.decode_document(response.body, request)
 
     return calls.get(path, model, request=request, read=read, expected=expected, surface="blocks")
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ledgerkit.api import services
 from ledgerkit.errors import DecodeError, TransportError
+from ledgerkit.frames import amounts
 
 if TYPE_CHECKING:
     from ledgerkit.api.models.block_documents import BlockDocument, StateChange
@@ -69,7 +70,7 @@ def account_updates(ledger: Ledger, height: int, account_id: str) -> list[Accoun
     return [
         _account_update(change, f"$.shards[{at}].state_changes")
         for at, shard in enumerate(document.shards)
-        for change in shard.changes(f"$.shards[{at}].state_changes")
+        for change in shard.state_changes
         if change.change.account_id == account_id
         and change.type in ("account_update", "account_deletion")
     ]
@@ -84,5 +85,9 @@ def _account_update(change: StateChange, path: str) -> AccountUpdate:
     if account.amount is None or account.locked is None or account.storage_usage is None:
         sentence = f"an account_update of {account.account_id} lacks a balance at {path}"
         raise DecodeError(sentence, path=path)
-    amounts = int(account.amount), int(account.locked)
-    return AccountUpdate(*amounts, account.storage_usage, cause.type, cause_hash)
+    balances = amounts.plain([account.amount, account.locked])
+    if balances is None:
+        sentence = f"an account_update of {account.account_id} has no whole balance at {path}"
+        raise DecodeError(sentence, path=path)
+    unlocked, locked = balances
+    return AccountUpdate(unlocked, locked, account.storage_usage, cause.type, cause_hash)

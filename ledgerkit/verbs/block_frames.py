@@ -82,7 +82,7 @@ def _shard_receipts(
     """Read the receipts that ran on one shard: as a tree, and as rows in the document's order."""
     prefix = "$" if document is None else f"$.shards[{at}]"
     result = shard.result(f"{prefix}.receipt_execution_outcomes")
-    tree = build_tree(result, blocks=_block_times(document))
+    tree = build_tree(result)
     frame = build.build_frame("receipts", tree.columns).set_index("receipt_id", drop=False)
     ids = [outcome.id for _, piece in result.outcomes.pieces() for outcome in piece]
     # The tree also has the receipts that were created, and ran in later blocks.
@@ -92,13 +92,6 @@ def _shard_receipts(
     frame["shard_id"] = pd.array([shard.shard_id] * len(frame), dtype="Int64")
     frame["block_height"] = frame["block_height"].fillna(shard.block_height)
     return tree, _without_other_blocks(frame)
-
-
-def _block_times(document: BlockDocument | None) -> dict[str, tuple[int, int]]:
-    """Return the height and time of a document's block by its hash; empty if there are none."""
-    head = None if document is None else document.block.header
-    time_ns = None if head is None else head.time_ns
-    return {} if head is None or time_ns is None else {head.hash: (head.height, time_ns)}
 
 
 def _without_other_blocks(frame: pd.DataFrame) -> pd.DataFrame:

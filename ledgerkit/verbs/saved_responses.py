@@ -9,7 +9,7 @@ from ledgerkit import validation
 from ledgerkit.api import calls, rest, rpc
 from ledgerkit.api.models import rest as rest_models
 from ledgerkit.api.models import services as service_models
-from ledgerkit.api.models.block_documents import BlockDocument, Chunk, Shard
+from ledgerkit.api.models.block_documents import Chunk, decode_document, decode_shard
 from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError
 from ledgerkit.frames import account_history as history_frames
 from ledgerkit.frames import accounts as account_frames
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ledgerkit.api.models import chain
+    from ledgerkit.api.models.block_documents import BlockDocument, Shard
     from ledgerkit.tracing.trace import Trace
     from ledgerkit.verbs.document_kinds import Kind
 
@@ -33,6 +34,7 @@ T = TypeVar("T")
 # The calls below only decode: their ids and hashes are never sent.
 _ANY_ID, _ANY_HASH = "saved.near", "1" * 32
 _FINAL = validation.block_reference("final")
+_REQUEST = "the request"
 
 
 def read(source: bytes | str | PathLike[str], view: str) -> pd.DataFrame:
@@ -162,7 +164,7 @@ def _rest_reader(model: type[rest_models.Listing], frame: Callable[[Any], pd.Dat
 
     def read_body(body: bytes, kind: Kind | None) -> pd.DataFrame:
         model_read = rest_models.Full if kind is document_kinds.FULL else model
-        return frame(rest.read_listing(calls.Response(body), model_read, "the request"))
+        return frame(rest.read_listing(calls.Response(body), model_read, _REQUEST))
 
     return read_body
 
@@ -182,9 +184,9 @@ def _block_reader(
 
     def read_body(body: bytes, kind: Kind | None) -> pd.DataFrame:
         if kind is document_kinds.WHOLE_BLOCK:
-            return of_block(_decode(body, BlockDocument))
+            return of_block(decode_document(body, _REQUEST))
         if kind is document_kinds.SHARD:
-            return of_shard(_decode(body, Shard))
+            return of_shard(decode_shard(body, _REQUEST))
         return otherwise(body, kind)
 
     return read_body
@@ -192,14 +194,14 @@ def _block_reader(
 
 def _decode(body: bytes, kind: type[T]) -> T:
     """Decode a document that has no envelope."""
-    document: T = calls.read_api(calls.Response(body), kind, "the request")
+    document: T = calls.read_api(calls.Response(body), kind, _REQUEST)
     return document
 
 
 def _blocks(body: bytes, kind: Kind | None) -> pd.DataFrame:
     """Tabulate a whole block, or one as a node sends it."""
     if kind is document_kinds.WHOLE_BLOCK:
-        return chain_frames.blocks([_decode(body, BlockDocument).block])
+        return chain_frames.blocks([decode_document(body, _REQUEST).block])
     return chain_frames.blocks([calls.read_saved(rpc.block(_FINAL), body)])
 
 

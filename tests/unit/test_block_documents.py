@@ -307,13 +307,11 @@ def test_a_receipt_without_a_chunk() -> None:
 
 
 def test_an_outcome_without_its_receipt() -> None:
-    """Where only the outcome was sent, the executing account is known and the content is not."""
-    execution = PAIR["execution_outcome"]
-    outcome = execution["outcome"] | {"executor_id": "b.near"}
-    pair = {"receipt": None, "execution_outcome": execution | {"outcome": outcome}}
-    row = lk.read(block_of(pair), "receipts").iloc[0]
-    assert (row["receiver_id"], row["gas_burnt"], row["status"]) == ("b.near", 7, "success_value")
-    assert plain(row[["predecessor_id", "actions", "deposit"]]) == [None, None, None]
+    """An executed receipt has both: without its receipt an outcome is refused, with its path."""
+    # Source: near-indexer-primitives, IndexerExecutionOutcomeWithReceipt.
+    with pytest.raises(errors.DecodeError) as caught:
+        lk.read(block_of(PAIR | {"receipt": None}), "receipts")
+    assert caught.value.path == "$.shards[0].receipt_execution_outcomes[0].receipt"
 
 
 def test_a_bad_value_is_named_by_its_place() -> None:

@@ -7,9 +7,10 @@ shard.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Any, NoReturn
 
-from msgspec import Meta, Raw, Struct
+import msgspec
+from msgspec import Struct
 
 from ledgerkit import json_decoding
 from ledgerkit.api.models import chain
@@ -18,13 +19,11 @@ from ledgerkit.api.models.transactions import (
     Receipt,
     TxResult,
     WholeOutcome,
-    decode_member,
+    collector_paused,
+    decode_error,
+    decode_with_unknown_actions,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-Digits = Annotated[str, Meta(pattern="^[0-9]{1,39}$")]  # of a u128
+from ledgerkit.errors import DecodeError
 
 
 class Block(Struct, gc=False):
@@ -67,13 +66,27 @@ class ConvertedTransaction(Struct, gc=False):
     outcome: Conversion
 
 
-class _ReceiptId(Struct, gc=False):
-    """A receipt of which only the id is read."""
+class DataReceipt(Struct, gc=False):
+    """The result of a receipt, for a receipt that waits for it; `data` is base64."""
+
+    data_id: str
+    data: str | None = None
+    is_promise_resume: bool | None = None  # not in documents from before promises could yield
+
+
+class ChunkReceiptBody(Struct, gc=False, rename="pascal"):
+    """The content of a receipt in a chunk, of which only data are read."""
+
+    data: DataReceipt | None = None
+
+
+class ChunkReceipt(chain.AnyReceipt, gc=False):
+    """A receipt that a chunk lists."""
 
     receipt_id: str
-
-
-_RECEIPT_ID = json_decoding.decoder(_ReceiptId)
+    predecessor_id: str
+    receiver_id: str
+    receipt: ChunkReceiptBody
 
 
 class Chunk(Struct, gc=False):
@@ -82,8 +95,8 @@ class Chunk(Struct, gc=False):
     author: str
     header: chain.ChunkHeader
     transactions: list[ConvertedTransaction]
-    receipts: list[Raw] = []
-    local_receipts: list[Raw] | None = None
+    receipts: list[ChunkReceipt] = []
+    local_receipts: list[chain.AnyReceipt] | None = None
 
     def local_ids(self) -> set[str]:
         """Return the ids of its local receipts, which ran with their transactions."""
@@ -94,20 +107,17 @@ class Chunk(Struct, gc=False):
             for receipt_id in item.outcome.execution_outcome.outcome.receipt_ids or ()
         }
 
+    def sent_receipts(self) -> list[ChunkReceipt]:
+        """List the receipts as a node does, without the local ones."""
+        # Before there was a member for local receipts, they came first among all receipts
+        # (nearcore, chain/indexer/src/streamer, build_streamer_message).
+        local = self.local_ids() if self.local_receipts is None else ()
+        return [receipt for receipt in self.receipts if receipt.receipt_id not in local]
+
     def as_node_sends(self) -> chain.Chunk:
         """Return the chunk in the form of a node, which has no outcomes and no local receipts."""
-        receipts = self.receipts
-        if self.local_receipts is None:
-            # Before there was a member for local receipts, they came first among all receipts
-            # (nearcore, chain/indexer/src/streamer, build_streamer_message).
-            local = self.local_ids()
-            ids = [
-                decode_member(raw, f"$.chunk.receipts[{at}]", _RECEIPT_ID).receipt_id
-                for at, raw in enumerate(receipts)
-            ]
-            receipts = [raw for raw, i in zip(receipts, ids, strict=True) if i not in local]
         transactions = [item.transaction for item in self.transactions]
-        return chain.Chunk(self.author, self.header, transactions, receipts)
+        return chain.Chunk(self.author, self.header, transactions, self.sent_receipts())
 
 
 class ChangeCause(Struct, gc=False):
@@ -122,8 +132,8 @@ class ChangedAccount(Struct, gc=False):
     """The account of a change, with its new balances if they changed and it was not deleted."""
 
     account_id: str
-    amount: Digits | None = None
-    locked: Digits | None = None
+    amount: str | None = None
+    locked: str | None = None
     storage_usage: int | None = None
 
 
@@ -133,9 +143,6 @@ class StateChange(Struct, gc=False):
     type: str
     cause: ChangeCause
     change: ChangedAccount
-
-
-_CHANGE = json_decoding.decoder(StateChange)
 
 
 class Shard(Struct, gc=False):
@@ -148,17 +155,12 @@ class Shard(Struct, gc=False):
     shard_id: chain.UInt63
     receipt_execution_outcomes: list[ExecutedReceipt]
     chunk: Chunk | None = None
-    state_changes: list[Raw] = []
+    state_changes: list[StateChange] = []
 
     @property
     def block_height(self) -> int | None:
         """The height of the block, if its chunk states it: new chunks only are listed."""
         return (self.chunk.header.height_included or None) if self.chunk else None
-
-    def changes(self, path: str) -> Iterator[StateChange]:
-        """Iterate over the changes of state; `path` is the place of their list in the document."""
-        for at, raw in enumerate(self.state_changes):
-            yield decode_member(raw, f"{path}[{at}]", _CHANGE)
 
     def result(self, path: str) -> TxResult:
         """Return the executed receipts; `path` is the place of their list in the document."""
@@ -180,3 +182,65 @@ class BlockDocument(Struct, gc=False):
 
     block: Block
     shards: list[Shard]
+
+
+_DOCUMENT = json_decoding.decoder(BlockDocument)
+_SHARD = json_decoding.decoder(Shard)
+
+
+def decode_document(body: bytes, request: str) -> BlockDocument:
+    """
+    Decode the document of a block, and fill in the height, time and shard of each outcome.
+
+    Raises `DecodeError` if it is not such a document, or contradicts itself; `path` is the place,
+    and `request` names the document in the sentence.
+    """
+    with collector_paused():
+        document: BlockDocument = _decode(_DOCUMENT, body, request)
+        _fill_in_places(document, request)
+    return document
+
+
+def decode_shard(body: bytes, request: str) -> Shard:
+    """Decode one shard of a block, whose height and time may be unknown."""
+    with collector_paused():
+        shard: Shard = _decode(_SHARD, body, request)
+    return shard
+
+
+def _decode(decoder: json_decoding.Decoder[Any], body: bytes, request: str) -> Any:
+    """Decode a document, which may have unknown actions."""
+    try:
+        return decode_with_unknown_actions(decoder, body)
+    except msgspec.DecodeError as problem:
+        raise decode_error(problem, body, request) from None
+
+
+def _fill_in_places(document: BlockDocument, request: str) -> None:
+    """Fill in the height, time and shard of each outcome, and check that it is of this block."""
+    header = document.block.header
+    block_hash, height, time_ns = header.hash, header.height, header.time_ns
+    for at, shard in enumerate(document.shards):
+        shard_id = shard.shard_id
+        executions = [pair.execution_outcome for pair in shard.receipt_execution_outcomes]
+        expected = [pair.receipt.receipt_id for pair in shard.receipt_execution_outcomes]
+        if shard.chunk is not None:
+            converted = shard.chunk.transactions
+            executions += [item.outcome.execution_outcome for item in converted]
+            expected += [item.transaction.hash for item in converted]
+        for execution, expected_id in zip(executions, expected, strict=True):
+            if execution.id != expected_id or execution.block_hash not in (block_hash, None):
+                _refuse(execution, expected_id, f"$.shards[{at}]", request)
+            execution.block_height = height
+            execution.block_timestamp = time_ns
+            execution.shard_id = shard_id
+
+
+def _refuse(execution: Execution, expected_id: str, path: str, request: str) -> NoReturn:
+    """Raise the error for an outcome that is of another receipt or of another block."""
+    if execution.id != expected_id:
+        problem = f"the outcome of {expected_id} is of {execution.id}"
+    else:
+        problem = f"the outcome of {expected_id} is of the block {execution.block_hash}"
+    sentence = f"the response to {request} is not as documented: {problem} at {path}"
+    raise DecodeError(sentence, request=request, path=path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Generic, TypeVar
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
@@ -154,13 +155,17 @@ class ChunkTransaction(Struct, gc=False):
     nonce_index: int | None = None
 
 
+class AnyReceipt(Struct, gc=False):
+    """A receipt of which nothing is read."""
+
+
 class Chunk(Struct, gc=False):
     """``chunk``."""
 
     author: str
     header: ChunkHeader
     transactions: list[ChunkTransaction] = []
-    receipts: list[Raw] = []
+    receipts: Sequence[AnyReceipt] = ()
 
 
 class GasPrice(Struct, gc=False):

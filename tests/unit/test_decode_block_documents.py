@@ -1,0 +1,132 @@
+"""Whole blocks are decoded with the places of their outcomes, and refused with the path."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ledgerkit.api.models.block_documents import decode_document
+from ledgerkit.errors import DecodeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ledgerkit.api.models.block_documents import BlockDocument
+
+BLOCKS = Path(__file__).resolve().parents[2].parent / "shared" / "wire" / "samples" / "blocks"
+WHOLE = [
+    "borealis_mainnet_34834052",
+    "borealis_mainnet_34834053",
+    "borealis_mainnet_70834061_no_chunks",
+    "borealis_testnet_120572296",
+    "neardata_mainnet_151768255",
+    "neardata_testnet_232952651",
+]
+
+
+def recorded(name: str) -> bytes:
+    """Read a recorded document; skip where the recordings are not here."""
+    if not BLOCKS.is_dir():
+        pytest.skip("the recorded blocks are not here")
+    return (BLOCKS / f"{name}.json").read_bytes()
+
+
+def changed(change: Callable[[Any], object]) -> bytes:
+    """Return a recorded document with a change."""
+    document = json.loads(recorded("borealis_mainnet_34834053"))
+    change(document)
+    return json.dumps(document).encode()
+
+
+def decoded(body: bytes) -> BlockDocument:
+    """Decode a document."""
+    return decode_document(body, "the document")
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_outcomes_have_their_places(name: str) -> None:
+    """Each outcome has the height, time and shard of the document; nothing is lost."""
+    body = recorded(name)
+    plain, document = json.loads(body), decoded(body)
+    header = plain["block"]["header"]
+    for shard, members in zip(document.shards, plain["shards"], strict=True):
+        executions = [pair.execution_outcome for pair in shard.receipt_execution_outcomes]
+        executions += [
+            item.outcome.execution_outcome
+            for item in (shard.chunk.transactions if shard.chunk else ())
+        ]
+        ids = [pair["receipt"]["receipt_id"] for pair in members["receipt_execution_outcomes"]]
+        chunk = members["chunk"] or {"transactions": [], "receipts": []}
+        ids += [item["transaction"]["hash"] for item in chunk["transactions"]]
+        assert [execution.id for execution in executions] == ids
+        assert {e.block_height for e in executions} <= {header["height"]}
+        assert {e.block_timestamp for e in executions} <= {int(header["timestamp_nanosec"])}
+        assert {e.shard_id for e in executions} <= {members["shard_id"]}
+        assert len(shard.state_changes) == len(members["state_changes"])
+        data_ids = [r.receipt.data.data_id for r in receipts_of(shard) if r.receipt.data]
+        data = [r["receipt"]["Data"] for r in chunk["receipts"] if "Data" in r["receipt"]]
+        assert data_ids == [receipt["data_id"] for receipt in data]
+
+
+def receipts_of(shard: Any) -> Any:
+    """List the receipts of a shard's chunk."""
+    return shard.chunk.receipts if shard.chunk else ()
+
+
+def actions_of(document: Any) -> Any:
+    """Return the actions of the first executed receipt of a document."""
+    executed = [
+        pair for shard in document["shards"] for pair in shard["receipt_execution_outcomes"]
+    ]
+    return executed[0]["receipt"]["receipt"]["Action"]["actions"]
+
+
+def test_unknown_actions_are_their_names() -> None:
+    """An action of a later protocol is decoded as its name."""
+    body = changed(lambda document: actions_of(document).append({"Teleport": {"to": "mars.near"}}))
+    shards = decoded(body).shards
+    pairs = [pair for shard in shards for pair in shard.receipt_execution_outcomes]
+    body_read = pairs[0].receipt.receipt
+    assert body_read is not None
+    assert body_read.action is not None
+    assert body_read.action.actions is not None
+    assert body_read.action.actions[-1] == "Teleport"
+
+
+def outcome_of(document: Any) -> Any:
+    """Return the outcome of the first executed receipt of a document."""
+    executed = [
+        pair for shard in document["shards"] for pair in shard["receipt_execution_outcomes"]
+    ]
+    return executed[0]["execution_outcome"]
+
+
+@pytest.mark.parametrize(
+    ("member", "value", "problem"),
+    [("id", "1" * 44, "is of 1111"), ("block_hash", "1" * 44, "is of the block 1111")],
+)
+def test_contradictions_are_refused(member: str, value: str, problem: str) -> None:
+    """An outcome of another receipt, or of another block, is an error with its shard."""
+    body = changed(lambda document: outcome_of(document).update({member: value}))
+    with pytest.raises(DecodeError, match=problem) as caught:
+        decoded(body)
+    assert str(caught.value.path).startswith("$.shards[")
+
+
+@pytest.mark.parametrize("value", [-1, 2**63, "1", 1.5])
+def test_wrong_types_are_refused_with_their_path(value: object) -> None:
+    """A member of another type is an error with its path."""
+    body = changed(lambda document: document["block"]["header"].update(height=value))
+    with pytest.raises(DecodeError, match="height") as caught:
+        decoded(body)
+    assert caught.value.path == "$.block.header.height"
+
+
+@pytest.mark.parametrize("body", [b"", b"null", b"[]", b"{", b"\xff", b"[" * 100_000])
+def test_other_documents_are_refused(body: bytes) -> None:
+    """What is no document of a block is an error."""
+    with pytest.raises(DecodeError, match="the response to the document"):
+        decoded(body)
