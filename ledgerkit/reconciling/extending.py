@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from ledgerkit.block_search.bisection import Point
     from ledgerkit.client import Ledger
-    from ledgerkit.reconciling.building import Listed
+    from ledgerkit.reconciling.document_entries import DocumentEntries
+    from ledgerkit.reconciling.listing import Listed
     from ledgerkit.reconciling.model import Entry
-    from ledgerkit.reconciling.stakes import PoolTest
     from ledgerkit.reconciling.statement import Statement
 
 _RECENT = 1_000  # blocks by which the services may have been behind
@@ -65,7 +65,7 @@ class Continuation(Builder):
         return super()._new_facts(self._earlier.facts.start)
 
     def _from_documents(
-        self, listed: list[Listed], start: Point, is_pool: PoolTest
+        self, documents: DocumentEntries, listed: list[Listed], start: Point
     ) -> Iterator[Entry]:
         """Yield the entries up to the cut, then those of transactions."""
         flows = []
@@ -74,7 +74,7 @@ class Continuation(Builder):
                 flows.append(entry)
             if entry.cause != "staking_reward":
                 yield entry
-        yield from super()._from_documents(listed, start, is_pool)
+        yield from super()._from_documents(documents, listed, start)
         self._flows = flows + [flow for flow in self._flows if not self._is_before_cut(flow)]
 
     def _is_before_cut(self, entry: Entry) -> bool:

@@ -14,6 +14,7 @@ from ledgerkit.errors import (
     UnknownTransactionError,
 )
 from ledgerkit.reconciling.indexed import indexed_entry
+from ledgerkit.reconciling.listing import first_height
 from ledgerkit.reconciling.model import NEAR
 from ledgerkit.reconciling.rewards import listed_pools, rewards_of
 from ledgerkit.reconciling.stakes import pool_test, stake_entries, stake_of_transfer
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 _DIGEST_BYTES = 20
 _FACTORY = "lockup.near"
-_MARGIN = 1_000  # blocks before the start, in which transactions may begin that go on after it
 
 
 def lockup_id(owner_id: str) -> str:
@@ -106,8 +106,7 @@ def _stake_flows(
     ledger: Ledger, account_id: str, start: Block, stop: Block, is_pool: PoolTest
 ) -> Iterator[Entry]:
     """Yield deposits with pools and withdrawals, from transactions, else from transfers."""
-    first = max(0, start.height - _MARGIN)
-    rows = transaction_rows(ledger, account_id, first, stop.height)
+    rows = transaction_rows(ledger, account_id, first_height(start.height), stop.height)
     read_hashes: set[str] = set()
     receipt_ids: set[str] = set()
     for batch in stream_documents(ledger, (row.transaction_hash for row in rows)):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import pickle
+import pkgutil
+import re
 from typing import Any
 
 import numpy as np
@@ -233,6 +235,17 @@ def test_schema_shows_the_promise(name: str) -> None:
     assert set(shown["dtype"]) <= set(DTYPES)
     assert (shown["meaning"] != "").all()
     assert not shown.isna().any(axis=None)
+
+
+def test_names_in_meanings_can_be_imported() -> None:
+    """Each name of ledgerkit that explains the values of a column is public, and explains them."""
+    texts = [column.meaning for columns in SCHEMAS.values() for column in columns]
+    names = {name for text in texts for name in re.findall(r"`(ledgerkit[\w.]+)`", text)}
+    assert names >= {"ledgerkit.archiving.OUTCOMES", "ledgerkit.reconciling.CAUSES"}
+    for name in names:
+        explanations = pkgutil.resolve_name(name)
+        assert explanations
+        assert all(explanations.values())
 
 
 def test_amounts_tell_their_unit() -> None:

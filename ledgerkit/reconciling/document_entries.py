@@ -1,0 +1,129 @@
+"""The entries of a statement that come from the documents of transactions."""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING
+
+from ledgerkit.api import rpc
+from ledgerkit.client import bar
+from ledgerkit.errors import LedgerError, UnknownTransactionError
+from ledgerkit.reconciling import stakes
+from ledgerkit.reconciling.entries import Placed, entries_of
+from ledgerkit.tracing.trace import Trace
+from ledgerkit.verbs.documents import stream_documents
+from ledgerkit.verbs.protocol_rules import rules_by_height
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ledgerkit.api.models.protocol_rules import Rules
+    from ledgerkit.api.models.transactions import TransactionResponse
+    from ledgerkit.client import Ledger
+    from ledgerkit.reconciling.listing import Listed, Scope
+    from ledgerkit.reconciling.model import Entry
+    from ledgerkit.reconciling.stakes import PoolTest
+
+
+class DocumentEntries:
+    """
+    The entries of transactions; the other attributes are complete once all entries were read.
+
+    Parameters
+    ----------
+    scope
+        The account and its period.
+    is_pool
+        Returns True for the account of a staking pool.
+    receipt_ids
+        The receipts of transfers without a transaction: the indexer does not know the transaction
+        of each.
+    """
+
+    def __init__(self, scope: Scope, is_pool: PoolTest, receipt_ids: Iterable[str | None]) -> None:
+        self._scope, self._is_pool = scope, is_pool
+        self._receipt_ids = frozenset(receipt_ids)
+        self.read_receipts: set[str | None] = set()  # of these, those that documents have
+        self.flows: list[Entry] = []  # deposits with pools, and withdrawals
+        self.unfinished: list[str] = []  # hashes of transactions still running
+        self.lost: set[str] = set()  # hashes of transactions whose documents are missing
+        self.notes: list[str] = []
+
+    def read(self, listed: list[Listed], start_height: int) -> Iterator[Entry]:
+        """Yield the entries after a block in causal order."""
+        waiting: list[Placed] = []
+        scope = self._scope
+        rules = rules_by_height(scope.ledger, (each.height for each in listed))
+        with bar(
+            total=len(listed), desc="documents", disable=not scope.progress, delay=0.5, leave=False
+        ) as tracker:
+            position = 0
+            for batch in stream_documents(scope.ledger, (each.tx_hash for each in listed)):
+                for tx_hash, document in batch:
+                    height = listed[position].height
+                    while waiting and waiting[0].place[0] < height:
+                        yield heapq.heappop(waiting).entry
+                    for placed in self._placed(tx_hash, document, position, rules[height]):
+                        if start_height < placed.place[0] <= scope.stop.height:
+                            heapq.heappush(waiting, placed)
+                    position += 1
+                tracker.update(len(batch))
+        while waiting:
+            yield heapq.heappop(waiting).entry
+
+    def _placed(
+        self,
+        tx_hash: str,
+        document: TransactionResponse | LedgerError,
+        position: int,
+        rules: Rules | None,
+    ) -> list[Placed]:
+        """Return the entries of one transaction."""
+        if isinstance(document, UnknownTransactionError):
+            self.notes.append(f"transaction {tx_hash} is listed, but its document is missing")
+            self.lost.add(tx_hash)
+            return []
+        if isinstance(document, LedgerError):
+            raise document
+        if self._receipt_ids:
+            self.read_receipts |= document.result.receipt_ids() & self._receipt_ids
+        trace, own = self._own_entries(tx_hash, document, position, rules)
+        flows = stakes.stake_entries(trace, self._scope.account_id, self._is_pool)
+        self.flows += flows
+        staked = [
+            Placed((e.block_height, True, position, len(own) + at, at), e)
+            for at, e in enumerate(flows)
+        ]
+        placed = [Placed(place, stakes.with_pool(e, self._is_pool)) for place, e in own]
+        return [each for each in (*placed, *staked) if self._scope.has_asset(each.entry.asset)]
+
+    def _own_entries(
+        self, tx_hash: str, document: TransactionResponse, position: int, rules: Rules | None
+    ) -> tuple[Trace, list[Placed]]:
+        """Return the trace that has all amounts, if one has, and the entries without pools."""
+        account_id = self._scope.account_id
+        trace = Trace(document.result, document.body, rules=rules)
+        placed, is_complete = entries_of(trace, account_id, position)
+        if trace.verdict == "pending":
+            self.unfinished.append(tx_hash)
+        elif not is_complete:
+            trace = _node_trace(self._scope.ledger, trace, document, rules)
+            placed, is_complete = entries_of(trace, account_id, position)
+            if not is_complete:
+                self.notes.append(f"an amount of transaction {tx_hash} is unknown")
+        return trace, placed
+
+
+def _node_trace(
+    ledger: Ledger, trace: Trace, document: TransactionResponse, rules: Rules | None
+) -> Trace:
+    """Read a trace from the node, which sends gas profiles; else return the given one."""
+    if trace.tx_hash is None or trace.signer_id is None:
+        return trace
+    try:
+        answer = ledger.send(rpc.transaction(trace.tx_hash, trace.signer_id, "FINAL"))
+    except LedgerError as error:
+        if error.retryable:
+            raise
+        return trace  # a note, and perhaps a gap, say what is unknown
+    return Trace(answer.result, answer.body, blocks=document.result.block_places(), rules=rules)

@@ -1,0 +1,199 @@
+"""What services list of an account's period: transactions, transfers and staking pools."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from ledgerkit.client import bar
+from ledgerkit.errors import LedgerError, UnknownTransactionError
+from ledgerkit.reconciling import rewards
+from ledgerkit.reconciling.balances import is_asset
+from ledgerkit.reconciling.model import STAKE
+from ledgerkit.reconciling.plan import PART
+from ledgerkit.verbs.account_history import selected_transfers, transaction_rows
+from ledgerkit.verbs.documents import stream_documents
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ledgerkit.api.models.services import TransferRow
+    from ledgerkit.api.models.transactions import TransactionResponse
+    from ledgerkit.block_search.bisection import Point
+    from ledgerkit.client import Ledger
+
+# Blocks before the start, in which transactions may begin that go on after it: a yield ends after
+# 200 blocks (nearcore, yield_timeout_length_in_blocks), and what waits for it may yield again.
+_MARGIN = 1_000
+_LATEST_ARRIVAL_NS = 10 * 10**9  # NEAR that left in the last block arrives in a later one
+
+
+@dataclass(frozen=True)
+class Scope:
+    """
+    The account and the period of a statement, and how they are read.
+
+    Parameters
+    ----------
+    ledger
+        The ledger to read from.
+    account_id
+        The account.
+    start, stop
+        The blocks after which the statement starts and stops; without a start it begins before
+        the account's first transaction.
+    assets
+        The only assets of the statement; None is all.
+    progress
+        Whether to show progress bars.
+    """
+
+    ledger: Ledger
+    account_id: str
+    start: Point | None
+    stop: Point
+    assets: tuple[str, ...] | None
+    progress: bool
+
+    def has_asset(self, asset: str) -> bool:
+        """Return True for an asset of the statement."""
+        return self.assets is None or asset in self.assets
+
+
+class Listed(NamedTuple):
+    """A transaction in the order of the chain."""
+
+    height: int
+    position: int  # in the block
+    tx_hash: str
+
+
+class Listing:
+    """
+    The lists of the services; `assets` are those that they name, in order.
+
+    Parameters
+    ----------
+    scope
+        The account and its period.
+    """
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+        self._borders_ns: list[int] = []  # between parts of the transactions
+        self.assets: dict[str, None] = {}
+        self.notes: list[str] = []
+
+    def transactions(self) -> list[Listed]:
+        """List the transactions of the account in the order of the chain."""
+        scope = self._scope
+        first = 0 if scope.start is None else first_height(scope.start.height)
+        with bar(
+            desc="transactions", disable=not scope.progress, delay=0.5, leave=False
+        ) as tracker:
+            rows = transaction_rows(
+                scope.ledger, scope.account_id, first, scope.stop.height, tracker.update
+            )
+            listed: dict[str, Listed] = {}  # by hash, because entries of two rows count twice
+            for row in rows:
+                if len(listed) % PART == PART - 1:
+                    self._borders_ns.append(row.timestamp_ns)
+                place = Listed(row.tx_block_height, row.tx_index or 0, row.transaction_hash)
+                listed.setdefault(row.transaction_hash, place)
+        return list(listed.values())
+
+    def transfers_beside(self, listed: list[Listed]) -> list[TransferRow]:
+        """List the transfers of other transactions or of none, and note the assets of all."""
+        network = self._scope.ledger.network
+        if network.transfers_url is None:
+            self.notes.append(
+                f"{network.name} has no Transfers API: what no transaction lists, "
+                "such as tokens that a contract's owner creates, shows only as gaps"
+            )
+            return []
+        known = {each.tx_hash for each in listed}
+
+        def is_unlisted(row: TransferRow) -> bool:
+            self.assets[row.asset] = None
+            return row.transaction_id not in known
+
+        transfers = self._transfers(is_unlisted)
+        self.notes += [
+            f"the Transfers API lists {asset}, which is of an unknown kind"
+            for asset in self.assets
+            if not is_asset(asset)
+        ]
+        return transfers
+
+    def transfers_of(self, hashes: set[str]) -> list[TransferRow]:
+        """List the transfers of transactions whose documents are missing."""
+        if not hashes or self._scope.ledger.network.transfers_url is None:
+            return []
+        return self._transfers(lambda row: row.transaction_id in hashes)
+
+    def _transfers(self, where: Callable[[TransferRow], bool]) -> list[TransferRow]:
+        """Read transfers of the period, and of those that may have left in its last block."""
+        scope = self._scope
+        first_ns = 0 if scope.start is None else scope.start.time_ns + 1
+        last_ns = scope.stop.time_ns + _LATEST_ARRIVAL_NS + 1
+        inner = [time_ns for time_ns in self._borders_ns if first_ns < time_ns < last_ns]
+        borders_ns = sorted({first_ns, *inner, last_ns})
+        rows = selected_transfers(
+            scope.ledger, scope.account_id, borders_ns, where, progress=scope.progress
+        )
+        return [r for r in rows if r.height <= scope.stop.height + 1 and is_asset(r.asset)]
+
+    def pools(self) -> list[str]:
+        """List the pools that the indexer knows of, or those among the requested assets."""
+        scope = self._scope
+        if scope.assets is not None:
+            return [a.removeprefix(STAKE) for a in scope.assets if a.startswith(STAKE)]
+        if scope.ledger.network.api_url is None:
+            return []
+        pools = rewards.listed_pools(scope.ledger, scope.account_id)
+        self.assets.update((STAKE + pool_id, None) for pool_id in pools)
+        return pools
+
+
+def first_height(start: int) -> int:
+    """Return the height from which transactions are listed, for a period after block `start`."""
+    return max(0, start - _MARGIN)
+
+
+def find_start(ledger: Ledger, listed: list[Listed], transfers: list[TransferRow]) -> Point:
+    """Return the block before the account's first change that is listed."""
+    heights = [each.height for each in listed[:1]] + [row.height - 1 for row in transfers[:1]]
+    first = min(heights, default=0)
+    places = [first - 1, first] if first else ["genesis"]  # the first may be of the first block
+    points = ledger.locate_many(places)
+    point = next((each for each in points if not isinstance(each, LedgerError)), points[0])
+    if isinstance(point, LedgerError):
+        raise point
+    return point
+
+
+def add_unlisted(
+    ledger: Ledger, listed: list[Listed], transfers: list[TransferRow], again: Iterable[str]
+) -> tuple[list[Listed], list[TransferRow]]:
+    """Add the transactions of transfers, and of `again`; return also transfers without one."""
+    hashes = dict.fromkeys(row.transaction_id for row in transfers if row.transaction_id)
+    known = {each.tx_hash for each in listed}
+    hashes.update((tx_hash, None) for tx_hash in again if tx_hash not in known)
+    unlisted = {}
+    for batch in stream_documents(ledger, hashes):
+        for tx_hash, document in batch:
+            height = _included_height(document)
+            if height is not None:
+                unlisted[tx_hash] = Listed(height, 0, tx_hash)
+    alone = [row for row in transfers if row.transaction_id not in unlisted]
+    return sorted([*listed, *unlisted.values()]), alone
+
+
+def _included_height(document: TransactionResponse | LedgerError) -> int | None:
+    """Return the height of a transaction's block; None if it is unknown."""
+    if isinstance(document, UnknownTransactionError):
+        return None
+    if isinstance(document, LedgerError):
+        raise document
+    outcome = document.result.transaction_outcome
+    return None if outcome is None else outcome.block_height
