@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from ledgerkit.api.models.block_documents import ChangedAccount
 from ledgerkit.api.models.transactions import collector_paused
-from ledgerkit.collecting import arrow_columns, arrow_tables, executed_tables
+from ledgerkit.collecting import arrow_columns, arrow_tables, executed_tables, tree_tables
 from ledgerkit.errors import DecodeError
 from ledgerkit.frames import chain as chain_frames
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from ledgerkit.api.models import chain
     from ledgerkit.api.models.block_documents import (
@@ -27,11 +27,16 @@ UPDATE, DELETION = "account_update", "account_deletion"
 _DELETED = ChangedAccount("", "0", "0", 0)
 
 
-def block_tables(views: Iterable[str], contents: Sequence[DocumentContents]) -> dict[str, Any]:
+def block_tables(views: Sequence[str], contents: Sequence[DocumentContents]) -> dict[str, Any]:
     """Return a `pyarrow.Table` for each view; raise `DecodeError` if a value fits no column."""
     documents = [item.document for item in contents]
+    traced = [view for view in views if view in tree_tables.VIEWS]
     with collector_paused():
-        return {view: _TABLES[view](documents) for view in views}
+        tables = {view: _TABLES[view](documents) for view in views if view in _TABLES}
+        if traced:
+            transactions = [transaction for item in contents for transaction in item.transactions]
+            tables |= tree_tables.tree_tables(traced, transactions)
+    return tables
 
 
 def _blocks(documents: Sequence[BlockDocument]) -> Any:
@@ -42,7 +47,7 @@ def _blocks(documents: Sequence[BlockDocument]) -> Any:
 def _chunks(documents: Sequence[BlockDocument]) -> Any:
     """Build the table of chunks: new ones in full, older ones from their headers."""
     rows = [
-        (document.block.header.height, header, chunk and chunk.as_node_sends())
+        (document.block.header.height, header, chunk.as_node_sends() if chunk else None)
         for document in documents
         for header, chunk in _listed_chunks(document)
     ]
@@ -64,8 +69,7 @@ def _listed_chunks(document: BlockDocument) -> Iterator[tuple[chain.ChunkHeader,
     """List the chunks of a block in its order: new ones in full, older ones as headers."""
     new = {shard.chunk.header.chunk_hash: shard.chunk for shard in document.shards if shard.chunk}
     if document.block.chunks is None:  # in documents of before shards had heights
-        for chunk in new.values():
-            yield chunk.header, chunk
+        yield from ((chunk.header, chunk) for chunk in new.values())
         return
     height = document.block.header.height
     for header in document.block.chunks:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from pandas import NA
 
-from ledgerkit.api.models.transactions import DelegateAction, Status
+from ledgerkit.api.models.transactions import DelegateAction, Status, decode_member
 from ledgerkit.collecting import arrow_columns
 from ledgerkit.errors import DecodeError, cut
 from ledgerkit.tracing.action_fields import (
@@ -24,6 +25,8 @@ from ledgerkit.u128 import object_columns
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from msgspec import Raw
+
     from ledgerkit.api.models.block_documents import BlockDocument, Execution
     from ledgerkit.api.models.transactions import (
         Action,
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
         WholeOutcome,
     )
 
+_FAILURE = "$..outcome.status.Failure"
 _WASM, _HOST, _ACTION = range(3)
 _CATEGORIES: dict[str | None, int] = {"WASM_HOST_COST": _HOST, "ACTION_COST": _ACTION}
 
@@ -47,6 +51,7 @@ class _Executed(NamedTuple):
     receiver_id: str | None
     signer_id: str | None
     body: ActionReceipt | None
+    nonce_index: int | None = None
 
 
 def _executed(documents: Sequence[BlockDocument]) -> Iterator[_Executed]:
@@ -56,9 +61,8 @@ def _executed(documents: Sequence[BlockDocument]) -> Iterator[_Executed]:
             for item in shard.chunk.transactions if shard.chunk else ():
                 sent, execution = item.transaction, item.outcome.execution_outcome
                 signer_id = sent.signer_id
-                yield _Executed(
-                    execution, sent.hash, None, signer_id, sent.receiver_id, signer_id, None
-                )
+                accounts = signer_id, sent.receiver_id, signer_id
+                yield _Executed(execution, sent.hash, None, *accounts, None, sent.nonce_index)
             for pair in shard.receipt_execution_outcomes:
                 receipt = pair.receipt
                 body = receipt.receipt.action if receipt.receipt else None
@@ -68,7 +72,7 @@ def _executed(documents: Sequence[BlockDocument]) -> Iterator[_Executed]:
                     receipt.receipt_id,
                     receipt.predecessor_id,
                     receipt.receiver_id,
-                    body and body.signer_id,
+                    body.signer_id if body else None,
                     body,
                 )
 
@@ -94,7 +98,7 @@ def outcomes(documents: Sequence[BlockDocument]) -> Any:
             "executor_id": texts([result.executor_id for result in results]),
             **_status_columns(results),
             "receipt_ids": lists([result.receipt_ids for result in results]),
-            "input_data_ids": lists([body and body.input_data_ids for body in bodies]),
+            "input_data_ids": lists([body.input_data_ids if body else None for body in bodies]),
             "output_data_receivers": texts(
                 [
                     object_columns.encode(body.output_data_receivers)
@@ -109,6 +113,7 @@ def outcomes(documents: Sequence[BlockDocument]) -> Any:
                 [result.tokens_burnt for result in results], "tokens_burnt"
             ),
             **_profile_columns(results),
+            "nonce_index": arrow_columns.integers([row.nonce_index for row in rows], "nonce_index"),
         },
     )
 
@@ -117,24 +122,30 @@ def _status_columns(results: Sequence[WholeOutcome]) -> dict[str, Any]:
     """Build the columns of how each execution ended."""
     statuses = [r.status if isinstance(r.status, Status) else Status() for r in results]
     codes = [status_code(result.status) for result in results]
-    failures: dict[bytes, tuple[str, str]] = {}  # equal failures are decoded once
-    errors: list[tuple[str | None, str | None]] = [(None, None)] * len(results)
+    failures: dict[bytes, tuple[str, str, str]] = {}  # equal ones are decoded once
+    errors: list[tuple[str | None, str | None, str | None]] = [(None, None, None)] * len(results)
     for at in [at for at, code in enumerate(codes) if code == FAILURE]:
-        failure = statuses[at].failure
-        key = bytes(failure)  # type: ignore[call-overload]  # by its code it is not UNSET
+        failure: Any = statuses[at].failure
+        key = bytes(failure)
         if key not in failures:
-            failures[key] = failure_texts(failure, "$..status.Failure")  # type: ignore[arg-type]  # as above
+            failures[key] = *failure_texts(failure, _FAILURE), _json_failure(failure)
         errors[at] = failures[key]
     texts = arrow_columns.texts
     return {
         "status": texts([STATUS_NAMES[code] for code in codes]),
-        "error_kind": texts([kind for kind, _ in errors]),
-        "error_message": texts([message for _, message in errors]),
+        "error_kind": texts([kind for kind, _, _ in errors]),
+        "error_message": texts([message for _, message, _ in errors]),
+        "failure": texts([failure for *_, failure in errors]),
         "success_value": texts(
             [s.success_value if isinstance(s.success_value, str) else None for s in statuses]
         ),
         "success_receipt_id": texts([status.success_receipt_id for status in statuses]),
     }
+
+
+def _json_failure(failure: Raw) -> str:
+    """Return a failure as the JSON text of its column."""
+    return object_columns.encode(decode_member(failure, _FAILURE))
 
 
 def _profile_columns(results: Sequence[WholeOutcome]) -> dict[str, Any]:
@@ -217,6 +228,7 @@ def actions(documents: Sequence[BlockDocument]) -> Any:
     heights = [row.execution.block_height for row in executed]
     gas = [call.gas if call else None for call in calls]
     deposits = [deposit_digits(row.action) for row in rows]
+    args = [_json_args(call) for call in calls]
     integers, texts = arrow_columns.integers, arrow_columns.texts
     return arrow_columns.table(
         "collected_actions",
@@ -230,10 +242,13 @@ def actions(documents: Sequence[BlockDocument]) -> Any:
             "sender_id": texts([row.sender_id for row in rows]),
             "receiver_id": texts([row.receiver_id for row in rows]),
             "method_name": texts([call.method_name if call else None for call in calls]),
-            "args": texts([_json_args(call) for call in calls]),
+            "args": texts(args),
             "gas_attached": arrow_columns.gas(gas, "gas_attached"),
             "deposit": arrow_columns.amounts_of_near(deposits, "deposit"),
             "details": texts([_json_details(row.action) for row in rows]),
+            "args_base64": texts(
+                [_base64_args(call, text) for call, text in zip(calls, args, strict=True)]
+            ),
         },
     )
 
@@ -242,6 +257,13 @@ def _json_args(call: FunctionCall | None) -> str | None:
     """Return the arguments of a call as the JSON text of their column; None if there are none."""
     value = NA if call is None else decode_args(call)
     return None if value is NA else object_columns.encode(value)
+
+
+def _base64_args(call: FunctionCall | None, json_text: str | None) -> str | None:
+    """Return the arguments of a call in base64, unless they are the JSON text of their column."""
+    if call is None or call.args is None or json_text is None or call.args == json_text.encode():
+        return None
+    return b64encode(call.args).decode()
 
 
 def _json_details(action: Action | str) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -158,7 +159,7 @@ def test_actions_are_those_of_the_actions_frame(documents: list[BlockDocument]) 
         del row["order"]
     actual = rows("actions", documents)
     for row in actual:
-        del row["tx_hash"]
+        del row["tx_hash"], row["args_base64"]
     key = ("receipt_id", "action_index", "inner_index")
 
     def by_key(row: dict[str, Any]) -> list[str]:
@@ -173,16 +174,18 @@ def test_outcomes_have_the_members_of_documents(name: str) -> None:
     document = json.loads(body_of(name))
     expected = []
     for shard in document["shards"]:
-        for item in (shard["chunk"] or {"transactions": []})["transactions"]:
-            expected.append((item["transaction"]["hash"], None, item["outcome"]))
-        for pair in shard["receipt_execution_outcomes"]:
-            expected.append((pair.get("tx_hash"), pair["receipt"]["receipt_id"], pair))
+        chunk = shard["chunk"] or {"transactions": []}
+        expected += [(i["transaction"]["hash"], None, i["outcome"]) for i in chunk["transactions"]]
+        pairs = shard["receipt_execution_outcomes"]
+        expected += [(p.get("tx_hash"), p["receipt"]["receipt_id"], p) for p in pairs]
     actual = rows("outcomes", documents_of(name))
     assert [(row["tx_hash"], row["receipt_id"]) for row in actual] == [e[:2] for e in expected]
     for row, (_, _, pair) in zip(actual, expected, strict=True):
         outcome = pair["execution_outcome"]["outcome"]
         assert row["success_value"] == outcome["status"].get("SuccessValue")
         assert row["success_receipt_id"] == outcome["status"].get("SuccessReceiptId")
+        failure = outcome["status"].get("Failure")
+        assert (row["failure"] and json.loads(row["failure"])) == failure
         assert row["receipt_ids"] == outcome["receipt_ids"]
         assert row["executor_id"] == outcome["executor_id"]
         profile = outcome["metadata"]["gas_profile"]
@@ -196,6 +199,26 @@ def test_outcomes_have_the_members_of_documents(name: str) -> None:
             total = "wasm_gas" if is_wasm else "action_gas" if is_action else "host_gas"
             totals[total] += int(cost["gas_used"])
         assert {total: row[total] for total in totals} == totals
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_arguments_can_be_read_as_they_were_sent(name: str) -> None:
+    """The arguments of a call are the text of `args`, or `args_base64` if they differ from it."""
+    document = json.loads(body_of(name))
+    calls = {
+        (pair["receipt"]["receipt_id"], index): action["FunctionCall"]["args"]
+        for shard in document["shards"]
+        for pair in shard["receipt_execution_outcomes"]
+        for index, action in enumerate(pair["receipt"]["receipt"]["Action"]["actions"])
+        if "FunctionCall" in action
+    }
+    sent = {
+        (row["receipt_id"], row["action_index"]): row["args_base64"]
+        or base64.b64encode(row["args"].encode()).decode()
+        for row in rows("actions", documents_of(name))
+        if row["action"] == "FunctionCall" and row["inner_index"] is None
+    }
+    assert sent == calls
 
 
 @pytest.mark.parametrize("name", NAMES)
