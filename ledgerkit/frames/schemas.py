@@ -788,6 +788,7 @@ SCHEMAS |= {
         _c("status", "str", "success_value, success_receipt_id, failure or unknown"),
         _c("error_kind", "str", "failures: the ledger's error names joined by dots"),
         _c("error_message", "str", "failures: a sentence, or the contract's own message"),
+        _c("failure", "object", "failures: the ledger's error, decoded JSON"),
         _c("success_value", "str", "success_value: the result in base64"),
         _c("success_receipt_id", "str", "success_receipt_id: the receipt that has the result"),
         _c("receipt_ids", "object", "receipts that it created, a list"),
@@ -799,10 +800,16 @@ SCHEMAS |= {
         _c("wasm_gas", "u128", "its gas profile: WASM instructions; missing without one", "gas"),
         _c("host_gas", "u128", "its gas profile: all host functions", "gas"),
         _c("action_gas", "u128", "its gas profile: all actions", "gas"),
+        _c("nonce_index", "Int64", "of a transaction that a gas key signed: which of its nonces"),
     ),
     "collected_actions": (
         *_EXECUTED,
         *SCHEMAS["actions"][len(_RECEIPT_KEY) :],
+        _c(
+            "args_base64",
+            "str",
+            "function calls: the arguments in base64, unless they are `args` as compact JSON",
+        ),
     ),
     "collected_transfers": (*_TRANSACTION, *SCHEMAS["transfers"]),
     "collected_balances": (

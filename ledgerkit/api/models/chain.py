@@ -144,7 +144,7 @@ class Block(Struct, gc=False):
 
 
 class ChunkTransaction(Struct, gc=False):
-    """A transaction in a chunk."""
+    """A transaction in a chunk; only gas keys have a `nonce_index`."""
 
     hash: str
     signer_id: str
@@ -152,6 +152,7 @@ class ChunkTransaction(Struct, gc=False):
     public_key: str
     nonce: int
     actions: list[Any]
+    nonce_index: int | None = None
 
 
 class AnyReceipt(Struct, gc=False):
