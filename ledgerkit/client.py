@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -719,11 +719,16 @@ def cached(ledger: Ledger, call: Call[T]) -> T | None:
     return None if answer is None or isinstance(answer[0], LedgerError) else answer[0]
 
 
-def stream_large(ledger: Ledger, calls: Iterable[Call[T]]) -> Iterator[T | LedgerError]:
-    """Send calls with large responses: only as many ahead as may be in flight."""
+def stream_large(
+    ledger: Ledger, calls: Iterable[Call[T]], *, ahead: int | None = None
+) -> Generator[T | LedgerError, None, None]:
+    """Send calls with large responses: at most `ahead` of them, or as many as may be in flight."""
     session = ledger._session  # noqa: SLF001 - this module's
-    for [value] in session.stream(calls, size=1, ahead=session.settings.in_flight):
-        yield value
+    in_flight = session.settings.in_flight
+    ahead = in_flight if ahead is None else min(ahead, in_flight)
+    with closing(session.stream(calls, size=1, ahead=ahead)) as batches:
+        for [value] in batches:
+            yield value
 
 
 @contextmanager

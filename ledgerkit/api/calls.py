@@ -49,7 +49,8 @@ class Call(Generic[T]):
     raises. `keep` returns True for a response that never changes, and `kind` is the kind under
     which the disk cache stores it; empty if it does not. `parts` splits the value of a response
     to several requests into calls of one each and the bodies to cache for them. `repeatable` is
-    True if the request may be sent twice.
+    True if the request may be sent twice. `url` is the address that the path is below, if it is not
+    that of the surface but of another host of the same service.
     """
 
     surface: Surface
@@ -61,6 +62,7 @@ class Call(Generic[T]):
     kind: Literal["", "block", "chunk", "transaction", "read", "metadata"] = ""
     parts: Callable[[T], Iterable[tuple[Call[Any], bytes]]] | None = field(default=None, repr=False)
     repeatable: bool = True
+    url: str = ""
 
     @property
     def key(self) -> tuple[str, bytes | None]:

@@ -37,7 +37,14 @@ MAX_HASHES = 20
 # Source: fastnear/explorer-api, fastnear/transfers-api and fastnear/kv-fastdata-server.
 ACCOUNT_PAGE, TRANSFERS_PAGE, KEY_VALUES_PAGE = 200, 100, 200
 _NOT_FOUND = 404
-_OUT_OF_RANGE = re.compile(rb'"type"\s*:\s*"BLOCK_')
+_OUT_OF_RANGE = re.compile(rb'"type"\s*:\s*"(BLOCK_[A-Z_]+)"')
+# What to do about a height that the block documents refuse, by the type of the refusal.
+# Source: fastnear/neardata-server, src/api.rs, get_block_inner.
+_REMEDIES = {
+    "BLOCK_HEIGHT_TOO_LOW": "The block documents begin with a later block: pass a higher height.",
+    "BLOCK_HEIGHT_TOO_HIGH": "No block has such a height: pass a lower one.",
+    "BLOCK_DOES_NOT_EXIST": "The chain has not come so far: wait, or pass a lower height.",
+}
 _MAX_HEIGHT = 10**15  # the Transactions API refuses higher ones
 
 # An account with transfers on mainnet, the only network that has the Transfers API.
@@ -171,12 +178,22 @@ def last_transfer() -> Call[services.Transfers]:
     return calls.post("transfers", "/v0/transfers", body, model, request=request, expected=expected)
 
 
-def block_headers(height: int) -> Call[services.BlockDocument | None]:
-    """Build the block documents' call for a block without its chunks; None is a skipped height."""
-    path, model = f"/v0/block/{height}/headers", services.BlockDocument | None
+def block_headers(height: int, *, fresh: bool = False) -> Call[services.BlockDocument | None]:
+    """
+    Build the block documents' call for a block without its chunks; None is a skipped height.
+
+    With `fresh`, no cache between here and the service has the response.
+    """
+    path, model = f"/v0/block/{height}/headers{_query(fresh=fresh)}", services.BlockDocument | None
     expected: matching.Expected = {"header.height": height}
     request = f"block {height}"
-    return calls.get(path, model, request=request, expected=expected, surface="blocks")
+
+    def read(response: calls.Response) -> services.BlockDocument | None:
+        _check_range(response, height, request)
+        block: services.BlockDocument | None = calls.read_api(response, model, request)
+        return block
+
+    return calls.get(path, model, request=request, read=read, expected=expected, surface="blocks")
 
 
 def block_document(height: int) -> Call[block_documents.BlockDocument | None]:
@@ -196,6 +213,67 @@ def block_document(height: int) -> Call[block_documents.BlockDocument | None]:
         return block_documents.decode_document(response.body, request)
 
     return calls.get(path, model, request=request, read=read, expected=expected, surface="blocks")
+
+
+def last_final_block() -> Call[services.BlockDocument]:
+    """Build the block documents' call for the last final block, without its chunks."""
+    path, request = "/v0/last_block/final/headers", "the last final block"
+    return calls.get(path, services.BlockDocument, request=request, surface="blocks")
+
+
+def raw_block_document(height: int, *, fresh: bool = False) -> Call[bytes | None]:
+    """
+    Build the block documents' call for the JSON of a whole block; None is a skipped height.
+
+    Of the document only the height is read. `fresh` as in `block_headers`.
+    """
+    path, request = f"/v0/block/{height}{_query(fresh=fresh)}", f"the document of block {height}"
+    expected: matching.Expected = {"block.header.height": height}
+
+    def read(response: calls.Response) -> bytes | None:
+        _check_range(response, height, request)
+        document = calls.read_api(response, services.DocumentHeight | None, request)
+        matching.check_members(document, expected, request)
+        return None if document is None else response.body
+
+    return calls.get(path, Any, request=request, read=read, surface="blocks")
+
+
+def block_archive(network_url: str, start: int, *, fresh: bool = False) -> Call[bytes | None]:
+    """
+    Build the block documents' call for the archive of ten blocks from a height on.
+
+    `network_url` is the address of its host. The value is the archive as received; None if the
+    host has none. `fresh` as in `block_headers`.
+    """
+    # Source: fastnear/neardata-server, src/reader.rs, archive_filename.
+    name = f"{start:012d}"
+    path = f"/{name[:6]}/{name[6:9]}/{name}.tgz{_query(fresh=fresh)}"
+    request = f"the archive of blocks {start} to {start + 9}"
+
+    def read(response: calls.Response) -> bytes | None:
+        if response.status == _NOT_FOUND:
+            return None
+        calls.check_status(response, request)
+        return response.body
+
+    call = calls.get(path, Any, request=request, read=read, surface="blocks")
+    return replace(call, url=network_url)
+
+
+def _query(*, fresh: bool) -> str:
+    """Return a query that no cache knows, or none."""
+    # The service reads no query. Source: fastnear/neardata-server, src/api.rs. Its cache counts
+    # the query to an address: https://developers.cloudflare.com/cache/how-to/cache-keys/
+    return f"?fresh={matching.new_id()}" if fresh else ""
+
+
+def _check_range(response: calls.Response, height: int, request: str) -> None:
+    """Raise if the block documents refuse a height."""
+    refusal = _OUT_OF_RANGE.search(response.body) if response.status == _NOT_FOUND else None
+    if refusal:
+        remedy = _REMEDIES.get(refusal[1].decode())
+        raise UnknownBlockError(block=height, request=request, remedy=remedy)
 
 
 def blocks_health() -> Call[rest.Health]:

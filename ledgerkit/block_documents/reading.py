@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+from ledgerkit.api import calls, matching, services
+from ledgerkit.api.models.block_documents import BlockDocument
+from ledgerkit.block_documents.bodies import read_bodies
+from ledgerkit.errors import LedgerError, TransportError, UnmatchedResponseError
 
-    from ledgerkit.api.models.block_documents import BlockDocument
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable, Iterator
+
+    from ledgerkit.api.models import chain
     from ledgerkit.client import Ledger
-    from ledgerkit.errors import LedgerError
+
+_MAX_SKIPPED = 100  # heights in a row
 
 
 class Skipped(NamedTuple):
@@ -26,12 +33,186 @@ class DocumentRead(NamedTuple):
     size: int = 0  # bytes of the document
 
 
-def read_documents(ledger: Ledger, heights: Iterable[int]) -> Iterator[DocumentRead]:
+def read_documents(ledger: Ledger, heights: Iterable[int]) -> Generator[DocumentRead, None, None]:
     """
     Read the documents of heights, which ascend; yield one result for each, in order.
 
-    Requests are sent ahead of the consumer, as many at a time as the ledger allows, and those
-    under way are cancelled when the iterator is closed. A height that could not be read yields
-    its error, and those after it are read all the same. No height is waited for.
+    Requests are sent ahead of the consumer, and those under way are cancelled when the iterator is
+    closed. A height that could not be read yields its error, and those after it are read all the
+    same. No height is waited for: one above the last final block yields `UnknownBlockError`. A
+    height without a document is skipped only if the next block says so. Each block follows on the
+    one before, or yields `UnmatchedResponseError`.
+
+    Raises `LedgerError` if the last final block cannot be read.
     """
-    raise NotImplementedError
+    order = _ChainOrder(ledger)
+    with closing(read_bodies(ledger, heights)) as bodies:
+        for height, body in bodies:
+            yield from order.add(height, body)
+    yield from order.end()
+
+
+def read_document(ledger: Ledger, height: int) -> BlockDocument | Skipped:
+    """Read the document of one height; raise its error."""
+    order = _ChainOrder(ledger)
+    body = ledger.send(services.raw_block_document(height))
+    [read] = [*order.add(height, body), *order.end()]
+    if isinstance(read.value, LedgerError):
+        raise read.value
+    return read.value
+
+
+class _ChainOrder:
+    """
+    The check that documents are those of one chain, and that heights without one were skipped.
+
+    A null of the service is no proof: one that was sent because a block was late may lie in a cache
+    for a day.
+    """
+
+    # Source: fastnear/neardata-server, src/api.rs, get_block_inner.
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._missing: list[int] = []  # heights without a document, in order
+        self._previous: chain.BlockHeader | None = None  # of the last block
+        self._next_height = 0  # all heights from that block up to this one were read
+        self._parents: dict[str, int] = {}  # of blocks that do not name their height
+
+    def add(self, height: int, body: bytes | LedgerError | None) -> Iterator[DocumentRead]:
+        """Add a height; yield what is certain now."""
+        if body is None:
+            self._missing.append(height)
+            return
+        read = DocumentRead(height, body) if isinstance(body, LedgerError) else _read(height, body)
+        value = read.value
+        yield from self._settle(value.block.header if isinstance(value, BlockDocument) else None)
+        yield self._checked(read)
+
+    def end(self) -> Iterator[DocumentRead]:
+        """Yield what is left after the last height."""
+        yield from self._settle(None)
+
+    def _settle(self, successor: chain.BlockHeader | None) -> Iterator[DocumentRead]:
+        """Yield the heights without a document before a block, or before the next one there is."""
+        reads: list[DocumentRead] = []
+        while self._missing:
+            try:
+                read, successor = self._read_missing(self._missing[-1], successor)
+            except LedgerError as error:
+                read, successor = DocumentRead(self._missing[-1], error), None
+            reads.append(read)
+            self._missing.pop()
+        for read in reversed(reads):
+            yield self._checked(read)
+
+    def _read_missing(
+        self, height: int, successor: chain.BlockHeader | None
+    ) -> tuple[DocumentRead, chain.BlockHeader]:
+        """Return the proof that a height was skipped, or its block after all; and the next one."""
+        if successor is None or self._parent(successor) > height:
+            successor = _next_block(self._ledger, height)
+        parent = self._parent(successor)
+        if parent < height:
+            return DocumentRead(height, Skipped(parent)), successor
+        call = services.raw_block_document(height, fresh=True)
+        body = self._ledger.send(call) if parent == height else None
+        if body is None:
+            sentence = (
+                f"the block documents have no block {height}, but block {successor.height} does not"
+                f" follow on an earlier one: its previous block is {parent}"
+            )
+            raise TransportError(sentence, request=call.request)
+        document = _decode(height, body)
+        return DocumentRead(height, document, len(body)), document.block.header
+
+    def _parent(self, header: chain.BlockHeader) -> int:
+        """Return the height of the block before; the headers of the first years do not have it."""
+        if header.prev_height is not None:
+            return header.prev_height
+        if header.hash not in self._parents:
+            previous = self._previous
+            if previous is None or previous.hash != header.prev_hash:
+                previous = _previous_block(self._ledger, header)
+            self._parents = {header.hash: previous.height}
+        return self._parents[header.hash]
+
+    def _checked(self, read: DocumentRead) -> DocumentRead:
+        """Return what was read, or the error if it does not follow on the block before."""
+        value = read.value
+        try:
+            self._check(read.height, value)
+        except LedgerError as error:
+            return DocumentRead(read.height, error)
+        if isinstance(value, BlockDocument):
+            self._previous = value.block.header
+        if isinstance(value, BlockDocument) or read.height == self._next_height:
+            self._next_height = read.height + 1
+        return read
+
+    def _check(self, height: int, value: BlockDocument | Skipped | LedgerError) -> None:
+        """Raise if a height contradicts the last block, and the error that it has."""
+        if isinstance(value, LedgerError):
+            raise value
+        previous = self._previous
+        if previous is None:
+            return
+        if isinstance(value, Skipped):
+            parent, parent_hash = value.previous_height, previous.hash
+        else:
+            parent, parent_hash = self._parent(value.block.header), value.block.header.prev_hash
+        if parent == previous.height:
+            follows = parent_hash == previous.hash
+        else:
+            follows = parent > previous.height and height > self._next_height
+        if not follows:
+            request = f"the document of block {height}"
+            reason = f"its previous block is {parent}, {parent_hash}"
+            sentence = (
+                f"{request} is not of the same chain as block {previous.height}, {previous.hash}:"
+                f" {reason}"
+            )
+            raise UnmatchedResponseError(sentence, request=request, reason=reason)
+
+
+def _read(height: int, body: bytes) -> DocumentRead:
+    """Decode the document of a height, or return the error in its place."""
+    try:
+        return DocumentRead(height, _decode(height, body), len(body))
+    except LedgerError as error:
+        return DocumentRead(height, error)
+
+
+def _decode(height: int, body: bytes) -> BlockDocument:
+    """Decode the document of a height."""
+    request = f"the document of block {height}"
+    document: BlockDocument = calls.read_api(calls.Response(body), BlockDocument, request)
+    matching.check_members(document, {"block.header.height": height}, request)
+    return document
+
+
+def _next_block(ledger: Ledger, height: int) -> chain.BlockHeader:
+    """Return the header of the first block above a height."""
+    heights = range(height + 1, height + 1 + _MAX_SKIPPED)
+    return _first_block(ledger, heights, f"the document of block {height}")
+
+
+def _previous_block(ledger: Ledger, header: chain.BlockHeader) -> chain.BlockHeader:
+    """Return the header of the block that a block follows on."""
+    request = f"the block before block {header.height}"
+    below = range(header.height - 1, header.height - 1 - _MAX_SKIPPED, -1)
+    previous = _first_block(ledger, below, request)
+    if previous.hash != header.prev_hash:
+        sentence = f"{request} is not {previous.height}, {previous.hash}"
+        raise UnmatchedResponseError(sentence, request=request)
+    return previous
+
+
+def _first_block(ledger: Ledger, heights: Iterable[int], request: str) -> chain.BlockHeader:
+    """Return the header of the first of some heights that has a block."""
+    for height in heights:
+        block = ledger.send(services.block_headers(height, fresh=True))
+        if block is not None:
+            return block.header
+    sentence = f"{_MAX_SKIPPED} heights in a row have no block, so {request} is not known"
+    raise TransportError(sentence, request=request)

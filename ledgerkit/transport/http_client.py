@@ -230,17 +230,22 @@ class HttpClient:
 
     def _url(self, exchange: Exchange) -> httpx.URL:
         """Build the URL, with the key if it is sent there."""
-        url = exchange.url or self._addresses[exchange.surface].url(exchange.call.path)
+        url = exchange.url or self._address(exchange).url(exchange.call.path)
         if self._key is None or not self._has_query_key:
             return url
         return url.copy_merge_params({_KEY_PARAM: self._key.reveal()})
+
+    def _address(self, exchange: Exchange) -> Address:
+        """Return the address that the path of a call is below."""
+        call = exchange.call
+        return Address(call.url) if call.url else self._addresses[exchange.surface]
 
     def _aiohttp_request(self, exchange: Exchange, limits: BodyLimits) -> RawRequest:
         """Build the request for the pool of aiohttp."""
         if self._has_query_key or exchange.url is not None:
             url = str(self._url(exchange))
         else:
-            url = self._addresses[exchange.surface].text(exchange.call.path)
+            url = self._address(exchange).text(exchange.call.path)
         connect_s = _CONNECT_SHARE * exchange.timeout_s
         return RawRequest(url, self._headers(exchange), exchange.body, connect_s, limits)
 
@@ -250,7 +255,7 @@ class HttpClient:
         extensions: dict[str, Any] = {"timeout": self._timeouts(exchange.timeout_s)}
         reads_target = getattr(self.transports[exchange.surface], "reads_target", False)
         if reads_target and not self._has_query_key and exchange.url is None:
-            address = self._addresses[exchange.surface]
+            address = self._address(exchange)
             url, extensions["target"] = address.root_url, address.target(exchange.call.path)
         else:
             url = self._url(exchange)

@@ -29,6 +29,14 @@ SERVICES: dict[Surface, str] = {
     "kv": "key-value data",
 }
 
+# The hosts of archives of blocks, each up to a height that is the first one of the next.
+# Source: MAINNET_ARCHIVE_BOUNDARIES of fastnear/libs, neardata-fetcher/src/utils.rs; the third
+# height is of the same name in Nearblocks/nearblocks.
+_MAINNET_ARCHIVES = tuple(
+    (stop, f"https://a{number}.mainnet.neardata.xyz/raw")
+    for number, stop in enumerate((122_000_000, 142_000_000, 177_000_000, None))
+)
+
 # Requests a minute that the hosts of a domain accept from one address without a key. For RPC,
 # FastNEAR's prices name 50; its notes on `docs.fastnear.com/debug` name about 100, perhaps for
 # all hosts of fastnear.com together. For block documents, the README of fastnear/neardata-server.
@@ -58,11 +66,19 @@ class Network:
     transfers_url: str | None = None
     blocks_url: str | None = None
     kv_url: str | None = None
+    archive_urls: tuple[tuple[int | None, str], ...] = ()  # of blocks below a height
 
     def address(self, surface: Surface) -> str | None:
         """Return the address of one surface; None if there is none."""
         url: str | None = getattr(self, f"{surface}_url")
         return url
+
+    def archive_address(self, height: int) -> str:
+        """Return the address of the archives of blocks at a height."""
+        for stop, url in self.archive_urls:
+            if stop is None or height < stop:
+                return url
+        return f"{self.blocks_url}/raw"
 
     def account_hint(self, account_id: str) -> str:
         """Return the account or network that the caller of an unknown account may mean, or ""."""
@@ -96,6 +112,7 @@ PRESETS = {
         transactions_url="https://tx.main.fastnear.com",
         transfers_url="https://transfers.main.fastnear.com",
         blocks_url="https://mainnet.neardata.xyz",
+        archive_urls=_MAINNET_ARCHIVES,
         kv_url="https://kv.main.fastnear.com",
     ),
     "testnet": Network(
@@ -218,6 +235,8 @@ def _with_custom_urls(preset: Network, custom: dict[str, str]) -> Network:
     if custom.keys() & {"rpc_url", "api_url"}:
         dropped |= dict.fromkeys(_SERVICE_URLS)
     urls: dict[str, str | None] = {**dropped, **custom}
+    if "blocks_url" in urls:
+        preset = replace(preset, archive_urls=())
     return replace(preset, **urls)  # type: ignore[arg-type]  # mypy takes them for any field
 
 

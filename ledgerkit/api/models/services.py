@@ -339,6 +339,24 @@ class BlockDocument(Struct, gc=False):
     chunks: list[ChunkHeader] = []
 
 
+class _Height(Struct, gc=False):
+    """A header of which only the height is read."""
+
+    height: int
+
+
+class _HeightOfBlock(Struct, gc=False):
+    """A block of which only the height is read."""
+
+    header: _Height
+
+
+class DocumentHeight(Struct, gc=False):
+    """The document of a block of which only the height is read."""
+
+    block: _HeightOfBlock
+
+
 class KeyValue(Struct, gc=False):
     """An entry of the key-value data."""
 

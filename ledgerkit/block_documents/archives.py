@@ -1,0 +1,165 @@
+"""
+Archives of block documents: the blocks of ten heights in one compressed tar.
+
+An archive is unpacked in memory, a file at a time. Nothing is accepted but what the service writes:
+plain files, named for the ten heights, each at most once, up to the end of the archive.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from functools import cache
+from typing import Any, NoReturn
+
+from ledgerkit.errors import DecodeError, ResponseTooLargeError
+
+BLOCKS = 10  # heights of an archive
+_SECTOR = 512  # bytes: a header, and what the size of a file is rounded up to
+_NO_SECTOR = bytes(_SECTOR)
+_END = range(2, 21)  # empty sectors that end a tar: two, and up to one record
+_GZIP_FORMAT = 16 + zlib.MAX_WBITS  # with its checksum
+_SLICE_BYTES = 2**16  # compressed bytes that are passed at once: unused ones are copied
+_PIECE_BYTES = 2**20  # unpacked at once
+# Source: fastnear/neardata-server, src/reader.rs, read_blocks: the names of the files.
+_NAME = re.compile(rb"([0-9]{12})\.json\0+")
+# Source: POSIX.1-1988, and the manual of GNU tar, "Basic Tar Format".
+_OCTAL = re.compile(rb" *([0-7]{1,11})[ \0]+")
+_MAGIC = (b"ustar\x0000", b"ustar  \0")
+_PLAIN_FILE = (b"0", b"\0")
+
+
+def archive_start(height: int) -> int:
+    """Return the first height of the archive that has a height."""
+    return height - height % BLOCKS
+
+
+def read_archive(body: bytes, start: int, max_bytes: int) -> dict[int, bytes]:
+    """
+    Return the JSON of each block of an archive by its height.
+
+    Parameters
+    ----------
+    body
+        The archive as it was received.
+    start
+        Its first height.
+    max_bytes
+        Maximum size of the unpacked archive in bytes.
+
+    Returns
+    -------
+    documents
+        The documents, not decoded. A height without a block has none.
+
+    Raises
+    ------
+    DecodeError
+        If it is damaged, or has anything but one document for some of its heights.
+    ResponseTooLargeError
+        If it is larger than `max_bytes`. No more than that is unpacked.
+    """
+    unpacked = _Unpacked(body, start, max_bytes)
+    documents: dict[int, bytes] = {}
+    while (header := unpacked.read(_SECTOR)) != _NO_SECTOR:
+        problem = _header_problem(header)
+        if problem:
+            unpacked.refuse(problem)
+        height, size = int(header[:12]), _octal(header[124:136])
+        if height in documents or archive_start(height) != start or size is None:
+            unpacked.refuse(f"it has a document of block {height} that does not belong there")
+        documents[height] = unpacked.read(size)
+        if unpacked.read(-size % _SECTOR).strip(b"\0"):
+            unpacked.refuse(f"the document of block {height} goes on after its end")
+    unpacked.check_end()
+    return documents
+
+
+def _header_problem(header: bytes) -> str | None:
+    """Return what is wrong with the header of a file, which must be a plain one."""
+    # The sum of all bytes, with eight spaces in place of itself.
+    checksum = sum(header) - sum(header[148:156]) + 8 * ord(" ")
+    if _octal(header[148:156]) != checksum or header[257:265] not in _MAGIC:
+        return "it is no tar, or damaged"
+    # A link has a target. A path of two parts has the first one at the end of the header.
+    others = header[157:257] + header[345:]
+    if header[156:157] not in _PLAIN_FILE or others.strip(b"\0"):
+        return "it has more than plain files"
+    return None if _NAME.fullmatch(header[:100]) else "it has a file that no block is named for"
+
+
+def _octal(field: bytes) -> int | None:
+    """Parse a number of a header; None if it is none, or in the form for very large ones."""
+    match = _OCTAL.fullmatch(field)
+    return int(match[1], 8) if match else None
+
+
+class _Unpacked:
+    """The unpacked bytes of an archive, read in steps."""
+
+    def __init__(self, body: bytes, start: int, max_bytes: int) -> None:
+        self._request = f"the archive of blocks {start} to {start + BLOCKS - 1}"
+        self._left = self._max_bytes = max_bytes
+        self._body = body
+        self._offset = 0
+        self._zlib = _fastest_zlib()
+        self._stream = self._zlib.decompressobj(_GZIP_FORMAT)
+
+    def refuse(self, reason: str) -> NoReturn:
+        """Raise the error of an archive that cannot be read."""
+        raise DecodeError(f"{self._request} is not as documented: {reason}", request=self._request)
+
+    def read(self, size: int) -> bytes:
+        """Return the next bytes; raise if there are fewer, or more than the limit."""
+        self._left -= size
+        if self._left < 0:
+            sentence = f"{self._request} has more than {self._max_bytes:,} bytes"
+            raise ResponseTooLargeError(sentence, request=self._request, max_bytes=self._max_bytes)
+        data = self._unpack(size)
+        if len(data) < size:
+            self.refuse("it is cut")
+        return data
+
+    def check_end(self) -> None:
+        """Raise unless the archive ends with some empty sectors, of which the first one is read."""
+        count = 1
+        while sector := self._unpack(_SECTOR):
+            count += 1
+            if sector != _NO_SECTOR:
+                self.refuse("it goes on after its end")
+            if count >= _END.stop:
+                break
+        if not self._stream.eof or count not in _END:
+            self.refuse("its end is missing, or too long")
+
+    def _unpack(self, size: int) -> bytes:
+        """Return the next bytes; fewer at the end of the archive."""
+        pieces: list[bytes] = []
+        while size and not self._stream.eof:
+            data = self._stream.unconsumed_tail or self._next_slice()
+            try:
+                piece = self._stream.decompress(data, min(size, _PIECE_BYTES))
+            except self._zlib.error as error:
+                self.refuse(f"it is no gzip, or damaged: {error}")
+            if not (piece or data):
+                break
+            pieces.append(piece)
+            size -= len(piece)
+        if self._stream.eof and (self._stream.unused_data or self._offset < len(self._body)):
+            self.refuse("it goes on after its end")
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _next_slice(self) -> bytes:
+        """Return the next compressed bytes, empty at their end."""
+        start, self._offset = self._offset, self._offset + _SLICE_BYTES
+        return self._body[start : self._offset]
+
+
+@cache
+def _fastest_zlib() -> Any:
+    """Return the module that unpacks: that of isal takes half the time of zlib."""
+    try:
+        from isal import isal_zlib
+    except ImportError:
+        return zlib
+    return isal_zlib

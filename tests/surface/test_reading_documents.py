@@ -1,0 +1,425 @@
+"""Documents of many heights: archives and single ones, skipped heights, what contradicts itself."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+import ledgerkit as lk
+from ledgerkit import client
+from ledgerkit.api import calls, services
+from ledgerkit.api.models.block_documents import BlockDocument
+from ledgerkit.block_documents.reading import (
+    DocumentRead,
+    Skipped,
+    read_document,
+    read_documents,
+)
+from ledgerkit.errors import (
+    DecodeError,
+    InvalidRequestError,
+    TransportError,
+    UnknownBlockError,
+    UnmatchedResponseError,
+)
+from ledgerkit.transport.networks import PRESETS, ApiKey, Network, resolve
+from ledgerkit.transport.settings import Settings
+from tests.document_host import DocumentHost, archive, pack, scattered, small_documents, tar
+from tests.loopback import Reply, serve
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.loopback import Server
+
+KEY = "lk_planted_0123456789abcdef"
+FINAL = 199
+# One height in seven was skipped, and more than ten in a row.
+HEIGHTS = [
+    height for height in range(100, FINAL + 1) if height % 7 and height not in range(130, 145)
+]
+DOCUMENTS = small_documents(HEIGHTS)
+QUICK = lk.RetryPolicy(attempts=3, total_s=20.0)
+
+
+@contextmanager
+def hosting(host: DocumentHost, **options: Any) -> Iterator[tuple[client.Ledger, Server]]:
+    """Serve a host, and connect to it."""
+    with serve(host) as server:
+        network = Network("lab", None, None, None, blocks_url=server.url)
+        settings = Settings(network=network, retries=QUICK, **options)
+        with client.Ledger(settings) as ledger:
+            yield ledger, server
+
+
+def outcomes(reads: list[DocumentRead]) -> dict[int, object]:
+    """Return what was read of each height: the hash of a block, what was skipped, or an error."""
+    return {
+        read.height: read.value.block.header.hash
+        if isinstance(read.value, BlockDocument)
+        else read.value
+        for read in reads
+    }
+
+
+def expected(heights: range, documents: dict[int, bytes] = DOCUMENTS) -> dict[int, object]:
+    """Return what is to be read of heights, all of them final."""
+    with hosting(DocumentHost(documents, final=max(documents))) as (ledger, _):
+        answers = {height: ledger.send(services.block_headers(height)) for height in heights}
+    known = list(documents)
+    return {
+        height: Skipped(max(other for other in known if other < height))
+        if block is None
+        else block.header.hash
+        for height, block in answers.items()
+    }
+
+
+WHOLE = range(101, FINAL + 1)
+
+
+@pytest.fixture(scope="module")
+def whole() -> dict[int, object]:
+    """Return what is to be read of `WHOLE`."""
+    return expected(WHOLE)
+
+
+def errors(reads: list[DocumentRead]) -> dict[int, type]:
+    """Return the types of the errors by their heights."""
+    return {r.height: type(r.value) for r in reads if isinstance(r.value, lk.LedgerError)}
+
+
+# From archives and single documents -------------------------------------------------------
+
+
+def test_old_heights_come_from_archives(whole: dict[int, object]) -> None:
+    """Ten heights take one request; those of the last thirty blocks or so take one each."""
+    with hosting(DocumentHost(DOCUMENTS, final=FINAL)) as (ledger, server):
+        reads = list(read_documents(ledger, WHOLE))
+    assert outcomes(reads) == whole
+    assert [read.height for read in reads] == list(WHOLE)
+    assert all(read.size == len(DOCUMENTS.get(read.height, b"")) for read in reads)
+    archives = {path for path in server.paths if path.startswith("/raw/000000/000/")}
+    assert sorted(archives) == [
+        f"/raw/000000/000/{start:012d}.tgz" for start in range(100, 170, 10)
+    ]
+    # The archive of 130 to 139 does not exist, because none of its blocks does.
+    singles = {int(path.split("/")[3]) for path in server.paths if path.startswith("/v0/block/")}
+    assert singles == {*range(130, 140), *range(170, 200)}
+    assert len(server.paths) == 7 + 10 + 30 + 2  # and the last final block, by a redirect
+
+
+def test_few_heights_of_an_archive_are_read_alone() -> None:
+    """Two of ten heights are less data as single documents."""
+    with hosting(DocumentHost(DOCUMENTS, final=FINAL)) as (ledger, server):
+        reads = list(read_documents(ledger, [101, 108, 110, 114, 117, 160]))
+    assert [type(read.value) for read in reads] == [BlockDocument] * 6
+    assert [path for path in server.paths if "raw" in path] == ["/raw/000000/000/000000000110.tgz"]
+
+
+def test_a_missing_archive_is_read_block_by_block(whole: dict[int, object]) -> None:
+    """An archive that the host does not have is no proof of anything."""
+    host = DocumentHost(DOCUMENTS, final=FINAL, missing_archives=range(100, 200, 10), archived=160)
+    with hosting(host) as (ledger, _):
+        assert outcomes(list(read_documents(ledger, WHOLE))) == whole
+
+
+@pytest.mark.parametrize("way", ["pool", "bulk", "lanes", "sync", "async"])
+def test_faults_do_not_change_what_is_read(way: str, whole: dict[int, object]) -> None:
+    """Errors, lost connections, cut responses and damaged archives are requested again."""
+    from tests.loopback import way_options
+
+    host = DocumentHost(DOCUMENTS, final=FINAL, archived=180, fault=scattered(7, 0.5))
+    with hosting(host, **way_options(way)) as (ledger, server):
+        assert outcomes(list(read_documents(ledger, WHOLE))) == whole
+    assert len(server.paths) > 60
+
+
+def test_the_hosts_of_archives_of_mainnet() -> None:
+    """Each host of mainnet has a range of heights; other networks have one host."""
+    # Source: MAINNET_ARCHIVE_BOUNDARIES of fastnear/libs, and of Nearblocks/nearblocks.
+    mainnet, testnet = PRESETS["mainnet"], PRESETS["testnet"]
+    starts = [9_820_210, 121_999_990, 122_000_000, 141_999_990, 142_000_000, 176_999_990]
+    numbers = [mainnet.archive_address(start) for start in [*starts, 177_000_000, 250_000_000]]
+    hosts = [f"https://a{number}.mainnet.neardata.xyz/raw" for number in (0, 0, 1, 1, 2, 2, 3, 3)]
+    assert numbers == hosts
+    assert testnet.archive_address(200_000_000) == "https://testnet.neardata.xyz/raw"
+
+
+def test_a_blocks_url_has_its_own_archives() -> None:
+    """The address of another service replaces all hosts of the preset, and so does a node's."""
+    own = resolve("mainnet", blocks_url="https://blocks.example/v1")
+    assert own.archive_address(100_000_000) == "https://blocks.example/v1/raw"
+    assert resolve("mainnet", rpc_url="https://rpc.example").archive_urls == ()
+    assert resolve("mainnet", kv_url="https://kv.example").archive_urls != ()
+
+
+@pytest.mark.parametrize("key_in", ["header", "query"])
+def test_the_key_goes_to_the_hosts_of_archives(key_in: Any) -> None:
+    """Archives are requested from their own host, with the key, also after a redirect."""
+    start = 150_000_000
+    documents = small_documents(range(start, start + 40))
+    requests: list[httpx.Request] = []
+    host = DocumentHost(documents, final=start + 39)
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        requests.append(request)
+        if request.url.host == "a2.mainnet.neardata.xyz":
+            moved = request.url.copy_with(host="a9.mainnet.neardata.xyz")
+            return httpx.Response(302, headers={"location": str(moved)})
+        reply = host("GET", request.url.raw_path.decode(), {}, b"")
+        return httpx.Response(reply.status, headers=dict(reply.headers), content=reply.body)
+
+    transport = httpx.MockTransport(answer)
+    options: Any = {"transport": transport, "api_key": KEY, "key_in": key_in, "make_default": False}
+    with lk.connect("mainnet", **options) as ledger:
+        reads = list(read_documents(ledger, range(start, start + 10)))
+    assert [type(read.value) for read in reads] == [BlockDocument] * 10
+    main, old, moved = (f"{name}mainnet.neardata.xyz" for name in ("", "a2.", "a9."))
+    assert [request.url.host for request in requests] == [main, main, old, moved]
+    assert requests[-1].url.path == "/raw/000150/000/000150000000.tgz"
+    for request in requests:
+        in_query = [("apiKey", KEY)] if key_in == "query" else []
+        assert request.url.params.multi_items() == in_query
+        assert request.headers.get("authorization") == (
+            f"Bearer {KEY}" if key_in == "header" else None
+        )
+
+
+def test_no_other_host_is_followed() -> None:
+    """An archive that redirects to another service is an error, and the key does not go there."""
+    hosts: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        hosts.append(request.url.host)
+        if request.url.path.startswith("/raw"):
+            return httpx.Response(302, headers={"location": "https://evil.example/000.tgz"})
+        reply = host("GET", request.url.raw_path.decode(), {}, b"")
+        return httpx.Response(reply.status, headers=dict(reply.headers), content=reply.body)
+
+    documents = small_documents(range(1000, 1040))
+    host = DocumentHost(documents, final=1039)
+    options: Any = {"transport": httpx.MockTransport(answer), "api_key": KEY, "make_default": False}
+    with lk.connect("mainnet", **options) as ledger:
+        reads = list(read_documents(ledger, range(1000, 1010)))
+    assert errors(reads) == dict.fromkeys(range(1000, 1010), TransportError)
+    assert "evil.example" not in hosts
+
+
+# Damaged archives -------------------------------------------------------------------------
+
+
+def test_a_damaged_archive_yields_errors_for_its_heights(whole: dict[int, object]) -> None:
+    """An archive that is damaged twice is an error of its ten heights; others are read."""
+
+    def fault(path: str, _earlier: int) -> Reply | None:
+        return Reply(200, b"no gzip") if path.endswith("120.tgz") else None
+
+    with hosting(DocumentHost(DOCUMENTS, final=FINAL, fault=fault)) as (ledger, server):
+        reads = list(read_documents(ledger, WHOLE))
+    assert errors(reads) == dict.fromkeys(range(120, 130), DecodeError)
+    others = {height: value for height, value in outcomes(reads).items() if height // 10 != 12}
+    assert others == {height: value for height, value in whole.items() if height // 10 != 12}
+    path = "/raw/000000/000/000000000120.tgz"
+    requests = [target for target in server.paths if target.startswith(path)]
+    assert requests[0] == path
+    assert len(requests) == 2
+    assert requests[1].startswith(f"{path}?fresh=")  # no cache has it
+
+
+def test_a_document_for_another_height_is_refused() -> None:
+    """An archive whose file has the document of another block is refused, that file alone."""
+    mixed = {height: DOCUMENTS[height] for height in (110, 111, 113)} | {114: DOCUMENTS[115]}
+
+    def fault(path: str, _earlier: int) -> Reply | None:
+        return Reply(200, archive(mixed)) if path.endswith("110.tgz") else None
+
+    with hosting(DocumentHost(DOCUMENTS, final=FINAL, fault=fault)) as (ledger, _):
+        reads = list(read_documents(ledger, [110, 111, 112, 113, 114]))
+    assert errors(reads) == {114: UnmatchedResponseError}
+    assert "header.height is 115, not 114" in str(reads[-1].value)
+
+
+def test_a_bomb_is_an_error() -> None:
+    """An archive that unpacks to more than `max_answer_bytes` is refused."""
+
+    def fault(path: str, _earlier: int) -> Reply | None:
+        return Reply(200, pack(tar({110: bytes(2**21)}))) if path.endswith("110.tgz") else None
+
+    host = DocumentHost(DOCUMENTS, final=FINAL, fault=fault)
+    with hosting(host, max_answer_bytes=2**20) as (ledger, _):
+        reads = list(read_documents(ledger, range(110, 120)))
+    assert set(errors(reads).values()) == {lk.errors.ResponseTooLargeError}
+    assert "connect(max_answer_bytes=...)" in str(reads[0].value)
+
+
+# Skipped heights --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("recent", [0, 30])
+def test_a_null_of_a_cache_is_not_believed(recent: int, whole: dict[int, object]) -> None:
+    """A null that the next block contradicts is requested again, past the caches."""
+    late = {150, 151, 152, 190, 197}
+    host = DocumentHost(DOCUMENTS, final=FINAL, late=late, missing_archives=range(150, 160))
+    heights = range(101, FINAL + 1 - recent)
+    with hosting(host) as (ledger, _):
+        reads = outcomes(list(read_documents(ledger, heights)))
+    assert reads == {height: whole[height] for height in heights}
+
+
+def test_a_null_that_stays_is_an_error() -> None:
+    """A block that the next one names but the service does not have is an error."""
+    documents = {height: body for height, body in DOCUMENTS.items() if height not in (152, 153)}
+    with hosting(DocumentHost(documents, final=FINAL)) as (ledger, _):
+        reads = list(read_documents(ledger, range(150, 160)))
+    assert errors(reads) == {152: TransportError, 153: TransportError}
+    sentence = "the block documents have no block 153, but block 155 does not follow on an earlier"
+    assert str(reads[3].value).startswith(sentence)
+    assert reads[4].value == Skipped(153)
+
+
+def test_the_last_heights_are_proven_by_the_block_after_them() -> None:
+    """A range that ends with skipped heights takes the header of the next block."""
+    with hosting(DocumentHost(DOCUMENTS, final=FINAL)) as (ledger, server):
+        reads = list(read_documents(ledger, range(128, 140)))
+    assert [read.value for read in reads[2:]] == [Skipped(129)] * 10
+    asked = [path.split("?")[0] for path in server.paths if "/headers?" in path]
+    assert asked == [f"/v0/block/{height}/headers" for height in range(140, 146)]
+
+
+def test_heights_far_apart_are_proven_one_by_one() -> None:
+    """Where the next requested height is far, the block after a skipped one is read."""
+    with hosting(DocumentHost(DOCUMENTS, final=FINAL)) as (ledger, _):
+        reads = list(read_documents(ledger, [105, 112, 126, 147, 160]))
+    values = [read.value for read in reads[:4]]
+    assert values == [Skipped(104), Skipped(111), Skipped(125), Skipped(146)]
+
+
+def test_the_first_headers_name_no_height() -> None:
+    """Where a header has no height of the block before, its hash proves the skipped heights."""
+    documents = small_documents(HEIGHTS, has_heights=False)
+    host = DocumentHost(documents, final=FINAL)
+    with hosting(host) as (ledger, _):
+        assert outcomes(list(read_documents(ledger, WHOLE))) == expected(WHOLE, documents)
+        [read] = read_documents(ledger, [105])
+    assert read.value == Skipped(104)
+
+
+# Another chain ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("height", [113, 114, 185])
+def test_a_document_of_another_network_is_refused(height: int) -> None:
+    """A block that does not follow on the one before is an error, and no document."""
+    other = small_documents(HEIGHTS, network=1)
+    host = DocumentHost(DOCUMENTS | {height: other[height]}, final=FINAL)
+    with hosting(host) as (ledger, _):
+        reads = list(read_documents(ledger, range(110, 190)))
+    assert errors(reads) == {height: UnmatchedResponseError}
+    assert f"block {height} is not of the same chain" in str(reads[height - 110].value)
+
+
+@pytest.mark.parametrize("height", [113, 114, 185])
+def test_without_heights_its_neighbours_are_not_certain_either(height: int) -> None:
+    """Where headers have only hashes, the next block and skipped heights before are unproven."""
+    documents = small_documents(HEIGHTS, has_heights=False)
+    other = small_documents(HEIGHTS, network=1, has_heights=False)
+    host = DocumentHost(documents | {height: other[height]}, final=FINAL)
+    with hosting(host) as (ledger, _):
+        reads = list(read_documents(ledger, range(110, 190)))
+    skipped_before = {height - 1} - set(HEIGHTS)
+    assert errors(reads) == dict.fromkeys(
+        {height, height + 1} | skipped_before, UnmatchedResponseError
+    )
+
+
+# Heights that the service does not have ---------------------------------------------------
+
+
+def test_heights_above_the_last_final_block_are_not_waited_for() -> None:
+    """Each is unknown, and no request is sent for it."""
+    with hosting(DocumentHost(DOCUMENTS, final=FINAL)) as (ledger, server):
+        reads = list(read_documents(ledger, range(FINAL - 1, FINAL + 30)))
+    assert errors(reads) == dict.fromkeys(range(FINAL + 1, FINAL + 30), UnknownBlockError)
+    assert "The last final block is 199" in str(reads[-1].value)
+    assert server.paths[2:] == ["/v0/block/198", "/v0/block/199"]
+
+
+@pytest.mark.parametrize(
+    ("height", "remedy"),
+    [
+        (99, "The block documents begin with a later block"),
+        (10**15 + 1, "No block has such a height"),
+        (FINAL + 11, "The chain has not come so far"),
+    ],
+)
+def test_each_refusal_of_a_height_says_what_to_do(height: int, remedy: str) -> None:
+    """A height before the first block, too far ahead or impossible is told apart by its type."""
+    # Source: fastnear/neardata-server, src/api.rs, get_block_inner.
+    with hosting(DocumentHost(DOCUMENTS, final=FINAL)) as (ledger, _):
+        requests: list[calls.Call[Any]] = [
+            services.raw_block_document(height),
+            services.block_headers(height),
+        ]
+        for call in requests:
+            with pytest.raises(UnknownBlockError, match=remedy) as raised:
+                ledger.send(call)
+            assert raised.value.block == height
+
+
+def test_an_unknown_path_is_no_unknown_block() -> None:
+    """A 404 without the service's own words is that of an address, not of a block."""
+    with serve(lambda *_: Reply(404)) as server:
+        network = Network("lab", None, None, None, blocks_url=server.url)
+        with client.Ledger(Settings(network=network)) as ledger:
+            with pytest.raises(InvalidRequestError, match="HTTP 404"):
+                ledger.send(services.raw_block_document(110))
+            with pytest.raises(InvalidRequestError, match="HTTP 404"):
+                list(read_documents(ledger, [110]))
+
+
+def test_a_network_without_block_documents() -> None:
+    """Its error names the option of connect."""
+    with (
+        client.Ledger(
+            Settings(network=Network("lab", None, None, None), key=ApiKey(KEY))
+        ) as ledger,
+        pytest.raises(InvalidRequestError, match="lab has no block documents"),
+    ):
+        list(read_documents(ledger, range(100, 110)))
+
+
+def test_one_document() -> None:
+    """A single height needs no last final block; a skipped one is proven."""
+    with hosting(DocumentHost(DOCUMENTS, final=FINAL)) as (ledger, server):
+        document = read_document(ledger, 150)
+        assert isinstance(document, BlockDocument)
+        assert document.block.header.height == 150
+        assert server.paths == ["/v0/block/150"]
+        assert read_document(ledger, 154) == Skipped(153)
+        with pytest.raises(UnknownBlockError):
+            read_document(ledger, 99)
+
+
+# Ahead of the consumer --------------------------------------------------------------------
+
+
+def test_few_archives_are_read_ahead() -> None:
+    """Heights are taken as they are read, and closing ends the requests."""
+    documents = small_documents(range(1000, 3000))
+    taken: list[int] = []
+
+    def heights() -> Iterator[int]:
+        for height in range(1000, 2900):
+            taken.append(height)
+            yield height
+
+    with hosting(DocumentHost(documents, final=2999)) as (ledger, server):
+        reads = read_documents(ledger, heights())
+        assert next(reads).height == 1000
+        assert len(taken) <= 10 * 11
+        reads.close()
+        assert len(server.paths) <= 12
