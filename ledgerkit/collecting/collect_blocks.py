@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ledgerkit import client, validation
-from ledgerkit.api import rpc
+from ledgerkit.api import rpc, services
 from ledgerkit.collecting import dask_engine, manifests, plan, resuming, storage
 from ledgerkit.collecting.blocks import RPC_VIEWS, TRACED, BlockReader
 from ledgerkit.collecting.collection import Collection
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from os import PathLike
 
+    from ledgerkit.api.calls import Call
     from ledgerkit.client import Ledger
     from ledgerkit.collecting.dask_engine import DaskEngine
     from ledgerkit.collecting.manifests import Commit
@@ -206,7 +207,7 @@ def collect_blocks(
     ends = validation.block_reference(start, "start"), validation.block_reference(stop, "stop")
     manifests.check_resume(folder, manifest, resume=resume)
     with base.sibling(in_flight=in_flight, rate=rate) as paced:
-        subjects = _resolve_subjects(paced, *ends)
+        subjects = _resolve_subjects(paced, manifest.source, *ends)
         if dry_run:
             return _print_plan(job, manifest, paced, subjects, retry_failed=retry_failed)
         with dask as opened, folder.lock():
@@ -269,13 +270,15 @@ def _dask_engine(
 
 
 def _resolve_subjects(
-    ledger: Ledger, start: BlockReference, stop: BlockReference
+    ledger: Ledger, source: str, start: BlockReference, stop: BlockReference
 ) -> _HeightSubjects:
     """Return the heights of the range; raise if one of them is not final."""
     first, last = _resolve_height(ledger, start), _resolve_height(ledger, stop)
     if last < first:
         raise InvalidRequestError.refuse("stop", last, f"a height from start on, which is {first}")
-    head = ledger.send(rpc.block(validation.block_reference("final"))).header.height
+    newest = rpc.block(validation.block_reference("final"))
+    call: Call[Any] = services.last_final_block() if source == "documents" else newest
+    head: int = ledger.send(call).header.height
     if last > head + 1:
         expected = f"at most {head + 1}: the last final block is {head}"
         raise InvalidRequestError.refuse("stop", last, expected)

@@ -18,6 +18,7 @@ from ledgerkit.collecting.included_transactions import DocumentContents
 from ledgerkit.collecting.outcomes import Outcome, hold_unanswered
 from ledgerkit.collecting.skipped_heights import skipped
 from ledgerkit.collecting.transaction_assembly import TransactionAssembly
+from ledgerkit.collecting.tree_tables import tree_tables
 from ledgerkit.errors import LedgerError, UnknownBlockError
 from ledgerkit.verbs.protocol_rules import known_rules
 
@@ -64,7 +65,10 @@ class DocumentReader:
     def tables(self, outcomes: Sequence[Outcome]) -> dict[str, Any]:
         """Return a `pyarrow.Table` for each view; raise `DecodeError` if a value fits no column."""
         contents = [value for _, value in outcomes if isinstance(value, DocumentContents)]
-        return block_tables(self._views, contents)
+        own = [view for view in self._views if view not in TRACED]
+        traced = [view for view in self._views if view in TRACED]
+        transactions = [transaction for item in contents for transaction in item.transactions]
+        return {**block_tables(own, contents), **tree_tables(traced, transactions)}
 
     def key_column(self, table: str) -> str:
         """Return the column that holds the height of a row."""

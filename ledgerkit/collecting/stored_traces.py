@@ -20,7 +20,7 @@ from ledgerkit.verbs.protocol_rules import common_rules, rules_by_height
 from ledgerkit.verbs.tokens import read_token_facts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from ledgerkit.api.models.protocol_rules import Rules
     from ledgerkit.api.models.transactions import TransactionResponse
@@ -248,7 +248,7 @@ def _action(row: Row, inner: list[Any]) -> Any:
     elif name == "Transfer":
         content = amount
     elif name in _DELEGATES:
-        content = {"delegate_action": {**details, "actions": inner}}
+        content = {"delegate_action": {**(details or {}), "actions": inner}}
     elif name in _OTHERS_WITH_DEPOSIT:
         content = {**(details or {}), **amount}
     else:
