@@ -25,10 +25,11 @@ _LISTS = (
     "input_data_ids",
     "liquid_tokens",
     "logs",
+    "receipt_ids",
     "waits_for",
 )
 # Columns in which None is a value (null in JSON) and NA means missing.
-_NULLABLE = ("args", "data", "missing")
+_NULLABLE = ("args", "data", "details", "missing")
 # Any token may report any amount. Those above 38 digits do not fit decimal128(38, 0) and are
 # stored as text in a second column.
 _UNBOUNDED = (

@@ -66,17 +66,22 @@ def function_calls(actions: Actions) -> Iterator[FunctionCall]:
 
 def deposit(action: Action | str, path: str | None = None) -> int | None:
     """Return the deposit of an action in yoctoNEAR (0 for a Delegate); None if unknown."""
-    name = action_name(action)
-    if name not in _NAMES:
+    text = deposit_digits(action)
+    if text is None:
         return None
+    return parse_amount(text, path or f"$..{action_name(action)}.deposit")
+
+
+def deposit_digits(action: Action | str) -> str | None:
+    """Return the deposit of an action as it was sent; "0" for a Delegate, None if unknown."""
     if isinstance(action, str):
-        return 0 if name == "CreateAccount" else None
+        return "0" if action == "CreateAccount" else None
     for field in _FIELDS_WITH_DEPOSIT:
         content = getattr(action, field)
         if content is not None:
-            text = content.deposit
-            return None if text is None else parse_amount(text, path or f"$..{name}.deposit")
-    return 0
+            text: str | None = content.deposit
+            return text
+    return "0" if action_name(action) in _NAMES else None
 
 
 def parse_amount(text: str, path: str) -> int:
