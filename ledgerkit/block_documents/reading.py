@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
-from ledgerkit.api import calls, matching, services
-from ledgerkit.api.models.block_documents import BlockDocument
+from ledgerkit.api import matching, services
+from ledgerkit.api.models.block_documents import BlockDocument, decode_document
 from ledgerkit.block_documents.bodies import read_bodies
 from ledgerkit.errors import LedgerError, TransportError, UnmatchedResponseError
 
@@ -186,7 +186,7 @@ def _read(height: int, body: bytes) -> DocumentRead:
 def _decode(height: int, body: bytes) -> BlockDocument:
     """Decode the document of a height."""
     request = f"the document of block {height}"
-    document: BlockDocument = calls.read_api(calls.Response(body), BlockDocument, request)
+    document = decode_document(body, request)
     matching.check_members(document, {"block.header.height": height}, request)
     return document
 

@@ -158,8 +158,8 @@ def collect_blocks(
     collection
         The same as `open_collection` returns; with ``dry_run=True`` a `Plan`. Receipts, events
         and transfers are those of the transactions that the range includes, in whichever block
-        they ran. ``finished`` is True if the last call reached the end of its range; heights that are
-        not complete are then rows of ``errors``.
+        they ran. ``finished`` is True if the last call reached the end of its range; heights
+        that are not complete are then rows of ``errors``.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Collecting blocks from block documents: heights in order, each with its transactions' receipts."""
+"""Collecting blocks from block documents: each height with all receipts of its transactions."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ class _Window:
         self._heights.append(_Height(subject, self._observe(read)))
         self._n_bytes += read.size
         yield from self._take_complete()
-        while self._n_bytes > _MAX_BYTES:
+        while self._n_bytes > _MAX_BYTES and len(self._heights) > 1:
             yield self._take()
             yield from self._take_complete()
 
