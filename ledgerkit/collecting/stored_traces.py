@@ -222,8 +222,8 @@ class _Stored:
 
 def _created(row: Row) -> list[str]:
     """Return the ids of the receipts that an execution created."""
-    created = row["receipt_ids"]
-    return (object_columns.decode(created) if isinstance(created, str) else created) or []
+    created: list[str] | None = row["receipt_ids"]
+    return created or []
 
 
 def _status(row: Row) -> Any:
