@@ -144,10 +144,10 @@ def _document_blocks(
 ) -> list[block_documents.Block]:
     """Return the blocks of heights from their documents, of which nothing else stays in memory."""
     blocks: list[block_documents.Block] = []
-    options = {"desc": "blocks", "delay": 0.5, "leave": False, "disable": not progress}
+    options: dict[str, Any] = {"desc": "blocks", "delay": 0.5, "leave": False}
     with (
         client.newest_block_in_errors(ledger),
-        client.bar(total=len(heights), **options) as tracker,
+        client.bar(disable=not progress, total=len(heights), **options) as tracker,
         closing(read_documents(ledger, heights)) as reads,
     ):
         for read in reads:
