@@ -28,7 +28,10 @@ _VALUES = {
 }
 _VIEWS = {
     "collect": "accounts ft nft staking exposure".split(),
-    "collect-blocks": "blocks chunks transactions receipts events".split(),
+    "collect-blocks": (
+        "blocks chunks transactions receipts events transfers"
+        " outcomes actions balances data_receipts"
+    ).split(),
     "history": "accounts ft staking".split(),
 }
 

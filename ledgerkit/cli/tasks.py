@@ -224,8 +224,13 @@ def _collect_blocks_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--views",
         metavar="VIEW,…",
-        help="some of blocks,chunks,transactions,receipts,events",
+        help="some of blocks,chunks,transactions,receipts,events,transfers, and of block"
+        " documents outcomes,actions,balances,data_receipts; default: all",
     )
+    parser.add_argument(
+        "--source", choices=("documents", "rpc"), help="default: documents, if there are any"
+    )
+    parser.add_argument("--workers", type=int, metavar="N", help="number of processes")
     _run_arguments(parser)
 
 
@@ -263,12 +268,12 @@ def _collect(args: argparse.Namespace) -> int:
 
 def _collect_blocks(args: argparse.Namespace) -> int:
     """Collect a range of blocks, and print a summary."""
-    from ledgerkit.collecting import blocks as collecting_blocks
     from ledgerkit.collecting import collect_blocks
 
-    views = shared.names(args.views, collecting_blocks.VIEWS)
+    views = shared.names(args.views) or None
     ends = shared.height_or_text(args.start), shared.height_or_text(args.stop)
-    return _run_collection(args, partial(collect_blocks.collect_blocks, *ends, views))
+    options = {"source": args.source, "workers": args.workers}
+    return _run_collection(args, partial(collect_blocks.collect_blocks, *ends, views, **options))
 
 
 def _run_collection(args: argparse.Namespace, run: Callable[..., Any]) -> int:

@@ -8,7 +8,7 @@ from ledgerkit import validation
 from ledgerkit.api import rpc
 from ledgerkit.api.models.protocol_rules import rules_of
 from ledgerkit.collecting import arrow_tables, manifests, request_scheduling
-from ledgerkit.collecting.outcomes import count_unanswered
+from ledgerkit.collecting.outcomes import hold_unanswered
 from ledgerkit.collecting.skipped_heights import Absent, resolve_absent
 from ledgerkit.errors import (
     AuthError,
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from ledgerkit.collecting.sources import Subject
     from ledgerkit.transport.networks import Surface
 
-VIEWS = manifests.VIEWS["blocks"][:6]  # block documents have more
-_TRACED = ("receipts", "events", "transfers")
+RPC_VIEWS = manifests.VIEWS["blocks"][:6]  # block documents have more
+TRACED = ("receipts", "events", "transfers")
 _MAX_HEADERS = 4_096  # most receipts run in blocks that were read recently anyway
 _UNFINISHED = ("not_executed", "unknown")
 
@@ -62,7 +62,7 @@ class BlockReader:
     Parameters
     ----------
     views
-        Some of `VIEWS`.
+        Some of `RPC_VIEWS`.
     """
 
     surfaces: tuple[Surface, ...] = ("rpc", "archival_rpc")
@@ -76,19 +76,7 @@ class BlockReader:
     def read(self, ledger: Ledger, subjects: Iterable[Subject]) -> Iterator[list[Outcome]]:
         """Request heights; yield their outcomes in order. A height that lacks a part has failed."""
         batches = request_scheduling.read_in_steps(ledger, subjects, self._read_height)
-        pending: list[Outcome] = []
-        for batch in resolve_absent(ledger, batches):
-            pending += batch
-            unanswered, n_usable, error = count_unanswered(pending, 0, "heights")
-            if error is not None:
-                yield pending[:n_usable]
-                raise error
-            # The last heights wait while they have no response: if the service is down, they are
-            # not stored as failed.
-            n_answered = len(pending) - unanswered
-            yield pending[:n_answered]
-            pending = pending[n_answered:]
-        yield pending
+        return hold_unanswered(resolve_absent(ledger, batches), "heights")
 
     def tables(self, outcomes: Sequence[Outcome]) -> dict[str, Any]:
         """Return a `pyarrow.Table` for each view; raise `DecodeError` if a value fits no column."""
@@ -100,7 +88,7 @@ class BlockReader:
 
     def key_column(self, table: str) -> str:
         """Return the column that holds the height of a row."""
-        return "tx_block_height" if table in _TRACED else "block_height"
+        return key_column(table)
 
     def _read_height(self, subject: Subject) -> Steps:
         """Read a block and, if the views need them, its chunks and transactions."""
@@ -110,7 +98,7 @@ class BlockReader:
         _raise_first([block])
         self._cache_header(block.header)
         chunks = (yield from _read_chunks(block)) if self._views != ("blocks",) else []
-        views = [view for view in self._views if view in _TRACED]
+        views = [view for view in self._views if view in TRACED]
         signers = {tx.hash: tx.signer_id for chunk in chunks for tx in chunk.transactions}
         if not views or not signers:
             return Contents(block, chunks, {})
@@ -157,7 +145,12 @@ class BlockReader:
             if epoch not in self._rules:
                 pinned = self._epoch_blocks.setdefault(epoch, block_hash)
                 [config] = yield [rpc.protocol_config(validation.block_reference(pinned))]
-                self._rules[epoch] = _rules(config)
+                self._rules[epoch] = decode_rules(config)
+
+
+def key_column(table: str) -> str:
+    """Return the column that holds the height of a row."""
+    return "tx_block_height" if table in TRACED else "block_height"
 
 
 def _read_chunks(block: chain.Block) -> Steps:
@@ -211,11 +204,14 @@ def _waiting(
         for tx_hash, response in results.items()
         if tx_hash in unfinished or _is_below_final(response)
     ]
-    if not waiting:
-        return None
-    msg = f"transaction {waiting[0]} is not final yet"
-    if len(waiting) > 1:
-        msg = f"{len(waiting)} transactions are not final yet, the first is {waiting[0]}"
+    return waiting_error(waiting) if waiting else None
+
+
+def waiting_error(tx_hashes: Sequence[str]) -> TransactionTimeoutError:
+    """Build the error of a height with transactions that are not final yet."""
+    msg = f"transaction {tx_hashes[0]} is not final yet"
+    if len(tx_hashes) > 1:
+        msg = f"{len(tx_hashes)} transactions are not final yet, the first is {tx_hashes[0]}"
     return TransactionTimeoutError(msg, remedy=_RUN_LATER)
 
 
@@ -227,8 +223,8 @@ def _is_below_final(response: TransactionResponse) -> bool:
     return response.result.final_execution_status not in (None, "FINAL")
 
 
-def _rules(config: Any) -> Rules | None:
-    """Read the rules of an epoch; None if the host does not provide them."""
+def decode_rules(config: Any) -> Rules | None:
+    """Decode the rules of an epoch; None if the host does not provide them."""
     if isinstance(config, LedgerError):
         if config.retryable or isinstance(config, AuthError):
             raise config

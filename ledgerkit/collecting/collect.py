@@ -214,6 +214,7 @@ class AccountSubjects:
     """The account ids of a run."""
 
     noun = "accounts"
+    settled = 0  # none waits
 
     def __init__(self, source: Source) -> None:
         self._source = source

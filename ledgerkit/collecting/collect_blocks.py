@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, overload
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ledgerkit import client, validation
-from ledgerkit.api import rpc
-from ledgerkit.collecting import manifests, plan, resuming, storage
-from ledgerkit.collecting.blocks import VIEWS, BlockReader
+from ledgerkit.api import rpc, services
+from ledgerkit.collecting import dask_engine, manifests, plan, resuming, storage
+from ledgerkit.collecting.blocks import RPC_VIEWS, TRACED, BlockReader
 from ledgerkit.collecting.collection import Collection
+from ledgerkit.collecting.document_reader import ARCHIVE_BLOCKS, LOOK_AHEAD, DocumentReader
 from ledgerkit.collecting.manifests import Manifest
 from ledgerkit.collecting.part_files import utc_now
-from ledgerkit.collecting.part_writer import PART_SIZE, Job
+from ledgerkit.collecting.part_writer import PART_BYTES, PART_SIZE, Job
 from ledgerkit.collecting.plan import Plan
 from ledgerkit.collecting.run import Run
 from ledgerkit.collecting.sources import Subject
@@ -19,20 +21,30 @@ from ledgerkit.errors import InvalidRequestError, LedgerError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from contextlib import AbstractContextManager
     from os import PathLike
 
+    from ledgerkit.api.calls import Call
     from ledgerkit.client import Ledger
+    from ledgerkit.collecting.dask_engine import DaskEngine
     from ledgerkit.collecting.manifests import Commit
+    from ledgerkit.collecting.storage import Folder
     from ledgerkit.validation import BlockReference
+
+BlockSource = Literal["documents", "rpc"]
+_MAX_WORKERS = 1_024
 
 
 @overload
 def collect_blocks(
     start: object,
     stop: object,
-    views: str | Iterable[str] = VIEWS,
+    views: str | Iterable[str] | None = None,
     out: str | PathLike[str] | None = None,
     *,
+    source: BlockSource | None = None,
+    workers: int | None = None,
+    engine: Any = "local",
     in_flight: int | None = None,
     rate: float | None = None,
     resume: bool = True,
@@ -46,9 +58,12 @@ def collect_blocks(
 def collect_blocks(
     start: object,
     stop: object,
-    views: str | Iterable[str] = VIEWS,
+    views: str | Iterable[str] | None = None,
     out: str | PathLike[str] | None = None,
     *,
+    source: BlockSource | None = None,
+    workers: int | None = None,
+    engine: Any = "local",
     in_flight: int | None = None,
     rate: float | None = None,
     resume: bool = True,
@@ -61,9 +76,12 @@ def collect_blocks(
 def collect_blocks(
     start: object,
     stop: object,
-    views: str | Iterable[str] = VIEWS,
+    views: str | Iterable[str] | None = None,
     out: str | PathLike[str] | None = None,
     *,
+    source: BlockSource | None = None,
+    workers: int | None = None,
+    engine: Any = "local",
     in_flight: int | None = None,
     rate: float | None = None,
     resume: bool = True,
@@ -76,14 +94,17 @@ def collect_blocks(
     """
     Read the blocks of a range of heights, and their contents, into a Parquet dataset.
 
-    The run can be killed at any moment: the same call continues it, without losing or
-    repeating a row. A height that is not complete in all tables is a row of the table
-    ``errors``: of kind ``failed`` if the block or a part of it could not be read, of kind
-    ``skipped`` if the chain has no block there, as the parent of the next block shows. It is
-    of kind ``waiting`` if transactions of the block are not final in time, for example
-    because a receipt waits for data: what is known is in the tables, and each later call
-    over this height requests it again, until it is complete. Another range, wider or
-    elsewhere, can be added to the same folder.
+    Blocks are read from the block documents, in archives of ten blocks for each request, or from
+    a node with many requests for each block; both give the same rows. The run can be killed at
+    any moment: the same call continues it, without losing or repeating a row.
+
+    A height that is not complete in all tables is a row of the table ``errors``: of kind
+    ``failed`` if the block or a part of it could not be read, of kind ``skipped`` if the chain
+    has no block there, as the parent of the next block shows. It is of kind ``waiting`` if
+    transactions of the block are not final in time, for example because a receipt waits for
+    data: what is known is in the tables, and each later call over this height requests it
+    again, until it is complete. Another range, wider or elsewhere, can be added to the same
+    folder.
 
     Parameters
     ----------
@@ -94,12 +115,23 @@ def collect_blocks(
         The height after the last one, as in `range`; or as `start`. Only final blocks are
         read.
     views
-        What to read: some of ``blocks`` (one request for each height), ``chunks`` and
-        ``transactions`` (one more for each new chunk), ``receipts`` and ``events`` (one more
-        for each transaction).
+        What to read: some of ``blocks``, ``chunks``, ``transactions``, ``receipts``,
+        ``events`` and ``transfers``; from block documents also ``outcomes`` and ``actions`` (of
+        all receipts that a block executed), ``balances`` and ``data_receipts``. None is
+        all that the source has.
     out
         The folder to write to: a new one, or one with a run of the same views to continue; or
         an fsspec address.
+    source
+        ``"documents"`` (a tenth of a request for each height), or ``"rpc"``: one request for each
+        height, one more for each new chunk, and for receipts, events and transfers one
+        more for each transaction. None is documents if the network has them.
+    workers
+        Number of processes of this machine to read and write with; they share the rate. It needs
+        ``ledgerkit[dask]``; in a script, call it below ``if __name__ == "__main__":``.
+    engine
+        ``"local"``, or a `dask.distributed.Client`, whose workers then send the requests and
+        write the files; they share the rate.
     in_flight
         Maximum number of concurrent requests; None is that of the ledger.
     rate
@@ -124,10 +156,10 @@ def collect_blocks(
     Returns
     -------
     collection
-        The same as `open_collection` returns; with ``dry_run=True`` a `Plan`. Receipts and
-        events are those of the transactions that the range includes, in whichever block they
-        ran. ``finished`` is True if the last call reached the end of its range; heights that are
-        not complete are then rows of ``errors``.
+        The same as `open_collection` returns; with ``dry_run=True`` a `Plan`. Receipts, events
+        and transfers are those of the transactions that the range includes, in whichever block
+        they ran. ``finished`` is True if the last call reached the end of its range; heights
+        that are not complete are then rows of ``errors``.
 
     Raises
     ------
@@ -150,8 +182,9 @@ def collect_blocks(
 
     Notes
     -----
-    Source: block; chunk; EXPERIMENTAL_tx_status, with block for heights and times and
-    EXPERIMENTAL_protocol_config for shards.
+    Source: the block documents, as archives or GET /v0/block/{height}, with
+    EXPERIMENTAL_protocol_config for each epoch; or block; chunk; EXPERIMENTAL_tx_status, with
+    block for heights and times and EXPERIMENTAL_protocol_config for shards.
 
     Examples
     --------
@@ -167,42 +200,89 @@ def collect_blocks(
     """
     validation.integer(part_size, "part_size", least=1, most=manifests.MAX_PART_SIZE)
     base = client.current(ledger)
-    manifest = _manifest(base, validation.subset_of(views, "views", VIEWS))
+    dask = _dask_engine(workers, engine, base)
+    manifest = _manifest(base, _choose_source(base, source), views)
     folder = storage.required_folder(out)
-    job = Job(folder, BlockReader(manifest.views), part_size)
+    job = _job(folder, manifest, part_size)
     ends = validation.block_reference(start, "start"), validation.block_reference(stop, "stop")
     manifests.check_resume(folder, manifest, resume=resume)
     with base.sibling(in_flight=in_flight, rate=rate) as paced:
-        subjects = _HeightSubjects(_resolve_range(paced, *ends))
+        subjects = _resolve_subjects(paced, manifest.source, *ends)
         if dry_run:
             return _print_plan(job, manifest, paced, subjects, retry_failed=retry_failed)
-        run = Run(job, manifest, paced, subjects, None, progress=progress)
-        with folder.lock():
+        with dask as opened, folder.lock():
+            run = Run(job, manifest, paced, subjects, opened, progress=progress)
             run.execute(retry_failed=retry_failed)
     return Collection(folder)
 
 
-def _manifest(ledger: Ledger, views: list[str]) -> Manifest:
-    """Return the manifest of the run."""
+def _choose_source(ledger: Ledger, source: str | None) -> str:
+    """Return the source; raise if the network does not have it."""
+    has_documents = ledger.network.address("blocks") is not None
+    if source is None:
+        return "documents" if has_documents else "rpc"
+    validation.one_of(source, "source", manifests.SOURCES)
+    if source == "documents" and not has_documents:
+        expected = "a network with block documents: pass blocks_url= to connect()"
+        raise InvalidRequestError.refuse("source", source, expected)
+    return source
+
+
+def _manifest(ledger: Ledger, source: str, views: str | Iterable[str] | None) -> Manifest:
+    """Return the manifest of the run; raise if the source lacks a view."""
+    available = manifests.VIEWS["blocks"] if source == "documents" else RPC_VIEWS
+    names = validation.subset_of(
+        available if views is None else views, "views", manifests.VIEWS["blocks"]
+    )
+    for name in names:
+        if name not in available:
+            expected = f"some of {', '.join(available)}, which are those of source={source!r}"
+            raise InvalidRequestError.refuse("views", name, expected, choices=available)
     return Manifest(
         kind="blocks",
         network=ledger.network.name,
-        views=views,
-        schemas=manifests.table_schemas(views),
+        views=names,
+        schemas=manifests.table_schemas(names),
+        source=source,
         created_at=utc_now(),
     )
 
 
-def _resolve_range(ledger: Ledger, start: BlockReference, stop: BlockReference) -> range:
-    """Return the range of heights; raise if one of them is not final."""
+def _job(folder: Folder, manifest: Manifest, part_size: int) -> Job:
+    """Return the settings for reading and storing blocks from a source."""
+    if manifest.source == "rpc":
+        return Job(folder, BlockReader(manifest.views), part_size)
+    return Job(folder, DocumentReader(manifest.views), part_size, part_bytes=PART_BYTES)
+
+
+def _dask_engine(
+    workers: int | None, engine: Any, ledger: Ledger
+) -> AbstractContextManager[DaskEngine | None]:
+    """Check the engine; the workers of this machine start when the context is entered."""
+    if workers is None:
+        return nullcontext(None if engine == "local" else dask_engine.engine(engine, ledger))
+    if engine != "local":
+        expected = 'left out with engine=: it is for engine="local"'
+        raise InvalidRequestError.refuse("workers", workers, expected)
+    validation.integer(workers, "workers", least=1, most=_MAX_WORKERS)
+    ledger.description()  # raises if other processes cannot use it
+    return dask_engine.local_engine(workers)
+
+
+def _resolve_subjects(
+    ledger: Ledger, source: str, start: BlockReference, stop: BlockReference
+) -> _HeightSubjects:
+    """Return the heights of the range; raise if one of them is not final."""
     first, last = _resolve_height(ledger, start), _resolve_height(ledger, stop)
     if last < first:
         raise InvalidRequestError.refuse("stop", last, f"a height from start on, which is {first}")
-    head = ledger.send(rpc.block(validation.block_reference("final"))).header.height
+    newest = rpc.block(validation.block_reference("final"))
+    call: Call[Any] = services.last_final_block() if source == "documents" else newest
+    head: int = ledger.send(call).header.height
     if last > head + 1:
         expected = f"at most {head + 1}: the last final block is {head}"
         raise InvalidRequestError.refuse("stop", last, expected)
-    return range(first, last)
+    return _HeightSubjects(range(first, last), head)
 
 
 def _resolve_height(ledger: Ledger, at: BlockReference) -> int:
@@ -221,9 +301,10 @@ class _HeightSubjects:
 
     noun = "heights"
 
-    def __init__(self, heights: range) -> None:
+    def __init__(self, heights: range, head: int) -> None:
         self._heights = heights
         self.total = len(heights)
+        self.settled = head - LOOK_AHEAD
 
     def remaining(self, commits: Sequence[Commit]) -> Iterator[Subject]:
         """Yield the heights that are not stored."""
@@ -258,25 +339,28 @@ def _print_plan(
     commits = subjects.overlapping(manifests.read_commits(job.folder))
     kinds = resuming.retried_kinds(retry_failed=retry_failed)
     stored = subjects.count_stored(commits)
+    n_heights = subjects.total - stored + resuming.count(commits, kinds)
+    is_archived = manifest.source == "documents"
     planned = Plan(
         str(job.folder),
         manifest.network,
-        _requests_for(manifest.views),
-        subjects.total - stored + resuming.count(commits, kinds),
+        "archive of ten blocks" if is_archived else _requests_for(manifest.views),
+        -(-n_heights // ARCHIVE_BLOCKS) if is_archived else n_heights,
         client.settings(ledger).lowest_limit(job.reader.surfaces),
         stored,
         resuming.count(commits, [manifests.FAILED]),
         schemas=plan.arrow_types(manifest),
+        expected_bytes=plan.expected_bytes(commits, n_heights),
     )
     print(planned)  # noqa: T201 - the purpose of a dry run
     return planned
 
 
 def _requests_for(views: Sequence[str]) -> str:
-    """Return the requests that read these views of a height."""
+    """Return the requests to a node that read these views of a height."""
     requests = ["block"]
     if list(views) != ["blocks"]:
         requests.append("one chunk for each new chunk of a block")
-    if not {"receipts", "events"}.isdisjoint(views):
+    if not set(TRACED).isdisjoint(views):
         requests.append("one EXPERIMENTAL_tx_status for each transaction")
     return "; ".join(requests)

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from ledgerkit.client import Ledger
     from ledgerkit.collecting.manifests import Commit
     from ledgerkit.collecting.storage import Folder
+    from ledgerkit.tracing.traces import Traces
 
 
 def open_collection(out: str | PathLike[str]) -> Collection:
@@ -296,6 +298,52 @@ class Collection:
         ids = validation.account_ids(account_ids, "account_ids")
         pa = arrow.library()
         return arrow.library("pyarrow.compute").field(column).isin(pa.array(ids, pa.string()))
+
+    def traces(self, tx_hashes: Iterable[str], *, ledger: Ledger | None = None) -> Traces:
+        """
+        Put transactions of a collection of blocks together, as `ledgerkit.traces` reads them.
+
+        Parameters
+        ----------
+        tx_hashes
+            The transactions' hashes. Their blocks and those in which their receipts ran must be
+            in the collection: a trace without later blocks is that of an unfinished transaction.
+        ledger
+            The ledger to read the protocol's rules from, and the metadata of tokens for
+            explanations. With None no request is sent, and the contracts' share of burnt gas is
+            unknown, as the notes of each trace say.
+
+        Returns
+        -------
+        traces
+            A mapping from hash to `Trace`, in the order of `tx_hashes`; its frames are those of
+            `ledgerkit.traces`.
+
+        Raises
+        ------
+        InvalidRequestError
+            If a hash is malformed, if the collection does not have the views ``blocks``,
+            ``transactions``, ``outcomes`` and ``actions``, or if `ledger` is of another network.
+        UnknownTransactionError
+            If the collection does not have the block of a transaction.
+        DecodeError
+            If a file of a table is missing or damaged.
+
+        Notes
+        -----
+        Source: the tables of the collection; with `ledger` also EXPERIMENTAL_protocol_config.
+
+        Examples
+        --------
+        >>> ledger = lk.connect("local")
+        >>> run = lk.collect_blocks(180000030, 180000040, out="blocks")
+        >>> traces = run.traces(["ALSDqKvs6jZbUYwqxbrBvSbyqqVfcWE4Rnef1Dp5UN2G"], ledger=ledger)
+        >>> [trace.verdict for trace in traces.values()]
+        ['succeeded_with_failed_receipts']
+        """
+        from ledgerkit.collecting.stored_traces import read_traces
+
+        return read_traces(self.files, tx_hashes, ledger)
 
     def arrow(self, table: str) -> Any:
         """

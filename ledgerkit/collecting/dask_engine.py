@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import socket
 import sys
@@ -16,6 +17,7 @@ from ledgerkit._version import __version__
 from ledgerkit.collecting import manifests, part_writer, resuming
 from ledgerkit.collecting.storage import LocalFolder
 from ledgerkit.errors import FileError, InvalidRequestError, LedgerError, TransportError, cut
+from ledgerkit.extras import require
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 
 _MAX_SUBJECTS = 50_000  # of a task: about 2 MB
 _MIN_SUBJECTS = 1_000  # of a task, even if the rate is low: each task writes files of its own
+# Documents may have any size: tasks grow until their files have together about so many bytes.
+_FIRST_DOCUMENTS, _FILES_BYTES = 200, 2**25
 _MAX_LOSSES = 3  # of the same part; Dask itself tries each task four times
 _NO_WORKERS_S = 300.0
 _STOP_S = 10.0  # for workers to store their responses when a run ends early
@@ -79,16 +83,17 @@ class NewPart:
 
     def write(self, job: Job, ledger: Ledger, done: Callable[[int], object]) -> Commit:
         """Store all subjects in one part: if two workers do it, they write the same files."""
-        job = replace(job, part_size=self.size, part_s=math.inf)
+        job = replace(job, part_size=self.size, part_s=math.inf, part_bytes=math.inf)
         [commit] = part_writer.write(job, ledger, self.subjects, done)
         return commit
 
 
 @dataclass(frozen=True)
 class PartRetry:
-    """The failed subjects of a stored part."""
+    """The subjects of some kinds, such as ``failed``, of a stored part."""
 
     commit: Commit
+    kinds: tuple[str, ...]
 
     @property
     def start(self) -> int:
@@ -97,8 +102,8 @@ class PartRetry:
 
     @property
     def size(self) -> int:
-        """The number of failed subjects."""
-        return self.commit.counts[manifests.FAILED]
+        """The number of these subjects."""
+        return resuming.count([self.commit], self.kinds)
 
     def stored(self, folder: Folder) -> Commit | None:
         """Return the commit of a later generation, if there is one."""
@@ -107,7 +112,7 @@ class PartRetry:
 
     def write(self, job: Job, ledger: Ledger, done: Callable[[int], object]) -> Commit:  # noqa: ARG002 - all at once
         """Rewrite the part."""
-        return resuming.retry(job, ledger, self.commit)
+        return resuming.retry(job, ledger, self.commit, self.kinds)
 
 
 class _FencedFolder:
@@ -272,11 +277,17 @@ class DaskEngine:
         yield from run.execute(_parts(subjects, job.part_s, run.part_size), done)
 
     def retry(
-        self, job: Job, ledger: Ledger, commits: Sequence[Commit], done: Callable[[int], object]
+        self,
+        job: Job,
+        ledger: Ledger,
+        commits: Sequence[Commit],
+        kinds: Sequence[str],
+        done: Callable[[int], object],
     ) -> Iterator[Commit]:
-        """Request the failed subjects of stored parts again, as `write` does."""
+        """Request the subjects of some kinds in stored parts again, as `write` does."""
         if commits:
-            yield from self._run(job, ledger).execute(map(PartRetry, commits), done)
+            parts = (PartRetry(commit, tuple(kinds)) for commit in commits)
+            yield from self._run(job, ledger).execute(parts, done)
 
     def _run(self, job: Job, ledger: Ledger) -> _DaskRun:
         """Check the workers before anything is requested."""
@@ -300,10 +311,18 @@ class _DaskRun:
         self._lost: deque[PartTask] = deque()
         self._n_losses: Counter[int] = Counter()
         self._workers_seen_at = time.monotonic()
+        self._most_documents = _FIRST_DOCUMENTS
 
     def part_size(self) -> int:
         """Return the number of subjects of the next task."""
-        return self._limits.part_size(self._job, self._count_workers())
+        size = self._limits.part_size(self._job, self._count_workers())
+        return size if math.isinf(self._job.part_bytes) else min(size, self._most_documents)
+
+    def _learn_size(self, commit: Commit) -> None:
+        """Adapt the number of documents of a task to the size of their files."""
+        n_bytes = sum(file.size for file in commit.files.values())
+        n_fitting = (commit.stop - commit.start) * _FILES_BYTES // max(n_bytes, 1)
+        self._most_documents = min(max(n_fitting, _FIRST_DOCUMENTS), 4 * self._most_documents)
 
     def check_workers(self) -> None:
         """Raise if a worker cannot collect to the folder."""
@@ -331,6 +350,7 @@ class _DaskRun:
                     break
                 for task, commit in self._completed():
                     done(task.part.size)
+                    self._learn_size(commit)
                     yield commit
         except BaseException:
             self._stop()
@@ -475,6 +495,22 @@ def _dask_errors() -> Iterator[None]:
             raise
         sentence = f"the cluster does not respond: {cut(str(error) or type(error).__name__)}"
         raise TransportError(sentence, remedy=_RUN_AGAIN) from error
+
+
+@contextmanager
+def local_engine(workers: int) -> Iterator[DaskEngine]:
+    """
+    Start worker processes on this machine; they end with the context.
+
+    Raises `InvalidRequestError` if Dask is not installed.
+    """
+    distributed = require("distributed", "dask", "Collecting with several processes")
+    silent = {"dashboard_address": None, "silence_logs": logging.ERROR}
+    with (
+        distributed.LocalCluster(n_workers=workers, threads_per_worker=1, **silent) as cluster,
+        distributed.Client(cluster) as connected,
+    ):
+        yield DaskEngine(connected)
 
 
 def engine(client: Any, ledger: Ledger) -> DaskEngine:

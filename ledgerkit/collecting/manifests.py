@@ -37,6 +37,7 @@ VIEWS = {
     ),
     "statements": ("entries", "gaps", "totals", "rewards"),
 }
+SOURCES = ("documents", "rpc")  # of blocks
 # The tables that each collection has beside its views.
 SUBJECTS, ERRORS = "subjects", "errors"
 TABLES = (*(view for views in VIEWS.values() for view in views), SUBJECTS, ERRORS)
@@ -80,6 +81,7 @@ class Manifest(msgspec.Struct, frozen=True):
     schemas: dict[str, list[tuple[str, str]]]
     liquid_tokens: list[str] = []
     heights: tuple[Count | None, Count] | None = None  # of statements: both ends
+    source: str = ""  # of blocks: where the first run read them
     format: Count = FORMAT
     ledgerkit: str = __version__
     created_at: str = ""
@@ -193,6 +195,8 @@ def _manifest_problems(manifest: Manifest) -> Iterator[str]:
         yield f"its schemas are those of {cut(', '.join(manifest.schemas) or 'no table')}"
     elif (manifest.kind == "statements") != (manifest.heights is not None):
         yield f"its kind is {manifest.kind} and its heights are {manifest.heights}"
+    elif manifest.source not in (("", *SOURCES) if manifest.kind == "blocks" else ("",)):
+        yield f"its kind is {manifest.kind} and its source is {cut(manifest.source)!r}"
     elif manifest.heights and (manifest.heights[0] or 0) > manifest.heights[1]:
         yield f"its heights are {manifest.heights}"
     else:

@@ -92,6 +92,26 @@ def _pair(pending: deque[Subject], values: Iterator[Any], n_values: int) -> list
     return batch
 
 
+def hold_unanswered(batches: Iterable[list[Outcome]], noun: str) -> Iterator[list[Outcome]]:
+    """
+    Pass outcomes on; the last ones wait while they have no response.
+
+    If the service is down, they are not stored as failed. Raises the errors of
+    `count_unanswered`.
+    """
+    pending: list[Outcome] = []
+    for batch in batches:
+        pending += batch
+        unanswered, n_usable, error = count_unanswered(pending, 0, noun)
+        if error is not None:
+            yield pending[:n_usable]
+            raise error
+        n_answered = len(pending) - unanswered
+        yield pending[:n_answered]
+        pending = pending[n_answered:]
+    yield pending
+
+
 def count_unanswered(
     batch: Sequence[Outcome], unanswered: int, noun: str
 ) -> tuple[int, int, LedgerError | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from contextlib import closing
 from dataclasses import dataclass
@@ -26,7 +27,11 @@ if TYPE_CHECKING:
 
 PART_SIZE = 20_000
 _PART_S = 60.0  # the most work that a kill may cost
-_BATCH = 1_024  # outcomes converted to tables together: small tables cost as much as large ones
+# Outcomes are converted to tables together: small tables cost as much as large ones.
+_BATCH = 1_024
+_BATCH_BYTES = 2**25
+# Of the documents in a part: its tables are read whole when it is rewritten.
+PART_BYTES = 2**29
 _MAX_PENDING_S = 5.0
 _NOT_REQUESTED = InvalidRequestError()
 
@@ -39,6 +44,7 @@ class Job:
     reader: SubjectReader
     part_size: int = PART_SIZE
     part_s: float = _PART_S
+    part_bytes: float = math.inf
 
 
 def write(
@@ -68,16 +74,20 @@ class _Writer:
         self._job = job
         self._part: Part | None = None
         self._part_ends = 0.0
+        self._part_bytes = 0
         self._pending: list[Outcome] = []
         self._pending_since = 0.0
+        self._pending_bytes = 0
 
     def add(self, batch: Sequence[Outcome]) -> Iterator[Commit]:
         """Add outcomes; they are stored many at a time."""
         now = time.monotonic()
         self._pending_since = self._pending_since if self._pending else now
         self._pending += batch
+        self._pending_bytes += sum(map(_size, batch))
         enough = min(_BATCH, self._job.part_size)
-        if len(self._pending) >= enough or now - self._pending_since > _MAX_PENDING_S:
+        is_large = len(self._pending) >= enough or self._pending_bytes >= _BATCH_BYTES
+        if is_large or now - self._pending_since > _MAX_PENDING_S:
             yield from self._flush()
 
     def finish(self) -> list[Commit]:
@@ -87,7 +97,7 @@ class _Writer:
 
     def _flush(self) -> Iterator[Commit]:
         """Store the pending outcomes; a part ends at a gap in the positions, or when full."""
-        batch, self._pending = self._pending, []
+        batch, self._pending, self._pending_bytes = self._pending, [], 0
         while batch:
             part = self._part
             if part and (batch[0].subject.position != part.stop or self._is_full(part)):
@@ -100,7 +110,9 @@ class _Writer:
 
     def _is_full(self, part: Part) -> bool:
         """Return True if a part has its maximum size or age."""
-        return part.stop - part.start >= self._job.part_size or time.monotonic() > self._part_ends
+        n_subjects, job = part.stop - part.start, self._job
+        is_large = n_subjects >= job.part_size or self._part_bytes >= job.part_bytes
+        return is_large or time.monotonic() > self._part_ends
 
     def _count_fitting(self, batch: Sequence[Outcome]) -> int:
         """Count the outcomes that are consecutive and fit into the part."""
@@ -116,6 +128,8 @@ class _Writer:
         if self._part is None:
             self._part = Part(self._job.folder, batch[0].subject.position)
             self._part_ends = time.monotonic() + self._job.part_s
+            self._part_bytes = 0
+        self._part_bytes += sum(map(_size, batch))
         with self._part.adding():
             for subject, value in batch:
                 self._part.add_subject(subject, failure_kind(subject, value) or OK)
@@ -135,6 +149,24 @@ class _Writer:
         if self._part is not None:
             with self._part:
                 self._part = None
+
+
+def in_batches(batches: Iterable[Sequence[Outcome]]) -> Iterator[list[Outcome]]:
+    """Group outcomes as they are converted together."""
+    pending: list[Outcome] = []
+    for batch in batches:
+        pending += batch
+        if len(pending) >= _BATCH or sum(map(_size, pending)) >= _BATCH_BYTES:
+            yield pending
+            pending = []
+    if pending:
+        yield pending
+
+
+def _size(outcome: Outcome) -> int:
+    """Return the bytes of a document that was read; 0 for a response that is small."""
+    size: int = getattr(outcome.value, "size", 0)
+    return size
 
 
 def to_tables(

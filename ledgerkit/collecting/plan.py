@@ -43,6 +43,8 @@ class Plan:
         Number of malformed and of repeated entries, which are recorded without a request.
     schemas
         The columns of each table with their Arrow types.
+    expected_bytes
+        The size of the files to write, if they are as those that are stored; None if none is.
 
     Examples
     --------
@@ -64,6 +66,7 @@ class Plan:
     failed: int
     skipped: dict[str, int] = field(default_factory=dict)
     schemas: dict[str, dict[str, str]] = field(default_factory=dict)
+    expected_bytes: int | None = None
 
     @property
     def seconds(self) -> float | None:
@@ -77,6 +80,8 @@ class Plan:
             f"  time       {self._time_text()}",
             f"  stored     {self.stored:,} already{self._failed_text()}",
         ]
+        if self.expected_bytes is not None:
+            lines.append(f"  files      about {_size_text(self.expected_bytes)}, as those stored")
         lines += [
             f"  {kind:<11}{count:,}: recorded, not requested"
             for kind, count in self.skipped.items()
@@ -111,6 +116,20 @@ def duration_text(seconds: float) -> str:
     if seconds < 2 * 3600:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:,.1f} h"
+
+
+def expected_bytes(commits: Sequence[Commit], n_subjects: int) -> int | None:
+    """Return the size of the files of some subjects, if it is that of those that are stored."""
+    n_stored = sum(commit.stop - commit.start for commit in commits)
+    if not n_stored:
+        return None
+    n_bytes = sum(file.size for commit in commits for file in commit.files.values())
+    return n_bytes * n_subjects // n_stored
+
+
+def _size_text(n_bytes: int) -> str:
+    """Return a size in MB or GB."""
+    return f"{n_bytes / 1e9:,.1f} GB" if n_bytes >= 10**9 else f"{n_bytes / 1e6:,.1f} MB"
 
 
 def plan_run(

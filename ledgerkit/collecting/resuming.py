@@ -92,27 +92,42 @@ def retry(
     entries = [entry for entry in _stored_errors(job, commit) if entry[2] in kinds]
     kinds_before = {position: kind for position, _, kind in entries}
     subjects = [Subject(position, text) for position, text, _ in entries]
-    batch = [
-        outcome
-        for outcomes in job.reader.read(ledger, subjects)
-        for outcome in outcomes
-        if kinds_before[outcome.subject.position] == FAILED
-        or part_writer.failure_kind(*outcome) != FAILED
-    ]
-    if not batch:
-        return commit
-    outcomes, new = part_writer.to_tables(job.reader, batch)
+    replaced: list[Subject] = []
+    new: dict[str, list[Any]] = {}
     counts = Counter(commit.counts)
-    counts -= Counter(kinds_before[subject.position] for subject, _ in outcomes)
-    counts += Counter(part_writer.failure_kind(*outcome) or OK for outcome in outcomes)
-    merged = _merged(job, commit, [subject for subject, _ in outcomes], new)
+    for read in part_writer.in_batches(job.reader.read(ledger, subjects)):
+        usable = [
+            outcome
+            for outcome in read
+            if kinds_before[outcome.subject.position] == FAILED
+            or part_writer.failure_kind(*outcome) != FAILED
+        ]
+        if not usable:
+            continue
+        outcomes, tables = part_writer.to_tables(job.reader, usable)
+        replaced += [subject for subject, _ in outcomes]
+        counts -= Counter(kinds_before[subject.position] for subject, _ in outcomes)
+        counts += Counter(part_writer.failure_kind(*outcome) or OK for outcome in outcomes)
+        for name, table in tables.items():
+            new.setdefault(name, []).append(table)
+    if not replaced:
+        return commit
     with Part(job.folder, commit.start, commit.next_generation) as part:
-        for name, table in merged.items():
+        for name, table in _merged(job, commit, replaced, new):
             part.add(name, table)
         new_commit = part.replace(commit, dict(counts))
     for file in commit.files.values():
         job.folder.remove(file.name)
     return new_commit
+
+
+def has_waiting_before(job: Job, commit: Commit, height: int) -> bool:
+    """Return True if a waiting subject of a part has a position below a height."""
+    if not count([commit], [WAITING]):
+        return False
+    return any(
+        kind == WAITING and position < height for position, _, kind in _stored_errors(job, commit)
+    )
 
 
 def _stored_errors(job: Job, commit: Commit) -> list[tuple[int, str, str]]:
@@ -138,22 +153,22 @@ def _read(job: Job, commit: Commit, table: str) -> Any:
 
 
 def _merged(
-    job: Job, commit: Commit, replaced: Sequence[Subject], new: dict[str, Any]
-) -> dict[str, Any]:
-    """Replace the stored rows of some subjects of a part by new ones, in the order of all."""
+    job: Job, commit: Commit, replaced: Sequence[Subject], new: dict[str, list[Any]]
+) -> Iterator[tuple[str, Any]]:
+    """Yield each table of a part with new rows of some subjects, in the order of all."""
     concat = arrow.library().concat_tables
     positions = [str(subject.position) for subject in replaced]
     texts = [subject.text for subject in replaced]
-    merged = {}
-    for name in (manifests.SUBJECTS, manifests.ERRORS):
+    order = None
+    for name in (manifests.ERRORS, manifests.SUBJECTS):
         stored = _without(_read(job, commit, name), "position", positions)
-        merged[name] = concat([stored, new[name]]).sort_by("position")
-    order = merged[manifests.SUBJECTS]["subject"]
-    for name in set(new) - set(merged):
+        table = concat([stored, *new.pop(name)]).sort_by("position")
+        yield name, table
+        order = table["subject"]
+    for name, tables in new.items():
         key_column = job.reader.key_column(name)
         stored = _without(_read(job, commit, name), key_column, texts)
-        merged[name] = _sorted_by_subject(concat([stored, new[name]]), key_column, order)
-    return merged
+        yield name, _sorted_by_subject(concat([stored, *tables]), key_column, order)
 
 
 def _without(table: Any, column: str, values: Sequence[str]) -> Any:

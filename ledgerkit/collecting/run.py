@@ -42,6 +42,11 @@ class Subjects(Protocol):
         """Count the subjects that are stored."""
         ...
 
+    @property
+    def settled(self) -> int:
+        """The position below which a subject that waits would be complete if it were read again."""
+        ...
+
     def overlapping(self, commits: Sequence[Commit]) -> Sequence[Commit]:
         """Return the commits that have some of the subjects."""
         ...
@@ -82,6 +87,18 @@ class Run:
             manifests.write_finished(folder, n_subjects, utc_now())
             for _ in self._retry(retried, kinds, bar.update):
                 bar.refresh()
+            for _ in self._retry(self._unsettled(stored), [manifests.WAITING], lambda _: None):
+                bar.refresh()
+
+    def _unsettled(self, earlier: Sequence[Commit]) -> list[Commit]:
+        """Return new parts with subjects that wait although all that they need can be read."""
+        starts = {commit.start for commit in earlier}
+        return [
+            commit
+            for commit in manifests.read_commits(self.job.folder)
+            if commit.start not in starts
+            and resuming.has_waiting_before(self.job, commit, self.subjects.settled)
+        ]
 
     def _write(
         self, subjects: Iterable[Subject], done: Callable[[int], object]
@@ -95,8 +112,8 @@ class Run:
         self, commits: Sequence[Commit], kinds: Sequence[str], done: Callable[[int], object]
     ) -> Iterator[Commit]:
         """Request the subjects of some kinds in stored parts again."""
-        if self.dask is not None:  # which reads accounts, of which none wait
-            yield from self.dask.retry(self.job, self.ledger, commits, done)
+        if self.dask is not None:
+            yield from self.dask.retry(self.job, self.ledger, commits, kinds, done)
             return
         for commit in commits:
             yield resuming.retry(self.job, self.ledger, commit, kinds)

@@ -8,6 +8,7 @@ from ledgerkit import validation
 from ledgerkit.api import rpc
 from ledgerkit.collecting import request_scheduling
 from ledgerkit.collecting.manifests import SKIPPED
+from ledgerkit.collecting.outcomes import Outcome
 from ledgerkit.errors import LedgerError, UnknownBlockError
 
 if TYPE_CHECKING:
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.models.chain import Block
     from ledgerkit.client import Ledger
-    from ledgerkit.collecting.outcomes import Outcome
     from ledgerkit.collecting.request_scheduling import Steps
+    from ledgerkit.collecting.sources import Subject
 
 _LONGEST_GAP = 10_000  # a longer gap is resolved before its upper end is known
 _SLICES = (1, 2, 4, 8, 16, 32, 64, 128)  # numbers of heights above a gap to request at once
@@ -113,11 +114,15 @@ def _resolve(outcome: Outcome, parent: int | LedgerError) -> Outcome:
     if isinstance(parent, LedgerError) and not isinstance(parent, UnknownBlockError):
         return outcome._replace(value=parent)
     if isinstance(parent, int) and parent < subject.position:
-        message = f"the chain skipped height {subject.text}: the previous block is {parent}"
-        skipped = subject._replace(problem=SKIPPED, message=message)
-        return outcome._replace(subject=skipped, value=absent.error)
+        return skipped(subject, parent, absent.error)
     msg = f"this host does not have block {subject.text}, and no block shows that it was skipped"
     return outcome._replace(value=UnknownBlockError(msg, remedy=_ARCHIVE))
+
+
+def skipped(subject: Subject, parent: int, error: UnknownBlockError) -> Outcome:
+    """Return the outcome of a height between a block and its parent, whose height is given."""
+    message = f"the chain skipped height {subject.text}: the previous block is {parent}"
+    return Outcome(subject._replace(problem=SKIPPED, message=message), error)
 
 
 _ARCHIVE = (

@@ -15,7 +15,7 @@ from ledgerkit.cli.arguments import Parser
 from ledgerkit.cli.completion import FILES, candidates
 from ledgerkit.cli.reading import COMMANDS
 from ledgerkit.cli.tasks import TASKS
-from ledgerkit.collecting import accounts, blocks
+from ledgerkit.collecting import accounts, manifests
 from ledgerkit.frames.schemas import SCHEMAS
 from ledgerkit.localnet.worlds import WORLDS
 from ledgerkit.transport import networks
@@ -60,7 +60,7 @@ def test_options_are_those_of_the_command():
         ("ledgerkit collect ids.txt out --views ft,", [
             f"ft,{view}" for view in accounts.VIEWS if view != "ft"
         ]),
-        ("ledgerkit collect-blocks 1 2 out --views ", list(blocks.VIEWS)),
+        ("ledgerkit collect-blocks 1 2 out --views ", list(manifests.VIEWS["blocks"])),
         ("ledgerkit diff a b --view ", list(accounts.VIEWS)),
         ("ledgerkit collect ", [FILES]),
         ("ledgerkit ft --from-file /et", [FILES]),

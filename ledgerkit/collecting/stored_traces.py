@@ -1,0 +1,276 @@
+"""Traces of transactions from the tables of a collection of blocks."""
+
+from __future__ import annotations
+
+import base64
+from collections import defaultdict
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ledgerkit import validation
+from ledgerkit.api.models.transactions import decode_indexed
+from ledgerkit.errors import InvalidRequestError, UnknownTransactionError
+from ledgerkit.tracing.trace import Trace
+from ledgerkit.tracing.traces import Traces
+from ledgerkit.u128 import arrow, object_columns
+from ledgerkit.verbs.protocol_rules import common_rules, rules_by_height
+from ledgerkit.verbs.tokens import read_token_facts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ledgerkit.api.models.protocol_rules import Rules
+    from ledgerkit.api.models.transactions import TransactionResponse
+    from ledgerkit.client import Ledger
+    from ledgerkit.collecting.committed_files import CommittedFiles
+
+    Row = dict[str, Any]
+
+NEEDED = ("blocks", "transactions", "outcomes", "actions")
+_DELEGATES = ("Delegate", "DelegateV2")
+_OTHERS_WITH_DEPOSIT = ("DeterministicStateInit", "TransferToGasKey")
+
+
+def read_traces(files: CommittedFiles, tx_hashes: Iterable[str], ledger: Ledger | None) -> Traces:
+    """Read the traces of transactions; `Collection.traces` has the arguments and errors."""
+    if isinstance(tx_hashes, str):
+        raise InvalidRequestError.refuse("tx_hashes", tx_hashes, "several hashes, such as a list")
+    hashes = list(dict.fromkeys(validation.crypto_hash(h, "tx_hash") for h in tx_hashes))
+    missing = [view for view in NEEDED if view not in files.manifest.views]
+    if missing:
+        msg = f"traces need the views {', '.join(missing)}, which this collection does not have"
+        remedy = f"Collect the blocks with the views {', '.join(NEEDED)} or more, from documents."
+        raise InvalidRequestError(msg, remedy=remedy, field="views", value=missing)
+    if ledger is not None and ledger.network.name != files.manifest.network:
+        expected = f"a ledger of {files.manifest.network}, the network of the collection"
+        raise InvalidRequestError.refuse("ledger", ledger.network.name, expected)
+    stored = _Stored(files, hashes)
+    answers = [stored.answer(tx_hash) for tx_hash in hashes]
+    attrs = {"network": files.manifest.network, "source": str(files.folder)}
+    options: dict[str, Any] = {"attrs": attrs}
+    if ledger is not None:
+        options["tokens"] = partial(read_token_facts, ledger)
+    rules = _rules(answers, ledger)
+    traces = [
+        Trace(answer.result, answer.body, rules=rule, **options)
+        for answer, rule in zip(answers, rules, strict=True)
+    ]
+    return Traces(dict(zip(hashes, traces, strict=True)), attrs=attrs)
+
+
+def _rules(answers: Sequence[TransactionResponse], ledger: Ledger | None) -> list[Rules | None]:
+    """Return the rules under which the receipts of each transaction ran, if they are known."""
+    if ledger is None:
+        return [None] * len(answers)
+    spans = [answer.result.height_span() or () for answer in answers]
+    at = rules_by_height(ledger, chain.from_iterable(spans))
+    return [common_rules([at[height] for height in span]) for span in spans]
+
+
+class _Stored:
+    """
+    The rows of some transactions, of which documents are built as the Transactions API sends them.
+
+    Parameters
+    ----------
+    files
+        The files of the collection.
+    tx_hashes
+        The hashes of the transactions.
+    """
+
+    def __init__(self, files: CommittedFiles, tx_hashes: Sequence[str]) -> None:
+        self._files = files
+        transactions = self._read("transactions", "tx_hash", tx_hashes)
+        self._transactions = {row["tx_hash"]: row for row in transactions}
+        for tx_hash in tx_hashes:
+            if tx_hash not in self._transactions:
+                raise UnknownTransactionError(
+                    f"{files.folder} does not have transaction {tx_hash}",
+                    remedy="Collect the block that includes it into the same folder.",
+                    transaction_hash=tx_hash,
+                )
+        self._read_outcomes(tx_hashes)
+        executed = [*self._conversions.values(), *self._receipts.values()]
+        heights = list({row["block_height"] for row in executed})
+        columns = ["block_height", "block_hash"]
+        blocks = self._read("blocks", "block_height", heights, columns)
+        self._hashes = {row["block_height"]: row["block_hash"] for row in blocks}
+        self._actions: dict[str, list[Row]] = defaultdict(list)
+        for row in self._read("actions", "receipt_id", list(self._receipts)):
+            self._actions[row["receipt_id"]].append(row)
+
+    def _read(
+        self, table: str, column: str, values: Sequence[Any], names: Sequence[str] | None = None
+    ) -> list[Row]:
+        """Read the rows that have one of some values in a column."""
+        pa, compute = arrow.library(), arrow.library("pyarrow.compute")
+        kind = pa.int64() if column == "block_height" else pa.string()
+        where = compute.field(column).isin(pa.array(values, kind))
+        rows = self._files.read(table, names, where)
+        if "time" in rows.column_names:
+            time = rows["time"].cast(pa.int64())
+            rows = rows.set_column(rows.column_names.index("time"), "time", time)
+        listed: list[Row] = rows.to_pylist()
+        return listed
+
+    def _read_outcomes(self, tx_hashes: Sequence[str]) -> None:
+        """Read the outcomes of the transactions, and of the receipts that they led to."""
+        self._conversions: dict[str, Row] = {}
+        self._receipts: dict[str, Row] = {}
+        rows = self._read("outcomes", "tx_hash", tx_hashes)
+        while rows:
+            for row in rows:
+                if row["receipt_id"] is None:
+                    self._conversions[row["tx_hash"]] = row
+                else:
+                    self._receipts[row["receipt_id"]] = row
+            # Documents may not name the transaction of a receipt: its creator does.
+            created = {receipt_id for row in rows for receipt_id in _created(row)}
+            unread = sorted(created - self._receipts.keys())
+            rows = self._read("outcomes", "receipt_id", unread) if unread else []
+
+    def answer(self, tx_hash: str) -> TransactionResponse:
+        """Return the transaction as if the Transactions API had sent it."""
+        row, conversion = self._transactions[tx_hash], self._conversions[tx_hash]
+        receipts = self._descendants(conversion)
+        first = next(iter(_created(conversion)), None)
+        names = ("signer_id", "receiver_id", "public_key")
+        document = {
+            "transaction": {
+                "hash": tx_hash,
+                **{name: row[name] for name in names},
+                "nonce_index": conversion["nonce_index"],
+                "actions": self._receipt_actions(first) if first in self._receipts else None,
+            },
+            "execution_outcome": self._execution(tx_hash, conversion),
+            "receipts": [
+                {
+                    "receipt": self._body(receipt),
+                    "execution_outcome": self._execution(receipt["receipt_id"], receipt),
+                }
+                for receipt in receipts
+            ],
+        }
+        request = f"transaction {tx_hash} of {self._files.folder}"
+        return decode_indexed(msgspec.json.encode(document), request=request)
+
+    def _descendants(self, conversion: Row) -> list[Row]:
+        """List the receipts that a transaction led to, as far as they are stored."""
+        descendants: dict[str, Row] = {}
+        unvisited = [conversion]
+        while unvisited:
+            for receipt_id in _created(unvisited.pop()):
+                row = self._receipts.get(receipt_id)
+                if row is not None and receipt_id not in descendants:
+                    descendants[receipt_id] = row
+                    unvisited.append(row)
+        return sorted(descendants.values(), key=lambda row: row["block_height"])
+
+    def _execution(self, execution_id: str, row: Row) -> Row:
+        """Build an execution outcome with its place."""
+        gas = [row[name] for name in ("wasm_gas", "host_gas", "action_gas")]
+        profile = None if gas[0] is None else [{"gas_used": str(value)} for value in gas]
+        return {
+            "id": execution_id,
+            "block_hash": self._hashes.get(row["block_height"]),
+            "block_height": row["block_height"],
+            "block_timestamp": row["time"],
+            "shard_id": row["shard_id"],
+            "outcome": {
+                "executor_id": row["executor_id"],
+                "status": _status(row),
+                "logs": row["logs"],
+                "receipt_ids": _created(row),
+                "gas_burnt": _integer(row["gas_burnt"]),
+                "tokens_burnt": _digits(row["tokens_burnt"]),
+                "metadata": {"gas_profile": profile},
+            },
+        }
+
+    def _body(self, row: Row) -> Row:
+        """Build a receipt; one without a signer distributes a global contract."""
+        receivers = row["output_data_receivers"]
+        body = {
+            "Action": {
+                "signer_id": row["signer_id"],
+                "actions": self._receipt_actions(row["receipt_id"]),
+                "input_data_ids": row["input_data_ids"],
+                "output_data_receivers": receivers and object_columns.decode(receivers),
+            }
+        }
+        names = ("receipt_id", "predecessor_id", "receiver_id")
+        return {
+            **{name: row[name] for name in names},
+            "receipt": {"GlobalContractDistribution": {}} if row["signer_id"] is None else body,
+        }
+
+    def _receipt_actions(self, receipt_id: str | None) -> list[Any]:
+        """Build the actions of a receipt."""
+        rows = self._actions.get(receipt_id or "", [])
+        inner = defaultdict(list)
+        for row in rows:
+            if row["inner_index"] is not None:
+                inner[row["action_index"]].append(_action(row, []))
+        return [
+            _action(row, inner[row["action_index"]]) for row in rows if row["inner_index"] is None
+        ]
+
+
+def _created(row: Row) -> list[str]:
+    """Return the ids of the receipts that an execution created."""
+    created: list[str] | None = row["receipt_ids"]
+    return created or []
+
+
+def _status(row: Row) -> Any:
+    """Build the status of an execution."""
+    status = row["status"]
+    if status == "success_value":
+        return {"SuccessValue": row["success_value"]}
+    if status == "success_receipt_id":
+        return {"SuccessReceiptId": row["success_receipt_id"]}
+    return {"Failure": object_columns.decode(row["failure"])} if status == "failure" else "Unknown"
+
+
+def _action(row: Row, inner: list[Any]) -> Any:
+    """Build an action; `inner` are those in a Delegate."""
+    name, text = row["action"], row["details"]
+    details = object_columns.decode(text) if text is not None else None
+    amount = {} if row["deposit"] is None else {"deposit": _digits(row["deposit"])}
+    if name == "FunctionCall":
+        gas = {} if row["gas_attached"] is None else {"gas": _integer(row["gas_attached"])}
+        args = {} if row["args"] is None else {"args": _args(row)}
+        content = {"method_name": row["method_name"], **args, **gas, **amount}
+    elif name == "Transfer":
+        content = amount
+    elif name in _DELEGATES:
+        content = {"delegate_action": {**(details or {}), "actions": inner}}
+    elif name in _OTHERS_WITH_DEPOSIT:
+        content = {**(details or {}), **amount}
+    else:
+        return name if details is None else {name: details}
+    return {name: content}
+
+
+def _args(row: Row) -> str:
+    """Return the arguments of a call in base64."""
+    exact: str | None = row["args_base64"]
+    if exact is not None:
+        return exact
+    value = object_columns.decode(row["args"])
+    body = value if isinstance(value, bytes) else msgspec.json.encode(value)
+    return base64.b64encode(body).decode()
+
+
+def _digits(value: Any) -> str | None:
+    """Return an amount as digits."""
+    return None if value is None else str(int(value))
+
+
+def _integer(value: Any) -> int | None:
+    """Return gas as an integer."""
+    return None if value is None else int(value)
