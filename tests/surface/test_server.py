@@ -20,7 +20,7 @@ import pytest
 
 import ledgerkit as lk
 from ledgerkit import client, errors
-from ledgerkit.api.services import block_document
+from ledgerkit.block_documents.reading import Skipped, read_document
 from ledgerkit.cli import main
 from ledgerkit.localnet import server, uvicorn_server
 from ledgerkit.localnet.http_gateway import Gateway
@@ -802,8 +802,8 @@ def test_transfers_and_block_documents_are_served(running: Running) -> None:
     with client.Ledger(Settings(network=network)) as ledger:
         genesis = 180_000_000
         for height in (genesis + 8, genesis + 16, genesis):  # the first two are waited for
-            document = ledger.send(block_document(height))
-            assert document is not None
+            document = read_document(ledger, height)
+            assert not isinstance(document, Skipped)
             assert document.block.header.height == height
     status, headers, _ = running.ask("GET", f"/blocks/v0/block/{genesis}")
     assert (status, headers["location"]) == (302, f"/blocks/archive/v0/block/{genesis}")
