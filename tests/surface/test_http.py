@@ -46,6 +46,7 @@ from ledgerkit.transport import (
     session,
     transports,
 )
+from tests.interrupts import LONG_S, interrupt
 from tests.loopback import Reply, as_json, failure, raw_host, result, serve
 
 if TYPE_CHECKING:
@@ -947,27 +948,6 @@ def test_the_first_failure_ends_it(way):
 # Interrupts, loops, processes -----------------------------------------------------------
 
 
-class CtrlC:
-    """Answers as told, and presses Ctrl-C a moment after the first request has come."""
-
-    def __init__(self, handler: Handler) -> None:
-        self.handler = handler
-        self.first = threading.Event()
-        self.pressed = 0.0
-
-    def __call__(self, *asked: Any) -> Reply:
-        """Answer."""
-        if not self.first.is_set():
-            self.first.set()
-            threading.Timer(0.1, self.press).start()
-        return self.handler(*asked)
-
-    def press(self) -> None:
-        """Interrupt the main thread."""
-        self.pressed = time.monotonic()
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-
-
 def arrived(server: Any) -> int:
     """Count the requests, once those on their way when Ctrl-C came are there."""
     count, until = -1, time.monotonic() + 5
@@ -989,18 +969,17 @@ def _sigint(request):
 @pytest.mark.parametrize("many", [False, True], ids=["one", "many"])
 def test_ctrl_c(way, many):
     """Ctrl-C ends a verb at once; nothing more is asked, and the ledger goes on working."""
-    go_on = threading.Event()
+    go_on, first = threading.Event(), threading.Event()
 
     def slow(_method: str, path: str, *_: object) -> Reply:
-        go_on.wait(5)
+        first.set()
+        go_on.wait(LONG_S)
         return tokens(path)
 
-    handler = CtrlC(slow)
     ids = [f"a{number}.near" for number in range(100)] if many else "a0.near"
-    with asking(handler, **way, rate=200) as (ledger, server):
-        with pytest.raises(KeyboardInterrupt):
-            lk.ft(ids, ledger=ledger, progress=False)
-        assert time.monotonic() - handler.pressed < 3
+    patient = lk.RetryPolicy(attempts=1, total_s=LONG_S)
+    with asking(slow, **way, rate=200, retries=patient) as (ledger, server):
+        interrupt(lambda: lk.ft(ids, ledger=ledger, progress=False), after=first)
         go_on.set()
         asked = arrived(server)
         assert asked <= way["in_flight"]
@@ -1011,13 +990,17 @@ def test_ctrl_c(way, many):
 @two_ways
 def test_ctrl_c_while_waiting_to_ask_again(way, monkeypatch):
     """Ctrl-C ends the wait between attempts too, in threads as on the loop."""
-    monkeypatch.setattr(retry, "_jitter", lambda _longest: 5.0)
-    policy = lk.RetryPolicy(attempts=3, total_s=60)
-    handler = CtrlC(lambda *_: Reply(503))
-    with asking(handler, **way, retries=policy) as (ledger, _):
-        with pytest.raises(KeyboardInterrupt):
-            lk.ft([f"a{number}.near" for number in range(100)], ledger=ledger, progress=False)
-        assert time.monotonic() - handler.pressed < 3
+    monkeypatch.setattr(retry, "_jitter", lambda _longest: LONG_S)
+    policy = lk.RetryPolicy(attempts=3, total_s=10 * LONG_S)
+    ids = [f"a{number}.near" for number in range(100)]
+    first = threading.Event()
+
+    def busy(*_: object) -> Reply:
+        first.set()
+        return Reply(503)
+
+    with asking(busy, **way, retries=policy) as (ledger, _):
+        interrupt(lambda: lk.ft(ids, ledger=ledger, progress=False), after=first)
 
 
 def test_inside_a_running_loop(way):

@@ -9,7 +9,6 @@ import itertools
 import os
 import pickle
 import random
-import signal
 import subprocess
 import sys
 import threading
@@ -27,6 +26,7 @@ from ledgerkit.api import rest
 from ledgerkit.api.calls import Call
 from ledgerkit.errors import DecodeError, InvalidRequestError, TransportError
 from ledgerkit.transport import background_loop, settings, streaming
+from tests.interrupts import LONG_S, interrupt
 from tests.loopback import TLS, Reply, as_json, serve
 
 if TYPE_CHECKING:
@@ -381,23 +381,16 @@ def test_a_ledger_closed_by_another_thread(way):
 @two_ways
 def test_ctrl_c_while_waiting(way):
     """Ctrl-C ends a stream at once; nothing is left, and the ledger goes on working."""
-    go_on, first, pressed = threading.Event(), threading.Event(), [0.0]
+    go_on, first = threading.Event(), threading.Event()
 
-    def press() -> None:
-        pressed[0] = time.monotonic()
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+    def handler(*request: Any) -> Reply:
+        first.set()
+        go_on.wait(LONG_S)
+        return fine(*request)
 
-    def handler(*asked: Any) -> Reply:
-        if not first.is_set():
-            first.set()
-            threading.Timer(0.1, press).start()
-        go_on.wait(5)
-        return fine(*asked)
-
-    with asking(handler, **way) as (ledger, server):
-        with pytest.raises(KeyboardInterrupt):
-            next(ledger.stream(Source(), size=8))
-        assert time.monotonic() - pressed[0] < 4  # a thread in a request has a second to leave
+    patient = lk.RetryPolicy(attempts=1, total_s=LONG_S)
+    with asking(handler, **way, retries=patient) as (ledger, server):
+        interrupt(lambda: next(ledger.stream(Source(), size=8)), after=first)
         go_on.set()
         assert until(lambda: tasks() == workers() == 0)
         assert len(server.requests) <= way["in_flight"]
