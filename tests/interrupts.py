@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 AT_ONCE_S = 15.0  # generous, because machines are busy
-LONG_S = 60.0  # a wait that no test sits out
+LONG_S = 40.0  # a wait that no test sits out
 
 
 def interrupt(

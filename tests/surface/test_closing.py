@@ -20,7 +20,7 @@ from ledgerkit import client
 from ledgerkit.api import rest
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet.worlds import open_world
-from ledgerkit.transport import background_loop, transports
+from ledgerkit.transport import background_loop, session, transports
 from tests.interrupts import LONG_S, interrupt
 from tests.loopback import Reply, as_json, serve
 
@@ -123,7 +123,7 @@ def running() -> int:
 
 def all_end() -> bool:
     """Wait until nothing runs any more."""
-    until = time.monotonic() + 10
+    until = time.monotonic() + LONG_S
     while running() and time.monotonic() < until:
         time.sleep(0.01)
     return not running()
@@ -134,7 +134,7 @@ def settled(server: Server) -> int:
     count = -1
     while count != len(server.requests):
         count = len(server.requests)
-        time.sleep(0.1)
+        time.sleep(0.2)
     return count
 
 
@@ -152,7 +152,7 @@ def test_closed_by_another_thread(verb, wait, way, tmp_path):
     with connected(wait, way) as (ledger, server, host):
         thread = threading.Thread(target=work)
         thread.start()
-        assert host.arrived.wait(10)
+        assert host.arrived.wait(LONG_S)
         time.sleep(0.05)  # most often the verb waits by now; if not, the claim is the same
         ledger.close()
         n_requests = settled(server)
@@ -166,6 +166,26 @@ def test_closed_by_another_thread(verb, wait, way, tmp_path):
     assert [error.field for error in errors] == ["ledger"]
     errors.clear()
     gc.collect()
+
+
+@pytest.mark.parametrize("start", ["TaskPool", "ThreadPool", "_send_async"])
+def test_closed_while_a_verb_starts(start, monkeypatch, tmp_path):
+    """A verb that checked the ledger just before it was closed raises at once too."""
+    way = {"transport": httpx.HTTPTransport(verify=TLS)} if start == "ThreadPool" else {}
+    owner: Any = session.Session if start == "_send_async" else session
+    original = getattr(owner, start)
+
+    def close_first(*arguments: Any, **options: Any) -> Any:
+        ledger.close()
+        return original(*arguments, **options)
+
+    with connected("rate", {"in_flight": 8, **way}) as (ledger, server, _):
+        monkeypatch.setattr(owner, start, close_first)
+        begin = time.monotonic()
+        with pytest.raises(InvalidRequestError, match=CLOSED):
+            (one if start == "_send_async" else many)(ledger, tmp_path)
+        assert time.monotonic() - begin < LONG_S / 2
+    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("wait", WAITS)
