@@ -45,6 +45,8 @@ STEPS = {
     "pyright": module("pyright", "--warnings", "--pythonpath", sys.executable),
     "imports": script("lint-imports", "--no-logo"),
     "numpydoc": module("numpydoc", "lint", *sources()),
+    # Compiles the tests once, before several processes load them.
+    "collect": module("pytest", "--collect-only", "-qq"),
     "docs": module("sphinx", *STRICT, "docs", "build/docs"),
     "notebooks": module(
         *("pytest", "-q", *SPREAD, "loadfile", *NBVAL, SANITIZE),
@@ -55,7 +57,7 @@ STEPS = {
 
 ALL = [name for name in STEPS if name != "docs"]
 # Most of these use one core, so they run side by side.
-STATIC = {"ruff", "format", "mypy", "pyright", "imports", "numpydoc"}
+STATIC = {"ruff", "format", "mypy", "pyright", "imports", "numpydoc", "collect"}
 
 
 def environment() -> dict[str, str]:
@@ -68,22 +70,21 @@ def environment() -> dict[str, str]:
 
 
 def run(name: str) -> bool:
-    """Run one check, print its output and its time, and return True if it passed."""
-    output = subprocess.PIPE if name in STATIC else None
-    if output is None:
+    """Run one check, print its time and its output, and return True if it passed."""
+    if name not in STATIC:
         print(f"── {name}", flush=True)
     start = time.perf_counter()
     done = subprocess.run(
         STEPS[name],
         cwd=ROOT,
         env=environment(),
-        stdout=output,
-        stderr=subprocess.STDOUT if output else None,
+        stdout=subprocess.PIPE if name in STATIC else None,
+        stderr=subprocess.STDOUT if name in STATIC else None,
         text=True,
         check=False,
     )
-    word = "ok" if done.returncode == 0 else f"FAILED (exit {done.returncode})"
-    text = "" if done.stdout is None else f"── {name}\n{done.stdout}"
+    text = done.stdout if done.stdout and done.returncode else ""  # of a static check that failed
+    word = f"FAILED (exit {done.returncode})" if done.returncode else "ok"
     print(f"{text}   {name}: {word}, {time.perf_counter() - start:.1f} s", flush=True)
     return done.returncode == 0
 
