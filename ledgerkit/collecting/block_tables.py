@@ -33,6 +33,9 @@ def block_tables(views: Sequence[str], contents: Sequence[DocumentContents]) -> 
     traced = [view for view in views if view in tree_tables.VIEWS]
     with collector_paused():
         tables = {view: _TABLES[view](documents) for view in views if view in _TABLES}
+        if not _EXECUTED.keys().isdisjoint(views):
+            executed = executed_tables.Executed.of(documents)
+            tables |= {view: _EXECUTED[view](executed) for view in views if view in _EXECUTED}
         if traced:
             transactions = [transaction for item in contents for transaction in item.transactions]
             tables |= tree_tables.tree_tables(traced, transactions)
@@ -165,8 +168,10 @@ _TABLES: dict[str, Callable[[Sequence[BlockDocument]], Any]] = {
     "blocks": _blocks,
     "chunks": _chunks,
     "transactions": _transactions,
-    "outcomes": executed_tables.outcomes,
-    "actions": executed_tables.actions,
     "balances": _balances,
     "data_receipts": _data_receipts,
+}
+_EXECUTED: dict[str, Callable[[executed_tables.Executed], Any]] = {
+    "outcomes": executed_tables.outcomes,
+    "actions": executed_tables.actions,
 }

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pandas import NA
 
-from ledgerkit.api.models.transactions import DelegateAction, Status, decode_member
+from ledgerkit.api.models.transactions import Action, Status, decode_member
 from ledgerkit.collecting import arrow_columns
 from ledgerkit.errors import DecodeError, cut
 from ledgerkit.tracing.action_fields import (
@@ -27,74 +28,98 @@ if TYPE_CHECKING:
 
     from msgspec import Raw
 
-    from ledgerkit.api.models.block_documents import BlockDocument, Execution
+    from ledgerkit.api.models.block_documents import (
+        BlockDocument,
+        ConvertedTransaction,
+        ExecutedReceipt,
+        Execution,
+    )
     from ledgerkit.api.models.transactions import (
-        Action,
         ActionReceipt,
         CategorizedCost,
         FunctionCall,
         WholeOutcome,
     )
 
+    Texts = list[str | None]
+
 _FAILURE = "$..outcome.status.Failure"
 _WASM, _HOST, _ACTION = range(3)
+_NONE: tuple[tuple[Any, ...], ...] = ((),) * 6  # the columns of no actions
 _CATEGORIES: dict[str | None, int] = {"WASM_HOST_COST": _HOST, "ACTION_COST": _ACTION}
 
 
-class _Executed(NamedTuple):
-    """An outcome, and the accounts and the body of its receipt; a transaction has no id."""
+@dataclass(slots=True)
+class Executed:
+    """
+    What blocks executed, a row each: the transactions of each shard's chunk, then its receipts.
 
-    execution: Execution
-    tx_hash: str | None
-    receipt_id: str | None
-    predecessor_id: str | None
-    receiver_id: str | None
-    signer_id: str | None
-    body: ActionReceipt | None
-    nonce_index: int | None = None
+    A transaction has no `receipt_ids`, and its signer sends it.
+    """
+
+    executions: list[Execution] = field(default_factory=list)
+    tx_hashes: Texts = field(default_factory=list)
+    receipt_ids: Texts = field(default_factory=list)
+    predecessors: Texts = field(default_factory=list)
+    receivers: Texts = field(default_factory=list)
+    signers: Texts = field(default_factory=list)
+    bodies: list[ActionReceipt | None] = field(default_factory=list)
+    nonce_indices: list[int | None] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, documents: Sequence[BlockDocument]) -> Executed:
+        """List what the blocks of documents executed."""
+        executed = cls()
+        for document in documents:
+            for shard in document.shards:
+                if shard.chunk is not None:
+                    executed._add_transactions(shard.chunk.transactions)
+                executed._add_receipts(shard.receipt_execution_outcomes)
+        return executed
+
+    def _add_transactions(self, items: Sequence[ConvertedTransaction]) -> None:
+        """Add the transactions of a chunk."""
+        sent = [item.transaction for item in items]
+        signers = [transaction.signer_id for transaction in sent]
+        self.executions += [item.outcome.execution_outcome for item in items]
+        self.tx_hashes += [transaction.hash for transaction in sent]
+        self.receipt_ids += [None] * len(sent)
+        self.predecessors += signers
+        self.receivers += [transaction.receiver_id for transaction in sent]
+        self.signers += signers
+        self.bodies += [None] * len(sent)
+        self.nonce_indices += [transaction.nonce_index for transaction in sent]
+
+    def _add_receipts(self, pairs: Sequence[ExecutedReceipt]) -> None:
+        """Add the executed receipts of a shard."""
+        receipts = [pair.receipt for pair in pairs]
+        bodies = [receipt.receipt.action if receipt.receipt else None for receipt in receipts]
+        self.executions += [pair.execution_outcome for pair in pairs]
+        self.tx_hashes += [pair.tx_hash for pair in pairs]
+        self.receipt_ids += [receipt.receipt_id for receipt in receipts]
+        self.predecessors += [receipt.predecessor_id for receipt in receipts]
+        self.receivers += [receipt.receiver_id for receipt in receipts]
+        self.signers += [body.signer_id if body else None for body in bodies]
+        self.bodies += bodies
+        self.nonce_indices += [None] * len(receipts)
 
 
-def _executed(documents: Sequence[BlockDocument]) -> Iterator[_Executed]:
-    """List what each shard executed: the transactions of its chunk, then receipts."""
-    for document in documents:
-        for shard in document.shards:
-            for item in shard.chunk.transactions if shard.chunk else ():
-                sent, execution = item.transaction, item.outcome.execution_outcome
-                signer_id = sent.signer_id
-                accounts = signer_id, sent.receiver_id, signer_id
-                yield _Executed(execution, sent.hash, None, *accounts, None, sent.nonce_index)
-            for pair in shard.receipt_execution_outcomes:
-                receipt = pair.receipt
-                body = receipt.receipt.action if receipt.receipt else None
-                yield _Executed(
-                    pair.execution_outcome,
-                    pair.tx_hash,
-                    receipt.receipt_id,
-                    receipt.predecessor_id,
-                    receipt.receiver_id,
-                    body.signer_id if body else None,
-                    body,
-                )
-
-
-def outcomes(documents: Sequence[BlockDocument]) -> Any:
-    """Build the table of outcomes, in the order of the documents."""
-    rows = list(_executed(documents))
-    executions = [row.execution for row in rows]
+def outcomes(executed: Executed) -> Any:
+    """Build the table of outcomes."""
+    executions, bodies = executed.executions, executed.bodies
     results = [execution.outcome for execution in executions]
-    bodies = [row.body for row in rows]
-    texts, lists = arrow_columns.texts, arrow_columns.lists
+    texts, lists, integers = arrow_columns.texts, arrow_columns.lists, arrow_columns.integers
     return arrow_columns.table(
         "collected_outcomes",
         {
-            "block_height": arrow_columns.integers([e.block_height for e in executions], "height"),
-            "tx_hash": texts([row.tx_hash for row in rows]),
-            "receipt_id": texts([row.receipt_id for row in rows]),
-            "time": arrow_columns.times([e.block_timestamp for e in executions], "timestamp"),
-            "shard_id": arrow_columns.integers([e.shard_id for e in executions], "shard_id"),
-            "predecessor_id": texts([row.predecessor_id for row in rows]),
-            "receiver_id": texts([row.receiver_id for row in rows]),
-            "signer_id": texts([row.signer_id for row in rows]),
+            "block_height": integers([e.block_height for e in executions], "block_height"),
+            "tx_hash": texts(executed.tx_hashes),
+            "receipt_id": texts(executed.receipt_ids),
+            "time": arrow_columns.times([e.block_timestamp for e in executions], "time"),
+            "shard_id": integers([e.shard_id for e in executions], "shard_id"),
+            "predecessor_id": texts(executed.predecessors),
+            "receiver_id": texts(executed.receivers),
+            "signer_id": texts(executed.signers),
             "executor_id": texts([result.executor_id for result in results]),
             **_status_columns(results),
             "receipt_ids": lists([result.receipt_ids for result in results]),
@@ -113,15 +138,16 @@ def outcomes(documents: Sequence[BlockDocument]) -> Any:
                 [result.tokens_burnt for result in results], "tokens_burnt"
             ),
             **_profile_columns(results),
-            "nonce_index": arrow_columns.integers([row.nonce_index for row in rows], "nonce_index"),
+            "nonce_index": integers(executed.nonce_indices, "nonce_index"),
         },
     )
 
 
 def _status_columns(results: Sequence[WholeOutcome]) -> dict[str, Any]:
     """Build the columns of how each execution ended."""
-    statuses = [r.status if isinstance(r.status, Status) else Status() for r in results]
-    codes = [status_code(result.status) for result in results]
+    unknown = Status()
+    statuses = [r.status if type(r.status) is Status else unknown for r in results]
+    codes = list(map(status_code, statuses))
     failures: dict[bytes, tuple[str, str, str]] = {}  # equal ones are decoded once
     errors: list[tuple[str | None, str | None, str | None]] = [(None, None, None)] * len(results)
     for at in [at for at, code in enumerate(codes) if code == FAILURE]:
@@ -130,15 +156,13 @@ def _status_columns(results: Sequence[WholeOutcome]) -> dict[str, Any]:
         if key not in failures:
             failures[key] = *failure_texts(failure, _FAILURE), _json_failure(failure)
         errors[at] = failures[key]
-    texts = arrow_columns.texts
+    texts, values = arrow_columns.texts, [status.success_value for status in statuses]
     return {
         "status": texts([STATUS_NAMES[code] for code in codes]),
         "error_kind": texts([kind for kind, _, _ in errors]),
         "error_message": texts([message for _, message, _ in errors]),
         "failure": texts([failure for *_, failure in errors]),
-        "success_value": texts(
-            [s.success_value if isinstance(s.success_value, str) else None for s in statuses]
-        ),
+        "success_value": texts([value if isinstance(value, str) else None for value in values]),
         "success_receipt_id": texts([status.success_receipt_id for status in statuses]),
     }
 
@@ -150,7 +174,7 @@ def _json_failure(failure: Raw) -> str:
 
 def _profile_columns(results: Sequence[WholeOutcome]) -> dict[str, Any]:
     """Build the columns of each gas profile's totals: WASM instructions, host, actions."""
-    profiles = [result.metadata and result.metadata.gas_profile for result in results]
+    profiles = [result.metadata.gas_profile if result.metadata else None for result in results]
     is_missing = np.array([profile is None for profile in profiles], dtype=bool)
     counts = np.array([len(profile or ()) for profile in profiles], dtype=np.int64)
     costs = list(chain.from_iterable(profile for profile in profiles if profile))
@@ -197,71 +221,74 @@ def _sums(gas: np.ndarray, counts: np.ndarray) -> np.ndarray:
     return sums
 
 
-class _ActionRow(NamedTuple):
-    """One action: what executed it, its index there, its sender and receiver."""
+def _action_rows(executed: Executed) -> Iterator[tuple[Any, ...]]:
+    """
+    Yield the actions of executed receipts, those inside a Delegate after it.
 
-    executed: _Executed
-    action_index: int
-    inner_index: int | None
-    action: Action | str
-    sender_id: str | None
-    receiver_id: str | None
-
-
-def _action_rows(documents: Sequence[BlockDocument]) -> Iterator[_ActionRow]:
-    """List the actions of all executed receipts, those inside a Delegate after it."""
-    for row in _executed(documents):
-        body = row.body
-        for index, action in enumerate((body and body.actions) or ()):
-            yield _ActionRow(row, index, None, action, row.predecessor_id, row.receiver_id)
-            inner = delegate_action(action) or DelegateAction()
-            for inner_index, inner_action in enumerate(inner.actions or ()):
-                parties = inner.sender_id, inner.receiver_id
-                yield _ActionRow(row, index, inner_index, inner_action, *parties)
+    A row has the position of what executed it, its index there and inside the Delegate, the action,
+    its sender and its receiver.
+    """
+    parties = zip(executed.predecessors, executed.receivers, strict=True)
+    for at, (body, accounts) in enumerate(zip(executed.bodies, parties, strict=True)):
+        for index, action in enumerate((body.actions or ()) if body else ()):
+            yield at, index, None, action, *accounts
+            inner = delegate_action(action)
+            if inner is not None:
+                for inner_index, inner_action in enumerate(inner.actions or ()):
+                    yield at, index, inner_index, inner_action, inner.sender_id, inner.receiver_id
 
 
-def actions(documents: Sequence[BlockDocument]) -> Any:
+def actions(executed: Executed) -> Any:
     """Build the table of the actions of executed receipts."""
-    rows = list(_action_rows(documents))
-    calls = [None if isinstance(row.action, str) else row.action.function_call for row in rows]
-    executed = [row.executed for row in rows]
-    heights = [row.execution.block_height for row in executed]
+    rows = list(_action_rows(executed))
+    positions, indices, inner_indices, listed, senders, receivers = (
+        zip(*rows, strict=True) if rows else _NONE
+    )
+    calls = [action.function_call if type(action) is Action else None for action in listed]
+    args = [None if call is None else _json_args(call) for call in calls]
+    heights = [execution.block_height for execution in executed.executions]
     gas = [call.gas if call else None for call in calls]
-    deposits = [deposit_digits(row.action) for row in rows]
-    args = [_json_args(call) for call in calls]
     integers, texts = arrow_columns.integers, arrow_columns.texts
     return arrow_columns.table(
         "collected_actions",
         {
-            "block_height": integers(heights, "block_height"),
-            "tx_hash": texts([row.tx_hash for row in executed]),
-            "receipt_id": texts([row.receipt_id for row in executed]),
-            "action_index": integers([row.action_index for row in rows], "action_index"),
-            "inner_index": integers([row.inner_index for row in rows], "inner_index"),
-            "action": texts([action_name(row.action) for row in rows]),
-            "sender_id": texts([row.sender_id for row in rows]),
-            "receiver_id": texts([row.receiver_id for row in rows]),
+            "block_height": integers([heights[at] for at in positions], "block_height"),
+            "tx_hash": texts([executed.tx_hashes[at] for at in positions]),
+            "receipt_id": texts([executed.receipt_ids[at] for at in positions]),
+            "action_index": integers(indices, "action_index"),
+            "inner_index": integers(inner_indices, "inner_index"),
+            "action": texts(list(map(action_name, listed))),
+            "sender_id": texts(senders),
+            "receiver_id": texts(receivers),
             "method_name": texts([call.method_name if call else None for call in calls]),
             "args": texts(args),
             "gas_attached": arrow_columns.gas(gas, "gas_attached"),
-            "deposit": arrow_columns.amounts_of_near(deposits, "deposit"),
-            "details": texts([_json_details(row.action) for row in rows]),
+            "deposit": arrow_columns.amounts_of_near(list(map(deposit_digits, listed)), "deposit"),
+            "details": texts(
+                [
+                    _json_details(action) if call is None else None
+                    for action, call in zip(listed, calls, strict=True)
+                ]
+            ),
             "args_base64": texts(
-                [_base64_args(call, text) for call, text in zip(calls, args, strict=True)]
+                [
+                    _base64_args(call, text) if call and text is not None else None
+                    for call, text in zip(calls, args, strict=True)
+                ]
             ),
         },
     )
 
 
-def _json_args(call: FunctionCall | None) -> str | None:
+def _json_args(call: FunctionCall) -> str | None:
     """Return the arguments of a call as the JSON text of their column; None if there are none."""
-    value = NA if call is None else decode_args(call)
+    value = decode_args(call)
     return None if value is NA else object_columns.encode(value)
 
 
-def _base64_args(call: FunctionCall | None, json_text: str | None) -> str | None:
+def _base64_args(call: FunctionCall, json_text: str) -> str | None:
     """Return the arguments of a call in base64, unless they are the JSON text of their column."""
-    if call is None or call.args is None or json_text is None or call.args == json_text.encode():
+    if call.args is None or call.args == json_text.encode():
         return None
     return b64encode(call.args).decode()
 

@@ -35,8 +35,10 @@ def action_name(action: Action | str) -> str:
     """Return the action's name on the wire; "Unknown" for an empty object."""
     if isinstance(action, str):
         return action
-    names = (wire for own, wire in _FIELDS if getattr(action, own) not in (None, UNSET))
-    return next(names, "Unknown")
+    for own, wire in _FIELDS:
+        if getattr(action, own) not in (None, UNSET):
+            return wire
+    return "Unknown"
 
 
 def delegate_action(action: Action | str) -> DelegateAction | None:

@@ -322,6 +322,9 @@ def check_blocks(site: Site, _: Path) -> None:
     frame = lk.blocks(head - 2, head + 1, progress=False, ledger=site.ledger)
     assert frame["block_height"].iloc[-1] == head
     assert frame["prev_hash"].tolist()[1:] == frame["block_hash"].tolist()[:-1]
+    options: dict[str, Any] = {"progress": False, "ledger": site.ledger}
+    old = lk.blocks(head - 60, head - 50, source="documents", **options)
+    pd.testing.assert_frame_equal(old, lk.blocks(head - 60, head - 50, **options))
 
 
 @check

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import ledgerkit as lk
-from ledgerkit.block_documents.updates import block_document
+from ledgerkit.block_documents.reading import Skipped, read_document
 from ledgerkit.collecting.blocks import BlockReader
 from ledgerkit.collecting.sources import Subject
 from ledgerkit.collecting.transaction_assembly import TransactionAssembly
@@ -37,8 +37,8 @@ def assembled(ledger: lk.Ledger) -> tuple[list[int], list[IncludedTransaction]]:
     assembly, status = TransactionAssembly(), lk.status().iloc[0]
     heights = []
     for height in range(status["earliest_block_height"], status["latest_block_height"] + 1):
-        document = block_document(ledger, height)
-        if document is not None:
+        document = read_document(ledger, height)
+        if not isinstance(document, Skipped):
             head = document.block.header
             fill_in_places(document)
             assembly.add(document, rules_by_epoch(ledger, {head.hash: head})[head.epoch_id])

@@ -98,6 +98,7 @@ def the_chain() -> None:
     assert_type(lk.block(), pd.DataFrame)
     assert_type(lk.block(at=120_000_000), pd.DataFrame)
     assert_type(lk.blocks(120_000_000, 120_000_010), pd.DataFrame)
+    assert_type(lk.blocks(120_000_000, 120_000_010, source="documents"), pd.DataFrame)
     assert_type(lk.chunks("optimistic"), pd.DataFrame)
     assert_type(lk.chunk(at="final", shard_id=0), pd.DataFrame)
     assert_type(lk.transactions(), pd.DataFrame)

@@ -63,6 +63,17 @@ def test_archives_of_another_writer(form: int) -> None:
     assert read(out.getvalue()) == DOCUMENTS
 
 
+@pytest.mark.parametrize("n_sectors", range(20))
+def test_a_record_is_filled_after_the_end(n_sectors: int) -> None:
+    """Tar fills its last record of 20 sectors: from two to 21 empty ones end an archive."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as writer:
+        info = tarfile.TarInfo(f"{START:012d}.json")
+        info.size = 512 * n_sectors
+        writer.addfile(info, io.BytesIO(b"x" * info.size))
+    assert read(out.getvalue()) == {START: b"x" * info.size}
+
+
 def test_an_old_header_has_no_type() -> None:
     """A type of NUL is a plain file, as the headers of 1979 have it (POSIX.1-1988)."""
     assert read(pack(file(START, kind=b"\0") + END)) == {START: b"{}"}

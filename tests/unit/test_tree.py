@@ -704,9 +704,9 @@ def test_a_chain_of_200_000_receipts():
     size = 200_000
     outcomes = [outcome(f"R{n}", [f"R{n + 1}"] if n + 1 < size else []) for n in range(size)]
     result = decode_transaction(json.dumps(document(outcomes, [])).encode(), request="a test")
-    start = time.perf_counter()
+    start = time.process_time()
     found = build_tree(result)
-    assert time.perf_counter() - start < 30
+    assert time.process_time() - start < 30
     assert found.columns["depth"][-1] == size - 1
     assert found.columns["subtree_gas"][0] == 5 * size
     assert found.columns["on_critical_path"].all()

@@ -11,7 +11,7 @@ import pytest
 
 import ledgerkit as lk
 from ledgerkit.api.models.block_documents import decode_document
-from ledgerkit.block_documents.updates import block_document
+from ledgerkit.block_documents.reading import Skipped, read_document
 from ledgerkit.collecting import arrow_tables
 from ledgerkit.collecting.block_tables import block_tables
 from ledgerkit.collecting.included_transactions import DocumentContents
@@ -61,8 +61,8 @@ def documents_of(source: str) -> list[BlockDocument]:
     world = open_world("demo")
     with lk.connect(world=world, make_default=False) as ledger:
         heights = range(world.chain.genesis.height, world.chain.final.height + 1)
-        documents = [block_document(ledger, height) for height in heights]
-    return [document for document in documents if document is not None]
+        documents = [read_document(ledger, height) for height in heights]
+    return [document for document in documents if not isinstance(document, Skipped)]
 
 
 @pytest.fixture(scope="module", params=["demo", *NAMES])
