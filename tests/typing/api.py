@@ -195,6 +195,8 @@ def many_accounts(ledger: lk.Ledger) -> None:
     assert_type(statements, lk.Collection)
     blocks = lk.collect_blocks(1, "final", ["blocks", "events"], "run", rate=5, ledger=ledger)
     assert_type(blocks, lk.Collection)
+    assert_type(lk.collect_blocks(1, 9, out="run", source="documents", workers=2), lk.Collection)
+    assert_type(blocks.traces(["hash"], ledger=ledger), lk.Traces)
     assert_type(lk.collect_blocks("2026-01-01", 9, out=Path("run"), dry_run=True), lk.Plan)
     found = lk.diff(collection, "april", view="accounts")
     assert_type(found, lk.Diff)
