@@ -395,7 +395,11 @@ def check_trace_block(site: Site, _: Path) -> None:
         for height in heights
     ]
     [at] = [h for h, hashes in zip(heights, blocks, strict=True) if site.facts.tx_hash in hashes]
-    assert len(lk.trace_block(at, progress=False, ledger=site.ledger)) > 0
+    options: dict[str, Any] = {"progress": False, "ledger": site.ledger}
+    traces = lk.trace_block(at, **options)
+    assert site.facts.tx_hash in traces
+    by_documents = lk.trace_block(at, source="documents", **options)
+    pd.testing.assert_frame_equal(by_documents.transfers, traces.transfers)
 
 
 @check
@@ -454,12 +458,15 @@ def check_statements(site: Site, tmp_path: Path) -> None:
 
 @check
 def check_collect_blocks(site: Site, tmp_path: Path) -> None:
-    """A block is collected without a failure."""
-    head, out = _head(site), tmp_path / "blocks"
-    collection = lk.collect_blocks(
-        head, head + 1, "blocks", out, progress=False, ledger=site.ledger
-    )
-    assert collection.errors().empty
+    """Blocks are collected without a failure, with the same rows from both sources."""
+    stop, tables = _head(site) - 20, []
+    for source in ("rpc", "documents"):
+        out, options = tmp_path / source, {"source": source, "progress": False}
+        untyped: Any = lk.collect_blocks
+        collection = untyped(stop - 2, stop, "blocks", out, ledger=site.ledger, **options)
+        assert "failed" not in collection.counts
+        tables.append(collection.arrow("blocks"))
+    assert tables[0].equals(tables[1])
 
 
 @check
