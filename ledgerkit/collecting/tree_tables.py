@@ -132,9 +132,9 @@ def _in_node_order(included: IncludedTransaction) -> list[ExecutedReceipt]:
 def _has_receivers(executed: ExecutedReceipt) -> bool:
     """Return True if several receipts wait for the result of a receipt."""
     body = executed.receipt.receipt
-    action = body and body.action
-    receivers = action and action.output_data_receivers
-    return receivers is not None and len(receivers) > 1
+    if body is None or body.action is None:
+        return False
+    return len(body.action.output_data_receivers or ()) > 1
 
 
 def _result(included: IncludedTransaction, executed: Sequence[ExecutedReceipt]) -> TxResult:
