@@ -217,7 +217,9 @@ def block_document(height: int) -> Call[block_documents.BlockDocument | None]:
 
 def last_final_block() -> Call[services.BlockDocument]:
     """Build the block documents' call for the last final block, without its chunks."""
-    path, request = "/v0/last_block/final/headers", "the last final block"
+    # It redirects to a block, of which a cache may still have the null of an earlier request.
+    path = f"/v0/last_block/final/headers{_query(fresh=True)}"
+    request = "the last final block"
     return calls.get(path, services.BlockDocument, request=request, surface="blocks")
 
 

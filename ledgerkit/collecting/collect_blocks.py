@@ -201,7 +201,7 @@ def collect_blocks(
     validation.integer(part_size, "part_size", least=1, most=manifests.MAX_PART_SIZE)
     base = client.current(ledger)
     dask = _dask_engine(workers, engine, base)
-    manifest = _manifest(base, _choose_source(base, source), views)
+    manifest = blocks_manifest(base, _choose_source(base, source), views)
     folder = storage.required_folder(out)
     job = _job(folder, manifest, part_size)
     ends = validation.block_reference(start, "start"), validation.block_reference(stop, "stop")
@@ -228,7 +228,7 @@ def _choose_source(ledger: Ledger, source: str | None) -> str:
     return source
 
 
-def _manifest(ledger: Ledger, source: str, views: str | Iterable[str] | None) -> Manifest:
+def blocks_manifest(ledger: Ledger, source: str, views: str | Iterable[str] | None) -> Manifest:
     """Return the manifest of the run; raise if the source lacks a view."""
     available = manifests.VIEWS["blocks"] if source == "documents" else RPC_VIEWS
     names = validation.subset_of(
@@ -273,7 +273,7 @@ def _resolve_subjects(
     ledger: Ledger, source: str, start: BlockReference, stop: BlockReference
 ) -> _HeightSubjects:
     """Return the heights of the range; raise if one of them is not final."""
-    first, last = _resolve_height(ledger, start), _resolve_height(ledger, stop)
+    first, last = resolve_height(ledger, start), resolve_height(ledger, stop)
     if last < first:
         raise InvalidRequestError.refuse("stop", last, f"a height from start on, which is {first}")
     newest = rpc.block(validation.block_reference("final"))
@@ -285,7 +285,7 @@ def _resolve_subjects(
     return _HeightSubjects(range(first, last), head)
 
 
-def _resolve_height(ledger: Ledger, at: BlockReference) -> int:
+def resolve_height(ledger: Ledger, at: BlockReference) -> int:
     """Return the height of a block reference."""
     height = at.params.get("block_id")
     if isinstance(height, int):

@@ -51,6 +51,17 @@ def test_the_documents_of_an_archive() -> None:
     assert read(pack(tar(DOCUMENTS))) == DOCUMENTS
 
 
+@pytest.mark.parametrize("n_sectors", range(17, 38))
+def test_a_record_is_padded_from_any_size(n_sectors: int) -> None:
+    """The two empty sectors at the end may need a record of their own: then there are 21."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as writer:
+        info = tarfile.TarInfo(f"{START:012d}.json")
+        info.size = (n_sectors - 1) * 512  # and its header
+        writer.addfile(info, io.BytesIO(bytes(info.size)))
+    assert read(out.getvalue()) == {START: bytes(info.size)}
+
+
 @pytest.mark.parametrize("form", [tarfile.GNU_FORMAT, tarfile.USTAR_FORMAT])
 def test_archives_of_another_writer(form: int) -> None:
     """Both forms of headers that tar itself writes are read, with the padding of a record."""
