@@ -8,14 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 TESTS = Path(__file__).resolve().parent
 LOOPBACK = ("127.", "::1", "localhost")
 LIVE = os.environ.get("LEDGERKIT_LIVE") == "1"
 
 # A slow or busy machine is no failure. CI repeats the same examples in each run.
-settings.register_profile("ledgerkit", deadline=None, derandomize="CI" in os.environ)
+settings.register_profile(
+    "ledgerkit",
+    deadline=None,
+    derandomize="CI" in os.environ,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("ledgerkit")
 
 

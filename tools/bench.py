@@ -19,7 +19,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "explanations" / "benchmarks.md"
 SCRIPTS = {path.stem: path for path in sorted((ROOT / "benchmarks").glob("[!_]*.py"))}
-SMALL = {"collect": ["--small"], "statement": ["--small"]}
+SMALL = {"block_documents": ["--small"], "collect": ["--small"], "statement": ["--small"]}
 TARGET = re.compile(r"^target: (.+): (met|missed) \((.+)\)$", re.MULTILINE)
 MARKED = re.compile(r"(<!-- benchmarks begin -->\n).*(<!-- benchmarks end -->\n)", re.DOTALL)
 HEAD = "| Benchmark | Target | Figure | |\n|---|---|---|---|\n"

@@ -1,5 +1,5 @@
 """
-Run every check of the project, in order, and stop at the first failure.
+Run every check of the project: the static ones side by side, then, if they pass, the others.
 
 `python tools/check.py` runs all checks; `python tools/check.py ruff mypy` runs these. `docs` builds
 the documentation into build/docs, and is left out otherwise, because the tests build it too.
@@ -9,14 +9,14 @@ import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-SPREAD = [
-    "-n",
-    str((os.cpu_count() or 1) + 1),
-    "--dist",
-]  # one more than cores, because some tests wait
+CORES = os.cpu_count() or 1
+SPREAD = ["-n", str(CORES + 2), "--dist"]  # two more than cores, because many tests wait
+# On CI a test that failed is tried once more, three tests at most; the summary lists them.
+RERUNS = ["--reruns=1", "--max-suite-reruns=3", "--rerun-show-tracebacks"]
 NBVAL = ["--nbval", "--nbval-current-env", "--nbval-cell-timeout=60"]
 STRICT = ["--fresh-env", "--write-all", "--quiet", "--fail-on-warning", "--keep-going", "--jobs=2"]
 SANITIZE = "--nbval-sanitize-with=notebooks/nbval_sanitize.cfg"
@@ -45,32 +45,48 @@ STEPS = {
     "pyright": module("pyright", "--warnings", "--pythonpath", sys.executable),
     "imports": script("lint-imports", "--no-logo"),
     "numpydoc": module("numpydoc", "lint", *sources()),
+    # Compiles the tests once, before several processes load them.
+    "collect": module("pytest", "--collect-only", "-qq"),
     "docs": module("sphinx", *STRICT, "docs", "build/docs"),
     "notebooks": module(
         *("pytest", "-q", *SPREAD, "loadfile", *NBVAL, SANITIZE),
         *("-p", "no:cacheprovider", "notebooks"),
     ),
-    "tests": module("pytest", "-q", *SPREAD, "worksteal"),
+    "tests": module("pytest", "-q", *SPREAD, "worksteal", *(RERUNS if "CI" in os.environ else [])),
 }
 
 ALL = [name for name in STEPS if name != "docs"]
+# Most of these use one core, so they run side by side.
+STATIC = {"ruff", "format", "mypy", "pyright", "imports", "numpydoc", "collect"}
 
 
 def environment() -> dict[str, str]:
     """Return the environment without the variables that would change the results."""
     variables = {k: v for k, v in os.environ.items() if not k.startswith("LEDGERKIT_")}
     variables.pop("MPLBACKEND", None)  # with agg, notebooks show no figures
+    # Each of the many processes would compile the package and the tests again.
+    variables.pop("PYTHONDONTWRITEBYTECODE", None)
     return variables
 
 
 def run(name: str) -> bool:
-    """Run one check, print its time, and return True if it passed."""
-    print(f"── {name}", flush=True)
+    """Run one check, print its time and its output, and return True if it passed."""
+    if name not in STATIC:
+        print(f"── {name}", flush=True)
     start = time.perf_counter()
-    code = subprocess.run(STEPS[name], cwd=ROOT, env=environment(), check=False).returncode
-    word = "ok" if code == 0 else f"FAILED (exit {code})"
-    print(f"   {name}: {word}, {time.perf_counter() - start:.1f} s", flush=True)
-    return code == 0
+    done = subprocess.run(
+        STEPS[name],
+        cwd=ROOT,
+        env=environment(),
+        stdout=subprocess.PIPE if name in STATIC else None,
+        stderr=subprocess.STDOUT if name in STATIC else None,
+        text=True,
+        check=False,
+    )
+    text = done.stdout if done.stdout and done.returncode else ""  # of a static check that failed
+    word = f"FAILED (exit {done.returncode})" if done.returncode else "ok"
+    print(f"{text}   {name}: {word}, {time.perf_counter() - start:.1f} s", flush=True)
+    return done.returncode == 0
 
 
 def main(names: list[str]) -> int:
@@ -78,7 +94,11 @@ def main(names: list[str]) -> int:
     if unknown := set(names) - set(STEPS):
         print(f"no such check: {', '.join(sorted(unknown))}. Choose from: {', '.join(STEPS)}.")
         return 2
-    return 0 if all(run(name) for name in names or ALL) else 1
+    names = names or ALL
+    with ThreadPoolExecutor(CORES) as pool:
+        passed = list(pool.map(run, (name for name in names if name in STATIC)))
+    others = [name for name in names if name not in STATIC]
+    return 0 if all(passed) and all(run(name) for name in others) else 1
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import msgspec
 
 from ledgerkit import json_decoding
 from ledgerkit.api import calls, matching
-from ledgerkit.api.models import block_documents, rest, services
+from ledgerkit.api.models import rest, services
 from ledgerkit.api.models.transactions import decode_indexed
 from ledgerkit.errors import (
     DecodeError,
@@ -196,25 +196,6 @@ def block_headers(height: int, *, fresh: bool = False) -> Call[services.BlockDoc
     return calls.get(path, model, request=request, read=read, expected=expected, surface="blocks")
 
 
-def block_document(height: int) -> Call[block_documents.BlockDocument | None]:
-    """Build the block documents' call for a whole block; None is a height without a block."""
-    model = block_documents.BlockDocument | None
-    expected: matching.Expected = {"block.header.height": height}
-    request = f"the document of block {height}"
-    path = f"/v0/block/{height}"
-
-    def read(response: calls.Response) -> block_documents.BlockDocument | None:
-        # Source: fastnear/neardata-server, src/api.rs: BLOCK_HEIGHT_TOO_LOW, BLOCK_DOES_NOT_EXIST.
-        if response.status == _NOT_FOUND and _OUT_OF_RANGE.search(response.body):
-            raise UnknownBlockError(block=height, request=request)
-        calls.check_status(response, request)
-        if response.body.strip() == b"null":
-            return None
-        return block_documents.decode_document(response.body, request)
-
-    return calls.get(path, model, request=request, read=read, expected=expected, surface="blocks")
-
-
 def last_final_block() -> Call[services.BlockDocument]:
     """Build the block documents' call for the last final block, without its chunks."""
     # It redirects to a block, of which a cache may still have the null of an earlier request.
@@ -223,7 +204,7 @@ def last_final_block() -> Call[services.BlockDocument]:
     return calls.get(path, services.BlockDocument, request=request, surface="blocks")
 
 
-def raw_block_document(height: int, *, fresh: bool = False) -> Call[bytes | None]:
+def block_document(height: int, *, fresh: bool = False) -> Call[bytes | None]:
     """
     Build the block documents' call for the JSON of a whole block; None is a skipped height.
 

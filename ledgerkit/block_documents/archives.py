@@ -17,7 +17,8 @@ from ledgerkit.errors import DecodeError, ResponseTooLargeError
 BLOCKS = 10  # heights of an archive
 _SECTOR = 512  # bytes: a header, and what the size of a file is rounded up to
 _NO_SECTOR = bytes(_SECTOR)
-_END = range(2, 22)  # empty sectors that end a tar: two, and up to the end of a record of 20
+# Empty sectors that end a tar: two, and those that fill its last record of 20 sectors.
+_END = range(2, 22)
 _GZIP_FORMAT = 16 + zlib.MAX_WBITS  # with its checksum
 _SLICE_BYTES = 2**16  # compressed bytes that are passed at once: unused ones are copied
 _PIECE_BYTES = 2**20  # unpacked at once

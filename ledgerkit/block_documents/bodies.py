@@ -92,7 +92,7 @@ class _Plan:
             return
         for height in heights:
             self.sent.append(_Request([height], None))
-            yield services.raw_block_document(height)
+            yield services.block_document(height)
 
 
 def _archive_call(ledger: Ledger, start: int, **options: Any) -> Call[bytes | None]:
@@ -109,7 +109,7 @@ def _bodies(
         return
     documents = _documents(ledger, request.start, answer)
     if documents is None:  # none of its blocks exists, or another host has the archive
-        singles: Iterable[Call[Any]] = map(services.raw_block_document, request.heights)
+        singles: Iterable[Call[Any]] = map(services.block_document, request.heights)
         with closing(client.stream_large(ledger, singles)) as answers:
             yield from zip(request.heights, answers, strict=True)
     elif isinstance(documents, LedgerError):

@@ -128,7 +128,7 @@ class DocumentFeed:
     def _read_next(self) -> DocumentRead | None:
         """Read the block after the head, for which the service waits; None if it is not there."""
         self._show(f"waiting for block {self._height:,}")
-        call = services.raw_block_document(self._height)
+        call = services.block_document(self._height)
         [body] = self._ledger.send_many([call], on_error="collect", progress=False)
         if isinstance(body, bytes):
             return DocumentRead(self._height, decode_document(body, call.request), len(body))

@@ -55,7 +55,7 @@ def read_documents(ledger: Ledger, heights: Iterable[int]) -> Generator[Document
 def read_document(ledger: Ledger, height: int) -> BlockDocument | Skipped:
     """Read the document of one height; raise its error."""
     order = _ChainOrder(ledger)
-    body = ledger.send(services.raw_block_document(height))
+    body = ledger.send(services.block_document(height))
     [read] = [*order.add(height, body), *order.end()]
     if isinstance(read.value, LedgerError):
         raise read.value
@@ -115,7 +115,7 @@ class _ChainOrder:
         parent = self._parent(successor)
         if parent < height:
             return DocumentRead(height, Skipped(parent)), successor
-        call = services.raw_block_document(height, fresh=True)
+        call = services.block_document(height, fresh=True)
         body = self._ledger.send(call) if parent == height else None
         if body is None:
             sentence = (

@@ -1,18 +1,16 @@
-"""Whole blocks from the block documents, and what one did to the balance of an account."""
+"""What a block did to the balances of an account, from the block documents."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from ledgerkit.api import services
-from ledgerkit.errors import DecodeError, TransportError
+from ledgerkit.block_documents.reading import Skipped, read_document
+from ledgerkit.errors import DecodeError
 from ledgerkit.frames import amounts
 
 if TYPE_CHECKING:
-    from ledgerkit.api.models.block_documents import BlockDocument, StateChange
+    from ledgerkit.api.models.block_documents import StateChange
     from ledgerkit.client import Ledger
-
-_MAX_SKIPPED = 100  # heights in a row
 
 
 class AccountUpdate(NamedTuple):
@@ -25,38 +23,6 @@ class AccountUpdate(NamedTuple):
     cause_hash: str | None  # of the transaction or receipt; None for a change by the chain itself
 
 
-def block_document(ledger: Ledger, height: int) -> BlockDocument | None:
-    """
-    Return the document of a block; None if its height was skipped.
-
-    The service sends null for a skipped height, and caches that for a day even if the block was
-    only late. So the next block must confirm it.
-    """
-    # Source: fastnear/neardata-server, src/api.rs, get_block_inner.
-    document = ledger.send(services.block_document(height))
-    if document is None:
-        _check_skipped(ledger, height)
-    return document
-
-
-def _check_skipped(ledger: Ledger, height: int) -> None:
-    """Raise unless the next block names one before a height as its previous block."""
-    for later in range(height + 1, height + 1 + _MAX_SKIPPED):
-        block = ledger.send(services.block_headers(later))
-        if block is None:
-            continue
-        previous = block.header.prev_height
-        if previous is not None and previous < height:
-            return
-        sentence = (
-            f"the block documents have no block {height}, but block {later} does not follow on"
-            f" an earlier one: its previous block is {previous}"
-        )
-        raise TransportError(sentence, request=f"the document of block {height}")
-    sentence = f"the block documents have no block from {height} to {height + _MAX_SKIPPED}"
-    raise TransportError(sentence, request=f"the document of block {height}")
-
-
 def account_updates(ledger: Ledger, height: int, account_id: str) -> list[AccountUpdate]:
     """
     List what a block did to the balances of an account, in order; empty for a skipped height.
@@ -64,8 +30,8 @@ def account_updates(ledger: Ledger, height: int, account_id: str) -> list[Accoun
     The changes of a document are sorted by account, and those of one account by time.
     """
     # Source: recorded block 151,768,255 of mainnet, and nearcore, StateChangesKinds.
-    document = block_document(ledger, height)
-    if document is None:
+    document = read_document(ledger, height)
+    if isinstance(document, Skipped):
         return []
     return [
         _account_update(change, f"$.shards[{at}].state_changes")

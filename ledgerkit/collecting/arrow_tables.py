@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.extensions import ExtensionArray
 
 from ledgerkit.errors import DecodeError
 from ledgerkit.frames import build
 from ledgerkit.frames.schemas import SCHEMAS
-from ledgerkit.u128 import arrow, object_columns, parquet
-from ledgerkit.u128.array import U128Dtype
+from ledgerkit.u128 import arrow, object_columns, parquet, planes
+from ledgerkit.u128.array import U128Array, U128Dtype
 from ledgerkit.u128.human_units import TEXT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 # Columns of lists of strings; other columns of Python objects are stored as JSON.
 _LISTS = (
@@ -36,6 +37,7 @@ _UNBOUNDED = (
     "ft.balance",
     "transactions.deposit",
     "collected_receipts.deposit",
+    "collected_transfers.amount",
     "statement.balance_before",
     "statement.balance_after",
     "statement_totals.opening",
@@ -100,27 +102,46 @@ def table(name: str, frame: pd.DataFrame) -> Any:
 
     Raises `DecodeError` if an amount of NEAR is 10**38 or more, which is above its supply.
     """
+    columns = {column: frame[column] for column in frame.columns}
+    # An array of objects replaces NA by None when it is iterated.
+    arrays = {
+        column: values.to_numpy() if values.dtype == object else values.array
+        for column, values in columns.items()
+    }
+    return _table(name, arrays)
+
+
+def table_of_columns(name: str, columns: Mapping[str, Any]) -> Any:
+    """Convert columns, as `build.build_frame` takes them, as `table` converts their frame."""
+    plain = {c.name: c for c in SCHEMAS[name] if c.dtype not in ("str", "object")}
+    arrays = {
+        column: build.build_array(plain[column], values) if column in plain else values
+        for column, values in columns.items()
+    }
+    return _table(name, arrays)
+
+
+def _table(name: str, columns: Mapping[str, Any]) -> Any:
+    """Convert columns: arrays of pandas or, of texts and of Python objects, any sequences."""
     fixed_schema = schema(name)
-    arrays = [_array(name, frame, field) for field in fixed_schema]
+    arrays = [_array(name, columns, field) for field in fixed_schema]
     return arrow.library().Table.from_arrays(arrays, schema=fixed_schema)
 
 
-def _array(name: str, frame: pd.DataFrame, field: Any) -> Any:
+def _array(name: str, columns: Mapping[str, Any], field: Any) -> Any:
     """Convert one column, or the text column of large amounts."""
     pa = arrow.library()
     metadata = field.metadata or {}
     if source := metadata.get(parquet.MARK):
-        return _large_as_text(frame[source.decode()])
-    values = frame[field.name]
-    if isinstance(values.dtype, U128Dtype):
-        return _amounts(name, values)
+        return _large_as_text(columns[source.decode()])
+    values = columns[field.name]
+    if isinstance(values, U128Array):
+        return _amounts(f"{name}.{field.name}", values)
     if object_columns.is_json(field):
         return object_columns.to_arrow(values, _missing(field.name))
-    return pa.array(
-        values.to_numpy(dtype=object) if values.dtype == "str" else values.array,
-        type=field.type,
-        from_pandas=True,
-    )
+    if pa.types.is_string(field.type) and isinstance(values, ExtensionArray):
+        values = values.to_numpy(dtype=object)
+    return pa.array(values, type=field.type, from_pandas=True)
 
 
 def _missing(column: str) -> Any:
@@ -128,25 +149,26 @@ def _missing(column: str) -> Any:
     return pd.NA if column in _NULLABLE else None
 
 
-def _large(values: pd.Series[Any]) -> np.ndarray:
+def _large(values: U128Array) -> np.ndarray:
     """Return a mask of the values that do not fit decimal128(38, 0)."""
-    mask: np.ndarray = (values >= arrow.LIMIT).to_numpy(dtype=bool, na_value=False)
+    fits = planes.less((values.hi, values.lo), planes.from_ints([arrow.LIMIT]))
+    mask: np.ndarray = ~(fits | values.mask)
     return mask
 
 
-def _amounts(name: str, values: pd.Series[Any]) -> Any:
+def _amounts(place: str, values: U128Array) -> Any:
     """Convert amounts to decimals; large ones are null if there is a text column for them."""
     large = _large(values)
     if large.any():
-        if f"{name}.{values.name}" not in _UNBOUNDED:
-            row = int(large.argmax())
-            msg = f"{values.name} {values.iloc[row]} in row {row} is above the supply of NEAR"
-            raise DecodeError(msg, path=f"{values.name}[{row}]")
-        values = values.mask(large)
-    return arrow.library().array(values.array)
+        if place not in _UNBOUNDED:
+            row, column = int(large.argmax()), place.partition(".")[2]
+            msg = f"{column} {values[row]} in row {row} is above the supply of NEAR"
+            raise DecodeError(msg, path=f"{column}[{row}]")
+        values = U128Array.of((values.hi, values.lo), values.mask | large)
+    return arrow.library().array(values)
 
 
-def _large_as_text(values: pd.Series[Any]) -> Any:
+def _large_as_text(values: U128Array) -> Any:
     """Return large amounts as text, and null for all others."""
     pa = arrow.library()
     large = _large(values)

@@ -254,8 +254,11 @@ class Collection:
         frame
             In the order of the source, typed as ``schema(table)``. ``subjects`` is typed as
             ``schema("collected")``, ``errors`` as ``schema("collection_errors")``; in a
-            collection of blocks ``receipts`` as ``schema("collected_receipts")`` and ``events``
-            as ``schema("collected_events")``.
+            collection of blocks ``receipts`` as ``schema("collected_receipts")``, ``events`` as
+            ``schema("collected_events")``, ``transfers`` as ``schema("collected_transfers")``,
+            ``outcomes`` as ``schema("collected_outcomes")``, ``actions`` as
+            ``schema("collected_actions")``, ``balances`` as ``schema("collected_balances")`` and
+            ``data_receipts`` as ``schema("collected_data_receipts")``.
 
         Raises
         ------
@@ -337,7 +340,7 @@ class Collection:
         --------
         >>> ledger = lk.connect("local")
         >>> run = lk.collect_blocks(180000030, 180000040, out="blocks")
-        >>> traces = run.traces(["ALSDqKvs6jZbUYwqxbrBvSbyqqVfcWE4Rnef1Dp5UN2G"], ledger=ledger)
+        >>> traces = run.traces(["ALSDqKvs6jZbUYwqxbrBvSbyqqVfcWE4Rnef1Dp5UN2G"])
         >>> [trace.verdict for trace in traces.values()]
         ['succeeded_with_failed_receipts']
         """

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 
 from ledgerkit import json_decoding
 from ledgerkit.api.models.transactions import (
@@ -14,68 +14,130 @@ from ledgerkit.api.models.transactions import (
     DecodedList,
     Transaction,
     TxResult,
+    TxResults,
+    collector_paused,
     decode_with_unknown_actions,
 )
 from ledgerkit.collecting import arrow_tables
 from ledgerkit.errors import DecodeError
-from ledgerkit.tracing.trace import Trace
-from ledgerkit.tracing.traces import collected_frame
-from ledgerkit.u128 import arrow
+from ledgerkit.tracing.actions import actions_by_receipt, event_columns, parse_events
+from ledgerkit.tracing.gas import ReceiptValues
+from ledgerkit.tracing.transfers import list_transfers, transfer_columns
+from ledgerkit.tracing.tree import build_forest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Sequence
 
+    from ledgerkit.api.models.block_documents import ExecutedReceipt
     from ledgerkit.api.models.chain import ChunkTransaction
     from ledgerkit.collecting.included_transactions import IncludedTransaction
+    from ledgerkit.tracing.actions import Event
+    from ledgerkit.tracing.token_events import Transfer
+    from ledgerkit.tracing.tree import Forest
+
+    Columns = dict[str, Any]
 
 VIEWS = ("receipts", "events", "transfers")
 _ACTIONS = json_decoding.decoder(ActionReceipt)
+_NO_LIST: DecodedList[Any] = DecodedList((), "$")
 
 
 def tree_tables(
-    views: Iterable[str], transactions: Sequence[IncludedTransaction]
+    views: Collection[str], transactions: Sequence[IncludedTransaction]
 ) -> dict[str, Any]:
-    """Return a `pyarrow.Table` for each view, some of `VIEWS`; rows are by transaction."""
-    blocks = [
-        (height, {item.transaction.hash: _trace(item) for item in group})
-        for height, group in groupby(transactions, key=lambda item: item.block_height)
-    ]
-    return {view: _table(view, blocks) for view in views}
+    """
+    Return a `pyarrow.Table` for each view, some of `VIEWS`; its rows are by transaction.
+
+    Raises `DecodeError` if a value fits no column.
+    """
+    with collector_paused():
+        forest = build_forest(_results(transactions))
+        events = parse_events(forest) if {"events", "transfers"}.intersection(views) else []
+        columns: dict[str, tuple[np.ndarray, Columns]] = {
+            "receipts": (forest.trees, _receipts(forest, transactions)),
+            "events": (_trees(forest, events), event_columns(forest, events)),
+        }
+        if "transfers" in views:
+            transfers = _transfers(forest, transactions, events)
+            columns["transfers"] = _trees(forest, transfers), transfer_columns(forest, transfers)
+        return {view: _table(view, transactions, *columns[view]) for view in views}
 
 
-def _table(view: str, blocks: Sequence[tuple[int, dict[str, Trace]]]) -> Any:
-    """Combine a frame of all transactions."""
-    name = f"collected_{view}"
-    tables = [arrow_tables.table(name, collected_frame(view, *block)) for block in blocks]
-    return arrow.library().concat_tables([arrow_tables.schema(name).empty_table(), *tables])
+def _table(
+    view: str, transactions: Sequence[IncludedTransaction], trees: np.ndarray, columns: Columns
+) -> Any:
+    """Build a table from its columns and the number of each row's transaction."""
+    heights = np.array([item.block_height for item in transactions], dtype=np.int64)
+    hashes = np.array([item.transaction.hash for item in transactions], dtype=object)
+    own = {"tx_block_height": heights[trees], "tx_hash": hashes[trees]}
+    return arrow_tables.table_of_columns(f"collected_{view}", own | columns)
 
 
-def _trace(included: IncludedTransaction) -> Trace:
-    """Build the trace of a transaction, as far as its receipts have run."""
-    executions = [receipt.execution_outcome for receipt in included.receipts]
+def _trees(forest: Forest, rows: Sequence[Event | Transfer]) -> np.ndarray:
+    """Return the number of each row's transaction."""
+    at = np.array([row.at for row in rows], dtype=np.int64)
+    trees = ~at  # position -1 is the first transaction itself, -2 the second one
+    trees[at >= 0] = forest.trees[at[at >= 0]]
+    return trees
+
+
+def _receipts(forest: Forest, transactions: Sequence[IncludedTransaction]) -> Columns:
+    """Return the columns of the receipts, and the heights at which they were created."""
+    heights = np.array([item.block_height for item in transactions], dtype=np.int64)
+    created, is_first = forest.columns["block_height"][forest.parents], forest.parents < 0
+    created[is_first] = heights[forest.trees[is_first]]
+    return {**forest.columns, "created_height": created}
+
+
+def _transfers(
+    forest: Forest, transactions: Sequence[IncludedTransaction], events: Sequence[Event]
+) -> list[Transfer]:
+    """List the transfers of all transactions."""
+    rules = [item.rules for item in transactions]
+    values = ReceiptValues(forest, actions_by_receipt(forest), rules)
+    return list_transfers(values, events)[0]
+
+
+def _results(transactions: Sequence[IncludedTransaction]) -> TxResults:
+    """Return the results of transactions, as far as their receipts have run."""
+    receipts: list[ExecutedReceipt] = []
+    n_outcomes, results = [], []
+    for item in transactions:
+        executed = _depth_first(item)
+        receipts += executed
+        n_outcomes.append(len(executed))
+        results.append(_result(item, executed))
+    executions = [receipt.execution_outcome for receipt in receipts]
+    bodies = [receipt.receipt for receipt in receipts]
+    lists = (DecodedList(values, "$.receipts") for values in (executions, executions, bodies))
+    return TxResults(results, n_outcomes, *lists)
+
+
+def _depth_first(included: IncludedTransaction) -> list[ExecutedReceipt]:
+    """List the receipts as a node does: what a receipt created comes after it."""
+    # Source: nearcore, chain/chain/src/chain.rs, get_recursive_transaction_results.
+    by_id = {receipt.receipt.receipt_id: receipt for receipt in included.receipts}
+    following = list(reversed(included.conversion.outcome.receipt_ids or ()))
+    receipts = []
+    while following:
+        receipt = by_id.get(following.pop())
+        if receipt is not None:
+            receipts.append(receipt)
+            following += reversed(receipt.execution_outcome.outcome.receipt_ids or ())
+    return receipts
+
+
+def _result(included: IncludedTransaction, executed: Sequence[ExecutedReceipt]) -> TxResult:
+    """Return the result of a transaction, without the lists of its receipts."""
     own = included.transaction
-    conversion: Any = included.conversion  # it has the members of an ExecutionOutcome
     # The first receipt has the transaction's actions, which are needed until it has run.
-    has_run = {execution.id for execution in executions}.issuperset(
-        (conversion.outcome.receipt_ids or ())[:1]
-    )
-    result = TxResult(
-        None,
-        None,
-        Transaction(
-            own.hash,
-            own.signer_id,
-            own.public_key,
-            own.nonce_index,
-            own.receiver_id,
-            None if has_run else _actions(own),
-        ),
-        conversion,
-        DecodedList(executions, "$.receipts"),
-        DecodedList(executions, "$.receipts"),
-        DecodedList([receipt.receipt for receipt in included.receipts], "$.receipts"),
-    )
-    return Trace(result, b"", rules=included.rules)
+    first = (included.conversion.outcome.receipt_ids or ())[:1]
+    has_run = not first or (bool(executed) and executed[0].receipt.receipt_id == first[0])
+    actions = None if has_run else _actions(own)
+    names = own.signer_id, own.public_key, own.nonce_index, own.receiver_id
+    transaction = Transaction(own.hash, *names, actions)
+    conversion: Any = included.conversion  # it has the members of an ExecutionOutcome
+    return TxResult(None, None, transaction, conversion, _NO_LIST, _NO_LIST, _NO_LIST)
 
 
 def _actions(transaction: ChunkTransaction) -> list[Action | str] | None:

@@ -17,6 +17,8 @@ from ledgerkit.u128.human_units import TEXT
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from ledgerkit.frames.schemas import Column
+
 
 def build_frame(
     name: str,
@@ -50,10 +52,15 @@ def build_frame(
     if len(columns) != len(declared):
         msg = f"{name}: these are not the declared columns: {sorted(columns)}"
         raise AssertionError(msg)
-    arrays = {c.name: _BUILDERS[c.dtype](columns[c.name], f"{name}.{c.name}") for c in declared}
+    arrays = {c.name: build_array(c, columns[c.name], f"{name}.{c.name}") for c in declared}
     frame = pd.DataFrame(arrays, copy=False)
     frame.attrs.update(attrs or {}, schema=name)
     return frame
+
+
+def build_array(column: Column, values: Any, name: str = "") -> Any:
+    """Build the array of one column; `name` is its name in errors."""
+    return _BUILDERS[column.dtype](values, name or column.name)
 
 
 def empty_frame(name: str) -> pd.DataFrame:
@@ -164,7 +171,8 @@ def _times(values: Sequence[Any] | np.ndarray, name: str) -> Any:
 
 
 def _object_column(values: Sequence[Any] | np.ndarray, _: str) -> Any:
-    return _objects(values)
+    # Of an array that has only texts and NA, a frame would make a column of texts.
+    return pd.Series(_objects(values), dtype=object, copy=False)
 
 
 _INT64 = _integers(np.int64, pd.arrays.IntegerArray)

@@ -13,7 +13,6 @@ from ledgerkit import json_decoding
 from ledgerkit.api.models.transactions import (
     Action,
     DelegateAction,
-    Transaction,
     decode_member,
 )
 from ledgerkit.tracing.action_fields import action_name, decode_args, delegate_action, deposit
@@ -22,9 +21,8 @@ from ledgerkit.tracing.token_standards import Movement, StandardError, read_even
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ledgerkit.api.models.transactions import TxResult
     from ledgerkit.tracing.action_fields import Actions
-    from ledgerkit.tracing.tree import Tree
+    from ledgerkit.tracing.tree import Forest
 
     Columns = dict[str, Any]
 
@@ -33,43 +31,46 @@ SUCCEEDED = ("success_value", "success_receipt_id")
 _QUOTED = 80  # characters of an invalid event in its note
 
 
-def receipt_key_columns(tree: Tree, positions: Sequence[int]) -> Columns:
-    """Build the columns that identify each row's receipt; position -1 is the transaction."""
+def receipt_key_columns(forest: Forest, positions: Sequence[int]) -> Columns:
+    """
+    Build the columns that identify each row's receipt.
+
+    Position -1 is the first transaction itself, -2 the second one.
+    """
     at = np.array(positions, dtype=np.int64)
-    heights, n_rows = tree.columns["block_height"], len(tree)
-    # Index -1 reads the last element, which stands for the transaction.
+    heights, n_rows = forest.columns["block_height"], len(forest)
+    is_own = at < 0
+    rows = np.where(is_own, n_rows, at)  # the last element stands for the transactions
     ids = np.full(n_rows + 1, None, dtype=object)
-    values, missing = np.zeros(n_rows + 1, dtype=np.int64), np.ones(n_rows + 1, dtype=bool)
-    ids[:-1], values[:-1], missing[:-1] = tree.ids, heights.filled(0), np.ma.getmaskarray(heights)
+    order, values = np.zeros((2, n_rows + 1), dtype=np.int64)
+    missing = np.ones(n_rows + 1, dtype=bool)
+    ids[:-1], values[:-1], missing[:-1] = forest.ids, heights.filled(0), np.ma.getmaskarray(heights)
+    order[:-1] = forest.columns["order"]
     return {
-        "receipt_id": ids[at],
-        "order": np.ma.MaskedArray(at, at < 0),
-        "block_height": np.ma.MaskedArray(values[at], missing[at]),
+        "receipt_id": ids[rows],
+        "order": np.ma.MaskedArray(order[rows], is_own),
+        "block_height": np.ma.MaskedArray(values[rows], missing[rows]),
     }
 
 
-def actions_by_receipt(tree: Tree, result: TxResult) -> list[Actions | None]:
+def actions_by_receipt(forest: Forest) -> list[Actions | None]:
     """List the actions of each receipt, by position; None where the document lacks them."""
-    position = {receipt_id: at for at, receipt_id in enumerate(tree.ids.tolist())}
-    actions: list[Actions | None] = [None] * len(tree)
-    for at, transaction_actions in _first_receipt_actions(tree, result):
-        actions[at] = transaction_actions
-    pieces = result.bodies.pieces() if result.bodies is not None else ()
+    position = {receipt_id: at for at, receipt_id in enumerate(forest.ids.tolist())}
+    actions: list[Actions | None] = [None] * len(forest)
+    results = forest.results
+    for result in results.transactions:
+        # The body of the first receipt may be missing: the transaction has its actions.
+        first, transaction = result.transaction_outcome, result.transaction
+        receipt_ids = (first.outcome.receipt_ids or ()) if first else ()
+        if transaction is not None and transaction.actions is not None and receipt_ids:
+            actions[position[receipt_ids[0]]] = transaction.actions
+    pieces = results.bodies.pieces() if results.bodies is not None else ()
     # Backwards: the first of repeated bodies is written last.
     for receipt in reversed([receipt for _, piece in pieces for receipt in piece]):
         body = receipt.receipt.action if receipt.receipt else None
         if body is not None and receipt.receipt_id in position:
             actions[position[receipt.receipt_id]] = body.actions or ()
     return actions
-
-
-def _first_receipt_actions(tree: Tree, result: TxResult) -> Iterator[tuple[int, Actions]]:
-    """Return the transaction's actions for the first receipt, whose body may be missing."""
-    first, transaction = result.transaction_outcome, result.transaction or Transaction()
-    receipt_ids = (first.outcome.receipt_ids or ()) if first else ()
-    for at in np.flatnonzero(tree.ids == receipt_ids[0])[:1].tolist() if receipt_ids else ():
-        if transaction.actions is not None:
-            yield at, transaction.actions
 
 
 class ActionRow(NamedTuple):
@@ -83,9 +84,9 @@ class ActionRow(NamedTuple):
     receiver_id: str | None
 
 
-def _action_rows(tree: Tree, actions: Iterable[Actions | None]) -> Iterator[ActionRow]:
+def _action_rows(forest: Forest, actions: Iterable[Actions | None]) -> Iterator[ActionRow]:
     """List all actions, those inside a Delegate after it."""
-    senders, receivers = tree.columns["predecessor_id"], tree.columns["receiver_id"]
+    senders, receivers = forest.columns["predecessor_id"], forest.columns["receiver_id"]
     for at, receipt_actions in enumerate(actions):
         for index, action in enumerate(receipt_actions or ()):
             yield ActionRow(at, index, None, action, senders[at], receivers[at])
@@ -95,12 +96,12 @@ def _action_rows(tree: Tree, actions: Iterable[Actions | None]) -> Iterator[Acti
                 yield ActionRow(at, index, inner_index, inner_action, *parties)
 
 
-def action_columns(tree: Tree, actions: Iterable[Actions | None]) -> Columns:
+def action_columns(forest: Forest, actions: Iterable[Actions | None]) -> Columns:
     """Compute the columns of the actions frame from the actions of each receipt."""
-    rows = list(_action_rows(tree, actions))
+    rows = list(_action_rows(forest, actions))
     calls = [None if isinstance(row.action, str) else row.action.function_call for row in rows]
     deposits = [deposit(row.action) for row in rows]
-    return receipt_key_columns(tree, [row.at for row in rows]) | {
+    return receipt_key_columns(forest, [row.at for row in rows]) | {
         "action_index": [row.action_index for row in rows],
         "inner_index": [row.inner_index for row in rows],
         "action": [action_name(row.action) for row in rows],
@@ -129,33 +130,33 @@ def action_details(action: Action | str) -> Any:
     return {name: fields[name] for name in fields if name != "deposit"} or NA
 
 
-def log_columns(tree: Tree) -> Columns:
+def log_columns(forest: Forest) -> Columns:
     """Compute the columns of the logs frame."""
-    positions, indices, lines = _log_lines(tree)
-    return receipt_key_columns(tree, positions) | {
+    positions, indices, lines = _log_lines(forest)
+    return receipt_key_columns(forest, positions) | {
         "log_index": indices,
-        **_contract_columns(tree, positions),
+        **_contract_columns(forest, positions),
         "log": lines,
         "is_event": [line.startswith(EVENT_PREFIX) for line in lines],
     }
 
 
-def _log_lines(tree: Tree) -> tuple[list[int], list[int], list[str]]:
+def _log_lines(forest: Forest) -> tuple[list[int], list[int], list[str]]:
     """List all log lines, with the positions of their receipts and their indices there."""
     rows = [
         (at, index, line)
-        for at, lines in enumerate(tree.columns["logs"])
+        for at, lines in enumerate(forest.columns["logs"])
         for index, line in enumerate(lines)
     ]
     positions, indices, lines = zip(*rows, strict=True) if rows else ((), (), ())
     return list(positions), list(indices), list(lines)
 
 
-def _contract_columns(tree: Tree, positions: list[int]) -> Columns:
+def _contract_columns(forest: Forest, positions: list[int]) -> Columns:
     """Return the contract that logged each line, and whether its receipt succeeded."""
-    is_effective = np.isin(tree.columns["status"].astype(str), SUCCEEDED)
+    is_effective = np.isin(forest.columns["status"].astype(str), SUCCEEDED)
     return {
-        "contract_id": tree.columns["receiver_id"][positions] if positions else [],
+        "contract_id": forest.columns["receiver_id"][positions] if positions else [],
         "is_effective": is_effective[positions] if positions else [],
     }
 
@@ -178,9 +179,9 @@ class Event(NamedTuple):
     movements: list[Movement]
 
 
-def parse_events(tree: Tree) -> list[Event]:
+def parse_events(forest: Forest) -> list[Event]:
     """Parse all events in the order of receipts; one that is not valid has a `note`."""
-    rows = zip(*_log_lines(tree), strict=True)
+    rows = zip(*_log_lines(forest), strict=True)
     return [
         _parse_event(at, index, line) for at, index, line in rows if line.startswith(EVENT_PREFIX)
     ]
@@ -222,13 +223,12 @@ def _broken_event(at: int, index: int, note: str) -> Event:
     return Event(at, index, None, None, None, NA, note, [])
 
 
-def event_columns(tree: Tree) -> Columns:
+def event_columns(forest: Forest, events: Sequence[Event]) -> Columns:
     """Compute the columns of the events frame."""
-    events = parse_events(tree)
     positions = [event.at for event in events]
-    return receipt_key_columns(tree, positions) | {
+    return receipt_key_columns(forest, positions) | {
         "log_index": [event.log_index for event in events],
-        **_contract_columns(tree, positions),
+        **_contract_columns(forest, positions),
         "standard": [event.standard for event in events],
         "version": [event.version for event in events],
         "event": [event.event for event in events],

@@ -62,8 +62,8 @@ class _Timeline:
     """The blocks in which the receipts of a transaction were created and ran."""
 
     def __init__(self, values: ReceiptValues, included: Place) -> None:
-        heights, times = values.tree.columns["block_height"], values.tree.columns["time"]
-        columns = values.tree.columns
+        heights, times = values.forest.columns["block_height"], values.forest.columns["time"]
+        columns = values.forest.columns
         names = columns["receipt_id"], columns["method_name"], columns["actions"]
         self._values = values
         self._names = [*zip(*(column.tolist() for column in names), strict=True), (None,) * 3]
@@ -72,7 +72,7 @@ class _Timeline:
     def gas(self) -> Iterator[BalanceChange]:
         """List the gas that the signer bought, and what came back of it."""
         values = self._values
-        signer_id, fee = values.tree.conversion.signer_id, values.transaction_fee()
+        signer_id, fee = values.forest.conversions[0].signer_id, values.transaction_fee()
         refunds = [*self._gas_refunds()]
         if signer_id is not None and fee != 0:
             amounts = [fee, *(change.change for change in refunds)]
@@ -96,7 +96,7 @@ class _Timeline:
     @property
     def _gas_asset(self) -> str:
         """The asset that pays for gas: NEAR, or a gas key's balance."""
-        key = self._values.gas_key
+        [key] = self._values.gas_keys
         return NEAR if key is None else gas_key_asset(key)
 
     def _gas_refunds(self) -> Iterator[BalanceChange]:

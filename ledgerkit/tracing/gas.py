@@ -19,63 +19,86 @@ from ledgerkit.tracing.burnt_tokens import BurntTokens, Execution, split_burnt_t
 from ledgerkit.tracing.tree.frame_columns import SYSTEM
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from ledgerkit.api.models.protocol_rules import Rules
-    from ledgerkit.api.models.transactions import TxResult
+    from ledgerkit.api.models.transactions import Metadata, TxResult
     from ledgerkit.tracing.action_fields import Actions
-    from ledgerkit.tracing.tree import Tree
+    from ledgerkit.tracing.tree import Forest
 
     Columns = dict[str, Any]
 
 FAILURE, UNKNOWN = "failure", "unknown"
+_IN_PROFILE = -1  # the gas that only the gas profile of an outcome contains
+_CALLS = frozenset({"FunctionCall"})
 
 
 class ReceiptValues:
     """
     The deposits, gas, refunds and contract rewards of each receipt, by position.
 
-    None stands for what the document does not contain. Amounts are in yoctoNEAR.
+    None stands for what the document does not contain. Amounts are in yoctoNEAR. `gas_keys` are
+    the gas keys that paid, by transaction: empty if one is not named, None for any other key.
 
     Parameters
     ----------
-    tree
-        The receipt tree.
-    result
-        The result that the tree was built from.
+    forest
+        The receipt trees.
     actions
         The actions of each receipt.
     rules
-        The rules in force when the transaction ran; without them rewards are unknown.
+        The rules in force when each transaction ran; without them rewards are unknown.
     """
 
     def __init__(
-        self, tree: Tree, result: TxResult, actions: list[Actions | None], rules: Rules | None
+        self, forest: Forest, actions: list[Actions | None], rules: Sequence[Rules | None]
     ) -> None:
-        columns = tree.columns
-        self.tree, self.rules, self.actions = tree, rules, actions
-        self.has_bodies = result.bodies is not None
-        self.parents: list[int] = tree.parents.tolist()
+        columns, transactions = forest.columns, forest.results.transactions
+        self.forest, self.rules, self.actions = forest, rules, actions
+        self.has_bodies = forest.results.bodies is not None
+        self.trees: list[int] = forest.trees.tolist()
+        self.parents: list[int] = forest.parents.tolist()
         self.status: list[str] = columns["status"].tolist()
-        self.is_refund: list[bool] = [kind == "refund" for kind in columns["kind"]]
+        self.is_refund: list[bool] = (columns["kind"] == "refund").tolist()
         self.receivers: list[str | None] = columns["receiver_id"].tolist()
         self.senders: list[str | None] = columns["predecessor_id"].tolist()
         self.signers: list[str | None] = columns["signer_id"].tolist()
+        self.names = [_name_set(receipt_actions) for receipt_actions in actions]
         self.deposits = [total_deposit(receipt_actions) for receipt_actions in actions]
-        self.tokens_burnt: list[int | None] = [
-            None if burnt is NA else burnt for burnt in columns["tokens_burnt"]
-        ]
+        self.tokens_burnt: list[int | None] = _or_none(columns["tokens_burnt"])
         self.gas_burnt: list[int | None] = columns["gas_burnt"].tolist()
-        profiles = _profile_gas(result)
-        self.gas_in_calls = [self._gas_in_calls(at, profiles) for at in range(len(tree))]
-        self.gas_key = _gas_key(result)
-        self.conversion, *self.burnt = self._split_burnt_tokens(result)
-        self.refund_kinds = [self._refund_kind(at) for at in range(len(tree))]
-        self.gas_refunds = self._sum_gas_refunds()
-        self.rewards = [self._reward(at) for at in range(len(tree))]
+        self.gas_keys = [_gas_key(result) for result in transactions]
+        self.conversions, self.burnt = self._split_burnt_tokens()
+        self.refund_kinds = [
+            self._refund_kind(at) if is_refund else None
+            for at, is_refund in enumerate(self.is_refund)
+        ]
 
-    def _sum_gas_refunds(self) -> list[int | None]:
-        """Sum the gas refunds that each receipt created; None if one of them is unknown."""
+    @cached_property
+    def gas_in_calls(self) -> list[int | None]:
+        """The gas that each receipt burnt in calls."""
+        gas = [self._gas_in_calls(at) for at in range(len(self.forest))]
+        ids = self.forest.ids
+        in_profile = {ids[at]: at for at, burnt in enumerate(gas) if burnt == _IN_PROFILE}
+        gas = [None if burnt == _IN_PROFILE else burnt for burnt in gas]
+        pieces = self.forest.results.executions.pieces() if in_profile else ()
+        for execution in (execution for _, piece in pieces for execution in piece):
+            # Of repeated outcomes the first is used.
+            position = in_profile.pop(execution.id, None)
+            if position is not None:
+                gas[position] = _profile_gas(execution.outcome.metadata)
+        return gas
+
+    @cached_property
+    def rewards(self) -> list[int | None]:
+        """The reward of the contract of each receipt."""
+        return [self._reward(at, burnt) for at, burnt in enumerate(self.gas_in_calls)]
+
+    @cached_property
+    def gas_refunds(self) -> list[int | None]:
+        """The sum of the gas refunds that each receipt created; None if one of them is unknown."""
         # A receipt with neither body nor outcome has no kind, and may be a refund.
-        may_refund = [kind != "action" for kind in self.tree.columns["kind"]]
+        may_refund = [kind != "action" for kind in self.forest.columns["kind"]]
         sums: list[int | None] = [
             None if status == UNKNOWN and gas is None else 0
             for status, gas in zip(self.status, self.gas_burnt, strict=True)
@@ -90,24 +113,27 @@ class ReceiptValues:
                 sums[parent] = total + amount
         return sums
 
-    def action_names(self, at: int) -> set[str]:
-        """Return the names of a receipt's actions."""
-        return set(map(action_name, self.actions[at] or ()))
-
     def was_executed(self, at: int) -> bool:
         """Return True if a receipt has run; one of unknown status has, unless it burnt no gas."""
         if self.status[at] == UNKNOWN:
             return self.gas_burnt[at] != 0
         return self.status[at] == FAILURE or self.status[at] in SUCCEEDED
 
-    def transaction_fee(self) -> int | None:
+    def rows(self, tree: int) -> range:
+        """Return the positions of the receipts of a tree."""
+        return range(int(self.forest.starts[tree]), int(self.forest.starts[tree + 1]))
+
+    def transaction_fee(self, tree: int = 0) -> int | None:
         """Return what was paid for gas so far, less refunds; None if it is unknown."""
-        first = self.tree.conversion.tokens_burnt
-        if first is None and not len(self.tree):
-            return 0  # not on the chain yet
-        parts = [first, *(self._fee(at) for at in range(len(self.tree)))]
-        known = [part for part in parts if part is not None]
-        return sum(known) if len(known) == len(parts) else None
+        total, rows = self.forest.conversions[tree].tokens_burnt, self.rows(tree)
+        if total is None:
+            return None if rows else 0  # without receipts it is not on the chain yet
+        for at in rows:
+            fee = self._fee(at)
+            if fee is None:
+                return None
+            total += fee
+        return total
 
     def _fee(self, at: int) -> int | None:
         """Return what a receipt adds to the fee: the tokens burnt, or a refund that was lost."""
@@ -125,52 +151,62 @@ class ReceiptValues:
             return tokens if is_fee else None
         return tokens - taken
 
+    def gas_key(self, at: int) -> str | None:
+        """Return the gas key that paid for the transaction of a receipt; None for another key."""
+        return self.gas_keys[self.trees[at]]
+
     def is_refund_to_account(self, at: int) -> bool:
         """Return True for a refund to the account, because its gas key has been deleted."""
-        if self.refund_kinds[at] != "refund_gas":
+        if self.refund_kinds[at] != "refund_gas" or self.gas_key(at) is None:
             return False
-        return self._gas_key_deletions.get(self.receivers[at], at) < at
+        return self._gas_key_deletions.get((self.trees[at], self.receivers[at]), at) < at
 
     @cached_property
-    def _gas_key_deletions(self) -> dict[str | None, int]:
-        """The first receipt in which an account deleted the gas key that paid, by account."""
-        positions: dict[str | None, int] = {}
+    def _gas_key_deletions(self) -> dict[tuple[int, str | None], int]:
+        """The first receipt in which an account deleted the gas key that paid, by tree."""
+        positions: dict[tuple[int, str | None], int] = {}
         for at, status in enumerate(self.status):
-            is_deletion = status in SUCCEEDED and self.gas_key in deleted_keys(self.actions[at])
-            if self.gas_key is not None and is_deletion:
-                positions.setdefault(self.receivers[at], at)
+            gas_key = self.gas_key(at)
+            is_deletion = status in SUCCEEDED and gas_key in deleted_keys(self.actions[at])
+            if gas_key is not None and is_deletion:
+                positions.setdefault((self.trees[at], self.receivers[at]), at)
         return positions
 
-    def _split_burnt_tokens(self, result: TxResult) -> list[BurntTokens]:
-        """Split the tokens that the transaction itself and each receipt burnt."""
-        first, own = self.tree.conversion, result.transaction_outcome
-        own_block = None if own is None else own.block_hash
-        executions = [Execution(first.tokens_burnt, first.gas_burnt, own_block)]
-        blocks = self.tree.columns["block_hash"].tolist()
-        for at, status in enumerate(self.status):
-            # What a failed receipt took from a balance is rolled back and not counted.
-            names = () if status == FAILURE else self.action_names(at)
-            tokens, gas = self.tokens_burnt[at], self.gas_burnt[at]
-            executions.append(Execution(tokens, gas, blocks[at], names))
-        return split_burnt_tokens(executions)
+    def _split_burnt_tokens(self) -> tuple[list[BurntTokens], list[BurntTokens]]:
+        """Split the tokens that the transactions themselves and the receipts burnt."""
+        firsts, burnt = [], []
+        blocks = self.forest.columns["block_hash"].tolist()
+        rows = zip(self.tokens_burnt, self.gas_burnt, blocks, self.names, self.status, strict=True)
+        # What a failed receipt took from a balance is rolled back and not counted.
+        executions = [
+            Execution(tokens, gas, block_hash, () if status == FAILURE else names)
+            for tokens, gas, block_hash, names, status in rows
+        ]
+        for tree, first in enumerate(self.forest.conversions):
+            own = self.forest.results.transactions[tree].transaction_outcome
+            own_block = None if own is None else own.block_hash
+            conversion = Execution(first.tokens_burnt, first.gas_burnt, own_block)
+            at = self.rows(tree)
+            parts = split_burnt_tokens([conversion, *executions[at.start : at.stop]])
+            firsts.append(parts[0])
+            burnt += parts[1:]
+        return firsts, burnt
 
-    def _gas_in_calls(self, at: int, profiles: dict[str, int | None]) -> int | None:
+    def _gas_in_calls(self, at: int) -> int | None:
         """Return the gas burnt inside calls: the gas burnt by the receipt, less its fees."""
         burnt, actions = self.gas_burnt[at], self.actions[at]
         if not self.was_executed(at) or burnt is None:
             return None
-        has_calls = actions is None or "FunctionCall" in self.action_names(at)
+        has_calls = actions is None or "FunctionCall" in self.names[at]
         if self.is_refund[at] or not has_calls:
             return 0
         fees = self._fees(at)
-        if fees is None or burnt < fees:
-            return profiles.get(self.tree.ids[at])
-        return burnt - fees
+        return _IN_PROFILE if fees is None or burnt < fees else burnt - fees
 
     def _fees(self, at: int) -> int | None:
         """Sum the fees of a receipt that has only calls; None unless all fees are known."""
-        rules, actions = self.rules, self.actions[at]
-        if rules is None or actions is None or self.action_names(at) != {"FunctionCall"}:
+        rules, actions = self.rules[self.trees[at]], self.actions[at]
+        if rules is None or actions is None or self.names[at] != _CALLS:
             return None
         if self.status[at] == FAILURE and len(actions) > 1:
             return None  # the result does not say which actions ran
@@ -183,10 +219,8 @@ class ReceiptValues:
             total += rules.call_gas + size * rules.call_byte_gas
         return total
 
-    def _refund_kind(self, at: int) -> str | None:
+    def _refund_kind(self, at: int) -> str:
         """Classify a refund: of gas, of a deposit, or the balance of a deleted account."""
-        if not self.is_refund[at]:
-            return None
         if self.signers[at] not in (None, SYSTEM):
             return "refund_gas"
         parent = self.parents[at]
@@ -206,16 +240,16 @@ class ReceiptValues:
             return self.senders[at]
         return SYSTEM if self.refund_kinds[at] == "refund_gas" else self.receivers[parent]
 
-    def _reward(self, at: int) -> int | None:
+    def _reward(self, at: int, burnt: int | None) -> int | None:
         """Return the contract's share of the gas that its calls burnt, including failed calls."""
-        burnt, rules = self.gas_in_calls[at], self.rules
-        if not self.was_executed(at) or burnt == 0:
+        if burnt == 0 or not self.was_executed(at):
             return 0
+        rules = self.rules[self.trees[at]]
         if burnt is None or rules is None:
             return None
         share = burnt * rules.reward[0] // rules.reward[1]
         # An account that was deleted, or whose creation was rolled back, gets nothing.
-        names, has_failed = self.action_names(at), self.status[at] == FAILURE
+        names, has_failed = self.names[at], self.status[at] == FAILURE
         if not share or ("CreateAccount" if has_failed else "DeleteAccount") in names:
             return 0
         if has_failed and "DeterministicStateInit" in names:
@@ -268,16 +302,10 @@ def _gas_key(result: TxResult) -> str | None:
     return transaction.public_key or ""
 
 
-def _profile_gas(result: TxResult) -> dict[str, int | None]:
-    """Sum the gas profile of each outcome, by receipt; None for an outcome without a profile."""
-    sums: dict[str, int | None] = {}
-    for _, piece in result.executions.pieces():
-        for execution in piece:
-            metadata = execution.outcome.metadata
-            costs = None if metadata is None else metadata.gas_profile
-            gas = None if costs is None else sum(_profile_entry(cost.gas_used) for cost in costs)
-            sums.setdefault(execution.id or "", gas)
-    return sums
+def _profile_gas(metadata: Metadata | None) -> int | None:
+    """Sum a gas profile; None if there is none."""
+    costs = None if metadata is None else metadata.gas_profile
+    return None if costs is None else sum(_profile_entry(cost.gas_used) for cost in costs)
 
 
 def _profile_entry(value: int | str | None) -> int:
@@ -285,12 +313,24 @@ def _profile_entry(value: int | str | None) -> int:
     return parse_amount(value, "$..gas_profile") if isinstance(value, str) else value or 0
 
 
+def _name_set(actions: Actions | None) -> frozenset[str]:
+    """Return the names of actions."""
+    names = [action_name(action) for action in actions or ()]
+    return _CALLS if names == ["FunctionCall"] else frozenset(names)
+
+
+def _or_none(amounts: Iterable[Any]) -> list[int | None]:
+    """List amounts, with None where one is missing."""
+    return [None if amount is NA else amount for amount in amounts]
+
+
 def gas_columns(values: ReceiptValues) -> Columns:
-    """Compute the columns of the gas frame: the transaction's conversion, then each receipt."""
-    tree, first, burnt = values.tree, values.tree.conversion, [values.conversion, *values.burnt]
-    return receipt_key_columns(tree, range(-1, len(tree))) | {
-        "kind": ["conversion", *tree.columns["kind"]],
-        "account_id": [first.signer_id, *tree.columns["receiver_id"]],
+    """Compute the columns of one tree's gas frame: the transaction's conversion, then receipts."""
+    forest, [first] = values.forest, values.forest.conversions
+    burnt = [*values.conversions, *values.burnt]
+    return receipt_key_columns(forest, range(-1, len(forest))) | {
+        "kind": ["conversion", *forest.columns["kind"]],
+        "account_id": [first.signer_id, *forest.columns["receiver_id"]],
         "gas_burnt": [first.gas_burnt, *values.gas_burnt],
         "gas_in_calls": [0, *values.gas_in_calls],
         "tokens_burnt": _or_na([first.tokens_burnt, *values.tokens_burnt]),

@@ -38,9 +38,9 @@ def read_pool_lines(lines: Iterable[str]) -> Iterator[tuple[str, str, int]]:
 
 def stake_changes(values: ReceiptValues) -> list[BalanceChange]:
     """List the changes that contracts with a pool's methods logged, in the order of receipts."""
-    columns = values.tree.columns
+    columns = values.forest.columns
     heights, times = columns["block_height"].tolist(), columns["time"].tolist()
-    methods, ids = columns["method_name"].tolist(), values.tree.ids.tolist()
+    methods, ids = columns["method_name"].tolist(), values.forest.ids.tolist()
     changes: list[BalanceChange] = []
     for at, pool_id in enumerate(values.receivers):
         for account_id, kind, change in _changes_in(values, at):
@@ -58,7 +58,7 @@ def _changes_in(values: ReceiptValues, at: int) -> Iterator[tuple[str, str, int]
     calls = function_calls(values.actions[at] or ())
     if not any(POOL_METHODS.fullmatch(call.method_name or "") for call in calls):
         return
-    lines = [*read_pool_lines(values.tree.columns["logs"][at])]
+    lines = [*read_pool_lines(values.forest.columns["logs"][at])]
     depositors = {account_id for account_id, verb, _ in lines if verb == "deposited"}
     for account_id, verb, amount in lines:
         kind, sign = _KINDS[verb]

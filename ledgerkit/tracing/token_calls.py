@@ -37,9 +37,8 @@ from ledgerkit.tracing.token_standards import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from ledgerkit.api.models.transactions import TxResult
     from ledgerkit.tracing.action_fields import Actions
-    from ledgerkit.tracing.tree import Tree
+    from ledgerkit.tracing.tree import Forest
 
 _ARGS = "args"  # the name of a call's arguments in errors
 _DELETED = "The account of the sender was deleted"
@@ -88,20 +87,18 @@ class _Rule(NamedTuple):
 
 class CallReader:
     """
-    The token calls of a transaction, and what its receipts say about them.
+    The token calls of transactions, and what their receipts say about them.
 
     Parameters
     ----------
-    tree
-        The receipt tree.
+    forest
+        The receipt trees.
     actions
         The actions of each receipt.
-    result
-        The result that the tree was built from.
     """
 
-    def __init__(self, tree: Tree, actions: list[Actions | None], result: TxResult) -> None:
-        self.tree, self._actions, self._result = tree, actions, result
+    def __init__(self, forest: Forest, actions: list[Actions | None]) -> None:
+        self.forest, self._actions = forest, actions
 
     def calls(self, at: int) -> list[TokenCall]:
         """List the calls of token methods in a receipt, in their order."""
@@ -111,18 +108,18 @@ class CallReader:
             call = action.function_call if isinstance(action, Action) else None
             if call is None or call.method_name not in _RULES:
                 continue
-            contract_id = self.tree.columns["receiver_id"][at]
+            contract_id = self.forest.columns["receiver_id"][at]
             rules = _RULES[call.method_name]
             rule = next((r for r in rules if re.fullmatch(r.contracts, contract_id or "")), None)
             if rule is not None:
-                predecessor_id = self.tree.columns["predecessor_id"][at]
+                predecessor_id = self.forest.columns["predecessor_id"][at]
                 fields = at, contract_id, predecessor_id, call.method_name, call.args or b""
                 calls.append(TokenCall(*fields, index == len(actions), rule))
         return calls
 
     def lines(self, at: int) -> list[str]:
         """Return the log lines of a receipt."""
-        lines: list[str] = self.tree.columns["logs"][at]
+        lines: list[str] = self.forest.columns["logs"][at]
         return lines
 
     def children(self, at: int) -> list[int]:
@@ -133,13 +130,13 @@ class CallReader:
     def _children(self) -> defaultdict[int, list[int]]:
         """The positions of created receipts, by that of their creator."""
         children = defaultdict(list)
-        for at, parent in enumerate(self.tree.parents.tolist()):
+        for at, parent in enumerate(self.forest.parents.tolist()):
             children[parent].append(at)
         return children
 
     def returned(self, call: TokenCall) -> Any:
         """Decode the JSON that a call returned; a StandardError says why there is none."""
-        text = self._returned.get(self.tree.ids[call.at])
+        text = self._returned.get(self.forest.ids[call.at])
         if text is None or not call.is_last:
             raise StandardError("its result is not in the document")
         try:
@@ -150,7 +147,9 @@ class CallReader:
     @cached_property
     def _returned(self) -> dict[str, str]:
         """The returned values as base64, by receipt; a promise is no value."""
-        outcomes = (outcome for _, piece in self._result.outcomes.pieces() for outcome in piece)
+        outcomes = (
+            outcome for _, piece in self.forest.results.outcomes.pieces() for outcome in piece
+        )
         return {
             outcome.id: status.success_value
             for outcome in outcomes
@@ -230,14 +229,14 @@ def _read_transfer(call: TokenCall, _: CallReader) -> list[Movement]:
 
 def _read_ft_transfer(call: TokenCall, reader: CallReader) -> list[Movement]:
     """Read a transfer; a contract that leaves it to another receipt may move nothing itself."""
-    if reader.tree.columns["status"][call.at] != "success_value":
+    if reader.forest.columns["status"][call.at] != "success_value":
         raise StandardError("it left the transfer to another receipt")
     return _read_transfer(call, reader)
 
 
 def _read_ft_transfer_call(call: TokenCall, reader: CallReader) -> list[Movement]:
     """Read a transfer whose receiver is called next, as the standard demands."""
-    columns, movements = reader.tree.columns, _read_transfer(call, reader)
+    columns, movements = reader.forest.columns, _read_transfer(call, reader)
     called = {
         columns["receiver_id"][child]
         for child in reader.children(call.at)
@@ -264,12 +263,12 @@ def _read_ft_resolve_transfer(call: TokenCall, reader: CallReader) -> list[Movem
 
 def _read_near_withdraw(call: TokenCall, reader: CallReader) -> list[Movement]:
     """Read an amount burnt; the predecessor receives as much NEAR."""
-    deposits, account_id = reader.tree.columns["deposit"], _predecessor(call)
+    deposits, account_id = reader.forest.columns["deposit"], _predecessor(call)
     amount = read_amount(_arguments(call), "amount", _ARGS)
     paid = [
         deposits[child]
         for child in reader.children(call.at)
-        if reader.tree.columns["receiver_id"][child] == account_id
+        if reader.forest.columns["receiver_id"][child] == account_id
     ]
     if not any(deposit is not NA and deposit >= amount for deposit in paid):
         raise StandardError("the document has no receipt that pays the amount out")
@@ -304,7 +303,7 @@ def _read_withdraw(call: TokenCall, _: CallReader) -> list[Movement]:
 
 def _read_aurora_withdraw(call: TokenCall, reader: CallReader) -> list[Movement]:
     """Read an amount that the predecessor burnt, after an Ethereum address, in Borsh."""
-    if reader.tree.columns["status"][call.at] != "success_value":
+    if reader.forest.columns["status"][call.at] != "success_value":
         raise StandardError("it left the withdrawal to another receipt")
     if len(call.args) != _ADDRESS_BYTES + _AMOUNT_BYTES:
         raise StandardError(f"{_ARGS} is not an address and an amount")

@@ -18,11 +18,11 @@ from ledgerkit.tracing.tree.linking import first_names
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ledgerkit.api.models.transactions import TxResult
     from ledgerkit.tracing.action_fields import Actions
+    from ledgerkit.tracing.actions import Event
     from ledgerkit.tracing.token_calls import CallReader, TokenCall
     from ledgerkit.tracing.token_standards import Movement
-    from ledgerkit.tracing.tree import Tree
+    from ledgerkit.tracing.tree import Forest
 
 _KINDS = {FUNGIBLE: "token", NON_FUNGIBLE: "nft", MULTI_TOKEN: "multi_token"}
 _QUOTED = 60  # characters of a log line in a note
@@ -36,7 +36,11 @@ _UNKNOWN_CONTRACTS = "tokens whose contract the document does not contain are no
 
 
 class Transfer(NamedTuple):
-    """One transfer, and the position of the receipt that made it (-1: the transaction itself)."""
+    """
+    One transfer, and the position of the receipt that made it.
+
+    Position -1 is the first transaction itself, -2 the second one.
+    """
 
     at: int
     kind: str
@@ -49,18 +53,18 @@ class Transfer(NamedTuple):
 
 
 def token_transfers(
-    tree: Tree, receipt_actions: list[Actions | None], result: TxResult
+    forest: Forest, receipt_actions: list[Actions | None], events: Iterable[Event]
 ) -> tuple[list[Transfer], tuple[str, ...]]:
     """Return the token transfers of receipts that succeeded, and notes on what is not counted."""
-    reports = _Reports(token_calls.CallReader(tree, receipt_actions, result))
+    reports = _Reports(token_calls.CallReader(forest, receipt_actions))
     by_receipt: dict[int, list[Movement]] = {}
-    for event in actions.parse_events(tree):
-        if tree.columns["status"][event.at] in actions.SUCCEEDED:
+    for event in events:
+        if forest.columns["status"][event.at] in actions.SUCCEEDED:
             by_receipt.setdefault(event.at, []).extend(event.movements)
             reports.add(event.at, event.movements, "event")
             if event.note and event.standard in (None, *STANDARDS):
                 reports.note(_BAD_EVENTS, event.at, event.event or "one", event.note)
-    for at, status in enumerate(tree.columns["status"].tolist()):
+    for at, status in enumerate(forest.columns["status"].tolist()):
         if status in actions.SUCCEEDED:
             _read_without_events(reports, at, by_receipt.get(at, []))
     return sorted(reports.transfers, key=lambda transfer: transfer.at), reports.notes()
@@ -77,7 +81,7 @@ class _Reports:
 
     def add(self, at: int, movements: list[Movement], evidence: str) -> None:
         """Add the transfers of a receipt's movements."""
-        contract_id = self.reader.tree.columns["receiver_id"][at]
+        contract_id = self.reader.forest.columns["receiver_id"][at]
         if contract_id is None:
             if movements:
                 self.note(_UNKNOWN_CONTRACTS, at, evidence)
@@ -89,9 +93,9 @@ class _Reports:
 
     def note(self, sentence: str, at: int, name: str, reason: str | None = None) -> None:
         """Note something of a receipt that is not counted."""
-        tree = self.reader.tree
-        contract_id = tree.columns["receiver_id"][at] or "an unknown contract"
-        text = f"{name} of {contract_id} in {tree.ids[at]}"
+        forest = self.reader.forest
+        contract_id = forest.columns["receiver_id"][at] or "an unknown contract"
+        text = f"{name} of {contract_id} in {forest.ids[at]}"
         names = self._notes.setdefault(sentence, {})
         names[f"{text} ({reason})" if reason else text] = None
 

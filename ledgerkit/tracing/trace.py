@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from ledgerkit.api.models.transactions import TxResult
     from ledgerkit.frames.tokens import TokenFacts
     from ledgerkit.tracing.action_fields import Actions
+    from ledgerkit.tracing.actions import Event
     from ledgerkit.tracing.balance_timeline import BalanceChange
     from ledgerkit.tracing.gas import ReceiptValues
     from ledgerkit.tracing.token_events import Transfer
@@ -294,7 +295,7 @@ class Trace:
             "edges": tree.edges,
             "actions": lambda: action_rows.action_columns(tree, self._receipt_actions),
             "logs": lambda: action_rows.log_columns(tree),
-            "events": lambda: action_rows.event_columns(tree),
+            "events": lambda: action_rows.event_columns(tree, self._events),
             "transfers": lambda: transfer_rows.transfer_columns(tree, self._transfers[0]),
             "balance_changes": lambda: balance_changes.balance_change_columns(self._transfers[0]),
             "gas": lambda: receipt_gas.gas_columns(self._values),
@@ -311,14 +312,14 @@ class Trace:
     def _receipt_actions(self) -> list[Actions | None]:
         """The actions of each receipt."""
         with _decoding(is_saved=self._is_saved):
-            return action_rows.actions_by_receipt(self._tree, self._result)
+            return action_rows.actions_by_receipt(self._tree)
 
     @cached_property
     def _values(self) -> ReceiptValues:
         """The deposits, gas and rewards of each receipt."""
         with _decoding(is_saved=self._is_saved):
             return receipt_gas.ReceiptValues(
-                self._tree, self._result, self._receipt_actions, self._context.rules
+                self._tree, self._receipt_actions, [self._context.rules]
             )
 
     def _lacks_gas_profile(self) -> bool:
@@ -328,10 +329,17 @@ class Trace:
         return any(map(values.was_executed, unknown))
 
     @cached_property
+    def _events(self) -> list[Event]:
+        """The events of the receipts."""
+        with _decoding(is_saved=self._is_saved):
+            return action_rows.parse_events(self._tree)
+
+    @cached_property
     def _transfers(self) -> tuple[list[Transfer], tuple[str, ...]]:
         """The transfers, and notes about what is not counted."""
         with _decoding(is_saved=self._is_saved):
-            return transfer_rows.list_transfers(self._values, self._result)
+            transfers, token_notes = transfer_rows.list_transfers(self._values, self._events)
+            return transfers, (*transfer_rows.unknown_values(self._values), *token_notes)
 
     def balance_timeline(self) -> list[BalanceChange]:
         """

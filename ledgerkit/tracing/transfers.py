@@ -12,12 +12,12 @@ from ledgerkit.tracing.tree.frame_columns import SYSTEM
 from ledgerkit.tracing.tree.linking import first_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from ledgerkit.api.models.transactions import TxResult
     from ledgerkit.tracing.action_fields import Actions
+    from ledgerkit.tracing.actions import Event
     from ledgerkit.tracing.gas import ReceiptValues
-    from ledgerkit.tracing.tree import Tree
+    from ledgerkit.tracing.tree import Forest
 
 NEAR = "near"
 _KIND_OF_ACTION = {
@@ -29,20 +29,27 @@ _KIND_OF_ACTION = {
 
 
 def list_transfers(
-    values: ReceiptValues, result: TxResult
+    values: ReceiptValues, events: Sequence[Event]
 ) -> tuple[list[Transfer], tuple[str, ...]]:
-    """Return all transfers in the order of receipts, and notes about what is not counted."""
-    tokens, token_notes = token_transfers(values.tree, values.actions, result)
-    transfers = sorted([*_near_transfers(values), *tokens], key=lambda transfer: transfer.at)
-    return transfers, (*_unknown_values(values), *token_notes)
+    """Return all transfers in the order of receipts, and notes on tokens that are not counted."""
+    forest = values.forest
+    tokens, token_notes = token_transfers(forest, values.actions, events)
+    starts = forest.starts.tolist()
+    transfers = sorted(
+        [*_near_transfers(values), *tokens],
+        key=lambda transfer: starts[~transfer.at] - 0.5 if transfer.at < 0 else transfer.at,
+    )
+    return transfers, token_notes
 
 
 def _near_transfers(values: ReceiptValues) -> Iterator[Transfer]:
     """List the transfers of NEAR, which add up to the changes of all balances."""
-    signer_id, fee = values.tree.conversion.signer_id, values.transaction_fee()
-    if signer_id is not None and fee != 0:
-        asset = NEAR if values.gas_key is None else gas_key_asset(values.gas_key)
-        yield Transfer(-1, "fee", asset, signer_id, SYSTEM, fee)
+    for tree, conversion in enumerate(values.forest.conversions):
+        signer_id, fee = conversion.signer_id, values.transaction_fee(tree)
+        if signer_id is not None and fee != 0:
+            gas_key = values.gas_keys[tree]
+            asset = NEAR if gas_key is None else gas_key_asset(gas_key)
+            yield Transfer(~tree, "fee", asset, signer_id, SYSTEM, fee)
     for at, status in enumerate(values.status):
         if status in SUCCEEDED:
             yield from _delivered(values, at)
@@ -117,9 +124,9 @@ def _asset_burnt(actions: Actions) -> str:
     return gas_key_asset(keys[0] if is_one else None)
 
 
-def _unknown_values(values: ReceiptValues) -> list[str]:
-    """Describe which values are unknown and therefore not counted."""
-    rows, ids = range(len(values.tree)), values.tree.ids
+def unknown_values(values: ReceiptValues) -> list[str]:
+    """Describe which values of a tree are unknown and therefore not counted."""
+    rows, ids = range(len(values.forest)), values.forest.ids
     # Documents without any bodies have a note of their own.
     no_actions = [at for at in rows if values.deposits[at] is None and values.has_bodies]
     not_executed = [at for at in rows if not values.was_executed(at)]
@@ -151,8 +158,8 @@ def _unknown_values(values: ReceiptValues) -> list[str]:
 
 def _unknown_payment(values: ReceiptValues) -> list[str]:
     """Describe what is unknown about the transaction's own part of the fee."""
-    first, notes = values.tree.conversion, []
-    if not len(values.tree):
+    [first], notes = values.forest.conversions, []
+    if not len(values.forest):
         return []
     if first.tokens_burnt is None:
         notes.append("the fee is unknown, because tokens_burnt is missing for the transaction")
@@ -161,9 +168,9 @@ def _unknown_payment(values: ReceiptValues) -> list[str]:
     return notes
 
 
-def transfer_columns(tree: Tree, transfers: list[Transfer]) -> dict[str, Any]:
+def transfer_columns(forest: Forest, transfers: list[Transfer]) -> dict[str, Any]:
     """Compute the columns of the transfers frame."""
     fields = ("kind", "asset", "sender_id", "receiver_id", "amount", "memo", "evidence")
-    return receipt_key_columns(tree, [transfer.at for transfer in transfers]) | {
+    return receipt_key_columns(forest, [transfer.at for transfer in transfers]) | {
         name: [getattr(transfer, name) for transfer in transfers] for name in fields
     }

@@ -226,6 +226,7 @@ class Session:
             blocking_send = partial(self._send, **limits)
             pool = ThreadPool(blocking_send, count, stop_on_error=stop_on_error)
         self._pools.add(pool)
+        self._check_open()  # again: `close` in another thread may have missed this pool
         return pool
 
     def _send(self, call: Call[Any], sleep: Callable[[float], None], **limits: Any) -> Any:
@@ -247,6 +248,7 @@ class Session:
         task: Any = asyncio.current_task()
         self._tasks.add(task)
         try:
+            self._check_open()  # again: `close` in another thread may have missed this task
             async with self._task_slots:
                 return await self._run_steps(self._steps(call, **limits))
         finally:

@@ -69,7 +69,7 @@ def events(shards: Sequence[Shard], document: BlockDocument | None = None) -> pd
         tree, ran = _shard_receipts(at, shard, document)
         order = dict(zip(ran["receipt_id"], range(n_before, n_before + len(ran)), strict=True))
         n_before += len(ran)
-        part = build.build_frame("events", actions.event_columns(tree))
+        part = build.build_frame("events", actions.event_columns(tree, actions.parse_events(tree)))
         part["order"] = part["receipt_id"].map(order).astype("Int64")
         part["block_height"] = part["block_height"].fillna(shard.block_height)
         parts.append(part.sort_values(["order", "log_index"]))

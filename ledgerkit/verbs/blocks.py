@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, Literal
 
 from ledgerkit import client, validation
 from ledgerkit.api import rpc
+from ledgerkit.api.models.block_documents import BlockDocument
+from ledgerkit.block_documents.reading import read_documents
 from ledgerkit.errors import InvalidRequestError, LedgerError, UnknownBlockError
 from ledgerkit.frames import chain as chain_frames
 from ledgerkit.verbs.fetching import Fetcher, sourced_frame
@@ -15,7 +18,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from ledgerkit.api.models import chain
+    from ledgerkit.api.models import block_documents, chain
     from ledgerkit.client import Ledger
 
 _MAX_BLOCKS = 100_000
@@ -66,7 +69,12 @@ def block(at: object = "final", *, ledger: Ledger | None = None) -> pd.DataFrame
 
 
 def blocks(
-    start: int, stop: int, *, progress: bool = True, ledger: Ledger | None = None
+    start: int,
+    stop: int,
+    *,
+    source: Literal["rpc", "documents"] = "rpc",
+    progress: bool = True,
+    ledger: Ledger | None = None,
 ) -> pd.DataFrame:
     """
     Return the headers of the blocks in a range of heights.
@@ -77,6 +85,9 @@ def blocks(
         The first height.
     stop
         The height after the last, as in `range`.
+    source
+        Where from: ``"rpc"``, a node, with a small request for each height; or ``"documents"``,
+        the block documents, which have final blocks only, and ten whole ones in a request.
     progress
         Show a progress bar.
     ledger
@@ -94,13 +105,14 @@ def blocks(
         If a height has no block, and the blocks around it do not prove that it was
         skipped.
     InvalidRequestError
-        If the range is malformed or longer than 100,000 heights. Nothing is sent.
+        If `source` or the range is malformed, or longer than 100,000 heights. Nothing is sent.
     LedgerError
         If a block could not be read.
 
     Notes
     -----
-    Source: block, one request per height.
+    Source: block, one request per height; or the archives of block documents, with /v0/block and
+    /v0/last_block/final.
 
     Examples
     --------
@@ -118,10 +130,33 @@ def blocks(
         rule = f"a height from start ({first}) up to {_MAX_BLOCKS} above it"
         raise InvalidRequestError.refuse("stop", stop, rule)
     heights = range(first, last)
+    if validation.one_of(source, "source", ("rpc", "documents")) == "documents":
+        documents = _document_blocks(ledger, heights, progress=progress)
+        return sourced_frame(ledger, lambda: chain_frames.blocks(documents), "block")
     calls = [rpc.block(validation.block_reference(height)) for height in heights]
     answers = Fetcher(ledger, "collect", progress).send(calls, "blocks")
     existing = _existing_blocks(ledger, dict(zip(heights, answers, strict=True)))
     return sourced_frame(ledger, lambda: chain_frames.blocks(existing), "block")
+
+
+def _document_blocks(
+    ledger: Ledger, heights: range, *, progress: bool
+) -> list[block_documents.Block]:
+    """Return the blocks of heights from their documents, of which nothing else stays in memory."""
+    blocks: list[block_documents.Block] = []
+    options: dict[str, Any] = {"desc": "blocks", "delay": 0.5, "leave": False}
+    with (
+        client.newest_block_in_errors(ledger),
+        client.bar(disable=not progress, total=len(heights), **options) as tracker,
+        closing(read_documents(ledger, heights)) as reads,
+    ):
+        for read in reads:
+            if isinstance(read.value, LedgerError):
+                raise read.value
+            if isinstance(read.value, BlockDocument):
+                blocks.append(read.value.block)
+            tracker.update(1)
+    return blocks
 
 
 def _existing_blocks(

@@ -322,6 +322,9 @@ def check_blocks(site: Site, _: Path) -> None:
     frame = lk.blocks(head - 2, head + 1, progress=False, ledger=site.ledger)
     assert frame["block_height"].iloc[-1] == head
     assert frame["prev_hash"].tolist()[1:] == frame["block_hash"].tolist()[:-1]
+    options: dict[str, Any] = {"progress": False, "ledger": site.ledger}
+    old = lk.blocks(head - 60, head - 50, source="documents", **options)
+    pd.testing.assert_frame_equal(old, lk.blocks(head - 60, head - 50, **options))
 
 
 @check
@@ -451,12 +454,15 @@ def check_statements(site: Site, tmp_path: Path) -> None:
 
 @check
 def check_collect_blocks(site: Site, tmp_path: Path) -> None:
-    """A block is collected without a failure."""
-    head, out = _head(site), tmp_path / "blocks"
-    collection = lk.collect_blocks(
-        head, head + 1, "blocks", out, progress=False, ledger=site.ledger
-    )
-    assert collection.errors().empty
+    """Blocks are collected without a failure, with the same rows from both sources."""
+    stop, tables = _head(site) - 20, []
+    for source in ("rpc", "documents"):
+        out, options = tmp_path / source, {"source": source, "progress": False}
+        untyped: Any = lk.collect_blocks
+        collection = untyped(stop - 2, stop, "blocks", out, ledger=site.ledger, **options)
+        assert "failed" not in collection.counts
+        tables.append(collection.arrow("blocks"))
+    assert tables[0].equals(tables[1])
 
 
 @check

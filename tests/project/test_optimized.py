@@ -17,7 +17,7 @@ def run(*arguments: str) -> str:
     """Run Python, with warnings as errors; return what it prints."""
     command = [sys.executable, "-W", "error", *arguments]
     ended = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+        command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
     )
     assert ended.returncode == 0, ended.stderr
     return ended.stdout

@@ -183,7 +183,7 @@ def test_an_endless_answer_ends_at_the_limit(way, kind):
     with raw_host(talk_to_the_end) as url, reading(url, **way) as ledger:
         with pytest.raises(ResponseTooLargeError):
             lk.ft("a.near", ledger=ledger)
-        assert ended.wait(10)
+        assert ended.wait(60)
 
 
 @pytest.mark.parametrize("kind", ENDLESS)
@@ -322,7 +322,7 @@ def test_others_are_read_while_one_is_unpacked(way, monkeypatch):
 
     def slow_unpack(reader: BodyReader) -> None:
         has_begun.set()
-        assert may_go_on.wait(20)
+        assert may_go_on.wait(60)
         unpack(reader)
 
     monkeypatch.setattr(BodyReader, "unpack", slow_unpack)
@@ -338,11 +338,11 @@ def test_others_are_read_while_one_is_unpacked(way, monkeypatch):
             target=lambda: frames.append(lk.ft("large.near", ledger=ledger)), daemon=True
         )
         work.start()
-        assert has_begun.wait(20)
+        assert has_begun.wait(60)
         assert lk.ft("a.near", ledger=ledger).empty
         assert frames == []
         may_go_on.set()
-        work.join(20)
+        work.join(60)
     assert [len(frame) for frame in frames] == [0]
 
 
@@ -363,7 +363,7 @@ def test_a_timeout_ends_the_thread_that_unpacks(way, monkeypatch):
     monkeypatch.setattr(BodyReader, "unpack", watched_unpack)
     error, _ = failure(SLOW, **way, timeout_s=0.3, max_answer_bytes=2**28)
     assert error.sentence.endswith("failed: no answer within 0.3 s")
-    assert ended.wait(20)
+    assert ended.wait(60)
 
 
 # Headers ----------------------------------------------------------------------------------

@@ -12,7 +12,8 @@ import pytest
 import ledgerkit as lk
 from ledgerkit import client
 from ledgerkit.api import calls, services
-from ledgerkit.block_documents.updates import AccountUpdate, account_updates, block_document
+from ledgerkit.block_documents.reading import Skipped, read_document
+from ledgerkit.block_documents.updates import AccountUpdate, account_updates
 from ledgerkit.errors import DecodeError, TransportError
 from ledgerkit.transport.networks import ApiKey, Network
 from ledgerkit.transport.settings import Settings
@@ -60,9 +61,9 @@ def test_a_redirect_to_an_archive_is_followed_with_the_key(key_in: Any) -> None:
         return httpx.Response(200, json=DOCUMENT)
 
     with connect(answer, api_key=KEY, key_in=key_in) as ledger:
-        document = ledger.send(services.block_document(HEIGHT))
-    assert document is not None
-    assert document.block.header.height == HEIGHT
+        body = ledger.send(services.block_document(HEIGHT))
+    assert body is not None
+    assert json.loads(body) == DOCUMENT
     hosts = ["mainnet.neardata.xyz", "a0.mainnet.neardata.xyz"]
     assert [request.url.host for request in requests] == hosts
     in_header = {"authorization": f"Bearer {KEY}"} if key_in == "header" else {}
@@ -139,9 +140,9 @@ def test_redirects_over_real_connections(way: dict[str, Any]) -> None:
         network = Network("lab", None, None, None, blocks_url=f"{server.url}/blocks")
         settings = Settings(network=network, key=ApiKey(KEY), key_in="query", **way)
         with client.Ledger(settings) as ledger:
-            document = ledger.send(services.block_document(HEIGHT))
-        assert document is not None
-        assert document.block.header.height == HEIGHT
+            body = ledger.send(services.block_document(HEIGHT))
+        assert body is not None
+        assert json.loads(body) == DOCUMENT
     query = f"?apiKey={KEY}"
     path = f"/v0/block/{HEIGHT}{query}"
     assert server.paths == [f"/blocks{path}", f"/blocks/archive{path}"]
@@ -169,7 +170,7 @@ def header(height: int, prev_height: int) -> Any:
 def test_a_skipped_height_is_confirmed_by_the_next_block() -> None:
     """The service sends null for a height whose next block follows on an earlier one."""
     with connect(skipping({12: header(12, 9)})) as ledger:
-        assert block_document(ledger, 10) is None
+        assert read_document(ledger, 10) == Skipped(9)
         assert account_updates(ledger, 10, "a.near") == []
 
 
@@ -178,7 +179,7 @@ def test_a_null_for_a_block_that_exists_is_an_error() -> None:
     reason = r"no block 10, but block 11 .* block is 10"
     answer = skipping({11: header(11, 10)})
     with connect(answer) as ledger, pytest.raises(TransportError, match=reason):
-        block_document(ledger, 10)
+        read_document(ledger, 10)
 
 
 # The balances of an account --------------------------------------------------------------

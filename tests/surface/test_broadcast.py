@@ -388,7 +388,7 @@ def test_a_pause_that_a_host_asks_for_ends_with_the_timeout():
     sent.wait(timeout_s=0.3)
     with pytest.raises(errors.RateLimitedError, match=r"lk\.resume"):
         lk.transfer("near", "8 yocto", signer_id="near")
-    assert time.monotonic() - begin < 10
+    assert time.monotonic() - begin < 60
     ledger.faults.clear()
 
 

@@ -883,7 +883,7 @@ def test_two_processes_share_a_folder(folder):
     with serve(Chain()) as server:
         words = [sys.executable, "-W", "error", "-c", PROCESS, server.url, str(folder)]
         running = [subprocess.Popen(words, cwd=ROOT) for _ in range(2)]
-        assert [process.wait(60) for process in running] == [0, 0]
+        assert [process.wait(300) for process in running] == [0, 0]
         asked = len(server.requests)
         assert 300 <= asked <= 600
         with opened(server, folder) as ledger:
@@ -913,7 +913,7 @@ def test_a_forked_child_opens_the_file_anew(folder):
 
         process = multiprocessing.get_context("fork").Process(target=child)
         process.start()
-        process.join(20)
+        process.join(120)
         assert process.exitcode == 0
         assert ledger.send(other).header.hash == name("other")
         assert ledger.send(rpc.chunk(CHUNK)).header.chunk_hash == CHUNK

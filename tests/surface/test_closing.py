@@ -20,7 +20,8 @@ from ledgerkit import client
 from ledgerkit.api import rest
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet.worlds import open_world
-from ledgerkit.transport import background_loop, transports
+from ledgerkit.transport import background_loop, session, transports
+from tests.interrupts import LONG_S, interrupt
 from tests.loopback import Reply, as_json, serve
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 WAYS = ("pool", "bulk", "lanes", "sync", "async")
 WAITS = ("request", "rate", "retry")
-LONG_S = 40.0  # a wait that no test sits out
 TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 CLOSED = r"this ledger is closed\. Connect again\."
 
@@ -123,7 +123,7 @@ def running() -> int:
 
 def all_end() -> bool:
     """Wait until nothing runs any more."""
-    until = time.monotonic() + 10
+    until = time.monotonic() + LONG_S
     while running() and time.monotonic() < until:
         time.sleep(0.01)
     return not running()
@@ -134,30 +134,8 @@ def settled(server: Server) -> int:
     count = -1
     while count != len(server.requests):
         count = len(server.requests)
-        time.sleep(0.1)
+        time.sleep(0.2)
     return count
-
-
-@contextmanager
-def signalled(host: Host, number: int) -> Iterator[None]:
-    """Send the main thread a signal, once the host has a request, and again if it was lost."""
-    is_over = threading.Event()
-
-    def send() -> None:
-        host.arrived.wait(10)
-        wait_s = 0.05  # most often the verb waits by then; if not, the claim is the same
-        while not is_over.wait(wait_s):
-            signal.pthread_kill(threading.main_thread().ident or 0, number)
-            wait_s = 15.0  # CPython drops what a handler raises inside a weak reference's callback
-
-    gc.collect()  # of the tests before
-    thread = threading.Thread(target=send)
-    thread.start()
-    try:
-        yield
-    finally:
-        is_over.set()
-        thread.join()
 
 
 @pytest.mark.parametrize("wait", WAITS)
@@ -174,7 +152,7 @@ def test_closed_by_another_thread(verb, wait, way, tmp_path):
     with connected(wait, way) as (ledger, server, host):
         thread = threading.Thread(target=work)
         thread.start()
-        assert host.arrived.wait(10)
+        assert host.arrived.wait(LONG_S)
         time.sleep(0.05)  # most often the verb waits by now; if not, the claim is the same
         ledger.close()
         n_requests = settled(server)
@@ -190,19 +168,47 @@ def test_closed_by_another_thread(verb, wait, way, tmp_path):
     gc.collect()
 
 
+@pytest.mark.parametrize("start", ["TaskPool", "ThreadPool", "_send_async"])
+def test_closed_while_a_verb_starts(start, monkeypatch, tmp_path):
+    """A verb that checked the ledger just before it was closed raises at once too."""
+    way = {"transport": httpx.HTTPTransport(verify=TLS)} if start == "ThreadPool" else {}
+    owner: Any = session.Session if start == "_send_async" else session
+    original = getattr(owner, start)
+
+    def close_first(*arguments: Any, **options: Any) -> Any:
+        ledger.close()
+        return original(*arguments, **options)
+
+    with connected("rate", {"in_flight": 8, **way}) as (ledger, server, _):
+        monkeypatch.setattr(owner, start, close_first)
+        begin = time.monotonic()
+        with pytest.raises(InvalidRequestError, match=CLOSED):
+            (one if start == "_send_async" else many)(ledger, tmp_path)
+        assert time.monotonic() - begin < LONG_S / 2
+    assert len(server.requests) == 1
+
+
 @pytest.mark.parametrize("wait", WAITS)
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("way", ["pool", "bulk", "sync"], indirect=True)
 def test_closed_by_a_signal_handler(verb, wait, way, tmp_path):
     """A handler of the waiting thread itself may close the ledger."""
+
+    def send() -> None:
+        host.arrived.wait(LONG_S)
+        time.sleep(0.05)  # most often the verb waits by then; if not, the claim is the same
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+
     with connected(wait, way) as (ledger, _, host):
         before = signal.signal(signal.SIGUSR1, lambda *_: ledger.close())
+        thread = threading.Thread(target=send)
+        thread.start()
         try:
-            with signalled(host, signal.SIGUSR1):
-                with pytest.raises(InvalidRequestError, match=CLOSED):
-                    verb(ledger, tmp_path)
-                assert not host.is_over.is_set()
+            with pytest.raises(InvalidRequestError, match=CLOSED):
+                verb(ledger, tmp_path)
+            assert not host.is_over.is_set()
         finally:
+            thread.join()
             signal.signal(signal.SIGUSR1, before)
         host.is_over.set()
         assert all_end()
@@ -213,9 +219,8 @@ def test_closed_by_a_signal_handler(verb, wait, way, tmp_path):
 @pytest.mark.parametrize("way", ["pool", "bulk", "sync"], indirect=True)
 def test_ctrl_c(verb, wait, way, tmp_path):
     """Ctrl-C ends a verb, and then its `with` block, whatever it waits for."""
-    with connected(wait, way) as (ledger, _, host), signalled(host, signal.SIGINT):
-        with pytest.raises(KeyboardInterrupt):
-            verb(ledger, tmp_path)
+    with connected(wait, way) as (ledger, _, host):
+        interrupt(lambda: verb(ledger, tmp_path), after=host.arrived)
         assert not host.is_over.is_set()
         ledger.close()
         host.is_over.set()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import _thread
 import json
+import threading
+import time
 from collections import Counter
 from contextlib import contextmanager
 from itertools import count
@@ -19,6 +20,8 @@ from ledgerkit.cli import main
 from ledgerkit.errors import AuthError, InvalidRequestError, RateLimitedError, TransportError
 from ledgerkit.localnet.worlds import open_world
 from ledgerkit.transport.embedded import Local
+from ledgerkit.transport.rate_limit import RateLimiter
+from tests.interrupts import interrupt
 from tests.loopback import Reply, Server, as_json, failure, result, serve
 from tests.unit.localnet.chaos import Chaos
 from tests.unit.localnet.ledger import Ledger, do
@@ -327,16 +330,17 @@ def test_hashes_times_and_names_are_heights(busy: World, tmp_path: Path) -> None
 def test_an_interrupt_keeps_what_was_answered(busy: World, tmp_path: Path) -> None:
     """Ctrl-C stores what is complete; the same call asks the rest."""
     first, stop = ends(busy)
-    seen = [0]
+    seen, many = [0], threading.Event()
 
-    def interrupted(_: dict[str, Any]) -> None:
+    def slow(_: dict[str, Any]) -> None:
         seen[0] += 1
-        if seen[0] == 120:
-            _thread.interrupt_main()
+        if seen[0] >= 120:
+            many.set()
+            time.sleep(0.1)
 
-    with lab(busy, interrupted) as (_, ledger):
-        with pytest.raises(KeyboardInterrupt):
-            collect(first, stop, tmp_path / "out", ledger)
+    with lab(busy, slow) as (_, ledger):
+        interrupt(lambda: collect(first, stop, tmp_path / "out", ledger), after=many)
+    with lab(busy) as (_, ledger):
         kept = lk.open_collection(tmp_path / "out")
         assert 0 < kept.n_subjects < stop - first
         assert not kept.finished
@@ -405,6 +409,7 @@ def test_waiting_for_a_busy_host_ends(
 ) -> None:
     """One that bears no more ends the run with its own error; no failure is stored."""
     monkeypatch.setattr("ledgerkit.collecting.outcomes.MAX_RATE_LIMITED_S", 0.0)
+    monkeypatch.setattr(RateLimiter, "record", lambda *_, **__: None)  # it would slow down
     first, stop = ends(busy)
 
     def pressed(request: dict[str, Any]) -> Reply | None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import httpx
 import pytest
 from pandas.testing import assert_frame_equal
 
@@ -14,18 +12,16 @@ import ledgerkit as lk
 from ledgerkit.cli import main
 from ledgerkit.collecting import document_reader, manifests
 from ledgerkit.errors import InvalidRequestError, TransportError, UnknownTransactionError
-from ledgerkit.localnet.services.block_documents import document
 from ledgerkit.localnet.worlds import open_world
 from ledgerkit.protocol import FunctionCall
-from ledgerkit.transport.embedded import Local
 from tests.document_host import DocumentHost, scattered
-from tests.loopback import Reply, serve
+from tests.loopback import Reply
 from tests.unit.localnet.chaos import Chaos
 from tests.unit.localnet.ledger import Ledger as Small
 from tests.unit.localnet.ledger import do
+from tests.world_hosts import documents_of, hosts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     import pandas as pd
@@ -54,34 +50,6 @@ def busy() -> World:
 def documents(busy: World) -> dict[int, bytes]:
     """Return the documents of that world."""
     return documents_of(busy)
-
-
-def documents_of(world: World) -> dict[int, bytes]:
-    """Return the documents of the blocks of a world, up to the final one."""
-    last = world.chain.final.height
-    blocks = [block for block in world.chain.blocks() if block.height <= last]
-    return {block.height: json.dumps(document(world, block)).encode() for block in blocks}
-
-
-@contextmanager
-def hosts(world: World, host: DocumentHost, **options: Any) -> Iterator[lk.Ledger]:
-    """Serve the node of a world and its block documents; a failed request is sent four times."""
-    way = Local(world)
-
-    def node(_method: str, _path: str, _headers: object, body: bytes) -> Reply:
-        headers = {"content-type": "application/json"}
-        request = httpx.Request("POST", "http://x.test/", content=body, headers=headers)
-        response = way.handle_request(request)
-        return Reply(response.status_code, response.read(), headers)
-
-    options = {"retries": lk.RetryPolicy(attempts=4, total_s=20.0), **options}
-    with (
-        serve(node) as rpc,
-        serve(host) as blocks,
-        lk.connect("lab", rpc_url=rpc.url, blocks_url=blocks.url, **options) as ledger,
-    ):
-        yield ledger
-    lk.disconnect()
 
 
 def collect(start: int, stop: int, out: Path, ledger: lk.Ledger, **options: Any) -> Any:

@@ -1,4 +1,4 @@
-"""`collect` over a Dask cluster: the same rows, whoever dies in the middle."""
+"""Collecting over a Dask cluster: the same rows, whoever dies in the middle."""
 
 from __future__ import annotations
 
@@ -33,16 +33,24 @@ from ledgerkit.collecting.dask_engine import ClusterLimits, NewPart, Task, TaskL
 from ledgerkit.collecting.part_writer import Job
 from ledgerkit.collecting.sources import Subject
 from ledgerkit.errors import AuthError, FileError, InvalidRequestError, TransportError
+from tests.document_host import DocumentHost, scattered
+from tests.interrupts import interrupt
 from tests.loopback import Reply, as_json, serve
+from tests.unit.localnet.chaos import Chaos
+from tests.unit.localnet.ledger import Ledger as Small
+from tests.unit.localnet.ledger import do
+from tests.world_hosts import documents_of, hosts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ledgerkit.collecting.manifests import Commit
+    from ledgerkit.localnet.world import World
 
 ROOT = Path(__file__).resolve().parents[2]
 KEY = "PLANTED-mossw0rt-Qx42"
 VIEWS = ["accounts", "ft", "nft", "staking"]
+VIEWS_OF_RPC = manifests.VIEWS["blocks"][:6]
 QUIET: dict[str, Any] = {"progress": False}
 
 
@@ -135,7 +143,7 @@ def meanwhile(out: Path, commits: int, act: Callable[[], object]) -> Iterator[li
     seen: list[int] = []
 
     def watch() -> None:
-        until = time.monotonic() + 20
+        until = time.monotonic() + 120
         while time.monotonic() < until and not seen:
             stored = len(list((out / "commits").glob("*.json")))
             if stored >= commits:
@@ -212,7 +220,7 @@ def test_a_killed_coordinator_loses_nothing(client, served, ids, expected, tmp_p
         subprocess.Popen([*words, *map(str, ids)], cwd=ROOT) as process,
         meanwhile(out, 3, process.kill) as stored,
     ):
-        process.wait(20)
+        process.wait(120)
     assert process.returncode == -signal.SIGKILL
     assert 3 <= stored[0] < 15
 
@@ -220,6 +228,107 @@ def test_a_killed_coordinator_loses_nothing(client, served, ids, expected, tmp_p
         collect(ids, VIEWS, out, engine=client, part_size=30, ledger=ledger, **QUIET)
 
     assert_same(out, expected)
+
+
+# Blocks -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    """Return a world with transactions, and heights left out."""
+    chaos = Chaos(12)
+    for _ in range(10):
+        chaos.block()
+    chaos.world.advance(1, skip=2)
+    chaos.world.settle()
+    chaos.world.advance(90)
+    made: World = chaos.world
+    return made
+
+
+@pytest.fixture(scope="module")
+def block_host(world) -> DocumentHost:
+    """Return a host of its documents that fails now and then."""
+    final = world.chain.final.height
+    return DocumentHost(documents_of(world), final=final, fault=scattered(5, 0.2))
+
+
+@pytest.fixture(scope="module")
+def expected_blocks(world, tmp_path_factory) -> lk.Collection:
+    """Collect its blocks with the local engine, from its node."""
+    with lk.connect("local", world=world, make_default=False) as ledger:
+        out = tmp_path_factory.mktemp("blocks") / "out"
+        first, stop = world.chain.genesis.height, world.chain.final.height + 1
+        return lk.collect_blocks(first, stop, out=out, source="rpc", ledger=ledger, **QUIET)
+
+
+def collect_blocks(world: World, out: Path, ledger: lk.Ledger, **options: Any) -> lk.Collection:
+    """Collect all blocks of a world from documents, in small parts."""
+    untyped: Any = lk
+    first, stop = world.chain.genesis.height, world.chain.final.height + 1
+    options = {"part_size": 15, "views": VIEWS_OF_RPC, **QUIET, **options}
+    collection: lk.Collection = untyped.collect_blocks(
+        first, stop, out=out, ledger=ledger, **options
+    )
+    return collection
+
+
+def assert_same_blocks(collection: lk.Collection, expected: lk.Collection) -> None:
+    """Compare two collections row for row, except for the times of reading."""
+    assert collection.finished
+    for table in expected.tables:
+        names = [c for c in expected.arrow(table).column_names if c != "fetched_at"]
+        assert collection.arrow(table).select(names).equals(expected.arrow(table).select(names))
+
+
+def test_blocks_are_read_by_workers(client, world, block_host, expected_blocks, tmp_path):
+    """The rows of documents read by four workers are those of a node, in its order."""
+    with hosts(world, block_host) as ledger:
+        collection = collect_blocks(world, tmp_path / "out", ledger, engine=client)
+    assert len(collection.files.commits) > 5
+    assert_same_blocks(collection, expected_blocks)
+
+
+def test_a_killed_worker_loses_no_block(client, world, block_host, expected_blocks, tmp_path):
+    """SIGKILL to one of four workers in the middle; its part is read by another."""
+    out = tmp_path / "out"
+    pids = list(client.run(os.getpid).values())
+    with (
+        hosts(world, block_host, rate=60) as ledger,
+        meanwhile(out, 2, lambda: os.kill(pids[0], signal.SIGKILL)) as stored,
+    ):
+        collection = collect_blocks(world, out, ledger, engine=client, part_size=5)
+    assert stored
+    assert_same_blocks(collection, expected_blocks)
+
+
+def test_workers_of_this_machine_start_and_end_with_the_call(
+    world, block_host, expected_blocks, tmp_path
+):
+    """`workers=2` needs no client; the two processes end, and a later call continues the run."""
+    with hosts(world, block_host) as ledger:
+        collection = collect_blocks(world, tmp_path / "out", ledger, workers=2)
+        again = collect_blocks(world, tmp_path / "out", ledger)
+    assert again.n_subjects == collection.n_subjects
+    assert_same_blocks(collection, expected_blocks)
+
+
+def test_workers_complete_what_waits(client, tmp_path):
+    """A later call over a stored height with a waiting transaction completes it."""
+    small = Small("a.near", scripts=["s.near"])
+    small.send("a.near", "s.near", do(["wait", "w", [["results"]]], ["give", "w"]))
+    small.world.advance(12)
+    host = DocumentHost(documents_of(small.world), final=small.world.chain.final.height)
+    stop = small.world.chain.final.height + 1
+    untyped: Any = lk
+    with hosts(small.world, host) as ledger:
+        options = {"out": tmp_path / "out", "ledger": ledger, "engine": client, **QUIET}
+        with pytest.warns(UserWarning, match="not final yet"):
+            untyped.collect_blocks(small.world.chain.genesis.height, stop, **options)
+        small.world.advance(250)
+        host.documents, host.final = documents_of(small.world), small.world.chain.final.height
+        late = untyped.collect_blocks(small.world.chain.genesis.height, stop, **options)
+    assert set(late.counts) == {"ok"}
 
 
 # A small server whose answers a test decides -----------------------------------------------
@@ -359,18 +468,18 @@ def test_an_interrupt_lets_workers_store_what_they_have(client, tmp_path):
     """Ctrl-C ends the run; responses of unfinished parts are stored, and not requested again."""
     people = [f"person-{n}.near" for n in range(4 * 400)]
     out, counted, slow = tmp_path / "out", iter(range(10**6)), 0.0
+    many = threading.Event()
 
     def answer(path: str) -> Reply:
         nonlocal slow
         if next(counted) == 300:
-            slow = 0.02  # or all would be answered before anybody could stop
-            os.kill(os.getpid(), signal.SIGINT)
+            slow = 0.1  # or all would be answered before anybody could stop
+            many.set()
         return replace(view(path), delay=slow)
 
     with serving(answer, in_flight=16) as lab:
         run = partial(collect, people, "ft", out, engine=client, ledger=lab.ledger, **QUIET)
-        with pytest.raises(KeyboardInterrupt):
-            run(part_size=400)
+        interrupt(lambda: run(part_size=400), after=many)
         stored = sum(c.stop - c.start for c in manifests.read_commits(storage.folder(out)))
         before, slow = len(lab.server.paths), 0.0
         run(part_size=400)

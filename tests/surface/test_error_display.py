@@ -29,7 +29,7 @@ def displayed() -> dict[str, str]:
         "lk.account",
     ]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in cells])
-    NotebookClient(notebook, timeout=120, allow_errors=True, kernel_name="python3").execute()
+    NotebookClient(notebook, timeout=300, allow_errors=True, kernel_name="python3").execute()
     return {cell.source: _errors_of(cell) for cell in notebook.cells}
 
 

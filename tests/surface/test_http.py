@@ -17,9 +17,10 @@ import threading
 import time
 import traceback
 from contextlib import contextmanager
+from dataclasses import replace
 from email.utils import formatdate
 from pathlib import Path
-from socket import create_server, socket
+from socket import SO_REUSEADDR, SOL_SOCKET, socket
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -46,6 +47,7 @@ from ledgerkit.transport import (
     session,
     transports,
 )
+from tests.interrupts import LONG_S, interrupt
 from tests.loopback import Reply, as_json, failure, raw_host, result, serve
 
 if TYPE_CHECKING:
@@ -57,6 +59,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BLOCK = "11111111111111111111111111111111"
 ONCE = lk.RetryPolicy(attempts=1, total_s=10)
 QUICK = lk.RetryPolicy(attempts=3, total_s=10)
+PATIENT = lk.RetryPolicy(attempts=1, total_s=2 * LONG_S)
 
 
 @pytest.fixture(autouse=True)
@@ -73,6 +76,7 @@ two_ways = pytest.mark.parametrize("way", ["bulk", "sync"], indirect=True)
 def dead_host() -> Iterator[str]:
     """Return an address on this machine where nobody listens, and that nobody else can get."""
     with socket() as bound:
+        bound.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)  # unless a server takes it as its port
         bound.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{bound.getsockname()[1]}"
 
@@ -175,10 +179,11 @@ def test_every_way_sends_the_same(way):
 
 
 class Counting:
-    """Counts how many requests are being answered at the same time."""
+    """Counts how many requests are being answered at the same time, and waits for as many."""
 
-    def __init__(self, delay: float) -> None:
-        self.delay = delay
+    def __init__(self, delay: float, until: int) -> None:
+        self.delay, self.until = delay, until
+        self.is_full = threading.Event()
         self.now = self.most = 0
         self.lock = threading.Lock()
 
@@ -187,6 +192,9 @@ class Counting:
         with self.lock:
             self.now += 1
             self.most = max(self.most, self.now)
+            if self.now == self.until:
+                self.is_full.set()
+        self.is_full.wait(ONCE.total_s / 2)
         time.sleep(self.delay)
         with self.lock:
             self.now -= 1
@@ -196,20 +204,17 @@ class Counting:
 @two_ways
 def test_no_more_in_flight_than_asked_for(way):
     """As many requests as `in_flight` are under way at the same time, and never more."""
-    handler = Counting(0.03)
-    many = 4 * way["in_flight"]
+    handler = Counting(0.03, until=way["in_flight"])
+    ids = [f"a{number}.near" for number in range(4 * way["in_flight"])]
     with asking(handler, **way) as (ledger, _):
-        took = seconds(
-            lambda: lk.ft([f"a{i}.near" for i in range(many)], ledger=ledger, progress=False)
-        )
+        lk.ft(ids, ledger=ledger, progress=False)
     assert handler.most == way["in_flight"]
-    assert took < 0.03 * many / 3
 
 
 def test_threads_of_the_user_share_the_limit():
     """Verbs called from several threads keep to the limit together, and none times out for it."""
-    handler = Counting(0.05)
-    with asking(handler, in_flight=2, timeout_s=0.2) as (ledger, _):
+    handler = Counting(0.2, until=2)
+    with asking(handler, in_flight=2, timeout_s=1.0) as (ledger, _):
         work = [
             threading.Thread(target=lk.ft, args=(f"a{i}.near",), kwargs={"ledger": ledger})
             for i in range(12)
@@ -224,7 +229,7 @@ def test_threads_of_the_user_share_the_limit():
 def test_a_bar_shows_unless_silenced(capsys):
     """Many slow reads show a bar on stderr that counts them; `progress=False` shows none."""
     ids = [f"a{number}.near" for number in range(12)]
-    with asking(Counting(0.3), in_flight=6) as (ledger, _):
+    with asking(Counting(0.3, until=6), in_flight=6) as (ledger, _):
         lk.ft(ids, ledger=ledger, progress=False)
         assert capsys.readouterr().err == ""
         lk.ft(ids, ledger=ledger)
@@ -284,28 +289,28 @@ def test_attempts_are_bounded(way, attempts):
 @two_ways
 def test_total_time_is_bounded(way, monkeypatch):
     """However many attempts are allowed, the total time ends them."""
-    monkeypatch.setattr(retry, "_jitter", lambda _longest: 0.1)
-    policy = lk.RetryPolicy(attempts=1000, total_s=0.4)
+    monkeypatch.setattr(retry, "_jitter", lambda _longest: 0.25)
+    policy = lk.RetryPolicy(attempts=1000, total_s=1.2)
     with asking(lambda *_: Reply(503, b"busy"), **way, retries=policy) as (ledger, server):
         begin = time.monotonic()
-        with pytest.raises(TransportError, match="HTTP 503"):
+        with pytest.raises(TransportError, match=r"HTTP 503|no answer within 0\."):
             lk.ft("a.near", ledger=ledger)
-        assert time.monotonic() - begin < 5
+        assert time.monotonic() - begin < 60
     assert 2 <= len(server.requests) <= 6
 
 
 def test_a_slow_host(way):
     """A host that does not answer in time is asked again; the error tells the time it had."""
-    slow = as_json({"account_id": "a.near", "tokens": []}, delay=1.0)
+    slow = as_json({"account_id": "a.near", "tokens": []}, delay=20.0)
     policy = lk.RetryPolicy(attempts=2, total_s=10)
-    with asking(lambda *_: slow, **way, retries=policy, timeout_s=0.15) as (ledger, server):
+    with asking(lambda *_: slow, **way, retries=policy, timeout_s=0.3) as (ledger, server):
         begin = time.monotonic()
         with pytest.raises(
-            TransportError, match=r"for the tokens of a.near failed: no answer within 0.15 s"
+            TransportError, match=r"for the tokens of a.near failed: no answer within 0.3 s"
         ):
             lk.ft("a.near", ledger=ledger)
-        assert 0.3 <= time.monotonic() - begin < 1.5  # two whole answers take 2
-    assert len(server.requests) == 2
+        assert 0.6 <= time.monotonic() - begin < 20
+        assert arrived(server) == 2
 
 
 def test_a_cut_answer_is_asked_again(way):
@@ -357,12 +362,12 @@ def test_a_dripping_host(way, part):
     head = body if part == "body" else b"HTTP/1.1 200 OK\r\nx-more: "
     with (
         raw_host(dripping(head)) as url,
-        lk.connect("lab", api_url=url, **way, timeout_s=0.15, retries=ONCE) as ledger,
+        lk.connect("lab", api_url=url, **way, timeout_s=0.15, retries=PATIENT) as ledger,
     ):
         begin = time.monotonic()
         with pytest.raises(TransportError, match=r"no answer within 0\.15 s"):
             lk.ft("a.near", ledger=ledger)
-        assert time.monotonic() - begin < 5
+        assert time.monotonic() - begin < LONG_S
 
 
 @pytest.mark.parametrize(
@@ -418,7 +423,7 @@ def test_the_pause_a_host_asks_for(way, status):
     with asking(in_turn(OK, busy("0.2", status), OK), **way) as (ledger, server):
         lk.ft("a.near", ledger=ledger)  # imports and connects
         took = seconds(lambda: lk.ft("a.near", ledger=ledger))
-    assert 0.2 <= took < 0.6
+    assert 0.2 <= took < 10
     assert len(server.requests) == 3
 
 
@@ -427,7 +432,7 @@ def test_the_date_a_host_names():
     until = time.time() + 2
     with asking(in_turn(busy(formatdate(until, usegmt=True)), OK)) as (ledger, _):
         lk.ft("a.near", ledger=ledger)
-    assert int(until) <= time.time() < until + 1
+    assert int(until) <= time.time() < until + 60
 
 
 @pytest.mark.parametrize(
@@ -435,17 +440,16 @@ def test_the_date_a_host_names():
 )
 def test_a_pause_too_long_is_told(after):
     """A pause beyond the total time is not slept through: the error tells it at once."""
-    with asking(lambda *_: busy(after)) as (ledger, server):
+    with asking(lambda *_: busy(after), retries=replace(QUICK, total_s=1000)) as (ledger, server):
         begin = time.monotonic()
         with pytest.raises(RateLimitedError) as caught:
             lk.ft("a.near", ledger=ledger)
-        assert time.monotonic() - begin < 5
         assert caught.value.retry_after is not None
         assert caught.value.retry_after >= 3600
         assert len(server.requests) == 1
         with pytest.raises(RateLimitedError):  # nor does anybody else wait for it
             lk.ft("b.near", ledger=ledger)
-        assert time.monotonic() - begin < 5
+        assert time.monotonic() - begin < LONG_S
 
 
 def test_a_pause_in_json_rpc_form():
@@ -504,8 +508,8 @@ def test_hosts_are_limited_separately():
         serve(lambda *_: busy("30")) as indexer,
         lk.connect("lab", rpc_url=node.url, api_url=indexer.url, retries=ONCE) as ledger,
     ):
-        ledger._session._rate_limiters["api"].pause(30)
-        assert seconds(lambda: lk.gas_price(ledger=ledger)) < 5
+        ledger._session._rate_limiters["api"].pause(5 * LONG_S)
+        assert seconds(lambda: lk.gas_price(ledger=ledger)) < LONG_S
 
 
 @two_ways
@@ -647,15 +651,15 @@ def test_hosts_share_the_total_time(monkeypatch):
     """The archive has the time that the regular host left, and no more."""
     monkeypatch.setattr(retry, "_jitter", lambda _longest: 0.05)
     slow = Reply(GONE.status, GONE.body, delay=0.4)
-    policy = lk.RetryPolicy(attempts=100, total_s=1.0)
+    policy = lk.RetryPolicy(attempts=100, total_s=3.0)
     with (
-        serve(lambda *_: Reply(200, b"{}", delay=3.0)) as archive,
+        serve(lambda *_: Reply(200, b"{}", delay=20.0)) as archive,
         asking(lambda *_: slow, archival_rpc_url=archive.url, retries=policy) as (ledger, _),
     ):
         begin = time.monotonic()
-        with pytest.raises(TransportError, match=r"no answer within 0\.[1-6]\d* s"):
+        with pytest.raises(TransportError, match=r"no answer within [0-2](\.\d+)? s"):
             lk.block(7, ledger=ledger)
-        assert time.monotonic() - begin < 2.5
+        assert time.monotonic() - begin < 20
 
 
 # Rate and cache -------------------------------------------------------------------------
@@ -670,16 +674,16 @@ def test_the_rate_is_kept(way):
         times.append(time.monotonic())
         return tokens(path)
 
-    with asking(handler, **way, rate=40) as (ledger, _):
+    with asking(handler, **way, rate=20) as (ledger, _):
         lk.ft([f"a{i}.near" for i in range(13)], ledger=ledger, progress=False)
-    assert 12 / 40 - 0.02 <= times[-1] - times[0] < 0.8
+    assert times[-1] - times[0] > 0.3  # 0.6 less what the first may be late
 
 
 @two_ways
 def test_a_queue_longer_than_the_timeout(way):
     """Waiting for the rate is our own doing: it uses up nobody's time to answer."""
-    policy = lk.RetryPolicy(attempts=1, total_s=0.2)
-    with asking(by_path, **way, rate=25, retries=policy, timeout_s=0.2) as (ledger, _):
+    policy = lk.RetryPolicy(attempts=1, total_s=0.8)
+    with asking(by_path, **way, rate=10, retries=policy, timeout_s=0.8) as (ledger, _):
         frame = lk.ft([f"a{i}.near" for i in range(10)], ledger=ledger, progress=False)
     assert len(frame) == 10
 
@@ -705,12 +709,12 @@ def block() -> dict[str, Any]:
 @two_ways
 def test_what_cannot_change_is_asked_once(way):
     """A block by its hash is asked once a session, and costs no place in the rate."""
-    with asking(lambda *_: result(block()), **way, rate=5) as (ledger, server):
+    with asking(lambda *_: result(block()), **way, rate=1) as (ledger, server):
         first = lk.block(BLOCK, ledger=ledger)
         took = seconds(lambda: [lk.block(BLOCK, ledger=ledger) for _ in range(20)])
         again = lk.block(BLOCK, ledger=ledger)
     assert len(server.requests) == 1
-    assert took < 1
+    assert took < 15
     assert again.drop(columns=[]).equals(first)
 
 
@@ -807,7 +811,7 @@ def test_a_response_in_between_keeps_a_batch_going():
 def test_a_host_that_never_answers_is_a_dead_one():
     """Timeouts in a row end a batch as refused connections do."""
     ids = [f"a{number}.near" for number in range(60)]
-    slow = Reply(200, b"{}", delay=1.0)
+    slow = Reply(200, b"{}", delay=20.0)
     with asking(lambda *_: slow, timeout_s=0.2, retries=ONCE, in_flight=4) as (ledger, _):
         _, errors = lk.ft(ids, ledger=ledger, on_error="collect", progress=False)
     assert errors["message"].str.contains("no answer within 0.2 s", regex=False).sum() <= 14
@@ -874,12 +878,12 @@ def public(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, float], None]:
 
 def test_a_dead_host_with_a_limit_ends_a_batch_early(public, dead_host):
     """Attempts without a connection do not use up the limit of a minute."""
-    public(50, 61.0)
+    public(50, 600.0)
     ids = [f"a{number}.near" for number in range(100)]
     with lk.connect("lab", api_url=dead_host, retries=lk.RetryPolicy(attempts=4)) as ledger:
         start = time.monotonic()
         _, errors = lk.ft(ids, ledger=ledger, on_error="collect", progress=False)
-    assert time.monotonic() - start < 30
+    assert time.monotonic() - start < 300
     assert len(errors) == 100
     assert errors["message"].str.startswith("not sent").sum() >= 74
 
@@ -887,8 +891,8 @@ def test_a_dead_host_with_a_limit_ends_a_batch_early(public, dead_host):
 @pytest.mark.parametrize("n_accounts", [1, 2])
 def test_a_long_wait_for_a_limit_is_shown(public, monkeypatch, n_accounts):
     """A request that waits for the next minute says how long and why, where it is seen."""
-    public(2, 0.9)
-    monkeypatch.setattr(session, "_LONG_WAIT_S", 0.3)
+    public(2, 2.0)
+    monkeypatch.setattr(session, "_LONG_WAIT_S", 0.1)
     texts: list[str] = []
     monkeypatch.setattr(progress.Line, "show", lambda _, text: texts.append(text))
     ids = [f"a{number}.near" for number in range(n_accounts)]
@@ -897,16 +901,19 @@ def test_a_long_wait_for_a_limit_is_shown(public, monkeypatch, n_accounts):
         assert texts == []
         lk.ft(ids, progress=False, ledger=ledger)
     limit = "at most 2 requests a minute without an API key, to 127.0.0.1"
-    assert texts == [f"waiting 1 s: {limit}"] * n_accounts
+    assert [re.sub("waiting [12] s", "waiting", text) for text in texts] == (
+        [f"waiting: {limit}"] * n_accounts
+    )
 
 
 def test_a_refusal_for_a_minute_is_waited_for(public):
     """After a 429 without Retry-After the attempts are spread over the total time."""
     public(50, 61.0)
-    start = time.monotonic()
+    times: list[float] = []
 
     def handler(_method: str, path: str, *_: object) -> Reply:
-        return tokens(path) if time.monotonic() - start > 1.5 else Reply(429)
+        times.append(time.monotonic())
+        return tokens(path) if len(times) == 3 else Reply(429)
 
     policy = lk.RetryPolicy(attempts=4, total_s=4)
     with (
@@ -914,18 +921,17 @@ def test_a_refusal_for_a_minute_is_waited_for(public):
         lk.connect("lab", api_url=server.url, retries=policy) as ledger,
     ):
         assert len(lk.ft("a.near", ledger=ledger)) == 1
-    assert len(server.requests) == 3  # at 0, 1 and 2 seconds
+    assert len(times) == 3
+    assert times[2] - times[0] > 1.5  # 2 s less what the first may be late
 
 
-def test_a_host_that_is_back_is_asked_again():
+def test_a_host_that_is_back_is_asked_again(dead_host):
     """Each batch tries anew: nothing is remembered of a host that was dead."""
-    with create_server(("127.0.0.1", 0)) as closed:
-        port = closed.getsockname()[1]
     ids = [f"a{number}.near" for number in range(30)]
-    with lk.connect("lab", api_url=f"http://127.0.0.1:{port}", retries=ONCE) as ledger:
+    with lk.connect("lab", api_url=dead_host, retries=ONCE) as ledger:
         _, errors = lk.ft(ids, ledger=ledger, on_error="collect", progress=False)
         assert len(errors) == 30
-        with serve(by_path, port=port):
+        with serve(by_path, port=int(dead_host.rpartition(":")[2])):
             assert len(lk.ft(ids, ledger=ledger, progress=False)) == 30
 
 
@@ -947,33 +953,12 @@ def test_the_first_failure_ends_it(way):
 # Interrupts, loops, processes -----------------------------------------------------------
 
 
-class CtrlC:
-    """Answers as told, and presses Ctrl-C a moment after the first request has come."""
-
-    def __init__(self, handler: Handler) -> None:
-        self.handler = handler
-        self.first = threading.Event()
-        self.pressed = 0.0
-
-    def __call__(self, *asked: Any) -> Reply:
-        """Answer."""
-        if not self.first.is_set():
-            self.first.set()
-            threading.Timer(0.1, self.press).start()
-        return self.handler(*asked)
-
-    def press(self) -> None:
-        """Interrupt the main thread."""
-        self.pressed = time.monotonic()
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-
-
 def arrived(server: Any) -> int:
     """Count the requests, once those on their way when Ctrl-C came are there."""
-    count, until = -1, time.monotonic() + 5
+    count, until = -1, time.monotonic() + LONG_S
     while count != len(server.requests) and time.monotonic() < until:
         count = len(server.requests)
-        time.sleep(0.2)
+        time.sleep(0.4)
     return count
 
 
@@ -989,18 +974,17 @@ def _sigint(request):
 @pytest.mark.parametrize("many", [False, True], ids=["one", "many"])
 def test_ctrl_c(way, many):
     """Ctrl-C ends a verb at once; nothing more is asked, and the ledger goes on working."""
-    go_on = threading.Event()
+    go_on, first = threading.Event(), threading.Event()
 
     def slow(_method: str, path: str, *_: object) -> Reply:
-        go_on.wait(5)
+        first.set()
+        go_on.wait(LONG_S)
         return tokens(path)
 
-    handler = CtrlC(slow)
     ids = [f"a{number}.near" for number in range(100)] if many else "a0.near"
-    with asking(handler, **way, rate=200) as (ledger, server):
-        with pytest.raises(KeyboardInterrupt):
-            lk.ft(ids, ledger=ledger, progress=False)
-        assert time.monotonic() - handler.pressed < 3
+    patient = lk.RetryPolicy(attempts=1, total_s=LONG_S)
+    with asking(slow, **way, rate=200, retries=patient) as (ledger, server):
+        interrupt(lambda: lk.ft(ids, ledger=ledger, progress=False), after=first)
         go_on.set()
         asked = arrived(server)
         assert asked <= way["in_flight"]
@@ -1011,13 +995,17 @@ def test_ctrl_c(way, many):
 @two_ways
 def test_ctrl_c_while_waiting_to_ask_again(way, monkeypatch):
     """Ctrl-C ends the wait between attempts too, in threads as on the loop."""
-    monkeypatch.setattr(retry, "_jitter", lambda _longest: 5.0)
-    policy = lk.RetryPolicy(attempts=3, total_s=60)
-    handler = CtrlC(lambda *_: Reply(503))
-    with asking(handler, **way, retries=policy) as (ledger, _):
-        with pytest.raises(KeyboardInterrupt):
-            lk.ft([f"a{number}.near" for number in range(100)], ledger=ledger, progress=False)
-        assert time.monotonic() - handler.pressed < 3
+    monkeypatch.setattr(retry, "_jitter", lambda _longest: LONG_S)
+    policy = lk.RetryPolicy(attempts=3, total_s=10 * LONG_S)
+    ids = [f"a{number}.near" for number in range(100)]
+    first = threading.Event()
+
+    def busy(*_: object) -> Reply:
+        first.set()
+        return Reply(503)
+
+    with asking(busy, **way, retries=policy) as (ledger, _):
+        interrupt(lambda: lk.ft(ids, ledger=ledger, progress=False), after=first)
 
 
 def test_inside_a_running_loop(way):
@@ -1077,7 +1065,7 @@ def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-W", "error", "-c", script, *arguments],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=300,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         check=False,
     )
@@ -1254,14 +1242,21 @@ def test_plain_http_behind_an_https_address(way):
 
 
 def test_a_handshake_without_an_end(way):
-    """A host that never finishes its greeting is given up, and no socket is left open."""
+    """A host that never finishes its greeting is given up; when it hangs up, no socket is open."""
+    hung_up = threading.Event()
+
+    def hang_up(_: socket) -> None:
+        time.sleep(0.6)
+        threading.Timer(0.3, hung_up.set).start()
+
     options = way | {"timeout_s": 0.2, "retries": ONCE}
     with (
-        raw_host(lambda _: time.sleep(0.6)) as url,
+        raw_host(hang_up) as url,
         lk.connect("lab", api_url=url.replace("http:", "https:"), **options) as ledger,
         pytest.raises(TransportError, match=r"no answer within 0\.2 s"),
     ):
         lk.ft("a.near", ledger=ledger)
+    assert hung_up.wait(LONG_S)
     gc.collect()  # a socket left open would warn, which is an error
 
 

@@ -27,7 +27,7 @@ def cells() -> list[Any]:
         "import matplotlib.pyplot as plt\nplots.exposure(frame, ax=plt.figure().add_subplot())",
     ]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(s) for s in sources])
-    nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
+    nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
     return [cell["outputs"] for cell in notebook["cells"]]
 
 

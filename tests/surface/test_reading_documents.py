@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import httpx
+import pandas as pd
 import pytest
 
 import ledgerkit as lk
@@ -25,6 +26,7 @@ from ledgerkit.errors import (
     UnknownBlockError,
     UnmatchedResponseError,
 )
+from ledgerkit.localnet.worlds import open_world
 from ledgerkit.transport.networks import PRESETS, ApiKey, Network, resolve
 from ledgerkit.transport.settings import Settings
 from tests.document_host import DocumentHost, archive, pack, scattered, small_documents, tar
@@ -364,7 +366,7 @@ def test_each_refusal_of_a_height_says_what_to_do(height: int, remedy: str) -> N
     # Source: fastnear/neardata-server, src/api.rs, get_block_inner.
     with hosting(DocumentHost(DOCUMENTS, final=FINAL)) as (ledger, _):
         requests: list[calls.Call[Any]] = [
-            services.raw_block_document(height),
+            services.block_document(height),
             services.block_headers(height),
         ]
         for call in requests:
@@ -379,7 +381,7 @@ def test_an_unknown_path_is_no_unknown_block() -> None:
         network = Network("lab", None, None, None, blocks_url=server.url)
         with client.Ledger(Settings(network=network)) as ledger:
             with pytest.raises(InvalidRequestError, match="HTTP 404"):
-                ledger.send(services.raw_block_document(110))
+                ledger.send(services.block_document(110))
             with pytest.raises(InvalidRequestError, match="HTTP 404"):
                 list(read_documents(ledger, [110]))
 
@@ -426,3 +428,24 @@ def test_few_archives_are_read_ahead() -> None:
         assert len(taken) <= 10 * 11
         reads.close()
         assert len(server.paths) <= 12
+
+
+# The verbs --------------------------------------------------------------------------------
+
+
+def test_blocks_are_the_same_from_either_source() -> None:
+    """The frame of a range is equal from a node and from the documents, with skipped heights."""
+    world = open_world("demo")
+    world.advance(3, skip=2)
+    world.advance(20)
+    start, stop = world.chain.genesis.height + 20, world.chain.final.height + 1
+    with lk.connect(world=world, make_default=False) as ledger:
+        by_node = lk.blocks(start, stop, ledger=ledger)
+        by_documents = lk.blocks(start, stop, source="documents", ledger=ledger)
+        pd.testing.assert_frame_equal(by_documents, by_node)
+        assert by_documents.attrs.keys() == by_node.attrs.keys()
+        assert len(by_node) == stop - start - 2
+        with pytest.raises(UnknownBlockError, match=f"block {stop + 4}"):
+            lk.blocks(stop + 4, stop + 5, source="documents", ledger=ledger)
+        with pytest.raises(InvalidRequestError, match=r"source 'archive' is not valid"):
+            lk.blocks(start, stop, source="archive", ledger=ledger)  # type: ignore[arg-type]  # refused

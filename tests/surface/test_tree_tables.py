@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import ledgerkit as lk
-from ledgerkit.block_documents.updates import block_document
+from ledgerkit.block_documents.reading import Skipped, read_document
 from ledgerkit.collecting.blocks import BlockReader
 from ledgerkit.collecting.sources import Subject
 from ledgerkit.collecting.transaction_assembly import TransactionAssembly
@@ -18,7 +18,6 @@ from tests.unit.localnet.full_world import FullWorld
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ledgerkit.api.models.block_documents import BlockDocument
     from ledgerkit.collecting.included_transactions import IncludedTransaction
 
 
@@ -37,25 +36,12 @@ def assembled(ledger: lk.Ledger) -> tuple[list[int], list[IncludedTransaction]]:
     assembly, status = TransactionAssembly(), lk.status().iloc[0]
     heights = []
     for height in range(status["earliest_block_height"], status["latest_block_height"] + 1):
-        document = block_document(ledger, height)
-        if document is not None:
+        document = read_document(ledger, height)
+        if not isinstance(document, Skipped):
             head = document.block.header
-            fill_in_places(document)
             assembly.add(document, rules_by_epoch(ledger, {head.hash: head})[head.epoch_id])
             heights.append(height)
     return heights, [item for height in heights for item in assembly.take(height)]
-
-
-def fill_in_places(document: BlockDocument) -> None:
-    """Fill in the height, time and shard of each outcome."""
-    for shard in document.shards:
-        transactions = shard.chunk.transactions if shard.chunk else ()
-        executions = [item.outcome.execution_outcome for item in transactions]
-        executions += [item.execution_outcome for item in shard.receipt_execution_outcomes]
-        for execution in executions:
-            execution.block_height = document.block.header.height
-            execution.block_timestamp = document.block.header.time_ns
-            execution.shard_id = shard.shard_id
 
 
 def by_rpc(ledger: lk.Ledger, heights: list[int]) -> dict[str, Any]:

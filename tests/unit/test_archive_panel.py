@@ -51,7 +51,7 @@ class Gate:
 
         def held(*asked: Any) -> Any:
             self.reached.set()
-            self.opened.wait(10)
+            self.opened.wait(60)
             value = original(*asked)
             self.ended.set()
             return value
@@ -60,8 +60,8 @@ class Gate:
 
 
 async def until(true: Callable[[], bool]) -> None:
-    """Wait for something, ten seconds at most."""
-    for _ in range(1_000):
+    """Wait for something, a minute at most."""
+    for _ in range(6_000):
         if true():
             return
         await asyncio.sleep(0.01)

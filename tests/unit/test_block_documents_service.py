@@ -14,8 +14,8 @@ import base58
 import pytest
 
 import ledgerkit as lk
-from ledgerkit.api import services
-from ledgerkit.block_documents.updates import account_updates, block_document
+from ledgerkit.block_documents.reading import Skipped, read_document
+from ledgerkit.block_documents.updates import account_updates
 from ledgerkit.errors import UnknownBlockError
 from ledgerkit.localnet.http_gateway import Gateway
 from ledgerkit.localnet.http_messages import HttpRequest, HttpResponse
@@ -375,8 +375,8 @@ def test_a_client_follows_the_redirects_with_its_key() -> None:
     for key_in in ("header", "query"):
         options: dict[str, Any] = {"api_key": "a-key", "key_in": key_in}
         with lk.connect(world=world, make_default=False, **options) as ledger:
-            whole = ledger.send(services.block_document(height))
-            assert whole is not None
+            whole = read_document(ledger, height)
+            assert not isinstance(whole, Skipped)
             assert whole.block.header.height == height
 
 
@@ -387,7 +387,7 @@ def test_a_client_names_a_block_that_is_out_of_range(height: int) -> None:
         lk.connect(world=chain().world, make_default=False) as client,
         pytest.raises(UnknownBlockError, match=f"does not have block {height}"),
     ):
-        block_document(client, height)
+        read_document(client, height)
 
 
 def test_updates_end_with_the_balance_of_the_state() -> None:
@@ -417,5 +417,5 @@ def test_a_skipped_height_has_no_updates() -> None:
     world.advance(2)
     world.advance(4, skip=1)
     with lk.connect(world=world, make_default=False) as client:
-        assert block_document(client, START + 3) is None
+        assert read_document(client, START + 3) == Skipped(START + 2)
         assert account_updates(client, START + 3, "ann.near") == []

@@ -35,7 +35,7 @@ def run(code: str) -> Any:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=300,
     )
     assert done.stderr == ""
     assert done.returncode == 0

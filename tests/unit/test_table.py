@@ -278,7 +278,7 @@ def test_a_newer_request_replaces_an_older_one(monkeypatch: pytest.MonkeyPatch):
         searched.append(text)
         began.set()
         if text == "old":
-            go_on.wait(10)
+            go_on.wait(60)
         return plain(source, text, check)
 
     monkeypatch.setattr(_filters, "search", slow)
@@ -289,14 +289,14 @@ def test_a_newer_request_replaces_an_older_one(monkeypatch: pytest.MonkeyPatch):
 
     old = threading.Thread(target=request, args=("old", 1))
     old.start()
-    began.wait(10)
+    began.wait(60)
     new = threading.Thread(target=request, args=("x", 2))
     new.start()
     while table._newest["one"] != 2:
         threading.Event().wait(0.001)
     go_on.set()
-    old.join(10)
-    new.join(10)
+    old.join(60)
+    new.join(60)
     assert replies["old"] == {"superseded": True}
     assert replies["x"]["n_rows"] == 1
     assert searched.count("old") == 1

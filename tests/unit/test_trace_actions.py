@@ -154,9 +154,9 @@ def test_a_receipt_with_ten_megabytes_of_logs_is_read_in_time():
     line = builders.event(
         "nep141", "ft_mint", {"owner_id": "a.near", "amount": "1", "memo": "m" * 900}
     )
-    begun = time.perf_counter()
+    begun = time.process_time()
     found = logging(*[line] * 10_000)
     assert len(found.events) == 10_000
     assert found.balance_changes["change"].tolist()[:1] == [10_000]
     assert found.explain()
-    assert time.perf_counter() - begun < 20
+    assert time.process_time() - begun < 20

@@ -68,14 +68,14 @@ class Slow(Panel):
         self.requests.append(values["name"])
         gate = self.gates.get(values["name"])
         if gate is not None:
-            gate.wait(10)
+            gate.wait(60)
         frame = pd.DataFrame({"name": [values["name"]]})
         return PanelResult(f"read {values['name']}", frame, (Page("One", Table(frame)),))
 
 
 async def until(true: Callable[[], bool]) -> None:
-    """Wait for something, ten seconds at most."""
-    for _ in range(1_000):
+    """Wait for something, a minute at most."""
+    for _ in range(6_000):
         if true():
             return
         await asyncio.sleep(0.01)
@@ -294,14 +294,14 @@ def test_warnings_are_collected_by_thread():
     def other() -> None:
         with user_warnings.collect_warnings() as messages:
             inside.set()
-            leave.wait(10)
+            leave.wait(60)
             user_warnings.warn("there", 1)
             others.append(list(messages))
 
     thread = threading.Thread(target=other)
     with user_warnings.collect_warnings() as messages:
         thread.start()
-        inside.wait(10)
+        inside.wait(60)
         user_warnings.warn("here", 1)
     leave.set()
     thread.join()
@@ -1247,7 +1247,7 @@ def test_a_search_that_ends_late_opens_nothing_over_another_view(monkeypatch):
 
     def recognise(text: str, chosen: lk.Ledger) -> Any:
         started.set()
-        gate.wait(10)
+        gate.wait(60)
         return real(text, chosen)
 
     monkeypatch.setattr(search, "recognise", recognise)

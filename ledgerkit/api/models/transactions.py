@@ -378,6 +378,11 @@ class TxResult:
     executions: LazyList[Execution] | DecodedList[Any]
     bodies: LazyList[Receipt] | DecodedList[Any] | None
 
+    def alone(self) -> TxResults:
+        """Return the results of this transaction only."""
+        lists = self.outcomes, self.executions, self.bodies
+        return TxResults((self,), (len(self.outcomes),), *lists)
+
     def receipt_ids(self) -> set[str]:
         """Return the ids of the receipts that ran."""
         return {outcome.id for _, piece in self.outcomes.pieces() for outcome in piece}
@@ -424,6 +429,22 @@ class TxResult:
                 executed.add(outcome.id)
                 created.update(outcome.outcome.receipt_ids or ())
         return created <= executed
+
+
+@dataclass(frozen=True, slots=True)
+class TxResults:
+    """
+    The results of several transactions, and the joined lists of their receipts, in their order.
+
+    `n_outcomes` counts the outcomes of each; those lists of `transactions` are not read. No
+    receipt belongs to two transactions.
+    """
+
+    transactions: Sequence[TxResult]
+    n_outcomes: Sequence[int]
+    outcomes: LazyList[ExecutionOutcome] | DecodedList[Any]
+    executions: LazyList[Execution] | DecodedList[Any]
+    bodies: LazyList[Receipt] | DecodedList[Any] | None
 
 
 class TransactionResponse(NamedTuple):

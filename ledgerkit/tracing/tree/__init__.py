@@ -1,7 +1,7 @@
 """
-The receipt tree of one transaction: rows, edges and verdict, computed from its result.
+The receipt trees of transactions: rows, edges and verdict, computed from their results.
 
-`outcomes` and `bodies` decode the result into columns, `linking` links the receipts and sorts
+`outcomes` and `bodies` decode the results into columns, `linking` links the receipts and sorts
 them with `graph`, and `frame_columns` computes the columns of the frames.
 """
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from ledgerkit.api.models.transactions import TxResult
-    from ledgerkit.tracing.tree.linking import DataEdges
+    from ledgerkit.api.models.transactions import TxResult, TxResults
+    from ledgerkit.tracing.tree.linking import DataEdges, LinkedReceipts
 
-__all__ = ["Conversion", "Tree", "build_tree", "verdict"]
+__all__ = ["Conversion", "Forest", "Tree", "build_forest", "build_tree", "verdict"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,22 +43,22 @@ class Conversion:
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class Forest:
     """
-    A receipt tree, rows in causal order.
+    The receipt trees of transactions, one after another, rows of each in causal order.
 
-    `columns` are those of the receipts frame; `parents` is the position of each row's creator
-    (-1: none). `overall` is the transaction's status, `level` its `final_execution_status`, and
-    `leaf` the status at which the chain of SuccessReceiptId ends; each is None where unknown.
+    `columns` are those of the receipts frame, `conversions` those of the transactions, `trees` is
+    the number of each row's transaction, and `starts` the first row of each tree and their end.
+    `parents` is the position of each row's creator (-1: none).
     """
 
+    results: TxResults = field(repr=False)
     columns: Mapping[str, Any]
-    conversion: Conversion
-    overall: str | None
-    level: str | None
-    leaf: str | None
+    conversions: tuple[Conversion, ...]
     notes: tuple[str, ...]
     ids: np.ndarray = field(repr=False)
+    trees: np.ndarray = field(repr=False)
+    starts: np.ndarray = field(repr=False)
     parents: np.ndarray = field(repr=False)
     data: DataEdges = field(repr=False)
 
@@ -69,6 +69,25 @@ class Tree:
     def edges(self) -> Mapping[str, Any]:
         """Compute the columns of the edges frame."""
         return edge_columns(self.ids, self.parents, self.data)
+
+
+@dataclass(frozen=True, slots=True)
+class Tree(Forest):
+    """
+    A receipt tree: a forest of one transaction.
+
+    `overall` is the transaction's status, `level` its `final_execution_status`, and `leaf` the
+    status at which the chain of SuccessReceiptId ends; each is None where unknown.
+    """
+
+    overall: str | None
+    level: str | None
+    leaf: str | None
+
+    @property
+    def conversion(self) -> Conversion:
+        """The conversion of the transaction into its first receipt."""
+        return self.conversions[0]
 
 
 def build_tree(
@@ -115,18 +134,54 @@ def build_tree(
     first mention is used, and `notes` lists what was ignored.
     """
     with collector_paused():
-        receipts = link_receipts(result, blocks or {})
+        receipts = link_receipts(result.alone(), blocks or {})
+        leaf = receipts.leaf()
         return Tree(
-            columns=receipt_columns(receipts, result, shard_of),
-            conversion=_conversion(result),
+            **_members(receipts, shard_of),
             overall=_overall_status(result.status),
             level=result.final_execution_status,
-            leaf=None if receipts.leaf is None else STATUS_NAMES[receipts.leaf],
-            notes=tuple(receipts.notes),
-            ids=receipts.ids,
-            parents=receipts.parents,
-            data=receipts.data,
+            leaf=None if leaf is None else STATUS_NAMES[leaf],
         )
+
+
+def build_forest(results: TxResults) -> Forest:
+    """
+    Compute the receipt trees of transactions, each as `build_tree` does, all at once.
+
+    Parameters
+    ----------
+    results
+        The decoded results, with heights, times and shards.
+
+    Returns
+    -------
+    forest
+        One row per receipt, tree by tree; `order` counts from 0 in each.
+
+    Raises
+    ------
+    DecodeError
+        As `build_tree`.
+    """
+    with collector_paused():
+        return Forest(**_members(link_receipts(results, {}), None))
+
+
+def _members(
+    receipts: LinkedReceipts, shard_of: Callable[[str], int | None] | None
+) -> dict[str, Any]:
+    """Return the members of a forest of linked receipts."""
+    return {
+        "results": receipts.results,
+        "columns": receipt_columns(receipts, shard_of),
+        "conversions": tuple(map(_conversion, receipts.results.transactions)),
+        "notes": tuple(receipts.notes),
+        "ids": receipts.ids,
+        "trees": receipts.trees,
+        "starts": receipts.starts,
+        "parents": receipts.parents,
+        "data": receipts.data,
+    }
 
 
 def verdict(tree: Tree, *, expired: bool = False) -> str:

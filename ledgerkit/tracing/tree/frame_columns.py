@@ -17,7 +17,6 @@ from ledgerkit.u128.array import U128Array
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ledgerkit.api.models.transactions import TxResult
     from ledgerkit.tracing.tree.linking import DataEdges, LinkedReceipts
 
     Columns = dict[str, Any]
@@ -29,9 +28,7 @@ _RECEIPT_KINDS = np.array(["action", "refund", None], dtype=object)
 _EDGE_KINDS = np.array(["creation", "data"], dtype=object)
 
 
-def receipt_columns(
-    receipts: LinkedReceipts, result: TxResult, shard_of: ShardOf | None = None
-) -> Columns:
+def receipt_columns(receipts: LinkedReceipts, shard_of: ShardOf | None = None) -> Columns:
     """Compute the columns of the receipts frame; `shard_of` is for results without shards."""
     outcomes, bodies = receipts.outcomes, receipts.bodies
     outcome_at, body_at = receipts.outcome_at, receipts.body_at
@@ -42,14 +39,14 @@ def receipt_columns(
     receivers = bodies.receiver_id.take(body_at)
     waits_for, on_critical_path = _waiting(receipts)
     shards = outcomes.shard_id.take(outcome_at)
-    kinds = _kinds(receipts, result, predecessors, tokens_burnt)
+    kinds = _kinds(receipts, predecessors, tokens_burnt)
     return {
         "receipt_id": receipts.ids.copy(),
         "parent_id": _parent_ids(receipts),
         "depth": depths,
-        "order": np.arange(len(depths)),
+        "order": np.arange(len(depths)) - receipts.starts[receipts.trees],
         "kind": kinds,
-        "is_local": np.arange(len(depths)) == receipts.local,
+        "is_local": receipts.is_local,
         "predecessor_id": predecessors,
         "receiver_id": receivers,
         "signer_id": bodies.signer_id.take(body_at),
@@ -64,7 +61,7 @@ def receipt_columns(
         "gas_attached": bodies.gas_attached.take(body_at),
         "gas_burnt": gas_burnt,
         "tokens_burnt": tokens_burnt,
-        **_status_columns(receipts, _not_given(receipts, result, kinds)),
+        **_status_columns(receipts, _not_given(receipts, kinds)),
         "logs": outcomes.logs.take(outcome_at),
         "input_data_ids": bodies.input_data_ids.take(body_at),
         "output_data_receivers": bodies.output_data_receivers.take(body_at),
@@ -118,28 +115,35 @@ def _parent_ids(receipts: LinkedReceipts) -> np.ndarray:
 
 
 def _kinds(
-    receipts: LinkedReceipts, result: TxResult, predecessors: np.ndarray, tokens_burnt: U128Array
+    receipts: LinkedReceipts, predecessors: np.ndarray, tokens_burnt: U128Array
 ) -> np.ndarray:
     """Return the kind of each receipt; None for one with neither body nor outcome."""
     codes = (predecessors == SYSTEM).astype(np.int8)
+    transactions = receipts.results.transactions
     for at in np.flatnonzero(predecessors == None).tolist():  # noqa: E711 - an array compares each value
-        refunded = is_free(result, tokens_burnt[at])
+        refunded = is_free(transactions[receipts.trees[at]], tokens_burnt[at])
         codes[at] = 2 if receipts.outcome_at[at] < 0 else refunded
     kinds: np.ndarray = _RECEIPT_KINDS[codes]
     return kinds
 
 
-def _not_given(receipts: LinkedReceipts, result: TxResult, kinds: np.ndarray) -> np.ndarray:
-    """Return whether each receipt has run by the transaction's status, but has no outcome."""
+def _not_given(receipts: LinkedReceipts, kinds: np.ndarray) -> np.ndarray:
+    """Return whether each receipt has run by its transaction's status, but has no outcome."""
     has_run = np.zeros(len(kinds), dtype=bool)
-    level, first = result.final_execution_status, result.transaction_outcome
-    if level == "FINAL":
-        has_run[:] = True
-    elif level in ("EXECUTED_OPTIMISTIC", "EXECUTED"):  # only refunds may be missing
-        has_run = kinds == _RECEIPT_KINDS[0]
-    if isinstance(result.status, Status) and len(kinds):  # the result comes from the first receipt
-        has_run[0] |= first is not None and receipts.ids[0] in (first.outcome.receipt_ids or ())
-    return has_run & (receipts.outcome_at < 0)
+    missing = receipts.outcome_at < 0
+    for tree in np.unique(receipts.trees[missing]).tolist():
+        result, first = receipts.results.transactions[tree], int(receipts.starts[tree])
+        rows = slice(first, int(receipts.starts[tree + 1]))
+        level, own = result.final_execution_status, result.transaction_outcome
+        if level == "FINAL":
+            has_run[rows] = True
+        elif level in ("EXECUTED_OPTIMISTIC", "EXECUTED"):  # only refunds may be missing
+            has_run[rows] = kinds[rows] == _RECEIPT_KINDS[0]
+        if isinstance(result.status, Status):  # the result comes from the first receipt
+            has_run[first] |= own is not None and receipts.ids[first] in (
+                own.outcome.receipt_ids or ()
+            )
+    return has_run & missing
 
 
 def _status_columns(receipts: LinkedReceipts, not_given: np.ndarray) -> Columns:
@@ -168,9 +172,17 @@ def _waiting(receipts: LinkedReceipts) -> tuple[list[list[str]], np.ndarray]:
     for consumer, positions in producers.items():
         waits_for[consumer] = [receipts.ids[position] for position in positions]
     critical = np.zeros(len(receipts.parents), dtype=bool)
-    executed = [-1, *np.flatnonzero(receipts.outcome_at >= 0)[-1:].tolist()]
-    critical[graph.latest_chain(executed[-1], receipts.parents.tolist(), producers)] = True
+    critical[_critical_path(receipts)] = True
     return waits_for, critical
+
+
+def _critical_path(receipts: LinkedReceipts) -> list[int]:
+    """Return the positions on the critical path of each tree: it ends in the last that ran."""
+    executed = np.flatnonzero(receipts.outcome_at >= 0)
+    trees = receipts.trees[executed]
+    is_last = np.append(trees[1:] != trees[:-1], True)[: len(executed)]
+    data = receipts.data.producers, receipts.data.consumers
+    return graph.latest_chains(executed[is_last].tolist(), receipts.parents, data)
 
 
 def _sums(values: np.ndarray) -> U128Array:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Sequence
 
     Pairs = tuple[np.ndarray, np.ndarray]
 
@@ -42,13 +42,15 @@ def arrange(
     *,
     data: Pairs,
     heights: np.ndarray | None = None,
+    trees: np.ndarray | None = None,
 ) -> Graph:
     """
     Sort rows so that none precedes what it depends on.
 
     `created` are pairs of creator and created row, by creator, and `data` pairs of producer and
     consumer. No row created the `roots`; they come first. With `heights` (0 where unknown), rows of
-    lower blocks come first, as far as the edges allow.
+    lower blocks come first, as far as the edges allow. With `trees`, the number of each row's
+    tree, rows are sorted tree by tree; no edge leads from one to another.
     """
     created, listed_twice = _one_creator_each(created, roots, n_rows)
     is_kept = data[0] != data[1]
@@ -63,6 +65,8 @@ def arrange(
     parents = _parents(created, n_rows)
     if heights is not None:
         order = _by_height(order, parents, _select(data, is_kept), heights)
+    if trees is not None:
+        order = order[np.argsort(trees[order], kind="stable")]
     return Graph(order, parents, is_kept, listed_twice, cut, cyclic)
 
 
@@ -105,14 +109,17 @@ def _python_sums(parents: list[int], values: list[int]) -> np.ndarray:
     return np.fromiter(values, dtype=object, count=len(values))
 
 
-def latest_chain(
-    end: int, parents: Sequence[int], producers: Mapping[int, Iterable[int]]
-) -> list[int]:
-    """Return the positions on the critical path that ends at `end` (-1: none), latest first."""
+def latest_chains(ends: Sequence[int], parents: np.ndarray, data: Pairs) -> list[int]:
+    """Return the positions on the critical paths that end at `ends`."""
+    before = parents.copy()
+    np.maximum.at(before, data[1], data[0])
+    latest = before.tolist()
     path = []
-    while end >= 0:
-        path.append(end)
-        end = max(parents[end], *producers.get(end, (-1,)))
+    for end in ends:
+        row = end
+        while row >= 0:
+            path.append(row)
+            row = latest[row]
     return path
 
 

@@ -19,7 +19,7 @@ from ledgerkit.tracing.tree.outcomes import NOT_EXECUTED, Outcomes, status_code
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ledgerkit.api.models.transactions import Transaction, TxResult
+    from ledgerkit.api.models.transactions import Transaction, TxResult, TxResults
 
     Blocks = Mapping[str, tuple[int, int]]
 
@@ -48,31 +48,56 @@ class DataEdges:
 @dataclass(frozen=True, slots=True)
 class LinkedReceipts:
     """
-    The receipts of one transaction in causal order; a position is a receipt.
+    The receipts of transactions, tree by tree, each in causal order; a position is a receipt.
 
-    `outcome_at` and `body_at` are the rows of each receipt in `outcomes` and `bodies` (-1: none).
-    `parents` and `data` refer to positions, and `local` is the position of the receipt that ran
-    with the transaction itself (-1: none). `leaf` is the status code at which the chain of
-    SuccessReceiptId ends, None where there is no chain.
+    `trees` is the number of each receipt's transaction, and `starts` the first position of each
+    tree and their end. `outcome_at` and `body_at` are the rows of each receipt in `outcomes` and
+    `bodies` (-1: none). `parents` and `data` refer to positions, and `is_local` marks the receipts
+    that ran with the transactions themselves.
     """
 
+    results: TxResults
     ids: np.ndarray
+    trees: np.ndarray
+    starts: np.ndarray
     outcomes: Outcomes
     bodies: Bodies
     outcome_at: np.ndarray
     body_at: np.ndarray
     parents: np.ndarray
     data: DataEdges
-    local: int
-    leaf: int | None
+    is_local: np.ndarray
     notes: list[str]
 
+    def leaf(self) -> int | None:
+        """
+        Return the status code at which the chain of SuccessReceiptId of the first tree ends.
 
-def link_receipts(result: TxResult, blocks: Blocks) -> LinkedReceipts:
-    """Link the receipts of a transaction, and sort them into causal order."""
-    draft = _Draft(result, blocks)
+        It is None where there is no chain.
+        """
+        first = self.results.transactions[0].transaction_outcome
+        if first is None:
+            return None
+        status = first.outcome.status
+        if not isinstance(status, Status) or status.success_receipt_id is None:
+            return status_code(status)
+        outcome_at = dict(zip(self.ids.tolist(), self.outcome_at.tolist(), strict=True))
+        target, seen = status.success_receipt_id, set()
+        while target not in seen:
+            seen.add(target)
+            at = outcome_at.get(target, -1)
+            if at not in self.outcomes.result_ids:
+                return NOT_EXECUTED if at < 0 else self.outcomes.codes[at]
+            target = self.outcomes.result_ids[at]
+        return None
+
+
+def link_receipts(results: TxResults, blocks: Blocks) -> LinkedReceipts:
+    """Link the receipts of transactions, and sort those of each into causal order."""
+    draft = _Draft(results, blocks)
     _read_outcomes(draft)
     _read_bodies(draft)
+    draft.trees = _trees(draft)
     data = _data_edges(draft)
     draft.notes += _missing_parts(draft)
     _add_missing_bodies(draft)
@@ -82,6 +107,7 @@ def link_receipts(result: TxResult, blocks: Blocks) -> LinkedReceipts:
         len(draft.index),
         data=(data.producers, data.consumers),
         heights=_heights(draft),
+        trees=draft.trees if len(results.transactions) > 1 else None,
     )
     return _in_order(draft, ordered, data)
 
@@ -94,17 +120,18 @@ def is_free(result: TxResult, tokens_burnt: object) -> bool:
 
 
 class _Draft:
-    """A result while it is read; each row is a receipt, in order of first mention."""
+    """Results while they are read; each row is a receipt, in order of first mention."""
 
-    def __init__(self, result: TxResult, blocks: Blocks) -> None:
+    def __init__(self, results: TxResults, blocks: Blocks) -> None:
         """Start without receipts."""
         texts, no_rows = SharedTexts(), np.empty(0, dtype=np.int64)
-        self.result = result
+        self.results = results
         self.index = IdIndex()
         self.outcomes = Outcomes(texts, blocks)
         self.bodies = Bodies(texts, self.outcomes.ids)
-        self.outcome_at = self.body_at = no_rows
+        self.outcome_at = self.body_at = self.trees = no_rows
         self.roots: list[int] = []
+        self.root_trees: list[int] = []
         self.created: graph.Pairs = (no_rows, no_rows)
         self.notes: list[str] = []
 
@@ -115,24 +142,43 @@ class _Draft:
 
 def _read_outcomes(draft: _Draft) -> None:
     """Read the outcomes, and the receipts that each created."""
-    outcomes = draft.result.outcomes
+    outcomes = draft.results.outcomes
     for start, piece in outcomes.pieces():
         draft.outcomes.add(piece, PiecePath(outcomes.path, start))
     draft.index = IdIndex(draft.outcomes.ids)
     draft.outcome_at = _first_at(draft, draft.outcomes.ids, "outcomes")
-    draft.roots = draft.index.rows(_root_ids(draft.result)).tolist()
+    roots = [
+        (tree, receipt_id)
+        for tree, own in enumerate(draft.results.transactions)
+        for receipt_id in _root_ids(own)
+    ]
+    draft.root_trees = [tree for tree, _ in roots]
+    draft.roots = draft.index.rows([receipt_id for _, receipt_id in roots]).tolist()
     draft.created = _created_pairs(draft)
     draft.outcome_at = _pad(draft.outcome_at, len(draft.index))
 
 
 def _read_bodies(draft: _Draft) -> None:
     """Read the bodies."""
-    bodies = draft.result.bodies
+    bodies = draft.results.bodies
     if bodies is not None:
         for start, piece in bodies.pieces():
             draft.bodies.add(piece, PiecePath(bodies.path, start))
     draft.body_at = _first_at(draft, draft.bodies.ids, "bodies")
     draft.outcome_at = _pad(draft.outcome_at, len(draft.index))
+
+
+def _trees(draft: _Draft) -> np.ndarray:
+    """Return the number of each row's transaction: that of its outcome, or of its creator."""
+    trees = np.zeros(len(draft.index), dtype=np.int64)
+    if len(draft.results.transactions) > 1:
+        executed = draft.outcome_at >= 0
+        of_outcomes = np.repeat(np.arange(len(draft.results.n_outcomes)), draft.results.n_outcomes)
+        trees[draft.roots] = draft.root_trees
+        trees[executed] = of_outcomes[draft.outcome_at[executed]]
+        creators, created = draft.created
+        trees[created] = trees[creators]
+    return trees
 
 
 def _root_ids(result: TxResult) -> list[str]:
@@ -179,24 +225,27 @@ def _data_edges(draft: _Draft) -> DataEdges:
     rows[draft.body_at] = np.arange(len(draft.body_at))
     rows[-1] = -1
     row_of = rows.tolist()  # a repeated body has no row
-    producers: dict[str, int] = {}
+    trees = draft.trees.tolist()
+    producers: dict[tuple[int, str], int] = {}
     for at, receivers in draft.bodies.outputs:
         row = row_of[at]
         for receiver in receivers if row >= 0 else ():
-            earlier = producers.setdefault(receiver.get("data_id", ""), row)
+            key = trees[row], receiver.get("data_id", "")
+            earlier = producers.setdefault(key, row)
             # A receipt that passes its output on still lists the receivers of its data.
             if earlier != row and _passes_on(draft, earlier, row):
-                producers[receiver["data_id"]] = row
+                producers[key] = row
     waiting = [
-        (row_of[at], data_id)
+        (producers.get((trees[row_of[at]], data_id), -1), row_of[at], data_id)
         for at, data_ids in draft.bodies.inputs
         for data_id in data_ids
-        if data_id in producers and row_of[at] >= 0
+        if row_of[at] >= 0
     ]
-    data_ids = [data_id for _, data_id in waiting]
+    edges = [edge for edge in waiting if edge[0] >= 0]
+    data_ids = [data_id for *_, data_id in edges]
     return DataEdges(
-        np.array([producers[data_id] for data_id in data_ids], dtype=np.int64),
-        np.array([row for row, _ in waiting], dtype=np.int64),
+        np.array([producer for producer, *_ in edges], dtype=np.int64),
+        np.array([consumer for _, consumer, _ in edges], dtype=np.int64),
         np.fromiter(data_ids, dtype=object, count=len(data_ids)),
     )
 
@@ -210,7 +259,7 @@ def _passes_on(draft: _Draft, earlier: int, later: int) -> bool:
 def _missing_parts(draft: _Draft) -> list[str]:
     """Describe which parts of which receipts the document lacks."""
     ids = draft.ids()
-    if draft.result.bodies is None:
+    if draft.results.bodies is None:
         return [_NO_BODIES] if len(ids) else []
     no_body, no_outcome = draft.body_at < 0, draft.outcome_at < 0
     orphan = np.full(len(ids), bool(draft.roots))
@@ -240,23 +289,25 @@ def _add_missing_bodies(draft: _Draft) -> None:
     rows = np.flatnonzero(draft.body_at < 0)
     if not rows.size:
         return
-    at = draft.outcome_at
+    at, ids = draft.outcome_at, draft.ids()
     creator = np.full(len(at), -1, dtype=np.int64)
     creator[draft.created[1][::-1]] = draft.created[0][::-1]
-    executors = _executors(draft.result)
-    costs = draft.outcomes.tokens_burnt.take(at)
-    senders = executors[np.where(creator < 0, -1, at[creator])]
-    # The sender of a refund is not its creator.
-    senders[(at < 0) | [is_free(draft.result, cost) for cost in costs]] = None
-    parties = zip(draft.ids()[rows], senders[rows], executors[at[rows]], strict=True)
-    receipts = [_inferred_body(draft.result, *ids) for ids in parties]
+    executors = _executors(draft.results)
+    costs = draft.outcomes.tokens_burnt.take(at[rows])
+    receipts = []
+    for row, cost in zip(rows.tolist(), costs, strict=True):
+        own = draft.results.transactions[draft.trees[row]]
+        # The sender of a refund is not its creator.
+        is_sent = at[row] >= 0 and creator[row] >= 0 and not is_free(own, cost)
+        sender = executors[at[creator[row]]] if is_sent else None
+        receipts.append(_inferred_body(own, ids[row], sender, executors[at[row]]))
     draft.body_at[rows] = np.arange(len(rows)) + len(draft.bodies.ids)
     draft.bodies.add(receipts, PiecePath("$..transaction", 0))
 
 
-def _executors(result: TxResult) -> np.ndarray:
+def _executors(results: TxResults) -> np.ndarray:
     """Return the account that executed each outcome; only documents without bodies need it."""
-    pieces = (piece for _, piece in result.executions.pieces())
+    pieces = (piece for _, piece in results.executions.pieces())
     executors = [outcome.outcome.executor_id for piece in pieces for outcome in piece]
     return np.array([*executors, None], dtype=object)
 
@@ -286,19 +337,31 @@ def _in_order(draft: _Draft, ordered: graph.Graph, data: DataEdges) -> LinkedRec
     ids, order = draft.ids(), ordered.order
     position = np.empty(len(order), dtype=np.int64)
     position[order] = np.arange(len(order))
-    creators = ordered.parents[order]
+    creators, trees = ordered.parents[order], draft.trees[order]
     return LinkedReceipts(
+        results=draft.results,
         ids=ids[order],
+        trees=trees,
+        starts=np.searchsorted(trees, np.arange(len(draft.results.transactions) + 1)),
         outcomes=draft.outcomes,
         bodies=draft.bodies,
         outcome_at=draft.outcome_at[order],
         body_at=draft.body_at[order],
         parents=np.where(creators < 0, -1, position[creators]),
         data=_data_positions(data, ordered.is_kept, position),
-        local=int(position[draft.roots[0]]) if draft.roots and _is_local(draft.result) else -1,
-        leaf=_leaf(draft),
+        is_local=_local(draft)[order],
         notes=draft.notes + _contradictions(ordered, ids),
     )
+
+
+def _local(draft: _Draft) -> np.ndarray:
+    """Mark the first receipt of each transaction whose signer is its receiver."""
+    is_local = np.zeros(len(draft.index), dtype=bool)
+    firsts = dict(zip(draft.root_trees[::-1], draft.roots[::-1], strict=True))
+    is_local[
+        [row for tree, row in firsts.items() if _is_local(draft.results.transactions[tree])]
+    ] = True
+    return is_local
 
 
 def _data_positions(data: DataEdges, is_kept: np.ndarray, position: np.ndarray) -> DataEdges:
@@ -325,22 +388,3 @@ def _is_local(result: TxResult) -> bool:
     if transaction is None or transaction.signer_id is None:
         return False
     return transaction.signer_id == transaction.receiver_id
-
-
-def _leaf(draft: _Draft) -> int | None:
-    """Follow SuccessReceiptId from the transaction to the first receipt with another status."""
-    first = draft.result.transaction_outcome
-    if first is None:
-        return None
-    status = first.outcome.status
-    if not isinstance(status, Status) or status.success_receipt_id is None:
-        return status_code(status)
-    target, seen = status.success_receipt_id, set()
-    while target not in seen:
-        seen.add(target)
-        row = draft.index.find_row(target)
-        at = -1 if row is None else int(draft.outcome_at[row])
-        if at not in draft.outcomes.result_ids:
-            return NOT_EXECUTED if at < 0 else draft.outcomes.codes[at]
-        target = draft.outcomes.result_ids[at]
-    return None

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ledgerkit.collecting import arrow_tables
@@ -52,6 +52,7 @@ def through(name: str, **held: Any) -> pd.DataFrame:
 
 
 @given(st.lists(HELD, min_size=1, max_size=5))
+@example(["", pd.NA])
 def test_arguments_come_back(values: list[Any]) -> None:
     """Any JSON, integers of any size, floats, bytes, what is missing and null, alone or listed."""
     found = through("collected_receipts", args=values)["args"].tolist()

@@ -11,7 +11,7 @@ import pytest
 
 import ledgerkit as lk
 from ledgerkit.api.models.block_documents import decode_document
-from ledgerkit.block_documents.updates import block_document
+from ledgerkit.block_documents.reading import Skipped, read_document
 from ledgerkit.collecting import arrow_tables
 from ledgerkit.collecting.block_tables import block_tables
 from ledgerkit.collecting.included_transactions import DocumentContents
@@ -61,8 +61,8 @@ def documents_of(source: str) -> list[BlockDocument]:
     world = open_world("demo")
     with lk.connect(world=world, make_default=False) as ledger:
         heights = range(world.chain.genesis.height, world.chain.final.height + 1)
-        documents = [block_document(ledger, height) for height in heights]
-    return [document for document in documents if document is not None]
+        documents = [read_document(ledger, height) for height in heights]
+    return [document for document in documents if not isinstance(document, Skipped)]
 
 
 @pytest.fixture(scope="module", params=["demo", *NAMES])
@@ -150,9 +150,7 @@ def test_actions_are_those_of_the_actions_frame(documents: list[BlockDocument]) 
             result = shard.result("$")
             tree = build_tree(result)
             ran = {pair.receipt.receipt_id for pair in shard.receipt_execution_outcomes}
-            columns = trace_actions.action_columns(
-                tree, trace_actions.actions_by_receipt(tree, result)
-            )
+            columns = trace_actions.action_columns(tree, trace_actions.actions_by_receipt(tree))
             values = arrow_tables.table("actions", build.build_frame("actions", columns))
             expected += [row for row in values.to_pylist() if row["receipt_id"] in ran]
     for row in expected:

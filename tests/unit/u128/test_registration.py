@@ -24,7 +24,7 @@ def run(*lines, path=""):
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=300,
     )
     assert done.stderr == ""
     assert done.returncode == 0
