@@ -348,11 +348,11 @@ def _print_block(block: FollowedBlock) -> None:
 
 def _print_rows(frame: pd.DataFrame, form: output.Form, *, header: bool) -> None:
     """Print rows as CSV or as lines of JSON."""
-    shown = frame if form.columns is None else frame[form.columns]
+    rows = frame if form.columns is None else frame[form.columns]
     if form.format == "json":
-        output.print_json_lines(shown, raw=form.raw)
-    elif header or not shown.empty:
-        output.print_csv(shown, raw=form.raw, header=header)
+        output.print_json_lines(rows, raw=form.raw)
+    elif header or not rows.empty:
+        output.print_csv(rows, raw=form.raw, header=header)
 
 
 def _run_collection(args: argparse.Namespace, run: Callable[..., Any]) -> int:

@@ -173,9 +173,10 @@ def follow(
         folder=folder,
     )
     steps = follow_blocks(options)
+    path = "" if folder is None else folder.filesystem_path("")
     if isinstance(views, str):
-        return Following(_frames(steps, manifest.views[0]), str(folder or ""))
-    return Following(steps, str(folder or ""))
+        return Following(_frames(steps, manifest.views[0]), path)
+    return Following(steps, path)
 
 
 def _target(ledger: Ledger, until: object, max_blocks: int | None) -> Target:
@@ -214,6 +215,17 @@ def _close(steps: Generator[Any, None, None]) -> None:
 
 # The iterators that are open, by folder: the traceback of an interrupted loop keeps its own alive.
 _open: weakref.WeakValueDictionary[str, Following[Any]] = weakref.WeakValueDictionary()
+_superseded: weakref.WeakSet[Following[Any]] = weakref.WeakSet()
+
+
+def _replace_open(folder: str, new: Following[Any]) -> None:
+    """Close the iterator that stores in a folder, unless another thread runs it."""
+    earlier = _open.get(folder)
+    if earlier is not None:
+        with suppress(ValueError):  # it is running, and so the folder is locked
+            earlier.close()
+            _superseded.add(earlier)
+    _open[folder] = new
 
 
 class Following(Iterator[T], Generic[T]):
@@ -225,7 +237,7 @@ class Following(Iterator[T], Generic[T]):
     steps
         Yields the blocks.
     folder
-        The folder that they are stored in; empty if they are not.
+        The path of the folder that they are stored in; empty if they are not.
 
     Examples
     --------
@@ -237,30 +249,34 @@ class Following(Iterator[T], Generic[T]):
 
     def __init__(self, steps: Generator[T, None, None], folder: str = "") -> None:
         self._steps = steps
-        self._successor = ""
         self._end = weakref.finalize(self, _close, steps)  # also at the end of the process
         if folder:
-            earlier = _open.get(folder)
-            if earlier is not None:
-                earlier.supersede(folder)
-            _open[folder] = self
+            _replace_open(folder, self)
 
     def __next__(self) -> T:
-        if self._successor:
-            msg = f"a later call of follow() continues {self._successor}"
-            raise InvalidRequestError(msg, remedy="Use the iterator of the later call.")
+        if self in _superseded:
+            msg = "a later call of follow() continues the folder of this one"
+            raise InvalidRequestError(
+                msg, remedy="Use the iterator of the later call.", field="out"
+            )
         return next(self._steps)
 
     def close(self) -> None:
-        """Stop, and store the blocks that were yielded."""
+        """
+        Stop, and store the blocks that were yielded; calling it again does nothing.
+
+        Examples
+        --------
+        >>> ledger = lk.connect("local")
+        >>> blocks = lk.follow(out="blocks")
+        >>> next(blocks).height
+        180000050
+        >>> blocks.close()
+        >>> lk.open_collection("blocks")
+        <Collection blocks of local: finished, 1 ok>
+        """
         self._steps.close()
         self._end.detach()
-
-    def supersede(self, folder: str) -> None:
-        """Stop because another iterator continues the folder."""
-        with suppress(ValueError):  # it is running in another thread, and so the folder is locked
-            self.close()
-            self._successor = folder
 
     def __enter__(self) -> Self:
         return self
