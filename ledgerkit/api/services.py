@@ -244,8 +244,8 @@ def block_archive(network_url: str, start: int, *, fresh: bool = False) -> Call[
 
 def _query(*, fresh: bool) -> str:
     """Return a query that no cache knows, or none."""
-    # The service reads no query. Source: fastnear/neardata-server, src/api.rs. Its cache counts
-    # the query to an address: https://developers.cloudflare.com/cache/how-to/cache-keys/
+    # The service reads no query. Source: fastnear/neardata-server, src/api.rs. A cache knows a
+    # response by the whole target URI, query included: RFC 9111, section 2.
     return f"?fresh={matching.new_id()}" if fresh else ""
 
 
