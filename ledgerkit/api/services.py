@@ -198,7 +198,9 @@ def block_headers(height: int, *, fresh: bool = False) -> Call[services.BlockDoc
 
 def last_final_block() -> Call[services.BlockDocument]:
     """Build the block documents' call for the last final block, without its chunks."""
-    path, request = "/v0/last_block/final/headers", "the last final block"
+    # It redirects to a block, of which a cache may still have the null of an earlier request.
+    path = f"/v0/last_block/final/headers{_query(fresh=True)}"
+    request = "the last final block"
     return calls.get(path, services.BlockDocument, request=request, surface="blocks")
 
 
@@ -244,8 +246,8 @@ def block_archive(network_url: str, start: int, *, fresh: bool = False) -> Call[
 
 def _query(*, fresh: bool) -> str:
     """Return a query that no cache knows, or none."""
-    # The service reads no query. Source: fastnear/neardata-server, src/api.rs. Its cache counts
-    # the query to an address: https://developers.cloudflare.com/cache/how-to/cache-keys/
+    # The service reads no query. Source: fastnear/neardata-server, src/api.rs. A cache knows a
+    # response by the whole target URI, query included: RFC 9111, section 2.
     return f"?fresh={matching.new_id()}" if fresh else ""
 
 
