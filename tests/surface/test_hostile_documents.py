@@ -218,6 +218,11 @@ def test_documents_of_another_network_are_not_stored(node_final: int, tmp_path: 
         pytest.raises(UnmatchedResponseError, match="they are of different networks"),
     ):
         collect(ledger, out)
+    with (
+        lab(host, node_final=node_final) as ledger,
+        pytest.raises(UnmatchedResponseError, match="they are of different networks"),
+    ):
+        lk.follow("final", out=out, progress=False, ledger=ledger)
     assert not out.exists()
 
 
