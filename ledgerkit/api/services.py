@@ -198,7 +198,8 @@ def block_headers(height: int, *, fresh: bool = False) -> Call[services.BlockDoc
 
 def last_final_block() -> Call[services.BlockDocument]:
     """Build the block documents' call for the last final block, without its chunks."""
-    path, request = "/v0/last_block/final/headers", "the last final block"
+    # It redirects to the block, for which a cache may have a null of the time before the block.
+    path, request = f"/v0/last_block/final/headers{_query(fresh=True)}", "the last final block"
     return calls.get(path, services.BlockDocument, request=request, surface="blocks")
 
 

@@ -39,7 +39,7 @@ _MAX_BYTES = 2**26  # of the documents of heights that wait for receipts in late
 # Source: nearcore, core/parameters/res/runtime_configs/parameters.yaml,
 # yield_timeout_length_in_blocks.
 LOOK_AHEAD = 640
-_FIRST_LOOK = 10  # the number of heights is doubled until all receipts have run
+_FIRST_LOOK = 13  # the number of heights is doubled until all receipts have run
 ARCHIVE_BLOCKS = 10
 
 
