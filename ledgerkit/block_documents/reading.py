@@ -31,9 +31,12 @@ class DocumentRead(NamedTuple):
     height: int
     value: BlockDocument | Skipped | LedgerError
     size: int = 0  # bytes of the document
+    body: bytes = b""  # its JSON, if it was requested
 
 
-def read_documents(ledger: Ledger, heights: Iterable[int]) -> Generator[DocumentRead, None, None]:
+def read_documents(
+    ledger: Ledger, heights: Iterable[int], *, with_bodies: bool = False
+) -> Generator[DocumentRead, None, None]:
     """
     Read the documents of heights, which ascend; yield one result for each, in order.
 
@@ -48,7 +51,8 @@ def read_documents(ledger: Ledger, heights: Iterable[int]) -> Generator[Document
     order = _ChainOrder(ledger)
     with closing(read_bodies(ledger, heights)) as bodies:
         for height, body in bodies:
-            yield from order.add(height, body)
+            for read in order.add(height, body):
+                yield read if with_bodies else read._replace(body=b"")
     yield from order.end()
 
 
@@ -124,7 +128,7 @@ class _ChainOrder:
             )
             raise TransportError(sentence, request=call.request)
         document = _decode(height, body)
-        return DocumentRead(height, document, len(body)), document.block.header
+        return DocumentRead(height, document, len(body), body), document.block.header
 
     def _parent(self, header: chain.BlockHeader) -> int:
         """Return the height of the block before; the headers of the first years do not have it."""
@@ -178,7 +182,7 @@ class _ChainOrder:
 def _read(height: int, body: bytes) -> DocumentRead:
     """Decode the document of a height, or return the error in its place."""
     try:
-        return DocumentRead(height, _decode(height, body), len(body))
+        return DocumentRead(height, _decode(height, body), len(body), body)
     except LedgerError as error:
         return DocumentRead(height, error)
 

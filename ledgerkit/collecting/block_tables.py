@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ledgerkit.collecting.included_transactions import DocumentContents
 
 UPDATE, DELETION = "account_update", "account_deletion"
+_OF_ACCOUNTS = (UPDATE, DELETION)
 _DELETED = ChangedAccount("", "0", "0", 0)
 
 
@@ -44,7 +45,9 @@ def block_tables(views: Sequence[str], contents: Sequence[DocumentContents]) -> 
 
 def _blocks(documents: Sequence[BlockDocument]) -> Any:
     """Build the table of blocks."""
-    return arrow_tables.table("blocks", chain_frames.blocks([d.block for d in documents]))
+    return arrow_tables.table_of_columns(
+        "blocks", chain_frames.block_columns([document.block for document in documents])
+    )
 
 
 def _chunks(documents: Sequence[BlockDocument]) -> Any:
@@ -54,7 +57,7 @@ def _chunks(documents: Sequence[BlockDocument]) -> Any:
         for document in documents
         for header, chunk in _listed_chunks(document)
     ]
-    return arrow_tables.table("chunks", chain_frames.chunks_of(rows))
+    return arrow_tables.table_of_columns("chunks", chain_frames.chunk_columns(rows))
 
 
 def _transactions(documents: Sequence[BlockDocument]) -> Any:
@@ -65,7 +68,7 @@ def _transactions(documents: Sequence[BlockDocument]) -> Any:
         for _, chunk in _listed_chunks(document)
         if chunk is not None
     ]
-    return arrow_tables.table("transactions", chain_frames.transactions_of(rows))
+    return arrow_tables.table_of_columns("transactions", chain_frames.transaction_columns(rows))
 
 
 def _listed_chunks(document: BlockDocument) -> Iterator[tuple[chain.ChunkHeader, Chunk | None]]:
@@ -86,37 +89,38 @@ def _listed_chunks(document: BlockDocument) -> Iterator[tuple[chain.ChunkHeader,
 
 def _balances(documents: Sequence[BlockDocument]) -> Any:
     """Build the table of balances: the accounts that changed, after each change."""
-    rows = [
-        (document.block.header.height, shard.shard_id, change)
-        for document in documents
-        for shard in document.shards
-        for change in shard.state_changes
-        if change.type in (UPDATE, DELETION)
-    ]
-    changes = [change for _, _, change in rows]
+    changes: list[StateChange] = []
+    heights: list[int] = []
+    shard_ids: list[int] = []
+    for document in documents:
+        for shard in document.shards:
+            changed = [change for change in shard.state_changes if change.type in _OF_ACCOUNTS]
+            changes += changed
+            heights += [document.block.header.height] * len(changed)
+            shard_ids += [shard.shard_id] * len(changed)
     causes = [change.cause for change in changes]
     tx_hashes = _transaction_by_receipt(documents)
     accounts = [c.change if c.type == UPDATE else _DELETED for c in changes]
-    _check_balances(changes, accounts)
-    return arrow_columns.table(
-        "collected_balances",
-        {
-            "block_height": arrow_columns.integers([height for height, _, _ in rows], "height"),
-            "shard_id": arrow_columns.integers([shard_id for _, shard_id, _ in rows], "shard_id"),
-            "account_id": arrow_columns.texts([c.change.account_id for c in changes]),
-            "type": arrow_columns.texts([change.type for change in changes]),
-            "amount": arrow_columns.amounts_of_near([a.amount for a in accounts], "amount"),
-            "locked": arrow_columns.amounts_of_near([a.locked for a in accounts], "locked"),
-            "storage_usage": arrow_columns.integers(
-                [a.storage_usage for a in accounts], "storage_usage"
-            ),
-            "cause": arrow_columns.texts([cause.type for cause in causes]),
-            "tx_hash": arrow_columns.texts(
-                [c.tx_hash or tx_hashes.get(c.receipt_hash) for c in causes]
-            ),
-            "receipt_id": arrow_columns.texts([cause.receipt_hash for cause in causes]),
-        },
-    )
+    integers, texts = arrow_columns.integers, arrow_columns.texts
+    amounts_of_near = arrow_columns.amounts_of_near
+    columns = {
+        "block_height": integers(heights, "block_height"),
+        "shard_id": integers(shard_ids, "shard_id"),
+        "account_id": texts([change.change.account_id for change in changes]),
+        "type": texts([change.type for change in changes]),
+        "amount": amounts_of_near([account.amount for account in accounts], "amount"),
+        "locked": amounts_of_near([account.locked for account in accounts], "locked"),
+        "storage_usage": integers([a.storage_usage for a in accounts], "storage_usage"),
+        "cause": texts([cause.type for cause in causes]),
+        "tx_hash": texts([cause.tx_hash or tx_hashes.get(cause.receipt_hash) for cause in causes]),
+        "receipt_id": texts([cause.receipt_hash for cause in causes]),
+    }
+    for name in ("amount", "locked", "storage_usage"):
+        if columns[name].null_count:
+            account_id = changes[columns[name].is_null().index(True).as_py()].change.account_id
+            sentence = f"an {UPDATE} of {account_id} lacks a balance: {name}"
+            raise DecodeError(sentence, path=f"$.shards[].state_changes[].change.{name}")
+    return arrow_columns.table("collected_balances", columns)
 
 
 def _transaction_by_receipt(documents: Sequence[BlockDocument]) -> dict[str | None, str | None]:
@@ -127,14 +131,6 @@ def _transaction_by_receipt(documents: Sequence[BlockDocument]) -> dict[str | No
         for shard in document.shards
         for pair in shard.receipt_execution_outcomes
     }
-
-
-def _check_balances(changes: Sequence[StateChange], accounts: Sequence[ChangedAccount]) -> None:
-    """Check that each update of an account has its new balances."""
-    for change, account in zip(changes, accounts, strict=True):
-        if account.amount is None or account.locked is None or account.storage_usage is None:
-            sentence = f"an {change.type} of {account.account_id} lacks a balance"
-            raise DecodeError(sentence, path="$.shards[].state_changes")
 
 
 def _data_receipts(documents: Sequence[BlockDocument]) -> Any:

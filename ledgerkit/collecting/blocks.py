@@ -237,7 +237,8 @@ def decode_rules(config: Any) -> Rules | None:
 
 def _blocks(contents: Sequence[Contents]) -> Any:
     """Build the table of blocks."""
-    return arrow_tables.table("blocks", chain_frames.blocks([item.block for item in contents]))
+    columns = chain_frames.block_columns([item.block for item in contents])
+    return arrow_tables.table_of_columns("blocks", columns)
 
 
 def _chunks(contents: Sequence[Contents]) -> Any:
@@ -247,13 +248,13 @@ def _chunks(contents: Sequence[Contents]) -> Any:
         new = {chunk.header.chunk_hash: chunk for chunk in item.chunks}
         height = item.block.header.height
         rows += [(height, header, new.get(header.chunk_hash)) for header in item.block.chunks]
-    return arrow_tables.table("chunks", chain_frames.chunks_of(rows))
+    return arrow_tables.table_of_columns("chunks", chain_frames.chunk_columns(rows))
 
 
 def _transactions(contents: Sequence[Contents]) -> Any:
     """Build the table of transactions."""
     rows = [(item.block.header.height, chunk) for item in contents for chunk in item.chunks]
-    return arrow_tables.table("transactions", chain_frames.transactions_of(rows))
+    return arrow_tables.table_of_columns("transactions", chain_frames.transaction_columns(rows))
 
 
 _TABLES: dict[str, Callable[[Sequence[Contents]], Any]] = {

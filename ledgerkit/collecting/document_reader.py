@@ -201,7 +201,7 @@ class _Window:
     def _take(self) -> Outcome:
         """Return the outcome of the first height, complete or not."""
         height = self._heights.popleft()
-        subject, (number, value, size) = height.subject, height.read
+        subject, (number, value, size, _) = height.subject, height.read
         self._n_bytes -= size
         if isinstance(value, Skipped):
             return skipped(subject, value.previous_height, UnknownBlockError(block=number))

@@ -29,7 +29,7 @@ PART_SIZE = 20_000
 _PART_S = 60.0  # the most work that a kill may cost
 # Outcomes are converted to tables together: small tables cost as much as large ones.
 _BATCH = 1_024
-_BATCH_BYTES = 2**25
+_BATCH_BYTES = 2**24
 # Of the documents in a part: its tables are read whole when it is rewritten.
 PART_BYTES = 2**29
 _MAX_PENDING_S = 5.0

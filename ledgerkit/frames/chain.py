@@ -8,7 +8,8 @@ import msgspec
 import pandas as pd
 
 from ledgerkit import json_decoding
-from ledgerkit.api.models.transactions import Action, Deposit, FunctionCall
+from ledgerkit.api.models.protocol_rules import Gas
+from ledgerkit.api.models.transactions import Action, Deposit
 from ledgerkit.errors import DecodeError, excerpt
 from ledgerkit.frames import amounts, build
 
@@ -17,37 +18,40 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.models import block_documents, chain, rest
 
+    # The height of a block, the header of a chunk and, where it was read, the chunk.
+    ChunkRow = tuple[int | None, chain.ChunkHeader, chain.Chunk | None]
+
 
 def blocks(responses: Sequence[chain.Block | block_documents.Block]) -> pd.DataFrame:
     """Build the blocks frame; gas is summed over the chunks that are new in each block."""
+    return build.build_frame("blocks", block_columns(responses))
+
+
+def block_columns(responses: Sequence[chain.Block | block_documents.Block]) -> dict[str, Any]:
+    """Return the columns of the blocks frame."""
     headers = [response.header for response in responses]
     stamps = amounts.parse([head.timestamp_nanosec for head in headers], name="timestamp_nanosec")
     new_chunks = [_new_chunks(response) for response in responses]
-    return build.build_frame(
-        "blocks",
-        {
-            "block_height": [head.height for head in headers],
-            "block_hash": [head.hash for head in headers],
-            "time": [  # old nodes send only the integer
-                head.timestamp if stamp is pd.NA else stamp
-                for head, stamp in zip(headers, stamps, strict=True)
-            ],
-            "author": [response.author for response in responses],
-            "prev_height": [head.prev_height for head in headers],
-            "prev_hash": [head.prev_hash for head in headers],
-            "epoch_id": [head.epoch_id for head in headers],
-            "last_final_block": [head.last_final_block for head in headers],
-            "n_chunks": [None if r.chunks is None else len(r.chunks) for r in responses],
-            "chunks_included": [head.chunks_included for head in headers],
-            "gas_used": [_sum_gas(chunks, "gas_used") for chunks in new_chunks],
-            "gas_limit": [_sum_gas(chunks, "gas_limit") for chunks in new_chunks],
-            "gas_price": amounts.parse([head.gas_price for head in headers], name="gas_price"),
-            "total_supply": amounts.parse(
-                [head.total_supply for head in headers], name="total_supply"
-            ),
-            "protocol_version": [head.latest_protocol_version for head in headers],
-        },
-    )
+    return {
+        "block_height": [head.height for head in headers],
+        "block_hash": [head.hash for head in headers],
+        "time": [  # old nodes send only the integer
+            head.timestamp if stamp is pd.NA else stamp
+            for head, stamp in zip(headers, stamps, strict=True)
+        ],
+        "author": [response.author for response in responses],
+        "prev_height": [head.prev_height for head in headers],
+        "prev_hash": [head.prev_hash for head in headers],
+        "epoch_id": [head.epoch_id for head in headers],
+        "last_final_block": [head.last_final_block for head in headers],
+        "n_chunks": [None if r.chunks is None else len(r.chunks) for r in responses],
+        "chunks_included": [head.chunks_included for head in headers],
+        "gas_used": [_sum_gas(chunks, "gas_used") for chunks in new_chunks],
+        "gas_limit": [_sum_gas(chunks, "gas_limit") for chunks in new_chunks],
+        "gas_price": amounts.parse([head.gas_price for head in headers], name="gas_price"),
+        "total_supply": amounts.parse([head.total_supply for head in headers], name="total_supply"),
+        "protocol_version": [head.latest_protocol_version for head in headers],
+    }
 
 
 def _new_chunks(
@@ -76,34 +80,34 @@ def chunks(
     return chunks_of([(block_height, header, content) for header, content in pairs])
 
 
-def chunks_of(
-    rows: Sequence[tuple[int | None, chain.ChunkHeader, chain.Chunk | None]],
-) -> pd.DataFrame:
+def chunks_of(rows: Sequence[ChunkRow]) -> pd.DataFrame:
     """Build the chunks frame from block heights, headers and, where they were read, chunks."""
+    return build.build_frame("chunks", chunk_columns(rows))
+
+
+def chunk_columns(rows: Sequence[ChunkRow]) -> dict[str, Any]:
+    """Return the columns of the chunks frame."""
     heights, headers = [height for height, _, _ in rows], [head for _, head, _ in rows]
     contents = [content for _, _, content in rows]
-    return build.build_frame(
-        "chunks",
-        {
-            "block_height": heights,
-            "shard_id": [head.shard_id for head in headers],
-            "chunk_hash": [head.chunk_hash for head in headers],
-            "author": [c and c.author for c in contents],
-            "is_new": [
-                None if height is None else head.height_included == height
-                for height, head in zip(heights, headers, strict=True)
-            ],
-            "height_created": [head.height_created for head in headers],
-            "height_included": [head.height_included for head in headers],
-            "gas_used": [head.gas_used for head in headers],
-            "gas_limit": [head.gas_limit for head in headers],
-            "balance_burnt": amounts.parse(
-                [head.balance_burnt for head in headers], name="balance_burnt"
-            ),
-            "n_transactions": [c and len(c.transactions) for c in contents],
-            "n_receipts": [c and len(c.receipts) for c in contents],
-        },
-    )
+    return {
+        "block_height": heights,
+        "shard_id": [head.shard_id for head in headers],
+        "chunk_hash": [head.chunk_hash for head in headers],
+        "author": [c and c.author for c in contents],
+        "is_new": [
+            None if height is None else head.height_included == height
+            for height, head in zip(heights, headers, strict=True)
+        ],
+        "height_created": [head.height_created for head in headers],
+        "height_included": [head.height_included for head in headers],
+        "gas_used": [head.gas_used for head in headers],
+        "gas_limit": [head.gas_limit for head in headers],
+        "balance_burnt": amounts.parse(
+            [head.balance_burnt for head in headers], name="balance_burnt"
+        ),
+        "n_transactions": [c and len(c.transactions) for c in contents],
+        "n_receipts": [c and len(c.receipts) for c in contents],
+    }
 
 
 def transactions(block_height: int | None, contents: Sequence[chain.Chunk]) -> pd.DataFrame:
@@ -113,6 +117,11 @@ def transactions(block_height: int | None, contents: Sequence[chain.Chunk]) -> p
 
 def transactions_of(contents: Sequence[tuple[int | None, chain.Chunk]]) -> pd.DataFrame:
     """Build the transactions frame from chunks, each with the height of its block if known."""
+    return build.build_frame("transactions", transaction_columns(contents))
+
+
+def transaction_columns(contents: Sequence[tuple[int | None, chain.Chunk]]) -> dict[str, Any]:
+    """Return the columns of the transactions frame."""
     rows = [
         (height, chunk.header.shard_id, tx)
         for height, chunk in contents
@@ -120,25 +129,20 @@ def transactions_of(contents: Sequence[tuple[int | None, chain.Chunk]]) -> pd.Da
     ]
     txs = [tx for _, _, tx in rows]
     actions = [[_name_and_fields(action) for action in tx.actions] for tx in txs]
-    calls = [list(_function_calls(own)) for own in actions]
-    return build.build_frame(
-        "transactions",
-        {
-            "block_height": [height for height, _, _ in rows],
-            "shard_id": [shard_id for _, shard_id, _ in rows],
-            "tx_hash": [tx.hash for tx in txs],
-            "signer_id": [tx.signer_id for tx in txs],
-            "receiver_id": [tx.receiver_id for tx in txs],
-            "nonce": [tx.nonce for tx in txs],
-            "public_key": [tx.public_key for tx in txs],
-            "actions": ["+".join(name for name, _ in own) for own in actions],
-            "method_name": [
-                "+".join(call.method_name or "" for call in own) or None for own in calls
-            ],
-            "deposit": [_total_deposit(own) for own in actions],
-            "gas_attached": [_total_gas(own) for own in calls],
-        },
-    )
+    calls = _convert([list(_calls(own)) for own in actions], list[list[_Call]])
+    return {
+        "block_height": [height for height, _, _ in rows],
+        "shard_id": [shard_id for _, shard_id, _ in rows],
+        "tx_hash": [tx.hash for tx in txs],
+        "signer_id": [tx.signer_id for tx in txs],
+        "receiver_id": [tx.receiver_id for tx in txs],
+        "nonce": [tx.nonce for tx in txs],
+        "public_key": [tx.public_key for tx in txs],
+        "actions": ["+".join([name for name, _ in own]) for own in actions],
+        "method_name": ["+".join([c.method_name or "" for c in own]) or None for own in calls],
+        "deposit": _total_deposits(actions),
+        "gas_attached": [_total_gas(own) for own in calls],
+    }
 
 
 def _name_and_fields(action: Any) -> tuple[str, Any]:
@@ -148,14 +152,20 @@ def _name_and_fields(action: Any) -> tuple[str, Any]:
     return (action, {}) if isinstance(action, str) else ("Unknown", {})
 
 
-def _function_calls(actions: Sequence[tuple[str, Any]]) -> Iterator[FunctionCall]:
-    """List the function calls, including those in a Delegate."""
+class _Call(msgspec.Struct, gc=False):
+    """What the frame has of a function call."""
+
+    method_name: str | None = None
+    gas: Gas | None = None
+
+
+def _calls(actions: Sequence[tuple[str, Any]]) -> Iterator[Any]:
+    """List the fields of function calls, including those in a Delegate."""
     for name, fields in actions:
         if name == "FunctionCall":
-            yield _convert(fields, FunctionCall)
+            yield fields
         elif name in ("Delegate", "DelegateV2"):
-            inner = [_name_and_fields(action) for action in _delegated_actions(fields)]
-            yield from _function_calls(inner)
+            yield from _calls([_name_and_fields(action) for action in _delegated_actions(fields)])
 
 
 def _delegated_actions(fields: Any) -> list[Any]:
@@ -172,26 +182,35 @@ _WITH_DEPOSIT = ("FunctionCall", "Transfer", "DeterministicStateInit", "Transfer
 _NAMES = frozenset(Action.__struct_encode_fields__)
 
 
-def _total_gas(calls: Sequence[FunctionCall]) -> int | None:
+def _total_gas(calls: Sequence[_Call]) -> int | None:
     """Sum the gas attached to calls; None if one is unknown."""
     gas = [call.gas for call in calls]
     known = [value for value in gas if value is not None]
     return sum(known) if len(known) == len(gas) else None
 
 
-def _total_deposit(actions: Sequence[tuple[str, Any]]) -> int | None:
-    """Sum the deposits of actions, without those in a Delegate; None if one is unknown."""
-    deposits = [
-        _convert(fields, Deposit).deposit for name, fields in actions if name in _WITH_DEPOSIT
+def _total_deposits(transactions: Sequence[Sequence[tuple[str, Any]]]) -> list[int | None]:
+    """Sum the deposits of each transaction, without those in a Delegate; None if unknown."""
+    fields = [[fields for name, fields in own if name in _WITH_DEPOSIT] for own in transactions]
+    deposits = _convert(fields, list[list[Deposit]])
+    return [
+        _total([deposit.deposit for deposit in listed])
+        if _NAMES.issuperset([name for name, _ in own])
+        else None
+        for own, listed in zip(transactions, deposits, strict=True)
     ]
-    texts = [text for text in deposits if text is not None]
-    if len(texts) < len(deposits) or not _NAMES.issuperset(name for name, _ in actions):
+
+
+def _total(texts: Sequence[str | None]) -> int | None:
+    """Sum amounts; None if one is unknown."""
+    known = [text for text in texts if text is not None]
+    if len(known) < len(texts):
         return None
-    return sum(amounts.plain(texts) or amounts.parse(texts, name="deposit"))
+    return sum(amounts.plain(known) or amounts.parse(known, name="deposit")) if known else 0
 
 
 def _convert(fields: Any, kind: Any) -> Any:
-    """Convert an action's fields to a struct."""
+    """Convert the fields of actions to structs."""
     try:
         return json_decoding.convert(fields, kind)
     except msgspec.DecodeError as error:

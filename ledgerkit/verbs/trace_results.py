@@ -110,5 +110,8 @@ def _check_sender(value: Any, tx_hash: str, sender: str) -> Any:
 
 def source_of(answers: Sequence[TransactionResponse]) -> str:
     """Return the source of results, for `attrs`: a node, the Transactions API, or both."""
-    sources = [INDEX_SOURCE if answer.result.is_indexed else NODE_SOURCE for answer in answers]
+    sources = [
+        answer.source or (INDEX_SOURCE if answer.result.is_indexed else NODE_SOURCE)
+        for answer in answers
+    ]
     return ", ".join(dict.fromkeys(sources)) or NODE_SOURCE

@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ledgerkit import client, validation
-from ledgerkit.api import calls, rpc
+from ledgerkit.api import calls, matching, rpc
+from ledgerkit.block_documents.transactions import SOURCE as DOCUMENTS
+from ledgerkit.block_documents.transactions import read_transactions
 from ledgerkit.errors import InvalidRequestError, UnknownReceiptError, UnknownTransactionError
 from ledgerkit.tracing.traces import Traces
 from ledgerkit.verbs import documents, single_receipts
@@ -288,6 +290,7 @@ def _check_level(wait_until: str) -> str:
 def trace_block(
     at: object = "final",
     *,
+    source: Literal["rpc", "documents"] = "rpc",
     wait_until: str = "FINAL",
     blocks: bool = True,
     on_error: Literal["raise"] = "raise",
@@ -298,6 +301,7 @@ def trace_block(
 def trace_block(
     at: object = "final",
     *,
+    source: Literal["rpc", "documents"] = "rpc",
     wait_until: str = "FINAL",
     blocks: bool = True,
     on_error: Literal["collect"],
@@ -307,6 +311,7 @@ def trace_block(
 def trace_block(
     at: object = "final",
     *,
+    source: Literal["rpc", "documents"] = "rpc",
     wait_until: str = "FINAL",
     blocks: bool = True,
     on_error: OnError = "raise",
@@ -320,10 +325,14 @@ def trace_block(
     ----------
     at
         A height, block hash, finality name or time.
+    source
+        Where from: ``"rpc"``, a node, with a request for each chunk and transaction; or
+        ``"documents"``, the whole documents of this block and of those in which its receipts ran.
     wait_until
         The level to wait for: NONE, INCLUDED, EXECUTED_OPTIMISTIC, INCLUDED_FINAL,
         EXECUTED or FINAL. A transaction that does not reach it in time is returned as far
-        as it is known.
+        as it is known. From documents, which are final, transactions are as far as the last
+        final block.
     blocks
         Read the blocks in which the receipts ran, for heights and times, and the protocol
         configuration in force, for shards and contract rewards.
@@ -350,8 +359,8 @@ def trace_block(
 
     Notes
     -----
-    Source: block, chunk and EXPERIMENTAL_tx_status; shards and rewards from
-    EXPERIMENTAL_protocol_config.
+    Source: block, chunk and EXPERIMENTAL_tx_status, or /v0/block of the block documents; shards
+    and rewards from EXPERIMENTAL_protocol_config.
 
     Examples
     --------
@@ -366,10 +375,30 @@ def trace_block(
     7   dex.near   ivan.near  nep141:gold.near  80000000
     """
     _check_level(wait_until)
+    if validation.one_of(source, "source", ("rpc", "documents")) == "documents":
+        fetcher = Fetcher(client.current(ledger), on_error, progress)
+        traces_read = _document_traces(fetcher, at, blocks=blocks)
+        return (traces_read, errors_frame([])) if on_error == "collect" else traces_read
     included = transactions(at, progress=progress, ledger=ledger)
     pairs = zip(included["tx_hash"], included["signer_id"], strict=True)
     options: dict[str, Any] = {"wait_until": wait_until, "blocks": blocks, "progress": progress}
     return traces(pairs, **options, on_error=on_error, ledger=ledger)
+
+
+def _document_traces(fetcher: Fetcher, at: object, *, blocks: bool) -> Traces:
+    """Read the traces of a block's transactions from block documents."""
+    ledger = fetcher.ledger
+    reference = ledger.locate(at)
+    height, block_hash = reference.params.get("block_id"), None
+    if not isinstance(height, int):
+        height, block_hash = ledger.pin(reference)
+    document, answers = read_transactions(ledger, height)
+    if block_hash is not None:
+        request = f"the document of block {height}"
+        matching.check_members(document, {"block.header.hash": block_hash}, request)
+    built = build_traces(ledger, answers, blocks=blocks, progress=fetcher.progress)
+    by_hash = {trace.tx_hash or "": trace for trace in built}
+    return Traces(by_hash, attrs=provenance(ledger, DOCUMENTS))
 
 
 def receipts(

@@ -395,7 +395,11 @@ def check_trace_block(site: Site, _: Path) -> None:
         for height in heights
     ]
     [at] = [h for h, hashes in zip(heights, blocks, strict=True) if site.facts.tx_hash in hashes]
-    assert len(lk.trace_block(at, progress=False, ledger=site.ledger)) > 0
+    options: dict[str, Any] = {"progress": False, "ledger": site.ledger}
+    traces = lk.trace_block(at, **options)
+    assert site.facts.tx_hash in traces
+    by_documents = lk.trace_block(at, source="documents", **options)
+    pd.testing.assert_frame_equal(by_documents.transfers, traces.transfers)
 
 
 @check

@@ -446,3 +446,43 @@ def test_blocks_are_the_same_from_either_source() -> None:
             lk.blocks(stop + 4, stop + 5, source="documents", ledger=ledger)
         with pytest.raises(InvalidRequestError, match=r"source 'archive' is not valid"):
             lk.blocks(start, stop, source="archive", ledger=ledger)  # type: ignore[arg-type]  # refused
+
+
+TRACE_FRAMES = ["actions", "balance_changes", "edges", "events", "gas", "receipts", "transfers"]
+
+
+def test_the_traces_of_a_block_are_the_same_from_either_source() -> None:
+    """All frames of a block's traces are equal from a node and from the documents."""
+    world = open_world("demo")
+    world.advance(15)
+    with lk.connect(world=world, make_default=False) as ledger:
+        n_transactions = 0
+        for height in range(world.chain.genesis.height, world.chain.final.height - 9):
+            if world.chain.by_height(height) is None:
+                continue
+            by_node = lk.trace_block(height, progress=False, ledger=ledger)
+            by_documents = lk.trace_block(height, source="documents", ledger=ledger)
+            assert list(by_documents) == list(by_node)
+            n_transactions += len(by_node)
+            for view in TRACE_FRAMES:
+                left, right = getattr(by_documents, view), getattr(by_node, view)
+                pd.testing.assert_frame_equal(left, right)
+        assert n_transactions > 20
+
+
+def test_the_traces_of_an_unfinished_block_are_as_far_as_known() -> None:
+    """Receipts after the last final block are not part of the traces; skipped heights have none."""
+    world = open_world("demo")
+    world.advance(2)
+    world.advance(3, skip=1)
+    heights = range(world.chain.genesis.height, world.chain.final.height)
+    skipped = next(height for height in heights if world.chain.by_height(height) is None)
+    with lk.connect(world=world, make_default=False) as ledger:
+        with pytest.raises(UnknownBlockError, match=f"the block before is {skipped - 1}"):
+            lk.trace_block(skipped, source="documents", ledger=ledger)
+        with pytest.raises(UnknownBlockError):
+            lk.trace_block(world.chain.final.height + 1, source="documents", ledger=ledger)
+        traces, failures = lk.trace_block(
+            "final", source="documents", on_error="collect", ledger=ledger
+        )
+        assert (len(traces), len(failures)) == (0, 0)

@@ -156,6 +156,7 @@ def one_transaction() -> None:
         assert_type(frame, pd.DataFrame)
     assert_type(lk.traces([("hash", "root.near")], on_error="collect"), TracesAndFailures)
     assert_type(lk.trace_block(120_000_000), lk.Traces)
+    assert_type(lk.trace_block(120_000_000, source="documents"), lk.Traces)
     assert_type(lk.trace_block(on_error="collect"), TracesAndFailures)
     assert_type(lk.receipt("id"), dict[str, Any])
     assert_type(lk.tx("hash", "root.near"), dict[str, Any])

@@ -448,10 +448,11 @@ class TxResults:
 
 
 class TransactionResponse(NamedTuple):
-    """The decoded result of a transaction, and the document it was decoded from."""
+    """The decoded result of a transaction, the document it was decoded from, and its source."""
 
     result: TxResult
     body: bytes
+    source: str = ""  # if it is neither a node nor the Transactions API
 
     @property
     def transaction(self) -> Transaction | None:
