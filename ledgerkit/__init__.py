@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from ledgerkit.collecting.collect_blocks import collect_blocks
     from ledgerkit.collecting.collection import Collection, open_collection
     from ledgerkit.collecting.diff import Diff, diff
+    from ledgerkit.collecting.follow import Following, follow
+    from ledgerkit.collecting.following import FollowedBlock
     from ledgerkit.collecting.plan import Plan
     from ledgerkit.errors import LedgerError
     from ledgerkit.frames.build import schema
@@ -97,6 +99,8 @@ _HOMES = {
     "collecting.plan": ("Plan",),
     "collecting.collect_blocks": ("collect_blocks",),
     "collecting.collect": ("collect",),
+    "collecting.follow": ("Following", "follow"),
+    "collecting.following": ("FollowedBlock",),
     "errors": ("LedgerError",),
     "verbs.saved_responses": ("read",),
     "reconciling.collecting_statements": ("statements",),
@@ -168,6 +172,8 @@ __all__ = [
     "Cache",
     "Collection",
     "Diff",
+    "FollowedBlock",
+    "Following",
     "Ledger",
     "LedgerError",
     "Plan",
@@ -212,6 +218,7 @@ __all__ = [
     "errors",
     "explore",
     "exposure",
+    "follow",
     "from_units",
     "ft",
     "gas_key_nonces",

@@ -62,11 +62,26 @@ class Line:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Remove the line, until a text is shown again."""
         if self._handle is not None:
             self._handle.update({"text/plain": ""}, raw=True)
         elif self._width:
             sys.stderr.write("\r" + " " * self._width + "\r")
             sys.stderr.flush()
+            self._width = 0
+
+
+class NoLine:
+    """A line that shows nothing."""
+
+    def show(self, text: str) -> None:
+        """Do nothing."""
+
+    def clear(self) -> None:
+        """Do nothing."""
 
 
 _wait_line: ContextVar[Line | None] = ContextVar("wait_line", default=None)

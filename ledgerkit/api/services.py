@@ -198,8 +198,9 @@ def block_headers(height: int, *, fresh: bool = False) -> Call[services.BlockDoc
 
 def last_final_block() -> Call[services.BlockDocument]:
     """Build the block documents' call for the last final block, without its chunks."""
-    # It redirects to the block, for which a cache may have a null of the time before the block.
-    path, request = f"/v0/last_block/final/headers{_query(fresh=True)}", "the last final block"
+    # It redirects to a block, of which a cache may still have the null of an earlier request.
+    path = f"/v0/last_block/final/headers{_query(fresh=True)}"
+    request = "the last final block"
     return calls.get(path, services.BlockDocument, request=request, surface="blocks")
 
 
@@ -245,8 +246,8 @@ def block_archive(network_url: str, start: int, *, fresh: bool = False) -> Call[
 
 def _query(*, fresh: bool) -> str:
     """Return a query that no cache knows, or none."""
-    # The service reads no query. Source: fastnear/neardata-server, src/api.rs. Its cache counts
-    # the query to an address: https://developers.cloudflare.com/cache/how-to/cache-keys/
+    # The service reads no query. Source: fastnear/neardata-server, src/api.rs. A cache knows a
+    # response by the whole target URI, query included: RFC 9111, section 2.
     return f"?fresh={matching.new_id()}" if fresh else ""
 
 

@@ -24,14 +24,17 @@ _VALUES = {
     "network": ("mainnet", "testnet", "local"),
     "world": ("demo", "empty", "crowd"),
     "view": ("accounts", "ft", "nft", "staking", "exposure"),
-    **dict.fromkeys(("at", "block", "start", "stop"), _BLOCKS),
+    **dict.fromkeys(("at", "block", "start", "stop", "until"), _BLOCKS),
 }
 _VIEWS = {
     "collect": "accounts ft nft staking exposure".split(),
-    "collect-blocks": (
-        "blocks chunks transactions receipts events transfers"
-        " outcomes actions balances data_receipts"
-    ).split(),
+    **dict.fromkeys(
+        ("collect-blocks", "follow"),
+        (
+            "blocks chunks transactions receipts events transfers"
+            " outcomes actions balances data_receipts"
+        ).split(),
+    ),
     "history": "accounts ft staking".split(),
 }
 

@@ -155,6 +155,12 @@ def print_csv(frame: pd.DataFrame, *, raw: bool, header: bool = True) -> None:
     say(text, raw=raw, end="")
 
 
+def print_json_lines(frame: pd.DataFrame, *, raw: bool) -> None:
+    """Print a frame as JSON objects, one a line."""
+    for record in _records(frame):
+        print_json(record, raw=raw)
+
+
 def _print_records(frame: pd.DataFrame, *, raw: bool) -> None:
     """Print a frame as a JSON array of objects."""
     print_json(_records(frame), raw=raw)

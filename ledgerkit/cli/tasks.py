@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from ledgerkit.collecting.following import FollowedBlock
+
 _MIN_BLOCK_NS, _MAX_BLOCK_NS = 10**7, 3600 * 10**9
 
 
@@ -234,6 +236,27 @@ def _collect_blocks_arguments(parser: argparse.ArgumentParser) -> None:
     _run_arguments(parser)
 
 
+def _follow_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `follow`."""
+    parser.add_argument(
+        "start",
+        metavar="START",
+        nargs="?",
+        default="final",
+        help="the first block: a height, a hash or an ISO time; default: the last final one",
+    )
+    shared.declare_network(parser)
+    shared.declare_form(parser)
+    parser.add_argument(
+        "--views",
+        metavar="VIEW,…",
+        help="some of the views of collect-blocks, or one to print as CSV or JSON",
+    )
+    parser.add_argument("--out", metavar="OUT", help="a folder to store the blocks in as well")
+    parser.add_argument("--until", metavar="STOP", help="the block to stop before, as START")
+    parser.add_argument("--max-blocks", type=int, metavar="N", help="stop after so many blocks")
+
+
 def _run_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of a collection."""
     parser.add_argument(
@@ -274,6 +297,62 @@ def _collect_blocks(args: argparse.Namespace) -> int:
     ends = shared.height_or_text(args.start), shared.height_or_text(args.stop)
     options = {"source": args.source, "workers": args.workers}
     return _run_collection(args, partial(collect_blocks.collect_blocks, *ends, views, **options))
+
+
+def _followed_views(args: argparse.Namespace) -> list[str]:
+    """Return the views to follow: two by default, or the one to print."""
+    is_table = args.format == "table"
+    views = shared.names(args.views, ("blocks", "transactions") if is_table else ("blocks",))
+    if not is_table and len(views) > 1:
+        raise errors.InvalidRequestError.refuse(
+            "--views", args.views, "one view, to print its rows"
+        )
+    if is_table and args.columns is not None:
+        expected = "left out: each block is a line; --format csv prints the rows of a view"
+        raise errors.InvalidRequestError.refuse("--columns", args.columns, expected)
+    return views
+
+
+def _follow(args: argparse.Namespace) -> int:
+    """Print a line for each block, or the rows of a view as CSV or JSON."""
+    from ledgerkit.collecting import follow, manifests
+
+    views = _followed_views(args)
+    form = output.form(args, manifests.schema_name(views[0]))
+    start, until = shared.height_or_text(args.start), shared.height_or_text(args.until)
+    options: dict[str, Any] = {"out": args.out, "max_blocks": args.max_blocks, "until": until}
+    with (
+        connection.connect(args) as ledger,
+        follow.follow(start, views, **options, ledger=ledger) as blocks,
+    ):
+        for number, block in enumerate(blocks):
+            if form.format == "table":
+                _print_block(block)
+            else:
+                _print_rows(block[views[0]], form, header=not number)
+            output.flush()
+    return 0
+
+
+def _print_block(block: FollowedBlock) -> None:
+    """Print a line about a block: its rows in each view, and how far behind the head it is."""
+    rows = [f"{len(frame):,} {view}" for view, frame in block.items() if view != "blocks"]
+    texts = [
+        str(block.height),
+        f"{block.time:%Y-%m-%d %H:%M:%S}",
+        *rows,
+        f"{block.behind:,} behind",
+    ]
+    output.say("  ".join(texts))
+
+
+def _print_rows(frame: pd.DataFrame, form: output.Form, *, header: bool) -> None:
+    """Print rows as CSV or as lines of JSON."""
+    rows = frame if form.columns is None else frame[form.columns]
+    if form.format == "json":
+        output.print_json_lines(rows, raw=form.raw)
+    elif header or not rows.empty:
+        output.print_csv(rows, raw=form.raw, header=header)
 
 
 def _run_collection(args: argparse.Namespace, run: Callable[..., Any]) -> int:
@@ -317,6 +396,12 @@ TASKS = {
     "collect": Task("read many accounts into Parquet files", _collect_arguments, _collect),
     "collect-blocks": Task(
         "read a range of blocks into Parquet files", _collect_blocks_arguments, _collect_blocks
+    ),
+    "follow": Task(
+        "print each new block, and store the blocks in Parquet files",
+        _follow_arguments,
+        _follow,
+        lambda _: "blocks",
     ),
     "diff": Task(
         "compare two collections", _diff_arguments, _diff, lambda args: f"diff_{args.view}"

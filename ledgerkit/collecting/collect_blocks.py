@@ -6,7 +6,8 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ledgerkit import client, validation
-from ledgerkit.api import rpc, services
+from ledgerkit.api import rpc
+from ledgerkit.block_documents.final_block import final_header
 from ledgerkit.collecting import dask_engine, manifests, plan, resuming, storage
 from ledgerkit.collecting.blocks import RPC_VIEWS, TRACED, BlockReader
 from ledgerkit.collecting.collection import Collection
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from os import PathLike
 
-    from ledgerkit.api.calls import Call
     from ledgerkit.client import Ledger
     from ledgerkit.collecting.dask_engine import DaskEngine
     from ledgerkit.collecting.manifests import Commit
@@ -169,6 +169,8 @@ def collect_blocks(
         If the host refuses the API key.
     RateLimitedError
         If every request is rate limited for ten minutes.
+    UnmatchedResponseError
+        If the block documents are of another network than the node.
     TransportError
         If 64 heights in a row have no usable response, or 10 requests none at all; responses
         before that are stored.
@@ -201,7 +203,7 @@ def collect_blocks(
     validation.integer(part_size, "part_size", least=1, most=manifests.MAX_PART_SIZE)
     base = client.current(ledger)
     dask = _dask_engine(workers, engine, base)
-    manifest = _manifest(base, _choose_source(base, source), views)
+    manifest = blocks_manifest(base, _choose_source(base, source), views)
     folder = storage.required_folder(out)
     job = _job(folder, manifest, part_size)
     ends = validation.block_reference(start, "start"), validation.block_reference(stop, "stop")
@@ -228,7 +230,7 @@ def _choose_source(ledger: Ledger, source: str | None) -> str:
     return source
 
 
-def _manifest(ledger: Ledger, source: str, views: str | Iterable[str] | None) -> Manifest:
+def blocks_manifest(ledger: Ledger, source: str, views: str | Iterable[str] | None) -> Manifest:
     """Return the manifest of the run; raise if the source lacks a view."""
     available = manifests.VIEWS["blocks"] if source == "documents" else RPC_VIEWS
     names = validation.subset_of(
@@ -273,19 +275,20 @@ def _resolve_subjects(
     ledger: Ledger, source: str, start: BlockReference, stop: BlockReference
 ) -> _HeightSubjects:
     """Return the heights of the range; raise if one of them is not final."""
-    first, last = _resolve_height(ledger, start), _resolve_height(ledger, stop)
+    first, last = resolve_height(ledger, start), resolve_height(ledger, stop)
     if last < first:
         raise InvalidRequestError.refuse("stop", last, f"a height from start on, which is {first}")
-    newest = rpc.block(validation.block_reference("final"))
-    call: Call[Any] = services.last_final_block() if source == "documents" else newest
-    head: int = ledger.send(call).header.height
+    if source == "documents":
+        head = final_header(ledger).height
+    else:
+        head = ledger.send(rpc.block(validation.block_reference("final"))).header.height
     if last > head + 1:
         expected = f"at most {head + 1}: the last final block is {head}"
         raise InvalidRequestError.refuse("stop", last, expected)
     return _HeightSubjects(range(first, last), head)
 
 
-def _resolve_height(ledger: Ledger, at: BlockReference) -> int:
+def resolve_height(ledger: Ledger, at: BlockReference) -> int:
     """Return the height of a block reference."""
     height = at.params.get("block_id")
     if isinstance(height, int):

@@ -83,7 +83,7 @@ class DocumentReader:
     def _read_run(self, ledger: Ledger, run: Iterator[Subject]) -> Iterator[list[Outcome]]:
         """Read consecutive heights, then those beyond them in which their receipts ran."""
         sent: deque[Subject] = deque()
-        window = _Window(ledger, is_traced=not set(TRACED).isdisjoint(self._views))
+        window = Window(ledger, is_traced=not set(TRACED).isdisjoint(self._views))
 
         def heights() -> Iterator[int]:
             for subject in run:
@@ -120,7 +120,7 @@ class _Height:
     transactions: list[IncludedTransaction] | None = None
 
 
-class _Window:
+class Window:
     """
     The heights that were read, up to the first one whose transactions are not complete.
 
@@ -170,7 +170,7 @@ class _Window:
             self._fail(read.value, read.height)
             return read
         try:
-            rules = _read_rules(self._ledger, read.value.block.header)
+            rules = read_rules(self._ledger, read.value.block.header)
             self._assembly.add(read.value, rules)
         except LedgerError as error:
             self._fail(error, read.height)
@@ -244,7 +244,7 @@ def _unfinished(transactions: Sequence[IncludedTransaction]) -> list[str]:
     return hashes
 
 
-def _read_rules(ledger: Ledger, header: BlockHeader) -> Rules | None:
+def read_rules(ledger: Ledger, header: BlockHeader) -> Rules | None:
     """
     Return the rules in force at a block, read once for each epoch.
 

@@ -57,7 +57,7 @@ def write(
     with the number of subjects that were processed since the last call. Raises `LedgerError` if
     the service does not respond or a file cannot be written; earlier responses are stored.
     """
-    with closing(_Writer(job)) as writer:
+    with closing(PartWriter(job)) as writer:
         try:
             for batch in job.reader.read(ledger, subjects):
                 yield from writer.add(batch)
@@ -67,7 +67,7 @@ def write(
         yield from commits
 
 
-class _Writer:
+class PartWriter:
     """A writer of outcomes, one part after another."""
 
     def __init__(self, job: Job) -> None:

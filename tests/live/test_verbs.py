@@ -470,6 +470,14 @@ def check_collect_blocks(site: Site, tmp_path: Path) -> None:
 
 
 @check
+def check_follow(site: Site, _: Path) -> None:
+    """The last final block comes first, and then the next one, once it is final."""
+    first, second = lk.follow(views="blocks", max_blocks=2, progress=False, ledger=site.ledger)
+    _is_of(first, "blocks")
+    assert second["prev_hash"].tolist() == first["block_hash"].tolist()
+
+
+@check
 def check_cache_info(site: Site, _: Path) -> None:
     """A ledger without a disk cache says so."""
     with pytest.raises(errors.InvalidRequestError, match="cache"):

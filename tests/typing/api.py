@@ -13,6 +13,7 @@ import ledgerkit as lk
 from ledgerkit import errors, protocol
 
 Both: TypeAlias = tuple[pd.DataFrame, pd.DataFrame]
+Lags: TypeAlias = list[tuple[int, int, str | None]]
 TracesAndFailures: TypeAlias = tuple[lk.Traces, pd.DataFrame]
 
 
@@ -198,6 +199,12 @@ def many_accounts(ledger: lk.Ledger) -> None:
     assert_type(lk.collect_blocks(1, 9, out="run", source="documents", workers=2), lk.Collection)
     assert_type(blocks.traces(["hash"], ledger=ledger), lk.Traces)
     assert_type(lk.collect_blocks("2026-01-01", 9, out=Path("run"), dry_run=True), lk.Plan)
+    followed = lk.follow(1, ["blocks"], out="run", max_blocks=9, until="2026-01-01", ledger=ledger)
+    assert_type(followed, lk.Following[lk.FollowedBlock])
+    with followed as following:
+        assert_type(next(following)["blocks"], pd.DataFrame)
+        assert_type([(block.height, block.behind, block.waiting) for block in following], Lags)
+    assert_type(next(lk.follow(views="transactions", progress=False)), pd.DataFrame)
     found = lk.diff(collection, "april", view="accounts")
     assert_type(found, lk.Diff)
     assert_type(found.changes, pd.DataFrame)

@@ -1,0 +1,183 @@
+"""The documents of a chain from a height on, in order and without end: its head is waited for."""
+
+from __future__ import annotations
+
+import math
+import time
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from ledgerkit import client
+from ledgerkit.api import services
+from ledgerkit.api.models.block_documents import BlockDocument, decode_document
+from ledgerkit.block_documents.reading import DocumentRead, read_documents
+from ledgerkit.errors import (
+    LedgerError,
+    RateLimitedError,
+    TransportError,
+    UnknownBlockError,
+    UnmatchedResponseError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator
+
+    from ledgerkit.api.models.chain import BlockHeader
+    from ledgerkit.client import Ledger
+
+MAX_SILENCE_S = 600.0  # without a usable response
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 5.0
+_HEAD_S = 10.0  # how old the known height of the head may be
+_CALL_AGAIN = "Make the same call again later; with out= it continues after the last stored block."
+
+
+class Link(NamedTuple):
+    """A block that the next one must follow on."""
+
+    height: int
+    hash: str
+
+
+class DocumentFeed:
+    """
+    The documents of a chain from a height on, each block or the proof that it was skipped.
+
+    Parameters
+    ----------
+    ledger
+        The ledger to read from.
+    height
+        The first height.
+    show
+        Called with a text about each wait.
+    previous
+        The block before, if it is known.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        height: int,
+        show: Callable[[str], object],
+        *,
+        previous: Link | None = None,
+    ) -> None:
+        self._ledger = ledger
+        self._height = height  # the next one
+        self._previous = previous
+        self._head = 0
+        self._head_read_at = -math.inf
+        self._show = show
+        self._failing_since: float | None = None
+        self._pause_s = _FIRST_PAUSE_S
+
+    @property
+    def head(self) -> int:
+        """The height of the last final block, as far as it is known."""
+        return self._head
+
+    def read(self) -> Generator[DocumentRead, None, None]:
+        """
+        Yield each height; wait for those that do not exist yet.
+
+        Requests without a usable response are repeated. Raises `TransportError` if there was none
+        for ten minutes, errors that would not pass, and `UnmatchedResponseError` if a block does
+        not follow on the one before.
+        """
+        while True:
+            if self._height <= self._head:
+                yield from self._read_known()
+            elif read := self._read_next():
+                yield self._passed(read)
+
+    def wait_after(self, error: LedgerError) -> None:
+        """Wait after an error; raise if it would not pass, or if there have only been errors."""
+        if not _may_come(error) or (self._previous is None and not error.retryable):
+            raise error
+        now = time.monotonic()
+        self._failing_since = self._failing_since or now
+        silent_s = now - self._failing_since
+        if silent_s > MAX_SILENCE_S:
+            request = f"block {self._height}"
+            sentence = f"{request} could not be read for {silent_s / 60:.0f} minutes"
+            sentence = f"{sentence}; the last error: {error.sentence}"
+            raise TransportError(sentence, remedy=_CALL_AGAIN, request=request)
+        self._show(f"block {self._height:,} not read for {silent_s:.0f} s: {error.sentence}")
+        client.sleep(self._ledger, self._pause_s)
+        self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
+
+    def _read_known(self) -> Iterator[DocumentRead]:
+        """Yield the heights up to the known head, or to the first one that cannot be read."""
+        heights = range(self._height, self._head + 1)
+        with closing(read_documents(self._ledger, heights)) as reads:
+            while read := self._received(reads):
+                yield self._passed(read)
+
+    def _received(self, reads: Iterator[DocumentRead]) -> DocumentRead | None:
+        """Return the next height; None at the end, and after the wait for an error."""
+        try:
+            read = next(reads, None)
+        except LedgerError as error:
+            self.wait_after(error)
+            return None
+        if read is not None and isinstance(read.value, LedgerError):
+            self.wait_after(read.value)
+            return None
+        return read
+
+    def _read_next(self) -> DocumentRead | None:
+        """Read the block after the head, for which the service waits; None if it is not there."""
+        self._show(f"waiting for block {self._height:,}")
+        call = services.block_document(self._height)
+        [body] = self._ledger.send_many([call], on_error="collect", progress=False)
+        if isinstance(body, bytes):
+            return DocumentRead(self._height, decode_document(body, call.request), len(body))
+        if isinstance(body, LedgerError) and not _may_come(body):
+            raise body
+        # It is late, which the service reports as an error, or it was skipped, which the next
+        # block shows.
+        try:
+            self._read_head()
+        except LedgerError as error:
+            self.wait_after(error)
+        else:
+            if self._head < self._height:
+                client.sleep(self._ledger, self._pause_s)
+        return None
+
+    def _read_head(self) -> None:
+        """Read the height of the last final block."""
+        height = self._ledger.send(services.last_final_block()).header.height
+        self._head = max(self._head, height)
+        self._head_read_at, self._failing_since = time.monotonic(), None
+
+    def _passed(self, read: DocumentRead) -> DocumentRead:
+        """Check that a height follows on the one before, and go on to the next one."""
+        if isinstance(read.value, BlockDocument):
+            header = read.value.block.header
+            if self._previous is not None and header.prev_hash != self._previous.hash:
+                raise _not_following(header, self._previous)
+            self._previous = Link(header.height, header.hash)
+        self._failing_since, self._pause_s = None, _FIRST_PAUSE_S
+        self._height, self._head = read.height + 1, max(self._head, read.height)
+        if time.monotonic() > self._head_read_at + _HEAD_S:
+            self._head_read_at = time.monotonic()
+            with suppress(TransportError, RateLimitedError):  # the next request shows whether
+                self._read_head()
+        return read
+
+
+def _may_come(error: LedgerError) -> bool:
+    """Return True for an error that may pass: hosts of one service differ in their last block."""
+    return error.retryable or isinstance(error, UnknownBlockError)
+
+
+def _not_following(header: BlockHeader, previous: Link) -> UnmatchedResponseError:
+    """Build the error for a block that does not follow on the one before."""
+    sentence = (
+        f"block {header.height} is not of the same chain as block {previous.height} before it: its"
+        f" previous block is {header.prev_hash}, and not {previous.hash}"
+    )
+    remedy = "The host changed to another chain: check its address, and start anew."
+    request = f"the document of block {header.height}"
+    return UnmatchedResponseError(sentence, remedy=remedy, request=request)

@@ -1,0 +1,245 @@
+"""Block documents that are damaged, contradict each other or are of another chain."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import ledgerkit as lk
+from ledgerkit.errors import DecodeError, TransportError, UnmatchedResponseError
+from tests import document_host, loopback
+from tests.document_host import DocumentHost, small_documents
+from tests.loopback import Reply
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+FIRST, LAST = 1_000, 1_059  # the last one is final
+RANGE = range(1_010, 1_020)  # the heights of one archive
+ARCHIVE = "/raw/000000/001/000000001010.tgz"
+DOCUMENTS = small_documents(range(FIRST, LAST + 4))
+OTHER_CHAIN = small_documents(range(FIRST, LAST + 4), network=1)
+BOMB = 512 << 20  # bytes
+TABLES = ("blocks", "chunks", "transactions", "outcomes", "receipts", "balances")
+
+
+@contextmanager
+def lab(host: DocumentHost, *, node_final: int = LAST) -> Iterator[lk.Ledger]:
+    """Serve documents beside a node, which knows the blocks up to one."""
+
+    def node(body: bytes) -> Reply:
+        request = json.loads(body)
+        if request["method"] != "block":
+            return loopback.failure("METHOD_NOT_FOUND", code=-32601)
+        height = request["params"].get("block_id", node_final)
+        if height > node_final:
+            return loopback.failure("UNKNOWN_BLOCK")
+        return loopback.result(json.loads(DOCUMENTS[height])["block"])
+
+    def handler(method: str, path: str, headers: Mapping[str, str], body: bytes) -> Reply:
+        return node(body) if method == "POST" else host(method, path, headers, body)
+
+    retries = lk.RetryPolicy(attempts=1, total_s=20.0)
+    with loopback.serve(handler) as server:
+        options: Any = {"rpc_url": server.url, "blocks_url": server.url, "retries": retries}
+        with lk.connect("lab", make_default=False, **options) as ledger:
+            yield ledger
+
+
+def collect(ledger: lk.Ledger, out: Path, heights: range = RANGE) -> lk.Collection:
+    """Collect heights by documents, quietly."""
+    options: Any = {"source": "documents", "progress": False, "ledger": ledger, "out": out}
+    run: lk.Collection = lk.collect_blocks(heights.start, heights.stop, **options)
+    return run
+
+
+def failing() -> Any:
+    """Expect the warning of heights that could not be read."""
+    return pytest.warns(UserWarning, match="could not be read")
+
+
+def stored_heights(run: lk.Collection) -> list[int]:
+    """List the heights that have rows in any table."""
+    heights: set[int] = set()
+    for table in TABLES:
+        heights.update(run.pandas(table).filter(regex="^(tx_)?block_height$").iloc[:, 0])
+    return sorted(heights)
+
+
+def paths_in(folder: Path) -> list[str]:
+    """List all files below a folder, without the names of parts."""
+    return sorted({str(path.relative_to(folder)).split("-")[0] for path in folder.rglob("*")})
+
+
+def hostile_archives() -> dict[str, bytes]:
+    """Return archives of the ten heights that are not what the service writes, by name."""
+    bodies = {height: DOCUMENTS[height] for height in RANGE}
+    good = document_host.tar(bodies)
+    files = [document_host.member(f"{h:012d}.json", body) for h, body in bodies.items()]
+    member = document_host.member
+
+    def packed(*members: bytes) -> bytes:
+        """Pack members as an archive."""
+        return document_host.pack(b"".join(members) + bytes(1024))
+
+    wrong_checksum = bytearray(good)
+    wrong_checksum[0:1] = b"1"
+    archive = document_host.pack(good)
+    return {
+        "truncated gzip": archive[: len(archive) // 2],
+        "no gzip": good,
+        "damaged gzip": archive[:-8] + bytes(8),
+        "truncated tar": document_host.pack(good[: len(good) // 2]),
+        "a second member": archive + archive,
+        "a path": packed(member("../../000000001010.json", bodies[1_010]), *files[1:]),
+        "an absolute path": packed(member("/tmp/000000001010.json", bodies[1_010]), *files[1:]),  # noqa: S108 - a name in an archive
+        "a link": packed(member("000000001010.json", b"", kind=b"2"), *files[1:]),
+        "a hard link": packed(member("000000001010.json", b"", kind=b"1"), *files[1:]),
+        "a device": packed(member("000000001010.json", b"", kind=b"3"), *files[1:]),
+        "a folder": packed(member("000000001010.json", b"", kind=b"5"), *files[1:]),
+        "a pax header": packed(member("pax", b"20 path=/tmp/a.json\n", kind=b"x"), *files),
+        "a file twice": packed(*files, files[0]),
+        "a file of another height": packed(*files, member("000000001020.json", DOCUMENTS[1_020])),
+        "a wrong checksum": document_host.pack(bytes(wrong_checksum)),
+        "a size beyond the end": packed(
+            *files[:9], member("000000001019.json", bodies[1_019], size=10**9)
+        ),
+    }
+
+
+ARCHIVES = hostile_archives()
+
+
+def bomb() -> bytes:
+    """Return a small archive that unpacks to half a gigabyte."""
+    packer = zlib.compressobj(1, wbits=31)
+    header = document_host.member("000000001010.json", b"", size=BOMB)
+    pieces = [packer.compress(header)]
+    pieces += [packer.compress(bytes(1 << 20)) for _ in range(BOMB >> 20)]
+    return b"".join([*pieces, packer.compress(bytes(1024)), packer.flush()])
+
+
+@pytest.mark.parametrize("name", [*ARCHIVES, "a bomb"])
+def test_a_hostile_archive_stores_nothing(name: str, tmp_path: Path) -> None:
+    """No height of it is stored; each is listed with a typed error; the next archive is read."""
+    body = ARCHIVES.get(name) or bomb()
+
+    def fault(path: str, _earlier: int) -> Reply | None:
+        return Reply(200, body) if path.endswith(ARCHIVE) else None
+
+    host = DocumentHost(DOCUMENTS, final=LAST, fault=fault)
+    with lab(host) as ledger, failing():
+        run = collect(ledger, tmp_path / "out", range(1_000, 1_030))
+    assert stored_heights(run) == [*range(1_000, 1_010), *range(1_020, 1_030)]
+    errors = run.errors()
+    assert errors["position"].tolist() == list(RANGE)
+    assert set(errors["error"]) <= {"DecodeError", "TransportError", "ResponseTooLargeError"}
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("body", [DOCUMENTS[1_011], b"[1]", b"{", b"null", b""])
+@pytest.mark.parametrize("is_archived", [True, False])
+def test_a_document_that_is_none_of_its_height(
+    body: bytes, *, is_archived: bool, tmp_path: Path
+) -> None:
+    """A document of another height, or none at all, fails its own height only."""
+    final = LAST if is_archived else 1_025
+    documents = {h: own for h, own in DOCUMENTS.items() if h <= final} | {1_014: body}
+    with (
+        lab(DocumentHost(documents, final=final)) as ledger,
+        failing(),
+    ):
+        run = collect(ledger, tmp_path / "out")
+    errors = run.errors()
+    assert errors["position"].tolist() == [1_014]
+    assert set(errors["error"]) <= {"DecodeError", "UnmatchedResponseError", "TransportError"}
+    assert stored_heights(run) == [height for height in RANGE if height != 1_014]
+
+
+def contradictory_documents() -> dict[str, dict[int, bytes]]:
+    """Return the documents of a chain with one that does not belong to it, by name."""
+
+    def changed(**members: object) -> dict[int, bytes]:
+        """Return the documents with members of one header changed."""
+        value = json.loads(DOCUMENTS[1_014])
+        value["block"]["header"] |= members
+        return {**DOCUMENTS, 1_014: json.dumps(value).encode()}
+
+    return {
+        "another chain": {**DOCUMENTS, 1_014: OTHER_CHAIN[1_014]},
+        "another height": changed(height=1_015),
+        "another parent": changed(prev_hash=document_host.block_hash(1_012)),
+        "a parent ahead": changed(prev_height=1_014),
+    }
+
+
+CONTRADICTORY = contradictory_documents()
+
+
+@pytest.mark.parametrize("name", list(CONTRADICTORY))
+@pytest.mark.parametrize("final", [LAST, 1_025])
+def test_a_document_that_does_not_follow_on_is_not_stored(
+    name: str, final: int, tmp_path: Path
+) -> None:
+    """A block whose parent is not the block before it is refused, in archives and by itself."""
+    documents = {h: body for h, body in CONTRADICTORY[name].items() if h <= final}
+    with (
+        lab(DocumentHost(documents, final=final)) as ledger,
+        failing(),
+    ):
+        run = collect(ledger, tmp_path / "out")
+    assert 1_014 not in stored_heights(run)
+    errors = run.errors().set_index("position")
+    assert errors.loc[1_014, "error"] in ("DecodeError", "UnmatchedResponseError")
+    assert 1_010 in stored_heights(run)
+
+
+@pytest.mark.parametrize("node_final", [LAST - 3, LAST, LAST + 3])
+def test_documents_of_another_network_are_not_stored(node_final: int, tmp_path: Path) -> None:
+    """A service of another chain than the node's is refused before anything is read."""
+    host = DocumentHost(OTHER_CHAIN, final=LAST)
+    out = tmp_path / "out"
+    with (
+        lab(host, node_final=node_final) as ledger,
+        pytest.raises(UnmatchedResponseError, match="they are of different networks"),
+    ):
+        collect(ledger, out)
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("node_final", [LAST - 3, LAST + 3])
+def test_documents_may_be_ahead_of_the_node(node_final: int, tmp_path: Path) -> None:
+    """A node that is some blocks behind the documents, or ahead of them, is of the same chain."""
+    with lab(DocumentHost(DOCUMENTS, final=LAST), node_final=node_final) as ledger:
+        run = collect(ledger, tmp_path / "out")
+    assert stored_heights(run) == list(RANGE)
+
+
+def test_a_null_that_the_next_block_contradicts_is_not_stored(tmp_path: Path) -> None:
+    """A missing document is no skipped height while the next block names it as its parent."""
+    documents = {h: body for h, body in DOCUMENTS.items() if h <= 1_025 and h != 1_014}
+    with (
+        lab(DocumentHost(documents, final=1_025)) as ledger,
+        failing(),
+    ):
+        run = collect(ledger, tmp_path / "out")
+    errors = run.errors()
+    assert errors["position"].tolist() == [1_014]
+    assert errors["kind"].tolist() == ["failed"]
+    assert errors["error"].tolist() == ["TransportError"]
+    assert stored_heights(run) == [height for height in RANGE if height != 1_014]
+
+
+@pytest.mark.parametrize("name", ["another chain", "another height", "another parent"])
+def test_the_verbs_raise(name: str) -> None:
+    """`blocks` raises a typed error for a document that does not belong to its chain."""
+    with (
+        lab(DocumentHost(CONTRADICTORY[name], final=LAST)) as ledger,
+        pytest.raises((DecodeError, TransportError)),
+    ):
+        lk.blocks(RANGE.start, RANGE.stop, source="documents", progress=False, ledger=ledger)
