@@ -140,7 +140,8 @@ class Campaign:
         ]
         leftovers = [path.name for path in out.rglob("*.tmp")]
         if differing or leftovers:
-            line = f"after {self.n_kills} kills: differing {differing}, left {leftovers}"
+            failed = stored["errors"].query("kind == 'failed'")["message"].tolist()[:1]
+            line = f"after {self.n_kills} kills: differing {differing}, left {leftovers}, {failed}"
             self.tally.violate(line)
         else:
             self.tally.count("equal")
