@@ -108,6 +108,7 @@ def collect_blocks(work: Work) -> None:
             FIRST,
             STOP,
             out=work.out,
+            source="rpc",  # of documents there is a campaign of its own
             part_size=6,
             retry_failed=work.retry_failed,
             progress=False,

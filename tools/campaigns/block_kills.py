@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 COUNT = 100
 SMALL = 3
-EXPECTED = ("killed at a file operation", "killed at a time", "equal")
+EXPECTED = ("killed at a file operation", "equal")
 HEIGHTS, SMALL_HEIGHTS = 2_000, 120
 MOST_KILLS = 12  # of one collection
 TIMED = 0.4  # the share of the children that die at a time
