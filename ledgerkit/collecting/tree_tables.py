@@ -103,7 +103,7 @@ def _results(transactions: Sequence[IncludedTransaction]) -> TxResults:
     receipts: list[ExecutedReceipt] = []
     n_outcomes, results = [], []
     for item in transactions:
-        executed = _depth_first(item)
+        executed = _in_node_order(item)
         receipts += executed
         n_outcomes.append(len(executed))
         results.append(_result(item, executed))
@@ -113,9 +113,11 @@ def _results(transactions: Sequence[IncludedTransaction]) -> TxResults:
     return TxResults(results, n_outcomes, *lists)
 
 
-def _depth_first(included: IncludedTransaction) -> list[ExecutedReceipt]:
-    """List the receipts as a node does: what a receipt created comes after it."""
+def _in_node_order(included: IncludedTransaction) -> list[ExecutedReceipt]:
+    """List the receipts as a node does, if it matters: what a receipt created comes after it."""
     # Source: nearcore, chain/chain/src/chain.rs, get_recursive_transaction_results.
+    if not any(map(_has_receivers, included.receipts)):
+        return included.receipts
     by_id = {receipt.receipt.receipt_id: receipt for receipt in included.receipts}
     following = list(reversed(included.conversion.outcome.receipt_ids or ()))
     receipts = []
@@ -125,6 +127,14 @@ def _depth_first(included: IncludedTransaction) -> list[ExecutedReceipt]:
             receipts.append(receipt)
             following += reversed(receipt.execution_outcome.outcome.receipt_ids or ())
     return receipts
+
+
+def _has_receivers(executed: ExecutedReceipt) -> bool:
+    """Return True if several receipts wait for the result of a receipt."""
+    body = executed.receipt.receipt
+    if body is None or body.action is None:
+        return False
+    return len(body.action.output_data_receivers or ()) > 1
 
 
 def _result(included: IncludedTransaction, executed: Sequence[ExecutedReceipt]) -> TxResult:

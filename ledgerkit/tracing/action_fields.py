@@ -22,11 +22,10 @@ if TYPE_CHECKING:
 
 _FIELDS = tuple(zip(Action.__struct_fields__, Action.__struct_encode_fields__, strict=True))
 _FIELDS_WITH_DEPOSIT = (
-    "function_call",
-    "transfer",
     "deterministic_state_init",
     "transfer_to_gas_key",
 )
+_SAFE_DIGITS = 38  # of the 39 of the largest integer of 128 bits
 _NAMES = frozenset(Action.__struct_encode_fields__)
 _DECODER = json_decoding.decoder(Any)
 
@@ -35,6 +34,10 @@ def action_name(action: Action | str) -> str:
     """Return the action's name on the wire; "Unknown" for an empty object."""
     if isinstance(action, str):
         return action
+    if action.function_call is not None:
+        return "FunctionCall"
+    if action.transfer is not None:
+        return "Transfer"
     for own, wire in _FIELDS:
         if getattr(action, own) not in (None, UNSET):
             return wire
@@ -71,6 +74,8 @@ def deposit(action: Action | str, path: str | None = None) -> int | None:
     text = deposit_digits(action)
     if text is None:
         return None
+    if is_short_amount(text):
+        return int(text)
     return parse_amount(text, path or f"$..{action_name(action)}.deposit")
 
 
@@ -78,6 +83,9 @@ def deposit_digits(action: Action | str) -> str | None:
     """Return the deposit of an action as it was sent; "0" for a Delegate, None if unknown."""
     if isinstance(action, str):
         return "0" if action == "CreateAccount" else None
+    simple = action.function_call or action.transfer
+    if simple is not None:  # most actions
+        return simple.deposit
     for field in _FIELDS_WITH_DEPOSIT:
         content = getattr(action, field)
         if content is not None:
@@ -86,8 +94,15 @@ def deposit_digits(action: Action | str) -> str | None:
     return "0" if action_name(action) in _NAMES else None
 
 
+def is_short_amount(text: str) -> bool:
+    """Return True for digits that fit 128 bits because there are few of them."""
+    return len(text) <= _SAFE_DIGITS and text.isascii() and text.isdigit()
+
+
 def parse_amount(text: str, path: str) -> int:
     """Parse decimal digits of at most 128 bits; `path` is the amount's place, for the error."""
+    if is_short_amount(text):
+        return int(text)
     values = amounts.plain([text])
     if values is not None:
         return values[0]

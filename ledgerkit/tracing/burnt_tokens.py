@@ -12,10 +12,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Sequence
 
 _DEPLOYMENTS = frozenset({"DeployGlobalContract", "DeployGlobalContractByAccountId"})
 _DELETIONS = frozenset({"DeleteKey", "DeleteAccount"})
+_TAKING = _DEPLOYMENTS | _DELETIONS
 _BYTE_TOKENS = 10**20  # global_contract_storage_amount_per_byte, since protocol version 77
 _MAX_KEYS_TOKENS = 10**24  # GasKeyInfo::MAX_BALANCE_TO_BURN
 # Since protocol version 85, creating an account burns this many yoctoNEAR in total, including the
@@ -29,7 +30,7 @@ class Execution(NamedTuple):
     tokens: int | None
     gas: int | None
     block_hash: str | None
-    actions: Iterable[str] = ()
+    actions: Collection[str] = ()
 
     @property
     def is_deployment(self) -> bool:
@@ -49,6 +50,11 @@ class BurntTokens(NamedTuple):
     balance: int | None
 
 
+def may_take(actions: Collection[str]) -> bool:
+    """Return True if actions may take something from the balance of the account that runs them."""
+    return not _TAKING.isdisjoint(actions)
+
+
 def split_burnt_tokens(executions: Sequence[Execution]) -> list[BurntTokens]:
     """
     Return the gas price of each execution of a transaction, and what it took from a balance.
@@ -59,8 +65,8 @@ def split_burnt_tokens(executions: Sequence[Execution]) -> list[BurntTokens]:
     """
     parts: list[BurntTokens | None] = [
         None
-        if execution.is_deployment or execution.is_deletion
-        else BurntTokens(_gas_price(execution), 0)
+        if may_take(execution.actions)
+        else BurntTokens(gas_price(execution.tokens, execution.gas), 0)
         for execution in executions
     ]
     prices = {
@@ -81,7 +87,7 @@ def _split(execution: Execution, prices: dict[str | None, int]) -> BurntTokens:
     if price is not None:
         return BurntTokens(price, _taken(execution, price))
     if not execution.is_deployment:
-        own = _gas_price(execution)
+        own = gas_price(execution.tokens, execution.gas)
         return BurntTokens(own, None if own is None else 0)
     matches = [(price, _taken(execution, price)) for price in sorted(set(prices.values()))]
     known = [BurntTokens(price, taken) for price, taken in matches if taken is not None]
@@ -103,9 +109,8 @@ def _taken(execution: Execution, price: int) -> int | None:
     return None
 
 
-def _gas_price(execution: Execution) -> int | None:
+def gas_price(tokens: int | None, gas: int | None) -> int | None:
     """Return the price at which gas was burnt; None if the tokens are not a multiple of the gas."""
-    tokens, gas = execution.tokens, execution.gas
     if tokens is None or not gas:
         return None
     price, remainder = divmod(tokens, gas)

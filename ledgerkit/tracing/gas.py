@@ -15,7 +15,13 @@ from pandas import NA
 
 from ledgerkit.tracing.action_fields import action_name, delegate_action, deposit, parse_amount
 from ledgerkit.tracing.actions import SUCCEEDED, receipt_key_columns
-from ledgerkit.tracing.burnt_tokens import BurntTokens, Execution, split_burnt_tokens
+from ledgerkit.tracing.burnt_tokens import (
+    BurntTokens,
+    Execution,
+    gas_price,
+    may_take,
+    split_burnt_tokens,
+)
 from ledgerkit.tracing.tree.frame_columns import SYSTEM
 
 if TYPE_CHECKING:
@@ -30,7 +36,8 @@ if TYPE_CHECKING:
 
 FAILURE, UNKNOWN = "failure", "unknown"
 _IN_PROFILE = -1  # the gas that only the gas profile of an outcome contains
-_CALLS = frozenset({"FunctionCall"})
+NO_NAMES, CALLS, TRANSFERS = map(frozenset, ((), ("FunctionCall",), ("Transfer",)))
+_ALONE = {"FunctionCall": CALLS, "Transfer": TRANSFERS}
 
 
 class ReceiptValues:
@@ -115,9 +122,10 @@ class ReceiptValues:
 
     def was_executed(self, at: int) -> bool:
         """Return True if a receipt has run; one of unknown status has, unless it burnt no gas."""
-        if self.status[at] == UNKNOWN:
+        status = self.status[at]
+        if status == UNKNOWN:
             return self.gas_burnt[at] != 0
-        return self.status[at] == FAILURE or self.status[at] in SUCCEEDED
+        return status in SUCCEEDED or status == FAILURE
 
     def rows(self, tree: int) -> range:
         """Return the positions of the receipts of a tree."""
@@ -174,23 +182,34 @@ class ReceiptValues:
 
     def _split_burnt_tokens(self) -> tuple[list[BurntTokens], list[BurntTokens]]:
         """Split the tokens that the transactions themselves and the receipts burnt."""
-        firsts, burnt = [], []
-        blocks = self.forest.columns["block_hash"].tolist()
-        rows = zip(self.tokens_burnt, self.gas_burnt, blocks, self.names, self.status, strict=True)
-        # What a failed receipt took from a balance is rolled back and not counted.
-        executions = [
-            Execution(tokens, gas, block_hash, () if status == FAILURE else names)
-            for tokens, gas, block_hash, names, status in rows
+        firsts = [
+            BurntTokens(gas_price(first.tokens_burnt, first.gas_burnt), 0)
+            for first in self.forest.conversions
         ]
-        for tree, first in enumerate(self.forest.conversions):
-            own = self.forest.results.transactions[tree].transaction_outcome
-            own_block = None if own is None else own.block_hash
-            conversion = Execution(first.tokens_burnt, first.gas_burnt, own_block)
+        burnt = [
+            BurntTokens(gas_price(tokens, gas), 0)
+            for tokens, gas in zip(self.tokens_burnt, self.gas_burnt, strict=True)
+        ]
+        # What a failed receipt took from a balance is rolled back and not counted.
+        taking = [at for at, names in enumerate(self.names) if may_take(names)]
+        for tree in {self.trees[at] for at in taking if self.status[at] != FAILURE}:
             at = self.rows(tree)
-            parts = split_burnt_tokens([conversion, *executions[at.start : at.stop]])
-            firsts.append(parts[0])
-            burnt += parts[1:]
+            firsts[tree], *burnt[at.start : at.stop] = self._split_in_tree(tree)
         return firsts, burnt
+
+    def _split_in_tree(self, tree: int) -> list[BurntTokens]:
+        """Split the tokens that a transaction itself and its receipts burnt."""
+        first = self.forest.conversions[tree]
+        own = self.forest.results.transactions[tree].transaction_outcome
+        own_block = None if own is None else own.block_hash
+        executions = [Execution(first.tokens_burnt, first.gas_burnt, own_block)]
+        for at in self.rows(tree):
+            names = () if self.status[at] == FAILURE else self.names[at]
+            block_hash = self.forest.columns["block_hash"][at]
+            executions.append(
+                Execution(self.tokens_burnt[at], self.gas_burnt[at], block_hash, names)
+            )
+        return split_burnt_tokens(executions)
 
     def _gas_in_calls(self, at: int) -> int | None:
         """Return the gas burnt inside calls: the gas burnt by the receipt, less its fees."""
@@ -206,7 +225,7 @@ class ReceiptValues:
     def _fees(self, at: int) -> int | None:
         """Sum the fees of a receipt that has only calls; None unless all fees are known."""
         rules, actions = self.rules[self.trees[at]], self.actions[at]
-        if rules is None or actions is None or self.names[at] != _CALLS:
+        if rules is None or actions is None or self.names[at] != CALLS:
             return None
         if self.status[at] == FAILURE and len(actions) > 1:
             return None  # the result does not say which actions ran
@@ -315,8 +334,12 @@ def _profile_entry(value: int | str | None) -> int:
 
 def _name_set(actions: Actions | None) -> frozenset[str]:
     """Return the names of actions."""
-    names = [action_name(action) for action in actions or ()]
-    return _CALLS if names == ["FunctionCall"] else frozenset(names)
+    if not actions:
+        return NO_NAMES
+    first = action_name(actions[0])
+    if len(actions) == 1 and first in _ALONE:
+        return _ALONE[first]
+    return frozenset(map(action_name, actions))
 
 
 def _or_none(amounts: Iterable[Any]) -> list[int | None]:

@@ -62,6 +62,7 @@ _LINES = {
         ("finish_deposit", r"Mint (?P<amount>\d+) nETH tokens for: (?P<receiver>\S+)"),
     )
 }
+_FIRST_WORDS = ("Transfer", "Refund", "Account", "Closed", "Deposit", "Withdraw", "Mint")
 
 
 class TokenCall(NamedTuple):
@@ -188,6 +189,8 @@ def _line_movement(groups: dict[str, str | None], call: TokenCall) -> Movement:
 
 def is_unread(line: str, methods: set[str]) -> bool:
     """Return True if a line reads like a movement, and none of these methods is known to log it."""
+    if not line.startswith(_FIRST_WORDS):
+        return False
     loggers = {method for method, pattern in _LINES.items() if pattern.fullmatch(line)}
     return bool(loggers) and loggers.isdisjoint(methods)
 

@@ -66,7 +66,9 @@ def token_transfers(
                 reports.note(_BAD_EVENTS, event.at, event.event or "one", event.note)
     for at, status in enumerate(forest.columns["status"].tolist()):
         if status in actions.SUCCEEDED:
-            _read_without_events(reports, at, by_receipt.get(at, []))
+            calls = reports.reader.calls(at)
+            if calls or reports.reader.lines(at):
+                _read_without_events(reports, at, calls, by_receipt.get(at, []))
     return sorted(reports.transfers, key=lambda transfer: transfer.at), reports.notes()
 
 
@@ -104,10 +106,11 @@ class _Reports:
         return tuple(f"{note}: {first_names(list(names))}" for note, names in self._notes.items())
 
 
-def _read_without_events(reports: _Reports, at: int, movements: list[Movement]) -> None:
-    """Read what the events of a receipt, whose movements are given, leave out."""
+def _read_without_events(
+    reports: _Reports, at: int, calls: list[TokenCall], movements: list[Movement]
+) -> None:
+    """Read what the events of a receipt, whose calls and movements are given, leave out."""
     reader = reports.reader
-    calls = reader.calls(at)
     lines, methods = reader.lines(at), {call.method for call in calls}
     if not movements and all(call.rule.standard == FUNGIBLE for call in calls):
         for line in lines:

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from ledgerkit.tracing.action_fields import action_name, parse_amount
 from ledgerkit.tracing.actions import SUCCEEDED, receipt_key_columns
-from ledgerkit.tracing.gas import UNKNOWN, action_deposit, deleted_keys
+from ledgerkit.tracing.gas import (
+    CALLS,
+    NO_NAMES,
+    TRANSFERS,
+    UNKNOWN,
+    action_deposit,
+    deleted_keys,
+)
 from ledgerkit.tracing.token_events import Transfer, token_transfers
 from ledgerkit.tracing.tree.frame_columns import SYSTEM
 from ledgerkit.tracing.tree.linking import first_names
@@ -26,6 +33,8 @@ _KIND_OF_ACTION = {
     "FunctionCall": "deposit",
     "DeterministicStateInit": "deposit",
 }
+# The kind of transfer of receipts with these actions only.
+_KIND_OF_ALL = {NO_NAMES: "", TRANSFERS: "transfer", CALLS: "deposit"}
 
 
 def list_transfers(
@@ -71,6 +80,11 @@ def _delivered(values: ReceiptValues, at: int) -> Iterator[Transfer]:
     )
     if refund_kind == "refund_gas" and not values.is_refund_to_account(at):
         return  # the fee is less refunds
+    simple_kind, total = _KIND_OF_ALL.get(values.names[at]), values.deposits[at]
+    if simple_kind is not None and total is not None:  # most receipts
+        if total:
+            yield Transfer(at, refund_kind or simple_kind, NEAR, payer, receiver_id, total)
+        return
     actions = values.actions[at] or ()
     for kind, amount in _deposits_by_kind(actions):
         # What goes to a gas key leaves the account, and arrives in the rows below.

@@ -9,7 +9,13 @@ from msgspec import UNSET
 from pandas import NA
 
 from ledgerkit.api.models.transactions import Action, ActionReceipt, ReceiptBody
-from ledgerkit.tracing.action_fields import action_name, decode_args, deposit, function_calls
+from ledgerkit.tracing.action_fields import (
+    action_name,
+    decode_args,
+    deposit_digits,
+    function_calls,
+    parse_amount,
+)
 from ledgerkit.tracing.tree.column_builders import (
     EMPTY_LIST,
     AmountColumn,
@@ -95,7 +101,7 @@ class Bodies:
             [call.gas if call else 0 for call in calls],
         ]
         for at in [at for at, action in enumerate(simple) if action is None]:
-            fields = _action_fields(actions[at], bodies[at], place.member("receipt.Action", at))
+            fields = _action_fields(actions[at], bodies[at], place, at)
             for column, value in zip(columns, fields, strict=True):
                 column[at] = value
         names, methods, args, deposits, gas = columns
@@ -106,7 +112,9 @@ class Bodies:
         self.gas_attached.add(gas, "receipt.Action", place)
 
 
-def _action_fields(actions: Actions | None, body: ReceiptBody, path: str) -> tuple[Any, ...]:
+def _action_fields(
+    actions: Actions | None, body: ReceiptBody, place: PiecePath, at: int
+) -> tuple[Any, ...]:
     """Return names, methods, arguments, deposit (as text) and gas of a receipt's actions."""
     if actions is None:
         is_distribution = body.global_contract_distribution is not UNSET
@@ -115,22 +123,22 @@ def _action_fields(actions: Actions | None, body: ReceiptBody, path: str) -> tup
     args = [decode_args(call) for call in calls]
     return (
         "+".join(map(action_name, actions)),
-        "+".join(call.method_name or "" for call in calls) if calls else None,
+        "+".join([call.method_name or "" for call in calls]) if calls else None,
         NA if not args else args[0] if len(args) == 1 else args,
-        _total_deposit(actions, path),
+        _total_deposit(actions, place, at),
         _total_gas(calls),
     )
 
 
-def _total_deposit(actions: Actions, path: str) -> str | None:
+def _total_deposit(actions: Actions, place: PiecePath, at: int) -> str | None:
     """Sum the deposits of actions; None if one is unknown."""
-    total = 0
-    for action in actions:
-        yocto = deposit(action, path)
-        if yocto is None:
-            return None
-        total += yocto
-    return str(total)
+    texts = [deposit_digits(action) for action in actions]
+    if None in texts:
+        return None
+    if len(texts) == 1:
+        return texts[0]
+    path = place.member("receipt.Action", at)
+    return str(sum(parse_amount(text, path) for text in texts if text is not None))
 
 
 def _total_gas(calls: list[FunctionCall]) -> int | None:

@@ -131,7 +131,7 @@ def _not_given(receipts: LinkedReceipts, kinds: np.ndarray) -> np.ndarray:
     """Return whether each receipt has run by its transaction's status, but has no outcome."""
     has_run = np.zeros(len(kinds), dtype=bool)
     missing = receipts.outcome_at < 0
-    for tree in np.unique(receipts.trees[missing]).tolist():
+    for tree in set(receipts.trees[missing].tolist()):
         result, first = receipts.results.transactions[tree], int(receipts.starts[tree])
         rows = slice(first, int(receipts.starts[tree + 1]))
         level, own = result.final_execution_status, result.transaction_outcome

@@ -342,7 +342,7 @@ def _in_order(draft: _Draft, ordered: graph.Graph, data: DataEdges) -> LinkedRec
         results=draft.results,
         ids=ids[order],
         trees=trees,
-        starts=np.searchsorted(trees, np.arange(len(draft.results.transactions) + 1)),
+        starts=_starts(trees, len(draft.results.transactions)),
         outcomes=draft.outcomes,
         bodies=draft.bodies,
         outcome_at=draft.outcome_at[order],
@@ -352,6 +352,13 @@ def _in_order(draft: _Draft, ordered: graph.Graph, data: DataEdges) -> LinkedRec
         is_local=_local(draft)[order],
         notes=draft.notes + _contradictions(ordered, ids),
     )
+
+
+def _starts(trees: np.ndarray, n_trees: int) -> np.ndarray:
+    """Return the first position of each tree, and their end."""
+    starts = np.zeros(n_trees + 1, dtype=np.int64)
+    np.cumsum(np.bincount(trees, minlength=n_trees), out=starts[1:])
+    return starts
 
 
 def _local(draft: _Draft) -> np.ndarray:

@@ -48,17 +48,23 @@ def included(tx_hash: str, *created: str) -> dict[str, Any]:
     }
 
 
-def block(
+def document(
     height: int, transactions: list[dict[str, Any]], *receipts: dict[str, Any]
-) -> BlockDocument:
+) -> dict[str, Any]:
     """Build the document of a block with one shard."""
     numbers = dict.fromkeys(("shard_id", "height_created", "gas_used", "gas_limit"), 0)
     chunk_header = {"chunk_hash": "c", "height_included": height, "balance_burnt": "0", **numbers}
     chunk = {"author": "v", "header": chunk_header, "transactions": transactions, "receipts": []}
     shard = {"shard_id": 0, "chunk": chunk, "receipt_execution_outcomes": list(receipts)}
-    written = {"block": {"author": "v", "header": header(height)}, "shards": [shard]}
-    document: BlockDocument = DECODER.decode(json.dumps(written))
-    return document
+    return {"block": {"author": "v", "header": header(height)}, "shards": [shard]}
+
+
+def block(
+    height: int, transactions: list[dict[str, Any]], *receipts: dict[str, Any]
+) -> BlockDocument:
+    """Build the decoded document of a block with one shard."""
+    decoded: BlockDocument = DECODER.decode(json.dumps(document(height, transactions, *receipts)))
+    return decoded
 
 
 def recording(name: str) -> BlockDocument:
