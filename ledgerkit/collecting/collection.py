@@ -296,7 +296,7 @@ class Collection:
         declared = {name for name, _ in self.files.manifest.schemas[table]}
         column = next((name for name in ("account_id", "subject") if name in declared), None)
         if column is None:
-            msg = f"account_ids cannot be used with the table {table!r}: it has no account ids"
+            msg = f"account_ids cannot be used: the table {table!r} has no column account_id"
             raise InvalidRequestError(msg, field="account_ids", value=account_ids)
         ids = validation.account_ids(account_ids, "account_ids")
         pa = arrow.library()
