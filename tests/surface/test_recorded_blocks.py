@@ -211,6 +211,15 @@ def test_counts_of_the_busy_block(mainnet: lk.Collection) -> None:
     }
 
 
+@pytest.mark.parametrize("view", ["outcomes", "actions", "balances", "data_receipts"])
+def test_a_saved_document_is_read_as_its_tables(view: str, mainnet: lk.Collection) -> None:
+    """`read` returns the rows that a collection of the block has."""
+    saved = lk.read(SAMPLES / "neardata_mainnet_151768255.json", view)
+    collected = mainnet.pandas(view)
+    collected = collected[collected["block_height"] == 151_768_255].reset_index(drop=True)
+    assert_frame_equal(saved, collected)
+
+
 def test_its_transactions_wait_for_blocks_that_were_not_recorded(mainnet: lk.Collection) -> None:
     """Each transaction was converted, and its receipt has not run: the height is waiting."""
     errors = mainnet.errors()
